@@ -1,0 +1,1 @@
+//! history to verdict and a minimal story; one file per checker; pure

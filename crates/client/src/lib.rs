@@ -1,0 +1,1 @@
+//! Connections that speak a database's protocol, behind session traits

@@ -1,0 +1,1 @@
+//! The userspace network that joins hosts, nodes and clients

@@ -1,0 +1,1 @@
+//! (seed, schedule) to timed actions; says which receipt each fault needs

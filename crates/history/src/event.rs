@@ -1,0 +1,149 @@
+//! What happened during a run, one JSON line each (`events.jsonl`), in the order it happened.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{RunFacts, Verdict};
+
+/// Whether a receipt shows what it was asked to show.
+pub type ReceiptVerdict = Verdict;
+
+/// Independent evidence that a fault took effect, or that it healed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Receipt {
+    /// `pass`: shown; `fail`: shown not to be so; `unknown`: could not be determined.
+    pub verdict: ReceiptVerdict,
+    /// What was looked at and what was seen, one sentence each, with figures.
+    pub evidence: Vec<String>,
+}
+
+/// One event, at one moment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// Seconds on the run's clock (0 = first load; boot is before, so negative).
+    pub t_s: f64,
+    /// What happened.
+    #[serde(flatten)]
+    pub kind: EventKind,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum EventKind {
+    /// First line of every run.
+    RunStarted {
+        /// All that is known beforehand.
+        facts: Box<RunFacts>,
+    },
+    /// A step of preparation, for a person to read.
+    Progress {
+        /// What is being done.
+        what: String,
+    },
+    /// The lab and the database are up.
+    LabUp {
+        /// Wall seconds from the start of the lab to the database's first quorum write.
+        boot_s: f64,
+        /// CPU seconds spent by then, by part.
+        cpu_seconds: BTreeMap<String, f64>,
+    },
+    /// A phase begins.
+    Phase {
+        /// Its name.
+        name: String,
+        /// Its planned length, seconds.
+        for_s: f64,
+    },
+    /// A fault was asked for.
+    FaultAsked {
+        /// Its number in the run, from 0.
+        fault: usize,
+        /// Its kind: `power-off`.
+        kind: String,
+        /// What it was aimed at, as written: `host: leader`.
+        target: String,
+        /// What that turned out to be: paths of the hosts hit.
+        hits: Vec<String>,
+        /// Nodes that ran there.
+        nodes: Vec<String>,
+    },
+    /// A fault took effect, or its receipt says it did not.
+    FaultTookEffect {
+        /// Its number.
+        fault: usize,
+        /// The evidence.
+        receipt: Receipt,
+    },
+    /// A fault was healed.
+    FaultHealed {
+        /// Its number.
+        fault: usize,
+        /// The evidence.
+        receipt: Receipt,
+    },
+    /// A node stopped being there.
+    NodeDown {
+        /// Its name.
+        node: String,
+        /// Path of its host.
+        host: String,
+    },
+    /// A node is there (again).
+    NodeUp {
+        /// Its name.
+        node: String,
+        /// Path of its host.
+        host: String,
+    },
+    /// The platform or an operator acted: `ha-restart`, `promote`, `rejoin`.
+    Platform {
+        /// The action's name.
+        action: String,
+        /// The node it concerns.
+        node: String,
+        /// What was done, for a person to read.
+        what: String,
+    },
+    /// Another node takes the writes now.
+    Leader {
+        /// Its name.
+        node: String,
+    },
+    /// The first operation that was sent after a fault took effect and succeeded.
+    FirstSuccess {
+        /// The fault's number.
+        fault: usize,
+        /// The load.
+        load: String,
+        /// Seconds after the fault took effect.
+        after_s: f64,
+    },
+    /// A doubt about the measurement.
+    Warning {
+        /// What is doubtful.
+        what: String,
+        /// What to do about it.
+        remedy: String,
+    },
+    /// A check has been made.
+    Check {
+        /// Its name.
+        name: String,
+        /// How it came out.
+        verdict: Verdict,
+        /// The story.
+        explanation: String,
+    },
+    /// The run was interrupted (a signal), or could not go on.
+    Interrupted {
+        /// Why.
+        why: String,
+    },
+    /// Last line of a run that ended in order.
+    RunEnded {
+        /// The verdict.
+        verdict: Verdict,
+    },
+}

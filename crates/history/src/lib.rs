@@ -1,0 +1,51 @@
+//! The words a run is recorded in: operations with their outcomes, events of the run, facts about the site.
+//!
+//! Owns the vocabulary and its form on disk. Judges nothing: that is `check`'s and `measure`'s work.
+
+pub mod event;
+pub mod facts;
+pub mod operation;
+
+pub use event::{Event, EventKind, Receipt, ReceiptVerdict};
+pub use facts::{HostFacts, LinkFacts, LoadFacts, NodeFacts, PhaseFacts, RunFacts, SiteFacts};
+pub use operation::{Action, ErrorClass, Operation, Outcome};
+
+/// How a run, a check, an expectation or a receipt came out. On doubt, [`Verdict::Unknown`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// Everything asked was shown to hold.
+    Pass,
+    /// It could not be shown either way.
+    Unknown,
+    /// Something asked was shown not to hold.
+    Fail,
+}
+
+impl Verdict {
+    /// The verdict of several taken together: one failure fails, else one doubt leaves doubt.
+    #[must_use]
+    pub fn and(self, other: Verdict) -> Verdict {
+        self.max(other)
+    }
+
+    /// The process exit code that scripts rely on: 0 pass, 1 fail, 2 unknown.
+    #[must_use]
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Verdict::Pass => 0,
+            Verdict::Fail => 1,
+            Verdict::Unknown => 2,
+        }
+    }
+}
+
+impl std::fmt::Display for Verdict {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Verdict::Pass => "pass",
+            Verdict::Unknown => "unknown",
+            Verdict::Fail => "fail",
+        })
+    }
+}

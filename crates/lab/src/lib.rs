@@ -1,0 +1,1 @@
+//! Hosts and nodes as namespaces: power, limits, accounting; leaves nothing behind

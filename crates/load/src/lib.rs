@@ -1,0 +1,1 @@
+//! The load generator: loops over clients, recording into measure and history

@@ -1,0 +1,1 @@
+//! Histograms, time lines, recovery times, comparisons; pure

@@ -1,0 +1,253 @@
+//! `result.json`, the public result of a run: times in seconds on the run's clock, latencies in microseconds.
+//!
+//! Keys are only ever added. Owns the form, computes nothing.
+
+use std::collections::BTreeMap;
+
+use history::{Receipt, RunFacts, Verdict};
+use serde::{Deserialize, Serialize};
+
+/// The whole of `result.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunResult {
+    /// Holdfast's version.
+    pub holdfast: String,
+    /// The scenario's name.
+    pub scenario: String,
+    /// The seed.
+    pub seed: u64,
+    /// When the run began, RFC 3339.
+    pub started_at: String,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Why the verdict is what it is, one sentence each, the weightiest first.
+    pub reasons: Vec<String>,
+    /// Each expectation of the scenario.
+    pub expectations: Vec<ExpectationResult>,
+    /// Each check.
+    pub checks: Vec<CheckResult>,
+    /// Each fault.
+    pub faults: Vec<FaultResult>,
+    /// Each load.
+    pub loads: Vec<LoadResult>,
+    /// Predicted beside measured.
+    #[serde(default)]
+    pub prediction: Vec<PredictionResult>,
+    /// Volumes.
+    #[serde(default)]
+    pub volumes: Vec<VolumeResult>,
+    /// The lab itself.
+    pub lab: LabResult,
+    /// The run as planned and built.
+    pub facts: RunFacts,
+}
+
+/// An expectation and how it came out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ExpectationResult {
+    /// Its name: `lost_writes`.
+    pub name: String,
+    /// What was wanted, as written: `< 30s`.
+    pub wanted: String,
+    /// What was measured, with its unit; `not measured` when it was not.
+    pub measured: String,
+    /// How it came out.
+    pub verdict: Verdict,
+}
+
+/// A check and how it came out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CheckResult {
+    /// Its name: `ledger`, `tpcb-sums`.
+    pub name: String,
+    /// How it came out.
+    pub verdict: Verdict,
+    /// The minimal story.
+    pub explanation: String,
+    /// Ledger: inserts acknowledged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acknowledged: Option<u64>,
+    /// Ledger: acknowledged and not there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<u64>,
+    /// Ledger: there and never asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub invented: Option<u64>,
+    /// Ledger: inserts without a definite answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub indeterminate: Option<u64>,
+    /// Further counts.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub counts: BTreeMap<String, i64>,
+}
+
+/// A fault: what was asked, what happened, what it cost.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FaultResult {
+    /// Its kind: `power-off`.
+    pub kind: String,
+    /// What it was aimed at, as written.
+    pub target: String,
+    /// Paths of the hosts hit.
+    pub hits: Vec<String>,
+    /// Nodes that ran there.
+    pub nodes: Vec<String>,
+    /// When it was asked for.
+    pub asked_s: f64,
+    /// When it had taken effect, by its receipt; null when it never did.
+    pub took_effect_s: Option<f64>,
+    /// When it was healed; null when it was not.
+    pub healed_s: Option<f64>,
+    /// Evidence of effect and of healing, together.
+    pub receipt: Receipt,
+    /// Times to recover.
+    pub recovery_s: RecoveryResult,
+    /// Operations that did not happen: the area between baseline and measured throughput.
+    pub lost_operations: Option<f64>,
+    /// Acknowledged writes missing at the end, acknowledged before this fault took effect.
+    pub lost_writes: Option<u64>,
+    /// Throughput while the fault stood, as a share of the baseline's.
+    pub throughput_ratio_during: Option<f64>,
+}
+
+/// Times to recover, in seconds after the fault took effect; null when it never happened in the run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct RecoveryResult {
+    /// First operation sent after the fault that succeeded.
+    pub first_success: Option<f64>,
+    /// End of the first whole second with at least 95 % of the baseline's throughput.
+    pub back_to_95_percent: Option<f64>,
+}
+
+/// Latency figures, microseconds. All zero when there was nothing to measure.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LatencyUs {
+    /// Mean.
+    pub mean: f64,
+    /// Median.
+    pub p50: u64,
+    /// 90th percentile.
+    pub p90: u64,
+    /// 95th percentile.
+    pub p95: u64,
+    /// 99th percentile.
+    pub p99: u64,
+    /// 99.9th percentile.
+    pub p99_9: u64,
+    /// Largest.
+    pub max: u64,
+}
+
+/// Count and latency of one operation.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct OperationResult {
+    /// How many succeeded.
+    pub count: u64,
+    /// Their latency.
+    pub latency_us: LatencyUs,
+}
+
+/// The figures of one phase of a load.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct PhaseResult {
+    /// The phase.
+    pub name: String,
+    /// When it began.
+    pub from_s: f64,
+    /// When it ended.
+    pub to_s: f64,
+    /// Transactions that succeeded.
+    pub transactions: u64,
+    /// Errors by class.
+    pub errors: BTreeMap<String, u64>,
+    /// Transactions a second.
+    pub throughput_per_s: f64,
+    /// Latency of transactions.
+    pub latency_us: LatencyUs,
+    /// Each operation and statement.
+    pub operations: BTreeMap<String, OperationResult>,
+}
+
+/// The figures of one load.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LoadResult {
+    /// Its name.
+    pub name: String,
+    /// Its workload.
+    pub workload: String,
+    /// Closed loop: clients.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clients: Option<u32>,
+    /// Open loop: rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_per_s: Option<f64>,
+    /// Transactions that succeeded, warm-up left out, as in all figures of this level.
+    pub transactions: u64,
+    /// Errors by class.
+    pub errors: BTreeMap<String, u64>,
+    /// Transactions a second.
+    pub throughput_per_s: f64,
+    /// Latency of transactions.
+    pub latency_us: LatencyUs,
+    /// Each operation and statement.
+    pub operations: BTreeMap<String, OperationResult>,
+    /// The same by phase, warm-up included.
+    pub phases: Vec<PhaseResult>,
+}
+
+/// A prediction beside its measurement.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PredictionResult {
+    /// What.
+    pub name: String,
+    /// On paper.
+    pub predicted: f64,
+    /// In the run.
+    pub measured: Option<f64>,
+    /// Unit of both.
+    pub unit: String,
+}
+
+/// A node's volume.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct VolumeResult {
+    /// The node.
+    pub node: String,
+    /// Mirrored components.
+    pub replicas: u32,
+    /// Bytes left to copy, over time.
+    pub resync: Vec<ResyncResult>,
+}
+
+/// Bytes left to copy at one moment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ResyncResult {
+    /// When.
+    pub t_s: f64,
+    /// Bytes left.
+    pub bytes_left: u64,
+}
+
+/// The lab itself: what it took and what it costs.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LabResult {
+    /// Wall seconds from the start of the lab to the database's first quorum write.
+    pub boot_s: Option<f64>,
+    /// Database nodes.
+    pub nodes: u32,
+    /// CPU seconds of the whole run by part: database, load, fabric, disk, other.
+    pub cpu_seconds: BTreeMap<String, f64>,
+    /// (load + fabric + disk + other) / all CPU seconds spent while loads ran, 0 to 1.
+    pub cpu_share_of_lab: Option<f64>,
+    /// Doubts about the measurement, with their remedies.
+    pub warnings: Vec<WarningResult>,
+}
+
+/// A doubt about the measurement.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WarningResult {
+    /// What is doubtful.
+    pub what: String,
+    /// What to do about it.
+    pub remedy: String,
+}

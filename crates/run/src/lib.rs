@@ -1,0 +1,1 @@
+//! The composition root: plan, lab, engine, load and schedule, checks, run directory

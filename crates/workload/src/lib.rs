@@ -1,0 +1,1 @@
+//! What the clients ask, transaction by transaction; one file per workload
