@@ -1,1 +1,22 @@
-//! Hosts and nodes as namespaces: power, limits, accounting; leaves nothing behind
+//! Hosts and nodes as Linux namespaces: made, powered off, limited, accounted for, and never left behind.
+//!
+//! Owns processes, namespaces, network interfaces inside them, control groups and the evidence about them. Knows
+//! nothing of scenarios, databases, or of what the fabric does with the descriptors it is handed.
+//!
+//! Invariant: everything a lab makes hangs on one supervisor process ([`supervisor`]), PID 1 of its own PID
+//! namespace. When it dies, however it dies, the kernel removes the rest.
+
+pub mod accounting;
+pub mod attachment;
+pub mod cgroup;
+pub mod init;
+pub mod interface;
+pub mod janitor;
+pub mod machine;
+pub mod node;
+pub mod probe;
+pub mod protocol;
+pub mod supervisor;
+
+pub use attachment::Attachment;
+pub use node::{BootPlan, Finished, Node, NodeError, ProcessId};

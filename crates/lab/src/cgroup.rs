@@ -1,0 +1,245 @@
+//! CPU limits through control groups, where this user may make them: version 1's `cpu` hierarchy or version 2.
+//!
+//! Owns one folder per lab in the hierarchy, named after the run, and one inside it per node. A control group
+//! outlives its processes, so the folder is removed on drop and, after a SIGKILL, by the janitor.
+//!
+//! Sources: Linux `Documentation/scheduler/sched-bwc.rst`, `Documentation/admin-guide/cgroup-v2.rst`.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Length of the period over which a limit holds, microseconds: the kernel's default.
+const PERIOD_US: u64 = 100_000;
+
+/// What can go wrong with a limit.
+#[derive(Debug, thiserror::Error)]
+pub enum CgroupError {
+    /// No hierarchy in which this user may limit CPU.
+    #[error("no control group that this user may limit CPU in: {tried}")]
+    Unavailable {
+        /// Each place tried and why not.
+        tried: String,
+    },
+    /// A file was refused.
+    #[error("control group {path}: {source}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+fn at<T>(path: &Path, result: io::Result<T>) -> Result<T, CgroupError> {
+    result.map_err(|source| CgroupError::File { path: path.to_owned(), source })
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Version {
+    One,
+    Two,
+}
+
+/// The CPU limits of one lab. Dropping it removes them.
+#[derive(Debug)]
+pub struct CpuLimits {
+    folder: PathBuf,
+    version: Version,
+}
+
+impl CpuLimits {
+    /// Makes the lab's folder in the first hierarchy that allows it.
+    ///
+    /// # Errors
+    /// When none does; the error says what was tried.
+    pub fn make(run_name: &str) -> Result<CpuLimits, CgroupError> {
+        let mut tried = Vec::new();
+        for (version, parent) in candidates() {
+            match CpuLimits::make_in(version, &parent, run_name) {
+                Ok(limits) => return Ok(limits),
+                Err(error) => tried.push(error.to_string()),
+            }
+        }
+        let tried = if tried.is_empty() { "no hierarchy is mounted".to_owned() } else { tried.join("; ") };
+        Err(CgroupError::Unavailable { tried })
+    }
+
+    fn make_in(version: Version, parent: &Path, run_name: &str) -> Result<CpuLimits, CgroupError> {
+        if version == Version::Two {
+            let control = parent.join("cgroup.subtree_control");
+            let enabled = at(&control, fs::read_to_string(&control))?;
+            if !enabled.split_ascii_whitespace().any(|name| name == "cpu") {
+                at(&control, fs::write(&control, "+cpu"))?;
+            }
+        }
+        let folder = parent.join(folder_name(run_name));
+        at(&folder, fs::create_dir(&folder))?;
+        let limits = CpuLimits { folder, version };
+        if version == Version::Two {
+            let control = limits.folder.join("cgroup.subtree_control");
+            at(&control, fs::write(&control, "+cpu"))?;
+        }
+        Ok(limits)
+    }
+
+    /// Holds a process, and all it starts from now on, to so many CPUs.
+    ///
+    /// # Errors
+    /// When a file of the control group is refused.
+    pub fn limit(&self, node: &str, pid: u32, cpus: f64) -> Result<(), CgroupError> {
+        let folder = self.folder.join(node);
+        match fs::create_dir(&folder) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return at(&folder, Err(error)),
+            _ => {}
+        }
+        let quota_us = (cpus * PERIOD_US as f64).round().max(1_000.0) as u64;
+        let settings = match self.version {
+            Version::One => {
+                vec![("cpu.cfs_period_us", PERIOD_US.to_string()), ("cpu.cfs_quota_us", quota_us.to_string())]
+            }
+            Version::Two => vec![("cpu.max", format!("{quota_us} {PERIOD_US}"))],
+        };
+        for (file, value) in settings {
+            let path = folder.join(file);
+            at(&path, fs::write(&path, value))?;
+        }
+        let processes = folder.join("cgroup.procs");
+        at(&processes, fs::write(&processes, pid.to_string()))
+    }
+
+    /// Where the limits are, for the report.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let version = if self.version == Version::One { 1 } else { 2 };
+        format!("control groups version {version}")
+    }
+}
+
+impl Drop for CpuLimits {
+    fn drop(&mut self) {
+        // What is left, because a process is still ending, is the janitor's.
+        let _ = remove(&self.folder);
+    }
+}
+
+/// Removes the control groups of a run, wherever they are; waits up to `patience` for their processes to end.
+///
+/// # Errors
+/// When a folder is still there at the end.
+pub fn remove_all(run_name: &str, patience: Duration) -> Result<(), CgroupError> {
+    let deadline = Instant::now() + patience;
+    for (_, parent) in candidates() {
+        let folder = parent.join(folder_name(run_name));
+        while folder.exists() {
+            match remove(&folder) {
+                Ok(()) => break,
+                Err(error) if Instant::now() >= deadline => return Err(error),
+                Err(_) => std::thread::sleep(Duration::from_millis(20)),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether this user may limit CPU here, and how, for `holdfast doctor`.
+///
+/// # Errors
+/// When not; the error says what was tried.
+pub fn available() -> Result<String, CgroupError> {
+    CpuLimits::make(&format!("doctor-{}", std::process::id())).map(|limits| limits.describe())
+}
+
+fn folder_name(run_name: &str) -> String {
+    format!("holdfast-{run_name}")
+}
+
+fn remove(folder: &Path) -> Result<(), CgroupError> {
+    for entry in at(folder, fs::read_dir(folder))?.flatten() {
+        if entry.path().is_dir() {
+            at(&entry.path(), fs::remove_dir(entry.path()))?;
+        }
+    }
+    at(folder, fs::remove_dir(folder))
+}
+
+/// Folders under which a lab's folder may be made, the most promising first.
+fn candidates() -> Vec<(Version, PathBuf)> {
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    candidates_in(&mounts, &groups)
+}
+
+fn candidates_in(mounts: &str, groups: &str) -> Vec<(Version, PathBuf)> {
+    let mut found = Vec::new();
+    for line in mounts.lines() {
+        let fields: Vec<&str> = line.split(' ').collect();
+        let [_, mount_point, kind, options, ..] = fields[..] else { continue };
+        let version = match kind {
+            "cgroup" if options.split(',').any(|option| option == "cpu") => Version::One,
+            "cgroup2" => Version::Two,
+            _ => continue,
+        };
+        let own = own_group(version, groups).unwrap_or_else(|| "/".to_owned());
+        let own_folder = Path::new(mount_point).join(own.trim_start_matches('/'));
+        match version {
+            Version::One => found.push((version, own_folder)),
+            // Version 2 wants no processes beside child groups, so ours goes beside the group we are in.
+            Version::Two => {
+                if let Some(parent) = own_folder.parent().filter(|parent| parent.starts_with(mount_point)) {
+                    found.push((version, parent.to_owned()));
+                }
+                found.push((version, PathBuf::from(mount_point)));
+            }
+        }
+    }
+    found.dedup();
+    found
+}
+
+fn own_group(version: Version, groups: &str) -> Option<String> {
+    groups.lines().find_map(|line| {
+        let mut fields = line.splitn(3, ':');
+        let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
+        let matches = match version {
+            Version::One => controllers.split(',').any(|name| name == "cpu"),
+            Version::Two => controllers.is_empty(),
+        };
+        matches.then(|| path.to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(mounts: &str, groups: &str, expected: &[&str]) {
+        let found = candidates_in(mounts, groups);
+        let found: Vec<String> = found.into_iter().map(|(_, path)| path.display().to_string()).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn the_cpu_hierarchy_of_version_1_is_found_in_our_own_group() {
+        check(
+            "cgroup /sys/fs/cgroup/cpu,cpuacct cgroup rw,cpu,cpuacct 0 0",
+            "3:cpu,cpuacct:/user/7\n0::/x",
+            &["/sys/fs/cgroup/cpu,cpuacct/user/7"],
+        );
+    }
+
+    #[test]
+    fn in_version_2_the_folder_goes_beside_our_own_group() {
+        check(
+            "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0",
+            "0::/user.slice/app.slice/shell.scope",
+            &["/sys/fs/cgroup/user.slice/app.slice", "/sys/fs/cgroup"],
+        );
+    }
+
+    #[test]
+    fn a_machine_without_control_groups_has_no_candidates() {
+        check("proc /proc proc rw 0 0\nbroken", "", &[]);
+    }
+}

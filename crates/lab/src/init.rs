@@ -1,0 +1,274 @@
+//! PID 1 of a node: sets up what the node sees, starts its processes, reaps them, and answers the lab.
+//!
+//! Killing it is the power-off: the kernel ends every process of the node at once, with no chance to tidy up.
+
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Read, Seek, Write};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use nix::mount::{MsFlags, mount};
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+
+use crate::protocol::{Answer, LOGS, NODE_USER, NodeSetUp, Request, SOCKETS, VOLUME};
+
+/// Output kept of a process whose output comes back in the answer.
+const OUTPUT_BYTES_MAX: u64 = 1 << 20;
+
+/// What can go wrong in an init.
+#[derive(Debug, thiserror::Error)]
+pub enum InitError {
+    /// The lab's end of the socket is gone or speaks nonsense.
+    #[error("lab connection: {0}")]
+    Connection(#[from] io::Error),
+    /// A step of the node's set-up was refused.
+    #[error("{step}: {source}")]
+    SetUp {
+        /// The step, with its path.
+        step: String,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+fn set_up_step<T, E: Into<io::Error>>(step: impl Into<String>, result: Result<T, E>) -> Result<T, InitError> {
+    result.map_err(|source| InitError::SetUp { step: step.into(), source: source.into() })
+}
+
+/// The whole life of a node's init. Standard input is the socket to the lab. Returns when the lab hangs up.
+///
+/// # Errors
+/// When the node cannot be set up or the connection breaks.
+pub fn main() -> Result<(), InitError> {
+    // SAFETY: descriptor 0 is the socket that the lab gave this process; nothing else here uses standard input.
+    let socket = unsafe { UnixStream::from(OwnedFd::from_raw_fd(0)) };
+    let mut reader = BufReader::new(socket.try_clone()?);
+    let mut line = String::new();
+    reader.read_line(&mut line)?;
+    let set_up: NodeSetUp = serde_json::from_str(&line).map_err(io::Error::other)?;
+    let mut init = Init { socket, users_mapped: set_up.users_mapped, processes: BTreeMap::new() };
+    if let Err(error) = prepare(&set_up) {
+        init.answer(&Answer::SetUpFailed { why: error.to_string() })?;
+        return Err(error);
+    }
+    let signals = block_child_signal()?;
+    init.answer(&Answer::Ready)?;
+    init.serve(reader, &signals)
+}
+
+fn block_child_signal() -> io::Result<SignalFd> {
+    let mut mask = SigSet::empty();
+    mask.add(Signal::SIGCHLD);
+    mask.thread_block()?;
+    Ok(SignalFd::with_flags(&mask, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?)
+}
+
+struct Process {
+    number: u64,
+    stdout: Option<File>,
+    stderr: Option<File>,
+}
+
+struct Init {
+    socket: UnixStream,
+    users_mapped: bool,
+    processes: BTreeMap<i32, Process>,
+}
+
+impl Init {
+    fn answer(&mut self, answer: &Answer) -> io::Result<()> {
+        let mut line = serde_json::to_string(answer).map_err(io::Error::other)?;
+        line.push('\n');
+        self.socket.write_all(line.as_bytes())
+    }
+
+    fn serve(&mut self, mut reader: BufReader<UnixStream>, signals: &SignalFd) -> Result<(), InitError> {
+        use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+        loop {
+            if reader.buffer().is_empty() {
+                let socket = self.socket.try_clone()?;
+                let mut waiting =
+                    [PollFd::new(socket.as_fd(), PollFlags::POLLIN), PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
+                match poll(&mut waiting, PollTimeout::NONE) {
+                    Ok(_) | Err(nix::Error::EINTR) => {}
+                    Err(error) => return Err(io::Error::from(error).into()),
+                }
+                let readable = |waiting: &PollFd<'_>| waiting.revents().is_some_and(|events| !events.is_empty());
+                if readable(&waiting[1]) {
+                    while matches!(signals.read_signal(), Ok(Some(_))) {}
+                    self.reap()?;
+                }
+                if !readable(&waiting[0]) {
+                    continue;
+                }
+            }
+            let mut line = String::new();
+            if reader.read_line(&mut line)? == 0 {
+                return Ok(());
+            }
+            let request = serde_json::from_str(&line).map_err(io::Error::other)?;
+            self.obey(request)?;
+        }
+    }
+
+    fn obey(&mut self, request: Request) -> io::Result<()> {
+        match request {
+            Request::Spawn { process, program, arguments, environment, log } => {
+                let answer = match self.spawn(process, &program, &arguments, &environment, log.as_deref()) {
+                    Ok(()) => Answer::Spawned { process },
+                    Err(error) => {
+                        Answer::SpawnFailed { process, why: format!("start {}: {error}", program.display()) }
+                    }
+                };
+                self.answer(&answer)
+            }
+            Request::Signal { process, signal } => {
+                let found = self.processes.iter().find(|(_, known)| known.number == process);
+                if let Some((pid, _)) = found {
+                    // SAFETY: kill(2) takes no pointers. A process that has just ended is still ours to reap, so
+                    // its number cannot belong to another.
+                    unsafe { libc::kill(*pid, signal) };
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn spawn(
+        &mut self,
+        number: u64,
+        program: &Path,
+        arguments: &[String],
+        environment: &BTreeMap<String, String>,
+        log: Option<&str>,
+    ) -> io::Result<()> {
+        let mut command = Command::new(program);
+        command.args(arguments).env_clear().envs(environment).current_dir("/").stdin(Stdio::null());
+        let mut process = Process { number, stdout: None, stderr: None };
+        if let Some(name) = log {
+            let file = OpenOptions::new().create(true).append(true).open(Path::new(LOGS).join(name))?;
+            command.stdout(file.try_clone()?).stderr(file);
+        } else {
+            let stdout = File::from(memfd_create("stdout", MFdFlags::MFD_CLOEXEC)?);
+            let stderr = File::from(memfd_create("stderr", MFdFlags::MFD_CLOEXEC)?);
+            command.stdout(stdout.try_clone()?).stderr(stderr.try_clone()?);
+            process.stdout = Some(stdout);
+            process.stderr = Some(stderr);
+        }
+        let users_mapped = self.users_mapped;
+        // SAFETY: between fork and exec the child makes only system calls, and plain file writes without locks
+        // that another thread could hold: an init has one thread.
+        unsafe { command.pre_exec(move || become_ordinary_user(users_mapped)) };
+        let child = command.spawn()?;
+        // Every child is reaped in one place, by number; dropping `Child` neither waits nor kills.
+        self.processes.insert(child.id() as i32, process);
+        Ok(())
+    }
+
+    fn reap(&mut self) -> io::Result<()> {
+        loop {
+            let (pid, code, signal) = match waitpid(None::<Pid>, Some(WaitPidFlag::WNOHANG)) {
+                Ok(WaitStatus::Exited(pid, code)) => (pid, Some(code), None),
+                Ok(WaitStatus::Signaled(pid, signal, _)) => (pid, None, Some(signal as i32)),
+                Ok(WaitStatus::StillAlive) | Err(nix::Error::ECHILD) => return Ok(()),
+                Ok(_) | Err(nix::Error::EINTR) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            // Anything else was an orphan that came to us as PID 1.
+            if let Some(process) = self.processes.remove(&pid.as_raw()) {
+                let stdout = read_back(process.stdout)?;
+                let stderr = read_back(process.stderr)?;
+                self.answer(&Answer::Exited { process: process.number, code, signal, stdout, stderr })?;
+            }
+        }
+    }
+}
+
+fn read_back(file: Option<File>) -> io::Result<String> {
+    let Some(mut file) = file else { return Ok(String::new()) };
+    file.rewind()?;
+    let mut bytes = Vec::new();
+    file.take(OUTPUT_BYTES_MAX).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Runs in the child between fork and exec.
+fn become_ordinary_user(users_mapped: bool) -> io::Result<()> {
+    use nix::sched::{CloneFlags, unshare};
+    use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid, setsid};
+    setsid()?;
+    SigSet::all().thread_unblock()?;
+    if users_mapped {
+        let (user, group) = (Uid::from_raw(NODE_USER), Gid::from_raw(NODE_USER));
+        setgroups(&[])?;
+        setresgid(group, group, group)?;
+        setresuid(user, user, user)?;
+    } else {
+        unshare(CloneFlags::CLONE_NEWUSER)?;
+        fs::write("/proc/self/uid_map", format!("{NODE_USER} 0 1"))?;
+        fs::write("/proc/self/gid_map", format!("{NODE_USER} 0 1"))?;
+    }
+    Ok(())
+}
+
+/// Gives the node its own view of the machine: processes, `/run`, shared memory, names, volume.
+fn prepare(set_up: &NodeSetUp) -> Result<(), InitError> {
+    const NONE: Option<&str> = None;
+    let quiet = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+    set_up_step("make mounts private", mount(NONE, "/", NONE, MsFlags::MS_REC | MsFlags::MS_SLAVE, NONE))?;
+    // Opened before a fresh /run covers the place where some of them lie.
+    let volume = open_folder(&set_up.volume)?;
+    let sockets = open_folder(&set_up.sockets)?;
+    let logs = open_folder(&set_up.logs)?;
+    set_up_step("mount /proc", mount(Some("proc"), "/proc", Some("proc"), quiet | MsFlags::MS_NOEXEC, NONE))?;
+    set_up_step("mount /run", mount(Some("run"), "/run", Some("tmpfs"), quiet, Some("mode=755")))?;
+    set_up_step("mount /dev/shm", mount(Some("shm"), "/dev/shm", Some("tmpfs"), quiet, Some("mode=1777")))?;
+    for (inside, outside) in [(VOLUME, volume), (SOCKETS, sockets), (LOGS, logs)] {
+        set_up_step(inside, fs::create_dir_all(inside))?;
+        let source = format!("/proc/self/fd/{}", outside.as_raw_fd());
+        let bind = MsFlags::MS_BIND | MsFlags::MS_REC;
+        set_up_step(format!("mount {inside}"), mount(Some(source.as_str()), inside, NONE, bind, NONE))?;
+    }
+    let name = &set_up.name;
+    let user_line = format!("root:x:0:0:root:/root:/bin/sh\nnode:x:{NODE_USER}:{NODE_USER}:node:/run/node:/bin/sh\n");
+    let group_line = format!("root:x:0:\nnode:x:{NODE_USER}:\n");
+    let mut hosts = "127.0.0.1 localhost\n".to_owned();
+    for (name, address) in &set_up.names {
+        hosts.push_str(&format!("{address} {name}\n"));
+    }
+    for (file, content) in [("passwd", user_line), ("group", group_line), ("hosts", hosts)] {
+        cover(file, &content)?;
+    }
+    set_up_step("set host name", nix::unistd::sethostname(name))
+}
+
+fn open_folder(path: &Path) -> Result<OwnedFd, InitError> {
+    let text = CString::new(path.as_os_str().as_encoded_bytes()).map_err(io::Error::other)?;
+    // SAFETY: the path is a live, terminated string; the descriptor returned is ours alone.
+    let descriptor = unsafe { libc::open(text.as_ptr(), libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC) };
+    if descriptor < 0 {
+        return set_up_step(format!("open {}", path.display()), Err(io::Error::last_os_error()));
+    }
+    // SAFETY: just opened, checked, owned by nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
+/// Puts a file of the node's own over one in `/etc`, where the machine has it.
+fn cover(file: &str, content: &str) -> Result<(), InitError> {
+    let (own, target) = (format!("/run/{file}"), format!("/etc/{file}"));
+    set_up_step(format!("write {own}"), fs::write(&own, content))?;
+    if Path::new(&target).exists() {
+        let covered = mount(Some(own.as_str()), target.as_str(), None::<&str>, MsFlags::MS_BIND, None::<&str>);
+        set_up_step(format!("mount {target}"), covered)?;
+    }
+    Ok(())
+}

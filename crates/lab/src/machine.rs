@@ -1,0 +1,103 @@
+//! What this machine allows a lab to do, with the exact remedy for what is missing. Made for `holdfast doctor`;
+//! every finding is an attempt, not a guess from a version number.
+
+use std::fs;
+use std::io;
+
+use nix::sched::{CloneFlags, unshare};
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::{ForkResult, fork};
+
+use crate::cgroup;
+
+/// One thing a lab needs or profits from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// What was tried.
+    pub what: &'static str,
+    /// Whether a lab cannot do without.
+    pub needed: bool,
+    /// What was found: `Ok` says what is there, `Err` why it is not.
+    pub found: Result<String, String>,
+    /// What to do where it is missing.
+    pub remedy: &'static str,
+}
+
+/// Tries everything.
+#[must_use]
+pub fn findings() -> Vec<Finding> {
+    vec![
+        Finding {
+            what: "user namespaces",
+            needed: true,
+            found: try_namespaces(CloneFlags::CLONE_NEWUSER, "user namespace"),
+            remedy: "Ubuntu 23.10 and later: `sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0`; older \
+                     Debian: `sudo sysctl kernel.unprivileged_userns_clone=1`; everywhere: \
+                     `sudo sysctl user.max_user_namespaces=15000`; in a container: run it with a seccomp profile that \
+                     allows unshare (for instance `--security-opt seccomp=unconfined`)",
+        },
+        Finding {
+            what: "mount, network, PID, UTS and IPC namespaces",
+            needed: true,
+            found: try_namespaces(
+                CloneFlags::CLONE_NEWUSER
+                    | CloneFlags::CLONE_NEWNS
+                    | CloneFlags::CLONE_NEWNET
+                    | CloneFlags::CLONE_NEWPID
+                    | CloneFlags::CLONE_NEWUTS
+                    | CloneFlags::CLONE_NEWIPC,
+                "all kinds",
+            ),
+            remedy: "a kernel with CONFIG_NET_NS, CONFIG_PID_NS, CONFIG_UTS_NS and CONFIG_IPC_NS, which every \
+                     distribution's kernel has; in a container see `user namespaces`",
+        },
+        Finding {
+            what: "/dev/net/tun",
+            needed: true,
+            found: try_device("/dev/net/tun"),
+            remedy: "`sudo modprobe tun && sudo chmod 0666 /dev/net/tun` (lasting: a udev rule \
+                     `KERNEL==\"tun\", MODE=\"0666\"`); in a container: `--device /dev/net/tun`",
+        },
+        Finding {
+            what: "/dev/fuse",
+            needed: false,
+            found: try_device("/dev/fuse"),
+            remedy: "not needed by this version; later: `sudo modprobe fuse && sudo chmod 0666 /dev/fuse`",
+        },
+        Finding {
+            what: "CPU limits",
+            needed: false,
+            found: cgroup::available().map_err(|error| error.to_string()),
+            remedy: "only scenarios with `cpus` profit: run as root, or in a systemd user session whose `cpu` \
+                     controller is delegated (`systemd-run --user --scope -p Delegate=yes`)",
+        },
+    ]
+}
+
+fn try_device(path: &str) -> Result<String, String> {
+    match fs::OpenOptions::new().read(true).write(true).open(path) {
+        Ok(_) => Ok("may be opened".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Tries in a child, which takes the namespaces with it as it ends.
+fn try_namespaces(kinds: CloneFlags, said: &str) -> Result<String, String> {
+    // SAFETY: the child makes system calls only and leaves by _exit, so locks that other threads hold do not matter.
+    match unsafe { fork() } {
+        Err(error) => Err(error.to_string()),
+        Ok(ForkResult::Child) => {
+            let code = match unshare(kinds) {
+                Ok(()) => 0,
+                Err(error) => error as i32,
+            };
+            // SAFETY: _exit only ends this process.
+            unsafe { libc::_exit(code) }
+        }
+        Ok(ForkResult::Parent { child }) => match waitpid(child, None) {
+            Ok(WaitStatus::Exited(_, 0)) => Ok(format!("{said} may be made")),
+            Ok(WaitStatus::Exited(_, code)) => Err(io::Error::from_raw_os_error(code).to_string()),
+            other => Err(format!("the attempt ended as {other:?}")),
+        },
+    }
+}

@@ -1,0 +1,391 @@
+//! One boot of a node: from the birth of its init to its power-off.
+//!
+//! A node that starts again is a new [`Node`] with the old address; only its volume carries over. Dropping one
+//! powers it off.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Write};
+use std::net::Ipv4Addr;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use nix::sched::{CloneFlags, unshare};
+
+use crate::attachment::{Attachment, AttachmentError, on_own_thread};
+use crate::protocol::{Answer, NodeSetUp, Request};
+
+/// Hidden subcommand of the program that makes it a node's init.
+pub const INIT_SUBCOMMAND: &str = "node-init";
+
+/// What can go wrong with a node.
+#[derive(Debug, thiserror::Error)]
+pub enum NodeError {
+    /// It could not be attached to the network.
+    #[error("node {node}: {source}")]
+    Attachment {
+        /// The node.
+        node: String,
+        /// Why.
+        source: AttachmentError,
+    },
+    /// Its init could not be started or spoken to.
+    #[error("node {node}: {step}: {source}")]
+    Init {
+        /// The node.
+        node: String,
+        /// What was being done.
+        step: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+    /// Its init could not set it up.
+    #[error("node {node}: set-up: {why}")]
+    SetUp {
+        /// The node.
+        node: String,
+        /// Why.
+        why: String,
+    },
+    /// A process could not be started.
+    #[error("node {node}: {why}")]
+    Spawn {
+        /// The node.
+        node: String,
+        /// Why.
+        why: String,
+    },
+    /// The node has no power.
+    #[error("node {node} is off")]
+    Off {
+        /// The node.
+        node: String,
+    },
+}
+
+/// A process of a node, for as long as this boot lasts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ProcessId(pub u64);
+
+/// How a process ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finished {
+    /// Exit code, when it ended by itself.
+    pub code: Option<i32>,
+    /// Signal, when one ended it.
+    pub signal: Option<i32>,
+    /// Its standard output, where that was not logged.
+    pub stdout: String,
+    /// Its standard error, where that was not logged.
+    pub stderr: String,
+}
+
+/// What a node is made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BootPlan {
+    /// Its name.
+    pub name: String,
+    /// Its address.
+    pub address: Ipv4Addr,
+    /// Folders and names its init sets up.
+    pub set_up: NodeSetUp,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    ready: Option<Result<(), String>>,
+    spawned: BTreeMap<u64, Result<(), String>>,
+    finished: BTreeMap<u64, Finished>,
+    running: std::collections::BTreeSet<u64>,
+    next: u64,
+    off: bool,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    known: Mutex<Known>,
+    changed: Condvar,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A node with power.
+#[derive(Debug)]
+pub struct Node {
+    name: String,
+    init: Mutex<Option<Child>>,
+    init_pid: u32,
+    pid_namespace: u64,
+    socket: Mutex<UnixStream>,
+    shared: Arc<Shared>,
+    namespace: OwnedFd,
+    cpu_after_death: Mutex<Duration>,
+}
+
+impl Node {
+    /// Boots a node and waits until its init has set it up. Its interface's other end is returned beside it, for
+    /// the fabric.
+    ///
+    /// # Errors
+    /// When the kernel refuses a namespace, or the init cannot set the node up.
+    pub fn boot(plan: &BootPlan) -> Result<(Node, OwnedFd), NodeError> {
+        let fail = |step| {
+            let node = plan.name.clone();
+            move |source| NodeError::Init { node, step, source }
+        };
+        let (ours, theirs) = UnixStream::pair().map_err(fail("socket pair"))?;
+        let log = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(plan.set_up.logs.join("init.log"))
+            .map_err(fail("open init.log"))?;
+        let (attachment, child) = on_own_thread(|| born(plan.address, theirs, log))
+            .and_then(|made| made)
+            .map_err(|source| NodeError::Attachment { node: plan.name.clone(), source })?;
+        let pid_namespace = pid_namespace_of(child.id()).map_err(fail("read PID namespace"))?;
+        let reader = ours.try_clone().map_err(fail("clone socket"))?;
+        let node = Node {
+            name: plan.name.clone(),
+            init_pid: child.id(),
+            init: Mutex::new(Some(child)),
+            pid_namespace,
+            socket: Mutex::new(ours),
+            shared: Arc::default(),
+            namespace: attachment.namespace,
+            cpu_after_death: Mutex::default(),
+        };
+        let shared = node.shared.clone();
+        std::thread::Builder::new()
+            .name(format!("init {}", plan.name))
+            .spawn(move || listen(&shared, reader))
+            .map_err(fail("start listener"))?;
+        node.send(&plan.set_up).map_err(fail("send set-up"))?;
+        let ready = node.wait_for(|known| known.ready.clone())?;
+        ready.map_err(|why| NodeError::SetUp { node: plan.name.clone(), why })?;
+        Ok((node, attachment.tun))
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its init's process number, as the lab sees it.
+    #[must_use]
+    pub fn init_pid(&self) -> u32 {
+        self.init_pid
+    }
+
+    /// The inode of its PID namespace: every process of this boot is in it, and no other.
+    #[must_use]
+    pub fn pid_namespace(&self) -> u64 {
+        self.pid_namespace
+    }
+
+    /// Its network namespace.
+    #[must_use]
+    pub fn namespace(&self) -> &OwnedFd {
+        &self.namespace
+    }
+
+    /// Starts a process whose output is appended to the node's log file `log`.
+    ///
+    /// # Errors
+    /// When the program cannot be started or the node is off.
+    pub fn spawn(
+        &self,
+        program: &Path,
+        arguments: &[String],
+        environment: &BTreeMap<String, String>,
+        log: &str,
+    ) -> Result<ProcessId, NodeError> {
+        self.start(program, arguments, environment, Some(log.to_owned()))
+    }
+
+    /// Runs a process to its end.
+    ///
+    /// # Errors
+    /// When the program cannot be started, or the node loses power meanwhile.
+    pub fn run(
+        &self,
+        program: &Path,
+        arguments: &[String],
+        environment: &BTreeMap<String, String>,
+    ) -> Result<Finished, NodeError> {
+        let process = self.start(program, arguments, environment, None)?;
+        self.wait_for(|known| known.finished.remove(&process.0))
+    }
+
+    /// Whether the process still runs.
+    #[must_use]
+    pub fn is_running(&self, process: ProcessId) -> bool {
+        let known = self.shared.lock();
+        !known.off && known.running.contains(&process.0)
+    }
+
+    /// Sends a process a signal; one that has ended is left alone.
+    ///
+    /// # Errors
+    /// When the node is off.
+    pub fn signal(&self, process: ProcessId, signal: i32) -> Result<(), NodeError> {
+        self.send(&Request::Signal { process: process.0, signal }).map_err(|_| NodeError::Off { node: self.name.clone() })
+    }
+
+    /// Whether the node has power.
+    #[must_use]
+    pub fn is_on(&self) -> bool {
+        !self.shared.lock().off
+    }
+
+    /// Cuts the power: SIGKILL to the init, on which the kernel kills every process of the node. Returns when they
+    /// are gone. Without effect on a node that is off.
+    pub fn power_off(&self) {
+        let Some(mut init) = self.init.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
+        // An init that has ended by itself needs no signal; the wait below reaps it either way.
+        let _ = init.kill();
+        let used = wait_with_cpu_time(init.id());
+        *self.cpu_after_death.lock().unwrap_or_else(PoisonError::into_inner) = used;
+        let mut known = self.shared.lock();
+        known.off = true;
+        self.shared.changed.notify_all();
+    }
+
+    /// CPU time of all its processes that are no longer there, known once the node is off.
+    #[must_use]
+    pub fn cpu_after_death(&self) -> Duration {
+        *self.cpu_after_death.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn start(
+        &self,
+        program: &Path,
+        arguments: &[String],
+        environment: &BTreeMap<String, String>,
+        log: Option<String>,
+    ) -> Result<ProcessId, NodeError> {
+        let process = {
+            let mut known = self.shared.lock();
+            known.next += 1;
+            known.next
+        };
+        let request = Request::Spawn {
+            process,
+            program: PathBuf::from(program),
+            arguments: arguments.to_vec(),
+            environment: environment.clone(),
+            log,
+        };
+        self.send(&request).map_err(|_| NodeError::Off { node: self.name.clone() })?;
+        self.wait_for(|known| known.spawned.remove(&process))?
+            .map(|()| ProcessId(process))
+            .map_err(|why| NodeError::Spawn { node: self.name.clone(), why })
+    }
+
+    fn send(&self, message: &impl serde::Serialize) -> io::Result<()> {
+        let mut line = serde_json::to_string(message).map_err(io::Error::other)?;
+        line.push('\n');
+        self.socket.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes())
+    }
+
+    fn wait_for<T>(
+        &self,
+        mut look: impl FnMut(&mut Known) -> Option<T>,
+    ) -> Result<T, NodeError> {
+        let mut known = self.shared.lock();
+        loop {
+            if let Some(found) = look(&mut known) {
+                return Ok(found);
+            }
+            if known.off {
+                return Err(NodeError::Off { node: self.name.clone() });
+            }
+            known = self.shared.changed.wait(known).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.power_off();
+    }
+}
+
+/// On the maker thread: a fresh network namespace with its interface, then an init in fresh namespaces of the
+/// other kinds.
+fn born(address: Ipv4Addr, socket: UnixStream, log: File) -> Result<(Attachment, Child), AttachmentError> {
+    use std::os::unix::process::CommandExt;
+    let attachment = Attachment::make_here(address)?;
+    let kinds = CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWUTS | CloneFlags::CLONE_NEWIPC;
+    unshare(kinds).map_err(|error| AttachmentError::Namespace(error.into()))?;
+    let mut command = Command::new("/proc/self/exe");
+    command.arg(INIT_SUBCOMMAND).env_clear().stdin(OwnedFd::from(socket));
+    command.stdout(Stdio::null()).stderr(log);
+    // SAFETY: setsid(2) is async-signal-safe. Having anything to run here also makes the standard library fork
+    // instead of sharing memory with the child, which a new PID namespace needs.
+    unsafe { command.pre_exec(|| nix::unistd::setsid().map(drop).map_err(io::Error::from)) };
+    let child = command.spawn().map_err(AttachmentError::Namespace)?;
+    Ok((attachment, child))
+}
+
+fn pid_namespace_of(pid: u32) -> io::Result<u64> {
+    Ok(std::fs::metadata(format!("/proc/{pid}/ns/pid"))?.ino())
+}
+
+fn listen(shared: &Shared, socket: UnixStream) {
+    for line in BufReader::new(socket).lines() {
+        let Ok(line) = line else { break };
+        let Ok(answer) = serde_json::from_str::<Answer>(&line) else { break };
+        let mut known = shared.lock();
+        match answer {
+            Answer::Ready => known.ready = Some(Ok(())),
+            Answer::SetUpFailed { why } => known.ready = Some(Err(why)),
+            Answer::Spawned { process } => {
+                known.running.insert(process);
+                known.spawned.insert(process, Ok(()));
+            }
+            Answer::SpawnFailed { process, why } => {
+                known.spawned.insert(process, Err(why));
+            }
+            Answer::Exited { process, code, signal, stdout, stderr } => {
+                known.running.remove(&process);
+                known.finished.insert(process, Finished { code, signal, stdout, stderr });
+            }
+        }
+        shared.changed.notify_all();
+    }
+    shared.lock().off = true;
+    shared.changed.notify_all();
+}
+
+/// Waits for the process to end and returns the CPU time of it and of all its descendants that were waited for:
+/// a PID namespace's init inherits and reaps them all as it dies (wait4(2), pid_namespaces(7)).
+fn wait_with_cpu_time(pid: u32) -> Duration {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    let mut status = 0;
+    loop {
+        // SAFETY: both pointers are to live locals of the right type; the process is a child that nobody else waits for.
+        let waited = unsafe { libc::wait4(pid as libc::pid_t, &mut status, 0, usage.as_mut_ptr()) };
+        if waited >= 0 {
+            break;
+        }
+        if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+            return Duration::ZERO;
+        }
+    }
+    // SAFETY: zeroed is a valid rusage, and wait4 has filled it.
+    let usage = unsafe { usage.assume_init() };
+    let time = |time: libc::timeval| {
+        Duration::from_secs(time.tv_sec.unsigned_abs()) + Duration::from_micros(time.tv_usec.unsigned_abs())
+    };
+    time(usage.ru_utime) + time(usage.ru_stime)
+}

@@ -1,0 +1,97 @@
+//! What the lab and a node's init say to each other: JSON, one message a line, over a socket pair.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// Everything an init needs to set up its node, sent as its first line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeSetUp {
+    /// The node's host name.
+    pub name: String,
+    /// Folder outside that becomes [`VOLUME`] inside.
+    pub volume: PathBuf,
+    /// Folder outside that becomes [`SOCKETS`] inside.
+    pub sockets: PathBuf,
+    /// Folder outside that becomes [`LOGS`] inside.
+    pub logs: PathBuf,
+    /// Names and addresses for `/etc/hosts`.
+    pub names: BTreeMap<String, String>,
+    /// Whether the user numbers above 0 are mapped, so that processes may take one; else they get a user namespace
+    /// of their own in which they have one.
+    pub users_mapped: bool,
+}
+
+/// Where a node finds its volume.
+pub const VOLUME: &str = "/run/node/volume";
+/// Where a node puts sockets that the lab connects to.
+pub const SOCKETS: &str = "/run/node/sockets";
+/// Where a node's logs go.
+pub const LOGS: &str = "/run/node/logs";
+/// The ordinary user that a node's processes run as: databases refuse to be root.
+pub const NODE_USER: u32 = 1000;
+
+/// What the lab asks of an init.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "ask", rename_all = "kebab-case")]
+pub enum Request {
+    /// Start a process as the node's ordinary user.
+    Spawn {
+        /// Number of this request; its process is known by it from here on.
+        process: u64,
+        /// Program, absolute path.
+        program: PathBuf,
+        /// Its arguments.
+        arguments: Vec<String>,
+        /// Its environment, the whole of it.
+        environment: BTreeMap<String, String>,
+        /// Log file under [`LOGS`] that its output is appended to; when absent the output comes back in `Exited`.
+        log: Option<String>,
+    },
+    /// Send a process a signal.
+    Signal {
+        /// The process.
+        process: u64,
+        /// The signal's number.
+        signal: i32,
+    },
+}
+
+/// What an init answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "answer", rename_all = "kebab-case")]
+pub enum Answer {
+    /// The node is set up.
+    Ready,
+    /// It could not be set up; the init ends.
+    SetUpFailed {
+        /// Why.
+        why: String,
+    },
+    /// The process runs.
+    Spawned {
+        /// The request's number.
+        process: u64,
+    },
+    /// The process could not be started.
+    SpawnFailed {
+        /// The request's number.
+        process: u64,
+        /// Why.
+        why: String,
+    },
+    /// The process has ended.
+    Exited {
+        /// The request's number.
+        process: u64,
+        /// Exit code, when it ended by itself.
+        code: Option<i32>,
+        /// Signal, when one ended it.
+        signal: Option<i32>,
+        /// What it wrote to its standard output, where that was not logged.
+        stdout: String,
+        /// What it wrote to its standard error, where that was not logged.
+        stderr: String,
+    },
+}

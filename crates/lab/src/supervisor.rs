@@ -1,0 +1,215 @@
+//! The birth of a lab: from an ordinary process to PID 1 of fresh namespaces, as root and as an ordinary user alike.
+//!
+//! Two sides. Outside, [`launch`] starts the program again as a supervisor. Inside, [`enter`] takes that process
+//! into its namespaces. Three things tie the lab's life to the outer process, because any one of them alone leaves
+//! a moment uncovered: the parent-death signal, the supervisor's watch on its standard input, and the PID namespace
+//! that takes everything else along.
+//!
+//! Sources: user_namespaces(7), pid_namespaces(7), prctl(2) PR_SET_PDEATHSIG.
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
+use nix::sys::signal::Signal;
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::{ForkResult, Pid, fork, getegid, geteuid, pipe};
+
+use crate::interface;
+
+/// Hidden subcommand of the program that makes it a lab's supervisor.
+pub const SUPERVISOR_SUBCOMMAND: &str = "lab-supervisor";
+
+/// First outside user number that a root-made lab's ordinary users are mapped to, far from those in use.
+const MAPPED_USERS_FROM: u32 = 524_288;
+/// How many are mapped.
+const MAPPED_USERS: u32 = 65_535;
+/// Where the lab keeps what must vanish with it: a file system in memory that only it sees.
+pub const LAB_FOLDER: &str = "/run/holdfast";
+
+/// What can go wrong at a lab's birth.
+#[derive(Debug, thiserror::Error)]
+pub enum SupervisorError {
+    /// A step was refused.
+    #[error("{step}: {source}")]
+    Step {
+        /// The step.
+        step: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+    /// The kernel lets this user make no user namespace.
+    #[error(
+        "new user namespace: {source}; `holdfast doctor` says what this machine forbids and how to allow it"
+    )]
+    NoUserNamespace {
+        /// Why.
+        source: io::Error,
+    },
+}
+
+fn step<T, E: Into<io::Error>>(step: &'static str, result: Result<T, E>) -> Result<T, SupervisorError> {
+    result.map_err(|source| SupervisorError::Step { step, source: source.into() })
+}
+
+/// Starts this program again as a supervisor. It reads its orders from standard input, whose closing ends it, and
+/// reports on standard output; its standard error goes to `log`.
+///
+/// # Errors
+/// When the program cannot be started.
+pub fn launch(log: fs::File) -> Result<Child, SupervisorError> {
+    use std::os::unix::process::CommandExt;
+    let mut command = Command::new("/proc/self/exe");
+    command.arg(SUPERVISOR_SUBCOMMAND).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log);
+    // SAFETY: both calls are async-signal-safe. A session of its own keeps the terminal's Ctrl-C away: the outer
+    // process decides what an interrupt means.
+    unsafe {
+        command.pre_exec(|| {
+            nix::unistd::setsid()?;
+            nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
+            Ok(())
+        });
+    }
+    step("start the supervisor", command.spawn())
+}
+
+/// What the supervisor found out on its way in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entered {
+    /// Whether user numbers above 0 are mapped (a lab made by root), so that nodes need no user namespace of their own.
+    pub users_mapped: bool,
+}
+
+/// Takes the calling process, which must have one thread, into fresh namespaces. Returns in the lab's PID 1; the
+/// process that called stays outside, waits for it, and ends with its exit code.
+///
+/// # Errors
+/// When the kernel refuses a step.
+pub fn enter() -> Result<Entered, SupervisorError> {
+    let users_mapped = enter_user_namespace()?;
+    let kinds = CloneFlags::CLONE_NEWNS
+        | CloneFlags::CLONE_NEWNET
+        | CloneFlags::CLONE_NEWPID
+        | CloneFlags::CLONE_NEWUTS
+        | CloneFlags::CLONE_NEWIPC;
+    step("new namespaces", unshare(kinds))?;
+    // Changing credentials clears the parent-death signal, so it is asked for again.
+    step("parent-death signal", nix::sys::prctl::set_pdeathsig(Signal::SIGKILL))?;
+    // SAFETY: this process has one thread, so the child may go on as an ordinary process.
+    match step("fork", unsafe { fork() })? {
+        ForkResult::Parent { child } => std::process::exit(wait_for(child)),
+        ForkResult::Child => {
+            step("parent-death signal", nix::sys::prctl::set_pdeathsig(Signal::SIGKILL))?;
+            furnish()?;
+            Ok(Entered { users_mapped })
+        }
+    }
+}
+
+fn wait_for(child: Pid) -> i32 {
+    loop {
+        match waitpid(child, None) {
+            Ok(WaitStatus::Exited(_, code)) => return code,
+            Ok(WaitStatus::Signaled(_, signal, _)) => return 128 + signal as i32,
+            Err(nix::Error::ECHILD) => return 255,
+            Ok(_) | Err(_) => {}
+        }
+    }
+}
+
+/// Becomes root of a new user namespace. Made by root, the namespace maps root to itself and a range of ordinary
+/// users far from the machine's own; the databases run as one of those. Made by anyone else, it maps that user alone.
+fn enter_user_namespace() -> Result<bool, SupervisorError> {
+    let (user, group) = (geteuid(), getegid());
+    if user.is_root() {
+        let mapper = Mapper::start()?;
+        unshare(CloneFlags::CLONE_NEWUSER).map_err(|source| SupervisorError::NoUserNamespace { source: source.into() })?;
+        mapper.map()?;
+        return Ok(true);
+    }
+    unshare(CloneFlags::CLONE_NEWUSER).map_err(|source| SupervisorError::NoUserNamespace { source: source.into() })?;
+    step("write setgroups", fs::write("/proc/self/setgroups", "deny"))?;
+    step("write uid_map", fs::write("/proc/self/uid_map", format!("0 {user} 1")))?;
+    step("write gid_map", fs::write("/proc/self/gid_map", format!("0 {group} 1")))?;
+    Ok(false)
+}
+
+/// A child that stays in the old user namespace, with the right to write the new one's maps.
+struct Mapper {
+    go: OwnedFd,
+    child: Pid,
+}
+
+impl Mapper {
+    fn start() -> Result<Mapper, SupervisorError> {
+        let (wait, go) = step("pipe", pipe())?;
+        let lab = nix::unistd::getpid();
+        // SAFETY: one thread only, and the child ends without running any destructor.
+        match step("fork", unsafe { fork() })? {
+            ForkResult::Parent { child } => Ok(Mapper { go, child }),
+            ForkResult::Child => {
+                drop(go);
+                let told = fs::File::from(wait).read_exact(&mut [0]).is_ok();
+                let map = format!("0 0 1\n1 {MAPPED_USERS_FROM} {MAPPED_USERS}");
+                let mapped = told
+                    && fs::write(format!("/proc/{lab}/uid_map"), &map).is_ok()
+                    && fs::write(format!("/proc/{lab}/gid_map"), &map).is_ok();
+                // SAFETY: _exit only ends this process.
+                unsafe { libc::_exit(if mapped { 0 } else { 1 }) }
+            }
+        }
+    }
+
+    fn map(self) -> Result<(), SupervisorError> {
+        step("ask for user maps", fs::File::from(self.go).write_all(b"m"))?;
+        match waitpid(self.child, None) {
+            Ok(WaitStatus::Exited(_, 0)) => Ok(()),
+            _ => step("write user maps", Err(io::Error::from(io::ErrorKind::PermissionDenied))),
+        }
+    }
+}
+
+/// Gives the lab its own `/proc`, `/run` and loopback. Mounts made here stay here.
+fn furnish() -> Result<(), SupervisorError> {
+    const NONE: Option<&str> = None;
+    let quiet = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+    step("make mounts private", mount(NONE, "/", NONE, MsFlags::MS_REC | MsFlags::MS_SLAVE, NONE))?;
+    step("mount /proc", mount(Some("proc"), "/proc", Some("proc"), quiet | MsFlags::MS_NOEXEC, NONE))?;
+    step("mount /run", mount(Some("run"), "/run", Some("tmpfs"), quiet, Some("mode=755")))?;
+    step("make the lab's folder", fs::create_dir_all(LAB_FOLDER))?;
+    interface::bring_up_loopback()
+        .map_err(|error| SupervisorError::Step { step: "bring up loopback", source: io::Error::other(error) })
+}
+
+/// Ends the whole lab the moment the outer process is gone: reads orders line by line, hands each to `order`, and
+/// at the end of input exits. Runs on a thread of its own.
+///
+/// # Errors
+/// When no thread is to be had.
+pub fn watch_orders(mut order: impl FnMut(&str) + Send + 'static) -> Result<(), SupervisorError> {
+    let watch = move || {
+        for line in io::stdin().lines() {
+            match line {
+                Ok(line) => order(&line),
+                Err(_) => break,
+            }
+        }
+        // PID 1 of the namespace goes, and the kernel kills the rest.
+        std::process::exit(255);
+    };
+    step("start the watch", std::thread::Builder::new().name("orders".to_owned()).spawn(watch)).map(drop)
+}
+
+/// Takes an exclusive lock on `path`, held until this process ends. The janitor waits for it.
+///
+/// # Errors
+/// When the file cannot be made or the lock is held by another.
+pub fn hold_lock(path: &Path) -> Result<nix::fcntl::Flock<fs::File>, SupervisorError> {
+    let file = step("make the lock file", fs::File::create(path))?;
+    nix::fcntl::Flock::lock(file, nix::fcntl::FlockArg::LockExclusiveNonblock)
+        .map_err(|(_, source)| SupervisorError::Step { step: "lock the run directory", source: source.into() })
+}
