@@ -19,7 +19,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-use crate::protocol::{Answer, LOGS, NODE_USER, NodeSetUp, Request, SOCKETS, VOLUME};
+use crate::protocol::{Answer, LOGS, NODE_USER, NodeSetUp, PROGRAMS, Request, SOCKETS, VOLUME};
 
 /// Output kept of a process whose output comes back in the answer.
 const OUTPUT_BYTES_MAX: u64 = 1 << 20;
@@ -226,13 +226,18 @@ fn prepare(set_up: &NodeSetUp) -> Result<(), InitError> {
     let quiet = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
     set_up_step("make mounts private", mount(NONE, "/", NONE, MsFlags::MS_REC | MsFlags::MS_SLAVE, NONE))?;
     // Opened before a fresh /run covers the place where some of them lie.
-    let volume = open_folder(&set_up.volume)?;
-    let sockets = open_folder(&set_up.sockets)?;
-    let logs = open_folder(&set_up.logs)?;
+    let mut shown = vec![
+        (VOLUME, open_folder(&set_up.volume)?),
+        (SOCKETS, open_folder(&set_up.sockets)?),
+        (LOGS, open_folder(&set_up.logs)?),
+    ];
+    if let Some(programs) = &set_up.programs {
+        shown.push((PROGRAMS, open_folder(programs)?));
+    }
     set_up_step("mount /proc", mount(Some("proc"), "/proc", Some("proc"), quiet | MsFlags::MS_NOEXEC, NONE))?;
     set_up_step("mount /run", mount(Some("run"), "/run", Some("tmpfs"), quiet, Some("mode=755")))?;
     set_up_step("mount /dev/shm", mount(Some("shm"), "/dev/shm", Some("tmpfs"), quiet, Some("mode=1777")))?;
-    for (inside, outside) in [(VOLUME, volume), (SOCKETS, sockets), (LOGS, logs)] {
+    for (inside, outside) in shown {
         set_up_step(inside, fs::create_dir_all(inside))?;
         let source = format!("/proc/self/fd/{}", outside.as_raw_fd());
         let bind = MsFlags::MS_BIND | MsFlags::MS_REC;

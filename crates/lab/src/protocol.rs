@@ -16,6 +16,9 @@ pub struct NodeSetUp {
     pub sockets: PathBuf,
     /// Folder outside that becomes [`LOGS`] inside.
     pub logs: PathBuf,
+    /// Folder outside that becomes [`PROGRAMS`] inside, where the database's programs lie in a place that the
+    /// node's user cannot reach by itself.
+    pub programs: Option<PathBuf>,
     /// Names and addresses for `/etc/hosts`.
     pub names: BTreeMap<String, String>,
     /// Whether the user numbers above 0 are mapped, so that processes may take one; else they get a user namespace
@@ -29,6 +32,8 @@ pub const VOLUME: &str = "/run/node/volume";
 pub const SOCKETS: &str = "/run/node/sockets";
 /// Where a node's logs go.
 pub const LOGS: &str = "/run/node/logs";
+/// Where a node finds programs that are shown to it.
+pub const PROGRAMS: &str = "/run/node/programs";
 /// The ordinary user that a node's processes run as: databases refuse to be root.
 pub const NODE_USER: u32 = 1000;
 

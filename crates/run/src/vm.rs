@@ -1,0 +1,306 @@
+//! A node as the engine sees it: a VM that keeps its name, address and volume while it loses power, boots again and
+//! moves between hosts.
+//!
+//! Owns the VM's folders and its boots. Which host it runs on, and when, the platform decides.
+
+use std::fs;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::unix::fs::{DirBuilderExt, chown};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use engine::{Command, Finished, NodeError, ProcessId, Signal, Status};
+use fabric::{Fabric, PortId};
+use lab::cgroup::CpuLimits;
+use lab::protocol::{NODE_USER, NodeSetUp, SOCKETS, VOLUME};
+
+/// What can go wrong with a VM's power.
+#[derive(Debug, thiserror::Error)]
+pub enum VmError {
+    /// The lab could not boot it.
+    #[error(transparent)]
+    Boot(#[from] lab::NodeError),
+    /// It could not be joined to the network.
+    #[error("node {node}: {source}")]
+    Network {
+        /// The node.
+        node: String,
+        /// Why.
+        source: fabric::FabricError,
+    },
+    /// A folder of its own could not be made.
+    #[error("node {node}: folder {path}: {source}")]
+    Folder {
+        /// The node.
+        node: String,
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Its CPU limit could not be set.
+    #[error("node {node}: {source}")]
+    Limit {
+        /// The node.
+        node: String,
+        /// Why.
+        source: lab::cgroup::CgroupError,
+    },
+}
+
+/// A CPU limit and where it is kept.
+#[derive(Debug, Clone)]
+pub struct Limit {
+    /// The lab's control groups.
+    pub groups: Arc<CpuLimits>,
+    /// CPUs the node may use.
+    pub cpus: f64,
+}
+
+#[derive(Debug)]
+struct Boot {
+    number: u64,
+    node: Arc<lab::Node>,
+    port: PortId,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    host: usize,
+    boots: u64,
+    boot: Option<Boot>,
+    cpu_of_past_boots: Duration,
+    /// PID namespaces of all boots that have ended, for the evidence that nothing of them is left.
+    last_pid_namespace: Option<u64>,
+}
+
+/// The VM.
+#[derive(Debug)]
+pub struct Vm {
+    name: String,
+    address: Ipv4Addr,
+    set_up: NodeSetUp,
+    fabric: Arc<Fabric>,
+    limit: Option<Limit>,
+    state: Mutex<State>,
+}
+
+impl Vm {
+    /// A VM without power, its folders made and owned by the node's user.
+    ///
+    /// # Errors
+    /// When a folder cannot be made or given to the user.
+    pub fn make(
+        address: Ipv4Addr,
+        set_up: NodeSetUp,
+        fabric: Arc<Fabric>,
+        limit: Option<Limit>,
+    ) -> Result<Vm, VmError> {
+        for path in [&set_up.volume, &set_up.sockets, &set_up.logs] {
+            let made = fs::DirBuilder::new().recursive(true).mode(0o755).create(path);
+            let owned = made.and_then(|()| give_to_node_user(path, set_up.users_mapped));
+            owned.map_err(|source| VmError::Folder { node: set_up.name.clone(), path: path.clone(), source })?;
+        }
+        Ok(Vm { name: set_up.name.clone(), address, set_up, fabric, limit, state: Mutex::default() })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives it power on a host, whose path is `place`.
+    ///
+    /// # Errors
+    /// When the lab cannot boot it or it cannot be joined to the network.
+    pub fn power_on(&self, host: usize, place: &[String]) -> Result<(), VmError> {
+        let plan = lab::BootPlan { name: self.name.clone(), address: self.address, set_up: self.set_up.clone() };
+        let (node, tun) = lab::Node::boot(&plan)?;
+        if let Some(limit) = &self.limit {
+            limit
+                .groups
+                .limit(&self.name, node.init_pid(), limit.cpus)
+                .map_err(|source| VmError::Limit { node: self.name.clone(), source })?;
+        }
+        let mut path = place.to_vec();
+        path.push(self.name.clone());
+        let port = self
+            .fabric
+            .attach(path, vec![self.address.into()], tun)
+            .map_err(|source| VmError::Network { node: self.name.clone(), source })?;
+        let mut state = self.state();
+        state.boots += 1;
+        state.host = host;
+        state.boot = Some(Boot { number: state.boots, node: Arc::new(node), port });
+        Ok(())
+    }
+
+    /// Cuts its power. The network goes first: a dying kernel must not get to say goodbye to its connections.
+    ///
+    /// # Errors
+    /// When the fabric is gone; the node is off all the same.
+    pub fn power_off(&self) -> Result<(), VmError> {
+        let Some(boot) = self.state().boot.take() else { return Ok(()) };
+        let detached = self.fabric.detach(boot.port);
+        boot.node.power_off();
+        let mut state = self.state();
+        state.cpu_of_past_boots += boot.node.cpu_after_death();
+        state.last_pid_namespace = Some(boot.node.pid_namespace());
+        detached.map_err(|source| VmError::Network { node: self.name.clone(), source })
+    }
+
+    /// Whether it has power.
+    #[must_use]
+    pub fn is_on(&self) -> bool {
+        self.state().boot.is_some()
+    }
+
+    /// The host it runs on, or ran on last.
+    #[must_use]
+    pub fn host(&self) -> usize {
+        self.state().host
+    }
+
+    /// Its address.
+    #[must_use]
+    pub fn ipv4(&self) -> Ipv4Addr {
+        self.address
+    }
+
+    /// The PID namespace of the boot that ended last.
+    #[must_use]
+    pub fn last_pid_namespace(&self) -> Option<u64> {
+        self.state().last_pid_namespace
+    }
+
+    /// The PID namespace it runs in now.
+    #[must_use]
+    pub fn pid_namespace(&self) -> Option<u64> {
+        self.state().boot.as_ref().map(|boot| boot.node.pid_namespace())
+    }
+
+    /// CPU time of all boots that have ended.
+    #[must_use]
+    pub fn cpu_of_past_boots(&self) -> Duration {
+        self.state().cpu_of_past_boots
+    }
+
+    fn boot_now(&self) -> Result<(u64, Arc<lab::Node>), NodeError> {
+        match &self.state().boot {
+            Some(boot) => Ok((boot.number, boot.node.clone())),
+            None => Err(NodeError::Down { node: self.name.clone() }),
+        }
+    }
+
+    fn in_volume(&self, path: &Path) -> PathBuf {
+        self.set_up.volume.join(path)
+    }
+
+    fn translate(&self, error: lab::NodeError, command: &Command) -> NodeError {
+        match error {
+            lab::NodeError::Off { node } => NodeError::Down { node },
+            other => NodeError::Start {
+                node: self.name.clone(),
+                program: command.program.clone(),
+                source: io::Error::other(other),
+            },
+        }
+    }
+}
+
+/// Process numbers count from 1 in each boot; a boot's number above them keeps them apart.
+const BOOT_SHIFT: u32 = 40;
+
+impl engine::Node for Vm {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn address(&self) -> IpAddr {
+        self.address.into()
+    }
+
+    fn boot(&self) -> u64 {
+        self.state().boots
+    }
+
+    fn data_directory(&self) -> PathBuf {
+        PathBuf::from(VOLUME)
+    }
+
+    fn socket_directory(&self) -> PathBuf {
+        PathBuf::from(SOCKETS)
+    }
+
+    fn socket_directory_outside(&self) -> PathBuf {
+        self.set_up.sockets.clone()
+    }
+
+    fn write_file(&self, path_in_volume: &Path, content: &str) -> io::Result<()> {
+        let path = self.in_volume(path_in_volume);
+        let unfinished = path.with_extension("unfinished");
+        fs::write(&unfinished, content)?;
+        give_to_node_user(&unfinished, self.set_up.users_mapped)?;
+        fs::rename(&unfinished, &path)
+    }
+
+    fn read_file(&self, path_in_volume: &Path) -> io::Result<String> {
+        fs::read_to_string(self.in_volume(path_in_volume))
+    }
+
+    fn remove_file(&self, path_in_volume: &Path) -> io::Result<()> {
+        fs::remove_file(self.in_volume(path_in_volume))
+    }
+
+    fn exists(&self, path_in_volume: &Path) -> io::Result<bool> {
+        self.in_volume(path_in_volume).try_exists()
+    }
+
+    fn run(&self, command: &Command) -> Result<Finished, NodeError> {
+        let (_, node) = self.boot_now()?;
+        let finished = node
+            .run(&command.program, &command.arguments, &command.environment)
+            .map_err(|error| self.translate(error, command))?;
+        let status = match (finished.code, finished.signal) {
+            (Some(code), _) => Status::Exited(code),
+            (None, signal) => Status::Signalled(signal.unwrap_or(0)),
+        };
+        Ok(Finished { status, stdout: finished.stdout, stderr: finished.stderr })
+    }
+
+    fn spawn(&self, command: &Command, log: &str) -> Result<ProcessId, NodeError> {
+        let (boot, node) = self.boot_now()?;
+        let process = node
+            .spawn(&command.program, &command.arguments, &command.environment, log)
+            .map_err(|error| self.translate(error, command))?;
+        Ok(ProcessId(boot << BOOT_SHIFT | process.0))
+    }
+
+    fn signal(&self, process: ProcessId, signal: Signal) -> Result<(), NodeError> {
+        let (boot, node) = self.boot_now()?;
+        if process.0 >> BOOT_SHIFT != boot {
+            return Ok(());
+        }
+        node.signal(lab::ProcessId(process.0 & ((1 << BOOT_SHIFT) - 1)), signal.number())
+            .map_err(|_| NodeError::Down { node: self.name.clone() })
+    }
+
+    fn is_running(&self, process: ProcessId) -> bool {
+        let Ok((boot, node)) = self.boot_now() else { return false };
+        process.0 >> BOOT_SHIFT == boot && node.is_running(lab::ProcessId(process.0 & ((1 << BOOT_SHIFT) - 1)))
+    }
+
+    fn log_tail(&self, log: &str, lines: usize) -> String {
+        let text = fs::read(self.set_up.logs.join(log)).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let all: Vec<&str> = text.lines().collect();
+        all[all.len().saturating_sub(lines)..].join("\n")
+    }
+}
+
+/// In a lab that root made, the node's user is another than ours. In one made by an ordinary user it is that user
+/// under another number, and there is nothing to give.
+fn give_to_node_user(path: &Path, users_mapped: bool) -> io::Result<()> {
+    if users_mapped { chown(path, Some(NODE_USER), Some(NODE_USER)) } else { Ok(()) }
+}
