@@ -3,12 +3,21 @@
 //! Owns the vocabulary and its form on disk. Judges nothing: that is `check`'s and `measure`'s work.
 
 pub mod event;
+pub mod event_log;
 pub mod facts;
+pub mod lines;
 pub mod operation;
+pub mod reader;
+mod seconds;
+pub mod writer;
 
 pub use event::{Event, EventKind, Receipt, ReceiptVerdict};
+pub use event_log::{EventLog, EventWriteError, EventWriter, read_events};
 pub use facts::{HostFacts, LinkFacts, LoadFacts, NodeFacts, PhaseFacts, RunFacts, SiteFacts};
-pub use operation::{Action, ErrorClass, Operation, Outcome};
+pub use lines::ReadError;
+pub use operation::{Action, ErrorClass, ErrorCounts, Operation, Outcome};
+pub use reader::HistoryReader;
+pub use writer::{HistoryWriter, LEDGER_READ_VALUES_MAX, WriteError};
 
 /// How a run, a check, an expectation or a receipt came out. On doubt, [`Verdict::Unknown`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]

@@ -96,8 +96,10 @@ pub struct Operation {
     #[serde(flatten)]
     pub action: Action,
     /// When it was sent, seconds.
+    #[serde(serialize_with = "crate::seconds::serialize")]
     pub invoked_s: f64,
     /// When it ended, seconds.
+    #[serde(serialize_with = "crate::seconds::serialize")]
     pub completed_s: f64,
     /// How it came out.
     pub outcome: Outcome,

@@ -1,1 +1,27 @@
-//! Histograms, time lines, recovery times, comparisons; pure
+//! Latency histograms, time lines, recovery times and doubts about a measurement.
+//!
+//! Owns figures and the files they stand in (`timeline.csv`, `timeline.hlog`). Reads no clock and opens no file: times and
+//! streams are arguments. Latencies are microseconds, seconds are whole seconds on the run's clock.
+
+pub mod csv;
+pub mod encoding;
+pub mod figures;
+pub mod hlog;
+pub mod interval;
+mod lines;
+pub mod recorder;
+pub mod recovery;
+pub mod restore;
+pub mod timeline;
+pub mod warnings;
+
+pub use csv::{CsvError, CsvReader, CsvWriter, TimelineRow};
+pub use encoding::EncodingError;
+pub use figures::{Figures, LatencyFigures, OperationFigures};
+pub use hlog::{HlogEntry, HlogError, HlogReader, HlogWriteError, HlogWriter};
+pub use interval::{Interval, OperationInterval};
+pub use lines::LineError;
+pub use recorder::{OperationId, Recorder};
+pub use restore::{RestoreError, Restored, restore};
+pub use timeline::{Timeline, TimelineError};
+pub use warnings::Doubt;

@@ -1,0 +1,109 @@
+//! Recording of latencies and errors while a load runs.
+//!
+//! Owns the hot path: one thread, no allocation per operation once the histograms have grown to the latencies at hand.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use history::ErrorClass;
+
+use crate::interval::{Interval, OperationInterval, record_latency};
+
+/// An operation's number within the [`Recorder`] that gave it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OperationId(usize);
+
+/// Gathers what one load does, second by second. Used from the load's one thread.
+#[derive(Debug)]
+pub struct Recorder {
+    load: String,
+    operations: Vec<(String, OperationInterval)>,
+}
+
+impl Recorder {
+    /// A recorder for the load of this name.
+    #[must_use]
+    pub fn new(load: &str) -> Self {
+        Recorder { load: load.to_owned(), operations: Vec::new() }
+    }
+
+    /// The number of the operation of this name; the same name gets the same number. Every operation named here stands
+    /// in every interval from then on, with zeroes when it did nothing.
+    pub fn operation(&mut self, name: &str) -> OperationId {
+        if let Some(known) = self.operations.iter().position(|(other, _)| other == name) {
+            return OperationId(known);
+        }
+        self.operations.push((name.to_owned(), OperationInterval::default()));
+        OperationId(self.operations.len() - 1)
+    }
+
+    /// Counts a success that took so long.
+    ///
+    /// # Panics
+    /// When `operation` was given by another recorder and is unknown to this one.
+    pub fn record_ok(&mut self, operation: OperationId, latency: Duration) {
+        record_latency(&mut self.operations[operation.0].1.histogram, latency);
+    }
+
+    /// Counts an error. Its latency is not kept: it would say how long the client waited, not how long the database took.
+    ///
+    /// # Panics
+    /// When `operation` was given by another recorder and is unknown to this one.
+    pub fn record_error(&mut self, operation: OperationId, class: ErrorClass) {
+        *self.operations[operation.0].1.errors.entry(class).or_insert(0) += 1;
+    }
+
+    /// Everything recorded since the last call, as the interval of `second`. To be called once for each second, when
+    /// it has ended, also when nothing happened in it.
+    pub fn take(&mut self, second: u64) -> Interval {
+        let mut operations = BTreeMap::new();
+        for (name, current) in &mut self.operations {
+            let errors = std::mem::take(&mut current.errors);
+            let histogram = current.histogram.clone();
+            // Emptied, not replaced: it keeps the width it has grown to.
+            current.histogram.reset();
+            operations.insert(name.clone(), OperationInterval { histogram, errors });
+        }
+        Interval { load: self.load.clone(), second, operations }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_holds_what_came_since_the_last_one() {
+        let mut recorder = Recorder::new("tpcb");
+        let (commit, begin) = (recorder.operation("commit"), recorder.operation("begin"));
+        assert_eq!(recorder.operation("commit"), commit);
+        recorder.record_ok(commit, Duration::from_micros(500));
+        recorder.record_ok(commit, Duration::from_secs(3000));
+        recorder.record_error(begin, ErrorClass::Timeout);
+        recorder.record_error(begin, ErrorClass::Timeout);
+
+        let first = recorder.take(7);
+        assert_eq!((first.load.as_str(), first.second), ("tpcb", 7));
+        assert_eq!(first.operations["commit"].count(), 2);
+        assert!(first.operations["commit"].histogram.max() >= 3_000_000_000, "the tail is not cut");
+        assert_eq!(first.operations["begin"].errors[&ErrorClass::Timeout], 2);
+        assert_eq!(first.operations["begin"].error_count(), 2);
+
+        let second = recorder.take(8);
+        assert_eq!(second.operations["commit"].count(), 0);
+        assert_eq!(second.operations["begin"].error_count(), 0);
+    }
+
+    #[test]
+    fn the_shortest_and_the_longest_latency_are_counted() {
+        let mut recorder = Recorder::new("l");
+        let read = recorder.operation("read");
+        recorder.record_ok(read, Duration::ZERO);
+        recorder.record_ok(read, Duration::from_nanos(999));
+        recorder.record_ok(read, Duration::MAX);
+        let interval = recorder.take(0);
+        assert_eq!(interval.operations["read"].count(), 3);
+        assert_eq!(interval.operations["read"].histogram.min(), 1);
+        assert!(interval.operations["read"].histogram.max() > u64::MAX / 2);
+    }
+}

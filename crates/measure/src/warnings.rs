@@ -1,0 +1,214 @@
+//! Doubts about a measurement, each with what to do about it.
+//!
+//! Owns the thresholds and the wording. Whether a doubt is shown, and where, is for others.
+
+/// Values that must lie beyond a percentile before it is more than chance.
+pub const SAMPLES_BEYOND_MIN: u64 = 10;
+/// Share of the machine's processor time beyond which everything waits for everything.
+pub const CPU_BUSY_SHARE_MAX: f64 = 0.9;
+/// How far the halves of a baseline may differ.
+pub const BASELINE_DRIFT_MAX: f64 = 0.2;
+/// Whole seconds of baseline below which a trend cannot be told from chance.
+pub const BASELINE_SECONDS_MIN: usize = 4;
+
+/// A percentile that is reported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Percentile {
+    /// 95th.
+    P95,
+    /// 99th.
+    P99,
+    /// 99.9th.
+    P99_9,
+}
+
+impl Percentile {
+    /// Its name in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Percentile::P95 => "p95",
+            Percentile::P99 => "p99",
+            Percentile::P99_9 => "p99.9",
+        }
+    }
+
+    /// One in how many values lies beyond it.
+    fn one_in(self) -> u64 {
+        match self {
+            Percentile::P95 => 20,
+            Percentile::P99 => 100,
+            Percentile::P99_9 => 1000,
+        }
+    }
+
+    /// How many values it takes for ten of them to lie beyond it.
+    #[must_use]
+    pub fn samples_needed(self) -> u64 {
+        self.one_in() * SAMPLES_BEYOND_MIN
+    }
+}
+
+/// A doubt about a measurement.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Doubt {
+    /// A percentile rests on too few values.
+    FewSamples {
+        /// What was measured: `tpcb, phase fault`.
+        what: String,
+        /// The percentile.
+        percentile: Percentile,
+        /// Values there are.
+        samples: u64,
+    },
+    /// The machine was busy, so what was measured is in part its own queue.
+    CpuSaturated {
+        /// Busy share of all its processors, 0 to 1.
+        busy_share: f64,
+    },
+    /// The baseline was still rising or falling.
+    NotSettled {
+        /// The load.
+        load: String,
+        /// Mean throughput of its first half, a second.
+        first_half_per_s: f64,
+        /// Of its second half.
+        second_half_per_s: f64,
+    },
+    /// The baseline is too short to tell whether it had settled.
+    ShortBaseline {
+        /// The load.
+        load: String,
+        /// Its whole seconds.
+        seconds: usize,
+    },
+    /// Nothing succeeded in the baseline, so no recovery can be told.
+    NoBaseline {
+        /// The load.
+        load: String,
+    },
+}
+
+impl Doubt {
+    /// What is doubtful, one sentence with its figures.
+    #[must_use]
+    pub fn what(&self) -> String {
+        match self {
+            Doubt::FewSamples { what, percentile, samples } => {
+                let (name, needed) = (percentile.name(), percentile.samples_needed());
+                format!(
+                    "{name} of {what} rests on {samples} operations; it takes {needed} for it to be more than chance"
+                )
+            }
+            Doubt::CpuSaturated { busy_share } => {
+                format!(
+                    "the machine's processors were {:.0} % busy: latencies include waiting for them",
+                    busy_share * 100.0
+                )
+            }
+            Doubt::NotSettled { load, first_half_per_s, second_half_per_s } => format!(
+                "load {load} had not settled: {first_half_per_s:.1} operations a second in the first half of the baseline, {second_half_per_s:.1} in the second"
+            ),
+            Doubt::ShortBaseline { load, seconds } => format!(
+                "the baseline of load {load} has {seconds} whole seconds, too few to tell whether it had settled"
+            ),
+            Doubt::NoBaseline { load } => {
+                format!(
+                    "no operation of load {load} succeeded in the baseline: its recovery cannot be measured"
+                )
+            }
+        }
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Doubt::FewSamples { .. } => "make the phase longer or raise the number of clients",
+            Doubt::CpuSaturated { .. } => {
+                "lower the load, or run on a machine with more processors; compare runs of this machine only with each other"
+            }
+            Doubt::NotSettled { .. } => "make the warm-up longer",
+            Doubt::ShortBaseline { .. } => "make the baseline longer: ten seconds or more",
+            Doubt::NoBaseline { .. } => "look at the load's errors in the baseline first",
+        }
+    }
+}
+
+/// Doubts about the percentiles of this many latencies: for each percentile that has fewer than ten values beyond it.
+/// None for no latencies at all, of which no percentile is reported.
+#[must_use]
+pub fn few_samples(what: &str, samples: u64) -> Vec<Doubt> {
+    [Percentile::P95, Percentile::P99, Percentile::P99_9]
+        .into_iter()
+        .filter(|percentile| samples > 0 && samples < percentile.samples_needed())
+        .map(|percentile| Doubt::FewSamples { what: what.to_owned(), percentile, samples })
+        .collect()
+}
+
+/// A doubt when the machine's processors were busier than 90 %.
+#[must_use]
+pub fn cpu_saturated(busy_share: f64) -> Option<Doubt> {
+    (busy_share > CPU_BUSY_SHARE_MAX).then_some(Doubt::CpuSaturated { busy_share })
+}
+
+/// A doubt about a baseline, given successes in each of its whole seconds: none succeeded, too short, or its halves differ by more
+/// than 20 % of the larger. Of an odd number of seconds the middle one is in neither half.
+#[must_use]
+pub fn baseline_doubt(load: &str, counts: &[u64]) -> Option<Doubt> {
+    let load = load.to_owned();
+    if counts.iter().all(|count| *count == 0) {
+        return Some(Doubt::NoBaseline { load });
+    }
+    if counts.len() < BASELINE_SECONDS_MIN {
+        return Some(Doubt::ShortBaseline { load, seconds: counts.len() });
+    }
+    let half = counts.len() / 2;
+    let mean = |counts: &[u64]| counts.iter().map(|count| *count as f64).sum::<f64>() / half as f64;
+    let (first_half_per_s, second_half_per_s) = (mean(&counts[..half]), mean(&counts[counts.len() - half..]));
+    let larger = first_half_per_s.max(second_half_per_s);
+    ((first_half_per_s - second_half_per_s).abs() > BASELINE_DRIFT_MAX * larger)
+        .then_some(Doubt::NotSettled { load, first_half_per_s, second_half_per_s })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_percentile_needs_ten_values_beyond_it() {
+        let doubted = |samples| few_samples("x", samples).len();
+        assert_eq!([0, 1, 199, 200, 999, 1000, 9999, 10_000].map(doubted), [0, 3, 3, 2, 2, 1, 1, 0]);
+        let doubt = &few_samples("tpcb, phase fault", 150)[1];
+        assert_eq!(
+            doubt.what(),
+            "p99 of tpcb, phase fault rests on 150 operations; it takes 1000 for it to be more than chance"
+        );
+        assert!(!doubt.remedy().is_empty());
+    }
+
+    #[test]
+    fn a_busy_machine_is_doubted() {
+        assert_eq!(cpu_saturated(0.9), None);
+        assert_eq!(
+            cpu_saturated(0.97).unwrap().what(),
+            "the machine's processors were 97 % busy: latencies include waiting for them"
+        );
+        assert_eq!(cpu_saturated(f64::NAN), None);
+    }
+
+    #[test]
+    fn a_baseline_is_doubted_when_it_drifts_is_short_or_empty() {
+        let load = || "l".to_owned();
+        assert_eq!(baseline_doubt("l", &[100, 100, 85, 95]), None);
+        assert_eq!(baseline_doubt("l", &[80, 80, 0, 100, 100]), None);
+        let rising = Doubt::NotSettled { load: load(), first_half_per_s: 79.0, second_half_per_s: 100.0 };
+        assert_eq!(baseline_doubt("l", &[78, 80, 100, 100]), Some(rising));
+        assert_eq!(
+            baseline_doubt("l", &[100, 100, 100]),
+            Some(Doubt::ShortBaseline { load: load(), seconds: 3 })
+        );
+        assert_eq!(baseline_doubt("l", &[0; 10]), Some(Doubt::NoBaseline { load: load() }));
+        assert_eq!(baseline_doubt("l", &[]), Some(Doubt::NoBaseline { load: load() }));
+    }
+}
