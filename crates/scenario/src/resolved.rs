@@ -14,6 +14,8 @@ pub struct Scenario {
     pub name: String,
     /// What it shows.
     pub description: String,
+    /// The published report it reproduces.
+    pub reproduces: Option<Reproduces>,
     /// The seed; drawn at the start of the run where the file gives none.
     pub seed: Option<u64>,
     /// The site.
@@ -26,6 +28,15 @@ pub struct Scenario {
     pub schedule: Vec<Phase>,
     /// What must hold.
     pub expect: Vec<Expectation>,
+}
+
+/// The published report that a scenario reproduces.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Reproduces {
+    /// The report's id.
+    pub report: String,
+    /// Its figures by name, the unit last in each name.
+    pub figures: BTreeMap<String, f64>,
 }
 
 /// Hosts and what lies between them.

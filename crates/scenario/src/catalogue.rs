@@ -1,0 +1,194 @@
+//! What a scenario can ask for: faults, roles, quantities to expect, engines and workloads. For `holdfast list`,
+//! `holdfast explain` and the decoder.
+//!
+//! Owns names and their meaning; what they do is elsewhere.
+
+use crate::resolved::FaultKind;
+
+/// Engines a scenario may name.
+pub const ENGINES: &[&str] = &["postgres"];
+
+/// Workloads a scenario may name.
+pub const WORKLOADS: &[&str] = &["tpcb", "ledger"];
+
+/// The workload whose history shows lost and invented writes.
+pub(crate) const LEDGER: &str = "ledger";
+
+/// Roles a fault may be aimed at instead of a name.
+pub const ROLES: &[RoleEntry] = &[
+    RoleEntry { name: "leader", meaning: "where the leader is when the fault strikes" },
+    RoleEntry { name: "a-follower", meaning: "where a follower is; which one, the seed decides" },
+    RoleEntry { name: "random", meaning: "a place that holds a node; which one, the seed decides" },
+];
+
+/// Faults a scenario may schedule.
+pub const FAULTS: &[FaultEntry] = &[FaultEntry {
+    kind: FaultKind::PowerOff,
+    name: "power-off",
+    meaning: "every host of the target loses power at once, and has it back when the fault is healed",
+    example: "- { power-off: { host: leader }, at: 0s, for: 20s }",
+}];
+
+/// Quantities a scenario may expect.
+pub const EXPECTATIONS: &[ExpectationEntry] = &[
+    entry("lost_writes", Unit::Count, Needs::Ledger, "acknowledged inserts that are missing at the end", "0"),
+    entry("invented_writes", Unit::Count, Needs::Ledger, "rows at the end that nobody inserted", "0"),
+    entry(
+        "recovery",
+        Unit::Seconds,
+        Needs::Fault,
+        "from the fault's effect to the first success after it",
+        "< 30s",
+    ),
+    entry(
+        "recovery_95_percent",
+        Unit::Seconds,
+        Needs::Fault,
+        "from the fault's effect to the first second back at 95 % of the baseline",
+        "< 60s",
+    ),
+    entry(
+        "errors",
+        Unit::Count,
+        Needs::Nothing,
+        "transactions that failed, of all loads, warm-up left out",
+        "< 100",
+    ),
+    entry(
+        "error_rate",
+        Unit::Ratio,
+        Needs::Nothing,
+        "failed transactions as a share of all, of all loads, warm-up left out",
+        "< 1%",
+    ),
+    entry(
+        "throughput_per_s",
+        Unit::PerSecond,
+        Needs::Nothing,
+        "successful transactions a second, of all loads, warm-up left out",
+        "> 100/s",
+    ),
+    entry("latency_p50", Unit::Microseconds, Needs::Nothing, "median latency of a transaction", "< 5ms"),
+    entry(
+        "latency_p95",
+        Unit::Microseconds,
+        Needs::Nothing,
+        "95th percentile of a transaction's latency",
+        "< 20ms",
+    ),
+    entry(
+        "latency_p99",
+        Unit::Microseconds,
+        Needs::Nothing,
+        "99th percentile of a transaction's latency",
+        "< 50ms",
+    ),
+    entry(
+        "throughput_ratio_during",
+        Unit::Ratio,
+        Needs::Fault,
+        "throughput while the fault stood, as a share of the baseline's",
+        "> 10%",
+    ),
+    entry(
+        "lab_cpu_share",
+        Unit::Share,
+        Needs::Nothing,
+        "the lab's own share of all CPU time spent under load",
+        "< 20%",
+    ),
+];
+
+/// A role.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RoleEntry {
+    /// As written in a scenario.
+    pub name: &'static str,
+    /// Which place it stands for.
+    pub meaning: &'static str,
+}
+
+/// A kind of fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FaultEntry {
+    /// The kind.
+    pub kind: FaultKind,
+    /// As written in a scenario.
+    pub name: &'static str,
+    /// What it breaks, one line.
+    pub meaning: &'static str,
+    /// An element of a phase's `faults` that holds it.
+    pub example: &'static str,
+}
+
+/// A quantity to expect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ExpectationEntry {
+    /// As written in a scenario.
+    pub name: &'static str,
+    /// The unit its bound is written in, and the base unit of [`crate::Expectation::bound`].
+    pub unit: Unit,
+    /// What the scenario must contain for it to be measured at all.
+    pub needs: Needs,
+    /// What it measures, one line.
+    pub meaning: &'static str,
+    /// A bound as written.
+    pub example: &'static str,
+}
+
+const fn entry(
+    name: &'static str,
+    unit: Unit,
+    needs: Needs,
+    meaning: &'static str,
+    example: &'static str,
+) -> ExpectationEntry {
+    ExpectationEntry { name, unit, needs, meaning, example }
+}
+
+/// What the bound of an expectation is measured in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// A plain whole number; the bound is that number.
+    Count,
+    /// Written as a duration; the bound is in seconds.
+    Seconds,
+    /// Written as a duration; the bound is in microseconds.
+    Microseconds,
+    /// Written `100/s`; the bound is per second.
+    PerSecond,
+    /// Written `95%` or `0.95`; the bound is the ratio, which may exceed 1.
+    Ratio,
+    /// As [`Unit::Ratio`], of a quantity that cannot exceed 1.
+    Share,
+}
+
+impl Unit {
+    /// How its bounds are written, in words.
+    #[must_use]
+    pub fn written(self) -> &'static str {
+        match self {
+            Unit::Count => "a plain number",
+            Unit::Seconds | Unit::Microseconds => "a duration",
+            Unit::PerSecond => "a number a second (`100/s`)",
+            Unit::Ratio | Unit::Share => "a share (`95%` or `0.95`)",
+        }
+    }
+}
+
+/// What a scenario must contain for a quantity to be measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Needs {
+    /// Only a load.
+    Nothing,
+    /// A fault.
+    Fault,
+    /// A load of the workload `ledger`.
+    Ledger,
+}
+
+/// The quantity of that name.
+#[must_use]
+pub fn expectation(name: &str) -> Option<&'static ExpectationEntry> {
+    EXPECTATIONS.iter().find(|entry| entry.name == name)
+}

@@ -1,0 +1,364 @@
+//! The `database` section: engine, nodes and their places, replication, failover, settings.
+//!
+//! Owns reading it and what may not be asked of a database; where nodes go is in `placement`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::catalogue::ENGINES;
+use crate::decode::{Decoder, shortened};
+use crate::language::{AFTER, DATABASE, FAILOVER, MOST_NODES, REPLICATION};
+use crate::placement::Spread;
+use crate::places::Places;
+use crate::rejection::{Finding, Findings, Spanned, Spot};
+use crate::resolved::{Database, Failover, Host, Level, Place, Synchronous};
+use crate::tree::{Node, Value};
+
+/// Settings that holdfast itself must decide, and why.
+const OUR_SETTINGS: &[(&str, &str)] = &[
+    ("listen_addresses", "the lab decides which address a node has"),
+    ("port", "clients and standbys find a node at the port the lab gives it"),
+    ("data_directory", "a node's data lies on its volume"),
+    ("synchronous_standby_names", "write `replication: { synchronous: any 1 }` instead"),
+    ("primary_conninfo", "a standby follows whichever node is the leader"),
+    ("hot_standby", "standbys are asked how far they are, which needs them readable"),
+    ("unix_socket_directories", "a node's sockets lie in its own run directory"),
+];
+
+/// Most CPUs of a node.
+const MOST_CPUS: f64 = 1024.0;
+
+/// The section as written.
+pub(crate) struct DatabaseDocument {
+    engine: &'static str,
+    path: Option<String>,
+    nodes: Spanned<NodesDocument>,
+    leader: Option<Spanned<String>>,
+    synchronous: Option<Spanned<Synchronous>>,
+    failover: Failover,
+    failover_at: Option<Spot>,
+    settings: BTreeMap<String, String>,
+    cpus: Option<f64>,
+}
+
+enum NodesDocument {
+    Count(u64),
+    Places(Vec<Spanned<String>>),
+}
+
+/// Reads the section.
+pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<DatabaseDocument> {
+    let record = decoder.record(node, &DATABASE)?;
+    let engine = record.get("engine").and_then(|node| decoder.word(node, "engine", ENGINES));
+    let path = record.get("path").and_then(|node| decode_path(node, decoder));
+    let nodes = record.get("nodes").and_then(|node| decode_nodes(node, decoder));
+    let leader = record.get("leader").and_then(|node| decoder.text(node, "the leader's place"));
+    let synchronous = record
+        .get("replication")
+        .and_then(|node| decoder.record(node, &REPLICATION))
+        .and_then(|record| record.get("synchronous"))
+        .and_then(|node| decode_synchronous(node, decoder));
+    let failover = record.get("failover").and_then(|node| decode_failover(node, decoder));
+    let settings = record.get("settings").and_then(|node| decode_settings(node, decoder)).unwrap_or_default();
+    let cpus = record.get("cpus").and_then(|node| decode_cpus(node, decoder));
+    if let (Some(leader), Some(Spanned { value: NodesDocument::Places(_), .. })) = (&leader, &nodes) {
+        decoder.findings.add(
+            "one-too-many",
+            leader.at,
+            "`leader` is given beside a list of nodes",
+            "not together with a list",
+            "put the leader's place first in `nodes` and remove `leader`",
+        );
+    }
+    Some(DatabaseDocument {
+        engine: engine?.value,
+        path,
+        nodes: nodes?,
+        leader,
+        synchronous,
+        failover: failover.as_ref().map_or(Failover::None, |failover| failover.value),
+        failover_at: failover.map(|failover| failover.at),
+        settings,
+        cpus,
+    })
+}
+
+fn decode_path(node: &Node, decoder: &mut Decoder) -> Option<String> {
+    let path = decoder.text(node, "the database's folder")?;
+    if path.value.starts_with('/') && !path.value.contains(char::is_control) {
+        return Some(path.value);
+    }
+    decoder.findings.add(
+        "bad-path",
+        path.at,
+        format!("`{}` is not an absolute path", shortened(&path.value)),
+        "not absolute",
+        "write the whole path of the folder with the database's programs, such as /usr/lib/postgresql/15/bin",
+    );
+    None
+}
+
+fn decode_nodes(node: &Node, decoder: &mut Decoder) -> Option<Spanned<NodesDocument>> {
+    let Value::List(_) = node.value else {
+        let count = decoder.count(node, "the number of nodes", 1, MOST_NODES)?;
+        return Some(Spanned { value: NodesDocument::Count(count.value), at: count.at });
+    };
+    let items = decoder.list(node, "nodes", 1)?;
+    if let Some(beyond) = items.get(MOST_NODES as usize) {
+        decoder.findings.add(
+            "too-large",
+            beyond.at,
+            format!("more than {MOST_NODES} nodes"),
+            "one too many",
+            format!("name {MOST_NODES} or fewer"),
+        );
+        return None;
+    }
+    let places = items.iter().map(|item| decoder.text(item, "a node's place")).collect::<Option<Vec<_>>>()?;
+    Some(Spanned { value: NodesDocument::Places(places), at: node.at })
+}
+
+fn decode_synchronous(node: &Node, decoder: &mut Decoder) -> Option<Spanned<Synchronous>> {
+    let text = decoder.text(node, "`synchronous`")?;
+    let value = match text.value.as_str() {
+        "off" => Some(Synchronous::Off),
+        "all" => Some(Synchronous::All),
+        other => other
+            .strip_prefix("any ")
+            .filter(|count| count.chars().all(|c| c.is_ascii_digit()))
+            .and_then(|count| count.parse::<u32>().ok())
+            .map(Synchronous::Any),
+    };
+    match value {
+        Some(Synchronous::Any(0)) => decoder.findings.add(
+            "too-small",
+            text.at,
+            "a commit cannot wait for any 0 standbys",
+            "none at all",
+            "write `off`, which says the same",
+        ),
+        Some(value) => return Some(Spanned { value, at: text.at }),
+        None => decoder.findings.add(
+            "unknown-word",
+            text.at,
+            format!("`{}` is no way to replicate", shortened(&text.value)),
+            "unknown",
+            "write `any 1` (or any other number of standbys), `all` or `off`",
+        ),
+    }
+    None
+}
+
+fn decode_failover(node: &Node, decoder: &mut Decoder) -> Option<Spanned<Failover>> {
+    if let Value::Scalar { text, .. } = &node.value {
+        if text == "none" {
+            return Some(Spanned { value: Failover::None, at: node.at });
+        }
+        if matches!(text.as_str(), "ha-restart" | "promote") {
+            decoder.findings.add(
+                "missing-key",
+                node.at,
+                format!("`{text}` needs the time until the platform acts"),
+                "when?",
+                format!("write `{{ {text}: {{ after: 5s }} }}`"),
+            );
+            return None;
+        }
+        decoder.word(node, "failover", &["none", "ha-restart", "promote"])?;
+    }
+    let record = decoder.record(node, &FAILOVER)?;
+    let (kind, entry) = record.first_of(FAILOVER.exactly_one_of)?;
+    let after = decoder.record(&entry.value, &AFTER)?;
+    let after: Duration = decoder.duration(after.get("after")?, "`after`", "s")?.value;
+    let value = if kind == "promote" { Failover::Promote { after } } else { Failover::HaRestart { after } };
+    Some(Spanned { value, at: entry.key_at })
+}
+
+fn decode_settings(node: &Node, decoder: &mut Decoder) -> Option<BTreeMap<String, String>> {
+    let entries = decoder.entries(node, "`settings`")?;
+    let mut settings = BTreeMap::new();
+    for entry in entries {
+        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '.';
+        if !entry.key.starts_with(|c: char| c.is_ascii_lowercase()) || !entry.key.chars().all(fits) {
+            let help = "a setting's name is made of small letters, digits, `_` and `.`, as in shared_buffers";
+            let message = format!("`{}` cannot be a setting", shortened(&entry.key));
+            decoder.findings.add("bad-name", entry.key_at, message, "not a setting's name", help);
+            continue;
+        }
+        if let Some((name, why)) = OUR_SETTINGS.iter().find(|(name, _)| *name == entry.key) {
+            decoder.findings.add(
+                "our-setting",
+                entry.key_at,
+                format!("`{name}` is set by holdfast"),
+                "not yours to set",
+                format!("remove it: {why}"),
+            );
+            continue;
+        }
+        let Some(text) = decoder.text(&entry.value, &format!("`{}`", entry.key)) else { continue };
+        if text.value.contains(char::is_control) {
+            let message = format!("`{}` holds a line break or another control character", entry.key);
+            decoder.findings.add(
+                "bad-setting",
+                text.at,
+                message,
+                "not on one line",
+                "write the value on one line",
+            );
+            continue;
+        }
+        settings.insert(entry.key.clone(), text.value);
+    }
+    Some(settings)
+}
+
+fn decode_cpus(node: &Node, decoder: &mut Decoder) -> Option<f64> {
+    let cpus = decoder.number(node, "`cpus`")?;
+    if cpus.value > 0.0 && cpus.value <= MOST_CPUS {
+        return Some(cpus.value);
+    }
+    let message = format!("a node cannot have {} CPUs", cpus.value);
+    decoder.findings.add(
+        "out-of-range",
+        cpus.at,
+        message,
+        "not possible",
+        "write a number above 0, such as 0.5 or 2",
+    );
+    None
+}
+
+impl DatabaseDocument {
+    /// The database on the site's hosts.
+    pub(crate) fn resolve(
+        self,
+        hosts: &[Host],
+        places: &Places,
+        findings: &mut Findings,
+    ) -> Option<Database> {
+        let count = match &self.nodes.value {
+            NodesDocument::Count(count) => *count,
+            NodesDocument::Places(places) => places.len() as u64,
+        };
+        self.check_standbys(count.saturating_sub(1), findings);
+        if count > hosts.len() as u64 {
+            findings.add(
+                "too-few-hosts",
+                self.nodes.at,
+                format!("{count} nodes need {count} hosts; the site has {}", hosts.len()),
+                "more nodes than hosts",
+                "add hosts under `site`, or ask for fewer nodes: each starts on a host of its own",
+            );
+            return None;
+        }
+        let nodes = match &self.nodes.value {
+            NodesDocument::Count(count) => {
+                place_count(*count, self.leader.as_ref(), hosts, places, findings)?
+            }
+            NodesDocument::Places(wanted) => place_list(wanted, hosts, places, findings)?,
+        };
+        Some(Database {
+            engine: self.engine.to_owned(),
+            path: self.path,
+            nodes,
+            synchronous: self.synchronous.map_or(Synchronous::Off, |synchronous| synchronous.value),
+            failover: self.failover,
+            settings: self.settings,
+            cpus: self.cpus,
+        })
+    }
+
+    fn check_standbys(&self, standbys: u64, findings: &mut Findings) {
+        if let Some(synchronous) = &self.synchronous {
+            let wanted = match synchronous.value {
+                Synchronous::Off => 0,
+                Synchronous::All => 1,
+                Synchronous::Any(count) => u64::from(count),
+            };
+            if wanted > standbys {
+                findings.push(Finding {
+                    code: "too-few-standbys",
+                    message: match synchronous.value {
+                        Synchronous::All => {
+                            "a commit cannot wait for all standbys: there are none".to_owned()
+                        }
+                        _ => format!("a commit cannot wait for {wanted} standbys: there are only {standbys}"),
+                    },
+                    at: synchronous.at,
+                    label: "more than there are".to_owned(),
+                    help: match standbys {
+                        0 => "write `off`, or ask for at least 2 nodes".to_owned(),
+                        _ => format!("write `any {standbys}` or less, or ask for {} nodes", wanted + 1),
+                    },
+                    also: Some((self.nodes.at, "the leader and its standbys".to_owned())),
+                });
+            }
+        }
+        if let (Failover::Promote { .. }, Some(at), 0) = (self.failover, self.failover_at, standbys) {
+            findings.push(Finding {
+                code: "too-few-standbys",
+                message: "there is no standby to promote".to_owned(),
+                at,
+                label: "needs a standby".to_owned(),
+                help: "ask for at least 2 nodes, or write `ha-restart`".to_owned(),
+                also: Some((self.nodes.at, "only the leader".to_owned())),
+            });
+        }
+    }
+}
+
+fn place_count(
+    count: u64,
+    leader: Option<&Spanned<String>>,
+    hosts: &[Host],
+    places: &Places,
+    findings: &mut Findings,
+) -> Option<Vec<usize>> {
+    let leader = match leader {
+        None => None,
+        Some(written) => Some(places.find(written, None, findings)?),
+    };
+    let mut spread = Spread::new(hosts);
+    let mut nodes = Vec::new();
+    for index in 0..count {
+        nodes.push(spread.take(leader.as_ref().filter(|_| index == 0))?);
+    }
+    Some(nodes)
+}
+
+fn place_list(
+    wanted: &[Spanned<String>],
+    hosts: &[Host],
+    places: &Places,
+    findings: &mut Findings,
+) -> Option<Vec<usize>> {
+    let found: Vec<Option<Place>> =
+        wanted.iter().map(|written| places.find(written, None, findings)).collect();
+    let found: Vec<Place> = found.into_iter().collect::<Option<_>>()?;
+    let mut spread = Spread::new(hosts);
+    let mut nodes: Vec<Option<usize>> = vec![None; found.len()];
+    // Who names a host gets it; the others are spread over what is left of the places they name.
+    let (exact, wide): (Vec<usize>, Vec<usize>) =
+        (0..found.len()).partition(|k| found[*k].level == Level::Host);
+    let mut complete = true;
+    for index in exact.into_iter().chain(wide) {
+        nodes[index] = spread.take(Some(&found[index]));
+        if nodes[index].is_none() {
+            complete = false;
+            let place = &found[index];
+            let message = match place.level {
+                Level::Host => format!("host `{place}` is given to two nodes"),
+                _ => format!("every host of `{place}` holds a node already"),
+            };
+            let help = "each node starts on a host of its own: name another place, or add hosts there";
+            findings.add(
+                "too-few-hosts",
+                wanted[index].at,
+                message,
+                format!("no host for n{}", index + 1),
+                help,
+            );
+        }
+    }
+    if complete { nodes.into_iter().collect() } else { None }
+}

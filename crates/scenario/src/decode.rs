@@ -1,0 +1,458 @@
+//! From tree nodes to plain values: opens maps against their table, reads scalars, and says what is wrong at which byte.
+//!
+//! Knows the shapes of values, not what any of them means.
+
+use std::time::Duration;
+
+use crate::language::{Field, Fields, MOST_NAME_BYTES, Shape};
+use crate::rejection::{Finding, Findings, Spanned, Spot};
+use crate::tree::{Entry, Node, Value};
+use crate::units;
+
+/// A map that has been held against its table.
+pub(crate) struct Record<'n> {
+    entries: &'n [Entry],
+    fields: &'static Fields,
+}
+
+impl<'n> Record<'n> {
+    /// The value of a key of the table.
+    pub(crate) fn get(&self, name: &'static str) -> Option<&'n Node> {
+        debug_assert!(
+            self.fields.fields.iter().any(|field| field.name == name),
+            "{name} is not in the table"
+        );
+        self.entries.iter().find(|entry| entry.key == name).map(|entry| &entry.value)
+    }
+
+    /// The first of these keys that is there.
+    pub(crate) fn first_of(&self, names: &[&'static str]) -> Option<(&'static str, &'n Entry)> {
+        names
+            .iter()
+            .find_map(|name| self.entries.iter().find(|entry| entry.key == *name).map(|entry| (*name, entry)))
+    }
+}
+
+/// Reads nodes and notes what is wrong with them. A reader that returns `None` has noted why, so that an absent optional
+/// value and a broken one may both become `None`: nothing is built from a file with findings.
+#[derive(Default)]
+pub(crate) struct Decoder {
+    /// What is wrong so far.
+    pub(crate) findings: Findings,
+}
+
+impl Decoder {
+    /// Opens a map: unknown keys, missing keys and broken choices are noted.
+    pub(crate) fn record<'n>(&mut self, node: &'n Node, fields: &'static Fields) -> Option<Record<'n>> {
+        let entries = self.entries(node, fields.what)?;
+        let mut unknown = false;
+        let mut meant = Vec::new();
+        for entry in entries {
+            match fields.fields.iter().find(|field| field.name == entry.key) {
+                Some(Field { shape: Shape::Later(what), .. }) => self.later(entry.key_at, &entry.key, what),
+                Some(_) => {}
+                None => {
+                    unknown = true;
+                    meant.extend(self.unknown_key(entry, fields));
+                }
+            }
+        }
+        let has = |name: &str| entries.iter().any(|entry| entry.key == name);
+        for field in fields.fields {
+            if field.required && !has(field.name) && !meant.contains(&field.name) {
+                self.findings.add(
+                    "missing-key",
+                    node.head,
+                    format!("{} needs `{}`", fields.what, field.name),
+                    format!("`{}` is missing here", field.name),
+                    format!("add `{}`: {}", field.name, field.meaning),
+                );
+            }
+        }
+        if !unknown {
+            self.choice(node, entries, fields);
+        }
+        Some(Record { entries, fields })
+    }
+
+    fn choice(&mut self, node: &Node, entries: &[Entry], fields: &'static Fields) {
+        let given: Vec<_> =
+            entries.iter().filter(|entry| fields.exactly_one_of.contains(&entry.key.as_str())).collect();
+        match given.as_slice() {
+            [] if !fields.exactly_one_of.is_empty() => self.findings.add(
+                "missing-key",
+                node.head,
+                format!("{} needs {}", fields.what, one_of(fields.exactly_one_of)),
+                "missing here",
+                hint(fields, fields.exactly_one_of),
+            ),
+            [first, second, ..] => self.findings.push(Finding {
+                code: "one-too-many",
+                message: format!("{} has both `{}` and `{}`", fields.what, first.key, second.key),
+                at: second.key_at,
+                label: "this one is too many".to_owned(),
+                help: format!("keep {}", one_of(fields.exactly_one_of)),
+                also: Some((first.key_at, "given already".to_owned())),
+            }),
+            _ => {}
+        }
+        let Some((one, other)) = fields.pair else { return };
+        for (present, absent) in [(one, other), (other, one)] {
+            let entry = entries.iter().find(|entry| entry.key == present);
+            let lacks = !entries.iter().any(|entry| entry.key == absent);
+            // A lone second half next to the other choice is one key too many, not one too few.
+            if let (Some(entry), true) = (entry, lacks) {
+                self.findings.add(
+                    "missing-key",
+                    entry.key_at,
+                    format!("`{present}` needs `{absent}`"),
+                    format!("without `{absent}`"),
+                    format!("write both `{one}` and `{other}`"),
+                );
+            }
+        }
+    }
+
+    fn later(&mut self, at: Spot, key: &str, what: &str) {
+        self.findings.add(
+            "not-yet",
+            at,
+            format!("{what} is not in this version of holdfast"),
+            "not available yet",
+            format!("remove `{key}`"),
+        );
+    }
+
+    fn unknown_key(&mut self, entry: &Entry, fields: &'static Fields) -> Option<&'static str> {
+        let names: Vec<&'static str> =
+            fields.fields.iter().filter(|f| !matches!(f.shape, Shape::Later(_))).map(|f| f.name).collect();
+        let near = nearest(&entry.key, names.iter().copied());
+        self.findings.add(
+            "unknown-key",
+            entry.key_at,
+            format!("{} has no key `{}`", fields.what, entry.key),
+            "unknown key",
+            match near {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("the keys here are {}", listed(&names)),
+            },
+        );
+        near
+    }
+
+    /// A map's entries, whatever their keys.
+    pub(crate) fn entries<'n>(&mut self, node: &'n Node, what: &str) -> Option<&'n [Entry]> {
+        match &node.value {
+            Value::Map(entries) => Some(entries),
+            _ => {
+                self.wrong_kind(
+                    node,
+                    &format!("{what} is a map of keys and values"),
+                    "write `key: value` lines under it, or `{ key: value }`",
+                );
+                None
+            }
+        }
+    }
+
+    /// A map whose keys are names of the user's choice, at least one.
+    pub(crate) fn named<'n>(
+        &mut self,
+        node: &'n Node,
+        what: &'static str,
+    ) -> Option<Vec<(Spanned<String>, &'n Node)>> {
+        let entries = self.entries(node, what)?;
+        if entries.is_empty() {
+            self.findings.add(
+                "empty",
+                node.at,
+                format!("{what} is empty"),
+                "nothing in it",
+                "name at least one",
+            );
+            return None;
+        }
+        let mut named = Vec::with_capacity(entries.len());
+        for entry in entries {
+            self.check_name(&entry.key, entry.key_at)?;
+            named.push((Spanned { value: entry.key.clone(), at: entry.key_at }, &entry.value));
+        }
+        Some(named)
+    }
+
+    /// A list of at least `least` elements.
+    pub(crate) fn list<'n>(&mut self, node: &'n Node, what: &str, least: usize) -> Option<&'n [Node]> {
+        let Value::List(items) = &node.value else {
+            self.wrong_kind(
+                node,
+                &format!("{what} is a list"),
+                "write `- ` before each element, or `[one, two]`",
+            );
+            return None;
+        };
+        if items.len() < least {
+            self.findings.add(
+                "empty",
+                node.at,
+                format!("{what} has {} elements; it needs at least {least}", items.len()),
+                "too few",
+                "add an element with `- `",
+            );
+            return None;
+        }
+        Some(items)
+    }
+
+    /// A scalar's text, as written.
+    pub(crate) fn text(&mut self, node: &Node, what: &str) -> Option<Spanned<String>> {
+        match &node.value {
+            Value::Scalar { text, plain } if !(*plain && matches!(text.as_str(), "" | "~" | "null")) => {
+                Some(Spanned { value: text.clone(), at: node.at })
+            }
+            Value::Scalar { .. } => {
+                self.no_value(node, what);
+                None
+            }
+            _ => {
+                self.wrong_kind(
+                    node,
+                    &format!("{what} is a single value"),
+                    "write one value here, not a list or a map",
+                );
+                None
+            }
+        }
+    }
+
+    /// A name: small letters, digits and hyphens.
+    pub(crate) fn name(&mut self, node: &Node, what: &str) -> Option<Spanned<String>> {
+        let text = self.text(node, what)?;
+        self.check_name(&text.value, text.at)?;
+        Some(text)
+    }
+
+    fn check_name(&mut self, name: &str, at: Spot) -> Option<()> {
+        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        if !name.is_empty() && name.len() <= MOST_NAME_BYTES && name.chars().all(fits) {
+            return Some(());
+        }
+        let made: String = name
+            .chars()
+            .map(|c| c.to_ascii_lowercase())
+            .map(|c| if fits(c) { c } else { '-' })
+            .take(MOST_NAME_BYTES)
+            .collect();
+        let made = made.trim_matches('-');
+        self.findings.add(
+            "bad-name",
+            at,
+            format!("`{}` cannot be a name", shortened(name)),
+            "not a name",
+            match made {
+                "" => "names are made of a-z, 0-9 and `-`".to_owned(),
+                made => format!("names are at most {MOST_NAME_BYTES} of a-z, 0-9 and `-`: write `{made}`"),
+            },
+        );
+        None
+    }
+
+    /// One of a few words.
+    pub(crate) fn word(
+        &mut self,
+        node: &Node,
+        what: &str,
+        known: &[&'static str],
+    ) -> Option<Spanned<&'static str>> {
+        let text = self.text(node, what)?;
+        if let Some(word) = known.iter().find(|word| **word == text.value) {
+            return Some(Spanned { value: *word, at: text.at });
+        }
+        self.findings.add(
+            "unknown-word",
+            text.at,
+            format!("there is no {what} `{}`", shortened(&text.value)),
+            "unknown",
+            match nearest(&text.value, known.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("known are {}", listed(known)),
+            },
+        );
+        None
+    }
+
+    /// A whole number within bounds.
+    pub(crate) fn count(&mut self, node: &Node, what: &str, least: u64, most: u64) -> Option<Spanned<u64>> {
+        let text = self.text(node, what)?;
+        let plain = matches!(node.value, Value::Scalar { plain: true, .. });
+        let digits = !text.value.is_empty() && text.value.chars().all(|c| c.is_ascii_digit());
+        match text.value.parse::<u64>() {
+            Ok(value) if plain && digits && (least..=most).contains(&value) => {
+                return Some(Spanned { value, at: text.at });
+            }
+            Ok(value) if plain && digits && value < least => {
+                let help =
+                    if least == 1 { "write 1 or more".to_owned() } else { format!("write {least} or more") };
+                self.findings.add(
+                    "too-small",
+                    text.at,
+                    format!("{what} cannot be {value}"),
+                    "too small",
+                    help,
+                );
+            }
+            _ if plain && digits => {
+                let message = format!("{what} cannot be {}", shortened(&text.value));
+                self.findings.add(
+                    "too-large",
+                    text.at,
+                    message,
+                    "too large",
+                    format!("write {most} or less"),
+                );
+            }
+            _ => {
+                let help = if digits {
+                    format!("write {} without quotes", shortened(&text.value))
+                } else {
+                    "write digits only, such as 3".to_owned()
+                };
+                self.findings.add(
+                    "not-a-number",
+                    text.at,
+                    format!("{what} must be a whole number"),
+                    "not a whole number",
+                    help,
+                );
+            }
+        }
+        None
+    }
+
+    /// A decimal number.
+    pub(crate) fn number(&mut self, node: &Node, what: &str) -> Option<Spanned<f64>> {
+        let text = self.text(node, what)?;
+        let plain = matches!(node.value, Value::Scalar { plain: true, .. });
+        let looks = text.value.starts_with(|c: char| c.is_ascii_digit() || c == '-');
+        match text.value.parse::<f64>() {
+            Ok(value) if plain && looks && value.is_finite() => Some(Spanned { value, at: text.at }),
+            _ => {
+                self.findings.add(
+                    "not-a-number",
+                    text.at,
+                    format!("{what} must be a number"),
+                    "not a number",
+                    "write a plain number, such as 1.5",
+                );
+                None
+            }
+        }
+    }
+
+    /// A duration; `likely_unit` is proposed for a bare number.
+    pub(crate) fn duration(
+        &mut self,
+        node: &Node,
+        what: &str,
+        likely_unit: &str,
+    ) -> Option<Spanned<Duration>> {
+        let text = self.text(node, what)?;
+        match units::duration(&text.value, likely_unit) {
+            Ok(value) => Some(Spanned { value, at: text.at }),
+            Err(error) => {
+                self.unit(&error, text.at, what);
+                None
+            }
+        }
+    }
+
+    /// Notes a quantity that could not be read.
+    pub(crate) fn unit(&mut self, error: &units::UnitError, at: Spot, what: &str) {
+        let code = if matches!(error, units::UnitError::NoUnit { .. }) { "no-unit" } else { "bad-unit" };
+        self.findings.add(code, at, format!("{what}: {error}"), "this quantity", error.help());
+    }
+
+    fn wrong_kind(&mut self, node: &Node, message: &str, help: &str) {
+        if let Value::Scalar { text, plain: true } = &node.value
+            && text.is_empty()
+        {
+            self.findings.add(
+                "no-value",
+                node.head,
+                format!("{message}, but there is nothing here"),
+                "no value",
+                help,
+            );
+            return;
+        }
+        let is = match &node.value {
+            Value::Scalar { .. } => "a single value",
+            Value::List(_) => "a list",
+            Value::Map(_) => "a map",
+        };
+        self.findings.add(
+            "wrong-kind",
+            node.at,
+            format!("{message}, not {is}"),
+            format!("this is {is}"),
+            help,
+        );
+    }
+
+    fn no_value(&mut self, node: &Node, what: &str) {
+        self.findings.add(
+            "no-value",
+            node.head,
+            format!("{what} has no value"),
+            "no value",
+            "write one, or remove the key",
+        );
+    }
+}
+
+fn hint(fields: &'static Fields, names: &[&str]) -> String {
+    let lines: Vec<_> = fields
+        .fields
+        .iter()
+        .filter(|field| names.contains(&field.name))
+        .map(|field| format!("`{}`: {}", field.name, field.meaning))
+        .collect();
+    format!("add {}", lines.join("; or "))
+}
+
+fn one_of(names: &[&str]) -> String {
+    match names {
+        [name] => format!("`{name}`"),
+        names => format!("exactly one of {}", listed(names)),
+    }
+}
+
+/// Names in backticks, with commas; the first thirty where there are more.
+pub(crate) fn listed<S: AsRef<str>>(names: &[S]) -> String {
+    const MOST: usize = 30;
+    let shown: Vec<_> = names.iter().take(MOST).map(|name| format!("`{}`", name.as_ref())).collect();
+    let more = names.len().saturating_sub(MOST);
+    let tail = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{tail}", shown.join(", "))
+}
+
+/// The known name a user may have meant.
+pub(crate) fn nearest<'k>(written: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+    // The distance is quadratic in the lengths: nothing long is a misspelt name.
+    if written.len() > 2 * MOST_NAME_BYTES {
+        return None;
+    }
+    let allowed = (written.chars().count() / 3).clamp(1, 3);
+    known
+        .into_iter()
+        .map(|name| (strsim::damerau_levenshtein(written, name), name))
+        .filter(|(distance, _)| *distance <= allowed)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, name)| name)
+}
+
+/// A text as it may stand in a message.
+pub(crate) fn shortened(text: &str) -> String {
+    const MOST: usize = 60;
+    let flat: String = text.chars().take(MOST).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if text.chars().nth(MOST).is_some() { format!("{flat}...") } else { flat }
+}

@@ -1,0 +1,329 @@
+//! The scenario language as tables: every key, what it holds and what it means. The decoder, the JSON Schema and
+//! `holdfast explain` all read these, so they cannot drift apart.
+//!
+//! Owns words and shapes only; which values make sense together is for the sections.
+
+/// The keys of one kind of map.
+#[derive(Debug)]
+pub(crate) struct Fields {
+    /// What the map is, with its article, for messages.
+    pub(crate) what: &'static str,
+    /// Its keys.
+    pub(crate) fields: &'static [Field],
+    /// Keys of which exactly one must be given; empty where there is no such choice.
+    pub(crate) exactly_one_of: &'static [&'static str],
+    /// Keys that only make sense together.
+    pub(crate) pair: Option<(&'static str, &'static str)>,
+}
+
+/// One key.
+#[derive(Debug)]
+pub(crate) struct Field {
+    /// The key as written.
+    pub(crate) name: &'static str,
+    /// Whether the map is refused without it.
+    pub(crate) required: bool,
+    /// What it holds.
+    pub(crate) shape: Shape,
+    /// What it means, one sentence without a full stop.
+    pub(crate) meaning: &'static str,
+}
+
+/// What a value looks like.
+#[derive(Debug)]
+pub(crate) enum Shape {
+    /// Any text.
+    Text,
+    /// A name: small letters, digits, hyphens.
+    Name,
+    /// A place of the site, or where roles are allowed one of those.
+    Place,
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// A whole number within these bounds.
+    Count {
+        /// Smallest.
+        least: u64,
+        /// Largest.
+        most: u64,
+    },
+    /// A decimal number above zero.
+    Positive,
+    /// Any number.
+    Number,
+    /// A number with a unit of time.
+    Duration,
+    /// `off`, `all` or `any N`.
+    Synchronous,
+    /// Text, number or boolean, handed on as text.
+    Setting,
+    /// `< 30s` and its like, one per quantity of [`crate::catalogue::EXPECTATIONS`].
+    Expectations,
+    /// A map with these keys.
+    Map(&'static Fields),
+    /// A map whose keys the user chooses.
+    Named(&'static Shape),
+    /// A map of settings, whose keys belong to the database.
+    Settings(&'static Shape),
+    /// A list of at least so many.
+    List {
+        /// What each element is.
+        of: &'static Shape,
+        /// Fewest elements.
+        least: usize,
+        /// Most elements, where there is a bound.
+        most: Option<usize>,
+    },
+    /// Any of these.
+    Either(&'static [Shape]),
+    /// Not in this version; the text says so.
+    Later(&'static str),
+}
+
+/// Most hosts of a site.
+pub(crate) const MOST_HOSTS: u64 = 100_000;
+/// Most database nodes.
+pub(crate) const MOST_NODES: u64 = 1_000;
+/// Longest name, as for host names.
+pub(crate) const MOST_NAME_BYTES: usize = 63;
+
+const fn required(name: &'static str, shape: Shape, meaning: &'static str) -> Field {
+    Field { name, required: true, shape, meaning }
+}
+
+const fn optional(name: &'static str, shape: Shape, meaning: &'static str) -> Field {
+    Field { name, required: false, shape, meaning }
+}
+
+const fn plain(what: &'static str, fields: &'static [Field]) -> Fields {
+    Fields { what, fields, exactly_one_of: &[], pair: None }
+}
+
+const fn choice(
+    what: &'static str,
+    fields: &'static [Field],
+    exactly_one_of: &'static [&'static str],
+) -> Fields {
+    Fields { what, fields, exactly_one_of, pair: None }
+}
+
+/// The whole file.
+pub(crate) static SCENARIO: Fields = plain(
+    "a scenario",
+    &[
+        required("name", Shape::Name, "the scenario's name, also of its folder under runs/"),
+        optional("description", Shape::Text, "what it shows"),
+        optional(
+            "reproduces",
+            Shape::Map(&REPRODUCES),
+            "the published report it reproduces, and that report's figures",
+        ),
+        optional(
+            "seed",
+            Shape::Count { least: 0, most: u64::MAX },
+            "the seed of every random choice; drawn when absent",
+        ),
+        optional(
+            "target",
+            Shape::Word(&["lab", "external"]),
+            "what it runs against; this version has only the lab",
+        ),
+        required("site", Shape::Map(&SITE), "the pretend datacentre"),
+        required("database", Shape::Map(&DATABASE), "the database and how it is laid out"),
+        required(
+            "loads",
+            Shape::List { of: &Shape::Map(&LOAD), least: 1, most: None },
+            "what the clients do",
+        ),
+        required(
+            "schedule",
+            Shape::List { of: &Shape::Map(&PHASE), least: 1, most: None },
+            "phases in order, with their faults",
+        ),
+        optional("expect", Shape::Expectations, "what must hold for the verdict pass"),
+        optional(
+            "matrix",
+            Shape::Later("running a scenario over a matrix of values"),
+            "values to run the scenario over",
+        ),
+    ],
+);
+
+/// `reproduces`.
+pub(crate) static REPRODUCES: Fields = plain(
+    "a reproduction",
+    &[
+        required("report", Shape::Text, "the report's id"),
+        optional("figures", Shape::Named(&Shape::Number), "its figures, by name with the unit last"),
+    ],
+);
+
+/// `site`.
+pub(crate) static SITE: Fields = plain(
+    "a site",
+    &[
+        required("regions", Shape::Named(&Shape::Map(&REGION)), "regions by name"),
+        optional(
+            "links",
+            Shape::List { of: &Shape::Map(&LINK), least: 0, most: None },
+            "delays between places",
+        ),
+    ],
+);
+
+/// A region.
+pub(crate) static REGION: Fields =
+    plain("a region", &[required("zones", Shape::Named(&Shape::Map(&ZONE)), "zones by name")]);
+
+/// A zone.
+pub(crate) static ZONE: Fields = choice(
+    "a zone",
+    &[
+        optional("racks", Shape::Named(&Shape::Map(&RACK)), "racks by name"),
+        optional("hosts", HOSTS, "hosts straight in the zone: how many (h1, h2 ...), or their names"),
+    ],
+    &["racks", "hosts"],
+);
+
+/// A rack.
+pub(crate) static RACK: Fields =
+    plain("a rack", &[required("hosts", HOSTS, "its hosts: how many (h1, h2 ...), or their names")]);
+
+const HOSTS: Shape = Shape::Either(&[
+    Shape::Count { least: 1, most: MOST_HOSTS },
+    Shape::List { of: &Shape::Name, least: 1, most: None },
+]);
+
+/// A link.
+pub(crate) static LINK: Fields = Fields {
+    what: "a link",
+    fields: &[
+        optional(
+            "between",
+            Shape::List { of: &Shape::Place, least: 2, most: Some(2) },
+            "two places; the delay holds both ways",
+        ),
+        optional("from", Shape::Place, "where packets leave; the delay holds one way"),
+        optional("to", Shape::Place, "where they arrive"),
+        required("delay", Shape::Duration, "how long a packet takes one way, at most 10s"),
+    ],
+    exactly_one_of: &["between", "from"],
+    pair: Some(("from", "to")),
+};
+
+/// `database`.
+pub(crate) static DATABASE: Fields = plain(
+    "a database",
+    &[
+        required("engine", Shape::Word(crate::catalogue::ENGINES), "which database"),
+        optional(
+            "path",
+            Shape::Text,
+            "absolute path of the folder with the database's programs; searched for when absent",
+        ),
+        required(
+            "nodes",
+            Shape::Either(&[
+                Shape::Count { least: 1, most: MOST_NODES },
+                Shape::List { of: &Shape::Place, least: 1, most: Some(MOST_NODES as usize) },
+            ]),
+            "how many, spread over the site; or a list of places, the leader's first",
+        ),
+        optional("leader", Shape::Place, "where the first leader stands; only with a number of nodes"),
+        optional("replication", Shape::Map(&REPLICATION), "what a commit waits for"),
+        optional(
+            "failover",
+            Shape::Either(&[Shape::Word(&["none"]), Shape::Map(&FAILOVER)]),
+            "what the platform does when a node's host is gone; none when absent",
+        ),
+        optional(
+            "settings",
+            Shape::Settings(&Shape::Setting),
+            "further settings for the database's own configuration",
+        ),
+        optional("cpus", Shape::Positive, "CPUs each node may use; no limit when absent"),
+    ],
+);
+
+/// `replication`.
+pub(crate) static REPLICATION: Fields = plain(
+    "a replication",
+    &[required("synchronous", Shape::Synchronous, "which standbys a commit waits for: any N, all or off")],
+);
+
+/// `failover`.
+pub(crate) static FAILOVER: Fields = choice(
+    "a failover",
+    &[
+        optional("ha-restart", Shape::Map(&AFTER), "the node's VM is started on another host"),
+        optional("promote", Shape::Map(&AFTER), "the most advanced standby becomes the leader"),
+    ],
+    &["ha-restart", "promote"],
+);
+
+/// When failover acts.
+pub(crate) static AFTER: Fields =
+    plain("a failover", &[required("after", Shape::Duration, "time from the loss until the platform acts")]);
+
+/// An element of `loads`.
+pub(crate) static LOAD: Fields = plain(
+    "a load",
+    &[
+        required("workload", Shape::Word(crate::catalogue::WORKLOADS), "what is asked of the database"),
+        optional("name", Shape::Name, "the load's name; the workload's when absent"),
+        required(
+            "clients",
+            Shape::Count { least: 1, most: 100_000 },
+            "connections that work at the same time",
+        ),
+        optional("scale", Shape::Count { least: 1, most: 100_000 }, "scale factor; 1 when absent"),
+        optional("from", Shape::Place, "where the clients stand; the first leader's region when absent"),
+        optional("timeout", Shape::Duration, "how long a client waits for an answer; 2s when absent"),
+        optional("rate", Shape::Later("load at a fixed rate"), "transactions a second"),
+    ],
+);
+
+/// An element of `schedule`.
+pub(crate) static PHASE: Fields = plain(
+    "a phase",
+    &[
+        required(
+            "phase",
+            Shape::Name,
+            "its name; warm-up is left out of totals, baseline is what recovery is held against",
+        ),
+        required("for", Shape::Duration, "how long it lasts, in whole seconds"),
+        optional(
+            "faults",
+            Shape::List { of: &Shape::Map(&FAULT), least: 0, most: None },
+            "faults that begin in it",
+        ),
+    ],
+);
+
+/// An element of `faults`.
+pub(crate) static FAULT: Fields = choice(
+    "a fault",
+    &[
+        optional("power-off", Shape::Map(&TARGET), "every host of the target loses power"),
+        optional("at", Shape::Duration, "when it strikes, from the start of its phase; 0s when absent"),
+        optional(
+            "for",
+            Shape::Duration,
+            "how long until it is healed; until the end of its phase when absent",
+        ),
+    ],
+    &["power-off"],
+);
+
+/// What a fault is aimed at.
+pub(crate) static TARGET: Fields = choice(
+    "a fault's target",
+    &[
+        optional("host", Shape::Place, "a host by name, or of a role: leader, a-follower, random"),
+        optional("rack", Shape::Place, "a rack by name, or of a role"),
+        optional("zone", Shape::Place, "a zone by name, or of a role"),
+        optional("region", Shape::Place, "a region by name, or of a role"),
+    ],
+    &["host", "rack", "zone", "region"],
+);

@@ -1,0 +1,106 @@
+//! The `loads` section: which workloads run, how many clients each has and where they stand.
+//!
+//! Owns reading it and its defaults.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::catalogue::WORKLOADS;
+use crate::decode::Decoder;
+use crate::language::LOAD;
+use crate::places::Places;
+use crate::rejection::{Finding, Findings, Spanned, Spot};
+use crate::resolved::{Level, Load, Place};
+use crate::tree::Node;
+
+/// How long a client waits for an answer when the file does not say.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// An element of the section as written.
+pub(crate) struct LoadDocument {
+    name: Spanned<String>,
+    workload: &'static str,
+    clients: u32,
+    scale: u32,
+    from: Option<Spanned<String>>,
+    timeout: Duration,
+}
+
+/// Reads the section.
+pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<Vec<LoadDocument>> {
+    let items = decoder.list(node, "loads", 1)?;
+    let loads: Vec<LoadDocument> = items.iter().filter_map(|item| decode_load(item, decoder)).collect();
+    let mut first: BTreeMap<&str, Spot> = BTreeMap::new();
+    for load in &loads {
+        if let Some(earlier) = first.insert(&load.name.value, load.name.at) {
+            decoder.findings.push(Finding {
+                code: "duplicate-name",
+                message: format!("two loads are named `{}`", load.name.value),
+                at: load.name.at,
+                label: "the same name again".to_owned(),
+                help: format!("give it a name of its own, such as `name: {}-2`", load.name.value),
+                also: Some((earlier, "first here".to_owned())),
+            });
+        }
+    }
+    Some(loads)
+}
+
+fn decode_load(node: &Node, decoder: &mut Decoder) -> Option<LoadDocument> {
+    let record = decoder.record(node, &LOAD)?;
+    let workload = record.get("workload").and_then(|node| decoder.word(node, "workload", WORKLOADS));
+    let name = record.get("name").and_then(|node| decoder.name(node, "the load's name"));
+    let count = |key: &'static str, what: &str, decoder: &mut Decoder| {
+        record
+            .get(key)
+            .and_then(|node| decoder.count(node, what, 1, 100_000))
+            .and_then(|count| u32::try_from(count.value).ok())
+    };
+    let clients = count("clients", "the number of clients", decoder);
+    let scale = count("scale", "the scale", decoder);
+    let from = record.get("from").and_then(|node| decoder.text(node, "the clients' place"));
+    let timeout = record.get("timeout").and_then(|node| decoder.duration(node, "the timeout", "s"));
+    if let Some(timeout) = timeout.as_ref().filter(|timeout| timeout.value.is_zero()) {
+        decoder.findings.add(
+            "too-small",
+            timeout.at,
+            "a timeout of nothing",
+            "too short",
+            "write 2s, or leave it out",
+        );
+    }
+    let workload = workload?;
+    Some(LoadDocument {
+        name: name.unwrap_or(Spanned { value: workload.value.to_owned(), at: workload.at }),
+        workload: workload.value,
+        clients: clients?,
+        scale: scale.unwrap_or(1),
+        from,
+        timeout: timeout.map_or(DEFAULT_TIMEOUT, |timeout| timeout.value),
+    })
+}
+
+/// Resolves the section; `leader_region` is where clients stand unless a load says otherwise.
+pub(crate) fn resolve(
+    documents: Vec<LoadDocument>,
+    leader_region: Option<&str>,
+    places: &Places,
+    findings: &mut Findings,
+) -> Vec<Load> {
+    let mut loads = Vec::new();
+    for document in documents {
+        let from = match &document.from {
+            Some(written) => places.find(written, None, findings),
+            None => leader_region.map(|region| Place { level: Level::Region, path: vec![region.to_owned()] }),
+        };
+        loads.extend(from.map(|from| Load {
+            name: document.name.value,
+            workload: document.workload.to_owned(),
+            clients: document.clients,
+            scale: document.scale,
+            from,
+            timeout: document.timeout,
+        }));
+    }
+    loads
+}

@@ -1,0 +1,161 @@
+//! The way of a scenario file: text, tree, overrides, sections, scenario.
+//!
+//! Owns the order of these steps and the few values at the top of the file.
+
+use std::collections::BTreeMap;
+
+use crate::decode::Decoder;
+use crate::language::{REPRODUCES, SCENARIO};
+use crate::places::Places;
+use crate::rejection::{Findings, Rejection, Text};
+use crate::resolved::{Reproduces, Scenario, Site};
+use crate::tree::{self, Node};
+use crate::{database, expect, loads, overrides, schedule, site};
+
+/// A scenario's text. The name is only used for messages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// What to call it: the path the user gave.
+    pub name: String,
+    /// The YAML text.
+    pub text: String,
+}
+
+/// Reads a scenario. `overrides` are the `--set path=value` of the command line, applied in order before anything is
+/// checked.
+///
+/// # Errors
+/// When the text is not a sound scenario: every problem found, each pointing into the file or the override it is in.
+pub fn parse(source: &Source, overrides: &[(String, String)]) -> Result<Scenario, Rejection> {
+    let mut texts = vec![Text { name: source.name.clone(), text: source.text.clone() }];
+    texts.extend(overrides.iter().map(|(path, value)| overrides::text(path, value)));
+    let mut findings = Findings::default();
+    read(&texts, overrides, &mut findings).filter(|_| findings.is_empty()).ok_or_else(|| {
+        debug_assert!(!findings.is_empty(), "refused without a reason");
+        findings.into_rejection(&texts)
+    })
+}
+
+fn read(texts: &[Text], overrides: &[(String, String)], findings: &mut Findings) -> Option<Scenario> {
+    let file = texts.first()?;
+    let mut root = match tree::read(&file.text, 0, 0) {
+        Ok(root) => root,
+        Err(finding) => {
+            findings.push(*finding);
+            return None;
+        }
+    };
+    for (index, ((path, _), text)) in overrides.iter().zip(texts.iter().skip(1)).enumerate() {
+        if let Err(finding) = overrides::apply(&mut root, path, text, index + 1) {
+            findings.push(*finding);
+        }
+    }
+    if !findings.is_empty() {
+        return None;
+    }
+    let mut decoder = Decoder::default();
+    let document = decode(&root, &mut decoder);
+    *findings = decoder.findings;
+    if !findings.is_empty() {
+        return None;
+    }
+    document?.resolve(findings)
+}
+
+/// The file's sections, each read and none yet held against another.
+struct Document {
+    name: String,
+    description: String,
+    reproduces: Option<Reproduces>,
+    seed: Option<u64>,
+    site: site::SiteDocument,
+    database: database::DatabaseDocument,
+    loads: Vec<loads::LoadDocument>,
+    schedule: Vec<schedule::PhaseDocument>,
+    expect: Vec<expect::ExpectationDocument>,
+}
+
+fn decode(root: &Node, decoder: &mut Decoder) -> Option<Document> {
+    let record = decoder.record(root, &SCENARIO)?;
+    let name = record.get("name").and_then(|node| decoder.name(node, "the scenario's name"));
+    let description = record.get("description").and_then(|node| decoder.text(node, "the description"));
+    let reproduces = record.get("reproduces").and_then(|node| decode_reproduces(node, decoder));
+    let seed = record.get("seed").and_then(|node| decoder.count(node, "the seed", 0, u64::MAX));
+    if let Some(node) = record.get("target") {
+        decode_target(node, decoder);
+    }
+    let site = record.get("site").and_then(|node| site::decode(node, decoder));
+    let database = record.get("database").and_then(|node| database::decode(node, decoder));
+    let loads = record.get("loads").and_then(|node| loads::decode(node, decoder));
+    let schedule = record.get("schedule").and_then(|node| schedule::decode(node, decoder));
+    let expect = record.get("expect").and_then(|node| expect::decode(node, decoder));
+    Some(Document {
+        name: name?.value,
+        description: description.map(|text| text.value).unwrap_or_default(),
+        reproduces,
+        seed: seed.map(|seed| seed.value),
+        site: site?,
+        database: database?,
+        loads: loads?,
+        schedule: schedule?,
+        expect: expect.unwrap_or_default(),
+    })
+}
+
+fn decode_target(node: &Node, decoder: &mut Decoder) {
+    if let Some(target) = decoder.word(node, "target", &["lab", "external"])
+        && target.value == "external"
+    {
+        decoder.findings.add(
+            "not-yet",
+            target.at,
+            "running against a cluster that already exists is not in this version of holdfast",
+            "not available yet",
+            "write `target: lab`, or leave `target` out",
+        );
+    }
+}
+
+fn decode_reproduces(node: &Node, decoder: &mut Decoder) -> Option<Reproduces> {
+    let record = decoder.record(node, &REPRODUCES)?;
+    let report = record.get("report").and_then(|node| decoder.text(node, "the report's id"));
+    let mut figures = BTreeMap::new();
+    if let Some(node) = record.get("figures") {
+        for entry in decoder.entries(node, "`figures`")? {
+            if let Some(number) = decoder.number(&entry.value, &format!("`{}`", entry.key)) {
+                figures.insert(entry.key.clone(), number.value);
+            }
+        }
+    }
+    Some(Reproduces { report: report?.value, figures })
+}
+
+impl Document {
+    fn resolve(self, findings: &mut Findings) -> Option<Scenario> {
+        let hosts = self.site.hosts(findings)?;
+        let places = Places::new(&hosts);
+        let links = self.site.links(&places, findings);
+        let database = self.database.resolve(&hosts, &places, findings);
+        let leader =
+            database.as_ref().and_then(|database| database.nodes.first()).and_then(|node| hosts.get(*node));
+        let nodes = database.as_ref().map_or(usize::MAX, |database| database.nodes.len());
+        let before = findings.len();
+        let loads = loads::resolve(self.loads, leader.map(|host| host.region.as_str()), &places, findings);
+        let schedule = schedule::resolve(self.schedule, nodes, &places, findings);
+        // What is expected is only held against loads and faults that could themselves be read.
+        let sound = findings.len() == before && database.is_some();
+        let expect =
+            if sound { expect::resolve(self.expect, &loads, &schedule, findings) } else { Vec::new() };
+        Some(Scenario {
+            name: self.name,
+            description: self.description,
+            reproduces: self.reproduces,
+            seed: self.seed,
+            site: Site { hosts, links },
+            database: database?,
+            loads,
+            schedule,
+            expect,
+        })
+    }
+}

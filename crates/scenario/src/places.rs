@@ -1,0 +1,149 @@
+//! Finding a place of the site by the name a user wrote: a full path, or any tail of one that means only one place.
+//!
+//! Owns lookup and its messages; the site itself is in `site`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::decode::{listed, nearest, shortened};
+use crate::rejection::{Findings, Spanned};
+use crate::resolved::{Host, Level, Place};
+
+/// Every place of a site, by the last name of its path.
+pub(crate) struct Places {
+    by_name: BTreeMap<String, Vec<Place>>,
+}
+
+impl Places {
+    /// The places that these hosts stand in, and the hosts themselves.
+    pub(crate) fn new(hosts: &[Host]) -> Self {
+        let mut all: BTreeSet<Place> = BTreeSet::new();
+        for host in hosts {
+            let path = host.path();
+            for length in 1..=path.len() {
+                let level = match (length, length == path.len()) {
+                    (_, true) => Level::Host,
+                    (1, _) => Level::Region,
+                    (2, _) => Level::Zone,
+                    _ => Level::Rack,
+                };
+                all.insert(Place { level, path: path[..length].to_vec() });
+            }
+        }
+        let mut by_name: BTreeMap<String, Vec<Place>> = BTreeMap::new();
+        for place in all {
+            if let Some(name) = place.path.last() {
+                by_name.entry(name.clone()).or_default().push(place);
+            }
+        }
+        Places { by_name }
+    }
+
+    /// The one place the text means; of that level, where one is asked for. Notes what is wrong otherwise.
+    pub(crate) fn find(
+        &self,
+        written: &Spanned<String>,
+        level: Option<Level>,
+        findings: &mut Findings,
+    ) -> Option<Place> {
+        let parts: Vec<String> = written.value.split('/').map(str::to_owned).collect();
+        let named =
+            parts.last().and_then(|name| self.by_name.get(name)).map(Vec::as_slice).unwrap_or_default();
+        let matching: Vec<&Place> = named.iter().filter(|place| place.path.ends_with(&parts)).collect();
+        let fitting: Vec<&Place> =
+            matching.iter().copied().filter(|place| level.is_none_or(|level| place.level == level)).collect();
+        // A path from the region down always means itself, though a deeper place may end in the same names.
+        if let Some(exact) = fitting.iter().find(|place| place.path == parts) {
+            return Some((*exact).clone());
+        }
+        match fitting.as_slice() {
+            [only] => return Some((*only).clone()),
+            [] => self.unknown(written, level, &matching, findings),
+            several => {
+                let names: Vec<String> = several.iter().map(ToString::to_string).collect();
+                findings.add(
+                    "ambiguous-place",
+                    written.at,
+                    format!("`{}` could be any of {} places", written.value, several.len()),
+                    "which one?",
+                    format!("write more of the path: {}", listed(&names)),
+                );
+            }
+        }
+        None
+    }
+
+    /// Whether some place's path ends in that name.
+    pub(crate) fn has_name(&self, name: &str) -> bool {
+        self.by_name.contains_key(name)
+    }
+
+    fn unknown(
+        &self,
+        written: &Spanned<String>,
+        level: Option<Level>,
+        otherwise: &[&Place],
+        findings: &mut Findings,
+    ) {
+        let text = shortened(&written.value);
+        if let (Some(level), [other, ..]) = (level, otherwise) {
+            findings.add(
+                "wrong-level",
+                written.at,
+                format!("`{text}` is a {}, not a {}", word(other.level), word(level)),
+                format!("not a {}", word(level)),
+                format!(
+                    "write `{}: {text}`, or name a {}: {}",
+                    word(other.level),
+                    word(level),
+                    self.choices(Some(level))
+                ),
+            );
+            return;
+        }
+        let last = written.value.rsplit('/').next().unwrap_or_default();
+        let fits = |place: &&Place| level.is_none_or(|level| place.level == level);
+        // What ends in a known name is misspelt further up: offer the places of that name.
+        let near: Vec<String> = match self.by_name.get(last) {
+            Some(places) if written.value.contains('/') => {
+                places.iter().filter(fits).map(ToString::to_string).collect()
+            }
+            _ => {
+                let known = self.by_name.iter().filter(|(_, places)| places.iter().any(|place| fits(&place)));
+                let near = nearest(last, known.map(|(name, _)| name.as_str()));
+                let places =
+                    near.and_then(|name| self.by_name.get(name)).map(Vec::as_slice).unwrap_or_default();
+                places.iter().filter(fits).map(ToString::to_string).collect()
+            }
+        };
+        let choices = self.choices(level);
+        let what = level.map_or("place", word);
+        let help = match near.as_slice() {
+            [] => format!("the site has {choices}"),
+            near => format!("did you mean {}? The site has {choices}", listed(near)),
+        };
+        findings.add(
+            "unknown-place",
+            written.at,
+            format!("there is no {what} `{text}` in the site"),
+            "unknown",
+            help,
+        );
+    }
+
+    fn choices(&self, level: Option<Level>) -> String {
+        let mut all: Vec<&Place> =
+            self.by_name.values().flatten().filter(|place| level.is_none_or(|l| l == place.level)).collect();
+        all.sort_by_key(|place| (place.level, &place.path));
+        listed(&all.iter().map(ToString::to_string).collect::<Vec<_>>())
+    }
+}
+
+/// The word for a level, as in a fault's target.
+pub(crate) fn word(level: Level) -> &'static str {
+    match level {
+        Level::Region => "region",
+        Level::Zone => "zone",
+        Level::Rack => "rack",
+        Level::Host => "host",
+    }
+}

@@ -1,0 +1,297 @@
+//! The `schedule` section: phases, and the faults that begin in them.
+//!
+//! Owns reading it and what makes a time line sound: whole seconds, a baseline before the first fault, no host switched
+//! off twice at once.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::catalogue::{FAULTS, ROLES};
+use crate::decode::{Decoder, nearest};
+use crate::language::{FAULT, PHASE, TARGET};
+use crate::places::Places;
+use crate::rejection::{Finding, Findings, Spanned, Spot};
+use crate::resolved::{Fault, FaultKind, FaultTarget, Level, Phase, Place};
+use crate::tree::Node;
+use crate::units::format_duration;
+
+/// Longest run.
+const MOST_RUN: Duration = Duration::from_secs(24 * 3600);
+
+/// The phase that recovery is held against.
+const BASELINE: &str = "baseline";
+
+/// A phase as written.
+pub(crate) struct PhaseDocument {
+    name: Spanned<String>,
+    length: Spanned<Duration>,
+    faults: Vec<FaultDocument>,
+}
+
+struct FaultDocument {
+    kind: FaultKind,
+    kind_at: Spot,
+    level: Level,
+    target: Spanned<String>,
+    at: Option<Spanned<Duration>>,
+    length: Option<Spanned<Duration>>,
+}
+
+/// Reads the section.
+pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<Vec<PhaseDocument>> {
+    let items = decoder.list(node, "the schedule", 1)?;
+    let phases: Vec<PhaseDocument> = items.iter().filter_map(|item| decode_phase(item, decoder)).collect();
+    let mut first: BTreeMap<&str, Spot> = BTreeMap::new();
+    for phase in &phases {
+        if let Some(earlier) = first.insert(&phase.name.value, phase.name.at) {
+            decoder.findings.push(Finding {
+                code: "duplicate-name",
+                message: format!("two phases are named `{}`", phase.name.value),
+                at: phase.name.at,
+                label: "the same name again".to_owned(),
+                help: format!("give it a name of its own, such as `{}-2`", phase.name.value),
+                also: Some((earlier, "first here".to_owned())),
+            });
+        }
+    }
+    Some(phases)
+}
+
+fn decode_phase(node: &Node, decoder: &mut Decoder) -> Option<PhaseDocument> {
+    let record = decoder.record(node, &PHASE)?;
+    let name = record.get("phase").and_then(|node| decoder.name(node, "the phase's name"));
+    let length = record.get("for").and_then(|node| decoder.duration(node, "the phase's length", "s"));
+    if let Some(length) = &length {
+        check_length(length, decoder);
+    }
+    let faults = record.get("faults").and_then(|node| decoder.list(node, "faults", 0)).unwrap_or_default();
+    let faults = faults.iter().filter_map(|item| decode_fault(item, decoder)).collect();
+    Some(PhaseDocument { name: name?, length: length?, faults })
+}
+
+fn check_length(length: &Spanned<Duration>, decoder: &mut Decoder) {
+    let written = format_duration(length.value);
+    if length.value.is_zero() {
+        decoder.findings.add(
+            "too-small",
+            length.at,
+            "a phase cannot last 0s",
+            "too short",
+            "write 1s or more, or remove the phase",
+        );
+    } else if length.value.subsec_nanos() != 0 {
+        let seconds = length.value.as_secs();
+        decoder.findings.add(
+            "not-whole-seconds",
+            length.at,
+            format!("a phase of {written} does not end on a whole second"),
+            "not whole seconds",
+            format!("write {}s: what is measured is counted second by second", seconds + 1),
+        );
+    } else if length.value > MOST_RUN {
+        decoder.findings.add(
+            "too-large",
+            length.at,
+            format!("a phase of {written}"),
+            "too long",
+            "write 24h or less",
+        );
+    }
+}
+
+fn decode_fault(node: &Node, decoder: &mut Decoder) -> Option<FaultDocument> {
+    let record = decoder.record(node, &FAULT)?;
+    let at = record.get("at").and_then(|node| decoder.duration(node, "`at`", "s"));
+    let length = record.get("for").and_then(|node| decoder.duration(node, "`for`", "s"));
+    if let Some(length) = length.as_ref().filter(|length| length.value.is_zero()) {
+        decoder.findings.add(
+            "too-small",
+            length.at,
+            "a fault cannot last 0s",
+            "too short",
+            "write 1s or more",
+        );
+    }
+    let (name, entry) = record.first_of(FAULT.exactly_one_of)?;
+    let kind = FAULTS.iter().find(|fault| fault.name == name)?.kind;
+    let target = decoder.record(&entry.value, &TARGET)?;
+    let (level, place) = target.first_of(TARGET.exactly_one_of)?;
+    let level = match level {
+        "region" => Level::Region,
+        "zone" => Level::Zone,
+        "rack" => Level::Rack,
+        _ => Level::Host,
+    };
+    let target = decoder.text(&place.value, "the fault's target")?;
+    Some(FaultDocument { kind, kind_at: entry.key_at, level, target, at, length })
+}
+
+/// A fault of a named place on the run's time line.
+struct Strike {
+    place: Place,
+    from: Duration,
+    to: Duration,
+    at: Spot,
+}
+
+/// Resolves the section for a database of so many nodes.
+pub(crate) fn resolve(
+    documents: Vec<PhaseDocument>,
+    nodes: usize,
+    places: &Places,
+    findings: &mut Findings,
+) -> Vec<Phase> {
+    let end: Duration = documents.iter().map(|phase| phase.length.value).sum();
+    if let (true, Some(last)) = (end > MOST_RUN, documents.last()) {
+        findings.add(
+            "too-large",
+            last.length.at,
+            format!("the run lasts {}", format_duration(end)),
+            "too long with this",
+            "keep the sum of all phases at 24h or less",
+        );
+    }
+    let mut phases = Vec::new();
+    let mut strikes: Vec<Strike> = Vec::new();
+    let mut begin = Duration::ZERO;
+    let mut baseline_over = false;
+    for document in documents {
+        let span = Span { begin, length: document.length.value, end };
+        let mut faults = Vec::new();
+        for fault in &document.faults {
+            if !baseline_over {
+                findings.add(
+                    "no-baseline",
+                    fault.kind_at,
+                    "a fault without a `baseline` phase before it",
+                    "nothing to compare with",
+                    "put `- { phase: baseline, for: 15s }` before this phase: what a fault costs is told against it",
+                );
+            }
+            check_times(fault, &document.name.value, span, findings);
+            let Some(target) = resolve_target(fault, nodes, places, findings) else { continue };
+            let (at, length) = (
+                fault.at.as_ref().map_or(Duration::ZERO, |at| at.value),
+                fault.length.as_ref().map(|l| l.value),
+            );
+            if let FaultTarget::Place(place) = &target {
+                let from = begin + at;
+                let to = length.map_or(begin + span.length, |length| from + length);
+                strike(
+                    Strike { place: place.clone(), from, to, at: fault.target.at },
+                    &mut strikes,
+                    findings,
+                );
+            }
+            faults.push(Fault { kind: fault.kind, target, at, length });
+        }
+        faults.sort_by_key(|fault| fault.at);
+        begin += span.length;
+        baseline_over |= document.name.value == BASELINE;
+        phases.push(Phase { name: document.name.value, length: span.length, faults });
+    }
+    phases
+}
+
+/// Where a phase lies in the run.
+#[derive(Clone, Copy)]
+struct Span {
+    begin: Duration,
+    length: Duration,
+    end: Duration,
+}
+
+fn check_times(fault: &FaultDocument, phase: &str, span: Span, findings: &mut Findings) {
+    let at = fault.at.as_ref().map_or(Duration::ZERO, |at| at.value);
+    let phase_length = format_duration(span.length);
+    if let Some(written) = fault.at.as_ref().filter(|at| at.value >= span.length) {
+        findings.add(
+            "outside-phase",
+            written.at,
+            format!("the fault strikes at {}, when phase `{phase}` of {phase_length} is over", format_duration(at)),
+            "after the phase's end",
+            format!("`at` counts from the start of its phase: write less than {phase_length}, or move the fault to a later phase"),
+        );
+        return;
+    }
+    let left = span.end.saturating_sub(span.begin + at);
+    if let Some(written) = fault.length.as_ref().filter(|length| length.value > left) {
+        findings.add(
+            "outside-run",
+            written.at,
+            format!(
+                "the fault lasts {}, but the run ends {} after it strikes",
+                format_duration(written.value),
+                format_duration(left)
+            ),
+            "longer than the run",
+            format!("write {} or less, or make a later phase longer", format_duration(left)),
+        );
+    }
+}
+
+fn resolve_target(
+    fault: &FaultDocument,
+    nodes: usize,
+    places: &Places,
+    findings: &mut Findings,
+) -> Option<FaultTarget> {
+    let level = fault.level;
+    match fault.target.value.as_str() {
+        "leader" => Some(FaultTarget::Leader(level)),
+        "random" => Some(FaultTarget::Random(level)),
+        "a-follower" if nodes < 2 => {
+            findings.add(
+                "no-follower",
+                fault.target.at,
+                "a single node has no follower",
+                "there is none",
+                "ask for at least 2 nodes, or aim at `leader`",
+            );
+            None
+        }
+        "a-follower" => Some(FaultTarget::AFollower(level)),
+        other => {
+            let roles = ROLES.iter().map(|role| role.name);
+            // A misspelt role reads like an unknown place; say so instead.
+            if !places.has_name(other)
+                && let Some(role) = nearest(other, roles)
+            {
+                findings.add(
+                    "unknown-place",
+                    fault.target.at,
+                    format!("there is no place and no role `{other}`"),
+                    "unknown",
+                    format!("did you mean the role `{role}`?"),
+                );
+                return None;
+            }
+            places.find(&fault.target, Some(level), findings).map(FaultTarget::Place)
+        }
+    }
+}
+
+/// Notes the strike, unless a host of its place is without power at that time already.
+fn strike(new: Strike, strikes: &mut Vec<Strike>, findings: &mut Findings) {
+    let overlaps = |old: &&Strike| {
+        let same = old.place.path.starts_with(&new.place.path) || new.place.path.starts_with(&old.place.path);
+        same && old.from < new.to && new.from < old.to
+    };
+    if let Some(old) = strikes.iter().find(overlaps) {
+        findings.push(Finding {
+            code: "overlapping-faults",
+            message: format!("`{}` loses power while `{}` is still without it", new.place, old.place),
+            at: new.at,
+            label: "without power already".to_owned(),
+            help: format!(
+                "let it strike {} into the run or later, or end the earlier fault sooner with `for`",
+                format_duration(old.to)
+            ),
+            also: Some((
+                old.at,
+                format!("off from {} to {}", format_duration(old.from), format_duration(old.to)),
+            )),
+        });
+    }
+    strikes.push(new);
+}

@@ -1,0 +1,114 @@
+//! The language's tables as a JSON Schema (2020-12), for editors.
+//!
+//! Describes shapes; what only makes sense together (nodes and hosts, faults and phases) is found by parsing.
+
+use serde_json::{Map, Value, json};
+
+use crate::catalogue::{EXPECTATIONS, Unit};
+use crate::language::{Fields, MOST_NAME_BYTES, SCENARIO, Shape};
+
+const DURATION: &str = r"^[0-9]+(\.[0-9]+)?(us|ms|s|m|h)$";
+
+/// The JSON Schema of a scenario file.
+#[must_use]
+pub fn json_schema() -> Value {
+    let mut schema = fields(&SCENARIO);
+    if let Some(object) = schema.as_object_mut() {
+        object.insert("$schema".to_owned(), json!("https://json-schema.org/draft/2020-12/schema"));
+        object.insert("title".to_owned(), json!("Holdfast scenario"));
+    }
+    schema
+}
+
+fn fields(fields: &Fields) -> Value {
+    let mut properties = Map::new();
+    for field in fields.fields.iter().filter(|field| !matches!(field.shape, Shape::Later(_))) {
+        let mut property = shape(&field.shape);
+        if let Some(object) = property.as_object_mut() {
+            object.insert("description".to_owned(), json!(field.meaning));
+        }
+        properties.insert(field.name.to_owned(), property);
+    }
+    let required: Vec<_> =
+        fields.fields.iter().filter(|field| field.required).map(|field| field.name).collect();
+    let mut schema = json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    });
+    let Some(object) = schema.as_object_mut() else { return schema };
+    if !fields.exactly_one_of.is_empty() {
+        let choices: Vec<_> =
+            fields.exactly_one_of.iter().map(|name| json!({ "required": [name] })).collect();
+        object.insert("oneOf".to_owned(), json!(choices));
+    }
+    if let Some((one, other)) = fields.pair {
+        object.insert("dependentRequired".to_owned(), json!({ one: [other], other: [one] }));
+    }
+    schema
+}
+
+fn shape(of: &Shape) -> Value {
+    match of {
+        // An unquoted number is text to us and a number to YAML's own types.
+        Shape::Text | Shape::Setting => json!({ "type": ["string", "number", "boolean"] }),
+        Shape::Name => {
+            json!({ "type": ["string", "integer"], "pattern": "^[a-z0-9-]+$", "maxLength": MOST_NAME_BYTES })
+        }
+        Shape::Place => json!({ "type": ["string", "integer"] }),
+        Shape::Word(words) => json!({ "type": "string", "enum": words }),
+        Shape::Count { least, most } => json!({ "type": "integer", "minimum": least, "maximum": most }),
+        Shape::Positive => json!({ "type": "number", "exclusiveMinimum": 0 }),
+        Shape::Number => json!({ "type": "number" }),
+        Shape::Duration => json!({ "type": "string", "pattern": DURATION }),
+        Shape::Synchronous => json!({ "type": "string", "pattern": "^(off|all|any [0-9]+)$" }),
+        Shape::Expectations => expectations(),
+        Shape::Map(map) => fields(map),
+        Shape::Named(each) => json!({
+            "type": "object",
+            "propertyNames": { "pattern": "^[a-z0-9-]+$", "maxLength": MOST_NAME_BYTES },
+            "minProperties": 1,
+            "additionalProperties": shape(each),
+        }),
+        Shape::Settings(each) => json!({
+            "type": "object",
+            "propertyNames": { "pattern": "^[a-z][a-z0-9_.]*$" },
+            "additionalProperties": shape(each),
+        }),
+        Shape::List { of, least, most } => {
+            let mut list = json!({ "type": "array", "items": shape(of), "minItems": least });
+            if let (Some(object), Some(most)) = (list.as_object_mut(), most) {
+                object.insert("maxItems".to_owned(), json!(most));
+            }
+            list
+        }
+        Shape::Either(shapes) => json!({ "anyOf": shapes.iter().map(shape).collect::<Vec<_>>() }),
+        Shape::Later(_) => json!(false),
+    }
+}
+
+fn expectations() -> Value {
+    let number = r"[0-9]+(\.[0-9]+)?";
+    let mut properties = Map::new();
+    for entry in EXPECTATIONS {
+        let quantity = match entry.unit {
+            Unit::Count => "[0-9]+".to_owned(),
+            Unit::Seconds | Unit::Microseconds => format!("{number}(us|ms|s|m|h)"),
+            Unit::PerSecond => format!("{number}/s"),
+            Unit::Ratio | Unit::Share => format!("({number}%|0(\\.[0-9]+)?|1(\\.0+)?)"),
+        };
+        let operator = if entry.unit == Unit::Count { "(<|<=|>|>=|=)?" } else { "(<|<=|>|>=)" };
+        let kind = if entry.unit == Unit::Count { json!(["string", "integer"]) } else { json!("string") };
+        properties.insert(
+            entry.name.to_owned(),
+            json!({
+                "type": kind,
+                "pattern": format!("^{operator} *{quantity}$"),
+                "description": entry.meaning,
+                "examples": [entry.example],
+            }),
+        );
+    }
+    json!({ "type": "object", "properties": properties, "additionalProperties": false })
+}

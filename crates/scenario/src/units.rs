@@ -1,0 +1,359 @@
+//! Quantities with units: `50ms`, `4GiB`, `10Gbit/s`, `2000/s`, `95%`. Text to numbers in base units, and back for
+//! durations.
+//!
+//! Knows nothing of where the text stands; whoever reads it adds the place.
+
+use std::time::Duration;
+
+use thiserror::Error;
+
+/// Why a text is not the quantity it should be.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum UnitError {
+    /// A number and nothing after it.
+    #[error("`{text}` has no unit")]
+    NoUnit {
+        /// As written.
+        text: String,
+        /// The same with the likeliest unit.
+        write: String,
+    },
+    /// A number and something that is no unit of this kind.
+    #[error("`{text}` ends in `{unit}`, which is not a unit of {kind}")]
+    UnknownUnit {
+        /// As written.
+        text: String,
+        /// What stands where the unit should be.
+        unit: String,
+        /// The kind of quantity.
+        kind: &'static str,
+        /// The units there are.
+        known: String,
+    },
+    /// No number in front.
+    #[error("`{text}` is not {kind}")]
+    NotAQuantity {
+        /// As written.
+        text: String,
+        /// The kind of quantity, with its article.
+        kind: &'static str,
+        /// What one looks like.
+        example: &'static str,
+    },
+    /// More decimals than the base unit can hold.
+    #[error("`{text}` is finer than {finest}")]
+    TooFine {
+        /// As written.
+        text: String,
+        /// The base unit.
+        finest: &'static str,
+    },
+    /// More than 64 bits of the base unit.
+    #[error("`{text}` is too large")]
+    TooLarge {
+        /// As written.
+        text: String,
+    },
+}
+
+impl UnitError {
+    /// What to write instead.
+    #[must_use]
+    pub fn help(&self) -> String {
+        match self {
+            UnitError::NoUnit { write, .. } => format!("write {write}"),
+            UnitError::UnknownUnit { known, .. } => {
+                format!("put one of these straight after the number: {known}")
+            }
+            UnitError::NotAQuantity { example, .. } => {
+                format!("write a number with its unit straight after it, such as {example}")
+            }
+            UnitError::TooFine { finest, .. } => format!("write it in whole multiples of {finest}"),
+            UnitError::TooLarge { .. } => "write a smaller number".to_owned(),
+        }
+    }
+}
+
+/// A kind of quantity: its units and what they are worth in the base unit.
+struct Kind {
+    name: &'static str,
+    with_article: &'static str,
+    example: &'static str,
+    finest: &'static str,
+    units: &'static [(&'static str, u64)],
+}
+
+const DURATION: Kind = Kind {
+    name: "time",
+    with_article: "a duration",
+    example: "20s",
+    finest: "1us",
+    units: &[("us", 1), ("ms", 1_000), ("s", 1_000_000), ("m", 60_000_000), ("h", 3_600_000_000)],
+};
+
+const SIZE: Kind = Kind {
+    name: "size",
+    with_article: "a size",
+    example: "4GiB",
+    finest: "1B",
+    units: &[
+        ("B", 1),
+        ("KiB", 1 << 10),
+        ("MiB", 1 << 20),
+        ("GiB", 1 << 30),
+        ("TiB", 1 << 40),
+        ("kB", 1_000),
+        ("MB", 1_000_000),
+        ("GB", 1_000_000_000),
+        ("TB", 1_000_000_000_000),
+    ],
+};
+
+const BIT_RATE: Kind = Kind {
+    name: "bit rate",
+    with_article: "a bit rate",
+    example: "10Gbit/s",
+    finest: "1bit/s",
+    units: &[("bit/s", 1), ("kbit/s", 1_000), ("Mbit/s", 1_000_000), ("Gbit/s", 1_000_000_000)],
+};
+
+/// Reads a duration: `100us`, `50ms`, `1.5s`, `2m`, `1h`. `likely_unit` is what the message proposes for a bare number.
+///
+/// # Errors
+/// When there is no number, no unit, an unknown unit, or more precision than a microsecond.
+pub fn duration(text: &str, likely_unit: &str) -> Result<Duration, UnitError> {
+    quantity(text, &DURATION, likely_unit).map(Duration::from_micros)
+}
+
+/// Reads a size in bytes: `512B`, `64MiB`, `4GiB`, `10GB`.
+///
+/// # Errors
+/// As [`duration`], with a byte as the finest step.
+pub fn size_bytes(text: &str) -> Result<u64, UnitError> {
+    quantity(text, &SIZE, "MiB")
+}
+
+/// Reads a bit rate in bits a second: `10Gbit/s`.
+///
+/// # Errors
+/// As [`duration`], with a bit a second as the finest step.
+pub fn bit_rate_per_s(text: &str) -> Result<u64, UnitError> {
+    quantity(text, &BIT_RATE, "Mbit/s")
+}
+
+/// Reads events a second: `2000/s`, `0.5/s`.
+///
+/// # Errors
+/// When it is not a number followed by `/s`.
+pub fn rate_per_s(text: &str) -> Result<f64, UnitError> {
+    let (number, unit) = split(text);
+    if number.is_empty() {
+        return Err(UnitError::NotAQuantity { text: text.to_owned(), kind: "a rate", example: "2000/s" });
+    }
+    match unit {
+        "/s" => float(number, text),
+        "" => Err(UnitError::NoUnit { text: text.to_owned(), write: format!("{number}/s") }),
+        _ => Err(UnitError::UnknownUnit {
+            text: text.to_owned(),
+            unit: unit.to_owned(),
+            kind: "rate",
+            known: "/s".to_owned(),
+        }),
+    }
+}
+
+/// Reads a share as a ratio: `95%` is 0.95, and so is `0.95`. A bare number above 1 is refused: it lacks its `%`.
+///
+/// # Errors
+/// When it is neither.
+pub fn ratio(text: &str) -> Result<f64, UnitError> {
+    let (number, unit) = split(text);
+    if number.is_empty() {
+        return Err(UnitError::NotAQuantity {
+            text: text.to_owned(),
+            kind: "a share",
+            example: "95% or 0.95",
+        });
+    }
+    let value = float(number, text)?;
+    match unit {
+        "%" => Ok(value / 100.0),
+        "" if value <= 1.0 => Ok(value),
+        "" => Err(UnitError::NoUnit { text: text.to_owned(), write: format!("{number}%") }),
+        _ => Err(UnitError::UnknownUnit {
+            text: text.to_owned(),
+            unit: unit.to_owned(),
+            kind: "share",
+            known: "%".to_owned(),
+        }),
+    }
+}
+
+/// Writes a duration so that [`duration`] reads the same back, in the largest unit that divides it. What is finer
+/// than a microsecond is cut off; no scenario holds any.
+#[must_use]
+pub fn format_duration(duration: Duration) -> String {
+    let micros = duration.as_micros();
+    let (unit, worth) = DURATION
+        .units
+        .iter()
+        .rev()
+        .map(|(unit, worth)| (*unit, u128::from(*worth)))
+        .find(|(_, worth)| micros > 0 && micros.is_multiple_of(*worth))
+        .unwrap_or(("s", 1_000_000));
+    format!("{}{unit}", micros / worth)
+}
+
+/// Splits the number in front from what follows it.
+fn split(text: &str) -> (&str, &str) {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let well_formed = !number.is_empty()
+        && !number.starts_with('.')
+        && !number.ends_with('.')
+        && number.matches('.').count() <= 1;
+    if well_formed { (number, unit) } else { ("", text) }
+}
+
+fn quantity(text: &str, kind: &Kind, likely_unit: &str) -> Result<u64, UnitError> {
+    let (number, unit) = split(text);
+    if number.is_empty() {
+        return Err(UnitError::NotAQuantity {
+            text: text.to_owned(),
+            kind: kind.with_article,
+            example: kind.example,
+        });
+    }
+    if unit.trim().is_empty() {
+        return Err(UnitError::NoUnit { text: text.to_owned(), write: format!("{number}{likely_unit}") });
+    }
+    let worth = kind.units.iter().find(|(name, _)| *name == unit).map(|(_, worth)| *worth);
+    let worth = worth.ok_or_else(|| UnitError::UnknownUnit {
+        text: text.to_owned(),
+        unit: unit.to_owned(),
+        kind: kind.name,
+        known: kind.units.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", "),
+    })?;
+    scaled(number, worth, text, kind.finest)
+}
+
+/// `number * worth` without going through floating point: `0.1s` is exactly 100000 us.
+fn scaled(number: &str, worth: u64, text: &str, finest: &'static str) -> Result<u64, UnitError> {
+    let too_large = || UnitError::TooLarge { text: text.to_owned() };
+    let too_fine = || UnitError::TooFine { text: text.to_owned(), finest };
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let fraction = fraction.trim_end_matches('0');
+    let decimals = u32::try_from(fraction.len()).map_err(|_| too_fine())?;
+    let step = 10_u128.checked_pow(decimals).filter(|step| *step < 1 << 64).ok_or_else(too_fine)?;
+    let whole: u64 = whole.parse().map_err(|_| too_large())?;
+    let fraction: u64 = if fraction.is_empty() { 0 } else { fraction.parse().map_err(|_| too_fine())? };
+    // Both factors are below 2^64, so neither product overflows 128 bits.
+    let of_fraction = u128::from(fraction) * u128::from(worth);
+    if !of_fraction.is_multiple_of(step) {
+        return Err(too_fine());
+    }
+    let total =
+        (u128::from(whole) * u128::from(worth)).checked_add(of_fraction / step).ok_or_else(too_large)?;
+    u64::try_from(total).map_err(|_| too_large())
+}
+
+fn float(number: &str, text: &str) -> Result<f64, UnitError> {
+    match number.parse::<f64>() {
+        Ok(value) if value.is_finite() => Ok(value),
+        _ => Err(UnitError::TooLarge { text: text.to_owned() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn check(text: &str, expected: Result<u64, &str>) {
+        let read = duration(text, "s").map(|d| u64::try_from(d.as_micros()).unwrap());
+        assert_eq!(
+            read.map_err(|error| format!("{error}; {}", error.help())),
+            expected.map_err(str::to_owned),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn durations_are_read_exactly() {
+        check("100us", Ok(100));
+        check("50ms", Ok(50_000));
+        check("0.1s", Ok(100_000));
+        check("1.50s", Ok(1_500_000));
+        check("2m", Ok(120_000_000));
+        check("1h", Ok(3_600_000_000));
+        check("0s", Ok(0));
+    }
+
+    #[test]
+    fn what_is_no_duration_is_told_how_to_be_one() {
+        check("20", Err("`20` has no unit; write 20s"));
+        check(
+            "5 ms",
+            Err(
+                "`5 ms` ends in ` ms`, which is not a unit of time; put one of these straight after the number: us, ms, s, m, h",
+            ),
+        );
+        check(
+            "20sec",
+            Err(
+                "`20sec` ends in `sec`, which is not a unit of time; put one of these straight after the number: us, ms, s, m, h",
+            ),
+        );
+        check(
+            "-5s",
+            Err("`-5s` is not a duration; write a number with its unit straight after it, such as 20s"),
+        );
+        check(
+            "1.s",
+            Err("`1.s` is not a duration; write a number with its unit straight after it, such as 20s"),
+        );
+        check(
+            "1..2s",
+            Err("`1..2s` is not a duration; write a number with its unit straight after it, such as 20s"),
+        );
+        check("0.5us", Err("`0.5us` is finer than 1us; write it in whole multiples of 1us"));
+        check("99999999999999h", Err("`99999999999999h` is too large; write a smaller number"));
+        check(
+            "99999999999999999999999s",
+            Err("`99999999999999999999999s` is too large; write a smaller number"),
+        );
+    }
+
+    #[test]
+    fn sizes_and_rates_are_read_in_base_units() {
+        assert_eq!(size_bytes("4GiB"), Ok(4 << 30));
+        assert_eq!(size_bytes("10GB"), Ok(10_000_000_000));
+        assert_eq!(size_bytes("1.5KiB"), Ok(1536));
+        assert!(matches!(size_bytes("4096"), Err(UnitError::NoUnit { .. })));
+        assert_eq!(bit_rate_per_s("10Gbit/s"), Ok(10_000_000_000));
+        assert!(matches!(bit_rate_per_s("10GB/s"), Err(UnitError::UnknownUnit { .. })));
+        assert_eq!(rate_per_s("2000/s"), Ok(2000.0));
+        assert!(matches!(rate_per_s("2000"), Err(UnitError::NoUnit { .. })));
+        assert_eq!(ratio("95%"), Ok(0.95));
+        assert_eq!(ratio("0.95"), Ok(0.95));
+        assert!(matches!(ratio("95"), Err(UnitError::NoUnit { .. })));
+    }
+
+    proptest! {
+        #[test]
+        fn a_duration_written_is_read_back(micros in 0_u64..10_000_000_000_000) {
+            let original = Duration::from_micros(micros);
+            prop_assert_eq!(duration(&format_duration(original), "s"), Ok(original));
+        }
+
+        #[test]
+        fn no_text_makes_the_readers_panic(text in "[0-9.eE+/%a-zA-Z -]{0,40}") {
+            let _ = duration(&text, "s");
+            let _ = size_bytes(&text);
+            let _ = bit_rate_per_s(&text);
+            let _ = rate_per_s(&text);
+            let _ = ratio(&text);
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! A resolved scenario written back as a scenario file: what a run directory keeps.
+//!
+//! Everything that was a default or a choice of ours is written out, so that the same file gives the same run.
+
+use std::fmt::Write;
+
+use crate::resolved::{
+    Comparison, Database, Expectation, Failover, Fault, FaultTarget, Host, Level, Load, Phase, Place,
+    Scenario, Site, Synchronous,
+};
+use crate::units::format_duration;
+
+/// Writes a scenario with the run's seed, as a file that [`crate::parse`] reads back to the same scenario (with that
+/// seed). Holds for every scenario that `parse` returned.
+#[must_use]
+pub fn to_yaml(scenario: &Scenario, seed: u64) -> String {
+    let mut text = String::new();
+    line(&mut text, 0, &format!("name: {}", quoted(&scenario.name)));
+    if !scenario.description.is_empty() {
+        line(&mut text, 0, &format!("description: {}", quoted(&scenario.description)));
+    }
+    if let Some(reproduces) = &scenario.reproduces {
+        let figures: Vec<_> =
+            reproduces.figures.iter().map(|(name, value)| format!("{}: {value}", quoted(name))).collect();
+        let figures = format!("{{ {} }}", figures.join(", "));
+        line(
+            &mut text,
+            0,
+            &format!("reproduces: {{ report: {}, figures: {figures} }}", quoted(&reproduces.report)),
+        );
+    }
+    line(&mut text, 0, &format!("seed: {seed}"));
+    write_site(&mut text, &scenario.site);
+    write_database(&mut text, &scenario.database, &scenario.site);
+    line(&mut text, 0, "loads:");
+    scenario.loads.iter().for_each(|load| write_load(&mut text, load));
+    line(&mut text, 0, "schedule:");
+    scenario.schedule.iter().for_each(|phase| write_phase(&mut text, phase));
+    if !scenario.expect.is_empty() {
+        line(&mut text, 0, "expect:");
+        scenario.expect.iter().for_each(|expectation| write_expectation(&mut text, expectation));
+    }
+    text
+}
+
+fn line(text: &mut String, indent: usize, content: &str) {
+    // Writing into a string cannot fail.
+    let _ = writeln!(text, "{:indent$}{content}", "");
+}
+
+fn write_site(text: &mut String, site: &Site) {
+    line(text, 0, "site:");
+    line(text, 2, "regions:");
+    let (mut region, mut zone) = (None, None);
+    let mut rest = site.hosts.as_slice();
+    while let Some(first) = rest.first() {
+        let same = |host: &&Host| {
+            (&host.region, &host.zone, &host.rack) == (&first.region, &first.zone, &first.rack)
+        };
+        let count = rest.iter().take_while(same).count();
+        let (group, others) = rest.split_at(count);
+        rest = others;
+        if region != Some(&first.region) {
+            line(text, 4, &format!("{}:", quoted(&first.region)));
+            line(text, 6, "zones:");
+            zone = None;
+        }
+        if zone != Some(&first.zone) {
+            line(text, 8, &format!("{}:", quoted(&first.zone)));
+            if first.rack.is_some() {
+                line(text, 10, "racks:");
+            }
+        }
+        (region, zone) = (Some(&first.region), Some(&first.zone));
+        match &first.rack {
+            Some(rack) => line(text, 12, &format!("{}: {{ hosts: {} }}", quoted(rack), hosts(group))),
+            None => line(text, 10, &format!("hosts: {}", hosts(group))),
+        }
+    }
+    if site.links.is_empty() {
+        return;
+    }
+    line(text, 2, "links:");
+    for link in &site.links {
+        let (from, to) = (place(&link.from), place(&link.to));
+        line(text, 4, &format!("- {{ from: {from}, to: {to}, delay: {} }}", format_duration(link.delay)));
+    }
+}
+
+/// A number where the names are those a number gives, otherwise the names.
+fn hosts(group: &[Host]) -> String {
+    let numbered = group.iter().enumerate().all(|(index, host)| host.name == format!("h{}", index + 1));
+    if numbered {
+        return group.len().to_string();
+    }
+    let names: Vec<_> = group.iter().map(|host| quoted(&host.name)).collect();
+    format!("[{}]", names.join(", "))
+}
+
+fn write_database(text: &mut String, database: &Database, site: &Site) {
+    line(text, 0, "database:");
+    line(text, 2, &format!("engine: {}", quoted(&database.engine)));
+    if let Some(path) = &database.path {
+        line(text, 2, &format!("path: {}", quoted(path)));
+    }
+    line(text, 2, "nodes:");
+    for host in database.nodes.iter().filter_map(|node| site.hosts.get(*node)) {
+        line(text, 4, &format!("- {}", quoted(&host.path().join("/"))));
+    }
+    let synchronous = match database.synchronous {
+        Synchronous::Off => "off".to_owned(),
+        Synchronous::All => "all".to_owned(),
+        Synchronous::Any(count) => format!("any {count}"),
+    };
+    line(text, 2, &format!("replication: {{ synchronous: {} }}", quoted(&synchronous)));
+    let failover = match database.failover {
+        Failover::None => "none".to_owned(),
+        Failover::HaRestart { after } => format!("{{ ha-restart: {{ after: {} }} }}", format_duration(after)),
+        Failover::Promote { after } => format!("{{ promote: {{ after: {} }} }}", format_duration(after)),
+    };
+    line(text, 2, &format!("failover: {failover}"));
+    if !database.settings.is_empty() {
+        line(text, 2, "settings:");
+    }
+    for (name, value) in &database.settings {
+        line(text, 4, &format!("{}: {}", quoted(name), quoted(value)));
+    }
+    if let Some(cpus) = database.cpus {
+        line(text, 2, &format!("cpus: {cpus}"));
+    }
+}
+
+fn write_load(text: &mut String, load: &Load) {
+    line(text, 2, &format!("- workload: {}", quoted(&load.workload)));
+    line(text, 4, &format!("name: {}", quoted(&load.name)));
+    line(text, 4, &format!("scale: {}", load.scale));
+    line(text, 4, &format!("clients: {}", load.clients));
+    line(text, 4, &format!("from: {}", place(&load.from)));
+    line(text, 4, &format!("timeout: {}", format_duration(load.timeout)));
+}
+
+fn write_phase(text: &mut String, phase: &Phase) {
+    line(text, 2, &format!("- phase: {}", quoted(&phase.name)));
+    line(text, 4, &format!("for: {}", format_duration(phase.length)));
+    if !phase.faults.is_empty() {
+        line(text, 4, "faults:");
+    }
+    for fault in &phase.faults {
+        write_fault(text, fault);
+    }
+}
+
+fn write_fault(text: &mut String, fault: &Fault) {
+    let (level, target) = match &fault.target {
+        FaultTarget::Place(at) => (at.level, place(at)),
+        FaultTarget::Leader(level) => (*level, "leader".to_owned()),
+        FaultTarget::AFollower(level) => (*level, "a-follower".to_owned()),
+        FaultTarget::Random(level) => (*level, "random".to_owned()),
+    };
+    let level = match level {
+        Level::Region => "region",
+        Level::Zone => "zone",
+        Level::Rack => "rack",
+        Level::Host => "host",
+    };
+    line(text, 6, &format!("- {}: {{ {level}: {target} }}", fault.kind.name()));
+    line(text, 8, &format!("at: {}", format_duration(fault.at)));
+    if let Some(length) = fault.length {
+        line(text, 8, &format!("for: {}", format_duration(length)));
+    }
+}
+
+fn write_expectation(text: &mut String, expectation: &Expectation) {
+    let bare =
+        expectation.comparison == Comparison::Equal && expectation.wanted.chars().all(|c| c.is_ascii_digit());
+    let wanted = if bare { expectation.wanted.clone() } else { quoted(&expectation.wanted) };
+    line(text, 2, &format!("{}: {wanted}", expectation.name));
+}
+
+fn place(place: &Place) -> String {
+    quoted(&place.to_string())
+}
+
+/// A word as it is where YAML takes it for nothing else, otherwise in double quotes with everything unusual escaped.
+fn quoted(text: &str) -> String {
+    let plain = text.starts_with(|c: char| c.is_ascii_lowercase())
+        && text
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_' | '/' | ' '))
+        && !text.ends_with(' ')
+        && !matches!(text, "null" | "true" | "false" | "yes" | "no" | "on" | "off" | "y" | "n");
+    if plain {
+        return text.to_owned();
+    }
+    let mut quoted = String::from('"');
+    for c in text.chars() {
+        match c {
+            '"' => quoted.push_str("\\\""),
+            '\\' => quoted.push_str("\\\\"),
+            '\n' => quoted.push_str("\\n"),
+            ' '..='~' => quoted.push(c),
+            c if c.is_alphanumeric() => quoted.push(c),
+            c => {
+                let _ = write!(quoted, "\\U{:08X}", u32::from(c));
+            }
+        }
+    }
+    quoted.push('"');
+    quoted
+}
