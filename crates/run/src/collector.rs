@@ -1,0 +1,219 @@
+//! Takes what the loads record, second by second: into the files of the run directory, which are whole up to the
+//! last second whatever happens, and into the time line from which the result is made.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::SystemTime;
+
+use history::{EventKind, LoadFacts, Operation};
+use load::Batch;
+use measure::Timeline;
+
+use crate::chronicle::{Chronicle, news};
+use crate::directory::RunDirectory;
+use crate::orders::{LoadPulse, News, Pulse};
+
+/// How much of the history may be lost to a SIGKILL.
+const HISTORY_FLUSH_S: u64 = 1;
+
+/// What can go wrong in collecting.
+#[derive(Debug, thiserror::Error)]
+pub enum CollectorError {
+    /// A file of the run directory.
+    #[error("{path}: {source}")]
+    File {
+        /// Its path.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Something could not be written or kept.
+    #[error("recording: {0}")]
+    Recording(String),
+    /// The thread panicked.
+    #[error("recording thread panicked")]
+    Panicked,
+}
+
+/// What the terminal shows beside the loads' figures; the conductor keeps it up to date.
+#[derive(Debug, Clone, Default)]
+pub struct Scene {
+    /// Seconds the whole schedule takes.
+    pub of_s: u64,
+    /// The phase.
+    pub phase: String,
+    /// Faults standing, in words.
+    pub standing: BTreeMap<usize, String>,
+}
+
+/// Everything recorded.
+#[derive(Debug, Default)]
+pub struct Recorded {
+    /// Latencies, counts and errors.
+    pub timeline: Timeline,
+    /// Every operation of every load.
+    pub operations: Vec<Operation>,
+    /// First success after a fault: (fault, load, seconds after).
+    pub first_success: Vec<(usize, String, f64)>,
+}
+
+/// The running collector.
+#[derive(Debug)]
+pub struct Collector {
+    sender: Sender<Batch>,
+    scene: Arc<Mutex<Scene>>,
+    thread: JoinHandle<Result<Recorded, CollectorError>>,
+}
+
+struct Files {
+    csv: measure::csv::CsvWriter<BufWriter<File>>,
+    hlog: measure::hlog::HlogWriter<BufWriter<File>>,
+    history: history::HistoryWriter<BufWriter<File>>,
+}
+
+impl Collector {
+    /// Opens the files and waits for batches.
+    ///
+    /// # Errors
+    /// When a file cannot be made.
+    pub fn start(
+        directory: &RunDirectory,
+        loads: &[LoadFacts],
+        chronicle: Arc<Chronicle>,
+    ) -> Result<Collector, CollectorError> {
+        let files = Files::create(directory)?;
+        let (sender, batches) = channel();
+        let scene = Arc::new(Mutex::new(Scene::default()));
+        let shown = scene.clone();
+        let transactions: BTreeMap<String, String> =
+            loads.iter().map(|load| (load.name.clone(), load.transaction.clone())).collect();
+        let thread = std::thread::Builder::new()
+            .name("collector".to_owned())
+            .spawn(move || collect(&batches, files, &shown, &transactions, &chronicle))
+            .map_err(|source| CollectorError::Recording(format!("start its thread: {source}")))?;
+        Ok(Collector { sender, scene, thread })
+    }
+
+    /// Where loads send what they record.
+    #[must_use]
+    pub fn sink(&self) -> Sender<Batch> {
+        self.sender.clone()
+    }
+
+    /// What the terminal shows beside the figures.
+    pub fn scene(&self) -> MutexGuard<'_, Scene> {
+        self.scene.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    ///
+    /// # Errors
+    /// When something could not be written or kept: the files are not complete then.
+    pub fn finish(self) -> Result<Recorded, CollectorError> {
+        drop(self.sender);
+        self.thread.join().map_err(|_| CollectorError::Panicked)?
+    }
+}
+
+impl Files {
+    fn create(directory: &RunDirectory) -> Result<Files, CollectorError> {
+        let open = |name: &str| {
+            let path = directory.file(name);
+            match File::create(&path) {
+                Ok(file) => Ok((path, BufWriter::new(file))),
+                Err(source) => Err(CollectorError::File { path, source }),
+            }
+        };
+        let (path, file) = open("timeline.csv")?;
+        let csv = measure::csv::CsvWriter::new(file).map_err(|source| CollectorError::File { path, source })?;
+        let (path, file) = open("timeline.hlog")?;
+        let hlog = measure::hlog::HlogWriter::new(file, SystemTime::now())
+            .map_err(|source| CollectorError::File { path, source })?;
+        let (_, file) = open("history.jsonl.zst")?;
+        let history = history::HistoryWriter::new(file).map_err(recording)?;
+        Ok(Files { csv, hlog, history })
+    }
+
+    fn write(&mut self, batch: &Batch) -> Result<(), CollectorError> {
+        self.csv.write(&batch.interval).map_err(recording)?;
+        self.hlog.write(&batch.interval).map_err(recording)?;
+        for operation in &batch.history {
+            self.history.write(operation).map_err(recording)?;
+        }
+        Ok(())
+    }
+}
+
+fn recording(error: impl std::fmt::Display) -> CollectorError {
+    CollectorError::Recording(error.to_string())
+}
+
+fn collect(
+    batches: &Receiver<Batch>,
+    mut files: Files,
+    scene: &Mutex<Scene>,
+    transactions: &BTreeMap<String, String>,
+    chronicle: &Chronicle,
+) -> Result<Recorded, CollectorError> {
+    let mut recorded = Recorded::default();
+    let mut pulses = BTreeMap::<u64, Vec<LoadPulse>>::new();
+    let mut flushed_second = 0;
+    while let Ok(batch) = batches.recv() {
+        files.write(&batch)?;
+        recorded.timeline.add(&batch.interval).map_err(recording)?;
+        for (fault, after_s) in &batch.first_success {
+            let load = batch.interval.load.clone();
+            recorded.first_success.push((*fault, load.clone(), *after_s));
+            chronicle.say(EventKind::FirstSuccess { fault: *fault, load, after_s: *after_s });
+        }
+        let second = batch.interval.second;
+        let pulse = pulse_of(&batch, transactions);
+        recorded.operations.extend(batch.history);
+        let loads = pulses.entry(second).or_default();
+        loads.push(pulse);
+        if loads.len() == transactions.len() {
+            let scene = scene.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let loads = pulses.remove(&second).unwrap_or_default();
+            let standing = scene.standing.into_values().collect();
+            news(&News::Pulse(Pulse { t_s: second, of_s: scene.of_s, phase: scene.phase, standing, loads }));
+        }
+        if second >= flushed_second + HISTORY_FLUSH_S {
+            files.history.flush().map_err(recording)?;
+            flushed_second = second;
+        }
+    }
+    files.history.finish().map_err(recording)?.flush().map_err(recording)?;
+    Ok(recorded)
+}
+
+fn pulse_of(batch: &Batch, transactions: &BTreeMap<String, String>) -> LoadPulse {
+    let load = batch.interval.load.clone();
+    let errors = batch.interval.operations.values().map(measure::OperationInterval::error_count).sum();
+    let transaction = transactions.get(&load).and_then(|name| batch.interval.operations.get(name));
+    let (count, p99_us) = transaction.map_or((0, 0), |measured| {
+        (measured.count(), if measured.count() == 0 { 0 } else { measured.histogram.value_at_quantile(0.99) })
+    });
+    LoadPulse { load, transactions: count, errors, p99_us }
+}
+
+/// Appends operations that were not recorded by a load, the final reads, to the history file.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn append_to_history(directory: &RunDirectory, operations: &[Operation]) -> Result<(), CollectorError> {
+    let path = directory.file("history.jsonl.zst");
+    let file = File::options()
+        .append(true)
+        .open(&path)
+        .map_err(|source| CollectorError::File { path: path.clone(), source })?;
+    let mut writer = history::HistoryWriter::new(BufWriter::new(file)).map_err(recording)?;
+    for operation in operations {
+        writer.write(operation).map_err(recording)?;
+    }
+    writer.finish().map_err(recording)?.flush().map_err(|source| CollectorError::File { path, source })
+}
+
