@@ -12,9 +12,9 @@ use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer}
 use crate::interval::{SIGNIFICANT_DIGITS, new_histogram};
 
 /// First four bytes of a compressed histogram.
-const COMPRESSED_COOKIE: u32 = 0x1c84_9304;
+const COMPRESSED_COOKIE: u32 = 0x1c84_9314;
 /// First four bytes of one that is not, or no longer.
-const PLAIN_COOKIE: u32 = 0x1c84_9303;
+const PLAIN_COOKIE: u32 = 0x1c84_9313;
 /// Bytes before the counts in the plain form.
 const PLAIN_HEADER_BYTES: usize = 40;
 /// A histogram of three digits over all of 64 bits has some 57,000 counts of at most nine bytes each.
