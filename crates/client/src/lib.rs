@@ -1,1 +1,14 @@
-//! Connections that speak a database's protocol, behind session traits
+//! Connections that speak a database's protocol, behind session traits.
+//!
+//! Owns the traits workloads are written against and one folder per protocol. Decides nothing about what is asked
+//! (that is `workload`) nor how often (that is `load`).
+
+pub mod postgres;
+pub mod rows;
+pub mod session;
+
+pub use rows::Rows;
+pub use session::{
+    ConnectError, Connected, FailedAttempt, SessionError, SessionFuture, SqlConnector, SqlSession, SqlValue,
+    StatementId,
+};

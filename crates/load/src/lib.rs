@@ -1,1 +1,20 @@
-//! The load generator: loops over clients, recording into measure and history
+//! The load generator: loops over clients, recording into `measure` and `history`.
+//!
+//! Owns the threads, the clients' lives over broken sessions, and when what was recorded is handed on. What is asked
+//! is `workload`'s, how it is spoken `client`'s.
+
+mod backoff;
+mod client_loop;
+mod clock;
+mod first_success;
+mod generator;
+mod plan;
+mod preparation;
+mod shared;
+mod thread_cpu;
+
+pub use client::postgres::Endpoint;
+pub use clock::Clock;
+pub use generator::{Batch, LoadEnd, LoadHandle, start};
+pub use plan::{LoadError, LoadPlan, OnThread};
+pub use preparation::{final_read, prepare};

@@ -1,0 +1,157 @@
+//! From an open socket to a session that takes questions: start-up parameters and authentication.
+//!
+//! Trust and SCRAM-SHA-256. Other methods are refused with their name.
+
+use std::io;
+
+use history::ErrorClass;
+use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
+use postgres_protocol::message::frontend;
+
+use super::verdict::{ServerMessage, TransactionStatus, class_of};
+use super::wire::{Wire, invalid, read_server_message, take_bytes, take_i32, take_string};
+use super::{PostgresClient, Settings, broken_connection};
+use crate::SessionError;
+
+/// What a start-up came to, when it did not fail on the line.
+enum Started {
+    Ready { process_id: i32, status: TransactionStatus },
+    Refused(ServerMessage),
+    CannotAuthenticate(String),
+}
+
+impl PostgresClient {
+    /// Speaks the start-up on a fresh connection.
+    pub(super) async fn start(mut wire: Wire, peer: &str, settings: &Settings) -> Result<Self, SessionError> {
+        match start_up(&mut wire, settings).await {
+            Ok(Started::Ready { process_id, status }) => Ok(Self {
+                wire,
+                peer: peer.to_owned(),
+                timeout: settings.timeout,
+                status,
+                broken: false,
+                process_id,
+                statements: Vec::new(),
+            }),
+            Ok(Started::Refused(said)) => Err(SessionError {
+                class: class_of(&said.code),
+                definite: true,
+                message: format!("{peer}: {} {}", said.code, said.message),
+                code: Some(said.code),
+            }),
+            Ok(Started::CannotAuthenticate(why)) => Err(SessionError {
+                class: ErrorClass::Other,
+                definite: true,
+                message: format!("{peer}: {why}"),
+                code: None,
+            }),
+            Err(error) => Err(broken_connection(peer, &error)),
+        }
+    }
+}
+
+async fn start_up(wire: &mut Wire, settings: &Settings) -> io::Result<Started> {
+    let parameters = [
+        ("user", settings.user.as_str()),
+        ("database", settings.database.as_str()),
+        ("application_name", "holdfast"),
+        ("client_encoding", "UTF8"),
+        // A role or database set to `error` would hide the warning that takes back a commit.
+        ("client_min_messages", "warning"),
+    ];
+    frontend::startup_message(parameters, &mut wire.outgoing)?;
+    wire.send(&mut false).await?;
+    let mut scram: Option<ScramSha256> = None;
+    let mut authenticated = false;
+    let mut process_id = 0;
+    loop {
+        let Some(frame) = wire.next_frame()? else {
+            wire.fill().await?;
+            continue;
+        };
+        let mut body = wire.body(&frame);
+        match frame.tag {
+            b'R' => match take_i32(&mut body)? {
+                0 if scram.is_some() => {
+                    return Err(invalid("server skipped its proof of knowing the password"));
+                }
+                0 => authenticated = true,
+                step @ 10..=12 => {
+                    let said = body.to_vec();
+                    match sasl_step(step, &said, &mut scram, settings, wire)? {
+                        None => wire.send(&mut false).await?,
+                        Some(why) => return Ok(Started::CannotAuthenticate(why)),
+                    }
+                }
+                method => return Ok(Started::CannotAuthenticate(unsupported(method))),
+            },
+            b'E' => return Ok(Started::Refused(read_server_message(body)?)),
+            b'K' => process_id = take_i32(&mut body)?,
+            b'S' | b'N' | b'v' => {}
+            b'Z' if authenticated => {
+                let status = match take_bytes(&mut body, 1)? {
+                    b"I" => TransactionStatus::Idle,
+                    _ => return Err(invalid("fresh session in a transaction")),
+                };
+                return Ok(Started::Ready { process_id, status });
+            }
+            tag => return Err(invalid(&format!("unexpected message {tag:#04x} during start-up"))),
+        }
+    }
+}
+
+/// One step of SCRAM; the answer, if any, is left in the outgoing buffer. `Some` says why it cannot go on.
+fn sasl_step(
+    step: i32,
+    mut said: &[u8],
+    scram: &mut Option<ScramSha256>,
+    settings: &Settings,
+    wire: &mut Wire,
+) -> io::Result<Option<String>> {
+    match (step, scram.as_mut()) {
+        (10, None) => {
+            let Some(password) = &settings.password else {
+                return Ok(Some(format!(
+                    "server asks for the password of {} and none is given",
+                    settings.user
+                )));
+            };
+            let mut offered = false;
+            while !said.is_empty() {
+                offered |= take_string(&mut said)? == SCRAM_SHA_256.as_bytes();
+            }
+            if !offered {
+                return Ok(Some("server offers no SCRAM-SHA-256".to_owned()));
+            }
+            let exchange = ScramSha256::new(password.as_bytes(), ChannelBinding::unsupported());
+            frontend::sasl_initial_response(SCRAM_SHA_256, exchange.message(), &mut wire.outgoing)?;
+            *scram = Some(exchange);
+        }
+        (11, Some(exchange)) => {
+            exchange.update(said)?;
+            frontend::sasl_response(exchange.message(), &mut wire.outgoing)?;
+        }
+        (12, Some(exchange)) => {
+            if let Err(error) = exchange.finish(said) {
+                return Ok(Some(format!(
+                    "server does not know the password of {} itself: {error}",
+                    settings.user
+                )));
+            }
+            *scram = None;
+        }
+        _ => return Err(invalid("authentication step out of order")),
+    }
+    Ok(None)
+}
+
+fn unsupported(method: i32) -> String {
+    let name = match method {
+        3 => "cleartext password",
+        5 => "md5",
+        7 | 8 => "GSSAPI",
+        9 => "SSPI",
+        _ => return format!("authentication method {method} is not supported, only trust and scram-sha-256"),
+    };
+    format!("authentication method {name} is not supported, only trust and scram-sha-256")
+}

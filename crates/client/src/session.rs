@@ -1,0 +1,138 @@
+//! The traits that SQL workloads are written against, and the errors they see.
+//!
+//! Owns no protocol: each protocol's folder implements these. Futures stay on the thread that made them.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use history::ErrorClass;
+
+use crate::Rows;
+
+/// A future of a session call; it need not be `Send`, all clients of a load share one thread.
+pub type SessionFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, SessionError>> + 'a>>;
+
+/// A prepared statement of one session. Worthless on any other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StatementId(pub(crate) usize);
+
+/// A statement's parameter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SqlValue<'a> {
+    /// SQL's NULL.
+    Null,
+    /// A whole number.
+    Integer(i64),
+    /// Text.
+    Text(&'a str),
+}
+
+/// Why a call failed, and what that says about the transaction it belonged to.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct SessionError {
+    /// What it is counted under.
+    pub class: ErrorClass,
+    /// True: the transaction this call belonged to certainly did not happen, now or later. False: it may have.
+    pub definite: bool,
+    /// What went wrong, a lowercase fragment that carries the address or the server's own words.
+    pub message: String,
+    /// The server's code (SQLSTATE), where the server gave one.
+    pub code: Option<String>,
+}
+
+/// One connection to a SQL database.
+pub trait SqlSession {
+    /// Prepares statements, in one round trip; the identifiers come in the same order.
+    ///
+    /// # Errors
+    /// When the server refuses one of them or the connection fails; nothing is prepared then.
+    fn prepare<'a>(&'a mut self, statements: &'a [&'a str]) -> SessionFuture<'a, Vec<StatementId>>;
+
+    /// Runs a prepared statement and reads its whole answer. A success means that, where the statement ended a
+    /// transaction, the server acknowledged it without reservation.
+    ///
+    /// # Errors
+    /// With [`SessionError::definite`] telling whether the transaction may have happened all the same.
+    fn execute<'a>(
+        &'a mut self,
+        statement: StatementId,
+        parameters: &'a [SqlValue<'a>],
+    ) -> SessionFuture<'a, Rows>;
+
+    /// Runs one or several statements without parameters; answers with the rows of the last that returned any.
+    ///
+    /// # Errors
+    /// As [`SqlSession::execute`].
+    fn batch<'a>(&'a mut self, sql: &'a str) -> SessionFuture<'a, Rows>;
+
+    /// Loads `lines` (in the database's bulk text format, without line ends) into `table`, which may carry a list of
+    /// columns; `options` follows, as `WITH (...)`, where not empty. Answers with the number of rows loaded.
+    ///
+    /// # Errors
+    /// As [`SqlSession::execute`].
+    fn copy_in<'a>(
+        &'a mut self,
+        table: &'a str,
+        options: &'a str,
+        lines: &'a mut dyn Iterator<Item = String>,
+    ) -> SessionFuture<'a, u64>;
+
+    /// How long every later call waits for its answer before it gives the session up.
+    fn set_timeout(&mut self, timeout: Duration);
+
+    /// Whether the session can be used no more and must be dropped.
+    fn is_broken(&self) -> bool;
+
+    /// Whether a transaction is open (or has failed and waits for its rollback).
+    fn in_transaction(&self) -> bool;
+}
+
+/// A connection attempt at one node that came to nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FailedAttempt {
+    /// The node's name.
+    pub node: String,
+    /// Why.
+    pub error: SessionError,
+}
+
+/// A session with a node that takes writes.
+pub struct Connected {
+    /// The session.
+    pub session: Box<dyn SqlSession>,
+    /// The name of the node that answers it.
+    pub node: String,
+    /// Attempts at other nodes that failed on the way. A standby that was passed over is not among them: it did
+    /// nothing wrong.
+    pub failed_attempts: Vec<FailedAttempt>,
+}
+
+/// No node that takes writes was found in one round over all endpoints.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no node takes writes: {}", describe(.failed_attempts, .read_only_nodes))]
+pub struct ConnectError {
+    /// The attempts that failed.
+    pub failed_attempts: Vec<FailedAttempt>,
+    /// Names of the nodes that answered but take no writes.
+    pub read_only_nodes: Vec<String>,
+}
+
+fn describe(failed: &[FailedAttempt], read_only: &[String]) -> String {
+    let failures = failed.iter().map(|attempt| format!("{}: {}", attempt.node, attempt.error));
+    let standbys = read_only.iter().map(|node| format!("{node}: read-only"));
+    failures.chain(standbys).collect::<Vec<_>>().join("; ")
+}
+
+/// Finds a node that takes writes among the endpoints it knows, and opens a session there.
+pub trait SqlConnector {
+    /// One round over all endpoints. `rng` decides the order of those not tried first.
+    ///
+    /// The future resolves to [`ConnectError`] when no endpoint takes writes; waiting before the next round is the
+    /// caller's business.
+    fn connect<'a>(
+        &'a self,
+        rng: &'a mut dyn rand::Rng,
+    ) -> Pin<Box<dyn Future<Output = Result<Connected, ConnectError>> + 'a>>;
+}

@@ -1,0 +1,97 @@
+//! The first operation that was sent after a fault took effect and succeeded.
+//!
+//! A fault's moment is often known only after its receipt, when the operation in question may long be done; so recent
+//! successes are kept.
+
+use std::collections::VecDeque;
+
+/// Successes kept. With the spacing below this is more than a minute, or all there were.
+const KEPT: usize = 1 << 17;
+
+/// Successes sent closer together than this, seconds, are kept as one; an answer is that much off at most.
+const SPACING_S: f64 = 0.0005;
+
+#[derive(Debug, Clone, Copy)]
+struct Success {
+    invoked_s: f64,
+    completed_s: f64,
+}
+
+/// Recent successes of a load and the faults that still wait for theirs.
+#[derive(Debug, Default)]
+pub(crate) struct FirstSuccesses {
+    recent: VecDeque<Success>,
+    /// Fault's number and when it took effect.
+    waiting: Vec<(usize, f64)>,
+}
+
+impl FirstSuccesses {
+    /// Notes a success. Called in the order of completion.
+    pub(crate) fn note(&mut self, invoked_s: f64, completed_s: f64) {
+        // One sent no later than another and completed after it can never be the first of anything.
+        if self.recent.back().is_some_and(|last| invoked_s < last.invoked_s + SPACING_S) {
+            return;
+        }
+        if self.recent.len() == KEPT {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(Success { invoked_s, completed_s });
+    }
+
+    /// A fault took effect at `at_s`.
+    pub(crate) fn mark(&mut self, fault: usize, at_s: f64) {
+        self.waiting.push((fault, at_s));
+    }
+
+    /// Faults whose first success is known by now, with the seconds from effect to completion, each told once.
+    pub(crate) fn take_answered(&mut self) -> Vec<(usize, f64)> {
+        let recent = &self.recent;
+        let mut answered = Vec::new();
+        self.waiting.retain(|(fault, at_s)| {
+            let first = recent.partition_point(|success| success.invoked_s < *at_s);
+            match recent.get(first) {
+                Some(success) => {
+                    answered.push((*fault, success.completed_s - at_s));
+                    false
+                }
+                None => true,
+            }
+        });
+        answered
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(successes: &[(f64, f64)], at_s: f64, expected: Option<f64>) {
+        let mut first = FirstSuccesses::default();
+        for (invoked_s, completed_s) in successes {
+            first.note(*invoked_s, *completed_s);
+        }
+        first.mark(3, at_s);
+        let expected: Vec<(usize, f64)> = expected.into_iter().map(|after| (3, after)).collect();
+        assert_eq!(first.take_answered(), expected, "{successes:?} after {at_s}");
+    }
+
+    #[test]
+    fn only_operations_sent_after_the_fault_count_and_the_first_completed_wins() {
+        check(&[(1.0, 1.5)], 1.0, Some(0.5));
+        check(&[(0.9, 1.5)], 1.0, None);
+        check(&[(0.9, 5.0), (4.0, 6.0), (3.0, 7.0)], 1.0, Some(5.0));
+        check(&[(0.5, 0.75), (2.0, 2.25), (3.0, 3.5)], 1.0, Some(1.25));
+        check(&[], 1.0, None);
+    }
+
+    #[test]
+    fn a_fault_still_waiting_is_answered_later_and_only_once() {
+        let mut first = FirstSuccesses::default();
+        first.mark(0, 10.0);
+        assert_eq!(first.take_answered(), []);
+        first.note(10.5, 11.0);
+        assert_eq!(first.take_answered(), [(0, 1.0)]);
+        first.note(11.5, 12.0);
+        assert_eq!(first.take_answered(), []);
+    }
+}

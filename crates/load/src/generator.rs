@@ -1,0 +1,199 @@
+//! One load: its thread, its clients as tasks on it, and what it hands on every second.
+
+use std::rc::Rc;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use history::Operation;
+use measure::Interval;
+use tokio::sync::watch;
+use tokio::task::{JoinSet, LocalSet};
+
+use crate::client_loop::{run_client, stopped};
+use crate::clock::Clock;
+use crate::plan::{LoadError, LoadPlan, OnThread};
+use crate::shared::Shared;
+use crate::thread_cpu::ThreadCpu;
+
+/// What a load recorded in one second of the run's clock.
+#[derive(Debug, Clone)]
+pub struct Batch {
+    /// Latencies and errors by operation.
+    pub interval: Interval,
+    /// The operations that ended in it, in that order.
+    pub history: Vec<Operation>,
+    /// For each fault marked whose first success is now known: its number and the seconds from its effect to the
+    /// completion of the first operation that was sent after it and succeeded.
+    pub first_success: Vec<(usize, f64)>,
+}
+
+/// How a load ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LoadEnd {
+    /// CPU time its thread spent.
+    pub cpu: Duration,
+}
+
+/// A load under way. Dropping it stops the load without waiting for it.
+#[derive(Debug)]
+pub struct LoadHandle {
+    name: String,
+    /// Or why there is none.
+    thread: Result<JoinHandle<Result<(), LoadError>>, LoadError>,
+    stop: watch::Sender<bool>,
+    controls: Arc<Controls>,
+}
+
+/// What the load's thread and its handle share.
+#[derive(Debug, Default)]
+struct Controls {
+    cpu: ThreadCpu,
+    /// Faults marked since the last tick: number and moment, seconds.
+    marks: Mutex<Vec<(usize, f64)>>,
+}
+
+/// Starts a load on a thread of its own. `on_thread` runs there first. The clock's zero becomes now unless it is
+/// set already. Whatever keeps the load from starting is told by [`LoadHandle::join`].
+pub fn start(plan: LoadPlan, clock: Clock, on_thread: OnThread, sink: Sender<Batch>) -> LoadHandle {
+    let (stop, stop_seen) = watch::channel(false);
+    let controls = Arc::new(Controls::default());
+    let name = plan.name.clone();
+    let theirs = Arc::clone(&controls);
+    let body = move || {
+        theirs.cpu.begin();
+        let ended = on_own_thread(plan, &clock, on_thread, &sink, stop_seen, &theirs);
+        theirs.cpu.end();
+        ended
+    };
+    let thread = std::thread::Builder::new()
+        .name("load".to_owned())
+        .spawn(body)
+        .map_err(|source| LoadError::Thread { load: name.clone(), what: "starting its thread", source });
+    LoadHandle { name, thread, stop, controls }
+}
+
+impl LoadHandle {
+    /// Tells the clients to finish their current operation and end. What is still in flight when the load's timeout
+    /// has passed is recorded as unknown. Does not wait: see [`LoadHandle::join`].
+    pub fn stop(&self) {
+        self.stop.send_replace(true);
+    }
+
+    /// Waits for the end. A load that was not told to stop ends only by an error.
+    ///
+    /// # Errors
+    /// What kept the load from starting or ended it.
+    pub fn join(self) -> Result<LoadEnd, LoadError> {
+        match self.thread?.join() {
+            Ok(Ok(())) => Ok(LoadEnd { cpu: self.controls.cpu.spent() }),
+            Ok(Err(error)) => Err(error),
+            Err(_) => Err(LoadError::Panicked { load: self.name }),
+        }
+    }
+
+    /// Whether the load's thread has ended, by an error or after a stop.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.thread.as_ref().map_or(true, JoinHandle::is_finished)
+    }
+
+    /// Asks for the first success of an operation sent at `at_s` or later (seconds on the run's clock, which may be
+    /// up to a minute ago); a later batch tells it, within 0.5 ms.
+    pub fn mark_fault(&self, fault: usize, at_s: f64) {
+        self.controls.marks.lock().unwrap_or_else(PoisonError::into_inner).push((fault, at_s));
+    }
+
+    /// CPU seconds the load's thread has spent so far.
+    #[must_use]
+    pub fn cpu_seconds(&self) -> f64 {
+        self.controls.cpu.spent().as_secs_f64()
+    }
+}
+
+fn on_own_thread(
+    plan: LoadPlan,
+    clock: &Clock,
+    on_thread: OnThread,
+    sink: &Sender<Batch>,
+    stop: watch::Receiver<bool>,
+    controls: &Controls,
+) -> Result<(), LoadError> {
+    let workload = plan.checked()?;
+    let load = plan.name.clone();
+    let failed = |what| {
+        let load = load.clone();
+        move |source| LoadError::Thread { load, what, source }
+    };
+    on_thread().map_err(failed("putting its thread into its place"))?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .build()
+        .map_err(failed("starting its event loop"))?;
+    let shared = Rc::new(Shared::new(plan, workload, clock.zero_or_now()));
+    LocalSet::new().block_on(&runtime, generate(shared, sink, stop, controls))
+}
+
+/// Keeps the clients going and hands on a batch at every whole second.
+async fn generate(
+    shared: Rc<Shared>,
+    sink: &Sender<Batch>,
+    mut stop: watch::Receiver<bool>,
+    controls: &Controls,
+) -> Result<(), LoadError> {
+    let mut clients = JoinSet::new();
+    for place in 0..usize::try_from(shared.plan.clients).unwrap_or(usize::MAX) {
+        clients.spawn_local(run_client(Rc::clone(&shared), place, stop.clone()));
+    }
+    let mut second = 0;
+    let mut listened_to = true;
+    let mut deadline: Option<Instant> = None;
+    loop {
+        let next_tick = shared.zero + Duration::from_secs(second + 1);
+        let last_moment = deadline.unwrap_or(next_tick);
+        tokio::select! {
+            biased;
+            () = stopped(&mut stop), if deadline.is_none() => {
+                shared.stopping.set(true);
+                deadline = Some(Instant::now() + shared.plan.timeout);
+            }
+            ended = clients.join_next() => match ended {
+                Some(Err(error)) if error.is_panic() => {
+                    return Err(LoadError::Panicked { load: shared.plan.name.clone() });
+                }
+                Some(_) => {}
+                None => break,
+            },
+            () = tokio::time::sleep_until(last_moment.into()), if deadline.is_some_and(|moment| moment <= next_tick) => {
+                break;
+            }
+            () = tokio::time::sleep_until(next_tick.into()) => {
+                listened_to &= hand_on(&shared, second, sink, controls);
+                second += 1;
+                if !listened_to && deadline.is_none() {
+                    // Nobody takes what is recorded any more: the run is over.
+                    shared.stopping.set(true);
+                    deadline = Some(Instant::now());
+                }
+            }
+        }
+    }
+    clients.shutdown().await;
+    shared.abandon_all();
+    hand_on(&shared, second, sink, controls);
+    Ok(())
+}
+
+/// Sends one second's batch; false when nobody takes it.
+fn hand_on(shared: &Shared, second: u64, sink: &Sender<Batch>, controls: &Controls) -> bool {
+    let mut successes = shared.successes.borrow_mut();
+    let marks = std::mem::take(&mut *controls.marks.lock().unwrap_or_else(PoisonError::into_inner));
+    for (fault, at_s) in marks {
+        successes.mark(fault, at_s);
+    }
+    let first_success = successes.take_answered();
+    let interval = shared.recorder.borrow_mut().take(second);
+    sink.send(Batch { interval, history: shared.take_history(), first_success }).is_ok()
+}

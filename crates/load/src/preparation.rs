@@ -1,0 +1,172 @@
+//! What happens before and after a load, from the clients' place and through the leader: tables made and loaded, and
+//! the final read.
+
+use std::time::{Duration, Instant};
+
+use client::{SessionError, SqlConnector, SqlSession};
+use history::{Action, ErrorClass, Operation, Outcome};
+use workload::Workload;
+
+use crate::backoff::Backoff;
+use crate::clock::Clock;
+use crate::plan::{LoadError, LoadPlan, OnThread};
+
+/// How long one statement of the preparation may take: loading and indexing at a large scale takes minutes.
+const PREPARE_STATEMENT: Duration = Duration::from_secs(600);
+
+/// How long a leader is looked for, and lost connections are put up with, before the preparation is given up.
+const PREPARE_PATIENCE: Duration = Duration::from_secs(60);
+
+/// The stream of chance (see `LoadPlan::chance`) used here.
+const PREPARATION: u64 = 2;
+
+/// Creates and loads the workload's tables. Blocks until done.
+///
+/// # Errors
+/// When the plan cannot be carried out, no leader is found within a minute, or the database refuses.
+pub fn prepare(plan: &LoadPlan, on_thread: OnThread) -> Result<(), LoadError> {
+    in_place(plan, on_thread, |plan, workload| async move {
+        let started = Instant::now();
+        let mut leader = Leader::new(plan, PREPARE_STATEMENT);
+        loop {
+            let failure = match leader.connect().await {
+                Ok((mut session, _)) => match workload.setup(session.as_mut(), plan.scale).await {
+                    Ok(()) => return Ok(()),
+                    Err(error) => Failure::of(&error),
+                },
+                Err(failure) => failure,
+            };
+            if !failure.may_pass || started.elapsed() > PREPARE_PATIENCE {
+                return Err(gave_up(plan, "preparation", failure.why));
+            }
+            leader.pause().await;
+        }
+    })
+}
+
+/// Reads the database's final state as the workload's checks need it, trying again for as long as `within`. Blocks.
+///
+/// # Errors
+/// When the plan cannot be carried out, or no read came through in the time.
+pub fn final_read(
+    plan: &LoadPlan,
+    clock: &Clock,
+    on_thread: OnThread,
+    within: Duration,
+) -> Result<Vec<Operation>, LoadError> {
+    in_place(plan, on_thread, |plan, workload| async move {
+        let mut last_error = "no attempt ended".to_owned();
+        let read = async {
+            let mut leader = Leader::new(plan, within);
+            loop {
+                let invoked = Instant::now();
+                match leader.connect().await {
+                    Ok((mut session, node)) => match workload.final_read(session.as_mut()).await {
+                        Ok(actions) => return operations(plan, clock, invoked, &node, actions),
+                        Err(error) => last_error = error.to_string(),
+                    },
+                    Err(failure) => last_error = failure.why,
+                }
+                leader.pause().await;
+            }
+        };
+        match tokio::time::timeout(within, read).await {
+            Ok(operations) => Ok(operations),
+            Err(_) => Err(gave_up(plan, "the final read", last_error)),
+        }
+    })
+}
+
+/// Runs `job` to its end on a thread of its own, put into its place first.
+fn in_place<'a, T, J, F>(plan: &'a LoadPlan, on_thread: OnThread, job: J) -> Result<T, LoadError>
+where
+    T: Send,
+    J: FnOnce(&'a LoadPlan, &'static dyn Workload) -> F + Send,
+    F: Future<Output = Result<T, LoadError>>,
+{
+    let workload = plan.checked()?;
+    let failed = |what| move |source| LoadError::Thread { load: plan.name.clone(), what, source };
+    std::thread::scope(|scope| {
+        let body = move || {
+            on_thread().map_err(failed("putting its thread into its place"))?;
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_io()
+                .enable_time()
+                .build()
+                .map_err(failed("starting its event loop"))?;
+            runtime.block_on(job(plan, workload))
+        };
+        let thread = std::thread::Builder::new()
+            .name("load".to_owned())
+            .spawn_scoped(scope, body)
+            .map_err(failed("starting its thread"))?;
+        thread.join().unwrap_or_else(|_| Err(LoadError::Panicked { load: plan.name.clone() }))
+    })
+}
+
+/// Looks for the leader, again and again.
+struct Leader {
+    connector: client::postgres::PostgresConnector,
+    rng: rand_chacha::ChaCha8Rng,
+    backoff: Backoff,
+}
+
+impl Leader {
+    fn new(plan: &LoadPlan, timeout: Duration) -> Self {
+        let rng = plan.chance(plan.first_client, PREPARATION);
+        Self { connector: plan.connector(timeout), rng, backoff: Backoff::default() }
+    }
+
+    async fn connect(&mut self) -> Result<(Box<dyn SqlSession>, String), Failure> {
+        match self.connector.connect(&mut self.rng).await {
+            Ok(connected) => Ok((connected.session, connected.node)),
+            Err(error) => Err(Failure { may_pass: true, why: error.to_string() }),
+        }
+    }
+
+    async fn pause(&mut self) {
+        tokio::time::sleep(self.backoff.next(&mut self.rng)).await;
+    }
+}
+
+/// A failed attempt, and whether another may go better.
+struct Failure {
+    may_pass: bool,
+    why: String,
+}
+
+impl Failure {
+    fn of(error: &SessionError) -> Self {
+        Self { may_pass: error.class != ErrorClass::Other, why: error.to_string() }
+    }
+}
+
+fn gave_up(plan: &LoadPlan, what: &'static str, last_error: String) -> LoadError {
+    LoadError::GaveUp { load: plan.name.clone(), what, last_error }
+}
+
+/// The read as operations of a client of its own, numbered after the load's.
+fn operations(
+    plan: &LoadPlan,
+    clock: &Clock,
+    invoked: Instant,
+    node: &str,
+    actions: Vec<Action>,
+) -> Vec<Operation> {
+    let completed = Instant::now();
+    // A read without a load has no clock to go by: it happened at no time after the (empty) rest.
+    let seconds = |moment| clock.seconds_at(moment).unwrap_or(0.0);
+    actions
+        .into_iter()
+        .map(|action| Operation {
+            load: plan.name.clone(),
+            client: plan.first_client.saturating_add(u64::from(plan.clients)),
+            action,
+            invoked_s: seconds(invoked),
+            completed_s: seconds(completed),
+            outcome: Outcome::Ok,
+            error: None,
+            node: Some(node.to_owned()),
+        })
+        .collect()
+}

@@ -1,0 +1,141 @@
+//! The ledger: every client inserts rows whose numbers nobody else ever uses, one a transaction.
+//!
+//! Owns the numbering. What was acknowledged and what must be there at the end is the ledger check's to judge.
+
+use client::{SessionError, SessionFuture, SqlSession, SqlValue};
+use history::Action;
+
+use crate::workload::{Attempt, ClientState, Request, Statement, Workload, refused};
+
+/// Bits of a row's number that hold the client's own count; the client's number stands above them.
+const SEQUENCE_BITS: u32 = 40;
+
+/// Rows of the final read fetched, and recorded, at a time.
+const PAGE_ROWS: usize = 50_000;
+
+/// The largest client number whose rows still fit the table's signed 64-bit column.
+pub const LARGEST_CLIENT: u64 = (1 << (63 - SEQUENCE_BITS)) - 1;
+
+/// See the module.
+pub struct Ledger;
+
+impl Workload for Ledger {
+    fn name(&self) -> &'static str {
+        "ledger"
+    }
+
+    fn summary(&self) -> &'static str {
+        "unique inserts, one a transaction: every acknowledged row must be there at the end, and no other"
+    }
+
+    fn transaction_name(&self) -> &'static str {
+        "insert"
+    }
+
+    fn statements(&self) -> &'static [Statement] {
+        &[Statement { name: "INSERT", sql: "INSERT INTO holdfast_ledger (value, client) VALUES ($1, $2)" }]
+    }
+
+    fn checks(&self) -> &'static [&'static str] {
+        &["ledger"]
+    }
+
+    fn setup<'a>(&'a self, session: &'a mut (dyn SqlSession + 'a), _scale: u32) -> SessionFuture<'a, ()> {
+        Box::pin(async move {
+            session.batch("DROP TABLE IF EXISTS holdfast_ledger").await?;
+            let create = "CREATE TABLE holdfast_ledger (\
+                 value bigint PRIMARY KEY, client bigint NOT NULL, written_at timestamptz NOT NULL DEFAULT now())";
+            session.batch(create).await?;
+            Ok(())
+        })
+    }
+
+    fn draw(&self, client: &mut ClientState) -> Request {
+        let value = row_number(client.client, client.sequence);
+        // Counted on at once: a number is used up whatever becomes of its insert.
+        client.sequence += 1;
+        let numbers = [value.cast_signed(), client.client.cast_signed(), 0, 0];
+        Request { action: Action::LedgerInsert { value }, numbers }
+    }
+
+    fn perform<'a>(
+        &'a self,
+        request: &'a mut Request,
+        attempt: &'a mut Attempt<'_>,
+    ) -> SessionFuture<'a, ()> {
+        Box::pin(async move {
+            let [value, client, ..] = request.numbers;
+            let rows = attempt.run(0, &[SqlValue::Integer(value), SqlValue::Integer(client)]).await?;
+            if rows.affected() == 1 {
+                return Ok(());
+            }
+            // Committed, but not as the one row it was: nothing definite can be said of it.
+            Err(SessionError {
+                definite: false,
+                ..refused(format!("insert of {value} wrote {} rows", rows.affected()))
+            })
+        })
+    }
+
+    fn final_read<'a>(&'a self, session: &'a mut (dyn SqlSession + 'a)) -> SessionFuture<'a, Vec<Action>> {
+        Box::pin(async move {
+            // The table itself is read, not its index: a row that only one of them knows must not stay hidden.
+            session
+                .batch(
+                    "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL enable_indexscan = off; \
+                     SET LOCAL enable_indexonlyscan = off; SET LOCAL enable_bitmapscan = off; \
+                     DECLARE ledger_rows NO SCROLL CURSOR FOR SELECT value FROM holdfast_ledger",
+                )
+                .await?;
+            let fetch = format!("FETCH {PAGE_ROWS} FROM ledger_rows");
+            let mut pages = Vec::new();
+            loop {
+                let rows = session.batch(&fetch).await?;
+                let complete = rows.len() < PAGE_ROWS;
+                let values = (0..rows.len())
+                    .map(|row| match rows.integer(row, 0) {
+                        // A negative number is nobody's: it stays one that was never inserted.
+                        Some(value) => Ok(value.cast_unsigned()),
+                        None => Err(refused(format!("ledger row {row} has no readable number"))),
+                    })
+                    .collect::<Result<Vec<u64>, SessionError>>()?;
+                pages.push(Action::LedgerRead { values, complete });
+                if complete {
+                    break;
+                }
+            }
+            session.batch("COMMIT").await?;
+            Ok(pages)
+        })
+    }
+}
+
+/// The number of a client's row.
+fn row_number(client: u64, sequence: u64) -> u64 {
+    (client << SEQUENCE_BITS) | sequence
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use rand_chacha::ChaCha8Rng;
+    use rand_chacha::rand_core::SeedableRng;
+
+    use super::*;
+
+    #[test]
+    fn no_two_clients_ever_draw_the_same_number() {
+        let mut seen = BTreeSet::new();
+        for client in [0, 1, 2, 63, LARGEST_CLIENT] {
+            let mut state =
+                ClientState { client, scale: 1, sequence: 0, rng: ChaCha8Rng::seed_from_u64(client) };
+            for _ in 0..1000 {
+                let request = Ledger.draw(&mut state);
+                let Action::LedgerInsert { value } = request.action else { panic!("not an insert") };
+                assert!(seen.insert(value), "{value} twice");
+                assert!(request.numbers[0] >= 0, "{value} does not fit a signed column");
+            }
+        }
+    }
+}
