@@ -1,1 +1,161 @@
-//! How a database is found, installed, started, joined and asked for its roles
+//! How a database is found, installed, started, joined and asked for its roles.
+//!
+//! Owns one folder per database behind the [`Engine`] trait and the [`Node`] trait through which an engine reaches
+//! its machines. Owns neither the machines (the lab's work) nor the load's connections (the clients' work).
+
+pub mod error;
+pub mod installation;
+pub mod node;
+pub mod postgres;
+pub mod registry;
+pub mod role;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+
+pub use error::{EngineError, InstallError, NodeError};
+pub use installation::{Found, Installation, Origin};
+pub use node::{Command, Finished, Node, ProcessId, Signal, Status};
+pub use registry::{ENGINES, EngineFacts};
+pub use role::{Cluster, Promotion, RejoinMethod, Rejoined, Roles};
+
+/// Which acknowledgements a commit waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Synchronous {
+    /// None: the leader's own disk suffices.
+    Off,
+    /// That of any so many standbys.
+    Any(u32),
+    /// Every standby's.
+    All,
+}
+
+impl std::fmt::Display for Synchronous {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Synchronous::Off => f.write_str("off"),
+            Synchronous::Any(count) => write!(f, "any {count}"),
+            Synchronous::All => f.write_str("all"),
+        }
+    }
+}
+
+/// How the cluster is to be set up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Configuration {
+    /// Which acknowledgements a commit waits for.
+    pub synchronous: Synchronous,
+    /// Further settings of the database's own, as they stand; they win over the engine's.
+    pub settings: BTreeMap<String, String>,
+    /// The TCP port every node listens on.
+    pub port: u16,
+}
+
+/// Where and as whom a client connects to a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Endpoint {
+    /// The node.
+    pub node: String,
+    /// Its address in the lab.
+    pub address: std::net::IpAddr,
+    /// The TCP port.
+    pub port: u16,
+    /// The user; no password is asked for inside the lab.
+    pub user: String,
+    /// The database.
+    pub database: String,
+}
+
+/// The isolation a database claims for a transaction that asks for nothing special. Checks hold it to this.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Isolation {
+    /// Each statement sees what was committed before it began.
+    ReadCommitted,
+    /// The whole transaction sees one snapshot; write conflicts are refused.
+    SnapshotIsolation,
+    /// As if transactions ran one after another.
+    Serializable,
+}
+
+impl Isolation {
+    /// The level's name as it stands in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Isolation::ReadCommitted => "read committed",
+            Isolation::SnapshotIsolation => "snapshot isolation",
+            Isolation::Serializable => "serializable",
+        }
+    }
+}
+
+/// One database system: what is done to make a cluster of it on given nodes and to keep it one.
+///
+/// All calls block. None of them restarts or moves nodes: that is the caller's platform.
+pub trait Engine: Send + Sync {
+    /// Its name in scenarios: `postgres`.
+    fn name(&self) -> &'static str;
+
+    /// The database's own version: `18.6`.
+    fn version(&self) -> String;
+
+    /// The isolation claimed.
+    fn isolation(&self) -> Isolation;
+
+    /// How it was set up, in words and figures, for the report.
+    fn settings(&self) -> BTreeMap<String, String>;
+
+    /// Where clients reach the database on `node`.
+    fn endpoint(&self, node: &dyn Node) -> Endpoint;
+
+    /// Makes a cluster on empty volumes, the first node the leader, and returns when a write has been
+    /// acknowledged by all it has to be acknowledged by and every standby follows.
+    ///
+    /// # Errors
+    /// When a step fails on any node; what was started stays as it is.
+    fn bootstrap(&self, nodes: &[Arc<dyn Node>]) -> Result<Cluster, EngineError>;
+
+    /// Starts the database on a node whose volume holds its data, in the role the node had; does not wait until it
+    /// answers.
+    ///
+    /// # Errors
+    /// [`EngineError::Fenced`] when the cluster has gone on under another leader since: such a node must
+    /// [`Engine::rejoin`]. Otherwise when the process cannot be started.
+    fn start(&self, node: &dyn Node) -> Result<(), EngineError>;
+
+    /// Waits until the database on `node` accepts connections.
+    ///
+    /// # Errors
+    /// [`EngineError::Exited`] when its process has ended, [`EngineError::NotReady`] when the time is up.
+    fn wait_ready(&self, node: &dyn Node, timeout: Duration) -> Result<(), EngineError>;
+
+    /// Shuts the database on `node` down in order, sessions cut off, data flushed; kills it when the time is up.
+    ///
+    /// # Errors
+    /// When the node cannot be reached.
+    fn stop(&self, node: &dyn Node, timeout: Duration) -> Result<(), EngineError>;
+
+    /// Asks every node for its role. A node that does not answer is listed as silent, never guessed at.
+    fn leader(&self, nodes: &[Arc<dyn Node>]) -> Roles;
+
+    /// Makes the most advanced of `candidates` (nodes that are up, the lost leader not among them) the leader, makes
+    /// the others follow it, and returns when it takes writes.
+    ///
+    /// The old leader must be known to be dead: two leaders are what comes of it otherwise.
+    ///
+    /// # Errors
+    /// When no candidate answers, one of them already leads, or the chosen one does not take over in time.
+    fn promote(&self, candidates: &[Arc<dyn Node>]) -> Result<Promotion, EngineError>;
+
+    /// Makes `node`, whose database is not running, a standby of `leader` whatever it was before, and starts it. It
+    /// is never started in any other role on the way, even when this is interrupted and tried again.
+    ///
+    /// # Errors
+    /// When `leader` does not lead, when `node` still runs, or when no way of joining worked.
+    fn rejoin(&self, node: &dyn Node, leader: &dyn Node) -> Result<Rejoined, EngineError>;
+}

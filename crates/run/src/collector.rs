@@ -110,6 +110,7 @@ impl Collector {
         self.scene.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Waits until every load has hung up, closes the files and hands over what was recorded.
     ///
     /// # Errors
     /// When something could not be written or kept: the files are not complete then.

@@ -1,0 +1,228 @@
+//! What can go wrong in an engine, each with the node, path or value it concerns.
+//!
+//! Owns the errors' forms and their words.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::Status;
+
+/// A node could not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum NodeError {
+    /// The node has no power.
+    #[error("node {node} is down")]
+    Down {
+        /// The node.
+        node: String,
+    },
+    /// A program could not be started.
+    #[error("{program} could not be started on {node}: {source}")]
+    Start {
+        /// The node.
+        node: String,
+        /// The program.
+        program: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Anything else between us and the node.
+    #[error("{what} on {node}: {source}")]
+    Io {
+        /// The node.
+        node: String,
+        /// What was being done.
+        what: String,
+        /// Why it failed.
+        source: io::Error,
+    },
+}
+
+/// An engine could not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// There is no engine of that name.
+    #[error("no engine named `{name}`; there are: {known}")]
+    UnknownEngine {
+        /// The name.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// A node could not do what it was asked.
+    #[error(transparent)]
+    Node(#[from] NodeError),
+    /// A file on a node's volume.
+    #[error("{path} on the volume of {node}: {source}")]
+    File {
+        /// The node.
+        node: String,
+        /// The file, relative to the volume.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A program ended badly.
+    #[error("{program} on {node} ended with {status}: {output}")]
+    Program {
+        /// The node.
+        node: String,
+        /// The program.
+        program: String,
+        /// How it ended.
+        status: Status,
+        /// The last of what it wrote.
+        output: String,
+    },
+    /// The database could not be spoken to.
+    #[error("the database on {node} does not answer: {source}")]
+    Silent {
+        /// The node.
+        node: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The database refused.
+    #[error("the database on {node} refused `{statement}`: {message} (SQLSTATE {code})")]
+    Refused {
+        /// The node.
+        node: String,
+        /// What was asked; empty for the connection itself.
+        statement: String,
+        /// Its five-letter code.
+        code: String,
+        /// Its own words.
+        message: String,
+    },
+    /// The database answered something that makes no sense here.
+    #[error("the database on {node} gave an answer that was not expected to `{statement}`: {answer}")]
+    Answer {
+        /// The node.
+        node: String,
+        /// What was asked.
+        statement: String,
+        /// The answer.
+        answer: String,
+    },
+    /// The database's process ended before it was ready.
+    #[error("the database on {node} ended before it was ready; its log ends:\n{log}")]
+    Exited {
+        /// The node.
+        node: String,
+        /// The end of its log.
+        log: String,
+    },
+    /// Something did not come about in time.
+    #[error("{what} on {node}: not after {waited:?}{log}")]
+    NotReady {
+        /// The node.
+        node: String,
+        /// What was awaited.
+        what: String,
+        /// How long.
+        waited: Duration,
+        /// The end of its log, on lines of its own, or nothing.
+        log: String,
+    },
+    /// The cluster has gone on without this node.
+    #[error("{node} must not be started as it is: {leader} leads now, {node} has to rejoin it")]
+    Fenced {
+        /// The node.
+        node: String,
+        /// Who leads.
+        leader: String,
+    },
+    /// The database is still running there.
+    #[error("the database on {node} is running already")]
+    Running {
+        /// The node.
+        node: String,
+    },
+    /// A node the cluster was not made with, or no cluster yet.
+    #[error("{node} is not a node of this cluster")]
+    Stranger {
+        /// The node.
+        node: String,
+    },
+    /// The node that was to be followed does not lead.
+    #[error("{node} cannot be followed: it does not take writes")]
+    NotLeader {
+        /// The node.
+        node: String,
+    },
+    /// One of the candidates leads already.
+    #[error("{node} takes writes already: nothing to promote")]
+    AlreadyLeads {
+        /// The node.
+        node: String,
+    },
+    /// Nobody could be promoted.
+    #[error("no standby could be promoted: {reasons}")]
+    NoCandidate {
+        /// Why each was not.
+        reasons: String,
+    },
+    /// More acknowledgements asked for than there are standbys, or none.
+    #[error("`synchronous: {wanted}` cannot be had with {standbys} standbys")]
+    Synchronous {
+        /// What was asked for.
+        wanted: String,
+        /// How many there are.
+        standbys: usize,
+    },
+    /// A node's name will not do.
+    #[error("node name `{name}`: {why}")]
+    NodeName {
+        /// The name.
+        name: String,
+        /// Why not.
+        why: &'static str,
+    },
+    /// A setting the scenario gives will not do.
+    #[error("setting `{name}`: {why}")]
+    Setting {
+        /// The setting.
+        name: String,
+        /// Why not.
+        why: &'static str,
+    },
+}
+
+/// A database was neither found nor could it be installed.
+#[derive(Debug, thiserror::Error)]
+pub enum InstallError {
+    /// The path given holds no usable database.
+    #[error("{path}: {why}")]
+    Explicit {
+        /// The path.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// Nothing was found.
+    #[error("no usable PostgreSQL (13 or newer) was found{seen}")]
+    NotFound {
+        /// What was looked at and why it would not do, on lines of its own, or nothing.
+        seen: String,
+    },
+    /// There is no place to install into.
+    #[error("no cache directory: set HOLDFAST_CACHE, XDG_CACHE_HOME or HOME")]
+    NoCache,
+    /// A file or folder of the cache.
+    #[error("{path}: {source}")]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Every way of installing failed.
+    #[error("PostgreSQL could not be installed:{attempts}\n{remedy}")]
+    Failed {
+        /// Each way and why it failed, each on a line of its own.
+        attempts: String,
+        /// What to do instead.
+        remedy: String,
+    },
+}

@@ -1,0 +1,105 @@
+//! A database as installed on this machine, and where one is kept that we installed ourselves.
+//!
+//! Owns the description and the cache directory's place. Finding and installing is each engine's own work.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use crate::InstallError;
+
+/// How an installation was come by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Origin {
+    /// The scenario named it.
+    Explicit,
+    /// It is on the search path.
+    Path,
+    /// It is where distributions put it.
+    Distribution,
+    /// An earlier run installed it into the cache directory.
+    Cache,
+    /// It has just been installed into the cache directory.
+    Installed,
+}
+
+impl std::fmt::Display for Origin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Origin::Explicit => "named in the scenario",
+            Origin::Path => "on PATH",
+            Origin::Distribution => "from the distribution",
+            Origin::Cache => "in the cache directory",
+            Origin::Installed => "newly installed into the cache directory",
+        })
+    }
+}
+
+/// A database's programs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Installation {
+    /// The folder of its programs; within [`Installation::root`].
+    pub bin: PathBuf,
+    /// Its version in its own words: `18.6`.
+    pub version: String,
+    /// How it was come by.
+    pub origin: Origin,
+    /// What `LD_LIBRARY_PATH` must be, where the programs do not find their libraries by themselves.
+    pub library_path: Option<PathBuf>,
+    /// The folder a node must see, at this same path and readable by the database's user.
+    pub root: PathBuf,
+}
+
+/// Something that was looked at, for `doctor`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Found {
+    /// Where it was.
+    pub path: PathBuf,
+    /// Which kind of place.
+    pub origin: Origin,
+    /// Its version, or why it will not do.
+    pub usable: Result<String, String>,
+}
+
+/// The folder for what we install: `$HOLDFAST_CACHE`, else `$XDG_CACHE_HOME/holdfast`, else `~/.cache/holdfast`.
+///
+/// # Errors
+/// [`InstallError::NoCache`] when none of the three variables is set to an absolute path.
+pub fn cache_directory(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, InstallError> {
+    // A relative path would mean another folder for each working directory.
+    let absolute = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    absolute("HOLDFAST_CACHE")
+        .or_else(|| absolute("XDG_CACHE_HOME").map(|path| path.join("holdfast")))
+        .or_else(|| absolute("HOME").map(|path| path.join(".cache/holdfast")))
+        .ok_or(InstallError::NoCache)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(variables: &[(&str, &str)], expected: Option<&str>) {
+        let found = cache_directory(|name| {
+            variables.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value))
+        });
+        assert_eq!(found.ok(), expected.map(PathBuf::from));
+    }
+
+    #[test]
+    fn the_cache_directory_is_the_most_specific_one_set() {
+        let home = ("HOME", "/home/a");
+        let xdg = ("XDG_CACHE_HOME", "/x");
+        check(&[home], Some("/home/a/.cache/holdfast"));
+        check(&[home, xdg], Some("/x/holdfast"));
+        check(&[home, xdg, ("HOLDFAST_CACHE", "/c")], Some("/c"));
+    }
+
+    #[test]
+    fn a_relative_or_missing_cache_directory_is_not_used() {
+        check(&[("HOLDFAST_CACHE", "c"), ("HOME", "/h")], Some("/h/.cache/holdfast"));
+        check(&[("HOME", "")], None);
+        check(&[], None);
+    }
+}
