@@ -56,8 +56,6 @@ pub struct Scene {
 pub struct Recorded {
     /// Latencies, counts and errors.
     pub timeline: Timeline,
-    /// Every operation of every load.
-    pub operations: Vec<Operation>,
     /// First success after a fault: (fault, load, seconds after).
     pub first_success: Vec<(usize, String, f64)>,
 }
@@ -173,7 +171,6 @@ fn collect(
         }
         let second = batch.interval.second;
         let pulse = pulse_of(&batch, transactions);
-        recorded.operations.extend(batch.history);
         let loads = pulses.entry(second).or_default();
         loads.push(pulse);
         if loads.len() == transactions.len() {

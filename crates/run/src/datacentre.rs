@@ -193,17 +193,17 @@ impl Datacentre {
     /// # Errors
     /// When the fabric is gone.
     pub fn power_off_hosts(&self, hosts: &[usize]) -> Result<Vec<usize>, DatacentreError> {
-        let mut died = Vec::new();
         for host in hosts {
             if let Some(port) = self.hosts[*host].port.lock().unwrap_or_else(PoisonError::into_inner).take() {
                 self.fabric.detach(port)?;
             }
         }
-        for (index, vm) in self.vms.iter().enumerate() {
-            if vm.is_on() && hosts.contains(&vm.host()) {
-                vm.power_off()?;
-                died.push(index);
-            }
+        let died: Vec<usize> = self.vms_on().into_iter().filter(|vm| hosts.contains(&self.vms[*vm].host())).collect();
+        for vm in &died {
+            self.vms[*vm].cut_off()?;
+        }
+        for vm in &died {
+            self.vms[*vm].power_off()?;
         }
         Ok(died)
     }

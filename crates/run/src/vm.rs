@@ -136,6 +136,16 @@ impl Vm {
         Ok(())
     }
 
+    /// Takes it off the network, all at once and for good: first half of a power-off.
+    ///
+    /// # Errors
+    /// When the fabric is gone.
+    pub fn cut_off(&self) -> Result<(), VmError> {
+        let port = self.state().boot.as_ref().map(|boot| boot.port);
+        let detached = port.map_or(Ok(()), |port| self.fabric.detach(port));
+        detached.map_err(|source| VmError::Network { node: self.name.clone(), source })
+    }
+
     /// Cuts its power. The network goes first: a dying kernel must not get to say goodbye to its connections.
     ///
     /// # Errors

@@ -1,0 +1,285 @@
+//! Faults as they happen: struck, shown to have taken effect, healed, shown to have healed; and the record of each.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use faults::{Role, pick};
+use history::{EventKind, Receipt, Verdict};
+use scenario::{Fault, FaultTarget, Level};
+
+use crate::chronicle::Chronicle;
+use crate::datacentre::{Datacentre, node_name};
+use crate::evidence::{Observer, Subject};
+use crate::platform::Platform;
+
+/// All that is known of one fault.
+#[derive(Debug, Clone, Default)]
+pub struct FaultRecord {
+    /// Its kind.
+    pub kind: String,
+    /// What it was aimed at, as written.
+    pub target: String,
+    /// Hosts hit, by index.
+    pub hosts: Vec<usize>,
+    /// Paths of the hosts hit.
+    pub hits: Vec<String>,
+    /// VMs that ran there, by index.
+    pub vms: Vec<usize>,
+    /// When it was asked for.
+    pub asked_s: f64,
+    /// When it took effect, if a receipt shows that it did.
+    pub took_effect_s: Option<f64>,
+    /// When it was healed, if a receipt shows that it was.
+    pub healed_s: Option<f64>,
+    /// When its hosts were given power again, shown or not.
+    pub mended_s: Option<f64>,
+    /// The receipts so far.
+    pub receipts: Vec<Receipt>,
+}
+
+/// Strikes and heals. Dropping it waits for the evidence under way.
+pub struct Faulting {
+    datacentre: Arc<Datacentre>,
+    platform: Arc<Platform>,
+    chronicle: Arc<Chronicle>,
+    longest_delay: Duration,
+    seed: u64,
+    prevented: bool,
+    records: Arc<Mutex<Vec<FaultRecord>>>,
+    /// Called once it is shown that a fault took effect: number and time.
+    on_effect: Arc<dyn Fn(usize, f64) + Send + Sync>,
+    evidence: Vec<JoinHandle<()>>,
+}
+
+fn lock(records: &Mutex<Vec<FaultRecord>>) -> MutexGuard<'_, Vec<FaultRecord>> {
+    records.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Faulting {
+    /// Nothing struck yet.
+    #[must_use]
+    pub fn new(
+        datacentre: Arc<Datacentre>,
+        platform: Arc<Platform>,
+        chronicle: Arc<Chronicle>,
+        (longest_delay, seed, prevented): (Duration, u64, bool),
+        on_effect: Arc<dyn Fn(usize, f64) + Send + Sync>,
+    ) -> Faulting {
+        let records = Arc::default();
+        Faulting {
+            datacentre,
+            platform,
+            chronicle,
+            longest_delay,
+            seed,
+            prevented,
+            records,
+            on_effect,
+            evidence: Vec::new(),
+        }
+    }
+
+    /// What is known of every fault asked for so far, waiting for the evidence under way.
+    #[must_use]
+    pub fn records(&mut self) -> Vec<FaultRecord> {
+        for thread in self.evidence.drain(..) {
+            // A panic there leaves the fault without a receipt, which is what it deserves.
+            let _ = thread.join();
+        }
+        lock(&self.records).clone()
+    }
+
+    /// Hosts that a target means now.
+    fn hosts_of(&self, target: &FaultTarget, fault: usize) -> Vec<usize> {
+        let role = |role, level| {
+            let on = self.datacentre.vms_on();
+            let leader = self.platform.leader_by_asking();
+            let picked = pick(role, leader, &on, self.seed, fault);
+            picked.map_or_else(Vec::new, |vm| self.hosts_around(self.datacentre.vms[vm].host(), level))
+        };
+        match target {
+            FaultTarget::Place(place) => self.hosts_under(&place.path),
+            FaultTarget::Leader(level) => role(Role::Leader, *level),
+            FaultTarget::AFollower(level) => role(Role::AFollower, *level),
+            FaultTarget::Random(level) => role(Role::Random, *level),
+        }
+    }
+
+    fn hosts_under(&self, path: &[String]) -> Vec<usize> {
+        (0..self.datacentre.hosts.len()).filter(|host| self.datacentre.hosts[*host].path.starts_with(path)).collect()
+    }
+
+    /// The hosts of the rack, zone or region that a host stands in.
+    fn hosts_around(&self, host: usize, level: Level) -> Vec<usize> {
+        let path = &self.datacentre.hosts[host].path;
+        let length = match level {
+            Level::Region => 1,
+            Level::Zone => 2,
+            // A zone without racks is one rack.
+            Level::Rack => path.len() - 1,
+            Level::Host => path.len(),
+        };
+        self.hosts_under(&path[..length.min(path.len())])
+    }
+
+    /// Strikes.
+    pub fn strike(&mut self, number: usize, fault: &Fault) {
+        let hosts = self.hosts_of(&fault.target, number);
+        let vms: Vec<usize> =
+            self.datacentre.vms_on().into_iter().filter(|vm| hosts.contains(&self.datacentre.vms[*vm].host())).collect();
+        let asked_s = self.chronicle.now_s();
+        let record = FaultRecord {
+            kind: fault.kind.name().to_owned(),
+            target: describe(&fault.target),
+            hits: hosts.iter().map(|host| self.datacentre.hosts[*host].name()).collect(),
+            hosts,
+            vms,
+            asked_s,
+            ..FaultRecord::default()
+        };
+        self.chronicle.say(EventKind::FaultAsked {
+            fault: number,
+            kind: record.kind.clone(),
+            target: record.target.clone(),
+            hits: record.hits.clone(),
+            nodes: record.vms.iter().map(|vm| node_name(*vm)).collect(),
+        });
+        let mut records = lock(&self.records);
+        if records.len() <= number {
+            records.resize(number + 1, FaultRecord::default());
+        }
+        records[number] = record.clone();
+        drop(records);
+        if record.hosts.is_empty() {
+            let evidence = vec![format!("nothing answers to `{}` at this moment", record.target)];
+            self.receive(number, None, Receipt { verdict: Verdict::Fail, evidence });
+            return;
+        }
+        self.cut_power(number, &record);
+    }
+
+    fn cut_power(&mut self, number: usize, record: &FaultRecord) {
+        let Some(observer) = Observer::new(&self.datacentre, self.longest_delay) else { return };
+        let before = observer.look_before(&observer.subjects(&record.hosts, &record.vms));
+        let namespaces: Vec<(String, u64)> = record
+            .vms
+            .iter()
+            .filter_map(|vm| Some((node_name(*vm), self.datacentre.vms[*vm].pid_namespace()?)))
+            .collect();
+        if !self.prevented {
+            match self.datacentre.power_off_hosts(&record.hosts) {
+                Ok(died) => {
+                    for vm in &died {
+                        let host = self.datacentre.hosts[self.datacentre.vms[*vm].host()].name();
+                        self.chronicle.say(EventKind::NodeDown { node: node_name(*vm), host });
+                    }
+                    self.platform.lost(&died);
+                }
+                Err(error) => self.chronicle.warn(format!("power-off: {error}"), "the lab is broken; report this"),
+            }
+        }
+        let effect_s = self.chronicle.now_s();
+        let (datacentre, longest_delay) = (self.datacentre.clone(), self.longest_delay);
+        let told = self.teller();
+        self.in_background(move || {
+            if let Some(observer) = Observer::new(&datacentre, longest_delay) {
+                told(number, Some(effect_s), observer.power_is_off(&before, &namespaces));
+            }
+        });
+    }
+
+    /// Gives the fault's hosts their power back. Hosts that another standing fault holds down are given it as well:
+    /// the later word counts.
+    pub fn heal(&mut self, number: usize) {
+        let Some(record) = lock(&self.records).get(number).cloned() else { return };
+        if record.mended_s.is_some() || record.hosts.is_empty() {
+            return;
+        }
+        for host in &record.hosts {
+            if let Err(error) = self.datacentre.power_on_host(*host) {
+                self.chronicle.warn(format!("power-on: {error}"), "the lab is broken; report this");
+            }
+        }
+        let mended_s = self.chronicle.now_s();
+        lock(&self.records)[number].mended_s = Some(mended_s);
+        self.platform.returned(&record.hosts);
+        let (datacentre, longest_delay) = (self.datacentre.clone(), self.longest_delay);
+        let (records, chronicle) = (self.records.clone(), self.chronicle.clone());
+        self.in_background(move || {
+            let Some(observer) = Observer::new(&datacentre, longest_delay) else { return };
+            let subjects: Vec<Subject> = observer.subjects(&record.hosts, &record.vms);
+            let receipt = observer.power_is_back(&subjects);
+            chronicle.say_at(mended_s, EventKind::FaultHealed { fault: number, receipt: receipt.clone() });
+            let mut records = lock(&records);
+            if receipt.verdict == Verdict::Pass {
+                records[number].healed_s = Some(mended_s);
+            }
+            records[number].receipts.push(receipt);
+        });
+    }
+
+    /// Heals everything that still stands.
+    pub fn heal_all(&mut self) {
+        let count = lock(&self.records).len();
+        for number in 0..count {
+            self.heal(number);
+        }
+    }
+
+    fn receive(&self, number: usize, effect_s: Option<f64>, receipt: Receipt) {
+        self.teller()(number, effect_s, receipt);
+    }
+
+    /// Takes the receipt of a fault's effect into its record.
+    fn teller(&self) -> impl Fn(usize, Option<f64>, Receipt) + Send + 'static {
+        let (records, chronicle) = (self.records.clone(), self.chronicle.clone());
+        let on_effect = self.on_effect.clone();
+        move |number, effect_s, receipt| {
+            let at_s = effect_s.unwrap_or_else(|| chronicle.now_s());
+            chronicle.say_at(at_s, EventKind::FaultTookEffect { fault: number, receipt: receipt.clone() });
+            let shown = receipt.verdict == Verdict::Pass;
+            let mut records = lock(&records);
+            records[number].receipts.push(receipt);
+            if let (true, Some(effect_s)) = (shown, effect_s) {
+                records[number].took_effect_s = Some(effect_s);
+                on_effect(number, effect_s);
+            }
+        }
+    }
+
+    fn in_background(&mut self, job: impl FnOnce() + Send + 'static) {
+        match std::thread::Builder::new().name("evidence".to_owned()).spawn(job) {
+            Ok(thread) => self.evidence.push(thread),
+            Err(error) => self.chronicle.warn(
+                format!("no thread to gather evidence: {error}"),
+                "raise the limit of processes (`ulimit -u`)",
+            ),
+        }
+    }
+}
+
+impl Drop for Faulting {
+    fn drop(&mut self) {
+        let _ = self.records();
+    }
+}
+
+fn level_name(level: Level) -> &'static str {
+    match level {
+        Level::Region => "region",
+        Level::Zone => "zone",
+        Level::Rack => "rack",
+        Level::Host => "host",
+    }
+}
+
+/// A target as written in a scenario: `host: leader`.
+fn describe(target: &FaultTarget) -> String {
+    match target {
+        FaultTarget::Place(place) => format!("{}: {place}", level_name(place.level)),
+        FaultTarget::Leader(level) => format!("{}: leader", level_name(*level)),
+        FaultTarget::AFollower(level) => format!("{}: a-follower", level_name(*level)),
+        FaultTarget::Random(level) => format!("{}: random", level_name(*level)),
+    }
+}

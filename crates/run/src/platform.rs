@@ -1,0 +1,280 @@
+//! What a virtualisation platform and its operators do when a host is lost and when it returns: start VMs elsewhere,
+//! promote a standby, take a node back.
+//!
+//! Owns when that happens. How a database does it is its engine's knowledge.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use engine::{Engine, EngineError, Node};
+use history::EventKind;
+use scenario::Failover;
+
+use crate::chronicle::Chronicle;
+use crate::datacentre::{Datacentre, node_name};
+
+/// Between two attempts at something that did not work.
+const RETRY: Duration = Duration::from_millis(500);
+/// How long a database may take to recover after a power-off.
+const RECOVERY_PATIENCE: Duration = Duration::from_secs(120);
+
+#[derive(Debug, Default)]
+struct State {
+    /// The node that takes the writes, as far as the platform knows.
+    leader: usize,
+    /// No new work is begun from here on.
+    stopping: bool,
+}
+
+/// The platform.
+pub struct Platform {
+    datacentre: Arc<Datacentre>,
+    engine: Arc<dyn Engine>,
+    failover: Failover,
+    chronicle: Arc<Chronicle>,
+    state: Mutex<State>,
+    changed: Condvar,
+    /// One at a time per VM, so that a restart elsewhere and a host's return do not both start it.
+    hands: Vec<Mutex<()>>,
+    work: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Platform {
+    /// A platform over a datacentre whose database is up and led by the first node.
+    #[must_use]
+    pub fn new(
+        datacentre: Arc<Datacentre>,
+        engine: Arc<dyn Engine>,
+        failover: Failover,
+        chronicle: Arc<Chronicle>,
+    ) -> Arc<Platform> {
+        let hands = datacentre.vms.iter().map(|_| Mutex::new(())).collect();
+        Arc::new(Platform {
+            datacentre,
+            engine,
+            failover,
+            chronicle,
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            hands,
+            work: Mutex::default(),
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The node that takes the writes, as far as the platform knows.
+    #[must_use]
+    pub fn leader(&self) -> usize {
+        self.state().leader
+    }
+
+    /// Who takes the writes now, asked of the database itself: the index of the one leader, if there is one.
+    #[must_use]
+    pub fn leader_by_asking(&self) -> Option<usize> {
+        let on: Vec<usize> = self.datacentre.vms_on();
+        let nodes: Vec<Arc<dyn Node>> = on.iter().map(|vm| self.node(*vm)).collect();
+        let roles = self.engine.leader(&nodes);
+        on.into_iter().find(|vm| roles.leader() == Some(node_name(*vm).as_str()))
+    }
+
+    fn node(&self, vm: usize) -> Arc<dyn Node> {
+        self.datacentre.vms[vm].clone()
+    }
+
+    /// These VMs have just died with their hosts.
+    pub fn lost(self: &Arc<Self>, vms: &[usize]) {
+        match self.failover {
+            Failover::None => {}
+            Failover::HaRestart { after } => {
+                for vm in vms.iter().copied() {
+                    self.clone().begin(format!("restart {}", node_name(vm)), move |platform| {
+                        if platform.pause(after) {
+                            platform.restart_elsewhere(vm);
+                        }
+                    });
+                }
+            }
+            Failover::Promote { after } => {
+                let leader = self.leader();
+                if vms.contains(&leader) {
+                    self.clone().begin("promote".to_owned(), move |platform| {
+                        if platform.pause(after) {
+                            platform.promote(leader);
+                        }
+                    });
+                }
+            }
+        }
+    }
+
+    /// These hosts have power again: VMs that died on them and were not started elsewhere start there.
+    pub fn returned(self: &Arc<Self>, hosts: &[usize]) {
+        for vm in 0..self.datacentre.vms.len() {
+            if !self.datacentre.vms[vm].is_on() && hosts.contains(&self.datacentre.vms[vm].host()) {
+                self.clone().begin(format!("return {}", node_name(vm)), move |platform| platform.start_at_home(vm));
+            }
+        }
+    }
+
+    /// Lets work under way come to its end, for `patience` at most, and begins no more. Returns what is not done.
+    #[must_use]
+    pub fn settle(&self, patience: Duration) -> usize {
+        let deadline = Instant::now() + patience;
+        loop {
+            let mut work = self.work.lock().unwrap_or_else(PoisonError::into_inner);
+            work.retain(|thread| !thread.is_finished());
+            let left = work.len();
+            drop(work);
+            if left == 0 || Instant::now() >= deadline {
+                self.stop();
+                return left;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Begins nothing more and wakes what waits.
+    pub fn stop(&self) {
+        self.state().stopping = true;
+        self.changed.notify_all();
+    }
+
+    fn begin(self: Arc<Self>, name: String, job: impl FnOnce(&Arc<Platform>) + Send + 'static) {
+        let platform = self.clone();
+        match std::thread::Builder::new().name(name.clone()).spawn(move || job(&platform)) {
+            Ok(thread) => self.work.lock().unwrap_or_else(PoisonError::into_inner).push(thread),
+            Err(error) => self.trouble(&name, &error.to_string()),
+        }
+    }
+
+    /// Waits; false when the platform is stopped meanwhile.
+    fn pause(&self, time: Duration) -> bool {
+        let deadline = Instant::now() + time;
+        let mut state = self.state();
+        while !state.stopping {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return true;
+            }
+            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        false
+    }
+
+    fn trouble(&self, doing: &str, why: &str) {
+        self.chronicle.warn(
+            format!("the platform could not {doing}: {why}"),
+            "look at the node's log under logs/; the database was not brought back by the platform in time",
+        );
+    }
+
+    fn restart_elsewhere(&self, vm: usize) {
+        let _hand = self.hands[vm].lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if self.datacentre.vms[vm].is_on() {
+                return;
+            }
+            if let Some(host) = self.datacentre.host_for_restart(vm) {
+                let from = self.datacentre.hosts[self.datacentre.vms[vm].host()].name();
+                self.start_on(vm, host, "ha-restart", &format!("lost with {from}"));
+                return;
+            }
+            if !self.pause(RETRY) {
+                return;
+            }
+        }
+    }
+
+    fn start_at_home(self: &Arc<Self>, vm: usize) {
+        if matches!(self.failover, Failover::Promote { .. }) {
+            // Whether this node may still lead is known once the promotion is over.
+            while self.leader() == vm && self.promotion_possible() {
+                if !self.pause(RETRY) {
+                    return;
+                }
+            }
+        }
+        let _hand = self.hands[vm].lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.datacentre.vms[vm].is_on() {
+            let host = self.datacentre.vms[vm].host();
+            self.start_on(vm, host, "return", "its host has power again");
+        }
+    }
+
+    /// Whether somebody is up who could be promoted.
+    fn promotion_possible(&self) -> bool {
+        let leader = self.leader();
+        self.datacentre.vms_on().iter().any(|vm| *vm != leader)
+    }
+
+    fn start_on(&self, vm: usize, host: usize, action: &str, why: &str) {
+        let (node, place) = (node_name(vm), self.datacentre.hosts[host].name());
+        if let Err(error) = self.datacentre.power_on_vm(vm, host) {
+            return self.trouble(&format!("boot {node} on {place}"), &error.to_string());
+        }
+        self.chronicle.say(EventKind::NodeUp { node: node.clone(), host: place.clone() });
+        let what = format!("{node}, {why}, boots on {place}");
+        self.chronicle.say(EventKind::Platform { action: action.to_owned(), node: node.clone(), what });
+        let handle = self.node(vm);
+        let leader = self.leader();
+        let started = match self.engine.start(handle.as_ref()) {
+            Err(EngineError::Fenced { .. }) if leader != vm => self.rejoin(vm, leader),
+            other => other,
+        };
+        let ready = started.and_then(|()| self.engine.wait_ready(handle.as_ref(), RECOVERY_PATIENCE));
+        match ready {
+            Ok(()) => self.chronicle.say(EventKind::Platform {
+                action: "ready".to_owned(),
+                node: node.clone(),
+                what: format!("the database on {node} accepts connections"),
+            }),
+            Err(error) => self.trouble(&format!("start the database on {node}"), &error.to_string()),
+        }
+    }
+
+    fn rejoin(&self, vm: usize, leader: usize) -> Result<(), EngineError> {
+        let rejoined = self.engine.rejoin(self.node(vm).as_ref(), self.node(leader).as_ref())?;
+        let node = node_name(vm);
+        let mut what = format!("{node} follows {} now ({:?})", node_name(leader), rejoined.method).to_lowercase();
+        for remark in rejoined.notes {
+            what.push_str("; ");
+            what.push_str(&remark);
+        }
+        self.chronicle.say(EventKind::Platform { action: "rejoin".to_owned(), node, what });
+        Ok(())
+    }
+
+    fn promote(&self, lost: usize) {
+        loop {
+            let candidates: Vec<Arc<dyn Node>> =
+                self.datacentre.vms_on().into_iter().filter(|vm| *vm != lost).map(|vm| self.node(vm)).collect();
+            match self.engine.promote(&candidates) {
+                Ok(promotion) => {
+                    let leader = (0..self.datacentre.vms.len()).find(|vm| node_name(*vm) == promotion.leader);
+                    self.state().leader = leader.unwrap_or(lost);
+                    let positions: Vec<String> =
+                        promotion.positions.iter().map(|(node, position)| format!("{node} at {position}")).collect();
+                    let mut what = format!("{} promoted, the most advanced of: {}", promotion.leader, positions.join(", "));
+                    for remark in promotion.notes {
+                        what.push_str("; ");
+                        what.push_str(&remark);
+                    }
+                    let node = promotion.leader.clone();
+                    self.chronicle.say(EventKind::Platform { action: "promote".to_owned(), node, what });
+                    self.chronicle.say(EventKind::Leader { node: promotion.leader });
+                    return;
+                }
+                Err(error) => {
+                    self.trouble("promote a standby", &error.to_string());
+                    if !self.pause(RETRY) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}

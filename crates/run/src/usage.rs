@@ -1,0 +1,67 @@
+//! What the run costs in CPU time, by part: the database, the load, the fabric, and the rest of the lab.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use load::LoadHandle;
+
+use crate::datacentre::Datacentre;
+
+/// CPU time used up to a moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// All processes of all nodes.
+    pub database: Duration,
+    /// The threads of the loads.
+    pub load: Duration,
+    /// The fabric's thread.
+    pub fabric: Duration,
+    /// Everything else in the supervisor: recording, evidence, preparation, checks.
+    pub other: Duration,
+}
+
+impl Usage {
+    /// Up to now.
+    #[must_use]
+    pub fn now(datacentre: &Datacentre, loads: &[LoadHandle], ended_loads: Duration) -> Usage {
+        let own = lab::accounting::own_cpu_time().unwrap_or_default();
+        let running: f64 = loads.iter().map(LoadHandle::cpu_seconds).sum();
+        let load = ended_loads + Duration::try_from_secs_f64(running).unwrap_or_default();
+        let fabric = datacentre.fabric.cpu_time();
+        let database = datacentre.cpu_of_vms().unwrap_or_default();
+        Usage { database, load, fabric, other: own.saturating_sub(load).saturating_sub(fabric) }
+    }
+
+    /// What has been used since `earlier`.
+    #[must_use]
+    pub fn since(self, earlier: Usage) -> Usage {
+        Usage {
+            database: self.database.saturating_sub(earlier.database),
+            load: self.load.saturating_sub(earlier.load),
+            fabric: self.fabric.saturating_sub(earlier.fabric),
+            other: self.other.saturating_sub(earlier.other),
+        }
+    }
+
+    /// The lab's share of it all, 0 to 1; `None` when nothing was used.
+    #[must_use]
+    pub fn share_of_lab(self) -> Option<f64> {
+        let lab = (self.load + self.fabric + self.other).as_secs_f64();
+        let all = lab + self.database.as_secs_f64();
+        (all > 0.0).then(|| lab / all)
+    }
+
+    /// Seconds by part, as in `result.json`.
+    #[must_use]
+    pub fn by_part(self) -> BTreeMap<String, f64> {
+        let parts = [
+            ("database", self.database),
+            ("load", self.load),
+            ("fabric", self.fabric),
+            // Volumes are plain directories: their cost is the database's own.
+            ("disk", Duration::ZERO),
+            ("other", self.other),
+        ];
+        parts.into_iter().map(|(name, time)| (name.to_owned(), (time.as_secs_f64() * 1e3).round() / 1e3)).collect()
+    }
+}
