@@ -65,7 +65,7 @@ impl Decoder {
                     node.head,
                     format!("{} needs `{}`", fields.what, field.name),
                     format!("`{}` is missing here", field.name),
-                    format!("add `{}`: {}", field.name, field.meaning),
+                    format!("add {}", example(field)),
                 );
             }
         }
@@ -410,13 +410,25 @@ impl Decoder {
 }
 
 fn hint(fields: &'static Fields, names: &[&str]) -> String {
-    let lines: Vec<_> = fields
-        .fields
-        .iter()
-        .filter(|field| names.contains(&field.name))
-        .map(|field| format!("`{}`: {}", field.name, field.meaning))
-        .collect();
+    let lines: Vec<_> =
+        fields.fields.iter().filter(|field| names.contains(&field.name)).map(example).collect();
     format!("add {}", lines.join("; or "))
+}
+
+/// A key as it may be written, and what it means.
+fn example(field: &Field) -> String {
+    let name = field.name;
+    let written = match &field.shape {
+        Shape::Word(words) => format!("{name}: {}", words.first().unwrap_or(&"...")),
+        Shape::Name if name == "name" => format!("{name}: my-scenario"),
+        Shape::Name => format!("{name}: baseline"),
+        Shape::Count { least, .. } => format!("{name}: {}", (*least).max(1)),
+        Shape::Either([Shape::Count { .. }, ..]) => format!("{name}: 3"),
+        Shape::Duration => format!("{name}: 5s"),
+        Shape::Synchronous => format!("{name}: any 1"),
+        _ => format!("{name}:"),
+    };
+    format!("`{written}` ({})", field.meaning)
 }
 
 fn one_of(names: &[&str]) -> String {
@@ -441,7 +453,11 @@ pub(crate) fn nearest<'k>(written: &str, known: impl IntoIterator<Item = &'k str
     if written.len() > 2 * MOST_NAME_BYTES {
         return None;
     }
-    let allowed = (written.chars().count() / 3).clamp(1, 3);
+    let allowed = match written.chars().count() {
+        0..=3 => 1,
+        4..=8 => 2,
+        _ => 3,
+    };
     known
         .into_iter()
         .map(|name| (strsim::damerau_levenshtein(written, name), name))

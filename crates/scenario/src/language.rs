@@ -49,8 +49,6 @@ pub(crate) enum Shape {
     },
     /// A decimal number above zero.
     Positive,
-    /// Any number.
-    Number,
     /// A number with a unit of time.
     Duration,
     /// `off`, `all` or `any N`.
@@ -63,6 +61,8 @@ pub(crate) enum Shape {
     Map(&'static Fields),
     /// A map whose keys the user chooses.
     Named(&'static Shape),
+    /// A map of numbers by names of the user's choice, possibly empty.
+    Figures,
     /// A map of settings, whose keys belong to the database.
     Settings(&'static Shape),
     /// A list of at least so many.
@@ -154,7 +154,7 @@ pub(crate) static REPRODUCES: Fields = plain(
     "a reproduction",
     &[
         required("report", Shape::Text, "the report's id"),
-        optional("figures", Shape::Named(&Shape::Number), "its figures, by name with the unit last"),
+        optional("figures", Shape::Figures, "its figures, by name with the unit last"),
     ],
 );
 

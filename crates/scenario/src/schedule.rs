@@ -70,7 +70,6 @@ fn decode_phase(node: &Node, decoder: &mut Decoder) -> Option<PhaseDocument> {
 }
 
 fn check_length(length: &Spanned<Duration>, decoder: &mut Decoder) {
-    let written = format_duration(length.value);
     if length.value.is_zero() {
         decoder.findings.add(
             "too-small",
@@ -84,7 +83,7 @@ fn check_length(length: &Spanned<Duration>, decoder: &mut Decoder) {
         decoder.findings.add(
             "not-whole-seconds",
             length.at,
-            format!("a phase of {written} does not end on a whole second"),
+            "a phase must end on a whole second",
             "not whole seconds",
             format!("write {}s: what is measured is counted second by second", seconds + 1),
         );
@@ -92,7 +91,7 @@ fn check_length(length: &Spanned<Duration>, decoder: &mut Decoder) {
         decoder.findings.add(
             "too-large",
             length.at,
-            format!("a phase of {written}"),
+            format!("a phase of {}", format_duration(length.value)),
             "too long",
             "write 24h or less",
         );

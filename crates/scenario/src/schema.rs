@@ -54,13 +54,13 @@ fn shape(of: &Shape) -> Value {
         // An unquoted number is text to us and a number to YAML's own types.
         Shape::Text | Shape::Setting => json!({ "type": ["string", "number", "boolean"] }),
         Shape::Name => {
-            json!({ "type": ["string", "integer"], "pattern": "^[a-z0-9-]+$", "maxLength": MOST_NAME_BYTES })
+            json!({ "type": ["string", "integer", "boolean"], "pattern": "^[a-z0-9-]+$", "maxLength": MOST_NAME_BYTES })
         }
         Shape::Place => json!({ "type": ["string", "integer"] }),
         Shape::Word(words) => json!({ "type": "string", "enum": words }),
         Shape::Count { least, most } => json!({ "type": "integer", "minimum": least, "maximum": most }),
         Shape::Positive => json!({ "type": "number", "exclusiveMinimum": 0 }),
-        Shape::Number => json!({ "type": "number" }),
+        Shape::Figures => json!({ "type": "object", "additionalProperties": { "type": "number" } }),
         Shape::Duration => json!({ "type": "string", "pattern": DURATION }),
         Shape::Synchronous => json!({ "type": "string", "pattern": "^(off|all|any [0-9]+)$" }),
         Shape::Expectations => expectations(),

@@ -1,0 +1,227 @@
+//! The JSON Schema and the decoder agree: both know the same keys, and what the schema refuses, parsing refuses.
+
+use saphyr_parser::{Event, Parser, ScalarStyle};
+use scenario::{Source, json_schema, parse};
+use serde_json::{Map, Value, json};
+
+/// YAML to JSON by YAML's own types, as an editor sees it.
+fn json_of(text: &str) -> Value {
+    let mut events = Parser::new_from_str(text).map(|event| event.unwrap().0);
+    loop {
+        match events.next().unwrap() {
+            Event::StreamStart | Event::DocumentStart(_) => {}
+            event => return node(event, &mut events),
+        }
+    }
+}
+
+fn node<'t>(event: Event<'t>, events: &mut impl Iterator<Item = Event<'t>>) -> Value {
+    match event {
+        Event::Scalar(text, ScalarStyle::Plain, ..) => {
+            serde_json::from_str(&text).unwrap_or_else(|_| json!(text))
+        }
+        Event::Scalar(text, ..) => json!(text),
+        Event::SequenceStart(..) => {
+            let mut items = Vec::new();
+            loop {
+                match events.next().unwrap() {
+                    Event::SequenceEnd => return Value::Array(items),
+                    event => items.push(node(event, events)),
+                }
+            }
+        }
+        Event::MappingStart(..) => {
+            let mut map = Map::new();
+            loop {
+                match events.next().unwrap() {
+                    Event::MappingEnd => return Value::Object(map),
+                    Event::Scalar(key, ..) => {
+                        let value = events.next().unwrap();
+                        map.insert(key.into_owned(), node(value, events));
+                    }
+                    other => panic!("{other:?} as a key"),
+                }
+            }
+        }
+        other => panic!("{other:?} as a value"),
+    }
+}
+
+/// Between them these hold every key of the language.
+fn full() -> [Value; 2] {
+    let expect: Map<String, Value> = scenario::catalogue::EXPECTATIONS
+        .iter()
+        .map(|entry| (entry.name.to_owned(), json!(entry.example)))
+        .collect();
+    let first = json!({
+        "name": "full", "description": "everything", "seed": 7, "target": "lab",
+        "reproduces": { "report": "FR-3", "figures": { "latency_ms_mean": 53.0, "tps": 18 } },
+        "site": {
+            "regions": {
+                "dc1": { "zones": { "a": { "racks": { "r1": { "hosts": 2 }, "r2": { "hosts": ["alpha", "beta"] } } } } },
+                "dc2": { "zones": { "a": { "hosts": 1 }, "b": { "hosts": ["gamma"] } } }
+            },
+            "links": [{ "between": ["dc1", "dc2"], "delay": "5ms" }, { "from": "dc1/a", "to": "dc2/b", "delay": "50ms" }]
+        },
+        "database": {
+            "engine": "postgres", "path": "/usr/lib/postgresql/15/bin", "nodes": 3, "leader": "r1/h1",
+            "replication": { "synchronous": "any 1" }, "failover": { "ha-restart": { "after": "5s" } },
+            "settings": { "shared_buffers": "64MB", "fsync": true, "max_connections": 50 }, "cpus": 1.5
+        },
+        "loads": [
+            { "workload": "tpcb", "scale": 1, "clients": 4, "from": "dc1", "timeout": "2s", "name": "accounts" },
+            { "workload": "ledger", "clients": 2 }
+        ],
+        "schedule": [
+            { "phase": "baseline", "for": "15s" },
+            { "phase": "fault", "for": "25s", "faults": [
+                { "power-off": { "host": "leader" }, "at": "1s", "for": "15s" },
+                { "power-off": { "rack": "r2" } }
+            ] }
+        ],
+        "expect": expect
+    });
+    let mut second = first.clone();
+    second["database"]["nodes"] = json!(["r1/h1", "r2", "dc2"]);
+    second["database"].as_object_mut().unwrap().remove("leader");
+    second["database"]["failover"] = json!({ "promote": { "after": "3s" } });
+    second["schedule"][1]["faults"] =
+        json!([{ "power-off": { "zone": "dc2/b" } }, { "power-off": { "region": "dc1" }, "at": "3s" }]);
+    [first, second]
+}
+
+/// JSON is YAML: the same document goes to both.
+fn parses(document: &Value) -> Result<(), String> {
+    let source = Source { name: "document".to_owned(), text: document.to_string() };
+    parse(&source, &[]).map(|_| ()).map_err(|rejection| format!("{rejection}: {:?}", rejection.problems()))
+}
+
+/// Every pointer to a value of the document.
+fn pointers(value: &Value, at: &str, found: &mut Vec<String>) {
+    found.push(at.to_owned());
+    match value {
+        Value::Object(map) => {
+            map.iter().for_each(|(key, value)| pointers(value, &format!("{at}/{key}"), found))
+        }
+        Value::Array(items) => {
+            items
+                .iter()
+                .enumerate()
+                .for_each(|(index, value)| pointers(value, &format!("{at}/{index}"), found));
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn the_schema_is_a_schema_and_holds_for_every_shipped_scenario() {
+    let schema = json_schema();
+    jsonschema::meta::validate(&schema).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "yaml") {
+            let document = json_of(&std::fs::read_to_string(&path).unwrap());
+            validator.validate(&document).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        }
+    }
+    for document in full() {
+        validator
+            .validate(&document)
+            .unwrap_or_else(|error| panic!("full: {error} at {}", error.instance_path()));
+        parses(&document).unwrap();
+    }
+}
+
+#[test]
+fn every_key_of_the_schema_stands_in_the_full_documents() {
+    fn keys(schema: &Value, found: &mut Vec<String>) {
+        match schema {
+            Value::Object(map) => {
+                if let Some(Value::Object(properties)) = map.get("properties") {
+                    found.extend(properties.keys().cloned());
+                }
+                map.values().for_each(|value| keys(value, found));
+            }
+            Value::Array(items) => items.iter().for_each(|value| keys(value, found)),
+            _ => {}
+        }
+    }
+    let mut known = Vec::new();
+    keys(&json_schema(), &mut known);
+    let mut present = Vec::new();
+    full().iter().for_each(|document| pointers(document, "", &mut present));
+    for key in known {
+        assert!(
+            present.iter().any(|pointer| pointer.ends_with(&format!("/{key}"))),
+            "{key} is in no document"
+        );
+    }
+}
+
+#[test]
+fn every_value_of_the_full_documents_is_read_by_the_decoder() {
+    for document in full() {
+        let mut all = Vec::new();
+        pointers(&document, "", &mut all);
+        for pointer in all {
+            let mut broken = document.clone();
+            *broken.pointer_mut(&pointer).unwrap() = json!([[[]]]);
+            assert!(parses(&broken).is_err(), "nobody looks at {pointer}");
+        }
+    }
+}
+
+#[test]
+fn what_the_schema_refuses_the_decoder_refuses() {
+    let validator = jsonschema::validator_for(&json_schema()).unwrap();
+    let (mut tried, mut refused) = (0, 0);
+    let mut compare = |document: &Value, how: &str| {
+        tried += 1;
+        if !validator.is_valid(document) {
+            refused += 1;
+            assert!(parses(document).is_err(), "the schema refuses and parsing accepts: {how}");
+        }
+    };
+    let values = [
+        json!(null),
+        json!(true),
+        json!(0),
+        json!(-1),
+        json!(1.5),
+        json!(7),
+        json!("7"),
+        json!("x"),
+        json!("X y"),
+        json!(""),
+        json!("5s"),
+        json!("50%"),
+        json!([]),
+        json!({}),
+        json!(["a"]),
+        json!({ "a": 1 }),
+        json!("none"),
+    ];
+    for document in full() {
+        let mut all = Vec::new();
+        pointers(&document, "", &mut all);
+        for pointer in all {
+            for value in &values {
+                let mut changed = document.clone();
+                *changed.pointer_mut(&pointer).unwrap() = value.clone();
+                compare(&changed, &format!("{pointer} = {value}"));
+            }
+            let Some(map) = document.pointer(&pointer).unwrap().as_object() else { continue };
+            for key in map.keys() {
+                let mut changed = document.clone();
+                changed.pointer_mut(&pointer).unwrap().as_object_mut().unwrap().remove(key);
+                compare(&changed, &format!("{pointer} without {key}"));
+            }
+            let mut changed = document.clone();
+            changed.pointer_mut(&pointer).unwrap()["no-such-key"] = json!(1);
+            compare(&changed, &format!("{pointer} with an unknown key"));
+        }
+    }
+    assert!(tried > 2000 && refused > 1000 && refused < tried, "{refused} of {tried} refused");
+}
