@@ -1,1 +1,24 @@
-//! history to verdict and a minimal story; one file per checker; pure
+//! From a history to a verdict, with a story that a reader can verify by hand.
+//!
+//! Owns what each check demands. Knows neither which faults ran nor when, so that it can excuse nothing; reads no
+//! clock and opens no file. On doubt a verdict is `unknown`, never `pass`.
+
+pub mod ledger;
+pub mod registry;
+pub mod report;
+mod story;
+pub mod tpcb;
+
+pub use registry::{CHECKS, RegisteredCheck};
+pub use report::{LostWrite, Report};
+
+use history::Operation;
+
+/// A check that is fed a history operation by operation, so that a history need not be held in memory.
+pub trait Check {
+    /// Takes in the next operation, in any order; those the check is not about are passed over.
+    fn observe(&mut self, operation: &Operation);
+
+    /// Judges what was taken in.
+    fn conclude(self: Box<Self>) -> Report;
+}

@@ -24,8 +24,8 @@ fn insert(value: u64) -> Operation {
         action: Action::LedgerInsert { value },
         invoked_s: value as f64 / 1e3,
         completed_s: (value as f64 * 2.0 + 1.0) / 2e3,
-        outcome: if value % 11 == 0 { Outcome::Unknown } else { Outcome::Ok },
-        error: (value % 11 == 0).then_some(ErrorClass::Timeout),
+        outcome: if value.is_multiple_of(11) { Outcome::Unknown } else { Outcome::Ok },
+        error: value.is_multiple_of(11).then_some(ErrorClass::Timeout),
         node: Some("n1".into()),
     }
 }

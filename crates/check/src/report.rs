@@ -1,0 +1,69 @@
+//! What a check found.
+//!
+//! Owns the shape of a finding; each check fills it in.
+
+use std::collections::BTreeMap;
+
+use history::Verdict;
+use serde::Serialize;
+
+/// An acknowledged write that is not there at the end.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LostWrite {
+    /// The number that was inserted.
+    pub value: u64,
+    /// The load whose client inserted it.
+    pub load: String,
+    /// The client.
+    pub client: u64,
+    /// When the insert was sent, seconds.
+    pub invoked_s: f64,
+    /// When it was acknowledged, seconds.
+    pub completed_s: f64,
+    /// The node that acknowledged it, when known.
+    pub node: Option<String>,
+}
+
+/// What a check found.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// The check's name: `ledger`, `tpcb-sums`.
+    pub name: &'static str,
+    /// How it came out.
+    pub verdict: Verdict,
+    /// The story: what was demanded, what was found, and up to five examples of what is wrong.
+    pub explanation: String,
+    /// Ledger: inserts acknowledged.
+    pub acknowledged: Option<u64>,
+    /// Ledger: acknowledged and not there; absent when there is no complete final read to tell.
+    pub lost: Option<u64>,
+    /// Ledger: there and never asked for; absent when there is no complete final read to tell.
+    pub invented: Option<u64>,
+    /// Ledger: inserts without a definite answer.
+    pub indeterminate: Option<u64>,
+    /// Further counts by name.
+    pub counts: BTreeMap<String, i64>,
+    /// Ledger: every lost write, in order of the time it was acknowledged.
+    pub lost_examples: Vec<LostWrite>,
+}
+
+impl Report {
+    /// A report that says nothing yet.
+    pub(crate) fn new(name: &'static str) -> Self {
+        Report {
+            name,
+            verdict: Verdict::Unknown,
+            explanation: String::new(),
+            acknowledged: None,
+            lost: None,
+            invented: None,
+            indeterminate: None,
+            counts: BTreeMap::new(),
+            lost_examples: Vec::new(),
+        }
+    }
+
+    pub(crate) fn count(&mut self, name: &str, count: usize) {
+        self.counts.insert(name.to_owned(), i64::try_from(count).unwrap_or(i64::MAX));
+    }
+}

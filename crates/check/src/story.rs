@@ -1,0 +1,57 @@
+//! Putting findings into sentences.
+//!
+//! Owns how many examples are told and how a list is worded. Each check words its own findings.
+
+use history::Verdict;
+
+/// How many examples of one kind of finding a story names.
+const EXAMPLES_MAX: usize = 5;
+
+/// A story in the making: sentences, and the verdict they add up to.
+#[derive(Default)]
+pub(crate) struct Story {
+    failures: Vec<String>,
+    doubts: Vec<String>,
+}
+
+impl Story {
+    /// Something was shown not to hold.
+    pub(crate) fn fail(&mut self, sentence: String) {
+        self.failures.push(sentence);
+    }
+
+    /// Something could not be shown either way.
+    pub(crate) fn doubt(&mut self, sentence: String) {
+        self.doubts.push(sentence);
+    }
+
+    /// The verdict, and the story: failures first, then doubts; `otherwise` when there is neither.
+    pub(crate) fn conclude(self, otherwise: String) -> (Verdict, String) {
+        let verdict = match (self.failures.is_empty(), self.doubts.is_empty()) {
+            (false, _) => Verdict::Fail,
+            (true, false) => Verdict::Unknown,
+            (true, true) => return (Verdict::Pass, otherwise),
+        };
+        let sentences: Vec<String> = self.failures.into_iter().chain(self.doubts).collect();
+        (verdict, sentences.join(". "))
+    }
+}
+
+/// A claim followed by its first examples: `2 inserts are lost: a; b`. Says how many more there are.
+pub(crate) fn with_examples<T>(claim: &str, found: &[T], tell: impl Fn(&T) -> String) -> String {
+    let mut told: Vec<String> = found.iter().take(EXAMPLES_MAX).map(tell).collect();
+    if found.len() > EXAMPLES_MAX {
+        told.push(format!("and {} more", found.len() - EXAMPLES_MAX));
+    }
+    format!("{claim}: {}", told.join("; "))
+}
+
+/// `1 insert`, `2 inserts`.
+pub(crate) fn counted(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
+/// `is` or `are`.
+pub(crate) fn is_or_are(count: usize) -> &'static str {
+    if count == 1 { "is" } else { "are" }
+}

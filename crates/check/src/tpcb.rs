@@ -1,0 +1,212 @@
+//! TPC-B sums: every transaction adds one amount to an account, a teller, a branch and the history, or to none of them.
+//!
+//! So at the end the four sums are equal, and the history has a row for every acknowledged transaction, at most one for
+//! each without a definite answer, and none for others. All loads are taken together: they work on the same tables.
+//! The tables must start with all sums at 0 and no history, as they are made.
+
+use history::{Action, Operation, Outcome, Verdict};
+
+use crate::Check;
+use crate::report::Report;
+use crate::story::{Story, counted};
+
+/// The check's name.
+pub const NAME: &str = "tpcb-sums";
+
+/// Judges a whole history.
+#[must_use]
+pub fn check<'a>(operations: impl IntoIterator<Item = &'a Operation>) -> Report {
+    let mut sums = Box::<TpcbSums>::default();
+    for operation in operations {
+        sums.observe(operation);
+    }
+    sums.conclude()
+}
+
+/// The final read.
+#[derive(Debug, Clone, Copy)]
+struct FinalRead {
+    began_s: f64,
+    accounts: i64,
+    tellers: i64,
+    branches: i64,
+    history: i64,
+    history_rows: u64,
+}
+
+/// The TPC-B check, to be fed operation by operation.
+#[derive(Debug, Default)]
+pub struct TpcbSums {
+    acknowledged: usize,
+    acknowledged_sum: i128,
+    last_acknowledged_s: Option<f64>,
+    refused: usize,
+    /// Amounts of transactions without a definite answer.
+    indeterminate: Vec<i64>,
+    read: Option<FinalRead>,
+}
+
+impl Check for TpcbSums {
+    fn observe(&mut self, operation: &Operation) {
+        match (&operation.action, operation.outcome) {
+            (Action::TpcbTransaction { delta }, Outcome::Ok) => {
+                self.acknowledged += 1;
+                self.acknowledged_sum += i128::from(*delta);
+                let last_s = self.last_acknowledged_s.unwrap_or(f64::NEG_INFINITY);
+                self.last_acknowledged_s = Some(last_s.max(operation.completed_s));
+            }
+            (Action::TpcbTransaction { .. }, Outcome::Fail) => self.refused += 1,
+            (Action::TpcbTransaction { delta }, Outcome::Unknown) => self.indeterminate.push(*delta),
+            (Action::TpcbRead { accounts, tellers, branches, history, history_rows }, Outcome::Ok) => {
+                self.read = Some(FinalRead {
+                    began_s: operation.invoked_s,
+                    accounts: *accounts,
+                    tellers: *tellers,
+                    branches: *branches,
+                    history: *history,
+                    history_rows: *history_rows,
+                });
+            }
+            _ => {}
+        }
+    }
+
+    fn conclude(mut self: Box<Self>) -> Report {
+        self.indeterminate.sort_unstable();
+        let mut report = Report::new(NAME);
+        report.count("acknowledged", self.acknowledged);
+        report.count("indeterminate", self.indeterminate.len());
+        report.count("refused", self.refused);
+        if let Some(read) = self.read {
+            for (name, sum) in read.sums() {
+                report.counts.insert(format!("{name}_sum"), sum);
+            }
+            let rows = i64::try_from(read.history_rows).unwrap_or(i64::MAX);
+            report.counts.insert("history_rows".into(), rows);
+        }
+        (report.verdict, report.explanation) = self.judge();
+        report
+    }
+}
+
+impl FinalRead {
+    fn sums(&self) -> [(&'static str, i64); 4] {
+        [
+            ("accounts", self.accounts),
+            ("tellers", self.tellers),
+            ("branches", self.branches),
+            ("history", self.history),
+        ]
+    }
+}
+
+impl TpcbSums {
+    fn judge(&self) -> (Verdict, String) {
+        let mut story = Story::default();
+        let Some(read) = self.read else {
+            story.doubt("there is no final read, so it is not known what is there".into());
+            return story.conclude(String::new());
+        };
+        if self.acknowledged == 0 {
+            story.doubt("no transaction was acknowledged, so there was nothing to lose".into());
+        }
+        let sums = read.sums();
+        if sums.iter().any(|(_, sum)| *sum != read.history) {
+            let sums = sums.map(|(name, sum)| format!("{name} {sum}")).join(", ");
+            story.fail(format!("the sums differ, so a transaction took effect in part: {sums}"));
+        }
+        // Transactions acknowledged while the sums were read may be in them or not.
+        match self.last_acknowledged_s {
+            Some(last_s) if last_s > read.began_s => story.doubt(format!(
+                "the final read began at {:.3} s, before the last acknowledgement at {last_s:.3} s, so it does not show whether all transactions are there",
+                read.began_s
+            )),
+            _ => self.judge_rows(&read, &mut story),
+        }
+        story.conclude(format!(
+            "accounts, tellers, branches and history all add up to {}; the history has {} for {} acknowledged and {} without a definite answer",
+            read.history,
+            counted(usize::try_from(read.history_rows).unwrap_or(usize::MAX), "row"),
+            counted(self.acknowledged, "transaction"),
+            self.indeterminate.len()
+        ))
+    }
+
+    /// Holds the number of history rows, and their sum, against what the transactions can have left.
+    fn judge_rows(&self, read: &FinalRead, story: &mut Story) {
+        let (rows, acknowledged) = (u128::from(read.history_rows), self.acknowledged as u128);
+        let indeterminate = self.indeterminate.len() as u128;
+        let Some(extra) = rows.checked_sub(acknowledged) else {
+            story.fail(format!(
+                "at least {} of {acknowledged} acknowledged transactions lost: the history has {rows} rows, and {indeterminate} more transactions without a definite answer may be among them",
+                acknowledged - rows
+            ));
+            return;
+        };
+        if extra > indeterminate {
+            story.fail(format!(
+                "the history has {rows} rows, {} more than the {acknowledged} acknowledged transactions and the {indeterminate} without a definite answer can have left",
+                extra - indeterminate
+            ));
+            return;
+        }
+        let extra = usize::try_from(extra).unwrap_or(usize::MAX);
+        let wanted = i128::from(read.history) - self.acknowledged_sum;
+        if !can_add_up(&self.indeterminate, extra, wanted) {
+            story.fail(format!(
+                "the history adds up to {}, but the {acknowledged} acknowledged transactions add up to {}, and no {extra} of the {indeterminate} without a definite answer make up the difference of {wanted}: some are lost in the place of others, or amounts are wrong",
+                read.history, self.acknowledged_sum
+            ));
+        }
+    }
+}
+
+/// Whether exactly `count` of these amounts, sorted, can add up to `wanted`. Exact for none, one, all but one and all of
+/// them; otherwise the smallest and the largest sums are its bounds, so that `false` is always right.
+fn can_add_up(sorted: &[i64], count: usize, wanted: i128) -> bool {
+    let sum = |amounts: &[i64]| amounts.iter().map(|amount| i128::from(*amount)).sum::<i128>();
+    let is_among =
+        |amount: i128| i64::try_from(amount).is_ok_and(|amount| sorted.binary_search(&amount).is_ok());
+    let (length, all) = (sorted.len(), sum(sorted));
+    if count > length {
+        return false;
+    }
+    if count == 1 {
+        return is_among(wanted);
+    }
+    if count + 1 == length {
+        return is_among(all - wanted);
+    }
+    (sum(&sorted[..count])..=sum(&sorted[length - count..])).contains(&wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::can_add_up;
+
+    /// By trying every subset.
+    fn really_adds_up(amounts: &[i64], count: usize, wanted: i128) -> bool {
+        (0u32..1 << amounts.len()).filter(|subset| subset.count_ones() as usize == count).any(|subset| {
+            let chosen = amounts.iter().enumerate().filter(|(at, _)| subset >> at & 1 == 1);
+            chosen.map(|(_, amount)| i128::from(*amount)).sum::<i128>() == wanted
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_sum_that_can_be_reached_is_never_called_impossible(
+            mut amounts in prop::collection::vec(-9i64..9, 0..8),
+            count in 0usize..9,
+            wanted in -40i128..40,
+        ) {
+            amounts.sort_unstable();
+            let truth = really_adds_up(&amounts, count, wanted);
+            prop_assert!(!truth || can_add_up(&amounts, count, wanted));
+            if count <= 1 || count + 1 >= amounts.len() {
+                prop_assert_eq!(can_add_up(&amounts, count, wanted), truth);
+            }
+        }
+    }
+}
