@@ -1,0 +1,277 @@
+//! The frame of a chart over time: axes, phases along the bottom, faults and moments along the top.
+//!
+//! Knows geometry only: what the curve means is `charts`' business.
+
+use std::fmt::Write;
+
+use crate::marks::{Band, Marks};
+use crate::markup::{cut, escape};
+use crate::scale::{Scale, time_ticks};
+
+/// Mean width of a character, as a share of the font's size; on the safe side for common system fonts.
+pub(crate) const CHARACTER_WIDTH: f64 = 0.6;
+const FONT: f64 = 12.0;
+const LANE: f64 = 18.0;
+const RIGHT: f64 = 16.0;
+const PHASE_ROW: f64 = 18.0;
+
+/// What a chart is drawn from.
+pub(crate) struct Panel<'a> {
+    /// Unique in the page: patterns are referred to by it.
+    pub(crate) id: &'a str,
+    pub(crate) width: f64,
+    pub(crate) plot_height: f64,
+    pub(crate) scale: Scale,
+    pub(crate) tick: fn(f64) -> String,
+    pub(crate) marks: &'a Marks,
+    /// What the chart shows, for those who cannot see it.
+    pub(crate) description: String,
+}
+
+/// Where things lie in a chart.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Geometry {
+    pub(crate) left: f64,
+    pub(crate) top: f64,
+    pub(crate) plot_width: f64,
+    pub(crate) plot_height: f64,
+    end_s: f64,
+    scale: Scale,
+}
+
+impl Geometry {
+    /// The horizontal place of a moment.
+    pub(crate) fn x(&self, t_s: f64) -> f64 {
+        self.left + (t_s / self.end_s).clamp(0.0, 1.0) * self.plot_width
+    }
+
+    /// The vertical place of a value.
+    pub(crate) fn y(&self, value: f64) -> f64 {
+        self.top + (1.0 - self.scale.share(value)) * self.plot_height
+    }
+
+    /// The vertical place of the axis.
+    pub(crate) fn bottom(&self) -> f64 {
+        self.top + self.plot_height
+    }
+
+    fn right(&self) -> f64 {
+        self.left + self.plot_width
+    }
+}
+
+impl Panel<'_> {
+    /// The whole chart as SVG, with what `curves` draws into its plot.
+    pub(crate) fn svg(&self, curves: impl FnOnce(&Geometry) -> String) -> String {
+        let ticks: Vec<(f64, String)> =
+            self.scale.ticks().into_iter().map(|tick| (tick, (self.tick)(tick))).collect();
+        let longest = ticks.iter().map(|(_, label)| label.chars().count()).max().unwrap_or(0) as f64;
+        let left = (longest * FONT * CHARACTER_WIDTH + 14.0).max(44.0);
+        let plot_width = (self.width - left - RIGHT).max(10.0);
+        let mut geometry = Geometry {
+            left,
+            top: 6.0,
+            plot_width,
+            plot_height: self.plot_height,
+            end_s: self.marks.end_s,
+            scale: self.scale,
+        };
+        let labels = fault_labels(&geometry, &self.marks.bands);
+        let lanes = labels.iter().map(|label| label.lane + 1).max().unwrap_or(0);
+        let moments_top = 4.0 + lanes as f64 * LANE;
+        geometry.top = moments_top + if self.marks.moments.is_empty() { 4.0 } else { LANE + 4.0 };
+        let height =
+            geometry.bottom() + 22.0 + if self.marks.phases.is_empty() { 4.0 } else { PHASE_ROW + 6.0 };
+        let mut svg = format!(
+            "<svg viewBox=\"0 0 {:.0} {height:.0}\" role=\"img\" aria-label=\"{}\">\
+             <defs><pattern id=\"{id}-hatch\" width=\"7\" height=\"7\" patternUnits=\"userSpaceOnUse\" \
+             patternTransform=\"rotate(45)\"><line class=\"hatch\" x1=\"0\" y1=\"0\" x2=\"0\" y2=\"7\"/></pattern></defs>",
+            self.width,
+            escape(&self.description),
+            id = self.id,
+        );
+        svg.push_str(&self.bands(&geometry, &labels));
+        svg.push_str(&self.axes(&geometry, &ticks));
+        svg.push_str(&curves(&geometry));
+        svg.push_str(&self.moments(&geometry, moments_top));
+        svg.push_str(&self.phases(&geometry));
+        svg.push_str("</svg>");
+        svg
+    }
+
+    fn axes(&self, geometry: &Geometry, ticks: &[(f64, String)]) -> String {
+        let (left, right, bottom) = (geometry.left, geometry.right(), geometry.bottom());
+        let mut svg = String::new();
+        for (value, label) in ticks {
+            let y = geometry.y(*value);
+            let _ = write!(
+                svg,
+                "<line class=\"grid\" x1=\"{left:.1}\" x2=\"{right:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\
+                 <text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+                left - 7.0,
+                y + 4.0,
+                escape(label)
+            );
+        }
+        let _ = write!(
+            svg,
+            "<line class=\"axis\" x1=\"{left:.1}\" x2=\"{right:.1}\" y1=\"{bottom:.1}\" y2=\"{bottom:.1}\"/>"
+        );
+        for (t_s, label) in time_ticks(self.marks.end_s, geometry.plot_width) {
+            let x = geometry.x(t_s);
+            // A label at the very end would stand half outside.
+            let anchor = if x + 16.0 > self.width { "end" } else { "middle" };
+            let _ = write!(
+                svg,
+                "<line class=\"axis\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{bottom:.1}\" y2=\"{:.1}\"/>\
+                 <text class=\"tick\" x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{label}</text>",
+                bottom + 4.0,
+                bottom + 17.0
+            );
+        }
+        svg
+    }
+
+    fn bands(&self, geometry: &Geometry, labels: &[FaultLabel]) -> String {
+        let mut svg = String::new();
+        for label in labels {
+            let Some(band) = self.marks.bands.get(label.band) else { continue };
+            let from = geometry.x(band.from_s);
+            let to = geometry.x(band.to_s.unwrap_or(self.marks.end_s)).max(from);
+            let (top, height) = (geometry.top, geometry.plot_height);
+            let baseline = 4.0 + label.lane as f64 * LANE + 12.0;
+            let _ = write!(svg, "<g><title>{}</title>", escape(&label.title));
+            if band.took_effect {
+                let _ = write!(
+                    svg,
+                    "<rect class=\"fault\" x=\"{from:.1}\" y=\"{top:.1}\" width=\"{0:.1}\" height=\"{height:.1}\"/>\
+                     <rect fill=\"url(#{id}-hatch)\" x=\"{from:.1}\" y=\"{top:.1}\" width=\"{0:.1}\" height=\"{height:.1}\"/>\
+                     <line class=\"fault-edge\" x1=\"{from:.1}\" x2=\"{to:.1}\" y1=\"{top:.1}\" y2=\"{top:.1}\"/>",
+                    (to - from).max(1.0),
+                    id = self.id
+                );
+            }
+            let class = if band.took_effect { "fault-edge" } else { "fault-edge doubtful" };
+            let _ = write!(
+                svg,
+                "<line class=\"{class}\" x1=\"{from:.1}\" x2=\"{from:.1}\" y1=\"{:.1}\" y2=\"{:.1}\"/>\
+                 <text class=\"fault-label\" x=\"{:.1}\" y=\"{baseline:.1}\">{}</text></g>",
+                baseline - 9.0,
+                geometry.bottom(),
+                label.x,
+                escape(&label.text)
+            );
+        }
+        svg
+    }
+
+    /// Numbered marks; those too close to stand apart share one.
+    fn moments(&self, geometry: &Geometry, top: f64) -> String {
+        let mut groups: Vec<(f64, usize, usize)> = Vec::new();
+        for (index, moment) in self.marks.moments.iter().enumerate() {
+            let x = geometry.x(moment.t_s);
+            match groups.last_mut() {
+                Some((_, _, last)) if x - geometry.x(self.marks.moments[*last].t_s) < 18.0 => *last = index,
+                _ => groups.push((x, index, index)),
+            }
+        }
+        let mut svg = String::new();
+        for (x, first, last) in groups {
+            let label = if first == last {
+                format!("{}", first + 1)
+            } else {
+                format!("{}–{}", first + 1, last + 1)
+            };
+            let title: Vec<String> = self.marks.moments[first..=last]
+                .iter()
+                .map(|moment| format!("{}: {}", crate::format::seconds(moment.t_s), moment.what))
+                .collect();
+            let _ = write!(svg, "<g class=\"moment\"><title>{}</title>", escape(&title.join("\n")));
+            for moment in &self.marks.moments[first..=last] {
+                let x = geometry.x(moment.t_s);
+                let _ = write!(
+                    svg,
+                    "<line x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{:.1}\" y2=\"{:.1}\"/>",
+                    top + 15.0,
+                    geometry.bottom()
+                );
+            }
+            let width = (label.chars().count() as f64 * 7.0 + 9.0).max(16.0);
+            let left = (x - 8.0).min(self.width - width);
+            let _ = write!(
+                svg,
+                "<rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"16\" rx=\"8\"/>\
+                 <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{label}</text></g>",
+                left + width / 2.0,
+                top + 12.0
+            );
+        }
+        svg
+    }
+
+    fn phases(&self, geometry: &Geometry) -> String {
+        let top = geometry.bottom() + 24.0;
+        let mut svg = String::new();
+        for phase in &self.marks.phases {
+            let (from, to) = (geometry.x(phase.from_s), geometry.x(phase.to_s));
+            let fitting = ((to - from - 6.0) / (FONT * CHARACTER_WIDTH)).max(0.0) as usize;
+            let name = if fitting < 2 { String::new() } else { cut(&phase.name, fitting) };
+            let _ = write!(
+                svg,
+                "<g class=\"phase\"><title>{}: {} to {}</title><rect x=\"{from:.1}\" y=\"{top:.1}\" width=\"{:.1}\" \
+                 height=\"{PHASE_ROW}\"/><text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text></g>",
+                escape(&phase.name),
+                crate::format::seconds(phase.from_s),
+                crate::format::seconds(phase.to_s),
+                (to - from - 1.5).max(0.5),
+                (from + to) / 2.0,
+                top + 13.0,
+                escape(&name)
+            );
+        }
+        svg
+    }
+}
+
+/// A fault's label, placed.
+struct FaultLabel {
+    band: usize,
+    x: f64,
+    lane: usize,
+    text: String,
+    title: String,
+}
+
+/// Places the labels of faults so that none covers another: each in the first lane with room.
+fn fault_labels(geometry: &Geometry, bands: &[Band]) -> Vec<FaultLabel> {
+    const MOST_LANES: usize = 4;
+    let mut free_from = [f64::NEG_INFINITY; MOST_LANES];
+    let mut order: Vec<usize> = (0..bands.len()).collect();
+    order.sort_by(|one, other| bands[*one].from_s.total_cmp(&bands[*other].from_s));
+    let fitting = (geometry.plot_width / (FONT * CHARACTER_WIDTH)) as usize;
+    let mut labels = Vec::new();
+    for index in order {
+        let band = &bands[index];
+        let healed = match band.to_s {
+            Some(to_s) => format!("healed at {}", crate::format::seconds(to_s)),
+            None => "not healed while the run was recorded".to_owned(),
+        };
+        let (verb, note) = if band.took_effect {
+            ("from", "")
+        } else {
+            ("asked for at", " (no evidence that it took effect)")
+        };
+        let title = format!("{} {verb} {}{note}, {healed}", band.label, crate::format::seconds(band.from_s));
+        let text = cut(&format!("{}{note}", band.label), fitting);
+        let width = text.chars().count() as f64 * FONT * CHARACTER_WIDTH;
+        let x = (geometry.x(band.from_s) + 5.0).min(geometry.right() - width).max(0.0);
+        let lane = free_from.iter().position(|free| *free <= x);
+        let text = if lane.is_some() { text } else { String::new() };
+        let lane = lane.unwrap_or(MOST_LANES - 1);
+        if !text.is_empty() {
+            free_from[lane] = x + width + 10.0;
+        }
+        labels.push(FaultLabel { band: index, x, lane, text, title });
+    }
+    labels
+}

@@ -1,0 +1,268 @@
+//! The result of a run that left none: what its events and its timeline still tell, and no more. Its verdict is `unknown`.
+//!
+//! Percentiles over a phase cannot be had from percentiles of single seconds, so only counts and the largest latency are
+//! given. Where a run has several loads, the slowest to return and the hardest hit stand for the fault.
+
+use std::collections::BTreeMap;
+
+use history::{Event, EventKind, LoadFacts, PhaseFacts, Receipt, RunFacts, Verdict};
+
+use crate::result::{
+    CheckResult, FaultResult, LabResult, LatencyUs, LoadResult, OperationResult, PhaseResult, RecoveryResult,
+    RunResult, WarningResult,
+};
+use crate::series::{self, LoadSeries};
+use crate::timeline_csv::TimelineRow;
+
+/// Why the verdict is `unknown`, in the first place.
+const NO_RESULT: &str = "the run ended without a result (killed?)";
+
+/// The key under which errors stand whose class the timeline does not tell.
+const UNCLASSIFIED: &str = "unclassified";
+
+/// What the files still tell; nothing when not even the run's first event is there.
+pub(crate) fn result(events: &[Event], rows: &[TimelineRow]) -> Option<RunResult> {
+    let facts = events.iter().find_map(|event| match &event.kind {
+        EventKind::RunStarted { facts } => Some((**facts).clone()),
+        _ => None,
+    })?;
+    let mut result = blank(facts);
+    for event in events {
+        match &event.kind {
+            EventKind::LabUp { boot_s, .. } => result.lab.boot_s = Some(*boot_s),
+            EventKind::Warning { what, remedy } => {
+                result.lab.warnings.push(WarningResult { what: what.clone(), remedy: remedy.clone() });
+            }
+            EventKind::Check { name, verdict, explanation } => {
+                result.checks.push(check(name, *verdict, explanation))
+            }
+            EventKind::Interrupted { why } => result.reasons.push(format!("the run was interrupted: {why}")),
+            _ => {}
+        }
+    }
+    result.lab.warnings.push(WarningResult {
+        what: "the figures by phase are counts from timeline.csv; percentiles over a phase are not given"
+            .to_owned(),
+        remedy: "the histograms are in timeline.hlog; run the scenario again for a result".to_owned(),
+    });
+    let loads = series::from_rows(&result, rows);
+    let recorded_until_s = series::recorded_until(&loads) as f64;
+    let phases = phases(events, recorded_until_s);
+    result.loads = result.facts.loads.iter().map(|load| load_result(load, &phases, rows)).collect();
+    result.faults = faults(events);
+    for fault in &mut result.faults {
+        consequences(fault, &loads, &phases, recorded_until_s);
+    }
+    Some(result)
+}
+
+fn blank(facts: RunFacts) -> RunResult {
+    RunResult {
+        holdfast: facts.holdfast.clone(),
+        scenario: facts.scenario.clone(),
+        seed: facts.seed,
+        started_at: facts.started_at.clone(),
+        verdict: Verdict::Unknown,
+        reasons: vec![NO_RESULT.to_owned()],
+        expectations: Vec::new(),
+        checks: Vec::new(),
+        faults: Vec::new(),
+        loads: Vec::new(),
+        prediction: Vec::new(),
+        volumes: Vec::new(),
+        lab: LabResult {
+            nodes: u32::try_from(facts.site.nodes.len()).unwrap_or(u32::MAX),
+            ..LabResult::default()
+        },
+        facts,
+    }
+}
+
+fn check(name: &str, verdict: Verdict, explanation: &str) -> CheckResult {
+    CheckResult {
+        name: name.to_owned(),
+        verdict,
+        explanation: explanation.to_owned(),
+        acknowledged: None,
+        lost: None,
+        invented: None,
+        indeterminate: None,
+        counts: BTreeMap::new(),
+    }
+}
+
+/// Phases as they were: each from its event to the next one's, the last to its planned end or the end of the recording.
+fn phases(events: &[Event], recorded_until_s: f64) -> Vec<PhaseFacts> {
+    let begun: Vec<(f64, &str, f64)> = events
+        .iter()
+        .filter_map(|event| match &event.kind {
+            EventKind::Phase { name, for_s } => Some((event.t_s, name.as_str(), *for_s)),
+            _ => None,
+        })
+        .collect();
+    let ends = begun.iter().skip(1).map(|(from_s, _, _)| *from_s).map(Some).chain([None]);
+    begun
+        .iter()
+        .zip(ends)
+        .map(|(&(from_s, name, for_s), next)| PhaseFacts {
+            name: name.to_owned(),
+            from_s,
+            to_s: next.unwrap_or((from_s + for_s).min(recorded_until_s)).max(from_s),
+        })
+        .collect()
+}
+
+/// Whether a second belongs to a phase: its middle lies in it.
+fn is_within(second: u64, from_s: f64, to_s: f64) -> bool {
+    let middle_s = second as f64 + 0.5;
+    (from_s..to_s).contains(&middle_s)
+}
+
+fn load_result(load: &LoadFacts, phases: &[PhaseFacts], rows: &[TimelineRow]) -> LoadResult {
+    let phases: Vec<PhaseResult> = phases.iter().map(|phase| phase_result(load, phase, rows)).collect();
+    let mut total = LoadResult {
+        name: load.name.clone(),
+        workload: load.workload.clone(),
+        clients: Some(load.clients),
+        ..LoadResult::default()
+    };
+    let mut length_s = 0.0;
+    for phase in phases.iter().filter(|phase| phase.name != "warm-up") {
+        length_s += phase.to_s - phase.from_s;
+        total.transactions = total.transactions.saturating_add(phase.transactions);
+        total.latency_us.max = total.latency_us.max.max(phase.latency_us.max);
+        for (class, errors) in &phase.errors {
+            let sum = total.errors.entry(class.clone()).or_default();
+            *sum = sum.saturating_add(*errors);
+        }
+        for (name, operation) in &phase.operations {
+            let sum = total.operations.entry(name.clone()).or_default();
+            sum.count = sum.count.saturating_add(operation.count);
+            sum.latency_us.max = sum.latency_us.max.max(operation.latency_us.max);
+        }
+    }
+    if length_s > 0.0 {
+        total.throughput_per_s = total.transactions as f64 / length_s;
+    }
+    total.phases = phases;
+    total
+}
+
+fn phase_result(load: &LoadFacts, phase: &PhaseFacts, rows: &[TimelineRow]) -> PhaseResult {
+    let mut result = PhaseResult {
+        name: phase.name.clone(),
+        from_s: phase.from_s,
+        to_s: phase.to_s,
+        ..PhaseResult::default()
+    };
+    let mut errors = 0_u64;
+    let of_phase =
+        rows.iter().filter(|row| row.load == load.name && is_within(row.second, phase.from_s, phase.to_s));
+    for row in of_phase {
+        let sum: &mut OperationResult = result.operations.entry(row.operation.clone()).or_default();
+        sum.count = sum.count.saturating_add(row.count);
+        sum.latency_us = LatencyUs { max: sum.latency_us.max.max(row.max_us), ..LatencyUs::default() };
+        if !load.statements.contains(&row.operation) {
+            errors = errors.saturating_add(row.errors);
+        }
+    }
+    if let Some(transaction) = result.operations.get(&load.transaction) {
+        result.transactions = transaction.count;
+        result.latency_us = transaction.latency_us.clone();
+    }
+    if errors > 0 {
+        result.errors.insert(UNCLASSIFIED.to_owned(), errors);
+    }
+    if phase.to_s > phase.from_s {
+        result.throughput_per_s = result.transactions as f64 / (phase.to_s - phase.from_s);
+    }
+    result
+}
+
+/// Faults by number, from the events about them.
+fn faults(events: &[Event]) -> Vec<FaultResult> {
+    let mut faults: BTreeMap<usize, FaultResult> = BTreeMap::new();
+    for event in events {
+        match &event.kind {
+            EventKind::FaultAsked { fault, kind, target, hits, nodes } => {
+                faults.insert(*fault, asked(event.t_s, kind, target, hits, nodes));
+            }
+            EventKind::FaultTookEffect { fault, receipt } => {
+                if let Some(fault) = faults.get_mut(fault) {
+                    fault.took_effect_s = (receipt.verdict == Verdict::Pass).then_some(event.t_s);
+                    fault.receipt.verdict = receipt.verdict;
+                    fault.receipt.evidence.extend(receipt.evidence.iter().cloned());
+                }
+            }
+            EventKind::FaultHealed { fault, receipt } => {
+                if let Some(fault) = faults.get_mut(fault) {
+                    fault.healed_s = Some(event.t_s);
+                    fault.receipt.verdict = fault.receipt.verdict.and(receipt.verdict);
+                    fault.receipt.evidence.extend(receipt.evidence.iter().cloned());
+                }
+            }
+            EventKind::FirstSuccess { fault, after_s, .. } => {
+                if let Some(fault) = faults.get_mut(fault) {
+                    let earlier = fault.recovery_s.first_success.unwrap_or(f64::INFINITY);
+                    fault.recovery_s.first_success = Some(earlier.min(*after_s));
+                }
+            }
+            _ => {}
+        }
+    }
+    // A fault that was never seen to heal has only half its receipt.
+    for fault in faults.values_mut().filter(|fault| fault.healed_s.is_none()) {
+        fault.receipt.verdict = fault.receipt.verdict.and(Verdict::Unknown);
+    }
+    faults.into_values().collect()
+}
+
+fn asked(t_s: f64, kind: &str, target: &str, hits: &[String], nodes: &[String]) -> FaultResult {
+    FaultResult {
+        kind: kind.to_owned(),
+        target: target.to_owned(),
+        hits: hits.to_vec(),
+        nodes: nodes.to_vec(),
+        asked_s: t_s,
+        took_effect_s: None,
+        healed_s: None,
+        receipt: Receipt { verdict: Verdict::Unknown, evidence: Vec::new() },
+        recovery_s: RecoveryResult::default(),
+        lost_operations: None,
+        lost_writes: None,
+        throughput_ratio_during: None,
+    }
+}
+
+/// What a fault cost, from counts per second against the mean of the baseline's whole seconds.
+fn consequences(fault: &mut FaultResult, loads: &[LoadSeries], phases: &[PhaseFacts], recorded_until_s: f64) {
+    let Some(effect_s) = fault.took_effect_s else { return };
+    let Some(baseline) = phases.iter().find(|phase| phase.name == "baseline") else { return };
+    let first_whole = effect_s.max(0.0).ceil() as u64;
+    let last = recorded_until_s as u64;
+    let healed = fault.healed_s.unwrap_or(recorded_until_s).min(recorded_until_s).max(0.0).floor() as u64;
+    let (mut back_s, mut lost, mut ratio) = (Some(0.0_f64), 0.0, None::<f64>);
+    for load in loads {
+        let count = |second: &u64| load.seconds.get(second).map_or(0, |values| values.count) as f64;
+        let during: Vec<u64> =
+            (0..last).filter(|second| is_within(*second, baseline.from_s, baseline.to_s)).collect();
+        let per_s = during.iter().map(count).sum::<f64>() / during.len().max(1) as f64;
+        if per_s == 0.0 {
+            continue;
+        }
+        let back = (first_whole..last).find(|second| count(second) >= 0.95 * per_s);
+        back_s = back_s.zip(back).map(|(slowest, second)| slowest.max((second + 1) as f64 - effect_s));
+        lost +=
+            (first_whole..back.unwrap_or(last)).map(|second| (per_s - count(&second)).max(0.0)).sum::<f64>();
+        if healed > first_whole {
+            let mean = (first_whole..healed).map(|second| count(&second)).sum::<f64>()
+                / (healed - first_whole) as f64;
+            ratio = Some(ratio.unwrap_or(f64::INFINITY).min(mean / per_s));
+        }
+    }
+    if ratio.is_some() || lost > 0.0 {
+        fault.recovery_s.back_to_95_percent = back_s.filter(|back_s| *back_s > 0.0);
+        fault.lost_operations = Some(lost);
+        fault.throughput_ratio_during = ratio;
+    }
+}

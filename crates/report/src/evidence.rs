@@ -1,0 +1,286 @@
+//! What a reader may hold against the verdict: expectations, checks with their stories, receipts, warnings, the events.
+
+use std::fmt::Write;
+
+use history::{EventKind, Receipt, Verdict};
+
+use crate::format;
+use crate::markup::escape;
+use crate::result::{CheckResult, FaultResult};
+use crate::run_directory::RunDirectory;
+
+/// The list of events is cut here; the run directory has them all.
+const MOST_EVENTS: usize = 500;
+
+/// A verdict as a small label: a sign, a word and a colour, so that none of them has to be seen.
+pub(crate) fn badge(verdict: Verdict) -> String {
+    let sign = match verdict {
+        Verdict::Pass => "✓",
+        Verdict::Fail => "✕",
+        Verdict::Unknown => "?",
+    };
+    format!("<span class=\"badge {verdict}\"><span aria-hidden=\"true\">{sign}</span> {verdict}</span>")
+}
+
+/// The table of expectations.
+pub(crate) fn expectations(run: &RunDirectory) -> String {
+    if run.result.expectations.is_empty() {
+        let why = if run.is_derived {
+            "The run ended before any was judged."
+        } else {
+            "The scenario expects nothing in particular."
+        };
+        return format!("<p>{why}</p>");
+    }
+    let mut html = "<div class=\"scroll\"><table><thead><tr><th>Expectation<th>Wanted<th>Measured<th>Verdict</tr></thead><tbody>".to_owned();
+    for expectation in &run.result.expectations {
+        let _ = write!(
+            html,
+            "<tr><th scope=\"row\">{}<td>{}<td>{}<td>{}</tr>",
+            escape(&expectation.name),
+            escape(&expectation.wanted),
+            escape(&expectation.measured),
+            badge(expectation.verdict)
+        );
+    }
+    html.push_str("</tbody></table></div>");
+    html
+}
+
+/// Every check with its story and its counts.
+pub(crate) fn checks(run: &RunDirectory) -> String {
+    if run.result.checks.is_empty() {
+        return "<p>No check was made in this run, so nothing is known about its data.</p>".to_owned();
+    }
+    run.result.checks.iter().map(check).collect()
+}
+
+fn check(check: &CheckResult) -> String {
+    let named = [
+        ("acknowledged", check.acknowledged),
+        ("lost", check.lost),
+        ("invented", check.invented),
+        ("without a definite answer", check.indeterminate),
+    ];
+    let mut counts: Vec<String> = named
+        .iter()
+        .filter_map(|(name, value)| Some(format!("<span><b>{}</b> {name}</span>", format::count((*value)?))))
+        .collect();
+    counts.extend(check.counts.iter().map(|(name, value)| {
+        let sign = if *value < 0 { "−" } else { "" };
+        format!("<span><b>{sign}{}</b> {}</span>", format::count(value.unsigned_abs()), escape(name))
+    }));
+    format!(
+        "<div class=\"item\"><h3>{} {}</h3><p class=\"story\">{}</p><p class=\"counts\">{}</p></div>",
+        badge(check.verdict),
+        escape(&check.name),
+        escape(&check.explanation),
+        counts.join(" ")
+    )
+}
+
+/// Every fault with the evidence of its effect and of its healing.
+pub(crate) fn faults(run: &RunDirectory) -> String {
+    if run.result.faults.is_empty() {
+        return "<p>This run broke nothing.</p>".to_owned();
+    }
+    run.result.faults.iter().enumerate().map(|(index, fault)| self::fault(run, index, fault)).collect()
+}
+
+fn fault(run: &RunDirectory, index: usize, fault: &FaultResult) -> String {
+    let moment = |moment_s: Option<f64>, otherwise: &str| {
+        moment_s.map_or_else(|| otherwise.to_owned(), format::seconds)
+    };
+    let hits = if fault.hits.is_empty() { "nothing".to_owned() } else { fault.hits.join(", ") };
+    let nodes = if fault.nodes.is_empty() { "no node".to_owned() } else { fault.nodes.join(", ") };
+    let mut html = format!(
+        "<div class=\"item\"><h3>{} {} <small>{}</small></h3><dl class=\"facts\">",
+        badge(fault.receipt.verdict),
+        escape(&fault.kind),
+        escape(&fault.target)
+    );
+    let recovery = &fault.recovery_s;
+    for (name, value) in [
+        ("Struck", format!("{hits}, with {nodes}")),
+        ("Asked for at", format::seconds(fault.asked_s)),
+        ("Took effect at", moment(fault.took_effect_s, "never, as far as is known")),
+        ("Healed at", moment(fault.healed_s, "not while the run was recorded")),
+        ("First success after", moment(recovery.first_success, "none seen")),
+        ("Back at 95 % after", moment(recovery.back_to_95_percent, "not in this run")),
+        (
+            "Throughput meanwhile",
+            fault.throughput_ratio_during.map_or_else(
+                || "unknown".to_owned(),
+                |ratio| format!("{} of the baseline", format::percent(ratio)),
+            ),
+        ),
+        (
+            "Operations that did not happen",
+            fault
+                .lost_operations
+                .map_or_else(|| "unknown".to_owned(), |lost| format::count(lost.max(0.0).round() as u64)),
+        ),
+        ("Acknowledged writes lost", fault.lost_writes.map_or_else(|| "unknown".to_owned(), format::count)),
+    ] {
+        let _ = write!(html, "<div><dt>{name}</dt><dd>{}</dd></div>", escape(&value));
+    }
+    html.push_str("</dl>");
+    html.push_str(&receipts(run, index, fault));
+    html.push_str("</div>");
+    html
+}
+
+/// The evidence, apart for effect and healing where the events tell them apart.
+fn receipts(run: &RunDirectory, index: usize, fault: &FaultResult) -> String {
+    let of_event = |healing: bool| {
+        run.events.iter().find_map(|event| match &event.kind {
+            EventKind::FaultTookEffect { fault, receipt } if *fault == index && !healing => {
+                Some((event.t_s, receipt))
+            }
+            EventKind::FaultHealed { fault, receipt } if *fault == index && healing => {
+                Some((event.t_s, receipt))
+            }
+            _ => None,
+        })
+    };
+    let mut html = String::new();
+    match (of_event(false), of_event(true)) {
+        (None, None) => html.push_str(&receipt("Receipt", &fault.receipt)),
+        (effect, healing) => {
+            if let Some((t_s, evidence)) = effect {
+                html.push_str(&receipt(&format!("Evidence of effect, {}", format::seconds(t_s)), evidence));
+            }
+            if let Some((t_s, evidence)) = healing {
+                html.push_str(&receipt(&format!("Evidence of healing, {}", format::seconds(t_s)), evidence));
+            }
+            // Whatever the result holds beyond the events belongs to the receipt as well.
+            let told: Vec<&String> =
+                effect.iter().chain(&healing).flat_map(|(_, receipt)| &receipt.evidence).collect();
+            let rest: Vec<String> =
+                fault.receipt.evidence.iter().filter(|sentence| !told.contains(sentence)).cloned().collect();
+            if !rest.is_empty() {
+                html.push_str(&receipt(
+                    "Further evidence",
+                    &Receipt { verdict: fault.receipt.verdict, evidence: rest },
+                ));
+            }
+        }
+    }
+    html
+}
+
+fn receipt(title: &str, receipt: &Receipt) -> String {
+    let mut html = format!("<p class=\"receipt\">{title}: {}</p>", badge(receipt.verdict));
+    if receipt.evidence.is_empty() {
+        html.push_str("<p class=\"note\">No evidence was recorded.</p>");
+        return html;
+    }
+    html.push_str("<ul>");
+    for sentence in &receipt.evidence {
+        let _ = write!(html, "<li>{}</li>", escape(sentence));
+    }
+    html.push_str("</ul>");
+    html
+}
+
+/// Doubts about the measurement, with their remedies, and what could not be read.
+pub(crate) fn warnings(run: &RunDirectory) -> String {
+    let warnings = &run.result.lab.warnings;
+    if warnings.is_empty() && run.notes.is_empty() {
+        return "<p>None.</p>".to_owned();
+    }
+    let mut html = "<ul class=\"warnings\">".to_owned();
+    for warning in warnings {
+        let _ = write!(
+            html,
+            "<li><strong>{}</strong><br>What to do: {}</li>",
+            escape(&warning.what),
+            escape(&warning.remedy)
+        );
+    }
+    for note in &run.notes {
+        let _ = write!(html, "<li><strong>{}</strong></li>", escape(note));
+    }
+    html.push_str("</ul>");
+    html
+}
+
+/// The events as a list for people.
+pub(crate) fn events(run: &RunDirectory) -> String {
+    if run.events.is_empty() {
+        return "<p>No event was recorded.</p>".to_owned();
+    }
+    let mut html = "<div class=\"scroll\"><table class=\"events\"><tbody>".to_owned();
+    for event in run.events.iter().take(MOST_EVENTS) {
+        let (class, what) = told(run, &event.kind);
+        let _ = write!(
+            html,
+            "<tr class=\"{class}\"><th scope=\"row\" class=\"n\">{}<td>{}</tr>",
+            format::seconds(event.t_s),
+            escape(&what)
+        );
+    }
+    html.push_str("</tbody></table></div>");
+    if run.events.len() > MOST_EVENTS {
+        let _ = write!(
+            html,
+            "<p class=\"note\">{} later events are in events.jsonl only.</p>",
+            format::count((run.events.len() - MOST_EVENTS) as u64)
+        );
+    }
+    html
+}
+
+/// An event in words, with a class of the style sheet for those that matter most.
+fn told(run: &RunDirectory, kind: &EventKind) -> (&'static str, String) {
+    let name = |fault: &usize| {
+        run.result
+            .faults
+            .get(*fault)
+            .map_or_else(|| format!("fault {fault}"), |fault| format!("{} of {}", fault.kind, fault.target))
+    };
+    match kind {
+        EventKind::RunStarted { .. } => ("", "The run starts.".to_owned()),
+        EventKind::Progress { what } => ("", what.clone()),
+        EventKind::LabUp { boot_s, .. } => {
+            ("", format!("Lab and database are up after {}.", format::seconds(*boot_s)))
+        }
+        EventKind::Phase { name, for_s } => {
+            ("phase", format!("Phase {name} begins, for {}.", format::seconds(*for_s)))
+        }
+        EventKind::FaultAsked { kind, target, hits, nodes, .. } => {
+            let nodes =
+                if nodes.is_empty() { String::new() } else { format!(", with {}", format::listed(nodes)) };
+            (
+                "fault",
+                format!("Fault asked for: {kind} of {target}, which is {}{nodes}.", format::listed(hits)),
+            )
+        }
+        EventKind::FaultTookEffect { fault, receipt } => match receipt.verdict {
+            Verdict::Pass => ("fault", format!("The {} took effect.", name(fault))),
+            Verdict::Fail => ("fault", format!("The {} did not take effect.", name(fault))),
+            Verdict::Unknown => {
+                ("fault", format!("Whether the {} took effect could not be determined.", name(fault)))
+            }
+        },
+        EventKind::FaultHealed { fault, receipt } => match receipt.verdict {
+            Verdict::Pass => ("fault", format!("The {} is healed.", name(fault))),
+            Verdict::Fail => ("fault", format!("The {} did not heal.", name(fault))),
+            Verdict::Unknown => {
+                ("fault", format!("Whether the {} healed could not be determined.", name(fault)))
+            }
+        },
+        EventKind::NodeDown { node, host } => ("", format!("{node} on {host} is gone.")),
+        EventKind::NodeUp { node, host } => ("", format!("{node} is there, on {host}.")),
+        EventKind::Platform { action, node, what } => ("platform", format!("{action} of {node}: {what}")),
+        EventKind::Leader { node } => ("platform", format!("{node} takes the writes.")),
+        EventKind::FirstSuccess { load, after_s, .. } => (
+            "platform",
+            format!("First success of {load} since the fault, {} after it.", format::seconds(*after_s)),
+        ),
+        EventKind::Warning { what, .. } => ("", format!("Warning: {what}")),
+        EventKind::Check { name, verdict, .. } => ("", format!("Check {name}: {verdict}.")),
+        EventKind::Interrupted { why } => ("fault", format!("Interrupted: {why}")),
+        EventKind::RunEnded { verdict } => ("", format!("The run ends; verdict {verdict}.")),
+    }
+}

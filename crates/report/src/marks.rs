@@ -1,0 +1,111 @@
+//! What every chart over time shows besides its curve: phases, faults as bands, and the moments that explain a turn.
+
+use history::{EventKind, PhaseFacts};
+
+use crate::format;
+use crate::result::RunResult;
+use crate::run_directory::RunDirectory;
+
+/// No more moments than this are marked in a chart; all of them are in the list of events.
+const MOST_MOMENTS: usize = 24;
+
+/// A chart ends here at the latest: 31 days.
+const LATEST_S: f64 = 31.0 * 24.0 * 3600.0;
+
+/// A fault as a stretch of time.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Band {
+    pub(crate) from_s: f64,
+    /// Absent when the fault was not healed while the run was recorded.
+    pub(crate) to_s: Option<f64>,
+    pub(crate) label: String,
+    pub(crate) took_effect: bool,
+}
+
+/// A moment worth a mark.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Moment {
+    pub(crate) t_s: f64,
+    pub(crate) what: String,
+}
+
+/// All marks of a run.
+#[derive(Debug, Default)]
+pub(crate) struct Marks {
+    pub(crate) end_s: f64,
+    pub(crate) phases: Vec<PhaseFacts>,
+    pub(crate) bands: Vec<Band>,
+    /// In order of time: the number a moment is marked with is its index plus one.
+    pub(crate) moments: Vec<Moment>,
+    /// Moments left out.
+    pub(crate) unmarked: usize,
+}
+
+/// The marks of a run whose recording ends at `recorded_until_s`.
+pub(crate) fn of(run: &RunDirectory, recorded_until_s: f64) -> Marks {
+    let phases = phases(&run.result);
+    let end_s = phases.iter().map(|phase| phase.to_s).fold(recorded_until_s, f64::max).clamp(1.0, LATEST_S);
+    let bands = run.result.faults.iter().map(|fault| Band {
+        from_s: fault.took_effect_s.unwrap_or(fault.asked_s),
+        to_s: fault.healed_s,
+        label: format!(
+            "{} {}",
+            fault.kind,
+            if fault.hits.is_empty() { fault.target.clone() } else { format::listed(&fault.hits) }
+        ),
+        took_effect: fault.took_effect_s.is_some(),
+    });
+    let mut moments = moments(run);
+    moments.retain(|moment| (0.0..=end_s).contains(&moment.t_s));
+    moments.sort_by(|one, other| one.t_s.total_cmp(&other.t_s));
+    let unmarked = moments.len().saturating_sub(MOST_MOMENTS);
+    moments.truncate(MOST_MOMENTS);
+    Marks { end_s, bands: bands.collect(), phases, moments, unmarked }
+}
+
+/// Phases as they were, or as planned where no load tells.
+pub(crate) fn phases(result: &RunResult) -> Vec<PhaseFacts> {
+    match result.loads.iter().find(|load| !load.phases.is_empty()) {
+        Some(load) => load
+            .phases
+            .iter()
+            .map(|phase| PhaseFacts { name: phase.name.clone(), from_s: phase.from_s, to_s: phase.to_s })
+            .collect(),
+        None => result.facts.phases.clone(),
+    }
+}
+
+fn moments(run: &RunDirectory) -> Vec<Moment> {
+    let mut leader =
+        run.result.facts.site.nodes.iter().find(|node| node.role == "leader").map(|node| node.name.as_str());
+    let mut moments = Vec::new();
+    let mut first_successes = Vec::new();
+    for event in &run.events {
+        match &event.kind {
+            EventKind::Platform { what, action, node } => {
+                moments.push(Moment { t_s: event.t_s, what: format!("{action} of {node}: {what}") });
+            }
+            EventKind::Leader { node } => {
+                if leader != Some(node.as_str()) {
+                    moments.push(Moment { t_s: event.t_s, what: format!("{node} is the leader now") });
+                }
+                leader = Some(node);
+            }
+            EventKind::FirstSuccess { fault, load, after_s } => {
+                let effect_s = run.result.faults.get(*fault).and_then(|fault| fault.took_effect_s);
+                let t_s = effect_s.map_or(event.t_s, |effect_s| effect_s + after_s);
+                let what = format!("first success of {load}, {} after the fault", format::seconds(*after_s));
+                first_successes.push((*fault, *after_s, Moment { t_s, what }));
+            }
+            EventKind::Interrupted { why } => {
+                moments.push(Moment { t_s: event.t_s, what: format!("interrupted: {why}") });
+            }
+            _ => {}
+        }
+    }
+    // One mark a fault: where several loads came back, the first of them.
+    first_successes.sort_by(|one, other| one.0.cmp(&other.0).then(one.1.total_cmp(&other.1)));
+    first_successes.dedup_by_key(|success| success.0);
+    moments.extend(first_successes.into_iter().map(|(_, _, moment)| moment));
+    moments
+}

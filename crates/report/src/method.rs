@@ -1,0 +1,245 @@
+//! How it was measured: what the words and figures of a report mean, what the checks prove and what they do not, on
+//! which machine, and how to have the same run again.
+
+use std::fmt::Write;
+
+use crate::format;
+use crate::markup::escape;
+use crate::result::RunResult;
+use crate::run_directory::RunDirectory;
+
+/// The method in words.
+pub(crate) fn method(run: &RunDirectory) -> String {
+    let result = &run.result;
+    let mut items = vec![("Load", load(result))];
+    items.push((
+        "Latency",
+        "from the moment a client sends an operation to the moment it has the whole answer, as the client sees it, in \
+         microseconds, in a high dynamic range histogram per operation and second with three significant digits. The \
+         tail is not capped: the longest one is the longest there was. Only operations that succeeded have a latency here; \
+         those that did not are counted as errors by class."
+            .to_owned(),
+    ));
+    items.push((
+        "Time",
+        "seconds on one clock, the machine's monotonic clock, which no fault touches. It starts at 0 with the first load; \
+         preparation has negative times. A charted second covers that second up to the next."
+            .to_owned(),
+    ));
+    items.push((
+        "Outcomes",
+        "an operation is acknowledged, refused, or unknown. Unknown means that the client sent it and never had a definite \
+         answer (the connection broke, or the answer did not come in time): it may have happened, it may not, and no \
+         client could know. Such writes count neither as acknowledged nor as lost."
+            .to_owned(),
+    ));
+    items.push((
+        "Recovery",
+        "counted from the moment the fault took effect by its receipt. First success: the first operation sent after that \
+         moment that succeeded. Back at 95 %: the end of the first whole second with at least 95 % of the baseline's \
+         throughput."
+            .to_owned(),
+    ));
+    items.push((
+        "Receipts",
+        "a fault counts only with independent evidence that it took effect and that it healed. Without it the verdict of the \
+         run is unknown, whatever else was seen."
+            .to_owned(),
+    ));
+    let mut html = "<dl class=\"method\">".to_owned();
+    for (term, text) in items {
+        let _ = write!(html, "<dt>{term}</dt><dd>{}</dd>", escape(&text));
+    }
+    html.push_str("</dl>");
+    html.push_str(&proofs(result));
+    html
+}
+
+fn load(result: &RunResult) -> String {
+    let closed: Vec<String> = result
+        .loads
+        .iter()
+        .filter_map(|load| {
+            Some(format!(
+                "{} with {}",
+                load.name,
+                format::counted(u64::from(load.clients?), "client", "clients")
+            ))
+        })
+        .collect();
+    let open: Vec<String> = result
+        .loads
+        .iter()
+        .filter(|load| load.clients.is_none())
+        .filter_map(|load| Some(format!("{} at {}", load.name, format::rate(load.rate_per_s?))))
+        .collect();
+    let mut sentences = Vec::new();
+    if !closed.is_empty() {
+        sentences.push(format!(
+            "closed loop ({}): each client sends its next operation as soon as the last has ended. During an outage closed \
+             clients wait, so that few operations meet it: the outage shows in throughput and in the time to recover rather \
+             than in percentiles.",
+            format::listed(&closed)
+        ));
+    }
+    if !open.is_empty() {
+        sentences.push(format!(
+            "open loop ({}): operations are timed from the moment they were due.",
+            format::listed(&open)
+        ));
+    }
+    sentences.push(
+        "Clients stand in their own place in the site, reconnect by themselves with growing pauses, look for the node that takes \
+         writes, and never stop the run."
+            .to_owned(),
+    );
+    sentences.join(" ")
+}
+
+/// What the checks of this run prove, and what nothing in it proves.
+fn proofs(result: &RunResult) -> String {
+    let mut proven = Vec::new();
+    let mut unproven = Vec::new();
+    for check in &result.checks {
+        match check.name.as_str() {
+            "ledger" => proven.push(
+                "ledger: after all faults were healed every row was read back. Each insert that was acknowledged to a client must \
+                 be there, once, and no row that nobody asked for.",
+            ),
+            "tpcb-sums" => proven.push(
+                "tpcb-sums: the balances of accounts, tellers and branches and the deltas in the history table must have the same \
+                 sum, and the history as many rows as transactions were acknowledged, give or take those whose outcome is unknown.",
+            ),
+            _ => {}
+        }
+    }
+    if result.volumes.is_empty() {
+        unproven.push(
+            "Whether unsynced data survives a loss of power. In this version a node's volume is a plain directory: a power-off \
+             ends all processes of a host at once, but what they had written without fsync stays. A database that acknowledges before \
+             fsync is not caught.",
+        );
+    }
+    unproven.push(
+        "Isolation between transactions (stale reads, lost updates, write skew): these checks look at what is there in the end, \
+         not at what each read returned.",
+    );
+    unproven.push(
+        "Absolute speed on other hardware. Everything here shares one machine; what carries over is the shape: ratios, the order \
+         of events, whether data survived.",
+    );
+    unproven.push("Other moments and other orders of the same fault. One run is one sample; run it again with other seeds.");
+    let list = |sentences: &[&str]| -> String {
+        sentences.iter().map(|sentence| format!("<li>{sentence}</li>")).collect()
+    };
+    let mut html = String::new();
+    if !proven.is_empty() {
+        let _ = write!(html, "<h3>What the checks prove</h3><ul>{}</ul>", list(&proven));
+    }
+    let _ = write!(html, "<h3>What this run does not prove</h3><ul>{}</ul>", list(&unproven));
+    html
+}
+
+/// Versions, settings, the machine, the lab's own cost.
+pub(crate) fn provenance(run: &RunDirectory) -> String {
+    let (result, facts) = (&run.result, &run.result.facts);
+    let mut html = "<div class=\"columns\">".to_owned();
+    let mut versions = vec![
+        ("Holdfast".to_owned(), result.holdfast.clone()),
+        (facts.engine.clone(), facts.engine_version.clone()),
+        ("Scenario".to_owned(), result.scenario.clone()),
+        ("Seed".to_owned(), result.seed.to_string()),
+        ("Started".to_owned(), result.started_at.clone()),
+    ];
+    versions.extend(
+        result.lab.boot_s.map(|boot_s| ("Boot to first quorum write".to_owned(), format::seconds(boot_s))),
+    );
+    html.push_str(&facts_list("Run", versions));
+    html.push_str(&facts_list(
+        "Database settings",
+        facts.engine_settings.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
+    ));
+    html.push_str(&facts_list(
+        "Machine",
+        facts.machine.iter().map(|(name, value)| machine(name, value)).collect(),
+    ));
+    html.push_str(&facts_list("CPU of the whole run", cpu(result)));
+    html.push_str("</div>");
+    html
+}
+
+fn machine(name: &str, value: &str) -> (String, String) {
+    match (name, value.parse::<u64>()) {
+        ("memory_bytes", Ok(memory_bytes)) => ("memory".to_owned(), format::bytes(memory_bytes)),
+        _ => (name.replace('_', " "), value.to_owned()),
+    }
+}
+
+fn cpu(result: &RunResult) -> Vec<(String, String)> {
+    const ORDER: [&str; 5] = ["database", "load", "fabric", "disk", "other"];
+    let parts = &result.lab.cpu_seconds;
+    let known = ORDER.iter().filter_map(|part| Some(((*part).to_owned(), *parts.get(*part)?)));
+    let others = parts
+        .iter()
+        .filter(|(part, _)| !ORDER.contains(&part.as_str()))
+        .map(|(part, value)| (part.clone(), *value));
+    let mut rows: Vec<(String, String)> =
+        known.chain(others).map(|(part, value)| (part, format::seconds(value))).collect();
+    rows.push((
+        "the lab's share while loads ran".to_owned(),
+        result.lab.cpu_share_of_lab.map_or_else(|| "not measured".to_owned(), format::percent),
+    ));
+    rows
+}
+
+fn facts_list(title: &str, rows: Vec<(String, String)>) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let rows: String = rows
+        .iter()
+        .map(|(name, value)| format!("<div><dt>{}</dt><dd>{}</dd></div>", escape(name), escape(value)))
+        .collect();
+    format!("<div><h3>{title}</h3><dl class=\"facts\">{rows}</dl></div>")
+}
+
+/// How to have the same run again.
+pub(crate) fn again(run: &RunDirectory) -> String {
+    let result = &run.result;
+    let mut html = format!(
+        "<p>The same scenario with the same seed, from the resolved scenario that lies beside this report:</p>\
+         <pre>holdfast run scenario.yaml --seed {}</pre>",
+        result.seed
+    );
+    if let Some(yaml) = &run.scenario_yaml {
+        let _ = write!(
+            html,
+            "<details><summary>The resolved scenario</summary><pre>{}</pre></details>",
+            escape(yaml)
+        );
+    }
+    html
+}
+
+/// Predictions beside measurements; nothing when none was made.
+pub(crate) fn predictions(result: &RunResult) -> String {
+    if result.prediction.is_empty() {
+        return String::new();
+    }
+    let mut html = "<h2>Predicted and measured</h2><div class=\"scroll\"><table><thead><tr><th>Figure<th class=\"n\">On paper\
+                    <th class=\"n\">Measured<th>Unit</tr></thead><tbody>"
+        .to_owned();
+    for prediction in &result.prediction {
+        let measured =
+            prediction.measured.map_or_else(|| "not measured".to_owned(), |value| format!("{value:.2}"));
+        let _ = write!(
+            html,
+            "<tr><th scope=\"row\">{}<td class=\"n\">{:.2}<td class=\"n\">{measured}<td>{}</tr>",
+            escape(&prediction.name),
+            prediction.predicted,
+            escape(&prediction.unit)
+        );
+    }
+    html.push_str("</tbody></table></div>");
+    html
+}

@@ -1,0 +1,101 @@
+//! The page as a whole: what comes in which order. Every part is written by its own file.
+
+use std::fmt::Write;
+
+use history::Verdict;
+
+use crate::markup::escape;
+use crate::run_directory::RunDirectory;
+use crate::{charts, evidence, method, site_drawing, story, tables};
+
+const STYLE: &str = include_str!("style.css");
+
+/// The report of a run as one self-contained HTML page: no script, nothing loaded from anywhere.
+#[must_use]
+pub fn html(run: &RunDirectory) -> String {
+    let result = &run.result;
+    let mut page = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
+         <meta name=\"color-scheme\" content=\"light dark\"><link rel=\"icon\" href=\"data:,\">\
+         <title>{}: {} – Holdfast report</title>\n<style>\n{STYLE}</style></head>\n<body><main>\n",
+        escape(&result.scenario),
+        result.verdict
+    );
+    page.push_str(&head(run));
+    section(&mut page, "Expectations", &evidence::expectations(run));
+    section(&mut page, "Over time", &charts::over_time(run));
+    section(&mut page, "The site", &site_drawing::figure(run));
+    section(&mut page, "Statement by statement", &tables::loads(result));
+    section(&mut page, "What was broken", &evidence::faults(run));
+    section(&mut page, "What became of the data", &evidence::checks(run));
+    page.push_str(&method::predictions(result));
+    section(&mut page, "Warnings", &evidence::warnings(run));
+    section(&mut page, "How it was measured", &method::method(run));
+    section(&mut page, "Versions, machine and cost", &method::provenance(run));
+    section(&mut page, "The same again", &method::again(run));
+    section(&mut page, "What happened when", &evidence::events(run));
+    let _ = write!(
+        page,
+        "<footer>Made by Holdfast {} from the run directory alone. The datacentre is pretend; the database, its packets and \
+         its data are real.</footer>\n</main></body></html>\n",
+        escape(&result.holdfast)
+    );
+    page
+}
+
+fn section(page: &mut String, title: &str, body: &str) {
+    let _ = write!(page, "<section><h2>{title}</h2>{body}</section>\n");
+}
+
+fn head(run: &RunDirectory) -> String {
+    let (result, facts) = (&run.result, &run.result.facts);
+    let word = match result.verdict {
+        Verdict::Pass => "It held fast",
+        Verdict::Fail => "It did not hold",
+        Verdict::Unknown => "It could not be shown",
+    };
+    let mut html = format!(
+        "<header><p class=\"kicker\">Holdfast report · {} {} · seed {} · {}</p><h1>{}</h1>",
+        escape(&facts.engine),
+        escape(&facts.engine_version),
+        result.seed,
+        escape(&result.started_at),
+        escape(&result.scenario)
+    );
+    if !facts.description.is_empty() {
+        let _ = write!(html, "<p class=\"description\">{}</p>", escape(&facts.description));
+    }
+    let _ = write!(
+        html,
+        "<div class=\"verdict {verdict}\"><p class=\"word\">{badge} <b>{word}</b></p><ul>",
+        verdict = result.verdict,
+        badge = evidence::badge(result.verdict)
+    );
+    for reason in &result.reasons {
+        let _ = write!(html, "<li>{}</li>", escape(reason));
+    }
+    html.push_str("</ul></div><div class=\"numbers\">");
+    for number in story::numbers(result) {
+        let _ = write!(
+            html,
+            "<div><p class=\"label\">{}</p><p class=\"value\">{}</p><p class=\"detail\">{}</p></div>",
+            number.label,
+            escape(&number.value),
+            escape(&number.detail)
+        );
+    }
+    html.push_str("</div><p class=\"story lead\">");
+    html.push_str(&escape(&story::sentences(run).join(" ")));
+    html.push_str("</p>");
+    if !result.lab.warnings.is_empty() || !run.notes.is_empty() {
+        let warnings = result.lab.warnings.len() + run.notes.len();
+        let _ = write!(
+            html,
+            "<p class=\"note\">{} about this measurement: see “Warnings” below.</p>",
+            crate::format::counted(warnings as u64, "warning", "warnings")
+        );
+    }
+    html.push_str("</header>\n");
+    html
+}

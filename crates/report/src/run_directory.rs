@@ -1,0 +1,211 @@
+//! Reads a run directory, also one whose run was killed, and writes the report into it. The only file here that does I/O.
+//!
+//! Damage is tolerated where something is left to tell, and always mentioned; it is never repaired by guessing.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use history::Event;
+
+use crate::result::RunResult;
+use crate::timeline_csv::{self, TimelineRow};
+use crate::{derive, page};
+
+/// The report's name in the run directory.
+const REPORT: &str = "report.html";
+
+/// A resolved scenario longer than this is not put into the page.
+const LONGEST_SCENARIO_BYTES: u64 = 256 * 1024;
+
+/// Everything a report is made of.
+#[derive(Debug, Clone)]
+pub struct RunDirectory {
+    /// Where it was read from.
+    pub path: PathBuf,
+    /// The result: `result.json`, or else what the other files still tell.
+    pub result: RunResult,
+    /// Whether [`RunDirectory::result`] had to be derived because the run left none.
+    pub is_derived: bool,
+    /// What happened, in the order it happened.
+    pub events: Vec<Event>,
+    /// How each operation fared in each second.
+    pub timeline: Vec<TimelineRow>,
+    /// The resolved scenario as the run wrote it down.
+    pub scenario_yaml: Option<String>,
+    /// What could not be read, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// Why a run directory could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The directory is not there, or is no directory.
+    #[error("{} is not a run directory: it is not there or not a directory", path.display())]
+    NotADirectory {
+        /// The path given.
+        path: PathBuf,
+    },
+    /// A file could not be read.
+    #[error("{} could not be read: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Neither a result nor the first event, so that nothing is known of the run.
+    #[error(
+        "{} is not a run directory: it holds neither a readable result.json nor an events.jsonl that begins with \
+         what the run was{}", path.display(), because(notes)
+    )]
+    NothingKnown {
+        /// The directory.
+        path: PathBuf,
+        /// What was found wrong with its files.
+        notes: Vec<String>,
+    },
+}
+
+/// Why a report could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// The run directory could not be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The file could not be written.
+    #[error("{} could not be written: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+fn because(notes: &[String]) -> String {
+    if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) }
+}
+
+/// Reads a run directory. A run that was killed has no result: one is derived, whose verdict is `unknown`.
+///
+/// # Errors
+/// When the directory is not there, a file in it cannot be read, or nothing in it says what the run was.
+pub fn read(directory: &Path) -> Result<RunDirectory, ReadError> {
+    if !directory.is_dir() {
+        return Err(ReadError::NotADirectory { path: directory.to_owned() });
+    }
+    let mut notes = Vec::new();
+    let recorded = match text_of(&directory.join("result.json"))? {
+        None => None,
+        Some(text) => match serde_json::from_str::<RunResult>(&text) {
+            Ok(result) => Some(result),
+            Err(error) => {
+                notes.push(format!("result.json: not readable ({error})"));
+                None
+            }
+        },
+    };
+    let events = match text_of(&directory.join("events.jsonl"))? {
+        Some(text) => events(&text, &mut notes),
+        None => {
+            notes.push("events.jsonl: not there, so that the events of the run are missing below".to_owned());
+            Vec::new()
+        }
+    };
+    let timeline = match text_of(&directory.join("timeline.csv"))? {
+        Some(text) => {
+            let mut timeline = timeline_csv::parse(&text);
+            notes.append(&mut timeline.notes);
+            timeline.rows
+        }
+        None => {
+            notes.push("timeline.csv: not there, so that the charts over time are missing below".to_owned());
+            Vec::new()
+        }
+    };
+    let is_derived = recorded.is_none();
+    let result = match recorded.or_else(|| derive::result(&events, &timeline)) {
+        Some(result) => result,
+        None => return Err(ReadError::NothingKnown { path: directory.to_owned(), notes }),
+    };
+    let scenario_yaml = scenario(directory)?;
+    Ok(RunDirectory {
+        path: directory.to_owned(),
+        result,
+        is_derived,
+        events,
+        timeline,
+        scenario_yaml,
+        notes,
+    })
+}
+
+/// A file's text, bytes that are no UTF-8 replaced; none when it is not there.
+fn text_of(path: &Path) -> Result<Option<String>, ReadError> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(ReadError::File { path: path.to_owned(), source }),
+    }
+}
+
+fn scenario(directory: &Path) -> Result<Option<String>, ReadError> {
+    let path = directory.join("scenario.yaml");
+    match fs::metadata(&path) {
+        Ok(metadata) if metadata.is_file() && metadata.len() <= LONGEST_SCENARIO_BYTES => text_of(&path),
+        _ => Ok(None),
+    }
+}
+
+/// The events that can be read. A last line without its end was cut off by the run's death.
+fn events(text: &str, notes: &mut Vec<String>) -> Vec<Event> {
+    let mut events = Vec::new();
+    let mut unreadable_lines = Vec::new();
+    for (index, line) in text.split_inclusive('\n').enumerate() {
+        let number = index + 1;
+        let is_whole = line.ends_with('\n');
+        if line.trim().is_empty() {
+            continue;
+        }
+        match serde_json::from_str::<Event>(line) {
+            Ok(event) if event.t_s.is_finite() => events.push(event),
+            _ if !is_whole => {
+                notes.push(format!("events.jsonl: line {number}, the last, is cut off and was left out"));
+            }
+            _ => unreadable_lines.push(number),
+        }
+    }
+    if let Some(first) = unreadable_lines.first() {
+        let lines = unreadable_lines.len();
+        notes.push(format!(
+            "events.jsonl: {lines} unreadable line(s), the first at line {first}, were left out"
+        ));
+    }
+    events
+}
+
+/// Reads a run directory and writes `report.html` into it: to a temporary name first, so that a reader never sees
+/// half a page. Returns the report's path.
+///
+/// # Errors
+/// When the directory cannot be read or the file cannot be written.
+pub fn write(directory: &Path) -> Result<PathBuf, WriteError> {
+    let run = read(directory)?;
+    let path = directory.join(REPORT);
+    let temporary = directory.join(format!(".{REPORT}.{}", std::process::id()));
+    let written =
+        write_whole(&temporary, page::html(&run).as_bytes()).and_then(|()| fs::rename(&temporary, &path));
+    if let Err(source) = written {
+        // The write's own failure is what the caller must hear of; a file that was never made cannot be removed.
+        let _ = fs::remove_file(&temporary);
+        return Err(WriteError::File { path, source });
+    }
+    Ok(path)
+}
+
+fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut file = fs::File::create(path)?;
+    file.write_all(content)?;
+    file.sync_all()
+}

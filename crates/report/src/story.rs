@@ -1,0 +1,263 @@
+//! What happened, in sentences and in the three numbers that matter. Plain text; `page` and `text` set it.
+
+use history::{Event, EventKind, Verdict};
+
+use crate::format;
+use crate::result::{FaultResult, RunResult};
+use crate::run_directory::RunDirectory;
+
+/// One of the numbers that stand on top.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Number {
+    pub(crate) label: &'static str,
+    pub(crate) value: String,
+    pub(crate) detail: String,
+}
+
+/// Lost writes, recovery time, throughput while the fault stood.
+pub(crate) fn numbers(result: &RunResult) -> [Number; 3] {
+    [lost_writes(result), recovery(result), throughput_during(result)]
+}
+
+/// What the ledgers say, taken together.
+struct Ledger {
+    acknowledged: u64,
+    lost: u64,
+    indeterminate: u64,
+    verdict: Verdict,
+}
+
+fn ledger(result: &RunResult) -> Option<Ledger> {
+    result.checks.iter().fold(None, |sum, check| {
+        let Some(lost) = check.lost else { return sum };
+        let sum =
+            sum.unwrap_or(Ledger { acknowledged: 0, lost: 0, indeterminate: 0, verdict: Verdict::Pass });
+        Some(Ledger {
+            acknowledged: sum.acknowledged.saturating_add(check.acknowledged.unwrap_or(0)),
+            lost: sum.lost.saturating_add(lost),
+            indeterminate: sum.indeterminate.saturating_add(check.indeterminate.unwrap_or(0)),
+            verdict: sum.verdict.and(check.verdict),
+        })
+    })
+}
+
+fn lost_writes(result: &RunResult) -> Number {
+    let (value, detail) = match ledger(result) {
+        None => ("not checked".to_owned(), "no check of this run counted acknowledged writes".to_owned()),
+        // A ledger that could not be read to its end has lost nothing that is known of: that is not zero.
+        Some(ledger) if ledger.verdict == Verdict::Unknown && ledger.lost == 0 => {
+            ("unknown".to_owned(), format!("of {} acknowledged", format::count(ledger.acknowledged)))
+        }
+        Some(ledger) => (
+            format::count(ledger.lost),
+            format!(
+                "of {} acknowledged; {} without a definite answer",
+                format::count(ledger.acknowledged),
+                format::count(ledger.indeterminate)
+            ),
+        ),
+    };
+    Number { label: "Lost writes", value, detail }
+}
+
+fn recovery(result: &RunResult) -> Number {
+    let label = "Recovery time";
+    let number =
+        |value: &str, detail: &str| Number { label, value: value.to_owned(), detail: detail.to_owned() };
+    if result.faults.is_empty() {
+        return number("no fault", "this run broke nothing");
+    }
+    let struck: Vec<&FaultResult> =
+        result.faults.iter().filter(|fault| fault.took_effect_s.is_some()).collect();
+    if struck.len() < result.faults.len() && struck.is_empty() {
+        return number("unknown", "no fault is known to have taken effect");
+    }
+    let Some(firsts) =
+        struck.iter().map(|fault| fault.recovery_s.first_success).collect::<Option<Vec<f64>>>()
+    else {
+        return number("not seen", "no operation sent after the fault succeeded while the run was recorded");
+    };
+    let back = struck.iter().map(|fault| fault.recovery_s.back_to_95_percent).collect::<Option<Vec<f64>>>();
+    let back = match back {
+        Some(times) => {
+            format!("{} until a whole second at 95 % of the baseline", format::seconds(greatest(&times)))
+        }
+        None => "never back at 95 % of the baseline".to_owned(),
+    };
+    let which =
+        if struck.len() > 1 { format!("the longest of {} faults, ", struck.len()) } else { String::new() };
+    Number {
+        label,
+        value: format::seconds(greatest(&firsts)),
+        detail: format!("{which}to the first success; {back}"),
+    }
+}
+
+fn greatest(values: &[f64]) -> f64 {
+    values.iter().copied().fold(f64::NEG_INFINITY, f64::max)
+}
+
+fn throughput_during(result: &RunResult) -> Number {
+    let ratios: Vec<f64> = result.faults.iter().filter_map(|fault| fault.throughput_ratio_during).collect();
+    let (value, detail) = if result.faults.is_empty() {
+        ("no fault".to_owned(), "nothing to compare".to_owned())
+    } else if ratios.is_empty() {
+        ("unknown".to_owned(), "there is no baseline or no fault to hold against it".to_owned())
+    } else {
+        let worst = ratios.iter().copied().fold(f64::INFINITY, f64::min);
+        let which =
+            if ratios.len() > 1 { format!(", the lowest of {} faults", ratios.len()) } else { String::new() };
+        (format::percent(worst), format!("of the baseline, as a mean over the whole fault{which}"))
+    };
+    Number { label: "Throughput under fault", value, detail }
+}
+
+/// What happened, a sentence for each fault, and one about what was lost.
+pub(crate) fn sentences(run: &RunDirectory) -> Vec<String> {
+    const TOLD: usize = 6;
+    let result = &run.result;
+    let mut sentences: Vec<String> =
+        result.faults.iter().take(TOLD).map(|fault| fault_sentence(run, fault)).collect();
+    if result.faults.len() > TOLD {
+        sentences.push(format!("{} more faults followed.", result.faults.len() - TOLD));
+    }
+    if result.faults.is_empty() {
+        sentences.push(undisturbed(result));
+    }
+    sentences.push(loss(result));
+    sentences
+}
+
+fn undisturbed(result: &RunResult) -> String {
+    let rates: Vec<String> = result
+        .loads
+        .iter()
+        .map(|load| format!("{} ran at {}", load.name, format::rate(load.throughput_per_s)))
+        .collect();
+    if rates.is_empty() {
+        "Nothing was broken in this run.".to_owned()
+    } else {
+        format!("Nothing was broken in this run; {}.", format::listed(&rates))
+    }
+}
+
+fn loss(result: &RunResult) -> String {
+    let Some(ledger) = ledger(result) else {
+        return "Whether acknowledged writes survived was not checked.".to_owned();
+    };
+    let acknowledged = format::count(ledger.acknowledged);
+    match (ledger.lost, ledger.verdict) {
+        (0, Verdict::Unknown) => {
+            format!("Whether any of {acknowledged} acknowledged writes was lost could not be determined.")
+        }
+        (0, _) => format!("None of {acknowledged} acknowledged writes was lost."),
+        (1, _) => format!("1 of {acknowledged} acknowledged writes was lost."),
+        (lost, _) => format!("{} of {acknowledged} acknowledged writes were lost.", format::count(lost)),
+    }
+}
+
+fn fault_sentence(run: &RunDirectory, fault: &FaultResult) -> String {
+    let Some(effect_s) = fault.took_effect_s else {
+        return format!(
+            "At {} a {} of {} was asked for; there is no evidence that it took effect.",
+            format::seconds(fault.asked_s),
+            fault.kind,
+            fault.target
+        );
+    };
+    let mut parts =
+        vec![format!("At {} {}{}", format::seconds(effect_s), struck(fault), with_nodes(run, fault))];
+    parts.extend(answers(run, fault, effect_s));
+    parts.push(match fault.recovery_s.first_success {
+        Some(after_s) => format!("service was back after {}", format::seconds(after_s)),
+        None => "service was not seen to come back".to_owned(),
+    });
+    if let Some(after_s) = fault.recovery_s.back_to_95_percent {
+        parts.push(format!("throughput was back at 95 % of its baseline after {}", format::seconds(after_s)));
+    }
+    format!("{}.", parts.join("; "))
+}
+
+fn struck(fault: &FaultResult) -> String {
+    let (what, verb) = match fault.hits.as_slice() {
+        [] => (fault.target.clone(), "was"),
+        [host] => (format!("the host {host}"), "was"),
+        hosts => (format!("the hosts {}", format::listed(hosts)), "were"),
+    };
+    match fault.kind.as_str() {
+        "power-off" => format!("{what} lost power"),
+        kind => format!("{what} {verb} struck by {kind}"),
+    }
+}
+
+fn with_nodes(run: &RunDirectory, fault: &FaultResult) -> String {
+    if fault.nodes.is_empty() {
+        return " with no node of the database on it".to_owned();
+    }
+    let leader = leader_before(run, fault.asked_s);
+    let names: Vec<String> = fault
+        .nodes
+        .iter()
+        .map(|node| if leader == Some(node.as_str()) { format!("the leader {node}") } else { node.clone() })
+        .collect();
+    let place = if fault.hits.len() > 1 { "them" } else { "it" };
+    format!(" with {} on {place}", format::listed(&names))
+}
+
+/// The node that took the writes just before a moment.
+fn leader_before(run: &RunDirectory, moment_s: f64) -> Option<&str> {
+    let first =
+        run.result.facts.site.nodes.iter().find(|node| node.role == "leader").map(|node| node.name.as_str());
+    run.events.iter().filter(|event| event.t_s < moment_s).fold(first, |leader, event| match &event.kind {
+        EventKind::Leader { node } => Some(node),
+        _ => leader,
+    })
+}
+
+/// What the platform and the database did about a fault before the next one struck.
+fn answers(run: &RunDirectory, fault: &FaultResult, effect_s: f64) -> Vec<String> {
+    let until_s = run
+        .result
+        .faults
+        .iter()
+        .map(|other| other.asked_s)
+        .filter(|asked_s| *asked_s > effect_s)
+        .fold(f64::INFINITY, f64::min);
+    let mut leader = leader_before(run, fault.asked_s);
+    let mut restarted: Vec<&str> = Vec::new();
+    let mut told = Vec::new();
+    for event in run.events.iter().filter(|event| event.t_s >= fault.asked_s && event.t_s < until_s) {
+        match &event.kind {
+            EventKind::NodeUp { node, host }
+                if moved(run, event, node, host) && !restarted.contains(&node.as_str()) =>
+            {
+                restarted.push(node);
+                told.push(format!(
+                    "{node} was started again on {host} after {}",
+                    format::seconds(event.t_s - effect_s)
+                ));
+            }
+            EventKind::Leader { node } if leader != Some(node) => {
+                leader = Some(node);
+                told.push(format!(
+                    "{node} took over as leader after {}",
+                    format::seconds(event.t_s - effect_s)
+                ));
+            }
+            _ => {}
+        }
+    }
+    told
+}
+
+/// Whether a node came up on another host than the one it was last on.
+fn moved(run: &RunDirectory, up: &Event, node: &str, host: &str) -> bool {
+    let first =
+        run.result.facts.site.nodes.iter().find(|facts| facts.name == node).map(|facts| facts.host.as_str());
+    let last =
+        run.events.iter().filter(|event| event.t_s < up.t_s).fold(first, |last, event| match &event.kind {
+            EventKind::NodeUp { node: name, host } if name == node => Some(host),
+            _ => last,
+        });
+    last != Some(host)
+}

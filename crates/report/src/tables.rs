@@ -1,0 +1,219 @@
+//! The tables of figures: each load by phase, and each of its statements by phase against the baseline.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use crate::format;
+use crate::markup::escape;
+use crate::result::{LatencyUs, LoadResult, OperationResult, PhaseResult, RunResult};
+
+/// Below this many samples fewer than ten lie beyond the 99th percentile.
+const FEWEST_FOR_P99: u64 = 1000;
+
+/// Both tables for each load.
+pub(crate) fn loads(result: &RunResult) -> String {
+    if result.loads.is_empty() {
+        return "<p>No load of this run left figures.</p>".to_owned();
+    }
+    result.loads.iter().map(|load| by_phase(load) + &by_statement(result, load)).collect()
+}
+
+fn is_reference(phase: &PhaseResult) -> bool {
+    phase.name == "baseline"
+}
+
+/// Errors by class, in words.
+pub(crate) fn errors(errors: &std::collections::BTreeMap<String, u64>) -> String {
+    let written: Vec<String> = errors
+        .iter()
+        .filter(|(_, count)| **count > 0)
+        .map(|(class, errors)| format!("{} {class}", format::count(*errors)))
+        .collect();
+    if written.is_empty() { "0".to_owned() } else { written.join(", ") }
+}
+
+fn p99(latency: &LatencyUs, count: u64) -> String {
+    let written = format::latency(latency.p99 as f64);
+    if latency.p99 > 0 && count < FEWEST_FOR_P99 { format!("{written}<sup>†</sup>") } else { written }
+}
+
+fn by_phase(load: &LoadResult) -> String {
+    let drive = match (load.clients, load.rate_per_s) {
+        (Some(clients), _) => {
+            format!("closed loop, {}", format::counted(u64::from(clients), "client", "clients"))
+        }
+        (None, Some(per_s)) => format!("open loop, {} due", format::rate(per_s)),
+        (None, None) => String::new(),
+    };
+    let mut html = format!(
+        "<h3>{} <small>{}{}{}</small></h3><div class=\"scroll\"><table><thead><tr><th>Phase<th class=\"n\">From – to\
+         <th class=\"n\">Transactions<th class=\"n\">Throughput<th class=\"n\">vs baseline<th class=\"n\">Mean<th class=\"n\">p50\
+         <th class=\"n\">p95<th class=\"n\">p99<th class=\"n\">p99.9<th class=\"n\">Longest<th>Errors</tr></thead><tbody>",
+        escape(&load.name),
+        escape(&load.workload),
+        if drive.is_empty() { "" } else { ", " },
+        drive
+    );
+    let reference = load.phases.iter().find(|phase| is_reference(phase)).map(|phase| phase.throughput_per_s);
+    for phase in &load.phases {
+        let change = match reference {
+            Some(base) if !is_reference(phase) && phase.name != "warm-up" => {
+                format::change_percent(phase.throughput_per_s, base)
+                    .unwrap_or_else(|| format::NOTHING.to_owned())
+            }
+            _ => String::new(),
+        };
+        let span = format!(
+            "{} – {}",
+            format::seconds(phase.from_s).trim_end_matches(" s"),
+            format::seconds(phase.to_s)
+        );
+        row(
+            &mut html,
+            &phase.name,
+            &span,
+            phase.transactions,
+            phase.throughput_per_s,
+            &change,
+            &phase.latency_us,
+            &phase.errors,
+        );
+    }
+    html.push_str("</tbody><tfoot>");
+    row(
+        &mut html,
+        "all but warm-up",
+        "",
+        load.transactions,
+        load.throughput_per_s,
+        "",
+        &load.latency_us,
+        &load.errors,
+    );
+    html.push_str("</tfoot></table></div>");
+    html
+}
+
+#[allow(
+    clippy::too_many_arguments,
+    reason = "a row is its cells; a struct of them would only say the same twice"
+)]
+fn row(
+    html: &mut String,
+    name: &str,
+    span: &str,
+    transactions: u64,
+    throughput_per_s: f64,
+    change: &str,
+    latency: &LatencyUs,
+    error_counts: &std::collections::BTreeMap<String, u64>,
+) {
+    let _ = write!(
+        html,
+        "<tr><th scope=\"row\">{}<td class=\"n\">{span}<td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{change}\
+         <td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{}<td>{}</tr>",
+        escape(name),
+        format::count(transactions),
+        format::rate(throughput_per_s),
+        format::latency(latency.mean),
+        format::latency(latency.p50 as f64),
+        format::latency(latency.p95 as f64),
+        p99(latency, transactions),
+        format::latency(latency.p99_9 as f64),
+        format::latency(latency.max as f64),
+        escape(&errors(error_counts))
+    );
+}
+
+/// Statements in their order within the transaction, then the transaction, then whatever else was measured.
+fn rows_of(result: &RunResult, load: &LoadResult, phases: &[&PhaseResult]) -> Vec<String> {
+    let measured: BTreeSet<&String> = phases
+        .iter()
+        .flat_map(|phase| &phase.operations)
+        .filter(|(_, operation)| operation.count > 0)
+        .map(|(name, _)| name)
+        .collect();
+    let facts = result.facts.loads.iter().find(|facts| facts.name == load.name);
+    let planned = facts.map(|facts| facts.statements.iter().chain([&facts.transaction]).collect::<Vec<_>>());
+    let planned = planned.unwrap_or_default();
+    let known = planned.iter().copied().filter(|name| measured.contains(name));
+    let others = measured.iter().copied().filter(|name| !planned.contains(name));
+    known.chain(others).cloned().collect()
+}
+
+fn by_statement(result: &RunResult, load: &LoadResult) -> String {
+    let phases: Vec<&PhaseResult> = load.phases.iter().filter(|phase| phase.name != "warm-up").collect();
+    let names = rows_of(result, load, &phases);
+    if names.is_empty() {
+        return String::new();
+    }
+    let reference = phases.iter().copied().find(|phase| is_reference(phase));
+    let mut html =
+        "<div class=\"scroll\"><table class=\"statements\"><thead><tr><th rowspan=\"2\">Statement".to_owned();
+    for phase in &phases {
+        let columns = if is_reference(phase) || reference.is_none() { 3 } else { 4 };
+        let _ = write!(html, "<th class=\"group\" colspan=\"{columns}\">{}", escape(&phase.name));
+    }
+    html.push_str("</tr><tr>");
+    for phase in &phases {
+        html.push_str("<th class=\"n first\">Count<th class=\"n\">Mean<th class=\"n\">p99");
+        if !is_reference(phase) && reference.is_some() {
+            html.push_str("<th class=\"n\">Δ mean");
+        }
+    }
+    html.push_str("</tr></thead><tbody>");
+    let transaction =
+        result.facts.loads.iter().find(|facts| facts.name == load.name).map(|facts| &facts.transaction);
+    let mut few = false;
+    for name in &names {
+        let class = if Some(name) == transaction { " class=\"total\"" } else { "" };
+        let _ = write!(html, "<tr{class}><th scope=\"row\">{}", escape(name));
+        let base = reference.and_then(|phase| phase.operations.get(name));
+        for phase in &phases {
+            let operation = phase.operations.get(name);
+            few |= operation
+                .is_some_and(|operation| operation.latency_us.p99 > 0 && operation.count < FEWEST_FOR_P99);
+            cells(&mut html, operation);
+            if !is_reference(phase) && reference.is_some() {
+                let _ = write!(html, "<td class=\"n delta\">{}", delta(operation, base));
+            }
+        }
+        html.push_str("</tr>");
+    }
+    html.push_str("</tbody></table></div>");
+    if few {
+        html.push_str(
+            "<p class=\"note\"><sup>†</sup> From fewer than 1,000 samples: less than ten lie beyond this percentile, \
+             so it says little more than the longest one does.</p>",
+        );
+    }
+    html
+}
+
+fn cells(html: &mut String, operation: Option<&OperationResult>) {
+    let Some(operation) = operation.filter(|operation| operation.count > 0) else {
+        let _ =
+            write!(html, "<td class=\"n first\">0<td class=\"n\">{0}<td class=\"n\">{0}", format::NOTHING);
+        return;
+    };
+    let _ = write!(
+        html,
+        "<td class=\"n first\">{}<td class=\"n\">{}<td class=\"n\">{}",
+        format::count(operation.count),
+        format::latency(operation.latency_us.mean),
+        p99(&operation.latency_us, operation.count)
+    );
+}
+
+/// The difference of means, absolute and in percent of the baseline's.
+fn delta(operation: Option<&OperationResult>, base: Option<&OperationResult>) -> String {
+    let mean =
+        |operation: &OperationResult| (operation.latency_us.mean > 0.0).then_some(operation.latency_us.mean);
+    match (operation.and_then(mean), base.and_then(mean)) {
+        (Some(mean), Some(base)) => {
+            let percent = format::change_percent(mean, base).unwrap_or_default();
+            format!("{} <small>{percent}</small>", format::latency_difference(mean - base))
+        }
+        _ => format::NOTHING.to_owned(),
+    }
+}

@@ -1,0 +1,140 @@
+//! The closing summary for the terminal: plain text of at most 100 columns, no colours.
+
+use std::fmt::Write;
+
+use history::Verdict;
+
+use crate::format;
+use crate::markup::plain;
+use crate::result::{FaultResult, RunResult};
+use crate::{story, tables};
+
+const COLUMNS: usize = 100;
+
+/// The closing summary: verdict, the three numbers, expectations, checks, faults, loads, warnings.
+#[must_use]
+pub fn text(result: &RunResult) -> String {
+    let mut out = String::new();
+    entry(&mut out, &format!("{}  ", result.verdict.to_string().to_uppercase()), &result.scenario);
+    for reason in &result.reasons {
+        entry(&mut out, "  ", reason);
+    }
+    out.push('\n');
+    for number in story::numbers(result) {
+        entry(
+            &mut out,
+            &format!("  {:<26}", number.label),
+            &format!("{}  ({})", number.value, number.detail),
+        );
+    }
+    heading(&mut out, "Expectations", result.expectations.is_empty());
+    for expectation in &result.expectations {
+        let label = format!("  {:<8} {:<24} ", expectation.verdict.to_string(), plain(&expectation.name));
+        entry(&mut out, &label, &format!("wanted {}, measured {}", expectation.wanted, expectation.measured));
+    }
+    heading(&mut out, "Checks", result.checks.is_empty());
+    for check in &result.checks {
+        let label = format!("  {:<8} {:<24} ", check.verdict.to_string(), plain(&check.name));
+        entry(&mut out, &label, &check.explanation);
+    }
+    heading(&mut out, "Faults", result.faults.is_empty());
+    for fault in &result.faults {
+        let name = format!("{} {}", fault.kind, fault.target);
+        let label = format!("  {:<8} {:<24} ", receipt_word(fault), plain(&name));
+        entry(&mut out, &label, &fault_line(fault));
+    }
+    heading(&mut out, "Loads", result.loads.is_empty());
+    for load in &result.loads {
+        let line = format!(
+            "{}, p50 {}, p99 {}, longest {}; errors: {}",
+            format::rate(load.throughput_per_s),
+            format::latency(load.latency_us.p50 as f64),
+            format::latency(load.latency_us.p99 as f64),
+            format::latency(load.latency_us.max as f64),
+            tables::errors(&load.errors)
+        );
+        entry(&mut out, &format!("  {:<33} ", plain(&load.name)), &line);
+    }
+    heading(&mut out, "Warnings", result.lab.warnings.is_empty());
+    for warning in &result.lab.warnings {
+        entry(&mut out, "  - ", &warning.what);
+        entry(&mut out, "    what to do: ", &warning.remedy);
+    }
+    out
+}
+
+fn heading(out: &mut String, title: &str, is_empty: bool) {
+    if !is_empty {
+        let _ = write!(out, "\n{title}\n");
+    }
+}
+
+fn receipt_word(fault: &FaultResult) -> &'static str {
+    match fault.receipt.verdict {
+        Verdict::Pass => "shown",
+        Verdict::Fail => "refuted",
+        Verdict::Unknown => "unproven",
+    }
+}
+
+fn fault_line(fault: &FaultResult) -> String {
+    let mut parts = Vec::new();
+    if !fault.hits.is_empty() {
+        parts.push(format!("hit {}", format::listed(&fault.hits)));
+    }
+    parts.push(match fault.took_effect_s {
+        Some(t_s) => format!("took effect at {}", format::seconds(t_s)),
+        None => format!("asked for at {}, never seen to take effect", format::seconds(fault.asked_s)),
+    });
+    parts.push(match fault.healed_s {
+        Some(t_s) => format!("healed at {}", format::seconds(t_s)),
+        None => "not healed".to_owned(),
+    });
+    if let Some(after_s) = fault.recovery_s.first_success {
+        parts.push(format!("first success after {}", format::seconds(after_s)));
+    }
+    if let Some(lost) = fault.lost_writes {
+        parts.push(format!("{} lost", format::counted(lost, "write", "writes")));
+    }
+    parts.join(", ")
+}
+
+/// A label and a text, wrapped and indented under itself. Words longer than a line are cut, never left to run over.
+fn entry(out: &mut String, label: &str, text: &str) {
+    let label = plain(label);
+    let label_width = label.chars().count();
+    // A label that eats the line stands on its own; the text goes below it.
+    let (mut line, indent) = if label_width <= 48 {
+        (label.to_string(), label_width)
+    } else {
+        for piece in pieces(&label, COLUMNS) {
+            let _ = writeln!(out, "{}", piece.trim_end());
+        }
+        (" ".repeat(8), 8)
+    };
+    let mut width = indent;
+    let mut is_fresh = true;
+    for word in plain(text).split_whitespace() {
+        for piece in pieces(word, COLUMNS - indent) {
+            let length = piece.chars().count();
+            if !is_fresh && width + 1 + length > COLUMNS {
+                let _ = writeln!(out, "{}", line.trim_end());
+                line = " ".repeat(indent);
+                (width, is_fresh) = (indent, true);
+            }
+            if !is_fresh {
+                line.push(' ');
+                width += 1;
+            }
+            line.push_str(&piece);
+            width += length;
+            is_fresh = false;
+        }
+    }
+    let _ = writeln!(out, "{}", line.trim_end());
+}
+
+fn pieces(word: &str, longest: usize) -> Vec<String> {
+    let characters: Vec<char> = word.chars().collect();
+    characters.chunks(longest.max(1)).map(|chunk| chunk.iter().collect()).collect()
+}
