@@ -34,7 +34,11 @@ pub fn install(progress: &mut dyn FnMut(&str)) -> Result<Installation, InstallEr
     install_into(&cache, progress)
 }
 
-fn install_into(cache: &Path, progress: &mut dyn FnMut(&str)) -> Result<Installation, InstallError> {
+/// The same with another folder as the cache directory.
+///
+/// # Errors
+/// As [`install`].
+pub fn install_into(cache: &Path, progress: &mut dyn FnMut(&str)) -> Result<Installation, InstallError> {
     let at = |path: &Path, source| InstallError::File { path: path.to_path_buf(), source };
     std::fs::create_dir_all(cache).map_err(|source| at(cache, source))?;
     let lock_path = cache.join(".lock-postgres");
