@@ -137,8 +137,12 @@ impl TpcbSums {
         let (rows, acknowledged) = (u128::from(read.history_rows), self.acknowledged as u128);
         let indeterminate = self.indeterminate.len() as u128;
         let Some(extra) = rows.checked_sub(acknowledged) else {
+            let among = match indeterminate {
+                0 => String::new(),
+                _ => format!(", some of which may be of {indeterminate} without a definite answer"),
+            };
             story.fail(format!(
-                "at least {} of {acknowledged} acknowledged transactions lost: the history has {rows} rows, and {indeterminate} more transactions without a definite answer may be among them",
+                "at least {} of {acknowledged} acknowledged transactions lost: the history has {rows} rows{among}",
                 acknowledged - rows
             ));
             return;
@@ -153,8 +157,14 @@ impl TpcbSums {
         let extra = usize::try_from(extra).unwrap_or(usize::MAX);
         let wanted = i128::from(read.history) - self.acknowledged_sum;
         if !can_add_up(&self.indeterminate, extra, wanted) {
+            let others = match extra {
+                0 => "its rows leave room for no others".to_owned(),
+                _ => format!(
+                    "no {extra} of the {indeterminate} without a definite answer make up the difference of {wanted}"
+                ),
+            };
             story.fail(format!(
-                "the history adds up to {}, but the {acknowledged} acknowledged transactions add up to {}, and no {extra} of the {indeterminate} without a definite answer make up the difference of {wanted}: some are lost in the place of others, or amounts are wrong",
+                "the history adds up to {}, the {acknowledged} acknowledged transactions to {}, and {others}: some are lost in the place of others, or amounts are wrong",
                 read.history, self.acknowledged_sum
             ));
         }
