@@ -1,7 +1,7 @@
 //! The ledger: every acknowledged insert is there at the end, once, and nothing that nobody asked for.
 //!
-//! Each load is held against its own last complete read. Inserts without a definite answer may be there or not. The
-//! time taken is that of sorting the inserts; the memory, some hundred bytes for each.
+//! Each load is held against its own last complete read. Inserts without a definite answer may be there or
+//! not. The time taken is that of sorting the inserts; the memory, some hundred bytes for each.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -234,8 +234,8 @@ impl Ledger {
             report.count("refused_but_there", findings.refused_but_there.len());
             report.count("indeterminate_there", findings.indeterminate_there);
         }
-        // What was found is found; that nothing was found says something only when everything could be judged. Of a
-        // history that proves nothing, neither is said.
+        // What was found is found; that nothing was found says something only when everything could be
+        // judged. Of a history that proves nothing, neither is said.
         if reused.is_empty() {
             let judged = findings.any_read && findings.unread.is_empty();
             let told = |count: usize, judged: bool| (count > 0 || judged).then_some(count as u64);
@@ -256,7 +256,8 @@ impl Ledger {
     ) -> (Verdict, String) {
         let mut story = Story::default();
         if !reused.is_empty() {
-            // What became of a value cannot be told from what became of its namesake: nothing here can be judged.
+            // What became of a value cannot be told from what became of its namesake: nothing here can be
+            // judged.
             let claim = format!(
                 "{} used by more than one insert, so the history proves nothing",
                 counted(reused.len(), "number")

@@ -1,7 +1,7 @@
 //! Histograms as bytes: HdrHistogram's compressed V2 form, which its tools in every language read.
 //!
-//! Owns packing and unpacking. Unpacking distrusts its input: sizes and counts are bounded before the library that
-//! builds the histogram sees them.
+//! Owns packing and unpacking. Unpacking distrusts its input: sizes and counts are bounded before the library
+//! that builds the histogram sees them.
 
 use std::io::{Read, Write};
 
@@ -64,8 +64,8 @@ impl Encoder {
         self.serializer
             .serialize(histogram, &mut self.plain)
             .map_err(|error| EncodingError::Pack(error.to_string()))?;
-        // Not the library's own compressing form: at its level, packing takes half as long again for 7 % less, and this is
-        // done for every operation in every second beside the database that is measured.
+        // Not the library's own compressing form: at its level, packing takes half as long again for 7 %
+        // less, and this is done for every operation in every second beside the database that is measured.
         let mut deflater = ZlibEncoder::new(Vec::with_capacity(self.plain.len() / 2), Compression::fast());
         let packed = deflater.write_all(&self.plain).and_then(|()| deflater.finish());
         let packed = packed.map_err(|error| EncodingError::Pack(error.to_string()))?;
@@ -80,8 +80,8 @@ impl Encoder {
 /// Unpacks a histogram.
 ///
 /// # Errors
-/// When the bytes are no compressed V2 histogram with the digits and the lowest value that we use. Never panics, and
-/// never takes more than a few megabytes, whatever the bytes.
+/// When the bytes are no compressed V2 histogram with the digits and the lowest value that we use. Never
+/// panics, and never takes more than a few megabytes, whatever the bytes.
 pub fn decode(bytes: &[u8]) -> Result<Histogram<u64>, EncodingError> {
     if word_at(bytes, 0)? != COMPRESSED_COOKIE {
         return Err(EncodingError::Foreign("its first bytes are those of something else"));
@@ -145,7 +145,8 @@ fn validate(plain: &[u8]) -> Result<(), EncodingError> {
     Ok(())
 }
 
-/// Takes one number off the front: seven bits a byte, lowest first, the ninth byte whole; odd ones are negative.
+/// Takes one number off the front: seven bits a byte, lowest first, the ninth byte whole; odd ones are
+/// negative.
 fn zig_zag_number(rest: &mut &[u8]) -> Result<i64, EncodingError> {
     let mut folded: u64 = 0;
     for place in 0..9 {
