@@ -1,7 +1,7 @@
 //! The ledger: every acknowledged insert is there at the end, once, and nothing that nobody asked for.
 //!
-//! Each load is held against its own last complete read. Inserts without a definite answer may be there or not. The
-//! time taken is that of sorting the inserts; the memory, some hundred bytes for each.
+//! Each load is held against its own last complete read. Inserts without a definite answer may be there or
+//! not. The time taken is that of sorting the inserts; the memory, some hundred bytes for each.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -234,12 +234,15 @@ impl Ledger {
             report.count("refused_but_there", findings.refused_but_there.len());
             report.count("indeterminate_there", findings.indeterminate_there);
         }
-        // A load that was never read leaves its own losses open, so their number is not known.
-        if findings.any_read && findings.unread.is_empty() {
-            report.lost = Some(findings.lost.len() as u64);
-            report.invented = Some(findings.invented.len() as u64);
+        // What was found is found; that nothing was found says something only when everything could be
+        // judged. Of a history that proves nothing, neither is said.
+        if reused.is_empty() {
+            let judged = findings.any_read && findings.unread.is_empty();
+            let told = |count: usize, judged: bool| (count > 0 || judged).then_some(count as u64);
+            report.lost = told(findings.lost.len(), judged && findings.unjudged.is_empty());
+            report.invented = told(findings.invented.len(), judged);
+            report.lost_examples = findings.lost.iter().map(|insert| self.lost_write(insert)).collect();
         }
-        report.lost_examples = findings.lost.iter().map(|insert| self.lost_write(insert)).collect();
         (report.verdict, report.explanation) = self.judge(&findings, &reused, acknowledged, indeterminate);
         report
     }
@@ -253,7 +256,8 @@ impl Ledger {
     ) -> (Verdict, String) {
         let mut story = Story::default();
         if !reused.is_empty() {
-            // What became of a value cannot be told from what became of its namesake: nothing here can be judged.
+            // What became of a value cannot be told from what became of its namesake: nothing here can be
+            // judged.
             let claim = format!(
                 "{} used by more than one insert, so the history proves nothing",
                 counted(reused.len(), "number")
@@ -281,21 +285,24 @@ impl Ledger {
         if acknowledged == 0 {
             story.doubt("no insert was acknowledged, so there was nothing to lose".into());
         }
+        let unanswered = match indeterminate {
+            0 => "every insert got a definite answer".to_owned(),
+            _ => format!(
+                "of {} without a definite answer {} happened",
+                counted(indeterminate, "insert"),
+                found.indeterminate_there
+            ),
+        };
+        let (inserts, are) = (counted(acknowledged, "acknowledged insert"), is_or_are(acknowledged));
         story.conclude(format!(
-            "all of {} there at the end, once; of {} without a definite answer {} happened; nothing is there that nobody asked for",
-            acknowledged_are(acknowledged),
-            indeterminate,
-            found.indeterminate_there
+            "all of {inserts} {are} there at the end, once; {unanswered}; nothing else is there"
         ))
     }
 
     fn tell_failures(&self, found: &Findings, acknowledged: usize, story: &mut Story) {
         if !found.lost.is_empty() {
             let count = found.lost.len();
-            let claim = format!(
-                "{count} of {acknowledged} acknowledged inserts {} not there at the end",
-                is_or_are(count)
-            );
+            let claim = format!("{count} of {acknowledged} acknowledged inserts {} lost", is_or_are(count));
             story.fail(with_examples(&claim, &found.lost, |insert| {
                 format!("{} and is not there at the end", self.sentence(insert, "acknowledged"))
             }));
@@ -320,8 +327,4 @@ impl Ledger {
             story.fail(with_examples(&claim, &found.duplicated, u64::to_string));
         }
     }
-}
-
-fn acknowledged_are(count: usize) -> String {
-    format!("{count} acknowledged {} {}", if count == 1 { "insert" } else { "inserts" }, is_or_are(count))
 }

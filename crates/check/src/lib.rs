@@ -1,7 +1,7 @@
 //! From a history to a verdict, with a story that a reader can verify by hand.
 //!
-//! Owns what each check demands. Knows neither which faults ran nor when, so that it can excuse nothing; reads no
-//! clock and opens no file. On doubt a verdict is `unknown`, never `pass`.
+//! Owns what each check demands. Knows neither which faults ran nor when, so that it can excuse nothing;
+//! reads no clock and opens no file. On doubt a verdict is `unknown`, never `pass`.
 
 pub mod ledger;
 pub mod registry;

@@ -35,9 +35,10 @@ pub struct Report {
     pub explanation: String,
     /// Ledger: inserts acknowledged.
     pub acknowledged: Option<u64>,
-    /// Ledger: acknowledged and not there; absent when there is no complete final read to tell.
+    /// Ledger: acknowledged and not there. At least so many when not everything could be judged; absent when
+    /// none was found and not everything could be judged.
     pub lost: Option<u64>,
-    /// Ledger: there and never asked for; absent when there is no complete final read to tell.
+    /// Ledger: there and never asked for, known as `lost` is.
     pub invented: Option<u64>,
     /// Ledger: inserts without a definite answer.
     pub indeterminate: Option<u64>,

@@ -1,8 +1,9 @@
-//! TPC-B sums: every transaction adds one amount to an account, a teller, a branch and the history, or to none of them.
+//! TPC-B sums: every transaction adds one amount to an account, a teller, a branch and the history, or to
+//! none of them.
 //!
-//! So at the end the four sums are equal, and the history has a row for every acknowledged transaction, at most one for
-//! each without a definite answer, and none for others. All loads are taken together: they work on the same tables.
-//! The tables must start with all sums at 0 and no history, as they are made.
+//! So at the end the four sums are equal, and the history has a row for every acknowledged transaction, at
+//! most one for each without a definite answer, and none for others. All loads are taken together: they work
+//! on the same tables. The tables must start with all sums at 0 and no history, as they are made.
 
 use history::{Action, Operation, Outcome, Verdict};
 
@@ -118,13 +119,15 @@ impl TpcbSums {
         // Transactions acknowledged while the sums were read may be in them or not.
         match self.last_acknowledged_s {
             Some(last_s) if last_s > read.began_s => story.doubt(format!(
-                "the final read began at {:.3} s, before the last acknowledgement at {last_s:.3} s, so it does not show whether all transactions are there",
+                "the final read began at {:.3} s, before the last acknowledgement at {last_s:.3} s, so \
+                it does not show whether all transactions are there",
                 read.began_s
             )),
             _ => self.judge_rows(&read, &mut story),
         }
         story.conclude(format!(
-            "accounts, tellers, branches and history all add up to {}; the history has {} for {} acknowledged and {} without a definite answer",
+            "accounts, tellers, branches and history all add up to {}; the history has {} for {} \
+            acknowledged and {} without a definite answer",
             read.history,
             counted(usize::try_from(read.history_rows).unwrap_or(usize::MAX), "row"),
             counted(self.acknowledged, "transaction"),
@@ -137,15 +140,20 @@ impl TpcbSums {
         let (rows, acknowledged) = (u128::from(read.history_rows), self.acknowledged as u128);
         let indeterminate = self.indeterminate.len() as u128;
         let Some(extra) = rows.checked_sub(acknowledged) else {
+            let among = match indeterminate {
+                0 => String::new(),
+                _ => format!(", some of which may be of {indeterminate} without a definite answer"),
+            };
             story.fail(format!(
-                "at least {} of {acknowledged} acknowledged transactions lost: the history has {rows} rows, and {indeterminate} more transactions without a definite answer may be among them",
+                "at least {} of {acknowledged} acknowledged transactions lost: the history has {rows} rows{among}",
                 acknowledged - rows
             ));
             return;
         };
         if extra > indeterminate {
             story.fail(format!(
-                "the history has {rows} rows, {} more than the {acknowledged} acknowledged transactions and the {indeterminate} without a definite answer can have left",
+                "the history has {rows} rows, {} more than the {acknowledged} acknowledged transactions \
+                and the {indeterminate} without a definite answer can have left",
                 extra - indeterminate
             ));
             return;
@@ -153,16 +161,24 @@ impl TpcbSums {
         let extra = usize::try_from(extra).unwrap_or(usize::MAX);
         let wanted = i128::from(read.history) - self.acknowledged_sum;
         if !can_add_up(&self.indeterminate, extra, wanted) {
+            let others = match extra {
+                0 => "its rows leave room for no others".to_owned(),
+                _ => format!(
+                    "no {extra} of the {indeterminate} without a definite answer make up the difference of {wanted}"
+                ),
+            };
             story.fail(format!(
-                "the history adds up to {}, but the {acknowledged} acknowledged transactions add up to {}, and no {extra} of the {indeterminate} without a definite answer make up the difference of {wanted}: some are lost in the place of others, or amounts are wrong",
+                "the history adds up to {}, the {acknowledged} acknowledged transactions to {}, and \
+                {others}: some are lost in the place of others, or amounts are wrong",
                 read.history, self.acknowledged_sum
             ));
         }
     }
 }
 
-/// Whether exactly `count` of these amounts, sorted, can add up to `wanted`. Exact for none, one, all but one and all of
-/// them; otherwise the smallest and the largest sums are its bounds, so that `false` is always right.
+/// Whether exactly `count` of these amounts, sorted, can add up to `wanted`. Exact for none, one, all but one
+/// and all of them; otherwise the smallest and the largest sums are its bounds, so that `false` is always
+/// right.
 fn can_add_up(sorted: &[i64], count: usize, wanted: i128) -> bool {
     let sum = |amounts: &[i64]| amounts.iter().map(|amount| i128::from(*amount)).sum::<i128>();
     let is_among =

@@ -10,7 +10,8 @@ use crate::lines::{JsonLines, LINE_BYTES_MAX, ReadError};
 /// What can go wrong when an event is written.
 #[derive(Debug, thiserror::Error)]
 pub enum EventWriteError {
-    /// The event could not be read back from its line (a figure in it is no number, for example); it was left out.
+    /// The event could not be read back from its line (a figure in it is no number, for example); it was left
+    /// out.
     #[error("event at {t_s} s: {source}")]
     Unwritable {
         /// When it happened, seconds.
@@ -49,8 +50,8 @@ impl<W: Write> EventWriter<W> {
     pub fn write(&mut self, event: &Event) -> Result<(), EventWriteError> {
         let unwritable = |source| EventWriteError::Unwritable { t_s: event.t_s, source };
         let mut line = serde_json::to_vec(event).map_err(unwritable)?;
-        // JSON has no word for infinity: the line would hold a null that no reader takes. Events are few, so the
-        // surest test is to read the line back, rather than to find out when the report is made.
+        // JSON has no word for infinity: the line would hold a null that no reader takes. Events are few, so
+        // the surest test is to read the line back, rather than to find out when the report is made.
         serde_json::from_slice::<Event>(&line).map_err(unwritable)?;
         if line.len() > LINE_BYTES_MAX {
             return Err(EventWriteError::TooLong { t_s: event.t_s, bytes: line.len() });
@@ -72,7 +73,8 @@ impl<W: Write> EventWriter<W> {
 pub struct EventLog {
     /// The events, in the order they were written.
     pub events: Vec<Event>,
-    /// The number of the last line (from 1) when it is torn, as it is when its writer was killed; it is left out.
+    /// The number of the last line (from 1) when it is torn, as it is when its writer was killed; it is left
+    /// out.
     pub truncated_line: Option<u64>,
 }
 

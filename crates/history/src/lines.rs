@@ -7,8 +7,8 @@ use std::marker::PhantomData;
 
 use serde::de::DeserializeOwned;
 
-/// The longest line that is written or read, bytes without the line's end. A ledger read of 100,000 values of the
-/// largest size takes 2.1 MB; anything beyond this is not a history.
+/// The longest line that is written or read, bytes without the line's end. A ledger read of 100,000 values of
+/// the largest size takes 2.1 MB; anything beyond this is not a history.
 pub const LINE_BYTES_MAX: usize = 8 << 20;
 
 /// What can be wrong with a file of JSON lines.

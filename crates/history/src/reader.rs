@@ -12,8 +12,8 @@ const ZSTD_MAGIC: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
 
 /// Iterator over a history's operations, in the order they were written.
 ///
-/// It ends after the first error. [`ReadError::Truncated`] says that the file ends in the middle of a line or of
-/// a frame, as it does when its writer was killed: everything given before is whole and good.
+/// It ends after the first error. [`ReadError::Truncated`] says that the file ends in the middle of a line or
+/// of a frame, as it does when its writer was killed: everything given before is whole and good.
 pub struct HistoryReader<R: Read> {
     lines: JsonLines<BufReader<Source<R>>, Operation>,
 }

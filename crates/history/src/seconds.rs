@@ -1,7 +1,7 @@
 //! The form of times in a history: seconds rounded to the nanosecond.
 //!
-//! A clock's nanoseconds turned into a floating-point number print with up to seventeen digits, of which all after the ninth are
-//! noise; rounded, they are shorter and read back as exactly the number that was written.
+//! A clock's nanoseconds turned into a floating-point number print with up to seventeen digits, of which all
+//! after the ninth are noise; rounded, they are shorter and read back as exactly the number that was written.
 
 use serde::Serializer;
 use serde::ser::Error;

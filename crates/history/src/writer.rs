@@ -7,8 +7,8 @@ use std::io::Write;
 use crate::Operation;
 use crate::lines::LINE_BYTES_MAX;
 
-/// How many values one [`crate::Action::LedgerRead`] should carry at most; a longer read is split, with `complete`
-/// on the last part. Keeps every line far below [`LINE_BYTES_MAX`].
+/// How many values one [`crate::Action::LedgerRead`] should carry at most; a longer read is split, with
+/// `complete` on the last part. Keeps every line far below [`LINE_BYTES_MAX`].
 pub const LEDGER_READ_VALUES_MAX: usize = 100_000;
 
 /// A frame is closed by itself when it has grown to this many bytes before compression.
@@ -52,8 +52,8 @@ pub enum WriteError {
 
 /// Writes operations as JSON lines in zstd frames.
 ///
-/// Each [`flush`](HistoryWriter::flush) ends a frame, so a file whose writer is killed is readable up to the last
-/// flush. Dropping the writer without [`finish`](HistoryWriter::finish) leaves out what was not flushed.
+/// Each [`flush`](HistoryWriter::flush) ends a frame, so a file whose writer is killed is readable up to the
+/// last flush. Dropping the writer without [`finish`](HistoryWriter::finish) leaves out what was not flushed.
 pub struct HistoryWriter<W: Write> {
     sink: W,
     compressor: zstd::bulk::Compressor<'static>,

@@ -1,6 +1,7 @@
 //! `timeline.csv`: a row for each operation of each load in each second.
 //!
-//! Owns the file's form, as scripts rely on it: comma-separated with a heading, fields quoted only where they must be.
+//! Owns the file's form, as scripts rely on it: comma-separated with a heading, fields quoted only where they
+//! must be.
 
 use std::io::{BufRead, Write};
 
@@ -150,8 +151,9 @@ pub enum CsvError {
     },
 }
 
-/// Iterator over the rows of a `timeline.csv`. Ends after the first error; [`CsvError::Truncated`] says that what came before
-/// is whole. A last row without its line feed is torn, for the end of its last figure may be missing.
+/// Iterator over the rows of a `timeline.csv`. Ends after the first error; [`CsvError::Truncated`] says that
+/// what came before is whole. A last row without its line feed is torn, for the end of its last figure may be
+/// missing.
 pub struct CsvReader<R> {
     lines: Lines<R>,
     ended: bool,

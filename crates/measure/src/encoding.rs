@@ -1,13 +1,15 @@
 //! Histograms as bytes: HdrHistogram's compressed V2 form, which its tools in every language read.
 //!
-//! Owns packing and unpacking. Unpacking distrusts its input: sizes and counts are bounded before the library that
-//! builds the histogram sees them.
+//! Owns packing and unpacking. Unpacking distrusts its input: sizes and counts are bounded before the library
+//! that builds the histogram sees them.
 
-use std::io::Read;
+use std::io::{Read, Write};
 
+use flate2::Compression;
 use flate2::read::ZlibDecoder;
+use flate2::write::ZlibEncoder;
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
+use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
 
 use crate::interval::{SIGNIFICANT_DIGITS, new_histogram};
 
@@ -40,10 +42,16 @@ pub enum EncodingError {
     Counts(String),
 }
 
-/// Packs histograms; keeps its buffers from one to the next.
-#[derive(Default)]
+/// Packs histograms; keeps its buffer from one to the next.
 pub struct Encoder {
-    serializer: V2DeflateSerializer,
+    serializer: V2Serializer,
+    plain: Vec<u8>,
+}
+
+impl Default for Encoder {
+    fn default() -> Self {
+        Encoder { serializer: V2Serializer::new(), plain: Vec::new() }
+    }
 }
 
 impl Encoder {
@@ -52,22 +60,28 @@ impl Encoder {
     /// # Errors
     /// When the library refuses, which a count beyond 63 bits would make it do.
     pub fn encode(&mut self, histogram: &Histogram<u64>, bytes: &mut Vec<u8>) -> Result<(), EncodingError> {
-        let start = bytes.len();
-        match self.serializer.serialize(histogram, bytes) {
-            Ok(_) => Ok(()),
-            Err(error) => {
-                bytes.truncate(start);
-                Err(EncodingError::Pack(error.to_string()))
-            }
-        }
+        self.plain.clear();
+        self.serializer
+            .serialize(histogram, &mut self.plain)
+            .map_err(|error| EncodingError::Pack(error.to_string()))?;
+        // Not the library's own compressing form: at its level, packing takes half as long again for 7 %
+        // less, and this is done for every operation in every second beside the database that is measured.
+        let mut deflater = ZlibEncoder::new(Vec::with_capacity(self.plain.len() / 2), Compression::fast());
+        let packed = deflater.write_all(&self.plain).and_then(|()| deflater.finish());
+        let packed = packed.map_err(|error| EncodingError::Pack(error.to_string()))?;
+        let length = u32::try_from(packed.len()).map_err(|error| EncodingError::Pack(error.to_string()))?;
+        bytes.extend(COMPRESSED_COOKIE.to_be_bytes());
+        bytes.extend(length.to_be_bytes());
+        bytes.extend(packed);
+        Ok(())
     }
 }
 
 /// Unpacks a histogram.
 ///
 /// # Errors
-/// When the bytes are no compressed V2 histogram with the digits and the lowest value that we use. Never panics, and
-/// never takes more than a few megabytes, whatever the bytes.
+/// When the bytes are no compressed V2 histogram with the digits and the lowest value that we use. Never
+/// panics, and never takes more than a few megabytes, whatever the bytes.
 pub fn decode(bytes: &[u8]) -> Result<Histogram<u64>, EncodingError> {
     if word_at(bytes, 0)? != COMPRESSED_COOKIE {
         return Err(EncodingError::Foreign("its first bytes are those of something else"));
@@ -131,7 +145,8 @@ fn validate(plain: &[u8]) -> Result<(), EncodingError> {
     Ok(())
 }
 
-/// Takes one number off the front: seven bits a byte, lowest first, the ninth byte whole; odd ones are negative.
+/// Takes one number off the front: seven bits a byte, lowest first, the ninth byte whole; odd ones are
+/// negative.
 fn zig_zag_number(rest: &mut &[u8]) -> Result<i64, EncodingError> {
     let mut folded: u64 = 0;
     for place in 0..9 {
@@ -151,8 +166,6 @@ fn zig_zag_number(rest: &mut &[u8]) -> Result<i64, EncodingError> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-
     use proptest::prelude::*;
 
     use super::*;
@@ -174,7 +187,7 @@ mod tests {
         plain.extend(highest.to_be_bytes());
         plain.extend(1f64.to_be_bytes());
         plain.extend(counts);
-        let mut deflated = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+        let mut deflated = ZlibEncoder::new(Vec::new(), Compression::fast());
         deflated.write_all(&plain).unwrap();
         let deflated = deflated.finish().unwrap();
         let mut bytes = COMPRESSED_COOKIE.to_be_bytes().to_vec();

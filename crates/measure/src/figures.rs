@@ -27,8 +27,8 @@ pub struct LatencyFigures {
 }
 
 impl LatencyFigures {
-    /// The figures of a histogram of microseconds. A percentile is the smallest value that at least this share of all
-    /// values do not exceed.
+    /// The figures of a histogram of microseconds. A percentile is the smallest value that at least this
+    /// share of all values do not exceed.
     #[must_use]
     pub fn of(histogram: &Histogram<u64>) -> Self {
         if histogram.is_empty() {
@@ -53,7 +53,8 @@ pub struct OperationFigures {
     pub count: u64,
     /// Those that did not, by class.
     pub errors: ErrorCounts,
-    /// Errors whose class is not known: those of a time line that was read back from files, which hold sums only.
+    /// Errors whose class is not known: those of a time line that was read back from files, which hold sums
+    /// only.
     pub errors_unclassified: u64,
     /// Latencies of those that succeeded.
     pub latency: LatencyFigures,

@@ -1,7 +1,9 @@
-//! `timeline.hlog`: HdrHistogram's interval log, version 2 histograms, one line for each operation in each second.
+//! `timeline.hlog`: HdrHistogram's interval log, version 2 histograms, one line for each operation in each
+//! second.
 //!
-//! Owns the file's form, which HdrHistogram's own tools read. The tag of a line is `load/operation`; bytes that a tag cannot
-//! hold, and `/` and `%` themselves, are written as `%` and two hexadecimal digits. Errors do not stand in this file.
+//! Owns the file's form, which HdrHistogram's own tools read. The tag of a line is `load/operation`; bytes
+//! that a tag cannot hold, and `/` and `%` themselves, are written as `%` and two hexadecimal digits. Errors
+//! do not stand in this file.
 
 use std::io::{BufRead, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -134,8 +136,8 @@ pub struct HlogEntry {
     pub histogram: Histogram<u64>,
 }
 
-/// Iterator over the lines of a `timeline.hlog` of ours. Ends after the first error; [`HlogError::Truncated`] says that what
-/// came before is whole.
+/// Iterator over the lines of a `timeline.hlog` of ours. Ends after the first error; [`HlogError::Truncated`]
+/// says that what came before is whole.
 pub struct HlogReader<R> {
     lines: Lines<R>,
     ended: bool,

@@ -1,7 +1,8 @@
 //! Latency histograms, time lines, recovery times and doubts about a measurement.
 //!
-//! Owns figures and the files they stand in (`timeline.csv`, `timeline.hlog`). Reads no clock and opens no file: times and
-//! streams are arguments. Latencies are microseconds, seconds are whole seconds on the run's clock.
+//! Owns figures and the files they stand in (`timeline.csv`, `timeline.hlog`). Reads no clock and opens no
+//! file: times and streams are arguments. Latencies are microseconds, seconds are whole seconds on the run's
+//! clock.
 
 pub mod csv;
 pub mod encoding;

@@ -1,6 +1,7 @@
 //! Recording of latencies and errors while a load runs.
 //!
-//! Owns the hot path: one thread, no allocation per operation once the histograms have grown to the latencies at hand.
+//! Owns the hot path: one thread, no allocation per operation once the histograms have grown to the latencies
+//! at hand.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -27,8 +28,8 @@ impl Recorder {
         Recorder { load: load.to_owned(), operations: Vec::new() }
     }
 
-    /// The number of the operation of this name; the same name gets the same number. Every operation named here stands
-    /// in every interval from then on, with zeroes when it did nothing.
+    /// The number of the operation of this name; the same name gets the same number. Every operation named
+    /// here stands in every interval from then on, with zeroes when it did nothing.
     pub fn operation(&mut self, name: &str) -> OperationId {
         if let Some(known) = self.operations.iter().position(|(other, _)| other == name) {
             return OperationId(known);
@@ -45,7 +46,8 @@ impl Recorder {
         record_latency(&mut self.operations[operation.0].1.histogram, latency);
     }
 
-    /// Counts an error. Its latency is not kept: it would say how long the client waited, not how long the database took.
+    /// Counts an error. Its latency is not kept: it would say how long the client waited, not how long the
+    /// database took.
     ///
     /// # Panics
     /// When `operation` was given by another recorder and is unknown to this one.
@@ -53,8 +55,8 @@ impl Recorder {
         *self.operations[operation.0].1.errors.entry(class).or_insert(0) += 1;
     }
 
-    /// Everything recorded since the last call, as the interval of `second`. To be called once for each second, when
-    /// it has ended, also when nothing happened in it.
+    /// Everything recorded since the last call, as the interval of `second`. To be called once for each
+    /// second, when it has ended, also when nothing happened in it.
     pub fn take(&mut self, second: u64) -> Interval {
         let mut operations = BTreeMap::new();
         for (name, current) in &mut self.operations {

@@ -1,34 +1,37 @@
 //! How throughput fell and came back: baseline, time to recover, operations lost.
 //!
 //! Owns these definitions. A series is `(second, successes)` in order of time without gaps, as
-//! [`Timeline::throughput`](crate::Timeline::throughput) gives it; only seconds that were measured to their end belong in it.
+//! [`Timeline::throughput`](crate::Timeline::throughput) gives it; only seconds that were measured to their
+//! end belong in it.
 
 /// The share of the baseline at which throughput counts as back.
 pub const RECOVERED_SHARE: f64 = 0.95;
 
-/// Mean of successes a second over the seconds that lie wholly within `from_s..=to_s`; `None` when there is no such second or
-/// nothing succeeded in any, for then there is nothing to compare with.
+/// Mean of successes a second over the seconds that lie wholly within `from_s..=to_s`; `None` when there is
+/// no such second or nothing succeeded in any, for then there is nothing to compare with.
 #[must_use]
 pub fn baseline_per_s(series: &[(u64, u64)], from_s: f64, to_s: f64) -> Option<f64> {
     mean_within(series, from_s, to_s).filter(|mean| *mean > 0.0)
 }
 
-/// Seconds from the moment a fault took effect to the end of the first whole second, begun at or after that moment, in
-/// which at least 95 % of the baseline succeeded.
+/// Seconds from the moment a fault took effect to the end of the first whole second, begun at or after that
+/// moment, in which at least 95 % of the baseline succeeded.
 ///
-/// `None` when that never happened in the series, or when there is no baseline (0, or not a number). A fault that never pushed
-/// throughput below 95 % thus reads as between one and two seconds: the resolution of the measure.
+/// `None` when that never happened in the series, or when there is no baseline (0, or not a number). A fault
+/// that never pushed throughput below 95 % thus reads as between one and two seconds: the resolution of the
+/// measure.
 #[must_use]
 pub fn back_to_95_percent(series: &[(u64, u64)], baseline_per_s: f64, took_effect_s: f64) -> Option<f64> {
     recovered_second(series, baseline_per_s, took_effect_s).map(|second| second as f64 + 1.0 - took_effect_s)
 }
 
-/// Operations that did not happen: the sum of what each second fell short of the baseline, from the second in which the fault took
-/// effect to the one in which throughput was back at 95 %, both included, or to the end of the series.
+/// Operations that did not happen: the sum of what each second fell short of the baseline, from the second in
+/// which the fault took effect to the one in which throughput was back at 95 %, both included, or to the end
+/// of the series.
 ///
-/// Seconds above the baseline make up for nothing, so it is never negative. The second of the fault itself counts whole: what it
-/// lacks is put down to the fault, its beginning having run at the baseline's rate. `None` when there is no baseline, or
-/// the series ends before the fault.
+/// Seconds above the baseline make up for nothing, so it is never negative. The second of the fault itself
+/// counts whole: what it lacks is put down to the fault, its beginning having run at the baseline's rate.
+/// `None` when there is no baseline, or the series ends before the fault.
 #[must_use]
 pub fn lost_operations(series: &[(u64, u64)], baseline_per_s: f64, took_effect_s: f64) -> Option<f64> {
     if !is_baseline(baseline_per_s) || !took_effect_s.is_finite() {
@@ -44,8 +47,8 @@ pub fn lost_operations(series: &[(u64, u64)], baseline_per_s: f64, took_effect_s
     Some(after.sum())
 }
 
-/// Mean throughput over the seconds that lie wholly within `from_s..=to_s`, as a share of the baseline's. `None` when there is no
-/// baseline or no such second.
+/// Mean throughput over the seconds that lie wholly within `from_s..=to_s`, as a share of the baseline's.
+/// `None` when there is no baseline or no such second.
 #[must_use]
 pub fn throughput_ratio_during(
     series: &[(u64, u64)],
@@ -90,7 +93,8 @@ mod tests {
         counts.iter().enumerate().map(|(second, count)| (second as u64, *count)).collect()
     }
 
-    /// Checks time to recover and operations lost of a fault at `took_effect_s` against a baseline of 100 a second.
+    /// Checks time to recover and operations lost of a fault at `took_effect_s` against a baseline of 100 a
+    /// second.
     fn check(counts: &[u64], took_effect_s: f64, back_s: Option<f64>, lost: Option<f64>) {
         let series = series(counts);
         assert_eq!(back_to_95_percent(&series, 100.0, took_effect_s), back_s, "{counts:?}");

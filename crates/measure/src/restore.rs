@@ -1,6 +1,7 @@
 //! A time line from the files of a run, for a report on a run that was killed.
 //!
-//! Owns putting the two files together: latencies and counts come from the interval log, numbers of errors from the table.
+//! Owns putting the two files together: latencies and counts come from the interval log, numbers of errors
+//! from the table.
 
 use std::io::BufRead;
 
@@ -26,7 +27,8 @@ pub enum RestoreError {
 pub struct Restored {
     /// The time line. Its errors have no classes.
     pub timeline: Timeline,
-    /// Whether either file was torn at its end, as they are when their writer was killed; all before it is here.
+    /// Whether either file was torn at its end, as they are when their writer was killed; all before it is
+    /// here.
     pub truncated: bool,
 }
 

@@ -12,8 +12,8 @@ use crate::encoding::{Encoder, EncodingError, decode};
 use crate::figures::{Figures, LatencyFigures, OperationFigures};
 use crate::interval::{Interval, new_histogram};
 
-/// The longest run a time line takes in, seconds: a hundred days. A later second is a damaged file, and would make
-/// the seconds in between too many to list.
+/// The longest run a time line takes in, seconds: a hundred days. A later second is a damaged file, and would
+/// make the seconds in between too many to list.
 pub const SECONDS_MAX: u64 = 100 * 24 * 3600;
 
 /// What can go wrong with a time line.
@@ -149,8 +149,8 @@ impl Timeline {
 
     /// The figures of a load over a stretch of the run's clock.
     ///
-    /// A second belongs to the stretch its middle falls in, so that stretches that touch share no second and lose
-    /// none, and a boundary that is a few milliseconds off a whole second takes the second it means.
+    /// A second belongs to the stretch its middle falls in, so that stretches that touch share no second and
+    /// lose none, and a boundary that is a few milliseconds off a whole second takes the second it means.
     ///
     /// # Errors
     /// When a packed histogram cannot be unpacked.

@@ -107,7 +107,8 @@ impl Doubt {
                 )
             }
             Doubt::NotSettled { load, first_half_per_s, second_half_per_s } => format!(
-                "load {load} had not settled: {first_half_per_s:.1} operations a second in the first half of the baseline, {second_half_per_s:.1} in the second"
+                "load {load} had not settled: {first_half_per_s:.1} operations a second in the first \
+                half of the baseline, {second_half_per_s:.1} in the second"
             ),
             Doubt::ShortBaseline { load, seconds } => format!(
                 "the baseline of load {load} has {seconds} whole seconds, too few to tell whether it had settled"
@@ -126,7 +127,8 @@ impl Doubt {
         match self {
             Doubt::FewSamples { .. } => "make the phase longer or raise the number of clients",
             Doubt::CpuSaturated { .. } => {
-                "lower the load, or run on a machine with more processors; compare runs of this machine only with each other"
+                "lower the load, or run on a machine with more processors; compare runs of this machine \
+                only with each other"
             }
             Doubt::NotSettled { .. } => "make the warm-up longer",
             Doubt::ShortBaseline { .. } => "make the baseline longer: ten seconds or more",
@@ -135,8 +137,8 @@ impl Doubt {
     }
 }
 
-/// Doubts about the percentiles of this many latencies: for each percentile that has fewer than ten values beyond it.
-/// None for no latencies at all, of which no percentile is reported.
+/// Doubts about the percentiles of this many latencies: for each percentile that has fewer than ten values
+/// beyond it. None for no latencies at all, of which no percentile is reported.
 #[must_use]
 pub fn few_samples(what: &str, samples: u64) -> Vec<Doubt> {
     [Percentile::P95, Percentile::P99, Percentile::P99_9]
@@ -152,8 +154,9 @@ pub fn cpu_saturated(busy_share: f64) -> Option<Doubt> {
     (busy_share > CPU_BUSY_SHARE_MAX).then_some(Doubt::CpuSaturated { busy_share })
 }
 
-/// A doubt about a baseline, given successes in each of its whole seconds: none succeeded, too short, or its halves differ by more
-/// than 20 % of the larger. Of an odd number of seconds the middle one is in neither half.
+/// A doubt about a baseline, given successes in each of its whole seconds: none succeeded, too short, or its
+/// halves differ by more than 20 % of the larger. Of an odd number of seconds the middle one is in neither
+/// half.
 #[must_use]
 pub fn baseline_doubt(load: &str, counts: &[u64]) -> Option<Doubt> {
     let load = load.to_owned();
