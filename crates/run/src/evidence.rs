@@ -88,11 +88,12 @@ impl<'a> Observer<'a> {
         receipt
     }
 
-    /// Whether the fault is healed: every address answers again.
+    /// Whether the fault is healed: every address answers again, in the time it may take; in a hurry that is short.
     #[must_use]
-    pub fn power_is_back(&self, subjects: &[Subject]) -> Receipt {
+    pub fn power_is_back(&self, subjects: &[Subject], in_a_hurry: bool) -> Receipt {
+        let patience = self.round_trip + if in_a_hurry { ANSWER_BEFORE } else { ANSWER_AFTER };
         let mut receipt = Receipt { verdict: Verdict::Pass, evidence: Vec::new() };
-        for look in self.look(subjects, ANSWER_AFTER + self.round_trip) {
+        for look in self.look(subjects, patience) {
             let name = &look.subject.name;
             let (address, place) = (look.subject.address, self.place_name);
             note(&mut receipt, match look.answer {
@@ -101,7 +102,7 @@ impl<'a> Observer<'a> {
                     format!("{name} ({address}) answers {place} again, in {:.1} ms", after.as_secs_f64() * 1e3),
                 ),
                 Ok(None) => {
-                    (Verdict::Fail, format!("{name} ({address}) was silent for {} s", ANSWER_AFTER.as_secs()))
+                    (Verdict::Fail, format!("{name} ({address}) was silent for {:.1} s", patience.as_secs_f64()))
                 }
                 Err(why) => (Verdict::Unknown, format!("{name} ({address}) could not be asked: {why}")),
             });

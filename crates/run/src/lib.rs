@@ -12,6 +12,7 @@ mod evidence;
 mod expectations;
 mod faulting;
 pub mod launch;
+mod machine;
 pub mod orders;
 mod outcome;
 mod platform;
@@ -21,6 +22,6 @@ mod usage;
 mod vm;
 
 pub use directory::{DirectoryError, RunDirectory};
-pub use launch::{Ended, LaunchError, Message, Options, launch};
+pub use launch::{Ended, LaunchError, Message, Options, Show, launch};
 pub use orders::{LoadPulse, News, Pulse};
 pub use supervise::supervise;

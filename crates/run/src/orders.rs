@@ -65,8 +65,8 @@ pub enum News {
     Pulse(Pulse),
     /// The lab is kept up for a person to look around.
     Kept {
-        /// How to reach each node: name and command.
-        nodes: BTreeMap<String, String>,
+        /// Each node's init, by its process number in the lab.
+        nodes: BTreeMap<String, u32>,
     },
     /// The run is over and its result written.
     Finished {

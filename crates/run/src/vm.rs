@@ -190,6 +190,12 @@ impl Vm {
         self.state().boot.as_ref().map(|boot| boot.node.pid_namespace())
     }
 
+    /// Process number of its init in the lab.
+    #[must_use]
+    pub fn init_pid(&self) -> Option<u32> {
+        self.state().boot.as_ref().map(|boot| boot.node.init_pid())
+    }
+
     /// CPU time of all boots that have ended.
     #[must_use]
     pub fn cpu_of_past_boots(&self) -> Duration {

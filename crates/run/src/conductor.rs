@@ -1,0 +1,269 @@
+//! The run itself: loads start, phases pass, faults strike and heal on time, loads stop, and the end is read.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use faults::{Action, PlannedFault, PlannedPhase, timeline};
+use history::{EventKind, Operation};
+use load::{Clock, LoadHandle};
+use scenario::{Fault, Scenario};
+
+use crate::chronicle::Chronicle;
+use crate::collector::{Collector, CollectorError, Recorded, append_to_history};
+use crate::directory::RunDirectory;
+use crate::faulting::{FaultRecord, Faulting};
+use crate::platform::Platform;
+use crate::preparation::{Prepared, PreparationError, enter_place};
+use crate::usage::Usage;
+
+/// How far ahead the clock's zero lies, so that every client is connected when the load begins.
+const LEAD: Duration = Duration::from_millis(300);
+/// How long the platform may take to finish what it has begun when the schedule is over.
+const SETTLE_PATIENCE: Duration = Duration::from_secs(60);
+/// How long the final read of a load is tried.
+const FINAL_READ_PATIENCE: Duration = Duration::from_secs(60);
+
+/// What can go wrong while the run is under way.
+#[derive(Debug, thiserror::Error)]
+pub enum ConductorError {
+    /// Recording.
+    #[error(transparent)]
+    Collector(#[from] CollectorError),
+    /// The chronicle.
+    #[error(transparent)]
+    Chronicle(#[from] crate::chronicle::ChronicleError),
+    /// A load's place.
+    #[error(transparent)]
+    Place(#[from] PreparationError),
+}
+
+/// Everything the run has shown, before it is judged.
+#[derive(Debug)]
+pub struct Shown {
+    /// Latencies, counts, first successes.
+    pub recorded: Recorded,
+    /// Each fault.
+    pub faults: Vec<FaultRecord>,
+    /// Why the run ended early, if it did.
+    pub interrupted: Option<String>,
+    /// CPU time while loads ran.
+    pub under_load: Usage,
+    /// CPU time of everything.
+    pub in_all: Usage,
+    /// Share of the machine's processors that were busy while loads ran, 0 to 1.
+    pub busy_share: Option<f64>,
+    /// When the loads were told to stop.
+    pub ended_s: f64,
+}
+
+/// A run under way.
+pub struct Conductor<'a> {
+    /// The scenario.
+    pub scenario: &'a Scenario,
+    /// The seed.
+    pub seed: u64,
+    /// Whether faults are announced only.
+    pub prevented: bool,
+    /// What was prepared.
+    pub prepared: &'a Prepared,
+    /// The run directory.
+    pub directory: &'a RunDirectory,
+    /// Where things are told.
+    pub chronicle: &'a Arc<Chronicle>,
+    /// The run's clock, its zero not yet set.
+    pub clock: Clock,
+    /// Asks the run to end early.
+    pub interrupts: &'a Receiver<String>,
+}
+
+impl Conductor<'_> {
+    /// Carries the schedule out.
+    ///
+    /// # Errors
+    /// When recording fails; what the database or the faults do is never an error here.
+    pub fn conduct(&self) -> Result<Shown, ConductorError> {
+        let datacentre = &self.prepared.datacentre;
+        let collector = Collector::start(self.directory, &self.prepared.facts.loads, self.chronicle.clone())?;
+        let zero = Instant::now() + LEAD;
+        self.clock.set_zero(zero);
+        self.chronicle.zero_is_known(zero)?;
+        let loads = Arc::new(Mutex::new(self.start_loads(&collector)?));
+        let platform = Platform::new(
+            datacentre.clone(),
+            self.prepared.engine.clone(),
+            self.scenario.database.failover,
+            self.chronicle.clone(),
+        );
+        let marked = loads.clone();
+        let on_effect = Arc::new(move |fault: usize, at_s: f64| {
+            for load in marked.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+                load.mark_fault(fault, at_s);
+            }
+        });
+        let longest_delay =
+            self.scenario.site.links.iter().map(|link| link.delay).max().unwrap_or_default();
+        let mut faulting = Faulting::new(
+            datacentre.clone(),
+            platform.clone(),
+            self.chronicle.clone(),
+            (longest_delay, self.seed, self.prevented),
+            on_effect,
+        );
+        let early = wait_until(zero, self.interrupts);
+        let used = Usage::now(datacentre, &lock(&loads), Duration::ZERO);
+        let ticks = lab::accounting::machine_busy_and_total_ticks().ok();
+        let interrupted = early.or_else(|| self.follow_schedule(zero, &mut faulting, &collector, &loads));
+        if let Some(why) = &interrupted {
+            self.chronicle.say(EventKind::Interrupted { why: why.clone() });
+        }
+        let under_load = Usage::now(datacentre, &lock(&loads), Duration::ZERO).since(used);
+        let busy_share = busy_since(ticks);
+        let ended_s = self.chronicle.now_s();
+        faulting.heal_all(interrupted.is_some());
+        let load_cpu = self.stop_loads(&loads);
+        let faults = self.settle(&mut faulting, &platform, interrupted.is_some());
+        drop(faulting);
+        let recorded = collector.finish()?;
+        if interrupted.is_none() {
+            append_to_history(self.directory, &self.read_the_end())?;
+        }
+        let in_all = Usage::now(datacentre, &[], load_cpu);
+        Ok(Shown { recorded, faults, interrupted, under_load, in_all, busy_share, ended_s })
+    }
+
+    fn start_loads(&self, collector: &Collector) -> Result<Vec<LoadHandle>, ConductorError> {
+        let mut handles = Vec::new();
+        for (plan, load) in self.prepared.plans.iter().zip(&self.scenario.loads) {
+            let on_thread = enter_place(&self.prepared.datacentre, load)?;
+            handles.push(load::start(plan.clone(), self.clock.clone(), on_thread, collector.sink()));
+        }
+        Ok(handles)
+    }
+
+    /// Does what is due when it is due. Returns why it ended early, if it did.
+    fn follow_schedule(
+        &self,
+        zero: Instant,
+        faulting: &mut Faulting,
+        collector: &Collector,
+        loads: &Mutex<Vec<LoadHandle>>,
+    ) -> Option<String> {
+        let planned = planned(self.scenario);
+        let faults: Vec<&Fault> = self.scenario.schedule.iter().flat_map(|phase| &phase.faults).collect();
+        collector.scene().of_s = planned.iter().map(|phase| phase.length.as_secs()).sum();
+        for timed in timeline(&planned) {
+            if let Some(why) = wait_until(zero + timed.at, self.interrupts) {
+                return Some(why);
+            }
+            match timed.action {
+                Action::Phase { phase } => {
+                    let phase = &self.scenario.schedule[phase];
+                    collector.scene().phase.clone_from(&phase.name);
+                    let (name, for_s) = (phase.name.clone(), phase.length.as_secs_f64());
+                    self.chronicle.say_at(timed.at.as_secs_f64(), EventKind::Phase { name, for_s });
+                }
+                Action::Strike { fault } => {
+                    faulting.strike(fault, faults[fault]);
+                    let what = format!("{} stands", faults[fault].kind.name());
+                    collector.scene().standing.insert(fault, what);
+                }
+                Action::Heal { fault } => {
+                    faulting.heal(fault);
+                    collector.scene().standing.remove(&fault);
+                }
+                Action::End => {}
+            }
+            self.watch_loads(&lock(loads));
+        }
+        None
+    }
+
+    /// A load ends by itself only by an error; its figures stop there, which must not go unnoticed.
+    fn watch_loads(&self, loads: &[LoadHandle]) {
+        for (load, plan) in loads.iter().zip(&self.prepared.plans) {
+            if load.is_finished() {
+                self.chronicle.warn(format!("load {} has ended early", plan.name), "see the warning at its end");
+            }
+        }
+    }
+
+    /// Stops all loads and returns the CPU time they took.
+    fn stop_loads(&self, loads: &Mutex<Vec<LoadHandle>>) -> Duration {
+        let handles = std::mem::take(&mut *lock(loads));
+        for load in &handles {
+            load.stop();
+        }
+        let mut used = Duration::ZERO;
+        for (load, plan) in handles.into_iter().zip(&self.prepared.plans) {
+            match load.join() {
+                Ok(end) => used += end.cpu,
+                Err(error) => self.chronicle.warn(format!("load {}: {error}", plan.name), "its figures are not complete"),
+            }
+        }
+        used
+    }
+
+    /// Waits for what the platform and the gatherers of evidence have under way.
+    fn settle(&self, faulting: &mut Faulting, platform: &Platform, at_once: bool) -> Vec<FaultRecord> {
+        if at_once {
+            platform.stop();
+        }
+        let left = platform.settle(if at_once { Duration::ZERO } else { SETTLE_PATIENCE });
+        if left > 0 && !at_once {
+            self.chronicle.warn(
+                format!("{left} of the platform's actions had not come to their end when the run was over"),
+                "give the recovery phase more time",
+            );
+        }
+        faulting.records()
+    }
+
+    fn read_the_end(&self) -> Vec<Operation> {
+        let mut operations = Vec::new();
+        for (plan, load) in self.prepared.plans.iter().zip(&self.scenario.loads) {
+            self.chronicle.progress(format!("reading what {} left", plan.name));
+            let read = enter_place(&self.prepared.datacentre, load).map_err(|error| error.to_string()).and_then(|place| {
+                load::final_read(plan, &self.clock, place, FINAL_READ_PATIENCE).map_err(|error| error.to_string())
+            });
+            match read {
+                Ok(read) => operations.extend(read),
+                Err(error) => self.chronicle.warn(
+                    format!("{error}: what it wrote could not be read in the end"),
+                    "give the recovery phase more time; look at the nodes' logs",
+                ),
+            }
+        }
+        operations
+    }
+}
+
+fn lock(loads: &Mutex<Vec<LoadHandle>>) -> std::sync::MutexGuard<'_, Vec<LoadHandle>> {
+    loads.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn planned(scenario: &Scenario) -> Vec<PlannedPhase> {
+    let fault = |fault: &Fault| PlannedFault { at: fault.at, length: fault.length };
+    let phase = |phase: &scenario::Phase| PlannedPhase {
+        length: phase.length,
+        faults: phase.faults.iter().map(fault).collect(),
+    };
+    scenario.schedule.iter().map(phase).collect()
+}
+
+/// Waits until `moment`; returns early, with the reason, when the run is asked to end.
+fn wait_until(moment: Instant, interrupts: &Receiver<String>) -> Option<String> {
+    match interrupts.recv_timeout(moment.saturating_duration_since(Instant::now())) {
+        Ok(why) => Some(why),
+        Err(RecvTimeoutError::Timeout) => None,
+        // The watch on our input holds the other end for as long as this process lives.
+        Err(RecvTimeoutError::Disconnected) => Some("the orders have ended".to_owned()),
+    }
+}
+
+fn busy_since(earlier: Option<(u64, u64)>) -> Option<f64> {
+    let (busy_then, total_then) = earlier?;
+    let (busy, total) = lab::accounting::machine_busy_and_total_ticks().ok()?;
+    let total = total.saturating_sub(total_then);
+    (total > 0).then(|| busy.saturating_sub(busy_then) as f64 / total as f64)
+}

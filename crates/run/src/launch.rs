@@ -1,0 +1,270 @@
+//! The outer process's side of a run: reads the scenario, finds the database, makes the run directory, starts the
+//! lab's supervisor, relays its news, tidies up, writes the report.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ExitStatus};
+use std::sync::mpsc::{Receiver, Sender};
+
+use engine::{Installation, Origin};
+use history::Verdict;
+use lab::janitor::Janitor;
+use lab::supervisor;
+use scenario::{Rejection, Scenario, Source};
+
+use crate::directory::{DirectoryError, RunDirectory};
+use crate::orders::{INTERRUPT, InstallationOrders, News, Orders};
+
+/// What can go wrong outside the lab, or be told of what went wrong inside.
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    /// The scenario is wrong.
+    #[error(transparent)]
+    Rejected(#[from] Box<Rejection>),
+    /// The database is not there and cannot be installed.
+    #[error("database: {0}")]
+    Install(#[from] engine::InstallError),
+    /// The engine is unknown.
+    #[error("database: {0}")]
+    Engine(#[from] engine::EngineError),
+    /// The run directory.
+    #[error(transparent)]
+    Directory(#[from] DirectoryError),
+    /// The supervisor could not be started or spoken to.
+    #[error("lab: {0}")]
+    Supervisor(String),
+    /// The lab could not do its job.
+    #[error("lab: {why}")]
+    Lab {
+        /// Why.
+        why: String,
+        /// What was recorded until then.
+        run_directory: PathBuf,
+    },
+}
+
+/// What is to be run, and how.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The scenario's text.
+    pub source: Source,
+    /// `--set path=value`.
+    pub overrides: Vec<(String, String)>,
+    /// The seed; drawn when neither this nor the scenario gives one.
+    pub seed: Option<u64>,
+    /// Folder under which run directories are made.
+    pub out: PathBuf,
+    /// Leave the lab up at the end.
+    pub keep: bool,
+    /// Announce faults without carrying them out.
+    pub prevent_faults: bool,
+    /// This program's version.
+    pub version: &'static str,
+}
+
+/// What the outer process reacts to.
+#[derive(Debug)]
+pub enum Message {
+    /// A signal asks the run to end.
+    Interrupt,
+    /// The supervisor has news.
+    News(Box<News>),
+    /// The supervisor hung up.
+    HungUp,
+}
+
+/// What the outer process shows.
+#[derive(Debug)]
+pub enum Show<'a> {
+    /// A step before the lab is started.
+    Step(&'a str),
+    /// News of the lab.
+    News(&'a News),
+    /// How to reach each node of a lab that is kept: name and command.
+    Reach(&'a BTreeMap<String, String>),
+    /// The run directory is known.
+    Directory(&'a Path),
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ended {
+    /// The verdict; unknown when the run was cut short.
+    pub verdict: Verdict,
+    /// The run directory.
+    pub run_directory: PathBuf,
+    /// Clean-up that failed, told beside whatever else there is to tell.
+    pub left_behind: Vec<String>,
+}
+
+/// Does the whole job. `sender` and `receiver` are two ends of one channel; a signal handler holds another sender.
+///
+/// # Errors
+/// When the scenario is wrong, the database is not to be had, or the lab cannot do its job.
+pub fn launch(
+    options: &Options,
+    sender: Sender<Message>,
+    receiver: &Receiver<Message>,
+    show: &mut dyn FnMut(Show<'_>),
+) -> Result<Ended, LaunchError> {
+    let scenario = scenario::parse(&options.source, &options.overrides).map_err(Box::new)?;
+    let installation = installation(&scenario, show)?;
+    let seed = options.seed.or(scenario.seed).unwrap_or_else(drawn_seed);
+    let now = jiff::Timestamp::now();
+    let timestamp = now.strftime("%Y-%m-%dT%H-%M-%SZ").to_string();
+    let directory = RunDirectory::make(&options.out, &scenario.name, &timestamp)?;
+    show(Show::Directory(directory.path()));
+    let text = scenario::to_yaml(&scenario, seed);
+    directory.write("scenario.yaml", &text)?;
+    let run_name = format!("{timestamp}-{}", std::process::id());
+    let orders = Orders {
+        holdfast: options.version.to_owned(),
+        scenario: text,
+        seed,
+        started_at: now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        run_directory: directory.path().to_owned(),
+        run_name: run_name.clone(),
+        installation,
+        machine: crate::machine::facts(),
+        prevent_faults: options.prevent_faults,
+        keep: options.keep,
+    };
+    let janitor = Janitor::start(&run_name, directory.path())
+        .map_err(|error| LaunchError::Supervisor(format!("start the janitor: {error}")))?;
+    let relayed = relay(&orders, &directory, sender, receiver, show);
+    drop(janitor);
+    let left_behind = left_behind(&directory);
+    let verdict = conclude(relayed, &directory)?;
+    Ok(Ended { verdict, run_directory: directory.path().to_owned(), left_behind })
+}
+
+fn installation(scenario: &Scenario, show: &mut dyn FnMut(Show<'_>)) -> Result<InstallationOrders, LaunchError> {
+    let engine = engine::registry::named(&scenario.database.engine)?;
+    let explicit = scenario.database.path.as_deref().map(Path::new);
+    let found = match engine.find(explicit) {
+        Ok(found) => found,
+        Err(error) if explicit.is_some() => return Err(error.into()),
+        Err(_) => engine.install(&mut |step| show(Show::Step(step)))?,
+    };
+    show(Show::Step(&format!("{} {} {}", engine.name, found.version, found.origin)));
+    Ok(orders_for(found))
+}
+
+fn orders_for(found: Installation) -> InstallationOrders {
+    // A cache lies in a home directory, which the node's user, another than ours when we are root, cannot enter.
+    let shown = matches!(found.origin, Origin::Cache | Origin::Installed);
+    InstallationOrders {
+        bin: found.bin,
+        version: found.version,
+        origin: found.origin.to_string(),
+        library_path: found.library_path,
+        root: found.root,
+        shown,
+    }
+}
+
+/// A seed nobody chose. Printed and kept, so that the run can be repeated. Within 53 bits, so that every JSON reader
+/// reads it exactly.
+fn drawn_seed() -> u64 {
+    let mut random = [0u8; 8];
+    let drawn = File::open("/dev/urandom").and_then(|mut file| std::io::Read::read_exact(&mut file, &mut random));
+    let seed = match drawn {
+        Ok(()) => u64::from_ne_bytes(random),
+        Err(_) => jiff::Timestamp::now().as_nanosecond() as u64 ^ u64::from(std::process::id()),
+    };
+    seed >> 11
+}
+
+/// How the supervisor ended.
+#[derive(Debug)]
+struct Relayed {
+    verdict: Option<Verdict>,
+    failed: Option<String>,
+    interrupted: bool,
+    status: Option<ExitStatus>,
+}
+
+fn relay(
+    orders: &Orders,
+    directory: &RunDirectory,
+    sender: Sender<Message>,
+    receiver: &Receiver<Message>,
+    show: &mut dyn FnMut(Show<'_>),
+) -> Result<Relayed, LaunchError> {
+    let failed = |what: &str, error: &dyn std::fmt::Display| LaunchError::Supervisor(format!("{what}: {error}"));
+    directory.logs("lab")?;
+    let log = File::create(directory.file("logs/lab/lab.log")).map_err(|error| failed("lab.log", &error))?;
+    let mut child = supervisor::launch(log).map_err(|error| LaunchError::Supervisor(error.to_string()))?;
+    let line = serde_json::to_string(orders).map_err(|error| failed("orders", &error))?;
+    let (Some(mut input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+        return Err(LaunchError::Supervisor("its input and output are missing".to_owned()));
+    };
+    // A supervisor that ends before it reads its orders says why in its news.
+    let _ = writeln!(input, "{line}");
+    std::thread::spawn(move || {
+        for line in BufReader::new(output).lines().map_while(Result::ok) {
+            if let Ok(news) = serde_json::from_str(&line) {
+                if sender.send(Message::News(Box::new(news))).is_err() {
+                    return;
+                }
+            }
+        }
+        let _ = sender.send(Message::HungUp);
+    });
+    let mut relayed = Relayed { verdict: None, failed: None, interrupted: false, status: None };
+    while let Ok(message) = receiver.recv() {
+        match message {
+            Message::HungUp => break,
+            Message::Interrupt if relayed.interrupted => {
+                // Asked a second time: at once. The supervisor's death takes the lab along.
+                let _ = child.kill();
+            }
+            Message::Interrupt => {
+                relayed.interrupted = true;
+                let _ = writeln!(input, "{INTERRUPT}");
+            }
+            Message::News(news) => take_news(&news, &child, &mut relayed, show),
+        }
+    }
+    drop(input);
+    relayed.status = child.wait().ok();
+    Ok(relayed)
+}
+
+fn take_news(news: &News, child: &Child, relayed: &mut Relayed, show: &mut dyn FnMut(Show<'_>)) {
+    match news {
+        News::Finished { verdict } => relayed.verdict = Some(*verdict),
+        News::Failed { why } => relayed.failed = Some(why.clone()),
+        News::Kept { nodes } => show(Show::Reach(&crate::machine::ways_into(child.id(), nodes))),
+        News::Event { .. } | News::Pulse(_) => {}
+    }
+    show(Show::News(news));
+}
+
+/// Clean-up that did not happen, in words.
+fn left_behind(directory: &RunDirectory) -> Vec<String> {
+    let volumes = lab::janitor::volumes_path(directory.path());
+    let mut left = Vec::new();
+    if volumes.exists() {
+        left.push(format!("the nodes' volumes could not be removed: {}", volumes.display()));
+    }
+    left
+}
+
+fn conclude(relayed: Result<Relayed, LaunchError>, directory: &RunDirectory) -> Result<Verdict, LaunchError> {
+    let relayed = relayed?;
+    let run_directory = directory.path().to_owned();
+    match (relayed.verdict, relayed.failed) {
+        (Some(verdict), _) => Ok(verdict),
+        (None, _) if relayed.interrupted => Ok(Verdict::Unknown),
+        (None, Some(why)) => Err(LaunchError::Lab { why, run_directory }),
+        (None, None) => {
+            let status = relayed.status.map_or_else(|| "no exit status".to_owned(), |status| status.to_string());
+            let why = format!("the supervisor ended without a word ({status}); see logs/lab/lab.log");
+            Err(LaunchError::Lab { why, run_directory })
+        }
+    }
+}
+

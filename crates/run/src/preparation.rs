@@ -1,0 +1,274 @@
+//! Everything between the orders and the first load: the scenario read again, the datacentre built, the database
+//! made, the tables loaded.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use engine::{Configuration, Engine, EngineError, Installation, Node, Origin};
+use history::{EventKind, LoadFacts, PhaseFacts, RunFacts};
+use lab::cgroup::CpuLimits;
+use lab::protocol::PROGRAMS;
+use load::{Endpoint, LoadError, LoadPlan, OnThread};
+use scenario::{Failover, Scenario, Synchronous};
+
+use crate::chronicle::Chronicle;
+use crate::datacentre::{Datacentre, DatacentreError, Ground};
+use crate::directory::RunDirectory;
+use crate::orders::{InstallationOrders, Orders};
+use crate::usage::Usage;
+
+/// The port databases listen on in the lab, where nobody else is.
+const PORT: u16 = 5432;
+/// Clients of different loads are numbered in different ranges.
+const CLIENTS_PER_LOAD: u64 = 10_000;
+/// How long a client tries one node before it tries the next.
+const CONNECT_TIMEOUT: Duration = Duration::from_millis(1_000);
+
+/// What can go wrong before the first load starts.
+#[derive(Debug, thiserror::Error)]
+pub enum PreparationError {
+    /// The datacentre.
+    #[error("datacentre: {0}")]
+    Datacentre(#[from] DatacentreError),
+    /// The database.
+    #[error("database: {0}")]
+    Engine(#[from] EngineError),
+    /// A load's tables, or its place.
+    #[error("{0}")]
+    Load(#[from] LoadError),
+    /// A load's namespace could not be copied.
+    #[error("load {load}: its place: {source}")]
+    Place {
+        /// The load.
+        load: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The workload is unknown to this program.
+    #[error("no workload is named `{0}`")]
+    Workload(String),
+}
+
+/// A datacentre with a database on it, ready for load.
+pub struct Prepared {
+    /// The datacentre.
+    pub datacentre: Arc<Datacentre>,
+    /// The engine of its database.
+    pub engine: Arc<dyn Engine>,
+    /// One plan per load.
+    pub plans: Vec<LoadPlan>,
+    /// The facts written into the first event.
+    pub facts: RunFacts,
+    /// Wall seconds from the first namespace to the first quorum write.
+    pub boot_s: f64,
+}
+
+/// Opens the engine over the installation found outside.
+pub(crate) fn open_engine(scenario: &Scenario, orders: &Orders) -> Result<Arc<dyn Engine>, EngineError> {
+    let configuration = Configuration {
+        synchronous: match scenario.database.synchronous {
+            Synchronous::Off => engine::Synchronous::Off,
+            Synchronous::Any(count) => engine::Synchronous::Any(count),
+            Synchronous::All => engine::Synchronous::All,
+        },
+        settings: scenario.database.settings.clone(),
+        port: PORT,
+    };
+    let opened = engine::registry::named(&scenario.database.engine)?
+        .open(as_nodes_see(&orders.installation), configuration)?;
+    Ok(Arc::from(opened))
+}
+
+/// The installation under the path by which nodes reach it.
+fn as_nodes_see(orders: &InstallationOrders) -> Installation {
+    let seen = |path: &Path| match path.strip_prefix(&orders.root) {
+        Ok(inside) if orders.shown => Path::new(PROGRAMS).join(inside),
+        _ => path.to_owned(),
+    };
+    Installation {
+        bin: seen(&orders.bin),
+        version: orders.version.clone(),
+        origin: Origin::Explicit,
+        library_path: orders.library_path.as_deref().map(seen),
+        root: seen(&orders.root),
+    }
+}
+
+/// Builds everything.
+///
+/// # Errors
+/// When a part cannot be made; what was made is removed.
+pub fn prepare(
+    scenario: &Scenario,
+    orders: &Orders,
+    users_mapped: bool,
+    chronicle: &Chronicle,
+) -> Result<Prepared, PreparationError> {
+    let began = Instant::now();
+    let directory = RunDirectory::at(orders.run_directory.clone());
+    let limits = cpu_limits(scenario, orders, chronicle);
+    let engine = open_engine(scenario, orders)?;
+    let ground = Ground {
+        directory: &directory,
+        users_mapped,
+        programs: orders.installation.shown.then(|| PathBuf::from(&orders.installation.root)),
+        limits: limits.clone(),
+    };
+    let datacentre = Datacentre::build(scenario, &ground)?;
+    let limited = limits.map_or_else(|| "none".to_owned(), |limits| limits.describe());
+    let facts = facts(scenario, orders, engine.as_ref(), &datacentre, &limited)?;
+    chronicle.say(EventKind::RunStarted { facts: Box::new(facts.clone()) });
+    for (vm, host) in scenario.database.nodes.iter().enumerate() {
+        datacentre.power_on_vm(vm, *host)?;
+    }
+    let (hosts, count) = (datacentre.hosts.len(), datacentre.vms.len());
+    chronicle.progress(format!("{hosts} hosts and {count} nodes are up"));
+    let nodes: Vec<Arc<dyn Node>> = datacentre.vms.iter().map(|vm| vm.clone() as Arc<dyn Node>).collect();
+    let cluster = engine.bootstrap(&nodes)?;
+    let boot_s = began.elapsed().as_secs_f64();
+    let cpu_seconds = Usage::now(&datacentre, &[], Duration::ZERO).by_part();
+    chronicle.say(EventKind::LabUp { boot_s, cpu_seconds });
+    chronicle.progress(format!(
+        "{} {}: {} leads, {} follow",
+        engine.name(),
+        engine.version(),
+        cluster.leader,
+        cluster.followers.join(" and ")
+    ));
+    let plans = plans(scenario, orders.seed, engine.as_ref(), &nodes);
+    for (plan, load) in plans.iter().zip(&scenario.loads) {
+        chronicle.progress(format!("loading the tables of {}", plan.name));
+        load::prepare(plan, enter_place(&datacentre, load)?)?;
+    }
+    Ok(Prepared { datacentre: Arc::new(datacentre), engine, plans, facts, boot_s })
+}
+
+fn cpu_limits(scenario: &Scenario, orders: &Orders, chronicle: &Chronicle) -> Option<Arc<CpuLimits>> {
+    scenario.database.cpus?;
+    match CpuLimits::make(&orders.run_name) {
+        Ok(limits) => Some(Arc::new(limits)),
+        Err(error) => {
+            chronicle.warn(
+                format!("the nodes' CPU limit does not hold: {error}"),
+                "run as root or with a delegated cpu controller (see `holdfast doctor`), or leave `cpus` out",
+            );
+            None
+        }
+    }
+}
+
+/// What a load's thread does first: it moves to where its clients stand.
+///
+/// # Errors
+/// When the place's descriptor cannot be copied.
+pub fn enter_place(datacentre: &Datacentre, load: &scenario::Load) -> Result<OnThread, PreparationError> {
+    let failed = |source| PreparationError::Place { load: load.name.clone(), source };
+    let place = datacentre
+        .client_places
+        .get(&load.from.to_string())
+        .ok_or_else(|| failed(std::io::ErrorKind::NotFound.into()))?;
+    let namespace = place.namespace().try_clone().map_err(failed)?;
+    Ok(Box::new(move || lab::attachment::enter(&namespace)))
+}
+
+fn plans(scenario: &Scenario, seed: u64, engine: &dyn Engine, nodes: &[Arc<dyn Node>]) -> Vec<LoadPlan> {
+    let known: Vec<engine::Endpoint> = nodes.iter().map(|node| engine.endpoint(node.as_ref())).collect();
+    let endpoints: Vec<Endpoint> = known
+        .iter()
+        .map(|endpoint| Endpoint {
+            node: endpoint.node.clone(),
+            address: SocketAddr::new(endpoint.address, endpoint.port),
+        })
+        .collect();
+    let (database, user) = known
+        .first()
+        .map(|endpoint| (endpoint.database.clone(), endpoint.user.clone()))
+        .unwrap_or_default();
+    let plan = |(number, load): (usize, &scenario::Load)| LoadPlan {
+        name: load.name.clone(),
+        workload: load.workload.clone(),
+        clients: load.clients,
+        first_client: number as u64 * CLIENTS_PER_LOAD,
+        scale: load.scale,
+        seed,
+        endpoints: endpoints.clone(),
+        database: database.clone(),
+        user: user.clone(),
+        password: None,
+        timeout: load.timeout,
+        connect_timeout: CONNECT_TIMEOUT,
+    };
+    scenario.loads.iter().enumerate().map(plan).collect()
+}
+
+fn facts(
+    scenario: &Scenario,
+    orders: &Orders,
+    engine: &dyn Engine,
+    datacentre: &Datacentre,
+    limited: &str,
+) -> Result<RunFacts, PreparationError> {
+    let mut engine_settings = engine.settings();
+    engine_settings.insert("failover".to_owned(), failover_in_words(scenario.database.failover));
+    engine_settings.insert("isolation".to_owned(), engine.isolation().name().to_owned());
+    engine_settings.insert("found".to_owned(), orders.installation.origin.clone());
+    let mut machine: BTreeMap<String, String> = orders.machine.clone();
+    machine.insert("cpu_limit".to_owned(), match scenario.database.cpus {
+        Some(cpus) => format!("{cpus} per node, by {limited}"),
+        None => "none".to_owned(),
+    });
+    let loads: Result<Vec<LoadFacts>, PreparationError> = scenario.loads.iter().map(load_facts).collect();
+    Ok(RunFacts {
+        holdfast: orders.holdfast.clone(),
+        scenario: scenario.name.clone(),
+        description: scenario.description.clone(),
+        seed: orders.seed,
+        started_at: orders.started_at.clone(),
+        engine: engine.name().to_owned(),
+        engine_version: engine.version(),
+        engine_settings,
+        machine,
+        site: datacentre.facts(scenario),
+        loads: loads?,
+        phases: phases(scenario),
+    })
+}
+
+fn load_facts(load: &scenario::Load) -> Result<LoadFacts, PreparationError> {
+    let workload =
+        workload::by_name(&load.workload).ok_or_else(|| PreparationError::Workload(load.workload.clone()))?;
+    Ok(LoadFacts {
+        name: load.name.clone(),
+        workload: load.workload.clone(),
+        clients: load.clients,
+        from: load.from.to_string(),
+        transaction: workload.transaction_name().to_owned(),
+        statements: workload.statement_names().into_iter().map(str::to_owned).collect(),
+    })
+}
+
+fn phases(scenario: &Scenario) -> Vec<PhaseFacts> {
+    let mut from_s = 0.0;
+    let phase = |phase: &scenario::Phase| {
+        let to_s = from_s + phase.length.as_secs_f64();
+        let facts = PhaseFacts { name: phase.name.clone(), from_s, to_s };
+        from_s = to_s;
+        facts
+    };
+    scenario.schedule.iter().map(phase).collect()
+}
+
+fn failover_in_words(failover: Failover) -> String {
+    match failover {
+        Failover::None => "none: a node starts again when its host returns".to_owned(),
+        Failover::HaRestart { after } => {
+            format!("the platform starts a lost node on another host after {} s", after.as_secs_f64())
+        }
+        Failover::Promote { after } => {
+            format!("the most advanced standby is promoted {} s after the leader is lost", after.as_secs_f64())
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! The supervisor: PID 1 of the lab. Reads its orders, does the run, tells the news, ends.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+
+use history::{EventKind, Verdict};
+use lab::supervisor::{self, SupervisorError};
+use load::Clock;
+use scenario::{Scenario, Source};
+
+use crate::chronicle::{Chronicle, ChronicleError, news};
+use crate::conductor::{Conductor, ConductorError};
+use crate::directory::{DirectoryError, RunDirectory};
+use crate::orders::{INTERRUPT, News, Orders};
+use crate::outcome;
+use crate::preparation::{PreparationError, Prepared, prepare};
+
+/// Exit code of a lab that could not do its job.
+const LAB_FAILED: u8 = 255;
+
+/// What keeps a supervisor from doing its job.
+#[derive(Debug, thiserror::Error)]
+enum SuperviseError {
+    #[error("lab: {0}")]
+    Lab(#[from] SupervisorError),
+    #[error("orders: {0}")]
+    Orders(#[source] io::Error),
+    #[error("the resolved scenario does not parse: {0}")]
+    Scenario(String),
+    #[error(transparent)]
+    Preparation(#[from] PreparationError),
+    #[error(transparent)]
+    Conductor(#[from] ConductorError),
+    #[error(transparent)]
+    Chronicle(#[from] ChronicleError),
+    #[error(transparent)]
+    Directory(#[from] DirectoryError),
+    #[error("result.json: {0}")]
+    Result(#[source] serde_json::Error),
+}
+
+/// The whole life of the supervisor; the calling process must have one thread. Returns the exit code.
+#[must_use]
+pub fn supervise() -> u8 {
+    match supervised() {
+        Ok(verdict) => {
+            news(&News::Finished { verdict });
+            verdict.exit_code()
+        }
+        Err(error) => {
+            let why = with_causes(&error);
+            // Twice on purpose: the news may have no reader any more, the log stays.
+            eprint_log(&why);
+            news(&News::Failed { why });
+            LAB_FAILED
+        }
+    }
+}
+
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(source) = cause {
+        let source_text = source.to_string();
+        if !text.contains(&source_text) {
+            text.push_str(": ");
+            text.push_str(&source_text);
+        }
+        cause = source.source();
+    }
+    text
+}
+
+/// The supervisor's standard error is the file `logs/lab.log`.
+fn eprint_log(why: &str) {
+    use io::Write;
+    let _ = writeln!(io::stderr(), "{why}");
+}
+
+fn supervised() -> Result<Verdict, SuperviseError> {
+    let entered = supervisor::enter()?;
+    let mut line = String::new();
+    io::stdin().read_line(&mut line).map_err(SuperviseError::Orders)?;
+    let orders: Orders = serde_json::from_str(&line).map_err(|error| SuperviseError::Orders(error.into()))?;
+    let (interrupt, interrupts) = channel();
+    supervisor::watch_orders(move |order| {
+        if order == INTERRUPT {
+            // A run that has ended listens no more; then there is nothing to interrupt.
+            let _ = interrupt.send("interrupted by a signal".to_owned());
+        }
+    })?;
+    raise_open_files_limit();
+    let directory = RunDirectory::at(orders.run_directory.clone());
+    let _lock = supervisor::hold_lock(&lab::janitor::lock_path(directory.path()))?;
+    let source = Source { name: "scenario.yaml".to_owned(), text: orders.scenario.clone() };
+    let scenario = scenario::parse(&source, &[]).map_err(|error| SuperviseError::Scenario(error.to_string()))?;
+    let clock = Clock::new();
+    let chronicle = Arc::new(Chronicle::begin(&directory, clock.clone())?);
+    let prepared = prepare(&scenario, &orders, entered.users_mapped, &chronicle)?;
+    if let Ok(why) = interrupts.try_recv() {
+        chronicle.say(EventKind::Interrupted { why });
+        return Ok(Verdict::Unknown);
+    }
+    let run = Run { scenario, orders, directory, chronicle, clock, interrupts };
+    let verdict = run.perform(&prepared)?;
+    drop(prepared);
+    Ok(verdict)
+}
+
+struct Run {
+    scenario: Scenario,
+    orders: Orders,
+    directory: RunDirectory,
+    chronicle: Arc<Chronicle>,
+    clock: Clock,
+    interrupts: Receiver<String>,
+}
+
+impl Run {
+    fn perform(&self, prepared: &Prepared) -> Result<Verdict, SuperviseError> {
+        let conductor = Conductor {
+            scenario: &self.scenario,
+            seed: self.orders.seed,
+            prevented: self.orders.prevent_faults,
+            prepared,
+            directory: &self.directory,
+            chronicle: &self.chronicle,
+            clock: self.clock.clone(),
+            interrupts: &self.interrupts,
+        };
+        let shown = conductor.conduct()?;
+        let result = outcome::draw(&self.scenario, prepared, &shown, &self.directory, &self.chronicle);
+        let text = serde_json::to_string_pretty(&result).map_err(SuperviseError::Result)?;
+        self.directory.write("result.json", &format!("{text}\n"))?;
+        self.chronicle.say(EventKind::RunEnded { verdict: result.verdict });
+        if self.orders.keep && shown.interrupted.is_none() {
+            self.keep(prepared);
+        }
+        Ok(result.verdict)
+    }
+
+    /// Leaves the lab up until the outer process says otherwise, and tells where each node is.
+    fn keep(&self, prepared: &Prepared) {
+        let nodes = prepared
+            .datacentre
+            .vms
+            .iter()
+            .filter_map(|vm| Some((engine::Node::name(vm.as_ref()).to_owned(), vm.init_pid()?)));
+        news(&News::Kept { nodes: nodes.collect() });
+        let _ = self.interrupts.recv();
+    }
+}
+
+/// Every host, node and connection takes descriptors; the soft limit is often 1,024.
+fn raise_open_files_limit() {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
+    }
+}
