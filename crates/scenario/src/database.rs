@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::catalogue::ENGINES;
-use crate::decode::{Decoder, shortened};
+use crate::decode::Decoder;
 use crate::language::{AFTER, DATABASE, FAILOVER, MOST_NODES, REPLICATION};
 use crate::placement::Spread;
 use crate::places::Places;
 use crate::rejection::{Finding, Findings, Spanned, Spot};
 use crate::resolved::{Database, Failover, Host, Level, Place, Synchronous};
 use crate::tree::{Node, Value};
+use crate::wording::shortened;
 
 /// Settings that holdfast itself must decide, and why.
 const OUR_SETTINGS: &[(&str, &str)] = &[

@@ -4,9 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::decode::{listed, nearest, shortened};
 use crate::rejection::{Findings, Spanned};
 use crate::resolved::{Host, Level, Place};
+use crate::wording::{listed, nearest, shortened};
 
 /// Every place of a site, by the last name of its path.
 pub(crate) struct Places {

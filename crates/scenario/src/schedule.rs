@@ -7,13 +7,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::catalogue::{FAULTS, ROLES};
-use crate::decode::{Decoder, nearest};
+use crate::decode::Decoder;
 use crate::language::{FAULT, PHASE, TARGET};
 use crate::places::Places;
 use crate::rejection::{Finding, Findings, Spanned, Spot};
 use crate::resolved::{Fault, FaultKind, FaultTarget, Level, Phase, Place};
 use crate::tree::Node;
 use crate::units::format_duration;
+use crate::wording::nearest;
 
 /// Longest run.
 const MOST_RUN: Duration = Duration::from_secs(24 * 3600);

@@ -323,7 +323,7 @@ fn what_yaml_allows_and_a_scenario_does_not_is_refused() {
     refuse("? [a]\n: b\n", "key-not-text `[`");
     refuse("a: !!str b\n", "tag `!!str b`");
     refuse("a: 1\na: 2\n", "duplicate-key `a`");
-    refuse("a: 1\n---\nb: 1\n", "second-document `b`");
+    refuse("a: 1\n---\nb: 1\n", "second-document `---`");
     refuse("a:\n\t- b\n", "not-yaml ``");
     refuse(&format!("a: {}", "[".repeat(200)), "too-deep `[`");
     refuse(&format!("a: {}", "x".repeat(1 << 20)), "too-large ``");
