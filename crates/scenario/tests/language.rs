@@ -215,6 +215,19 @@ fn the_schedule_is_refused_what_cannot_happen() {
 }
 
 #[test]
+fn every_fault_and_role_of_the_catalogue_can_be_scheduled() {
+    for fault in scenario::catalogue::FAULTS {
+        let scenario = accepted(&[("- { power-off: { host: leader }, for: 20s }", fault.example)]);
+        assert_eq!(scenario.schedule[1].faults[0].kind, fault.kind);
+        assert_eq!(fault.kind.name(), fault.name);
+    }
+    for role in scenario::catalogue::ROLES {
+        accepted(&[("host: leader", &format!("rack: {}", role.name))]);
+        refused(&[("r1: {", &format!("{}: {{", role.name))], &[&format!("bad-name `{}`", role.name)]);
+    }
+}
+
+#[test]
 fn expectations_are_read_in_base_units() {
     let bound = |written: &str| {
         let scenario = read(&format!("{BASE}expect:\n  {written}\n"), &[])
