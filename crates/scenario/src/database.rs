@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::catalogue::ENGINES;
-use crate::decode::{Decoder, shortened};
-use crate::language::{AFTER, DATABASE, FAILOVER, MOST_NODES, REPLICATION};
+use crate::decode::Decoder;
+use crate::language::{AFTER, DATABASE, FAILOVER, MOST_FREE_NAME_BYTES, MOST_NODES, REPLICATION};
 use crate::placement::Spread;
 use crate::places::Places;
 use crate::rejection::{Finding, Findings, Spanned, Spot};
 use crate::resolved::{Database, Failover, Host, Level, Place, Synchronous};
 use crate::tree::{Node, Value};
+use crate::wording::shortened;
 
 /// Settings that holdfast itself must decide, and why.
 const OUR_SETTINGS: &[(&str, &str)] = &[
@@ -179,8 +180,10 @@ fn decode_settings(node: &Node, decoder: &mut Decoder) -> Option<BTreeMap<String
     let mut settings = BTreeMap::new();
     for entry in entries {
         let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '.';
-        if !entry.key.starts_with(|c: char| c.is_ascii_lowercase()) || !entry.key.chars().all(fits) {
-            let help = "a setting's name is made of small letters, digits, `_` and `.`, as in shared_buffers";
+        let short = entry.key.len() <= MOST_FREE_NAME_BYTES;
+        if !short || !entry.key.starts_with(|c: char| c.is_ascii_lowercase()) || !entry.key.chars().all(fits)
+        {
+            let help = "a setting's name is made of up to 100 small letters, digits, `_` and `.`, as in shared_buffers";
             let message = format!("`{}` cannot be a setting", shortened(&entry.key));
             decoder.findings.add("bad-name", entry.key_at, message, "not a setting's name", help);
             continue;

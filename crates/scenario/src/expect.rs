@@ -3,11 +3,12 @@
 //! Owns reading it, and refusing what could never be measured or never fail.
 
 use crate::catalogue::{self, EXPECTATIONS, ExpectationEntry, LEDGER, Needs, Unit};
-use crate::decode::{Decoder, listed, nearest, shortened};
+use crate::decode::Decoder;
 use crate::rejection::{Findings, Spot};
 use crate::resolved::{Comparison, Expectation, Load, Phase};
 use crate::tree::Node;
 use crate::units::{self, UnitError};
+use crate::wording::{listed, nearest, shortened};
 
 /// An expectation and the place of its name.
 pub(crate) struct ExpectationDocument {

@@ -84,6 +84,9 @@ pub(crate) enum Shape {
 pub(crate) const MOST_HOSTS: u64 = 100_000;
 /// Most database nodes.
 pub(crate) const MOST_NODES: u64 = 1_000;
+/// Longest name that is not ours to shape: a setting's, a figure's. YAML itself refuses keys of more than 1024 characters,
+/// which an escaped one must not reach.
+pub(crate) const MOST_FREE_NAME_BYTES: usize = 100;
 /// Longest name, as for host names.
 pub(crate) const MOST_NAME_BYTES: usize = 63;
 

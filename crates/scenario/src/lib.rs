@@ -19,6 +19,7 @@ mod schema;
 mod site;
 mod tree;
 pub mod units;
+mod wording;
 mod write;
 
 pub use parse::{Source, parse};

@@ -23,9 +23,22 @@ struct Step {
 
 /// Sets the value at the path; `text` is the override's own, number `index` of all texts.
 pub(crate) fn apply(root: &mut Node, path: &str, text: &Text, index: usize) -> Result<(), Box<Finding>> {
-    let value = tree::read(&text.text, BEFORE.len() + path.len() + 1, index)?;
     let steps = steps(path, index)?;
+    let value = value(text, BEFORE.len() + path.len() + 1, index)?;
     set(root, &steps, value)
+}
+
+/// The value from that byte on. Nobody sets a block of text, so `> 3s` is what it looks like; in a file YAML insists on
+/// quotes around it. Nothing at all is an empty value.
+fn value(text: &Text, start: usize, index: usize) -> Result<Node, Box<Finding>> {
+    let written = text.text.get(start..).unwrap_or_default();
+    let trimmed = written.trim();
+    if !trimmed.is_empty() && (!trimmed.starts_with('>') || trimmed.contains('\n')) {
+        return tree::read(&text.text, start, index);
+    }
+    let start = start + (written.len() - written.trim_start().len());
+    let at = Spot { text: index, start, end: start + trimmed.len() };
+    Ok(Node { at, head: at, value: Value::Scalar { text: trimmed.to_owned(), plain: true } })
 }
 
 fn steps(path: &str, index: usize) -> Result<Vec<Step>, Box<Finding>> {

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use crate::decode::Decoder;
-use crate::language::{REPRODUCES, SCENARIO};
+use crate::language::{MOST_FREE_NAME_BYTES, REPRODUCES, SCENARIO};
 use crate::places::Places;
 use crate::rejection::{Findings, Rejection, Text};
 use crate::resolved::{Reproduces, Scenario, Site};
@@ -122,7 +122,16 @@ fn decode_reproduces(node: &Node, decoder: &mut Decoder) -> Option<Reproduces> {
     let mut figures = BTreeMap::new();
     if let Some(node) = record.get("figures") {
         for entry in decoder.entries(node, "`figures`")? {
-            if let Some(number) = decoder.number(&entry.value, &format!("`{}`", entry.key)) {
+            if entry.key.len() > MOST_FREE_NAME_BYTES {
+                let message = format!("a figure's name is longer than {MOST_FREE_NAME_BYTES} bytes");
+                decoder.findings.add(
+                    "bad-name",
+                    entry.key_at,
+                    message,
+                    "too long",
+                    "write a short name, such as tps",
+                );
+            } else if let Some(number) = decoder.number(&entry.value, &format!("`{}`", entry.key)) {
                 figures.insert(entry.key.clone(), number.value);
             }
         }

@@ -4,12 +4,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::decode::{listed, nearest, shortened};
 use crate::rejection::{Findings, Spanned};
 use crate::resolved::{Host, Level, Place};
+use crate::wording::{listed, nearest, shortened};
 
 /// Every place of a site, by the last name of its path.
 pub(crate) struct Places {
+    by_path: BTreeMap<Vec<String>, Level>,
     by_name: BTreeMap<String, Vec<Place>>,
 }
 
@@ -29,13 +30,14 @@ impl Places {
                 all.insert(Place { level, path: path[..length].to_vec() });
             }
         }
-        let mut by_name: BTreeMap<String, Vec<Place>> = BTreeMap::new();
+        let mut places = Places { by_path: BTreeMap::new(), by_name: BTreeMap::new() };
         for place in all {
+            places.by_path.insert(place.path.clone(), place.level);
             if let Some(name) = place.path.last() {
-                by_name.entry(name.clone()).or_default().push(place);
+                places.by_name.entry(name.clone()).or_default().push(place);
             }
         }
-        Places { by_name }
+        places
     }
 
     /// The one place the text means; of that level, where one is asked for. Notes what is wrong otherwise.
@@ -45,16 +47,22 @@ impl Places {
         level: Option<Level>,
         findings: &mut Findings,
     ) -> Option<Place> {
+        // With enough to show already, another message costs time on a large site and helps nobody.
+        if findings.is_full() {
+            return None;
+        }
         let parts: Vec<String> = written.value.split('/').map(str::to_owned).collect();
+        // A path from the region down always means itself, though a deeper place may end in the same names.
+        if let Some(exact) =
+            self.by_path.get(&parts).filter(|exact| level.is_none_or(|level| level == **exact))
+        {
+            return Some(Place { level: *exact, path: parts });
+        }
         let named =
             parts.last().and_then(|name| self.by_name.get(name)).map(Vec::as_slice).unwrap_or_default();
         let matching: Vec<&Place> = named.iter().filter(|place| place.path.ends_with(&parts)).collect();
         let fitting: Vec<&Place> =
             matching.iter().copied().filter(|place| level.is_none_or(|level| place.level == level)).collect();
-        // A path from the region down always means itself, though a deeper place may end in the same names.
-        if let Some(exact) = fitting.iter().find(|place| place.path == parts) {
-            return Some((*exact).clone());
-        }
         match fitting.as_slice() {
             [only] => return Some((*only).clone()),
             [] => self.unknown(written, level, &matching, findings),

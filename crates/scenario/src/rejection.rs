@@ -81,6 +81,11 @@ impl Findings {
         self.0.is_empty()
     }
 
+    /// Whether there are as many as will be shown.
+    pub(crate) fn is_full(&self) -> bool {
+        self.0.len() >= MOST_PROBLEMS
+    }
+
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
@@ -131,7 +136,7 @@ impl Rejection {
         &self.problems
     }
 
-    /// How many further problems are not listed.
+    /// How many further problems were found and are not listed; there may be more still.
     #[must_use]
     pub fn left_out(&self) -> usize {
         self.left_out
@@ -152,7 +157,7 @@ impl fmt::Display for Rejection {
             (None, 0) => write!(f, "{} problems in {}", self.problems.len(), self.name),
             (None, more) => write!(
                 f,
-                "{} problems in {}; the first {MOST_PROBLEMS} are shown",
+                "at least {} problems in {}; the first {MOST_PROBLEMS} are shown",
                 self.problems.len() + more,
                 self.name
             ),

@@ -7,16 +7,20 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::catalogue::{FAULTS, ROLES};
-use crate::decode::{Decoder, nearest};
+use crate::decode::Decoder;
 use crate::language::{FAULT, PHASE, TARGET};
 use crate::places::Places;
 use crate::rejection::{Finding, Findings, Spanned, Spot};
 use crate::resolved::{Fault, FaultKind, FaultTarget, Level, Phase, Place};
 use crate::tree::Node;
 use crate::units::format_duration;
+use crate::wording::nearest;
 
 /// Longest run.
 const MOST_RUN: Duration = Duration::from_secs(24 * 3600);
+
+/// Most faults of a run: each is held against those before it.
+const MOST_FAULTS: usize = 1_000;
 
 /// The phase that recovery is held against.
 const BASELINE: &str = "baseline";
@@ -149,6 +153,17 @@ pub(crate) fn resolve(
             "too long with this",
             "keep the sum of all phases at 24h or less",
         );
+    }
+    if let Some(beyond) = documents.iter().flat_map(|phase| &phase.faults).nth(MOST_FAULTS) {
+        let message = format!("more than {MOST_FAULTS} faults in one run");
+        findings.add(
+            "too-large",
+            beyond.kind_at,
+            message,
+            "one too many",
+            "split the schedule into several scenarios",
+        );
+        return Vec::new();
     }
     let mut phases = Vec::new();
     let mut strikes: Vec<Strike> = Vec::new();

@@ -5,7 +5,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::catalogue::{EXPECTATIONS, Unit};
-use crate::language::{Fields, MOST_NAME_BYTES, SCENARIO, Shape};
+use crate::language::{Fields, MOST_FREE_NAME_BYTES, MOST_NAME_BYTES, SCENARIO, Shape};
 
 const DURATION: &str = r"^[0-9]+(\.[0-9]+)?(us|ms|s|m|h)$";
 
@@ -73,7 +73,7 @@ fn shape(of: &Shape) -> Value {
         }),
         Shape::Settings(each) => json!({
             "type": "object",
-            "propertyNames": { "pattern": "^[a-z][a-z0-9_.]*$" },
+            "propertyNames": { "pattern": "^[a-z][a-z0-9_.]*$", "maxLength": MOST_FREE_NAME_BYTES },
             "additionalProperties": shape(each),
         }),
         Shape::List { of, least, most } => {

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::catalogue::ROLES;
 use crate::decode::Decoder;
 use crate::language::{LINK, MOST_HOSTS, RACK, REGION, SITE, ZONE};
 use crate::places::Places;
@@ -14,9 +15,6 @@ use crate::tree::{Node, Value};
 
 /// Longest delay of a link.
 const MOST_DELAY: Duration = Duration::from_secs(10);
-
-/// Words that stand for a role where a place may stand.
-const RESERVED: &[&str] = &["leader", "a-follower", "random"];
 
 /// The section as written.
 pub(crate) struct SiteDocument {
@@ -115,7 +113,7 @@ fn decode_hosts(node: &Node, decoder: &mut Decoder) -> Option<HostsDocument> {
 }
 
 fn check_reserved(name: &Spanned<String>, decoder: &mut Decoder) {
-    if RESERVED.contains(&name.value.as_str()) {
+    if ROLES.iter().any(|role| role.name == name.value) {
         decoder.findings.add(
             "bad-name",
             name.at,

@@ -93,8 +93,7 @@ impl<'t> Reader<'t> {
             let (event, span) = self.next()?;
             match event {
                 Event::StreamEnd => break,
-                Event::Nothing | Event::StreamStart | Event::DocumentStart(_) | Event::DocumentEnd => {}
-                _ if root.is_some() => {
+                Event::DocumentStart(_) if root.is_some() => {
                     return Err(finding(
                         "second-document",
                         self.spot(span),
@@ -103,6 +102,7 @@ impl<'t> Reader<'t> {
                         "put each scenario into a file of its own and remove the `---` between them",
                     ));
                 }
+                Event::Nothing | Event::StreamStart | Event::DocumentStart(_) | Event::DocumentEnd => {}
                 event => root = Some(self.node(event, span, 0)?),
             }
         }

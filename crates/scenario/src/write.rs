@@ -11,7 +11,8 @@ use crate::resolved::{
 use crate::units::format_duration;
 
 /// Writes a scenario with the run's seed, as a file that [`crate::parse`] reads back to the same scenario (with that
-/// seed). Holds for every scenario that `parse` returned.
+/// seed). Holds for every scenario that `parse` returned from a text of up to 100 KiB; of a longer one, what is written out
+/// may be longer than the 1 MiB that are read.
 #[must_use]
 pub fn to_yaml(scenario: &Scenario, seed: u64) -> String {
     let mut text = String::new();
@@ -199,7 +200,8 @@ fn quoted(text: &str) -> String {
             '\\' => quoted.push_str("\\\\"),
             '\n' => quoted.push_str("\\n"),
             ' '..='~' => quoted.push(c),
-            c if c.is_alphanumeric() => quoted.push(c),
+            // Whatever YAML might take for a line break, a blank to fold or a byte order mark is escaped below.
+            c if !c.is_control() && !c.is_whitespace() && c != '\u{feff}' => quoted.push(c),
             c => {
                 let _ = write!(quoted, "\\U{:08X}", u32::from(c));
             }

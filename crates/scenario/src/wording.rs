@@ -1,0 +1,71 @@
+//! Turns of phrase that messages share: lists of names, what a key looks like, which name a misspelt one may have meant.
+//!
+//! Owns words only; what is wrong is found elsewhere.
+
+use crate::language::{Field, Fields, MOST_NAME_BYTES, Shape};
+
+/// What to add, where one of these keys is needed.
+pub(crate) fn hint(fields: &'static Fields, names: &[&str]) -> String {
+    let lines: Vec<_> =
+        fields.fields.iter().filter(|field| names.contains(&field.name)).map(example).collect();
+    format!("add {}", lines.join("; or "))
+}
+
+/// A key as it may be written, and what it means.
+pub(crate) fn example(field: &Field) -> String {
+    let name = field.name;
+    let written = match &field.shape {
+        Shape::Word(words) => format!("{name}: {}", words.first().unwrap_or(&"...")),
+        Shape::Name if name == "name" => format!("{name}: my-scenario"),
+        Shape::Name => format!("{name}: baseline"),
+        Shape::Count { least, .. } => format!("{name}: {}", (*least).max(1)),
+        Shape::Either([Shape::Count { .. }, ..]) => format!("{name}: 3"),
+        Shape::Duration => format!("{name}: 5s"),
+        Shape::Synchronous => format!("{name}: any 1"),
+        _ => format!("{name}:"),
+    };
+    format!("`{written}` ({})", field.meaning)
+}
+
+/// A choice in words.
+pub(crate) fn one_of(names: &[&str]) -> String {
+    match names {
+        [name] => format!("`{name}`"),
+        names => format!("exactly one of {}", listed(names)),
+    }
+}
+
+/// Names in backticks, with commas; the first thirty where there are more.
+pub(crate) fn listed<S: AsRef<str>>(names: &[S]) -> String {
+    const MOST: usize = 30;
+    let shown: Vec<_> = names.iter().take(MOST).map(|name| format!("`{}`", name.as_ref())).collect();
+    let more = names.len().saturating_sub(MOST);
+    let tail = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{tail}", shown.join(", "))
+}
+
+/// The known name a user may have meant.
+pub(crate) fn nearest<'k>(written: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+    // The distance is quadratic in the lengths: nothing long is a misspelt name.
+    if written.len() > 2 * MOST_NAME_BYTES {
+        return None;
+    }
+    let allowed = match written.chars().count() {
+        0..=3 => 1,
+        4..=8 => 2,
+        _ => 3,
+    };
+    known
+        .into_iter()
+        .map(|name| (strsim::damerau_levenshtein(written, name), name))
+        .filter(|(distance, _)| *distance <= allowed)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, name)| name)
+}
+
+/// A text as it may stand in a message.
+pub(crate) fn shortened(text: &str) -> String {
+    const MOST: usize = 60;
+    let flat: String = text.chars().take(MOST).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if text.chars().nth(MOST).is_some() { format!("{flat}...") } else { flat }
+}

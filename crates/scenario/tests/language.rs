@@ -1,0 +1,381 @@
+//! What the language means, and where its messages point: small edits of one scenario, each with what it must become.
+
+use std::time::Duration;
+
+use scenario::{Failover, FaultTarget, Level, Scenario, Source, Synchronous, parse};
+
+const BASE: &str = "\
+name: base
+site:
+  regions:
+    dc1:
+      zones:
+        a:
+          racks:
+            r1: { hosts: 2 }
+            r2: { hosts: [alpha, beta] }
+    dc2: { zones: { a: { hosts: 1 } } }
+database:
+  engine: postgres
+  nodes: 3
+loads:
+  - { workload: tpcb, clients: 4 }
+  - { workload: ledger, clients: 2 }
+schedule:
+  - { phase: baseline, for: 15s }
+  - phase: fault
+    for: 25s
+    faults:
+      - { power-off: { host: leader }, for: 20s }
+  - { phase: recovery, for: 15s }
+";
+
+fn edited(edits: &[(&str, &str)]) -> String {
+    edits.iter().fold(BASE.to_owned(), |text, (from, to)| {
+        assert_eq!(text.matches(from).count(), 1, "{from:?} must stand once in the text");
+        text.replace(from, to)
+    })
+}
+
+fn read(text: &str, overrides: &[(&str, &str)]) -> Result<Scenario, Vec<String>> {
+    let source = Source { name: "base.yaml".to_owned(), text: text.to_owned() };
+    let overrides: Vec<_> =
+        overrides.iter().map(|(path, value)| ((*path).to_owned(), (*value).to_owned())).collect();
+    parse(&source, &overrides).map_err(|rejection| {
+        assert!(!rejection.problems().is_empty());
+        let tell = |problem: &scenario::Problem| {
+            format!("{} `{}` in {}", problem.code(), problem.culprit(), problem.source_name())
+        };
+        rejection.problems().iter().map(tell).collect()
+    })
+}
+
+/// The edits make the file be refused; each `code culprit` in order.
+fn refused(edits: &[(&str, &str)], expected: &[&str]) {
+    let found =
+        read(&edited(edits), &[]).map(|scenario| panic!("{edits:?} is accepted: {scenario:?}")).unwrap_err();
+    let expected: Vec<_> = expected.iter().map(|problem| format!("{problem} in base.yaml")).collect();
+    assert_eq!(found, expected, "{edits:?}");
+}
+
+/// The overrides are refused, with the caret in their own text.
+fn refused_set(overrides: &[(&str, &str)], expected: &str) {
+    let found =
+        read(BASE, overrides).map(|scenario| panic!("{overrides:?} is accepted: {scenario:?}")).unwrap_err();
+    assert_eq!(found, [format!("{expected} in command line")], "{overrides:?}");
+}
+
+fn accepted(edits: &[(&str, &str)]) -> Scenario {
+    read(&edited(edits), &[]).unwrap_or_else(|problems| panic!("{edits:?}: {problems:?}"))
+}
+
+fn set(overrides: &[(&str, &str)]) -> Scenario {
+    read(BASE, overrides).unwrap_or_else(|problems| panic!("{overrides:?}: {problems:?}"))
+}
+
+fn node_paths(scenario: &Scenario) -> String {
+    let path = |node: &usize| scenario.site.hosts[*node].path().join("/");
+    scenario.database.nodes.iter().map(path).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn defaults_are_filled_in() {
+    let scenario = accepted(&[]);
+    assert_eq!(
+        (scenario.seed, scenario.reproduces.as_ref(), scenario.description.as_str()),
+        (None, None, "")
+    );
+    assert_eq!(node_paths(&scenario), "dc1/a/r1/h1 dc2/a/h1 dc1/a/r2/alpha");
+    assert_eq!(scenario.database.synchronous, Synchronous::Off);
+    assert_eq!(scenario.database.failover, Failover::None);
+    let load = &scenario.loads[0];
+    assert_eq!((load.name.as_str(), load.scale, load.timeout), ("tpcb", 1, Duration::from_secs(2)));
+    assert_eq!((load.from.level, load.from.to_string()), (Level::Region, "dc1".to_owned()));
+    let fault = &scenario.schedule[1].faults[0];
+    assert_eq!((fault.at, fault.length), (Duration::ZERO, Some(Duration::from_secs(20))));
+    assert_eq!(fault.target, FaultTarget::Leader(Level::Host));
+}
+
+#[test]
+fn nodes_go_where_they_are_asked_for_and_otherwise_spread() {
+    let nodes = |wanted: &str| node_paths(&accepted(&[("nodes: 3", wanted)]));
+    assert_eq!(nodes("nodes: 3\n  leader: beta"), "dc1/a/r2/beta dc2/a/h1 dc1/a/r1/h1");
+    assert_eq!(nodes("nodes: 2\n  leader: dc2"), "dc2/a/h1 dc1/a/r1/h1");
+    assert_eq!(nodes("nodes: [r2, r1/h2, dc2]"), "dc1/a/r2/alpha dc1/a/r1/h2 dc2/a/h1");
+    // Whoever names a host gets it, even after one who would have been given it.
+    assert_eq!(nodes("nodes: [r1, r1/h1]"), "dc1/a/r1/h2 dc1/a/r1/h1");
+    assert_eq!(nodes("nodes: 5"), "dc1/a/r1/h1 dc2/a/h1 dc1/a/r2/alpha dc1/a/r1/h2 dc1/a/r2/beta");
+}
+
+#[test]
+fn places_are_named_by_any_tail_that_means_one_place() {
+    let from = |written: &str| {
+        accepted(&[("clients: 4", &format!("clients: 4, from: {written}"))]).loads[0].from.to_string()
+    };
+    assert_eq!(from("alpha"), "dc1/a/r2/alpha");
+    assert_eq!(from("r2/alpha"), "dc1/a/r2/alpha");
+    assert_eq!(from("dc2/a"), "dc2/a");
+    assert_eq!(from("r1"), "dc1/a/r1");
+    let ambiguous = [("clients: 4", "clients: 4, from: a")];
+    refused(&ambiguous, &["ambiguous-place `a`"]);
+    refused(&[("clients: 4", "clients: 4, from: dc1/r1")], &["unknown-place `dc1/r1`"]);
+    // A whole path wins over a deeper place that ends in the same names.
+    let scenario = accepted(&[
+        ("dc2: { zones: { a: {", "dc2: { zones: { dc1: {"),
+        ("clients: 4", "clients: 4, from: dc1"),
+    ]);
+    assert_eq!(scenario.loads[0].from.to_string(), "dc1");
+}
+
+#[test]
+fn a_link_between_holds_both_ways_and_a_link_from_one_way() {
+    let links = |written: &str| {
+        let scenario = accepted(&[("database:\n", &format!("  links: [{written}]\ndatabase:\n"))]);
+        let tell = |link: &scenario::Link| format!("{}>{} {:?}", link.from, link.to, link.delay);
+        scenario.site.links.iter().map(tell).collect::<Vec<_>>().join(", ")
+    };
+    assert_eq!(links("{ between: [dc1, dc2], delay: 5ms }"), "dc1>dc2 5ms, dc2>dc1 5ms");
+    assert_eq!(links("{ from: r1, to: r2, delay: 50ms }"), "dc1/a/r1>dc1/a/r2 50ms");
+    let refuse = |written: &str, expected: &str| {
+        refused(&[("database:\n", &format!("  links: [{written}]\ndatabase:\n"))], &[expected]);
+    };
+    refuse("{ from: dc1, delay: 5ms }", "missing-key `from`");
+    refuse("{ between: [dc1, dc2], to: dc2, delay: 5ms }", "missing-key `to`");
+    refuse("{ between: [dc1, dc2, r1], delay: 5ms }", "too-large `[dc1, dc2, r1]`");
+    refuse("{ between: [dc1, r1], delay: 5ms }", "bad-link `r1`");
+    refuse("{ from: dc1, to: dc2, delay: 11s }", "too-large `11s`");
+    refuse("{ from: dc1, to: dc2, delay: 50 }", "no-unit `50`");
+    refuse("{ from: dc1, to: dc2, between: [dc1, dc2], delay: 5ms }", "one-too-many `between`");
+}
+
+#[test]
+fn the_database_is_refused_what_it_cannot_do() {
+    let refuse = |written: &str, expected: &[&str]| refused(&[("nodes: 3", written)], expected);
+    refuse("nodes: 0", &["too-small `0`"]);
+    refuse("nodes: three", &["not-a-number `three`"]);
+    refuse("nodes: \"3\"", &["not-a-number `\"3\"`"]);
+    refuse("nodes: 99999999999999999999999", &["too-large `99999999999999999999999`"]);
+    refuse("nodes: [r1/h1]\n  leader: r1", &["one-too-many `r1`"]);
+    refuse("nodes: [r1, r1, r1]", &["too-few-hosts `r1`"]);
+    refuse("nodes: 3\n  replication: { synchronous: any 0 }", &["too-small `any 0`"]);
+    refuse("nodes: 3\n  replication: { synchronous: some }", &["unknown-word `some`"]);
+    refuse("nodes: 1\n  replication: { synchronous: all }", &["too-few-standbys `all`"]);
+    refuse("nodes: 3\n  failover: restart", &["unknown-word `restart`"]);
+    refuse("nodes: 3\n  cpus: 0", &["out-of-range `0`"]);
+    refuse("nodes: 3\n  cpus: .inf", &["not-a-number `.inf`"]);
+    refuse("nodes: 3\n  path: bin", &["bad-path `bin`"]);
+    for setting in ["port: 5433", "hot_standby: off", "Shared: 1", "a'b: 1", "work_mem: [1]", "fsync:"] {
+        let code = match setting.split(':').next().unwrap() {
+            name @ ("port" | "hot_standby") => format!("our-setting `{name}`"),
+            name @ ("Shared" | "a'b") => format!("bad-name `{name}`"),
+            "work_mem" => "wrong-kind `[1]`".to_owned(),
+            name => format!("no-value `{name}`"),
+        };
+        refuse(&format!("nodes: 3\n  settings:\n    {setting}"), &[&code]);
+    }
+    let kept = accepted(&[("nodes: 3", "nodes: 3\n  settings: { fsync: off, work_mem: 4MB, a.b: 'x y' }")])
+        .database
+        .settings;
+    let kept: Vec<_> = kept.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    assert_eq!(kept, ["a.b=x y", "fsync=off", "work_mem=4MB"]);
+}
+
+#[test]
+fn the_schedule_is_refused_what_cannot_happen() {
+    let refuse = |from: &str, to: &str, expected: &[&str]| refused(&[(from, to)], expected);
+    refuse("for: 15s }\n  - phase", "for: 0s }\n  - phase", &["too-small `0s`"]);
+    refuse("for: 25s", "for: 25500ms", &["not-whole-seconds `25500ms`"]);
+    refuse("for: 25s", "for: 25h", &["too-large `25h`"]);
+    refuse("for: 20s", "at: 25s", &["outside-phase `25s`"]);
+    refuse("for: 20s", "for: 41s", &["outside-run `41s`"]);
+    refuse("for: 20s", "for: 0s", &["too-small `0s`"]);
+    refuse("phase: recovery", "phase: fault", &["duplicate-name `fault`"]);
+    refuse("phase: baseline", "phase: before", &["no-baseline `power-off`"]);
+    refuse("host: leader", "host: dc1", &["wrong-level `dc1`"]);
+    refuse("host: leader", "host: leader, rack: r1", &["one-too-many `rack`"]);
+    refuse("host: leader", "hots: leader", &["unknown-key `hots`"]);
+    refuse("power-off: { host: leader }, ", "", &["missing-key `{ for: 20s }`"]);
+    refuse("power-off: { host: leader }", "pause: { host: leader }", &["unknown-key `pause`"]);
+    refused(&[("nodes: 3", "nodes: 1"), ("host: leader", "host: a-follower")], &["no-follower `a-follower`"]);
+    // Touching is not overlapping, and another rack is another matter.
+    let twice = |second: &str| {
+        let faults = format!("{{ power-off: {{ rack: r2 }}, for: 10s }}\n      - {second}");
+        edited(&[("{ power-off: { host: leader }, for: 20s }", &faults)])
+    };
+    assert!(read(&twice("{ power-off: { host: beta }, at: 10s }"), &[]).is_ok());
+    assert!(read(&twice("{ power-off: { rack: r1 }, at: 5s }"), &[]).is_ok());
+    let found = read(&twice("{ power-off: { host: beta }, at: 9999ms }"), &[]).unwrap_err();
+    assert_eq!(found, ["overlapping-faults `beta` in base.yaml"]);
+    // A fault without `for` is off until its phase ends, and faults are told in order of time.
+    let scenario =
+        read(&twice("{ power-off: { host: h2 }, at: 1s }").replace("for: 10s", "at: 2s"), &[]).unwrap();
+    let at: Vec<_> =
+        scenario.schedule[1].faults.iter().map(|fault| (fault.at.as_secs(), fault.length)).collect();
+    assert_eq!(at, [(1, None), (2, None)]);
+}
+
+#[test]
+fn every_fault_and_role_of_the_catalogue_can_be_scheduled() {
+    for fault in scenario::catalogue::FAULTS {
+        let scenario = accepted(&[("- { power-off: { host: leader }, for: 20s }", fault.example)]);
+        assert_eq!(scenario.schedule[1].faults[0].kind, fault.kind);
+        assert_eq!(fault.kind.name(), fault.name);
+    }
+    for role in scenario::catalogue::ROLES {
+        accepted(&[("host: leader", &format!("rack: {}", role.name))]);
+        refused(&[("r1: {", &format!("{}: {{", role.name))], &[&format!("bad-name `{}`", role.name)]);
+    }
+}
+
+#[test]
+fn expectations_are_read_in_base_units() {
+    let bound = |written: &str| {
+        let scenario = read(&format!("{BASE}expect:\n  {written}\n"), &[])
+            .unwrap_or_else(|problems| panic!("{written}: {problems:?}"));
+        let one = scenario.expect[0].clone();
+        format!("{} {:?} {} ({})", one.name, one.comparison, one.bound, one.wanted)
+    };
+    assert_eq!(bound("lost_writes: 0"), "lost_writes Equal 0 (0)");
+    assert_eq!(bound("recovery: < 30s"), "recovery Less 30 (< 30s)");
+    assert_eq!(bound("recovery_95_percent: <= 2m"), "recovery_95_percent AtMost 120 (<= 2m)");
+    assert_eq!(bound("latency_p99: < 5ms"), "latency_p99 Less 5000 (< 5ms)");
+    assert_eq!(bound("throughput_per_s: \">=100/s\""), "throughput_per_s AtLeast 100 (>=100/s)");
+    assert_eq!(bound("throughput_ratio_during: \"> 10%\""), "throughput_ratio_during Greater 0.1 (> 10%)");
+    assert_eq!(bound("lab_cpu_share: < 0.2"), "lab_cpu_share Less 0.2 (< 0.2)");
+    assert_eq!(bound("errors: = 3"), "errors Equal 3 (= 3)");
+}
+
+#[test]
+fn expectations_that_cannot_be_measured_or_cannot_fail_are_refused() {
+    let refuse = |written: &str, expected: &str| {
+        let found = read(&format!("{BASE}expect:\n  {written}\n"), &[])
+            .map(|_| panic!("{written} is accepted"))
+            .unwrap_err();
+        assert_eq!(found, [format!("{expected} in base.yaml")], "{written}");
+    };
+    refuse("recovery: < 30", "no-unit `< 30`");
+    refuse("recovery: 30s", "exact-quantity `30s`");
+    refuse("recovery: soon", "bad-unit `soon`");
+    refuse("recovery: < 30/s", "bad-unit `< 30/s`");
+    refuse("lost_writes: < 5s", "bad-unit `< 5s`");
+    refuse("lost_writes: -1", "bad-unit `-1`");
+    refuse("throughput_per_s: \"> 100\"", "no-unit `\"> 100\"`");
+    refuse("error_rate: < 5", "no-unit `< 5`");
+    refuse("errors: \">= 0\"", "always-holds `\">= 0\"`");
+    refuse("lab_cpu_share: <= 100%", "always-holds `<= 100%`");
+    refuse("recovry: < 30s", "unknown-key `recovry`");
+    refuse("recovery: > 3s", "unquoted-greater `>`");
+    refuse("recovery: ", "no-value `recovery`");
+}
+
+#[test]
+fn an_override_sets_any_value_by_its_path() {
+    assert_eq!(set(&[("loads.0.clients", "16")]).loads[0].clients, 16);
+    assert_eq!(set(&[("seed", "9")]).seed, Some(9));
+    assert_eq!(
+        set(&[("schedule.1.faults.0.for", "5s")]).schedule[1].faults[0].length,
+        Some(Duration::from_secs(5))
+    );
+    let after = Duration::from_secs(3);
+    assert_eq!(
+        set(&[("database.failover.promote.after", "3s")]).database.failover,
+        Failover::Promote { after }
+    );
+    let scenario =
+        set(&[("database.replication", "{ synchronous: any 2 }"), ("database.nodes", "[r1, r2, dc2]")]);
+    assert_eq!((scenario.database.synchronous, scenario.database.nodes.len()), (Synchronous::Any(2), 3));
+    assert_eq!(set(&[("expect.recovery", "> 3s")]).expect[0].wanted, "> 3s");
+    let settings = set(&[("database.settings.auto_explain.log_min_duration", "0")]).database.settings;
+    assert_eq!(settings.get("auto_explain.log_min_duration").map(String::as_str), Some("0"));
+    // The later one wins.
+    assert_eq!(set(&[("loads.0.clients", "16"), ("loads.0.clients", "8")]).loads[0].clients, 8);
+}
+
+#[test]
+fn a_wrong_override_is_shown_in_its_own_text() {
+    refused_set(&[("loads.0.client", "4")], "unknown-key `client`");
+    refused_set(&[("laods.0.clients", "4")], "unknown-key `laods`");
+    refused_set(&[("loads.2.clients", "4")], "bad-path `2`");
+    refused_set(&[("loads.first.clients", "4")], "bad-path `first`");
+    refused_set(&[("loads.0.clients", "0")], "too-small `0`");
+    refused_set(&[("loads.0.clients.x", "0")], "bad-path `x`");
+    refused_set(&[("loads..clients", "0")], "bad-path ``");
+    refused_set(&[("", "0")], "bad-path ``");
+    refused_set(&[("database.nodes", "9")], "too-few-hosts `9`");
+    refused_set(&[("database.engine", "")], "no-value `engine`");
+    refused_set(&[("database.engine", "postgers")], "unknown-word `postgers`");
+    refused_set(&[("database.failover", "{ promote: {} }")], "missing-key `promote`");
+    refused_set(&[("schedule.1.faults.0.power-off.host", "r9/h1")], "unknown-place `r9/h1`");
+    refused_set(&[("loads", "[")], "not-yaml ``");
+    // A key made by a path is the override's; a value after it may still be right where it stands.
+    refused_set(&[("name", "Wörter und Häuser")], "bad-name `Wörter und Häuser`");
+}
+
+#[test]
+fn carets_stand_right_after_characters_of_several_bytes_and_windows_line_ends() {
+    let text = edited(&[
+        ("name: base\n", "name: base\ndescription: \"Häuser → 東京 🏠\"\n"),
+        ("clients: 4", "client: 4"),
+    ]);
+    assert_eq!(read(&text, &[]).unwrap_err(), ["unknown-key `client` in base.yaml"]);
+    assert_eq!(read(&text.replace('\n', "\r\n"), &[]).unwrap_err(), ["unknown-key `client` in base.yaml"]);
+    assert_eq!(read(&format!("\u{feff}{text}"), &[]).unwrap_err(), ["unknown-key `client` in base.yaml"]);
+}
+
+#[test]
+fn what_yaml_allows_and_a_scenario_does_not_is_refused() {
+    let refuse = |text: &str, expected: &str| {
+        assert_eq!(read(text, &[]).unwrap_err(), [format!("{expected} in base.yaml")])
+    };
+    refuse("", "empty ``");
+    refuse("# only a comment\n", "empty ``");
+    refuse("just text", "wrong-kind `just text`");
+    refuse("- a\n- b\n", "wrong-kind `a`");
+    refuse("a: &x 1\n", "anchor `&x 1`");
+    refuse("a: *x\n", "not-yaml ``");
+    refuse("? [a]\n: b\n", "key-not-text `[`");
+    refuse("a: !!str b\n", "tag `!!str b`");
+    refuse("a: 1\na: 2\n", "duplicate-key `a`");
+    refuse("a: 1\n---\nb: 1\n", "second-document `---`");
+    refuse("a:\n\t- b\n", "not-yaml ``");
+    refuse(&format!("a: {}", "[".repeat(200)), "too-deep `[`");
+    refuse(&format!("a: {}", "x".repeat(1 << 20)), "too-large ``");
+}
+
+#[test]
+fn large_sites_are_read_and_larger_ones_refused() {
+    let site = |count: &str| edited(&[("hosts: 2 }", &format!("hosts: {count} }}"))]);
+    assert_eq!(read(&site("99997"), &[]).unwrap().site.hosts.len(), 100_000);
+    assert_eq!(read(&site("99998"), &[]).unwrap_err().len(), 1);
+    assert_eq!(read(&site("100001"), &[]).unwrap_err(), ["too-large `100001` in base.yaml"]);
+    assert_eq!(read(&site("18446744073709551615"), &[]).unwrap_err().len(), 1);
+}
+
+#[test]
+fn the_example_of_the_contract_holds_but_for_the_ledger_its_expectation_needs() {
+    let example = "\
+name: two-datacentres-50ms
+reproduces: { report: FR-3, figures: { latency_ms_mean: 53.0, commit_ms: 52.0, tps: 18.87 } }
+site:
+  regions:
+    dc1: { zones: { a: { hosts: 1 } } }
+    dc2: { zones: { a: { hosts: 1 }, b: { hosts: 1 } } }
+  links:
+    - { from: dc1, to: dc2, delay: 50ms }
+database:
+  engine: postgres
+  nodes: 3
+  leader: dc1/a
+  replication: { synchronous: any 1 }
+loads:
+  - { workload: tpcb, scale: 1, clients: 1, from: dc1/a }
+schedule:
+  - { phase: baseline, for: 20s }
+expect:
+  lost_writes: 0
+";
+    assert_eq!(read(example, &[]).unwrap_err(), ["needs-ledger `lost_writes` in base.yaml"]);
+    let ledger = example.replace("schedule:", "  - { workload: ledger, clients: 1 }\nschedule:");
+    let scenario = read(&ledger, &[]).unwrap();
+    assert_eq!(scenario.reproduces.unwrap().figures["tps"], 18.87);
+}

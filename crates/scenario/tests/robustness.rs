@@ -1,0 +1,205 @@
+//! No text makes the reader panic, every refusal can be drawn, and what was read survives being written back.
+
+use std::path::Path;
+use std::sync::LazyLock;
+
+use miette::{GraphicalReportHandler, GraphicalTheme};
+use proptest::prelude::*;
+use scenario::{Scenario, Source, parse, to_yaml};
+
+static SHIPPED: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    let mut files: Vec<_> = [root.clone(), root.join("rejected")]
+        .iter()
+        .flat_map(|folder| std::fs::read_dir(folder).unwrap())
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "yaml"))
+        .collect();
+    files.sort();
+    files.iter().map(|path| std::fs::read_to_string(path).unwrap()).collect()
+});
+
+/// Reads it; if it is refused, draws the message, which reads every span.
+fn try_text(text: &str, overrides: &[(String, String)]) -> Option<Scenario> {
+    let source = Source { name: "any.yaml".to_owned(), text: text.to_owned() };
+    match parse(&source, overrides) {
+        Ok(scenario) => Some(scenario),
+        Err(rejection) => {
+            assert!(!rejection.problems().is_empty());
+            for problem in rejection.problems() {
+                assert!(!problem.message().is_empty() && !problem.help().is_empty(), "{problem:?}");
+            }
+            let mut drawn = String::new();
+            GraphicalReportHandler::new_themed(GraphicalTheme::unicode_nocolor())
+                .with_width(100)
+                .render_report(&mut drawn, &rejection)
+                .unwrap();
+            assert!(!drawn.contains("Failed to read contents"), "{drawn}");
+            None
+        }
+    }
+}
+
+fn survives(scenario: Scenario, seed: u64) {
+    let written = to_yaml(&scenario, seed);
+    let again = try_text(&written, &[]).unwrap_or_else(|| panic!("what was written is refused:\n{written}"));
+    assert_eq!(again, Scenario { seed: Some(seed), ..scenario }, "{written}");
+}
+
+/// Pieces a scenario is made of, to be thrown together.
+fn pieces() -> impl Strategy<Value = String> {
+    let known = prop::sample::select(vec![
+        "name:",
+        "site:",
+        "regions:",
+        "zones:",
+        "racks:",
+        "hosts:",
+        "links:",
+        "database:",
+        "engine:",
+        "nodes:",
+        "loads:",
+        "schedule:",
+        "phase:",
+        "for:",
+        "faults:",
+        "power-off:",
+        "expect:",
+        "recovery:",
+        "\n",
+        "\n  ",
+        "\n    ",
+        "\n- ",
+        " ",
+        ": ",
+        "- ",
+        "{",
+        "}",
+        "[",
+        "]",
+        ",",
+        "'",
+        "\"",
+        "#",
+        "&a ",
+        "*a",
+        "!t ",
+        "|",
+        ">",
+        "%",
+        "@",
+        "---\n",
+        "...\n",
+        "\t",
+        "\r\n",
+        "\u{85}",
+        "\u{feff}",
+        "é",
+        "🏠",
+        "3",
+        "10s",
+        "< 30s",
+        "50%",
+        "dc1",
+        "r1/h1",
+        "leader",
+        "any 1",
+        "? ",
+    ]);
+    prop::collection::vec(known, 0..60).prop_map(|pieces| pieces.concat())
+}
+
+/// A sound scenario of random shape.
+fn sound() -> impl Strategy<Value = String> {
+    let racks = prop::collection::vec((1_u32..4, any::<bool>()), 1..4);
+    let figures = (any::<String>(), prop::option::of(-1e12_f64..1e12), any::<String>());
+    let database =
+        (1_u32..4, 0_u32..3, 0_u32..3, prop::option::of(1_u32..64), "[ -~é東\u{2028}\u{85}]{1,20}");
+    let phases = (1_u32..90, 1_u32..90, prop::option::of(0_u32..900), 0_usize..6, 1_u32..900);
+    (racks, figures, database, phases, any::<bool>()).prop_map(
+        |(racks, (description, figure, report), (nodes, sync, failover, cpus, setting), phases, expect)| {
+            let json = |text: &str| serde_json::to_string(text).unwrap();
+            let mut text = format!("name: sound\ndescription: {}\n", yaml_string(&format!("d{description}")));
+            let figure = figure.map_or(String::new(), |figure| format!(", figures: {{ {}: {figure} }}", json("a b")));
+            text += &format!("reproduces: {{ report: {}{figure} }}\n", yaml_string(&format!("r{report}")));
+            text += "site:\n  regions:\n    dc1:\n      zones:\n        a:\n          racks:\n";
+            for (index, (hosts, named)) in racks.iter().enumerate() {
+                let names: Vec<_> = (0..*hosts).map(|host| format!("s{index}-{host}")).collect();
+                let hosts = if *named { format!("[{}]", names.join(", ")) } else { hosts.to_string() };
+                text += &format!("            r{index}: {{ hosts: {hosts} }}\n");
+            }
+            text += "    dc2: { zones: { a: { hosts: 3 }, \"1\": { hosts: [no, \"null\"] } } }\n";
+            text += "  links:\n    - { between: [dc1, dc2], delay: 1.5ms }\n    - { from: dc1/a/r0, to: dc2/1, delay: 7us }\n";
+            text += &format!("database:\n  engine: postgres\n  nodes: {nodes}\n");
+            let sync = if nodes == 1 { "off" } else { ["off", "all", "any 1"][sync as usize] };
+            text += &format!("  replication: {{ synchronous: {sync} }}\n");
+            let failover = if nodes == 1 { 0 } else { failover };
+            text += ["", "  failover: { ha-restart: { after: 5500us } }\n", "  failover: { promote: { after: 3s } }\n"][failover as usize];
+            let setting: String = setting.chars().filter(|c| !c.is_control()).collect();
+            text += &format!("  settings: {{ work_mem: {} }}\n", yaml_string(&format!("{setting}.")));
+            text += &cpus.map_or(String::new(), |cpus| format!("  cpus: {}\n", f64::from(cpus) / 7.0));
+            text += "loads:\n  - { workload: tpcb, clients: 4, scale: 2, timeout: 1500ms }\n  - { workload: ledger, clients: 2, from: dc2/a }\n";
+            let (baseline, fault, at, target, length) = phases;
+            text += &format!("schedule:\n  - {{ phase: baseline, for: {baseline}s }}\n  - phase: fault\n    for: {fault}s\n    faults:\n");
+            let at = f64::from(at.unwrap_or(0) % (fault * 10)) / 10.0;
+            let length = f64::from(length % (fault * 10)).max(1.0) / 10.0;
+            let target = ["host: leader", "rack: r0", "zone: random", "region: dc2", "host: dc2/a/h1", "rack: leader"][target];
+            text += &format!("      - {{ power-off: {{ {target} }}, at: {at}s, for: {length}s }}\n  - {{ phase: recovery, for: 90s }}\n");
+            if expect {
+                text += "expect: { lost_writes: 0, recovery: \"<  30s\", throughput_ratio_during: \"> 12.5%\", error_rate: < 0.1 }\n";
+            }
+            text
+        },
+    )
+}
+
+/// Any text in YAML's double quotes.
+fn yaml_string(text: &str) -> String {
+    let escaped: String = text.chars().map(|c| format!("\\U{:08X}", u32::from(c))).collect();
+    format!("\"{escaped}\"")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_text_makes_the_reader_panic(text in any::<String>()) {
+        let _ = try_text(&text, &[]);
+    }
+
+    #[test]
+    fn no_heap_of_yaml_makes_the_reader_panic(text in pieces()) {
+        let _ = try_text(&text, &[]);
+    }
+
+    #[test]
+    fn no_override_makes_the_reader_panic(file in 0_usize..64, path in "[a-z.0-9é-]{0,30}", value in prop_oneof![any::<String>(), pieces()]) {
+        let text = &SHIPPED[file % SHIPPED.len()];
+        let _ = try_text(text, &[(path, value)]);
+    }
+
+    #[test]
+    fn no_mutation_of_a_shipped_scenario_makes_the_reader_panic(
+        file in 0_usize..64,
+        cuts in prop::collection::vec((0_usize..2000, 0_usize..12, pieces()), 1..4),
+    ) {
+        let mut characters: Vec<char> = SHIPPED[file % SHIPPED.len()].chars().collect();
+        for (at, length, piece) in cuts {
+            let at = at % (characters.len() + 1);
+            let end = (at + length).min(characters.len());
+            let piece: Vec<char> = piece.chars().take(12).collect();
+            characters.splice(at..end, piece);
+        }
+        let text: String = characters.into_iter().collect();
+        if let Some(scenario) = try_text(&text, &[]) {
+            survives(scenario, 1);
+        }
+    }
+
+    #[test]
+    fn a_sound_scenario_is_read_and_survives_being_written(text in sound(), seed in any::<u64>()) {
+        let Some(scenario) = try_text(&text, &[]) else { return Err(TestCaseError::fail(format!("refused:\n{text}"))) };
+        survives(scenario, seed);
+    }
+}
