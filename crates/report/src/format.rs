@@ -93,7 +93,10 @@ pub(crate) fn percent(ratio: f64) -> String {
 
 /// A change against a base, in percent with its sign; nothing where the base is zero.
 pub(crate) fn change_percent(value: f64, base: f64) -> Option<String> {
-    (base != 0.0 && base.is_finite() && value.is_finite()).then(|| signed(percent(value / base - 1.0)))
+    (base != 0.0 && base.is_finite() && value.is_finite()).then(|| {
+        let change = value / base - 1.0;
+        signed(percent(if change.abs() < 0.0005 { 0.0 } else { change }))
+    })
 }
 
 /// A difference of latencies with its sign: `+1.20 ms`.
@@ -200,6 +203,7 @@ mod tests {
         check(change_percent(150.0, 100.0).unwrap_or_default(), "+50 %");
         check(change_percent(40.0, 100.0).unwrap_or_default(), "−60 %");
         check(change_percent(100.0, 100.0).unwrap_or_default(), "0 %");
+        check(change_percent(100.01, 100.0).unwrap_or_default(), "0 %");
         assert_eq!(change_percent(1.0, 0.0), None);
         check(latency_difference(1_200.0), "+1.20 ms");
         check(latency_difference(-40.0), "−40 µs");
