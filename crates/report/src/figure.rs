@@ -9,7 +9,7 @@ use crate::markup::escape;
 use crate::scale::Scale;
 use crate::series::Point;
 
-const WIDE: f64 = 1060.0;
+const WIDE: f64 = 940.0;
 const NARROW: f64 = 420.0;
 
 /// One curve or one layer of bars.

@@ -138,7 +138,7 @@ fn strikes(run: &RunDirectory) -> BTreeMap<String, Vec<(String, bool)>> {
         let (from_s, proven) = (fault.took_effect_s.unwrap_or(fault.asked_s), fault.took_effect_s.is_some());
         let until = fault.healed_s.map_or_else(|| "end".to_owned(), format::seconds);
         let text = if proven {
-            format!("{} {} – {until}", fault.kind, format::seconds(from_s).trim_end_matches(" s"))
+            format!("{} {} – {until}", fault.kind, format::seconds(from_s).trim_end_matches("\u{a0}s"))
         } else {
             format!("{}: not proven", fault.kind)
         };

@@ -65,7 +65,7 @@ fn by_phase(load: &LoadResult) -> String {
         };
         let span = format!(
             "{} – {}",
-            format::seconds(phase.from_s).trim_end_matches(" s"),
+            format::seconds(phase.from_s).trim_end_matches("\u{a0}s"),
             format::seconds(phase.to_s)
         );
         row(
