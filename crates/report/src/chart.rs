@@ -66,7 +66,8 @@ impl Panel<'_> {
         let ticks: Vec<(f64, String)> =
             self.scale.ticks().into_iter().map(|tick| (tick, (self.tick)(tick))).collect();
         let longest = ticks.iter().map(|(_, label)| label.chars().count()).max().unwrap_or(0) as f64;
-        let left = (longest * FONT * CHARACTER_WIDTH + 14.0).max(44.0);
+        // The same for all charts wherever it fits, so that their time axes stand below each other.
+        let left = (longest * FONT * CHARACTER_WIDTH + 14.0).max(62.0);
         let plot_width = (self.width - left - RIGHT).max(10.0);
         let mut geometry = Geometry {
             left,

@@ -1,52 +1,16 @@
-//! Throughput, latency and errors over time, as figures of the page. Each is drawn twice, for wide and for narrow screens.
+//! Which charts over time a report has, and what each shows: throughput and latency per load, errors of all.
+//!
+//! `figure` draws them.
 
 use std::fmt::Write;
 
-use crate::chart::{Geometry, Panel};
+use crate::figure::{Curve, Figure, Manner};
 use crate::format;
 use crate::marks::{self, Marks};
 use crate::markup::escape;
 use crate::run_directory::RunDirectory;
 use crate::scale::Scale;
-use crate::series::{self, LoadSeries, Point};
-
-const WIDE: f64 = 1060.0;
-const NARROW: f64 = 420.0;
-
-/// One curve or one layer of bars.
-struct Curve {
-    name: String,
-    /// A class of the style sheet, `c0` to `c5`: its colour.
-    class: String,
-    points: Vec<Point>,
-}
-
-/// How curves are drawn.
-#[derive(Clone, Copy, PartialEq)]
-enum Manner {
-    /// A stepped line with the area below it.
-    Area,
-    /// A stepped line.
-    Line,
-    /// Bars, one upon the other.
-    Stack,
-}
-
-/// Everything a figure says.
-struct Figure {
-    id: String,
-    title: String,
-    caption: String,
-    unit_note: &'static str,
-    manner: Manner,
-    scale: Scale,
-    tick: fn(f64) -> String,
-    value: fn(f64) -> String,
-    plot_height: f64,
-    curves: Vec<Curve>,
-    /// A dashed line, for the baseline.
-    reference: Option<f64>,
-}
+use crate::series::{self, LoadSeries};
 
 /// All charts over time, or a sentence that says why there are none.
 pub(crate) fn over_time(run: &RunDirectory) -> String {
@@ -216,155 +180,6 @@ fn latency_tick(value: f64) -> String {
     };
     let written = format!("{scaled:.2}");
     format!("{} {unit}", written.trim_end_matches('0').trim_end_matches('.'))
-}
-
-impl Figure {
-    fn html(&self, marks: &Marks) -> String {
-        let mut html = format!(
-            "<figure><figcaption><strong>{}</strong> <span>{}{}{}</span>",
-            escape(&self.title),
-            escape(&self.caption),
-            if self.unit_note.is_empty() { "" } else { "; " },
-            self.unit_note
-        );
-        if self.curves.len() > 1 || self.manner == Manner::Stack {
-            html.push_str("<span class=\"key\">");
-            for curve in &self.curves {
-                let _ =
-                    write!(html, "<span><i class=\"{}\"></i>{}</span> ", curve.class, escape(&curve.name));
-            }
-            html.push_str("</span>");
-        }
-        html.push_str("</figcaption>");
-        for (width, class) in [(WIDE, "wide"), (NARROW, "narrow")] {
-            let id = format!("{}-{class}", self.id);
-            let panel = Panel {
-                id: &id,
-                width,
-                plot_height: self.plot_height,
-                scale: self.scale,
-                tick: self.tick,
-                marks,
-                description: format!("{}: {}", self.title, self.caption),
-            };
-            let _ =
-                write!(html, "<div class=\"{class}\">{}</div>", panel.svg(|geometry| self.curves(geometry)));
-        }
-        html.push_str("</figure>");
-        html
-    }
-
-    fn curves(&self, geometry: &Geometry) -> String {
-        let mut svg = String::new();
-        match self.manner {
-            Manner::Stack => svg.push_str(&self.stack(geometry)),
-            // The highest percentile first, so that the median lies on top of it.
-            manner => self.curves.iter().rev().for_each(|curve| svg.push_str(&line(geometry, curve, manner))),
-        }
-        if let Some(value) = self.reference {
-            let y = geometry.y(value);
-            let _ = write!(
-                svg,
-                "<line class=\"reference\" x1=\"{:.1}\" x2=\"{:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>",
-                geometry.left,
-                geometry.left + geometry.plot_width
-            );
-        }
-        svg.push_str(&self.tooltips(geometry));
-        svg
-    }
-
-    fn stack(&self, geometry: &Geometry) -> String {
-        let mut below = std::collections::BTreeMap::new();
-        let mut svg = String::new();
-        for curve in &self.curves {
-            for point in curve.points.iter().filter(|point| point.value > 0.0) {
-                let base = below.entry(point.from_s as u64).or_insert(0.0);
-                let (from, to) = (geometry.x(point.from_s), geometry.x(point.to_s));
-                let (bottom, top) = (geometry.y(*base), geometry.y(*base + point.value));
-                *base += point.value;
-                let _ = write!(
-                    svg,
-                    "<rect class=\"bar {}\" x=\"{:.1}\" y=\"{top:.1}\" width=\"{:.1}\" height=\"{:.1}\"/>",
-                    curve.class,
-                    from + 0.4,
-                    (to - from - 0.8).max(0.6),
-                    bottom - top
-                );
-            }
-        }
-        svg
-    }
-
-    /// Invisible columns, a point wide, that tell the values on hovering.
-    fn tooltips(&self, geometry: &Geometry) -> String {
-        let mut lines: std::collections::BTreeMap<u64, (f64, Vec<String>)> =
-            std::collections::BTreeMap::new();
-        for curve in &self.curves {
-            for point in curve.points.iter().filter(|point| self.manner != Manner::Stack || point.value > 0.0)
-            {
-                let entry = lines.entry(point.from_s as u64).or_insert((point.to_s, Vec::new()));
-                entry.1.push(format!("{}: {}", curve.name, (self.value)(point.value)));
-            }
-        }
-        let mut svg = String::new();
-        for (from, (to_s, lines)) in lines {
-            let (left, right) = (geometry.x(from as f64), geometry.x(to_s));
-            let _ = write!(
-                svg,
-                "<rect class=\"probe\" x=\"{left:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\"><title>{} to {} s\n{}</title></rect>",
-                geometry.top,
-                right - left,
-                geometry.plot_height,
-                from,
-                to_s,
-                escape(&lines.join("\n"))
-            );
-        }
-        svg
-    }
-}
-
-/// A stepped line, broken where a second is missing.
-fn line(geometry: &Geometry, curve: &Curve, manner: Manner) -> String {
-    let mut svg = String::new();
-    for stretch in curve.points.chunk_by(|one, other| other.from_s <= one.to_s) {
-        let Some(first) = stretch.first() else { continue };
-        let mut path = String::new();
-        for (index, point) in stretch.iter().enumerate() {
-            let command = if index == 0 { 'M' } else { 'L' };
-            let y = geometry.y(point.value);
-            let _ =
-                write!(path, "{command}{:.1} {y:.1}H{:.1}", geometry.x(point.from_s), geometry.x(point.to_s));
-        }
-        if manner == Manner::Area {
-            let bottom = geometry.bottom();
-            let from = geometry.x(first.from_s);
-            let _ = write!(svg, "<path class=\"area {}\" d=\"{path}V{bottom:.1}H{from:.1}Z\"/>", curve.class);
-            svg.push_str(&spread(geometry, curve, stretch));
-        }
-        let _ = write!(svg, "<path class=\"curve {}\" d=\"{path}\"/>", curve.class);
-    }
-    svg
-}
-
-/// The band between the lowest and the highest second of thinned points.
-fn spread(geometry: &Geometry, curve: &Curve, stretch: &[Point]) -> String {
-    let mut svg = String::new();
-    for point in
-        stretch.iter().filter(|point| point.highest > point.lowest && point.to_s - point.from_s > 1.0)
-    {
-        let (top, bottom) = (geometry.y(point.highest), geometry.y(point.lowest));
-        let (from, to) = (geometry.x(point.from_s), geometry.x(point.to_s));
-        let _ = write!(
-            svg,
-            "<rect class=\"spread {}\" x=\"{from:.1}\" y=\"{top:.1}\" width=\"{:.1}\" height=\"{:.1}\"/>",
-            curve.class,
-            to - from,
-            bottom - top
-        );
-    }
-    svg
 }
 
 fn legend_of_moments(marks: &Marks) -> String {

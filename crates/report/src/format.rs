@@ -1,4 +1,6 @@
 //! Numbers written for people: `1,234`, `12.3 ms`, `7.3 s`, `61 %`. Knows nothing of runs.
+//!
+//! A no-break space stands between a number and its unit, so that no line ever ends between them.
 
 /// What stands where nothing was measured.
 pub(crate) const NOTHING: &str = "–";
@@ -59,18 +61,18 @@ pub(crate) fn latency_or_zero(us: f64) -> String {
     if us == 0.0 {
         "0".to_owned()
     } else if size < 999.5 {
-        format!("{} µs", if size < 10.0 { decimal(us, 1) } else { decimal(us, 0) })
+        format!("{}\u{a0}µs", if size < 10.0 { decimal(us, 1) } else { decimal(us, 0) })
     } else if size < 999_500.0 {
-        format!("{} ms", three_digits(us / 1e3))
+        format!("{}\u{a0}ms", three_digits(us / 1e3))
     } else {
-        format!("{} s", three_digits(us / 1e6))
+        format!("{}\u{a0}s", three_digits(us / 1e6))
     }
 }
 
 /// A span or a moment in seconds: `7.3 s`.
 pub(crate) fn seconds(value: f64) -> String {
     let decimals = if value != 0.0 && value.abs() < 0.095 { 2 } else { 1 };
-    format!("{} s", decimal(value, decimals))
+    format!("{}\u{a0}s", decimal(value, decimals))
 }
 
 /// How often a second: `412/s`.
@@ -85,15 +87,18 @@ pub(crate) fn percent(ratio: f64) -> String {
         return NOTHING.to_owned();
     }
     if value > 0.0 && value < 0.05 {
-        return "< 0.1 %".to_owned();
+        return "<\u{a0}0.1\u{a0}%".to_owned();
     }
     let decimals = if value != 0.0 && value.abs() < 9.95 { 1 } else { 0 };
-    format!("{} %", decimal(value, decimals))
+    format!("{}\u{a0}%", decimal(value, decimals))
 }
 
 /// A change against a base, in percent with its sign; nothing where the base is zero.
 pub(crate) fn change_percent(value: f64, base: f64) -> Option<String> {
-    (base != 0.0 && base.is_finite() && value.is_finite()).then(|| signed(percent(value / base - 1.0)))
+    (base != 0.0 && base.is_finite() && value.is_finite()).then(|| {
+        let change = value / base - 1.0;
+        signed(percent(if change.abs() < 0.0005 { 0.0 } else { change }))
+    })
 }
 
 /// A difference of latencies with its sign: `+1.20 ms`.
@@ -121,7 +126,11 @@ pub(crate) fn bytes(value: u64) -> String {
         scaled /= 1024.0;
         unit += 1;
     }
-    if unit == 0 { format!("{value} B") } else { format!("{} {}", three_digits(scaled), UNITS[unit]) }
+    if unit == 0 {
+        format!("{value}\u{a0}B")
+    } else {
+        format!("{}\u{a0}{}", three_digits(scaled), UNITS[unit])
+    }
 }
 
 /// `1 client`, `2 clients`: a count and its noun.
@@ -149,7 +158,7 @@ mod tests {
 
     #[track_caller]
     fn check(written: String, expected: &str) {
-        assert_eq!(written, expected);
+        assert_eq!(written.replace('\u{a0}', " "), expected);
     }
 
     #[test]
@@ -200,6 +209,7 @@ mod tests {
         check(change_percent(150.0, 100.0).unwrap_or_default(), "+50 %");
         check(change_percent(40.0, 100.0).unwrap_or_default(), "−60 %");
         check(change_percent(100.0, 100.0).unwrap_or_default(), "0 %");
+        check(change_percent(100.01, 100.0).unwrap_or_default(), "0 %");
         assert_eq!(change_percent(1.0, 0.0), None);
         check(latency_difference(1_200.0), "+1.20 ms");
         check(latency_difference(-40.0), "−40 µs");

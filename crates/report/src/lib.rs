@@ -7,6 +7,7 @@ mod chart;
 mod charts;
 mod derive;
 mod evidence;
+mod figure;
 mod format;
 mod marks;
 mod markup;

@@ -45,7 +45,7 @@ pub fn html(run: &RunDirectory) -> String {
 }
 
 fn section(page: &mut String, title: &str, body: &str) {
-    let _ = write!(page, "<section><h2>{title}</h2>{body}</section>\n");
+    let _ = writeln!(page, "<section><h2>{title}</h2>{body}</section>");
 }
 
 fn head(run: &RunDirectory) -> String {
@@ -55,10 +55,15 @@ fn head(run: &RunDirectory) -> String {
         Verdict::Fail => "It did not hold",
         Verdict::Unknown => "It could not be shown",
     };
+    // Most databases name themselves in their version.
+    let engine = if facts.engine_version.to_lowercase().contains(&facts.engine.to_lowercase()) {
+        facts.engine_version.clone()
+    } else {
+        format!("{} {}", facts.engine, facts.engine_version)
+    };
     let mut html = format!(
-        "<header><p class=\"kicker\">Holdfast report · {} {} · seed {} · {}</p><h1>{}</h1>",
-        escape(&facts.engine),
-        escape(&facts.engine_version),
+        "<header><p class=\"kicker\">Holdfast report · {} · seed {} · {}</p><h1>{}</h1>",
+        escape(&engine),
         result.seed,
         escape(&result.started_at),
         escape(&result.scenario)

@@ -10,7 +10,7 @@ use crate::format;
 use crate::run_directory::RunDirectory;
 
 /// A host's width; all hosts have the same.
-const HOST_WIDTH: f64 = 172.0;
+const HOST_WIDTH: f64 = 196.0;
 /// Height of a host's name, and of each further line or node in it.
 pub(crate) const HOST_HEAD: f64 = 26.0;
 pub(crate) const HOST_LINE: f64 = 17.0;
@@ -60,6 +60,8 @@ pub(crate) struct Chip {
     pub(crate) is_leader: bool,
     /// It was started again here, having begun elsewhere.
     pub(crate) has_moved_here: bool,
+    /// It was here and ended the run elsewhere.
+    pub(crate) is_gone: bool,
 }
 
 /// Everything the drawing tells about hosts.
@@ -77,8 +79,7 @@ pub(crate) struct Story {
 pub(crate) fn story(run: &RunDirectory) -> Story {
     let mut story = Story::default();
     let site = &run.result.facts.site;
-    let first_leader = site.nodes.iter().find(|node| node.role == "leader").map(|node| node.name.as_str());
-    let mut leader = first_leader;
+    let mut leader = site.nodes.iter().find(|node| node.role == "leader").map(|node| node.name.as_str());
     let mut took_over: BTreeMap<&str, f64> = BTreeMap::new();
     let mut place: BTreeMap<&str, &str> = BTreeMap::new();
     let mut arrivals: Vec<(&str, &str, f64)> = Vec::new();
@@ -102,40 +103,50 @@ pub(crate) fn story(run: &RunDirectory) -> Story {
         }
     }
     for node in &site.nodes {
-        let is_first = first_leader == Some(node.name.as_str());
-        let text = match took_over.get(node.name.as_str()) {
-            Some(since_s) if leader == Some(node.name.as_str()) => {
-                format!("leader from {}", format::seconds(*since_s))
-            }
-            Some(since_s) => format!("led from {}", format::seconds(*since_s)),
-            None if is_first && leader != first_leader => "first leader".to_owned(),
-            None => node.role.clone(),
-        };
+        let is_gone = place.get(node.name.as_str()) != Some(&node.host.as_str());
+        let since_s = took_over.get(node.name.as_str()).copied();
         let is_leader = leader == Some(node.name.as_str());
-        let chip = Chip { node: node.name.clone(), text, is_leader, has_moved_here: false };
+        let text = match (is_gone, since_s) {
+            (true, _) => format!("was here, {}", node.role),
+            (false, Some(since_s)) if is_leader => format!("leader since {}", format::seconds(since_s)),
+            (false, Some(since_s)) => format!("led since {}", format::seconds(since_s)),
+            (false, None) if node.role == "leader" && !is_leader => "first leader".to_owned(),
+            (false, None) => node.role.clone(),
+        };
+        let is_leader = is_leader && !is_gone;
+        let chip = Chip { node: node.name.clone(), text, is_leader, has_moved_here: false, is_gone };
         story.chips.entry(node.host.clone()).or_default().push(chip);
     }
     for (node, host, since_s) in arrivals {
         let chips = story.chips.entry(host.to_owned()).or_default();
         if !chips.iter().any(|chip| chip.node == node) {
-            let text = format!("from {}", format::seconds(since_s));
-            let is_leader = leader == Some(node);
-            chips.push(Chip { node: node.to_owned(), text, is_leader, has_moved_here: true });
+            let is_gone = place.get(node) != Some(&host);
+            let is_leader = leader == Some(node) && !is_gone;
+            let role = if is_leader { "leader" } else { "here" };
+            let text = format!("{role} since {}", format::seconds(since_s));
+            chips.push(Chip { node: node.to_owned(), text, is_leader, has_moved_here: true, is_gone });
         }
     }
+    story.strikes = strikes(run);
+    story
+}
+
+/// By host path: what struck it, in words, and whether that is proven.
+fn strikes(run: &RunDirectory) -> BTreeMap<String, Vec<(String, bool)>> {
+    let mut strikes: BTreeMap<String, Vec<(String, bool)>> = BTreeMap::new();
     for fault in &run.result.faults {
         let (from_s, proven) = (fault.took_effect_s.unwrap_or(fault.asked_s), fault.took_effect_s.is_some());
         let until = fault.healed_s.map_or_else(|| "end".to_owned(), format::seconds);
         let text = if proven {
-            format!("{} {} – {until}", fault.kind, format::seconds(from_s).trim_end_matches(" s"))
+            format!("{} {} – {until}", fault.kind, format::seconds(from_s).trim_end_matches("\u{a0}s"))
         } else {
             format!("{}: not proven", fault.kind)
         };
         for host in &fault.hits {
-            story.strikes.entry(host.clone()).or_default().push((text.clone(), proven));
+            strikes.entry(host.clone()).or_default().push((text.clone(), proven));
         }
     }
-    story
+    strikes
 }
 
 /// The boxes of a site, laid out from (0, 0) for a width. The result's size is in the block's own width and height.
@@ -281,7 +292,8 @@ fn measure(block: &mut Block, width: f64, story: &Story, linked: &BTreeSet<(Stri
         row_height = row_height.max(child.height);
         widest = widest.max(x);
     }
-    let title_width = (block.title.chars().count() + block.note.chars().count() + 8) as f64 * 7.2;
+    let title_width =
+        (block.title.chars().count() + block.note.chars().count() + "region ".len()) as f64 * 7.2 + 38.0;
     block.width = widest.max(title_width.min(inner)) + 2.0 * padding;
     block.height = head + y + row_height + padding;
 }

@@ -31,7 +31,7 @@ pub(crate) fn figure(run: &RunDirectory) -> String {
     html.push_str("<span><i class=\"node leader\"></i>leader at the end</span> <span><i class=\"node\"></i>follower</span>");
     if !story.moves.is_empty() {
         html.push_str(
-            " <span><i class=\"node moved\"></i>started again here (arrow from where it was)</span>",
+            " <span><i class=\"node gone\"></i>was here; the arrow leads to where it was started again</span>",
         );
     }
     if !story.strikes.is_empty() {
@@ -195,7 +195,9 @@ fn draw_chip(chip: &Chip, x: f64, y: f64, width: f64) -> String {
     if chip.is_leader {
         class.push_str(" leader");
     }
-    if chip.has_moved_here {
+    if chip.is_gone {
+        class.push_str(" gone");
+    } else if chip.has_moved_here {
         class.push_str(" moved");
     }
     let whole = format!("{} {}", chip.node, chip.text);

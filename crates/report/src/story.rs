@@ -107,7 +107,9 @@ fn throughput_during(result: &RunResult) -> Number {
         let worst = ratios.iter().copied().fold(f64::INFINITY, f64::min);
         let which =
             if ratios.len() > 1 { format!(", the lowest of {} faults", ratios.len()) } else { String::new() };
-        (format::percent(worst), format!("of the baseline, as a mean over the whole fault{which}"))
+        let is_healed = result.faults.iter().all(|fault| fault.healed_s.is_some());
+        let until = if is_healed { "its healing" } else { "the end of the recording" };
+        (format::percent(worst), format!("of the baseline, as a mean from its effect to {until}{which}"))
     };
     Number { label: "Throughput under fault", value, detail }
 }

@@ -46,7 +46,7 @@ fn by_phase(load: &LoadResult) -> String {
         (None, None) => String::new(),
     };
     let mut html = format!(
-        "<h3>{} <small>{}{}{}</small></h3><div class=\"scroll\"><table><thead><tr><th>Phase<th class=\"n\">From – to\
+        "<h3>{} <small>{}{}{}</small></h3><div class=\"scroll\"><table><thead><tr><th>Phase\
          <th class=\"n\">Transactions<th class=\"n\">Throughput<th class=\"n\">vs baseline<th class=\"n\">Mean<th class=\"n\">p50\
          <th class=\"n\">p95<th class=\"n\">p99<th class=\"n\">p99.9<th class=\"n\">Longest<th>Errors</tr></thead><tbody>",
         escape(&load.name),
@@ -65,7 +65,7 @@ fn by_phase(load: &LoadResult) -> String {
         };
         let span = format!(
             "{} – {}",
-            format::seconds(phase.from_s).trim_end_matches(" s"),
+            format::seconds(phase.from_s).trim_end_matches("\u{a0}s"),
             format::seconds(phase.to_s)
         );
         row(
@@ -110,8 +110,8 @@ fn row(
 ) {
     let _ = write!(
         html,
-        "<tr><th scope=\"row\">{}<td class=\"n\">{span}<td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{change}\
-         <td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{}<td>{}</tr>",
+        "<tr><th scope=\"row\">{} <small>{span}</small><td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{change}\
+         <td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{}<td class=\"errors\">{}</tr>",
         escape(name),
         format::count(transactions),
         format::rate(throughput_per_s),
@@ -121,8 +121,20 @@ fn row(
         p99(latency, transactions),
         format::latency(latency.p99_9 as f64),
         format::latency(latency.max as f64),
-        escape(&errors(error_counts))
+        error_cell(error_counts)
     );
+}
+
+/// Errors in a table: their number, and below it their classes.
+fn error_cell(counts: &std::collections::BTreeMap<String, u64>) -> String {
+    let sum = counts.values().fold(0_u64, |sum, count| sum.saturating_add(*count));
+    if sum == 0 {
+        return "0".to_owned();
+    }
+    let classes: Vec<&String> =
+        counts.iter().filter(|(_, count)| **count > 0).map(|(class, _)| class).collect();
+    let detail = if let [class] = classes.as_slice() { (*class).clone() } else { errors(counts) };
+    format!("{} <small>{}</small>", format::count(sum), escape(&detail))
 }
 
 /// Statements in their order within the transaction, then the transaction, then whatever else was measured.

@@ -112,15 +112,30 @@ fn entry(out: &mut String, label: &str, text: &str) {
         }
         (" ".repeat(8), 8)
     };
-    let mut width = indent;
+    let indentation = " ".repeat(indent);
+    let text = plain(text);
+    for (number, story_line) in text.lines().enumerate() {
+        if number > 0 {
+            let _ = writeln!(out, "{}", line.trim_end());
+            line.clone_from(&indentation);
+        }
+        wrap(out, &mut line, &indentation, story_line);
+    }
+    let _ = writeln!(out, "{}", line.trim_end());
+}
+
+/// Adds words to a line that has its indentation already; whole lines go out, the last stays in `line`.
+fn wrap(out: &mut String, line: &mut String, indentation: &str, text: &str) {
+    let mut width = indentation.chars().count();
     let mut is_fresh = true;
-    for word in plain(text).split_whitespace() {
-        for piece in pieces(word, COLUMNS - indent) {
+    for word in text.split_whitespace() {
+        for piece in pieces(word, COLUMNS - indentation.len()) {
             let length = piece.chars().count();
             if !is_fresh && width + 1 + length > COLUMNS {
                 let _ = writeln!(out, "{}", line.trim_end());
-                line = " ".repeat(indent);
-                (width, is_fresh) = (indent, true);
+                line.clear();
+                line.push_str(indentation);
+                (width, is_fresh) = (indentation.len(), true);
             }
             if !is_fresh {
                 line.push(' ');
@@ -131,7 +146,6 @@ fn entry(out: &mut String, label: &str, text: &str) {
             is_fresh = false;
         }
     }
-    let _ = writeln!(out, "{}", line.trim_end());
 }
 
 fn pieces(word: &str, longest: usize) -> Vec<String> {

@@ -1,0 +1,7 @@
+//! Reports held to what they must say: a synthetic run in, text and page out.
+
+mod browser;
+mod fixture;
+mod killed;
+mod page;
+mod text;

@@ -1,0 +1,298 @@
+//! The page: what stands on it, that it stands alone, that nothing in a run can break out of its place.
+
+use history::{EventKind, Verdict};
+use report::result::{PredictionResult, WarningResult};
+use tempfile::TempDir;
+
+use crate::fixture::{self, Fixture};
+
+fn page(fixture: &Fixture) -> String {
+    let directory = TempDir::new().expect("a temporary directory");
+    fixture.write(directory.path()).expect("the fixture is written");
+    report::html(&report::read(directory.path()).expect("the fixture is read"))
+}
+
+/// The page without tags, white space folded.
+fn words(page: &str) -> String {
+    let mut text = String::new();
+    let mut is_tag = false;
+    for character in page.chars() {
+        match character {
+            '<' => is_tag = true,
+            '>' => {
+                is_tag = false;
+                text.push(' ');
+            }
+            other if !is_tag => text.push(other),
+            _ => {}
+        }
+    }
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[track_caller]
+fn check(fixture: &Fixture, expected: &[&str]) {
+    let words = words(&page(fixture));
+    for expected in expected {
+        assert!(words.contains(expected), "not on the page: {expected}");
+    }
+}
+
+#[test]
+fn the_three_numbers_and_the_sentence_stand_on_top() {
+    check(
+        &fixture::host_failure(),
+        &[
+            "✓ pass It held fast",
+            "Lost writes 0 of 17,310 acknowledged; 2 without a definite answer",
+            "Recovery time 7.3 s to the first success; 10.0 s until a whole second at 95 % of the baseline",
+            "Throughput under fault 60 % of the baseline",
+            "At 20.0 s the host dc1/a/r1/h1 lost power with the leader n1 on it; n1 was started again on dc1/a/r1/h2 after 5.3 s; \
+             service was back after 7.3 s; throughput was back at 95 % of its baseline after 10.0 s. None of 17,310 \
+             acknowledged writes was lost.",
+        ],
+    );
+}
+
+#[test]
+fn lost_writes_are_told_as_lost() {
+    let mut fixture = fixture::host_failure();
+    fixture.result.verdict = Verdict::Fail;
+    fixture.result.checks[0].verdict = Verdict::Fail;
+    fixture.result.checks[0].lost = Some(37);
+    check(&fixture, &["✕ fail It did not hold", "37 of 17,310 acknowledged writes were lost."]);
+}
+
+#[test]
+fn a_fault_without_evidence_is_told_as_unproven() {
+    let mut fixture = fixture::host_failure();
+    fixture.result.verdict = Verdict::Unknown;
+    fixture.result.faults[0].took_effect_s = None;
+    fixture.result.faults[0].receipt.verdict = Verdict::Unknown;
+    check(
+        &fixture,
+        &[
+            "? unknown",
+            "At 20.0 s a power-off of host: leader was asked for; there is no evidence that it took effect.",
+        ],
+    );
+}
+
+#[test]
+fn a_promotion_is_told_and_marked() {
+    let mut fixture = fixture::host_failure();
+    for event in &mut fixture.events {
+        match &mut event.kind {
+            EventKind::Leader { node } => *node = "n2".to_owned(),
+            EventKind::NodeUp { host, .. } if event.t_s > 0.0 => *host = "dc1/a/r1/h1".to_owned(),
+            _ => {}
+        }
+    }
+    check(
+        &fixture,
+        &[
+            "n2 took over as leader after 7.2 s",
+            "n2 is the leader now",
+            "n2 leader since 27.2 s",
+            "n1 first leader",
+        ],
+    );
+}
+
+#[test]
+fn statements_stand_in_their_order_with_their_change_against_the_baseline() {
+    let words = words(&page(&fixture::host_failure()));
+    let places: Vec<usize> =
+        ["BEGIN 6,180", "UPDATE accounts 6,180", "SELECT accounts 6,180", "END 6,180", "transaction 6,180"]
+            .iter()
+            .map(|row| words.find(row).unwrap_or_else(|| panic!("no row {row}")))
+            .collect();
+    assert!(places.is_sorted(), "{places:?}");
+    assert!(
+        words.contains("transaction 6,180 10.2 ms 35.2 ms 6,929 11.6 ms 40.2 ms +1.36 ms +13 %"),
+        "{words}"
+    );
+}
+
+#[test]
+fn evidence_and_its_limits_stand_on_the_page() {
+    check(
+        &fixture::host_failure(),
+        &[
+            "none of the 11 processes that ran on dc1/a/r1/h1 is left",
+            "dc1/a/r1/h1 answers probes from dc1/a/r2/h1 again, after 0.2 s",
+            "of 2 inserts without a definite answer 1 happened",
+            "a node's volume is a plain directory"
+                .replace('\'', "&#39;")
+                .as_str()
+                .replace("&#39;", "'")
+                .as_str(),
+            "closed loop (bank with 4 clients and ledger with 2 clients)",
+            "holdfast run scenario.yaml --seed 42",
+            "the lab&#39;s share while loads ran 24 %",
+            "What to do: use fewer clients or a larger machine",
+            "memory 23.5 GiB",
+        ],
+    );
+}
+
+#[test]
+fn delays_stand_between_regions_and_in_words() {
+    let html = page(&fixture::two_regions(20, 45));
+    let words = words(&html);
+    assert!(words.contains("dc1 → dc2: 20.0 ms; dc2 → dc1: 45.0 ms"), "{words}");
+    assert_eq!(html.matches("<g class=\"link\">").count(), 2, "one arrow each way, on wide screens");
+    let words = self::words(&page(&fixture::two_regions(20, 20)));
+    assert!(words.contains("dc1 ↔ dc2: 20.0 ms each way"), "{words}");
+}
+
+#[test]
+fn an_outage_is_zero_throughput_and_a_gap_in_latency() {
+    let html = page(&fixture::host_failure());
+    assert!(html.contains("22 to 23 s\nbank: 0/s"), "a second without success has throughput 0");
+    let latency = html
+        .split("<strong>Latency of bank")
+        .nth(1)
+        .and_then(|rest| rest.split("</figure>").next())
+        .expect("a figure");
+    assert!(
+        latency.contains("12 to 13 s") && !latency.contains("22 to 23 s"),
+        "a second without success has no latency"
+    );
+    assert_eq!(
+        latency.matches("<path class=\"curve c0\"").count(),
+        4,
+        "two stretches, on wide and narrow screens"
+    );
+}
+
+#[test]
+fn the_page_stands_alone() {
+    let html = page(&fixture::host_failure());
+    for outside in
+        ["http:", "https:", "//", "src=", "@import", "<script", "javascript:", "<iframe", "<object", "<embed"]
+    {
+        let found = html.find(outside).map(|at| html[at..].chars().take(80).collect::<String>());
+        assert_eq!(found, None, "the page refers outside itself");
+    }
+    for (at, _) in html.match_indices("href=") {
+        assert!(html[at..].starts_with("href=\"data:,\""), "{}", &html[at..at + 40]);
+    }
+    for (at, _) in html.match_indices("url(") {
+        assert!(html[at..].starts_with("url(#"), "{}", &html[at..at + 40]);
+    }
+}
+
+#[test]
+fn every_identifier_is_used_once_and_every_reference_leads_somewhere() {
+    let html = page(&fixture::two_regions(20, 20));
+    let ids: Vec<&str> = html.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    let unique: std::collections::BTreeSet<&str> = ids.iter().copied().collect();
+    assert_eq!(ids.len(), unique.len());
+    for reference in html.split("url(#").skip(1).filter_map(|rest| rest.split(')').next()) {
+        assert!(unique.contains(reference), "{reference}");
+    }
+}
+
+#[test]
+fn nothing_in_a_run_can_become_markup() {
+    const HOSTILE: &str = "<script>alert(1)</script>\"'&\u{0}\u{202e}";
+    let mut fixture = fixture::host_failure();
+    let text = serde_json::to_string(&(&fixture.result, &fixture.events)).expect("serializes");
+    let mut value: serde_json::Value = serde_json::from_str(&text).expect("parses");
+    poison(&mut value, HOSTILE);
+    let (result, events) = serde_json::from_value(value).expect("verdicts and tags were left alone");
+    (fixture.result, fixture.events) = (result, events);
+    fixture.result.prediction.push(PredictionResult {
+        name: HOSTILE.to_owned(),
+        predicted: 1.0,
+        measured: None,
+        unit: HOSTILE.to_owned(),
+    });
+    fixture.result.lab.warnings.push(WarningResult { what: HOSTILE.to_owned(), remedy: HOSTILE.to_owned() });
+    let html = page(&fixture);
+    assert!(html.contains("&lt;script&gt;alert(1)"));
+    assert!(!html.contains("<script") && !html.contains('\u{0}') && !html.contains('\u{202e}'));
+}
+
+/// Appends a hostile text to every string that is not a word of the format itself.
+fn poison(value: &mut serde_json::Value, hostile: &str) {
+    match value {
+        serde_json::Value::String(text) if !matches!(text.as_str(), "pass" | "fail" | "unknown") => {
+            text.push_str(hostile)
+        }
+        serde_json::Value::Array(values) => values.iter_mut().for_each(|value| poison(value, hostile)),
+        serde_json::Value::Object(fields) => {
+            fields
+                .iter_mut()
+                .filter(|(name, _)| *name != "event")
+                .for_each(|(_, value)| poison(value, hostile));
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn extreme_figures_neither_panic_nor_break_the_drawing() {
+    for extreme in [0.0, -1.0, 1e300, f64::MIN_POSITIVE] {
+        let mut fixture = fixture::host_failure();
+        fixture.result.faults[0].took_effect_s = Some(extreme);
+        fixture.result.faults[0].healed_s = Some(extreme);
+        fixture.result.faults[0].lost_operations = Some(extreme);
+        fixture.result.loads[0].phases[1].to_s = extreme;
+        fixture.result.loads[0].phases[1].throughput_per_s = extreme;
+        fixture.result.loads[0].phases[2].latency_us.mean = extreme;
+        fixture.result.loads[0].transactions = u64::MAX;
+        fixture.result.checks[0].acknowledged = Some(u64::MAX);
+        fixture.timeline.push_str(
+            "61,bank,transaction,18446744073709551615,18446744073709551615,1,2,18446744073709551615,3\n",
+        );
+        let html = page(&fixture);
+        assert!(!html.contains("NaN") && !html.contains("inf"), "{extreme}");
+        assert!(!report::text(&fixture.result).contains("NaN"));
+    }
+}
+
+#[test]
+fn a_run_of_a_day_is_thinned_and_says_so() {
+    let mut fixture = fixture::host_failure();
+    let rows: String = (60..86_400)
+        .map(|second| format!("{second},bank,transaction,{},0,900,1200,1900,2500\n", 400 + second % 7))
+        .collect();
+    fixture.timeline.push_str(&rows);
+    let html = page(&fixture);
+    assert!(html.contains("Each point stands for 72 seconds"));
+    assert!(html.len() < 3_000_000, "{}", html.len());
+}
+
+#[test]
+fn a_site_of_ten_thousand_hosts_is_drawn_with_what_matters() {
+    let mut fixture = fixture::host_failure();
+    let pattern = fixture.result.facts.site.hosts[0].clone();
+    for index in 0..10_000 {
+        let mut host = pattern.clone();
+        host.rack = Some(format!("x{}", index / 40));
+        host.name = format!("h{index}");
+        host.path = format!("dc1/a/x{}/h{index}", index / 40);
+        fixture.result.facts.site.hosts.push(host);
+    }
+    let html = page(&fixture);
+    assert!(html.contains("+ 246 more racks") && html.contains("+ 36 more hosts"));
+    assert!(words(&html).contains("n1 leader since 25.3 s"));
+}
+
+#[test]
+fn the_report_replaces_an_older_one_and_leaves_nothing_else() {
+    let directory = TempDir::new().expect("a temporary directory");
+    fixture::host_failure().write(directory.path()).expect("written");
+    std::fs::write(directory.path().join("report.html"), "old").expect("written");
+    let path = report::write(directory.path()).expect("the report is written");
+    assert_eq!(path, directory.path().join("report.html"));
+    let mut names: Vec<String> = std::fs::read_dir(directory.path())
+        .expect("listed")
+        .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["events.jsonl", "report.html", "result.json", "scenario.yaml", "timeline.csv"]);
+    assert!(std::fs::read_to_string(path).expect("read").starts_with("<!DOCTYPE html>"));
+}

@@ -1,0 +1,68 @@
+//! The closing summary for the terminal.
+
+use history::Verdict;
+
+use crate::fixture;
+
+#[test]
+fn a_run_that_held_is_summed_up() {
+    insta::assert_snapshot!(report::text(&fixture::host_failure().result));
+}
+
+#[test]
+fn a_run_that_lost_writes_says_so_first() {
+    let mut result = fixture::host_failure().result;
+    result.verdict = Verdict::Fail;
+    result.reasons =
+        vec!["lost_writes: wanted 0, measured 37".to_owned(), "the check ledger failed".to_owned()];
+    result.expectations[0].verdict = Verdict::Fail;
+    result.expectations[0].measured = "37".to_owned();
+    result.checks[0].verdict = Verdict::Fail;
+    result.checks[0].lost = Some(37);
+    result.checks[0].explanation =
+        "37 of 17,310 acknowledged inserts are not there at the end.\ninsert 4711 by client 3 was \
+                                    acknowledged at 20.114 s by n1 and is not there at the end"
+            .to_owned();
+    insta::assert_snapshot!(report::text(&result));
+}
+
+#[test]
+fn no_line_is_longer_than_a_hundred_columns_whatever_the_names() {
+    let mut result = fixture::host_failure().result;
+    result.scenario = "x".repeat(300);
+    result.reasons.push("y".repeat(250));
+    result.checks[0].name = "z".repeat(180);
+    result.faults[0].target = "host: ".to_owned() + &"w".repeat(120);
+    result.loads[0].name = "v".repeat(40);
+    for line in report::text(&result).lines() {
+        assert!(line.chars().count() <= 100, "{line}");
+    }
+}
+
+#[test]
+fn a_name_cannot_send_commands_to_the_terminal() {
+    let mut result = fixture::host_failure().result;
+    result.scenario = "a\u{1b}[2Jb".to_owned();
+    result.loads[0].name = "c\u{7}d".to_owned();
+    result.checks[0].explanation = "e\u{9b}31mf".to_owned();
+    let text = report::text(&result);
+    assert!(!text.chars().any(|character| character.is_control() && character != '\n'), "{text:?}");
+}
+
+#[test]
+fn an_unproven_ledger_is_never_told_as_nothing_lost() {
+    let mut result = fixture::host_failure().result;
+    result.checks[0].verdict = Verdict::Unknown;
+    let text = report::text(&result);
+    assert!(text.contains("Lost writes               unknown"), "{text}");
+}
+
+#[test]
+fn a_fault_without_effect_recovers_in_no_time_that_is_known() {
+    let mut result = fixture::host_failure().result;
+    result.faults[0].took_effect_s = None;
+    result.faults[0].receipt.verdict = Verdict::Unknown;
+    let text = report::text(&result);
+    assert!(text.contains("Recovery time             unknown"), "{text}");
+    assert!(text.contains("unproven power-off host: leader"), "{text}");
+}
