@@ -7,7 +7,8 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::{CONFIGURATION_FILE, DATA, LOG, Postgres, REJOINING_FILE, file_error};
+use super::admin::PATIENCE;
+use super::{DATA, LOG, Postgres, REJOINING_FILE, file_error};
 use crate::{EngineError, Node, Signal};
 
 /// How often a start is looked at: a file is read, nothing else.
@@ -131,16 +132,30 @@ impl Postgres {
         Err(self.not_ready(node, "the database has not ended", timeout))
     }
 
-    /// Makes the server read its configuration again.
+    /// Makes the server read its configuration again, and waits until it has: the server itself only passes the
+    /// word on, and a step that relies on the new values must not come before they are in force.
     pub(super) fn reload(&self, node: &dyn Node) -> Result<(), EngineError> {
-        match self.value(node, "SELECT pg_reload_conf()")?.as_str() {
-            "t" => Ok(()),
-            other => Err(EngineError::Answer {
-                node: node.name().to_owned(),
-                statement: format!("reload of {CONFIGURATION_FILE}"),
-                answer: other.to_owned(),
-            }),
+        let loaded = "SELECT pg_conf_load_time()";
+        let before = self.value(node, loaded)?;
+        if self.value(node, "SELECT pg_reload_conf()")? != "t" {
+            return Err(self.not_ready(
+                node,
+                "the server refuses to read its configuration again",
+                Duration::ZERO,
+            ));
         }
+        let deadline = Instant::now() + PATIENCE;
+        while self.value(node, loaded)? == before {
+            if Instant::now() >= deadline {
+                return Err(self.not_ready(
+                    node,
+                    "the server has not read its configuration again",
+                    PATIENCE,
+                ));
+            }
+            std::thread::sleep(GLANCE);
+        }
+        Ok(())
     }
 }
 
