@@ -206,6 +206,10 @@ fn a_leader_that_restarts_leads_again_and_its_standbys_find_it() {
     trial.await_answer(1, "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'", "2");
     let again = trial.postgres.start(trial.node(1));
     assert!(matches!(again, Err(EngineError::Running { .. })), "{again:?}");
+    // The server alone dies: its lock file goes on saying that it is ready.
+    trial.node(1).crash();
+    trial.start(1);
+    trial.check_roles(&["n1"], &["n2", "n3"], &[]);
 }
 
 #[test]

@@ -13,6 +13,8 @@ use crate::{EngineError, Node, Signal};
 
 /// How often a start is looked at: a file is read, nothing else.
 const GLANCE: Duration = Duration::from_millis(10);
+/// How long a server that says it is ready may take over its first answer.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(2);
 
 impl Postgres {
     /// Starts the server in the role its node had, if the cluster has not gone on without it.
@@ -83,14 +85,19 @@ impl Postgres {
         Ok(())
     }
 
-    /// Waits until the server says in its lock file that it accepts connections.
+    /// Waits until the server says in its lock file that it accepts connections, and then answers one. The file
+    /// alone is cheap to look at but may be an earlier server's, which the new one has not replaced yet.
     pub(super) fn await_ready(&self, node: &dyn Node, timeout: Duration) -> Result<(), EngineError> {
         let deadline = Instant::now() + timeout;
         let path = format!("{DATA}/postmaster.pid");
         loop {
             let running = self.is_running(node);
             match node.read_file(Path::new(&path)) {
-                Ok(text) if running && says_ready(&text) => return Ok(()),
+                Ok(text)
+                    if running && says_ready(&text) && self.takes_writes(node, ANSWER_PATIENCE).is_ok() =>
+                {
+                    return Ok(());
+                }
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(file_error(node, &path, error)),
