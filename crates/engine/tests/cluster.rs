@@ -206,6 +206,10 @@ fn a_leader_that_restarts_leads_again_and_its_standbys_find_it() {
     trial.await_answer(1, "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'", "2");
     let again = trial.postgres.start(trial.node(1));
     assert!(matches!(again, Err(EngineError::Running { .. })), "{again:?}");
+    // The server alone dies: its lock file goes on saying that it is ready.
+    trial.node(1).crash();
+    trial.start(1);
+    trial.check_roles(&["n1"], &["n2", "n3"], &[]);
 }
 
 #[test]
@@ -304,6 +308,22 @@ fn a_single_node_is_a_cluster_and_shuts_down_in_order() {
     made.unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(trial.ask(1, "SHOW default_transaction_isolation"), ["serializable"]);
     assert_eq!(trial.postgres.isolation().name(), "serializable");
+    // A question that takes long keeps nobody else from asking.
+    std::thread::scope(|scope| {
+        let long = scope.spawn(|| trial.admin.query_within(trial.node(1), "SELECT pg_sleep(2)", MOMENT));
+        while trial.ask(
+            1,
+            "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(2)' AND state = 'active'",
+        ) == ["0"]
+        {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let quick = trial.admin.query_within(trial.node(1), "SELECT 7", MOMENT);
+        assert_eq!(quick.ok(), Some(vec![vec![Some("7".to_owned())]]));
+        assert!(matches!(long.join().expect("asked"), Err(EngineError::Silent { .. })), "its patience ends");
+    });
+    let wrong = trial.admin.query(trial.node(1), "SELECT nothing_there");
+    assert!(matches!(&wrong, Err(EngineError::Refused { code, .. }) if code == "42703"), "{wrong:?}");
     trial.postgres.stop(trial.node(1), PATIENCE).expect("stopped");
     assert!(trial.node(1).log("postgres").contains("database system is shut down"));
     let waited = trial.postgres.wait_ready(trial.node(1), PATIENCE);

@@ -8,7 +8,7 @@ use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
@@ -63,35 +63,56 @@ impl SocketAdmin {
 
 impl AdminQuery for SocketAdmin {
     fn query_within(&self, node: &dyn Node, sql: &str, patience: Duration) -> Result<Rows, EngineError> {
-        let slot = Arc::clone(locked(&self.connections).entry(node.name().to_owned()).or_default());
-        let mut slot = locked(&slot);
         let deadline = Instant::now() + patience;
+        let slot = Arc::clone(locked(&self.connections).entry(node.name().to_owned()).or_default());
+        // Somebody else's question may take minutes; this one has a patience of its own.
+        let mut slot = match slot.try_lock() {
+            Ok(free) => free,
+            Err(TryLockError::Poisoned(free)) => free.into_inner(),
+            Err(TryLockError::WouldBlock) => return self.ask_anew(node, sql, deadline).0,
+        };
         // A connection to a process that has gone shows it by its end only; then, and only when nothing of an
         // answer came, the question goes to a new one.
         if let Some((boot, mut kept)) = slot.take().filter(|(boot, _)| *boot == node.boot()) {
             match kept.ask(sql, deadline) {
                 Err(Failure::Io(error)) if is_gone(&error) => {}
-                Err(failure) => {
-                    if matches!(failure, Failure::Server { fatal: false, .. }) {
+                answer => {
+                    if is_usable_after(&answer) {
                         *slot = Some((boot, kept));
                     }
-                    return Err(failure.on(node, sql));
-                }
-                Ok(rows) => {
-                    *slot = Some((boot, kept));
-                    return Ok(rows);
+                    return answer.map_err(|failure| failure.on(node, sql));
                 }
             }
         }
-        let path = node.socket_directory_outside().join(format!(".s.PGSQL.{}", self.port));
         let boot = node.boot();
-        let mut connection = Connection::open(&path, deadline).map_err(|failure| failure.on(node, ""))?;
-        let answer = connection.ask(sql, deadline);
-        if matches!(answer, Ok(_) | Err(Failure::Server { fatal: false, .. })) {
-            *slot = Some((boot, connection));
-        }
-        answer.map_err(|failure| failure.on(node, sql))
+        let (answer, connection) = self.ask_anew(node, sql, deadline);
+        *slot = connection.map(|connection| (boot, connection));
+        answer
     }
+}
+
+impl SocketAdmin {
+    /// Asks over a new connection, and returns it where it can be asked again.
+    fn ask_anew(
+        &self,
+        node: &dyn Node,
+        sql: &str,
+        deadline: Instant,
+    ) -> (Result<Rows, EngineError>, Option<Connection>) {
+        let path = node.socket_directory_outside().join(format!(".s.PGSQL.{}", self.port));
+        let mut connection = match Connection::open(&path, deadline) {
+            Ok(connection) => connection,
+            Err(failure) => return (Err(failure.on(node, "")), None),
+        };
+        let answer = connection.ask(sql, deadline);
+        let usable = is_usable_after(&answer);
+        (answer.map_err(|failure| failure.on(node, sql)), usable.then_some(connection))
+    }
+}
+
+/// Whether a connection is at rest after this: answered, or refused without being closed.
+fn is_usable_after(answer: &Result<Rows, Failure>) -> bool {
+    matches!(answer, Ok(_) | Err(Failure::Server { fatal: false, .. }))
 }
 
 /// A lock whose holder panicked guards data that are still whole: each change of them is one assignment.

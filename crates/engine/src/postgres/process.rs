@@ -7,11 +7,14 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::{CONFIGURATION_FILE, DATA, LOG, Postgres, REJOINING_FILE, file_error};
+use super::admin::PATIENCE;
+use super::{DATA, LOG, Postgres, REJOINING_FILE, file_error};
 use crate::{EngineError, Node, Signal};
 
 /// How often a start is looked at: a file is read, nothing else.
 const GLANCE: Duration = Duration::from_millis(10);
+/// How long a server that says it is ready may take over its first answer.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(2);
 
 impl Postgres {
     /// Starts the server in the role its node had, if the cluster has not gone on without it.
@@ -82,14 +85,19 @@ impl Postgres {
         Ok(())
     }
 
-    /// Waits until the server says in its lock file that it accepts connections.
+    /// Waits until the server says in its lock file that it accepts connections, and then answers one. The file
+    /// alone is cheap to look at but may be an earlier server's, which the new one has not replaced yet.
     pub(super) fn await_ready(&self, node: &dyn Node, timeout: Duration) -> Result<(), EngineError> {
         let deadline = Instant::now() + timeout;
         let path = format!("{DATA}/postmaster.pid");
         loop {
             let running = self.is_running(node);
             match node.read_file(Path::new(&path)) {
-                Ok(text) if running && says_ready(&text) => return Ok(()),
+                Ok(text)
+                    if running && says_ready(&text) && self.takes_writes(node, ANSWER_PATIENCE).is_ok() =>
+                {
+                    return Ok(());
+                }
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(file_error(node, &path, error)),
@@ -131,16 +139,30 @@ impl Postgres {
         Err(self.not_ready(node, "the database has not ended", timeout))
     }
 
-    /// Makes the server read its configuration again.
+    /// Makes the server read its configuration again, and waits until it has: the server itself only passes the
+    /// word on, and a step that relies on the new values must not come before they are in force.
     pub(super) fn reload(&self, node: &dyn Node) -> Result<(), EngineError> {
-        match self.value(node, "SELECT pg_reload_conf()")?.as_str() {
-            "t" => Ok(()),
-            other => Err(EngineError::Answer {
-                node: node.name().to_owned(),
-                statement: format!("reload of {CONFIGURATION_FILE}"),
-                answer: other.to_owned(),
-            }),
+        let loaded = "SELECT pg_conf_load_time()";
+        let before = self.value(node, loaded)?;
+        if self.value(node, "SELECT pg_reload_conf()")? != "t" {
+            return Err(self.not_ready(
+                node,
+                "the server refuses to read its configuration again",
+                Duration::ZERO,
+            ));
         }
+        let deadline = Instant::now() + PATIENCE;
+        while self.value(node, loaded)? == before {
+            if Instant::now() >= deadline {
+                return Err(self.not_ready(
+                    node,
+                    "the server has not read its configuration again",
+                    PATIENCE,
+                ));
+            }
+            std::thread::sleep(GLANCE);
+        }
+        Ok(())
     }
 }
 

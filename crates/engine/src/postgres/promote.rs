@@ -153,13 +153,14 @@ impl Postgres {
     fn unheard_of(&self, positions: &BTreeMap<String, Position>) -> Option<String> {
         let state = self.state();
         let old_leader = state.leader.as_deref();
+        // A node that was lost before and is not back cannot have what was acknowledged since.
         let unheard: Vec<&str> = state
-            .members
-            .keys()
+            .present
+            .iter()
             .map(String::as_str)
             .filter(|name| Some(*name) != old_leader && !positions.contains_key(*name))
             .collect();
-        let standbys = state.members.len().saturating_sub(1);
+        let standbys = state.present.len().saturating_sub(1);
         let wanted = acknowledgements(self.configuration.synchronous, standbys);
         // Every acknowledged write is on `wanted` standbys; so many must have been missed for it to be missed.
         let at_risk = wanted == 0 || unheard.len() >= wanted;

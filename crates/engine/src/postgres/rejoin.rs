@@ -19,6 +19,13 @@ const CHECKPOINT_PATIENCE: Duration = Duration::from_secs(120);
 impl Postgres {
     pub(super) fn rejoin_leader(&self, node: &dyn Node, leader: &dyn Node) -> Result<Rejoined, EngineError> {
         self.admit(node, leader)?;
+        self.join(node, leader).inspect_err(|_| {
+            // A half-joined server must not go on; the first error is the one worth telling.
+            let _ = self.shut_down(node, FOLLOW_PATIENCE);
+        })
+    }
+
+    fn join(&self, node: &dyn Node, leader: &dyn Node) -> Result<Rejoined, EngineError> {
         let interrupted = self.exists(node, REJOINING_FILE)?;
         let was_standby = self.exists(node, &format!("{DATA}/standby.signal"))?;
         self.write(node, REJOINING_FILE, "this node's data are being made to follow another leader\n")?;

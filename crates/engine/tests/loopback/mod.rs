@@ -94,6 +94,12 @@ impl LoopbackNode {
 
     /// Everything ends at once, without a chance to tidy up; the node is then as good as booted again.
     pub fn power_off(&self) {
+        self.crash();
+        self.boots.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Everything ends at once, but the machine stays up.
+    pub fn crash(&self) {
         // Stopped first, so that no parent makes another process while its children are looked for.
         self.pause(true);
         for pid in self.processes() {
@@ -104,7 +110,6 @@ impl LoopbackNode {
             let _ = child.wait();
         }
         children.clear();
-        self.boots.fetch_add(1, Ordering::SeqCst);
     }
 
     fn prepared(&self, command: &Command) -> process::Command {
