@@ -1,2 +1,33 @@
-//! The command line.
-fn main() {}
+//! The command line: what was asked, who does it, and the exit code. Reads as a table of contents.
+
+mod arguments;
+mod commands;
+mod exit;
+mod terminal;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use arguments::{Arguments, Command};
+use exit::Exit;
+
+fn main() -> ExitCode {
+    // Hidden doors first: these processes are ours, and must be in their namespaces before anything starts a thread.
+    if let Some(code) = commands::inner::run(std::env::args_os().skip(1)) {
+        return code;
+    }
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return exit::for_usage(&error),
+    };
+    let done = match arguments.command {
+        Command::Run(options) => commands::run::run(options),
+        Command::Check { scenario, set } => commands::check::check(&scenario, &set),
+        Command::Report { run_directory } => commands::report::report(&run_directory),
+        Command::List { what } => commands::list::list(what),
+        Command::Doctor => commands::doctor::doctor(),
+        Command::Schema => commands::schema::schema(),
+    };
+    done.unwrap_or_else(Exit::tell).into()
+}

@@ -52,7 +52,7 @@ pub struct Scene {
 }
 
 /// Everything recorded.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Recorded {
     /// Latencies, counts and errors.
     pub timeline: Timeline,
@@ -61,7 +61,6 @@ pub struct Recorded {
 }
 
 /// The running collector.
-#[derive(Debug)]
 pub struct Collector {
     sender: Sender<Batch>,
     scene: Arc<Mutex<Scene>>,

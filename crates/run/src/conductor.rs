@@ -39,7 +39,6 @@ pub enum ConductorError {
 }
 
 /// Everything the run has shown, before it is judged.
-#[derive(Debug)]
 pub struct Shown {
     /// Latencies, counts, first successes.
     pub recorded: Recorded,

@@ -72,8 +72,6 @@ struct State {
     boots: u64,
     boot: Option<Boot>,
     cpu_of_past_boots: Duration,
-    /// PID namespaces of all boots that have ended, for the evidence that nothing of them is left.
-    last_pid_namespace: Option<u64>,
 }
 
 /// The VM.
@@ -156,7 +154,6 @@ impl Vm {
         boot.node.power_off();
         let mut state = self.state();
         state.cpu_of_past_boots += boot.node.cpu_after_death();
-        state.last_pid_namespace = Some(boot.node.pid_namespace());
         detached.map_err(|source| VmError::Network { node: self.name.clone(), source })
     }
 
@@ -176,12 +173,6 @@ impl Vm {
     #[must_use]
     pub fn ipv4(&self) -> Ipv4Addr {
         self.address
-    }
-
-    /// The PID namespace of the boot that ended last.
-    #[must_use]
-    pub fn last_pid_namespace(&self) -> Option<u64> {
-        self.state().last_pid_namespace
     }
 
     /// The PID namespace it runs in now.

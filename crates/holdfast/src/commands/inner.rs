@@ -1,0 +1,30 @@
+//! The hidden doors: this program started again by itself as a lab's supervisor, a node's init or the janitor.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use lab::{init, janitor, node, supervisor};
+
+/// Does the job of a hidden door, when the first argument names one.
+pub fn run(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
+    let door = arguments.next()?;
+    let told = |result: Result<(), String>| match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    };
+    if door == node::INIT_SUBCOMMAND {
+        Some(told(init::main().map_err(|error| error.to_string())))
+    } else if door == supervisor::SUPERVISOR_SUBCOMMAND {
+        Some(ExitCode::from(run::supervise()))
+    } else if door == janitor::JANITOR_SUBCOMMAND {
+        let (name, directory) = (arguments.next()?, arguments.next()?);
+        let name = name.to_string_lossy().into_owned();
+        Some(told(janitor::main(&name, &PathBuf::from(directory)).map_err(|error| error.to_string())))
+    } else {
+        None
+    }
+}

@@ -1,0 +1,32 @@
+//! One file per command.
+
+pub mod check;
+pub mod doctor;
+pub mod inner;
+pub mod list;
+pub mod report;
+pub mod run;
+pub mod schema;
+
+use std::path::Path;
+
+use scenario::{Rejection, Source};
+
+use crate::exit::{Exit, WRONG};
+
+/// A scenario's text under the name the user gave it.
+fn read_source(path: &Path) -> Result<Source, Exit> {
+    let bytes = std::fs::read(path)
+        .map_err(|error| Exit::wrong(anyhow::anyhow!("scenario {}: {error}", path.display())))?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        Exit::wrong(anyhow::anyhow!("scenario {}: byte {at} is not UTF-8; save the file as UTF-8", path.display()))
+    })?;
+    Ok(Source { name: path.display().to_string(), text })
+}
+
+/// Shows what is wrong with a scenario, with a caret at the place.
+fn reject(rejection: Rejection) -> Exit {
+    eprint!("{:?}", miette::Report::new(rejection));
+    Exit::Told(WRONG)
+}

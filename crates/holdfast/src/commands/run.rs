@@ -1,0 +1,78 @@
+//! `holdfast run`: the whole job.
+
+use std::sync::mpsc::{Sender, channel};
+
+use run::{Ended, LaunchError, Message, Options};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::arguments::RunOptions;
+use crate::commands::{read_source, reject};
+use crate::exit::Exit;
+use crate::terminal::Terminal;
+
+/// Runs a scenario and ends with its verdict.
+pub fn run(options: RunOptions) -> Result<Exit, Exit> {
+    let source = read_source(&options.scenario)?;
+    let (sender, receiver) = channel();
+    listen_to_signals(sender.clone())?;
+    let json = options.json;
+    let options = Options {
+        source,
+        overrides: options.set,
+        seed: options.seed,
+        out: options.out,
+        keep: options.keep,
+        prevent_faults: options.prevent_faults,
+        version: env!("CARGO_PKG_VERSION"),
+    };
+    let mut terminal = Terminal::new(json);
+    let launched = run::launch(&options, sender, &receiver, &mut |show| terminal.show(&show));
+    terminal.finish();
+    match launched {
+        Ok(ended) => conclude(&ended, &mut terminal, json),
+        Err(LaunchError::Rejected(rejection)) => Err(reject(*rejection)),
+        Err(LaunchError::Lab { why, run_directory }) => {
+            // What was recorded until then may still be worth a report; when it is not, the failure is what counts.
+            let _ = report::write(&run_directory);
+            Err(Exit::failed(anyhow::anyhow!("lab: {why}\n  what was recorded: {}", run_directory.display())))
+        }
+        Err(error) => Err(Exit::failed(error)),
+    }
+}
+
+fn conclude(ended: &Ended, terminal: &mut Terminal, json: bool) -> Result<Exit, Exit> {
+    match report::write(&ended.run_directory).and_then(|_| Ok(report::read(&ended.run_directory)?)) {
+        Ok(run) => {
+            terminal.say(&report::text(&run.result));
+            if json {
+                println!("{}", serde_json::to_string_pretty(&run.result).map_err(Exit::failed)?);
+            }
+        }
+        Err(error) => terminal.say(&format!("no report: {error}\n")),
+    }
+    for left in &ended.left_behind {
+        terminal.say(&format!("left behind: {left}\n"));
+    }
+    if !json {
+        println!("{}", ended.run_directory.display());
+    }
+    if ended.left_behind.is_empty() {
+        Ok(Exit::Verdict(ended.verdict))
+    } else {
+        Err(Exit::failed(anyhow::anyhow!("the lab was not removed completely; the verdict was {}", ended.verdict)))
+    }
+}
+
+/// SIGINT and SIGTERM ask the run to end in order; a second one, at once.
+fn listen_to_signals(sender: Sender<Message>) -> Result<(), Exit> {
+    let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(Exit::failed)?;
+    std::thread::spawn(move || {
+        for _ in signals.forever() {
+            if sender.send(Message::Interrupt).is_err() {
+                return;
+            }
+        }
+    });
+    Ok(())
+}

@@ -1,0 +1,9 @@
+//! `holdfast schema`: the scenario's JSON Schema.
+
+use crate::exit::Exit;
+
+/// Prints the schema.
+pub fn schema() -> Result<Exit, Exit> {
+    println!("{}", serde_json::to_string_pretty(&scenario::json_schema()).map_err(Exit::failed)?);
+    Ok(Exit::Done)
+}

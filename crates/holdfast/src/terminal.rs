@@ -1,0 +1,147 @@
+//! What a person sees while a run is under way: what is happening now, live figures, faults as they strike. Plain
+//! lines where there is no terminal.
+
+use std::io::{IsTerminal, Write};
+use std::time::Duration;
+
+use history::{EventKind, Verdict};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use run::{News, Pulse, Show};
+
+/// Seconds between two lines of figures where there is no terminal.
+const PLAIN_INTERVAL_S: u64 = 5;
+
+/// The terminal.
+#[derive(Debug)]
+pub struct Terminal {
+    bar: Option<ProgressBar>,
+    to_stderr: bool,
+}
+
+impl Terminal {
+    /// Everything goes to standard error when standard output is asked for JSON.
+    pub fn new(to_stderr: bool) -> Terminal {
+        let live = if to_stderr { std::io::stderr().is_terminal() } else { std::io::stdout().is_terminal() };
+        let bar = live.then(|| {
+            let target = if to_stderr { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::stdout() };
+            let bar = ProgressBar::with_draw_target(None, target);
+            if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
+                bar.set_style(style);
+            }
+            bar.enable_steady_tick(Duration::from_millis(200));
+            bar
+        });
+        Terminal { bar, to_stderr }
+    }
+
+    /// Shows one thing.
+    pub fn show(&mut self, show: &Show<'_>) {
+        match show {
+            Show::Step(step) => self.line(&format!("         {step}")),
+            Show::Directory(path) => self.line(&format!("         run directory {}", path.display())),
+            Show::Reach(nodes) => {
+                self.line("the lab is kept; Ctrl-C ends it");
+                for (node, command) in *nodes {
+                    self.line(&format!("  {node}: {command}"));
+                }
+            }
+            Show::News(News::Event { event }) => {
+                if let Some(text) = told(&event.kind) {
+                    let moment = format!("{:7.1} s", event.t_s);
+                    self.line(&format!("{moment} {text}"));
+                }
+            }
+            Show::News(News::Pulse(pulse)) => self.pulse(pulse),
+            Show::News(News::Kept { .. } | News::Finished { .. } | News::Failed { .. }) => {}
+        }
+    }
+
+    /// Prints text as it stands, below everything.
+    pub fn say(&mut self, text: &str) {
+        if self.to_stderr {
+            let _ = std::io::stderr().write_all(text.as_bytes());
+        } else {
+            let _ = std::io::stdout().write_all(text.as_bytes());
+        }
+    }
+
+    /// Takes the live line away.
+    pub fn finish(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn line(&mut self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| print_line(self.to_stderr, text)),
+            None => print_line(self.to_stderr, text),
+        }
+    }
+
+    fn pulse(&mut self, pulse: &Pulse) {
+        let text = figures(pulse);
+        match &self.bar {
+            Some(bar) => bar.set_message(text),
+            None if pulse.t_s % PLAIN_INTERVAL_S == 0 => self.line(&format!("{:7.1} s {text}", pulse.t_s as f64)),
+            None => {}
+        }
+    }
+}
+
+fn print_line(to_stderr: bool, text: &str) {
+    // A reader that has gone away must not end the run.
+    let _ = if to_stderr { writeln!(std::io::stderr(), "{text}") } else { writeln!(std::io::stdout(), "{text}") };
+}
+
+fn figures(pulse: &Pulse) -> String {
+    let mut text = format!("{}/{} s {}", pulse.t_s, pulse.of_s, pulse.phase);
+    for standing in &pulse.standing {
+        text.push_str(&format!(" [{standing}]"));
+    }
+    for load in &pulse.loads {
+        let p99_ms = load.p99_us as f64 / 1e3;
+        text.push_str(&format!(" | {} {}/s p99 {p99_ms:.1} ms", load.load, load.transactions));
+        if load.errors > 0 {
+            text.push_str(&format!(" {} errors", load.errors));
+        }
+    }
+    text
+}
+
+/// An event as one line for a person; none for what is told otherwise.
+fn told(kind: &EventKind) -> Option<String> {
+    Some(match kind {
+        EventKind::RunStarted { facts } => {
+            format!("{} with seed {}, {} {}", facts.scenario, facts.seed, facts.engine, facts.engine_version)
+        }
+        EventKind::Progress { what } => what.clone(),
+        EventKind::LabUp { boot_s, .. } => format!("the lab is up after {boot_s:.1} s"),
+        EventKind::Phase { name, for_s } => format!("phase {name} for {for_s:.0} s"),
+        EventKind::FaultAsked { kind, target, hits, nodes, .. } => {
+            format!("FAULT {kind} of {target}: {} with {}", or_nothing(hits), or_nothing(nodes))
+        }
+        EventKind::FaultTookEffect { receipt, .. } => {
+            format!("  took effect: {}; {}", receipt.verdict, receipt.evidence.join("; "))
+        }
+        EventKind::FaultHealed { receipt, .. } => {
+            format!("  healed: {}; {}", receipt.verdict, receipt.evidence.join("; "))
+        }
+        EventKind::NodeDown { node, host } => format!("  {node} died with {host}"),
+        EventKind::NodeUp { .. } => return None,
+        EventKind::Platform { action, what, .. } => format!("  {action}: {what}"),
+        EventKind::Leader { node } => format!("  {node} takes the writes now"),
+        EventKind::FirstSuccess { load, after_s, .. } => format!("  {load} succeeds again after {after_s:.2} s"),
+        EventKind::Warning { what, remedy } => format!("WARNING {what}; {remedy}"),
+        EventKind::Check { name, verdict, explanation } => {
+            let mark = if *verdict == Verdict::Pass { "check" } else { "CHECK" };
+            format!("{mark} {name}: {verdict}; {explanation}")
+        }
+        EventKind::Interrupted { why } => format!("interrupted: {why}"),
+        EventKind::RunEnded { verdict } => format!("verdict: {verdict}"),
+    })
+}
+
+fn or_nothing(names: &[String]) -> String {
+    if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }
+}
