@@ -155,11 +155,19 @@ impl Panel<'_> {
             let class = if band.took_effect { "fault-edge" } else { "fault-edge doubtful" };
             let _ = write!(
                 svg,
-                "<line class=\"{class}\" x1=\"{from:.1}\" x2=\"{from:.1}\" y1=\"{:.1}\" y2=\"{:.1}\"/>\
-                 <text class=\"fault-label\" x=\"{:.1}\" y=\"{baseline:.1}\">{}</text></g>",
+                "<line class=\"{class}\" x1=\"{from:.1}\" x2=\"{from:.1}\" y1=\"{:.1}\" y2=\"{:.1}\"/></g>",
                 baseline - 9.0,
-                geometry.bottom(),
+                geometry.bottom()
+            );
+        }
+        // After all edges, so that none runs through a label.
+        for label in labels {
+            let baseline = 4.0 + label.lane as f64 * LANE + 12.0;
+            let _ = write!(
+                svg,
+                "<text class=\"fault-label\" x=\"{:.1}\" y=\"{baseline:.1}\"><title>{}</title>{}</text>",
                 label.x,
+                escape(&label.title),
                 escape(&label.text)
             );
         }
@@ -243,36 +251,51 @@ struct FaultLabel {
     title: String,
 }
 
-/// Places the labels of faults so that none covers another: each in the first lane with room.
+/// Places the labels of faults so that none covers another: each in the first lane with room, to the right of its edge,
+/// or to the left of it where the right is too narrow.
 fn fault_labels(geometry: &Geometry, bands: &[Band]) -> Vec<FaultLabel> {
     const MOST_LANES: usize = 4;
-    let mut free_from = [f64::NEG_INFINITY; MOST_LANES];
+    let mut taken: [Vec<(f64, f64)>; MOST_LANES] = Default::default();
     let mut order: Vec<usize> = (0..bands.len()).collect();
     order.sort_by(|one, other| bands[*one].from_s.total_cmp(&bands[*other].from_s));
     let fitting = (geometry.plot_width / (FONT * CHARACTER_WIDTH)) as usize;
     let mut labels = Vec::new();
     for index in order {
         let band = &bands[index];
-        let healed = match band.to_s {
-            Some(to_s) => format!("healed at {}", crate::format::seconds(to_s)),
-            None => "not healed while the run was recorded".to_owned(),
-        };
-        let (verb, note) = if band.took_effect {
-            ("from", "")
-        } else {
-            ("asked for at", " (no evidence that it took effect)")
-        };
-        let title = format!("{} {verb} {}{note}, {healed}", band.label, crate::format::seconds(band.from_s));
-        let text = cut(&format!("{}{note}", band.label), fitting);
+        let text = cut(&format!("{}{}", band.label, doubt(band)), fitting);
         let width = text.chars().count() as f64 * FONT * CHARACTER_WIDTH;
-        let x = (geometry.x(band.from_s) + 5.0).min(geometry.right() - width).max(0.0);
-        let lane = free_from.iter().position(|free| *free <= x);
-        let text = if lane.is_some() { text } else { String::new() };
-        let lane = lane.unwrap_or(MOST_LANES - 1);
-        if !text.is_empty() {
-            free_from[lane] = x + width + 10.0;
+        let edge = geometry.x(band.from_s);
+        let x =
+            if edge + 5.0 + width <= geometry.right() { edge + 5.0 } else { (edge - 5.0 - width).max(0.0) };
+        let is_free =
+            |lane: &Vec<(f64, f64)>| lane.iter().all(|(from, to)| x > to + 10.0 || x + width + 10.0 < *from);
+        // Without a free lane only the tooltip tells it; the list of faults below the charts has it in any case.
+        let lane = taken.iter().position(is_free);
+        if let Some(lane) = lane {
+            taken[lane].push((x, x + width));
         }
-        labels.push(FaultLabel { band: index, x, lane, text, title });
+        let text = if lane.is_some() { text } else { String::new() };
+        labels.push(FaultLabel {
+            band: index,
+            x,
+            lane: lane.unwrap_or(MOST_LANES - 1),
+            text,
+            title: told(band),
+        });
     }
     labels
+}
+
+fn doubt(band: &Band) -> &'static str {
+    if band.took_effect { "" } else { " (no evidence of effect)" }
+}
+
+/// A fault in words, for its tooltip.
+fn told(band: &Band) -> String {
+    let verb = if band.took_effect { "from" } else { "asked for at" };
+    let healed = match band.to_s {
+        Some(to_s) => format!("healed at {}", crate::format::seconds(to_s)),
+        None => "not healed while the run was recorded".to_owned(),
+    };
+    format!("{} {verb} {}{}, {healed}", band.label, crate::format::seconds(band.from_s), doubt(band))
 }

@@ -42,8 +42,7 @@ pub(crate) fn method(run: &RunDirectory) -> String {
     ));
     items.push((
         "Receipts",
-        "a fault counts only with independent evidence that it took effect and that it healed. Without it the verdict of the \
-         run is unknown, whatever else was seen."
+        "a fault counts only with independent evidence that it took effect and that it healed. A run without it cannot pass."
             .to_owned(),
     ));
     let mut html = "<dl class=\"method\">".to_owned();
@@ -103,12 +102,12 @@ fn proofs(result: &RunResult) -> String {
     for check in &result.checks {
         match check.name.as_str() {
             "ledger" => proven.push(
-                "ledger: after all faults were healed every row was read back. Each insert that was acknowledged to a client must \
-                 be there, once, and no row that nobody asked for.",
+                "ledger: after all faults were healed every row was read back. Each insert that was acknowledged to a client is \
+                 there, once, and no row is there that nobody asked for.",
             ),
             "tpcb-sums" => proven.push(
-                "tpcb-sums: the balances of accounts, tellers and branches and the deltas in the history table must have the same \
-                 sum, and the history as many rows as transactions were acknowledged, give or take those whose outcome is unknown.",
+                "tpcb-sums: the balances of accounts, tellers and branches and the deltas in the history table have the same sum, \
+                 and the history holds every acknowledged transaction and none that was neither acknowledged nor unknown.",
             ),
             _ => {}
         }
@@ -134,7 +133,7 @@ fn proofs(result: &RunResult) -> String {
     };
     let mut html = String::new();
     if !proven.is_empty() {
-        let _ = write!(html, "<h3>What the checks prove</h3><ul>{}</ul>", list(&proven));
+        let _ = write!(html, "<h3>What the checks prove when they pass</h3><ul>{}</ul>", list(&proven));
     }
     let _ = write!(html, "<h3>What this run does not prove</h3><ul>{}</ul>", list(&unproven));
     html
