@@ -265,8 +265,14 @@ fn fault_labels(geometry: &Geometry, bands: &[Band]) -> Vec<FaultLabel> {
         let text = cut(&format!("{}{}", band.label, doubt(band)), fitting);
         let width = text.chars().count() as f64 * FONT * CHARACTER_WIDTH;
         let edge = geometry.x(band.from_s);
-        let x =
-            if edge + 5.0 + width <= geometry.right() { edge + 5.0 } else { (edge - 5.0 - width).max(0.0) };
+        let (right_of_it, left_of_it) = (edge + 5.0, edge - 5.0 - width);
+        let x = if right_of_it + width <= geometry.right() {
+            right_of_it
+        } else if left_of_it >= 0.0 {
+            left_of_it
+        } else {
+            (geometry.right() - width).max(0.0)
+        };
         let is_free =
             |lane: &Vec<(f64, f64)>| lane.iter().all(|(from, to)| x > to + 10.0 || x + width + 10.0 < *from);
         // Without a free lane only the tooltip tells it; the list of faults below the charts has it in any case.

@@ -110,7 +110,7 @@ pub fn host_failure() -> Fixture {
     Fixture { result, events, timeline }
 }
 
-fn facts() -> RunFacts {
+fn site() -> SiteFacts {
     let host = |rack: &str, name: &str, last: u32| HostFacts {
         path: format!("dc1/a/{rack}/{name}"),
         region: "dc1".to_owned(),
@@ -125,6 +125,24 @@ fn facts() -> RunFacts {
         address: format!("10.77.1.{last}"),
         role: role.to_owned(),
     };
+    SiteFacts {
+        hosts: vec![
+            host("r1", "h1", 11),
+            host("r1", "h2", 12),
+            host("r2", "h1", 21),
+            host("r2", "h2", 22),
+            host("r3", "h1", 31),
+        ],
+        nodes: vec![
+            node("n1", "dc1/a/r1/h1", 1, "leader"),
+            node("n2", "dc1/a/r2/h1", 2, "follower"),
+            node("n3", "dc1/a/r3/h1", 3, "follower"),
+        ],
+        links: Vec::new(),
+    }
+}
+
+fn facts() -> RunFacts {
     let load = |name: &str, workload: &str, clients, transaction: &str, statements: Vec<String>| LoadFacts {
         name: name.to_owned(),
         workload: workload.to_owned(),
@@ -159,21 +177,7 @@ fn facts() -> RunFacts {
             ("user", "ordinary"),
             ("cpu_limit", "none: no writable cgroup"),
         ]),
-        site: SiteFacts {
-            hosts: vec![
-                host("r1", "h1", 11),
-                host("r1", "h2", 12),
-                host("r2", "h1", 21),
-                host("r2", "h2", 22),
-                host("r3", "h1", 31),
-            ],
-            nodes: vec![
-                node("n1", "dc1/a/r1/h1", 1, "leader"),
-                node("n2", "dc1/a/r2/h1", 2, "follower"),
-                node("n3", "dc1/a/r3/h1", 3, "follower"),
-            ],
-            links: Vec::new(),
-        },
+        site: site(),
         loads: vec![
             load(
                 "bank",

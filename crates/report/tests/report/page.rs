@@ -1,5 +1,7 @@
 //! The page: what stands on it, that it stands alone, that nothing in a run can break out of its place.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use history::{EventKind, Verdict};
 use report::result::{PredictionResult, WarningResult};
 use tempfile::TempDir;
@@ -167,6 +169,35 @@ fn an_outage_is_zero_throughput_and_a_gap_in_latency() {
 }
 
 #[test]
+fn labels_of_faults_never_cover_each_other() {
+    let mut fixture = fixture::host_failure();
+    let pattern = fixture.result.faults[0].clone();
+    for asked_s in [20.5, 21.0, 22.0, 23.0, 50.0, 55.0, 59.0] {
+        let mut fault = pattern.clone();
+        (fault.asked_s, fault.took_effect_s, fault.healed_s) = (asked_s, Some(asked_s), None);
+        fixture.result.faults.push(fault);
+    }
+    let html = page(&fixture);
+    for svg in html.split("<svg ").skip(1).filter(|svg| svg.contains("fault-label")) {
+        let mut lanes: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
+        for label in svg.split("<text class=\"fault-label\" x=\"").skip(1) {
+            let x: f64 = label.split('"').next().and_then(|x| x.parse().ok()).expect("a place");
+            let y = label.split(" y=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a lane");
+            let shown =
+                label.split("</title>").nth(1).and_then(|rest| rest.split('<').next()).expect("a text");
+            if !shown.is_empty() {
+                lanes.entry(y).or_default().push((x, x + shown.chars().count() as f64 * 7.2));
+            }
+        }
+        assert!(!lanes.is_empty());
+        for lane in lanes.values_mut() {
+            lane.sort_by(|one, other| one.0.total_cmp(&other.0));
+            assert!(lane.windows(2).all(|pair| pair[0].1 < pair[1].0), "{lane:?}");
+        }
+    }
+}
+
+#[test]
 fn the_page_stands_alone() {
     let html = page(&fixture::host_failure());
     for outside in
@@ -187,7 +218,7 @@ fn the_page_stands_alone() {
 fn every_identifier_is_used_once_and_every_reference_leads_somewhere() {
     let html = page(&fixture::two_regions(20, 20));
     let ids: Vec<&str> = html.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
-    let unique: std::collections::BTreeSet<&str> = ids.iter().copied().collect();
+    let unique: BTreeSet<&str> = ids.iter().copied().collect();
     assert_eq!(ids.len(), unique.len());
     for reference in html.split("url(#").skip(1).filter_map(|rest| rest.split(')').next()) {
         assert!(unique.contains(reference), "{reference}");
