@@ -25,7 +25,12 @@ pub struct End<'a> {
 ///
 /// # Errors
 /// When a namespace cannot be entered, the connection cannot be made, or an answer stays away.
-pub fn round_trips(from: End<'_>, to: End<'_>, samples: usize, patience: Duration) -> io::Result<Vec<Duration>> {
+pub fn round_trips(
+    from: End<'_>,
+    to: End<'_>,
+    samples: usize,
+    patience: Duration,
+) -> io::Result<Vec<Duration>> {
     std::thread::scope(|scope| {
         let (address_there, address_here) = std::sync::mpsc::channel();
         let server = scope.spawn(move || -> io::Result<()> {
@@ -152,7 +157,9 @@ fn receive(socket: &UdpSocket, count: u32, patience: Duration) -> io::Result<u32
                 seen.insert(u32::from_be_bytes(bytes));
             }
             Ok(_) => {}
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => break,
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                break;
+            }
             Err(error) => return Err(error),
         }
     }

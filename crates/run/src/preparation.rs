@@ -143,6 +143,7 @@ pub fn prepare(
         chronicle.progress(format!("loading the tables of {}", plan.name));
         load::prepare(plan, enter_place(&datacentre, load)?)?;
     }
+    datacentre.hold_to_rates(&scenario.site)?;
     Ok(Prepared { datacentre: Arc::new(datacentre), engine, plans, facts, boot_s })
 }
 
