@@ -149,10 +149,7 @@ fn decode_rate(node: &Node, decoder: &mut Decoder) -> Option<u64> {
         decoder.findings.add(
             "too-small",
             rate.at,
-            format!(
-                "a rate of less than {} carries nothing to speak of",
-                format_bit_rate(LEAST_RATE)
-            ),
+            format!("a rate of less than {} carries nothing to speak of", format_bit_rate(LEAST_RATE)),
             "too little",
             format!(
                 "write {} or more; to cut two places off from each other is a fault, not a rate",
