@@ -152,7 +152,11 @@ impl Datacentre {
         Ok(datacentre)
     }
 
-    fn make_vms(&mut self, scenario: &scenario::Scenario, ground: &Ground<'_>) -> Result<(), DatacentreError> {
+    fn make_vms(
+        &mut self,
+        scenario: &scenario::Scenario,
+        ground: &Ground<'_>,
+    ) -> Result<(), DatacentreError> {
         let count = scenario.database.nodes.len();
         let mut names = BTreeMap::new();
         for index in 0..count {
@@ -198,7 +202,8 @@ impl Datacentre {
                 self.fabric.detach(port)?;
             }
         }
-        let died: Vec<usize> = self.vms_on().into_iter().filter(|vm| hosts.contains(&self.vms[*vm].host())).collect();
+        let died: Vec<usize> =
+            self.vms_on().into_iter().filter(|vm| hosts.contains(&self.vms[*vm].host())).collect();
         for vm in &died {
             self.vms[*vm].cut_off()?;
         }
@@ -295,7 +300,8 @@ fn policy(site: &scenario::Site) -> Policy {
     let rules = site.links.iter().map(|link| Rule {
         from: link.from.path.clone(),
         to: link.to.path.clone(),
-        delay: link.delay,
+        delay: Some(link.delay),
+        rate_bits_per_s: None,
     });
     Policy { rules: rules.collect() }
 }
