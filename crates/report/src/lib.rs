@@ -9,6 +9,7 @@ mod derive;
 mod evidence;
 mod figure;
 mod format;
+pub mod losses;
 mod marks;
 mod markup;
 mod method;
