@@ -83,7 +83,9 @@ impl Terminal {
         let text = figures(pulse);
         match &self.bar {
             Some(bar) => bar.set_message(text),
-            None if pulse.t_s % PLAIN_INTERVAL_S == 0 => self.line(&format!("{:7.1} s {text}", pulse.t_s as f64)),
+            None if pulse.t_s % PLAIN_INTERVAL_S == 0 => {
+                self.line(&format!("{:7.1} s {text}", pulse.t_s as f64))
+            }
             None => {}
         }
     }
@@ -91,7 +93,8 @@ impl Terminal {
 
 fn print_line(to_stderr: bool, text: &str) {
     // A reader that has gone away must not end the run.
-    let _ = if to_stderr { writeln!(std::io::stderr(), "{text}") } else { writeln!(std::io::stdout(), "{text}") };
+    let _ =
+        if to_stderr { writeln!(std::io::stderr(), "{text}") } else { writeln!(std::io::stdout(), "{text}") };
 }
 
 fn figures(pulse: &Pulse) -> String {
@@ -131,7 +134,9 @@ fn told(kind: &EventKind) -> Option<String> {
         EventKind::NodeUp { .. } => return None,
         EventKind::Platform { action, what, .. } => format!("  {action}: {what}"),
         EventKind::Leader { node } => format!("  {node} takes the writes now"),
-        EventKind::FirstSuccess { load, after_s, .. } => format!("  {load} succeeds again after {after_s:.2} s"),
+        EventKind::FirstSuccess { load, after_s, .. } => {
+            format!("  {load} succeeds again after {after_s:.2} s")
+        }
         EventKind::Warning { what, remedy } => format!("WARNING {what}; {remedy}"),
         EventKind::Check { name, verdict, explanation } => {
             let mark = if *verdict == Verdict::Pass { "check" } else { "CHECK" };

@@ -20,12 +20,20 @@ pub fn doctor() -> Result<Exit, Exit> {
         let found = engine.describe();
         for place in &found {
             match &place.usable {
-                Ok(version) => println!("ok       {} {version}: {} ({})", engine.name, place.path.display(), place.origin),
+                Ok(version) => println!(
+                    "ok       {} {version}: {} ({})",
+                    engine.name,
+                    place.path.display(),
+                    place.origin
+                ),
                 Err(why) => println!("absent   {}: {}: {why}", engine.name, place.path.display()),
             }
         }
         if !found.iter().any(|place| place.usable.is_ok()) {
-            println!("absent   {}: not found; `holdfast run` installs it into the cache directory", engine.name);
+            println!(
+                "absent   {}: not found; `holdfast run` installs it into the cache directory",
+                engine.name
+            );
         }
     }
     println!("{}", if able { "a lab can run here" } else { "a lab cannot run here: see MISSING above" });

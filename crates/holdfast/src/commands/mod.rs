@@ -20,7 +20,10 @@ fn read_source(path: &Path) -> Result<Source, Exit> {
         .map_err(|error| Exit::wrong(anyhow::anyhow!("scenario {}: {error}", path.display())))?;
     let text = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        Exit::wrong(anyhow::anyhow!("scenario {}: byte {at} is not UTF-8; save the file as UTF-8", path.display()))
+        Exit::wrong(anyhow::anyhow!(
+            "scenario {}: byte {at} is not UTF-8; save the file as UTF-8",
+            path.display()
+        ))
     })?;
     Ok(Source { name: path.display().to_string(), text })
 }

@@ -60,7 +60,10 @@ fn conclude(ended: &Ended, terminal: &mut Terminal, json: bool) -> Result<Exit, 
     if ended.left_behind.is_empty() {
         Ok(Exit::Verdict(ended.verdict))
     } else {
-        Err(Exit::failed(anyhow::anyhow!("the lab was not removed completely; the verdict was {}", ended.verdict)))
+        Err(Exit::failed(anyhow::anyhow!(
+            "the lab was not removed completely; the verdict was {}",
+            ended.verdict
+        )))
     }
 }
 
