@@ -15,7 +15,7 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::time::{ClockId, clock_gettime};
 
-use crate::packet::{FRAME_BYTES_MAX, VIRTIO_HEADER_BYTES, wire_packets};
+use crate::packet::{FRAME_BYTES_MAX, on_wire};
 use crate::policy::{Path, Policy};
 use crate::queue::Queue;
 use crate::router::{Counters, PortId, Routed, Router, Sending};
@@ -201,7 +201,10 @@ impl Carrier {
     fn wait(&self, events: &mut [EpollEvent]) -> nix::Result<usize> {
         let timeout = self.queue.next_arrival_ns().map(|arrives_ns| {
             let wait_ns = arrives_ns.saturating_sub(now_ns());
-            libc::timespec { tv_sec: (wait_ns / 1_000_000_000) as i64, tv_nsec: (wait_ns % 1_000_000_000) as i64 }
+            libc::timespec {
+                tv_sec: (wait_ns / 1_000_000_000) as i64,
+                tv_nsec: (wait_ns % 1_000_000_000) as i64,
+            }
         });
         let timeout_pointer = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
         // SAFETY: `events` is live and as long as said; EpollEvent is a transparent epoll_event; the time-out is
@@ -271,17 +274,18 @@ impl Carrier {
         for _ in 0..FRAMES_PER_TURN {
             let Some(length) = read(descriptor, &mut self.buffer) else { return };
             let frame = &self.buffer[..length];
-            let packets = wire_packets(frame);
+            let wire = on_wire(frame);
             self.counters.frames += 1;
-            self.counters.packets += packets;
-            self.counters.bytes += length.saturating_sub(VIRTIO_HEADER_BYTES) as u64;
+            self.counters.packets += wire.packets;
+            self.counters.bytes += wire.bytes;
             let now = now_ns();
             match self.router.route(port, frame, now) {
                 Routed::Arrives(at, sending) if at <= now => {
                     deliver(&self.descriptors, &mut self.counters, sending, &self.buffer[..length]);
                 }
                 Routed::Arrives(at, sending) => self.queue.push(at, sending, frame),
-                Routed::NoSuchAddress => self.counters.no_such_address_packets += packets,
+                Routed::QueueFull => self.counters.queue_full_packets += wire.packets,
+                Routed::NoSuchAddress => self.counters.no_such_address_packets += wire.packets,
                 Routed::Malformed => self.counters.malformed_frames += 1,
             }
         }

@@ -27,30 +27,46 @@ pub fn addresses(frame: &[u8]) -> Option<Addresses> {
         4 => {
             let source: [u8; 4] = packet.get(12..16)?.try_into().ok()?;
             let destination: [u8; 4] = packet.get(16..20)?.try_into().ok()?;
-            Some(Addresses { source: Ipv4Addr::from(source).into(), destination: Ipv4Addr::from(destination).into() })
+            Some(Addresses {
+                source: Ipv4Addr::from(source).into(),
+                destination: Ipv4Addr::from(destination).into(),
+            })
         }
         6 => {
             let source: [u8; 16] = packet.get(8..24)?.try_into().ok()?;
             let destination: [u8; 16] = packet.get(24..40)?.try_into().ok()?;
-            Some(Addresses { source: Ipv6Addr::from(source).into(), destination: Ipv6Addr::from(destination).into() })
+            Some(Addresses {
+                source: Ipv6Addr::from(source).into(),
+                destination: Ipv6Addr::from(destination).into(),
+            })
         }
         _ => None,
     }
 }
 
-/// How many packets `frame` would be on a wire: a segmented frame stands for several.
+/// What `frame` is on a wire: a segmented frame stands for several packets, each with headers of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OnWire {
+    /// Packets.
+    pub packets: u64,
+    /// Bytes of all of them, IP headers included.
+    pub bytes: u64,
+}
+
+/// What `frame` is on a wire.
 #[must_use]
-pub fn wire_packets(frame: &[u8]) -> u64 {
-    let Some(header) = frame.get(..VIRTIO_HEADER_BYTES) else { return 0 };
+pub fn on_wire(frame: &[u8]) -> OnWire {
+    let Some(header) = frame.get(..VIRTIO_HEADER_BYTES) else { return OnWire { packets: 0, bytes: 0 } };
+    let packet_bytes = frame.len() - VIRTIO_HEADER_BYTES;
     // The bit above the type says ECN; type 0 is an ordinary packet.
     let segmentation_type = header[1] & 0x7f;
     let header_bytes = usize::from(u16::from_ne_bytes([header[2], header[3]]));
     let segment_bytes = usize::from(u16::from_ne_bytes([header[4], header[5]]));
     if segmentation_type == 0 || segment_bytes == 0 {
-        return 1;
+        return OnWire { packets: 1, bytes: packet_bytes as u64 };
     }
-    let payload = (frame.len() - VIRTIO_HEADER_BYTES).saturating_sub(header_bytes);
-    payload.div_ceil(segment_bytes).max(1) as u64
+    let packets = packet_bytes.saturating_sub(header_bytes).div_ceil(segment_bytes).max(1);
+    OnWire { packets: packets as u64, bytes: (packet_bytes + (packets - 1) * header_bytes) as u64 }
 }
 
 #[cfg(test)]
@@ -80,14 +96,14 @@ mod tests {
         frame[1] = 1;
         frame[2..4].copy_from_slice(&40u16.to_ne_bytes());
         frame[4..6].copy_from_slice(&1448u16.to_ne_bytes());
-        assert_eq!(wire_packets(&frame), 10);
+        assert_eq!(on_wire(&frame), OnWire { packets: 10, bytes: 14_480 + 10 * 40 });
     }
 
     proptest! {
         #[test]
         fn any_bytes_are_read_without_panic(frame in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = addresses(&frame);
-            let _ = wire_packets(&frame);
+            let _ = on_wire(&frame);
         }
     }
 }

@@ -15,8 +15,10 @@ pub struct Rule {
     pub from: Path,
     /// Where they arrive.
     pub to: Path,
-    /// How long they take.
-    pub delay: Duration,
+    /// How long they take; the rule has no opinion when absent.
+    pub delay: Option<Duration>,
+    /// What everything that crosses here shares, bits a second of IP packets; the rule has no opinion when absent.
+    pub rate_bits_per_s: Option<u64>,
 }
 
 impl Rule {
@@ -34,15 +36,26 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// The delay from one place to another; none where no rule speaks.
+    /// The delay from one place to another; none where no rule speaks of one.
     #[must_use]
     pub fn delay(&self, from: &[String], to: &[String]) -> Duration {
-        self.rules
-            .iter()
-            .filter_map(|rule| rule.specificity(from, to).map(|specificity| (specificity, rule.delay)))
-            // `max_by_key` keeps the last of equals, which is the order promised.
-            .max_by_key(|(specificity, _)| *specificity)
-            .map_or(Duration::ZERO, |(_, delay)| delay)
+        let rule = self.most_specific(from, to, |rule| rule.delay.is_some());
+        rule.and_then(|rule| self.rules[rule].delay).unwrap_or_default()
+    }
+
+    /// The rule, by its number, whose rate holds from one place to another. Pairs with the same rule share it.
+    #[must_use]
+    pub fn rate_rule(&self, from: &[String], to: &[String]) -> Option<usize> {
+        self.most_specific(from, to, |rule| rule.rate_bits_per_s.is_some())
+    }
+
+    fn most_specific(&self, from: &[String], to: &[String], speaks: fn(&Rule) -> bool) -> Option<usize> {
+        let speaking = self.rules.iter().enumerate().filter(|(_, rule)| speaks(rule));
+        speaking
+            .filter_map(|(number, rule)| rule.specificity(from, to).map(|specificity| (specificity, number)))
+            // Of equally specific ones the greater number is the later rule, which is the order promised.
+            .max()
+            .map(|(_, number)| number)
     }
 }
 
@@ -65,7 +78,8 @@ mod tests {
             .map(|line| {
                 let (pair, delay) = line.split_once(" = ").expect("pair = ms");
                 let (from, to) = split(pair);
-                Rule { from, to, delay: Duration::from_millis(delay.parse().expect("ms")) }
+                let delay = Some(Duration::from_millis(delay.parse().expect("ms")));
+                Rule { from, to, delay, rate_bits_per_s: None }
             })
             .collect();
         let (from, to) = split(pair);
@@ -96,5 +110,19 @@ mod tests {
     #[test]
     fn a_name_is_not_a_prefix_of_a_longer_name() {
         check(&["dc1 > dc2 = 50"], "dc11/a > dc2/a", 0);
+    }
+
+    #[test]
+    fn delay_and_rate_are_looked_up_each_for_itself() {
+        let rule = |from: &str, delay_ms: Option<u64>, rate_bits_per_s| Rule {
+            from: path(from),
+            to: path("dc2"),
+            delay: delay_ms.map(Duration::from_millis),
+            rate_bits_per_s,
+        };
+        let policy = Policy { rules: vec![rule("dc1", Some(50), Some(8)), rule("dc1/a", Some(7), None)] };
+        assert_eq!(policy.delay(&path("dc1/a"), &path("dc2")), Duration::from_millis(7));
+        assert_eq!(policy.rate_rule(&path("dc1/a"), &path("dc2")), Some(0));
+        assert_eq!(policy.rate_rule(&path("dc2"), &path("dc1")), None);
     }
 }

@@ -28,6 +28,8 @@ pub struct Sending {
 pub enum Routed {
     /// It arrives at this moment, nanoseconds on the caller's clock.
     Arrives(u64, Sending),
+    /// The queue before a link with a rate is full.
+    QueueFull,
     /// Nobody has its destination address now: it is lost, as on a network with nobody there.
     NoSuchAddress,
     /// It is no IP packet, or its source address is not one of its port's.
@@ -41,12 +43,14 @@ pub struct Counters {
     pub frames: u64,
     /// Packets read.
     pub packets: u64,
-    /// Bytes read, virtio headers left out.
+    /// Bytes read, as on the wire, IP headers included.
     pub bytes: u64,
     /// Packets delivered.
     pub delivered_packets: u64,
     /// Packets for an address nobody has.
     pub no_such_address_packets: u64,
+    /// Packets for which a link's queue had no room.
+    pub queue_full_packets: u64,
     /// Packets on their way to a port that went away.
     pub port_gone_packets: u64,
     /// Packets the receiving interface refused.
@@ -61,14 +65,29 @@ struct Port {
     addresses: Vec<IpAddr>,
 }
 
+/// What the policy says about one pair of ports.
+#[derive(Debug, Clone, Copy)]
+struct Pair {
+    delay_ns: u64,
+    /// Number of the rule whose rate holds.
+    rate_rule: Option<usize>,
+}
+
+/// A link's queue holds at least so much,
+const QUEUE_BYTES_MIN: u64 = 256 * 1024;
+/// and at least what the link carries in this time: what a router of the field has as a rule.
+const QUEUE_TIME_NS: u64 = 50_000_000;
+
 /// Ports, their addresses and places, and the policy between them.
 #[derive(Debug, Default)]
 pub struct Router {
     ports: BTreeMap<PortId, Port>,
     by_address: HashMap<IpAddr, PortId>,
     policy: Policy,
-    /// Delay by pair, filled as pairs are used and emptied when a rule or a port changes.
-    delays_ns: HashMap<(PortId, PortId), u64>,
+    /// By pair, filled as pairs are used and emptied when a rule or a port changes.
+    pairs: HashMap<(PortId, PortId), Pair>,
+    /// By rule: when its link has sent all it has taken.
+    free_ns: HashMap<usize, u64>,
     next_port: u32,
 }
 
@@ -92,13 +111,14 @@ impl Router {
                 self.by_address.remove(&address);
             }
         }
-        self.delays_ns.retain(|(from, to), _| *from != port && *to != port);
+        self.pairs.retain(|(from, to), _| *from != port && *to != port);
     }
 
     /// Replaces all rules. Packets already on their way keep the arrival they were given.
     pub fn set_policy(&mut self, policy: Policy) {
         self.policy = policy;
-        self.delays_ns.clear();
+        self.pairs.clear();
+        self.free_ns.clear();
     }
 
     /// Decides about one frame read from `from` at `now_ns`.
@@ -112,20 +132,47 @@ impl Router {
         if to == from {
             return Routed::NoSuchAddress;
         }
-        let delay_ns = self.delay_ns(from, to);
-        let sending = Sending { from, to, wire_packets: packet::wire_packets(frame) };
-        Routed::Arrives(now_ns.saturating_add(delay_ns), sending)
+        let wire = packet::on_wire(frame);
+        let pair = self.pair(from, to);
+        let sent_ns = match pair.rate_rule {
+            None => now_ns,
+            Some(rule) => match self.send_over(rule, wire.bytes, now_ns) {
+                Some(sent_ns) => sent_ns,
+                None => return Routed::QueueFull,
+            },
+        };
+        let sending = Sending { from, to, wire_packets: wire.packets };
+        Routed::Arrives(sent_ns.saturating_add(pair.delay_ns), sending)
     }
 
-    fn delay_ns(&mut self, from: PortId, to: PortId) -> u64 {
-        if let Some(delay_ns) = self.delays_ns.get(&(from, to)) {
-            return *delay_ns;
+    fn pair(&mut self, from: PortId, to: PortId) -> Pair {
+        if let Some(pair) = self.pairs.get(&(from, to)) {
+            return *pair;
         }
-        let (Some(source), Some(destination)) = (self.ports.get(&from), self.ports.get(&to)) else { return 0 };
+        let (Some(source), Some(destination)) = (self.ports.get(&from), self.ports.get(&to)) else {
+            return Pair { delay_ns: 0, rate_rule: None };
+        };
         let delay = self.policy.delay(&source.place, &destination.place);
-        let delay_ns = u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX);
-        self.delays_ns.insert((from, to), delay_ns);
-        delay_ns
+        let rate_rule = self.policy.rate_rule(&source.place, &destination.place);
+        let pair = Pair { delay_ns: u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX), rate_rule };
+        self.pairs.insert((from, to), pair);
+        pair
+    }
+
+    /// When the last bit of so many bytes has left over the rule's link, behind everything it has taken before;
+    /// `None` when its queue has no room.
+    fn send_over(&mut self, rule: usize, bytes: u64, now_ns: u64) -> Option<u64> {
+        let rate = self.policy.rules.get(rule)?.rate_bits_per_s?.max(1);
+        let bits_in = |time_ns: u64| u128::from(time_ns) * u128::from(rate) / 1_000_000_000;
+        let begins_ns = self.free_ns.get(&rule).copied().unwrap_or(0).max(now_ns);
+        let room_bits = u128::from(QUEUE_BYTES_MIN * 8).max(bits_in(QUEUE_TIME_NS));
+        if bits_in(begins_ns - now_ns) > room_bits {
+            return None;
+        }
+        let takes_ns = u128::from(bytes) * 8 * 1_000_000_000 / u128::from(rate);
+        let ends_ns = begins_ns.saturating_add(u64::try_from(takes_ns).unwrap_or(u64::MAX));
+        self.free_ns.insert(rule, ends_ns);
+        Some(ends_ns)
     }
 }
 
@@ -157,9 +204,46 @@ mod tests {
         let mut router = Router::default();
         let one = router.attach(vec!["dc1".into()], vec![address(1)]);
         let two = router.attach(vec!["dc2".into()], vec![address(2)]);
-        let rule = Rule { from: vec!["dc1".into()], to: vec!["dc2".into()], delay: Duration::from_millis(50) };
-        router.set_policy(Policy { rules: vec![rule] });
+        router.set_policy(dc1_to_dc2(Some(Duration::from_millis(50)), None));
         (router, one, two)
+    }
+
+    fn dc1_to_dc2(delay: Option<Duration>, rate_bits_per_s: Option<u64>) -> Policy {
+        let rule = Rule { from: vec!["dc1".into()], to: vec!["dc2".into()], delay, rate_bits_per_s };
+        Policy { rules: vec![rule] }
+    }
+
+    #[test]
+    fn a_link_carries_what_its_rate_says_and_no_more() {
+        let (mut router, one, _) = two_places();
+        // 20 bytes at 160 bit/s take a second each.
+        router.set_policy(dc1_to_dc2(None, Some(160)));
+        let arrivals: Vec<u64> = (0..3)
+            .map(|_| match router.route(one, &frame(1, 2), 5) {
+                Routed::Arrives(at, _) => at,
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(arrivals, [1_000_000_005, 2_000_000_005, 3_000_000_005]);
+    }
+
+    #[test]
+    fn a_link_that_has_been_idle_owes_nothing() {
+        let (mut router, one, two) = two_places();
+        router.set_policy(dc1_to_dc2(None, Some(160)));
+        let _ = router.route(one, &frame(1, 2), 0);
+        let sending = Sending { from: one, to: two, wire_packets: 1 };
+        assert_eq!(router.route(one, &frame(1, 2), 9_000_000_000), Routed::Arrives(10_000_000_000, sending));
+    }
+
+    #[test]
+    fn a_full_queue_takes_nothing_more() {
+        let (mut router, one, _) = two_places();
+        router.set_policy(dc1_to_dc2(None, Some(160)));
+        let taken =
+            (0..20_000).filter(|_| router.route(one, &frame(1, 2), 0) != Routed::QueueFull).count() as u64;
+        let room = QUEUE_BYTES_MIN / 20;
+        assert!((room..=room + 2).contains(&taken), "{taken} of {room}");
     }
 
     #[test]

@@ -118,19 +118,17 @@ mod tests {
 
     #[test]
     fn a_fault_without_a_length_is_healed_as_its_phase_ends() {
-        check(&["5:", "10: 2", "5:"], &["0 phase 0", "5 phase 1", "7 strike 0", "15 heal 0", "15 phase 2", "20 end"]);
+        check(
+            &["5:", "10: 2", "5:"],
+            &["0 phase 0", "5 phase 1", "7 strike 0", "15 heal 0", "15 phase 2", "20 end"],
+        );
     }
 
     #[test]
     fn a_fault_may_outlast_its_phase_but_not_the_run() {
-        check(&["5: 1+6", "5: 1+90"], &[
-            "0 phase 0",
-            "1 strike 0",
-            "5 phase 1",
-            "6 strike 1",
-            "7 heal 0",
-            "10 heal 1",
-            "10 end",
-        ]);
+        check(
+            &["5: 1+6", "5: 1+90"],
+            &["0 phase 0", "1 strike 0", "5 phase 1", "6 strike 1", "7 heal 0", "10 heal 1", "10 end"],
+        );
     }
 }

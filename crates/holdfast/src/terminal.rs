@@ -83,7 +83,7 @@ impl Terminal {
         let text = figures(pulse);
         match &self.bar {
             Some(bar) => bar.set_message(text),
-            None if pulse.t_s % PLAIN_INTERVAL_S == 0 => {
+            None if pulse.t_s.is_multiple_of(PLAIN_INTERVAL_S) => {
                 self.line(&format!("{:7.1} s {text}", pulse.t_s as f64))
             }
             None => {}

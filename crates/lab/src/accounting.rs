@@ -24,7 +24,8 @@ pub fn cpu_time_by_pid_namespace() -> io::Result<BTreeMap<u64, Duration>> {
         let Ok(namespace) = std::fs::metadata(entry.path().join("ns/pid")) else { continue };
         let Ok(stat) = std::fs::read_to_string(entry.path().join("stat")) else { continue };
         if let Some(ticks) = ticks_in(&stat) {
-            *used.entry(namespace.ino()).or_default() += Duration::from_nanos(ticks * (1_000_000_000 / ticks_per_s));
+            *used.entry(namespace.ino()).or_default() +=
+                Duration::from_nanos(ticks * (1_000_000_000 / ticks_per_s));
         }
     }
     Ok(used)
@@ -46,7 +47,8 @@ fn ticks_in(stat: &str) -> Option<u64> {
 pub fn own_cpu_time() -> io::Result<Duration> {
     let usage = nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_SELF)?;
     let time = |time: nix::sys::time::TimeVal| {
-        Duration::from_secs(time.tv_sec().unsigned_abs()) + Duration::from_micros(time.tv_usec().unsigned_abs())
+        Duration::from_secs(time.tv_sec().unsigned_abs())
+            + Duration::from_micros(time.tv_usec().unsigned_abs())
     };
     Ok(time(usage.user_time()) + time(usage.system_time()))
 }

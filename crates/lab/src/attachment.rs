@@ -74,8 +74,10 @@ pub fn enter(namespace: &OwnedFd) -> io::Result<()> {
 /// When no thread is to be had, or `work` panicked.
 pub fn on_own_thread<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, AttachmentError> {
     std::thread::scope(|scope| {
-        let thread =
-            std::thread::Builder::new().name("maker".to_owned()).spawn_scoped(scope, work).map_err(AttachmentError::Thread)?;
+        let thread = std::thread::Builder::new()
+            .name("maker".to_owned())
+            .spawn_scoped(scope, work)
+            .map_err(AttachmentError::Thread)?;
         thread.join().map_err(|_| AttachmentError::Thread(io::Error::other("panicked")))
     })
 }

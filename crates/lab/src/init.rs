@@ -96,13 +96,16 @@ impl Init {
         loop {
             if reader.buffer().is_empty() {
                 let socket = self.socket.try_clone()?;
-                let mut waiting =
-                    [PollFd::new(socket.as_fd(), PollFlags::POLLIN), PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
+                let mut waiting = [
+                    PollFd::new(socket.as_fd(), PollFlags::POLLIN),
+                    PollFd::new(signals.as_fd(), PollFlags::POLLIN),
+                ];
                 match poll(&mut waiting, PollTimeout::NONE) {
                     Ok(_) | Err(nix::Error::EINTR) => {}
                     Err(error) => return Err(io::Error::from(error).into()),
                 }
-                let readable = |waiting: &PollFd<'_>| waiting.revents().is_some_and(|events| !events.is_empty());
+                let readable =
+                    |waiting: &PollFd<'_>| waiting.revents().is_some_and(|events| !events.is_empty());
                 if readable(&waiting[1]) {
                     while matches!(signals.read_signal(), Ok(Some(_))) {}
                     self.reap()?;
@@ -244,7 +247,8 @@ fn prepare(set_up: &NodeSetUp) -> Result<(), InitError> {
         set_up_step(format!("mount {inside}"), mount(Some(source.as_str()), inside, NONE, bind, NONE))?;
     }
     let name = &set_up.name;
-    let user_line = format!("root:x:0:0:root:/root:/bin/sh\nnode:x:{NODE_USER}:{NODE_USER}:node:/run/node:/bin/sh\n");
+    let user_line =
+        format!("root:x:0:0:root:/root:/bin/sh\nnode:x:{NODE_USER}:{NODE_USER}:node:/run/node:/bin/sh\n");
     let group_line = format!("root:x:0:\nnode:x:{NODE_USER}:\n");
     let mut hosts = "127.0.0.1 localhost\n".to_owned();
     for (name, address) in &set_up.names {
@@ -272,7 +276,8 @@ fn cover(file: &str, content: &str) -> Result<(), InitError> {
     let (own, target) = (format!("/run/{file}"), format!("/etc/{file}"));
     set_up_step(format!("write {own}"), fs::write(&own, content))?;
     if Path::new(&target).exists() {
-        let covered = mount(Some(own.as_str()), target.as_str(), None::<&str>, MsFlags::MS_BIND, None::<&str>);
+        let covered =
+            mount(Some(own.as_str()), target.as_str(), None::<&str>, MsFlags::MS_BIND, None::<&str>);
         set_up_step(format!("mount {target}"), covered)?;
     }
     Ok(())

@@ -66,10 +66,19 @@ impl InterfaceRequest {
         self.with(0, &(libc::AF_INET as u16).to_ne_bytes()).with(4, &address.octets())
     }
 
-    fn send(mut self, socket: &OwnedFd, request: libc::c_ulong, step: &'static str) -> Result<(), InterfaceError> {
+    fn send(
+        mut self,
+        socket: &OwnedFd,
+        request: libc::c_ulong,
+        step: &'static str,
+    ) -> Result<(), InterfaceError> {
         // SAFETY: the descriptor is open and `self` is laid out as the kernel's `struct ifreq`.
         let result = unsafe { libc::ioctl(socket.as_raw_fd(), request, std::ptr::from_mut(&mut self)) };
-        if result < 0 { Err(InterfaceError::SetUp { step, source: io::Error::last_os_error() }) } else { Ok(()) }
+        if result < 0 {
+            Err(InterfaceError::SetUp { step, source: io::Error::last_os_error() })
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -98,10 +107,22 @@ pub fn make(address: Ipv4Addr, mtu_bytes: u32) -> Result<OwnedFd, InterfaceError
 
     let socket = control_socket()?;
     let mtu = i32::try_from(mtu_bytes).unwrap_or(i32::MAX);
-    InterfaceRequest::new(INTERFACE_NAME).with(0, &mtu.to_ne_bytes()).send(&socket, libc::SIOCSIFMTU, "set MTU")?;
-    InterfaceRequest::new(INTERFACE_NAME).with_address(address).send(&socket, libc::SIOCSIFADDR, "set address")?;
+    InterfaceRequest::new(INTERFACE_NAME).with(0, &mtu.to_ne_bytes()).send(
+        &socket,
+        libc::SIOCSIFMTU,
+        "set MTU",
+    )?;
+    InterfaceRequest::new(INTERFACE_NAME).with_address(address).send(
+        &socket,
+        libc::SIOCSIFADDR,
+        "set address",
+    )?;
     let mask = Ipv4Addr::from(u32::MAX << (32 - PREFIX_BITS));
-    InterfaceRequest::new(INTERFACE_NAME).with_address(mask).send(&socket, libc::SIOCSIFNETMASK, "set netmask")?;
+    InterfaceRequest::new(INTERFACE_NAME).with_address(mask).send(
+        &socket,
+        libc::SIOCSIFNETMASK,
+        "set netmask",
+    )?;
     bring_up(&socket, INTERFACE_NAME)?;
     bring_up(&socket, "lo")?;
     Ok(tun)
@@ -125,7 +146,12 @@ fn set_offloads(tun: &OwnedFd) -> Result<(), InterfaceError> {
         .or_else(|_| flag(tun, TUNSETOFFLOAD, OFFLOADS_TCP, "TUNSETOFFLOAD"))
 }
 
-fn flag(tun: &OwnedFd, request: libc::c_ulong, value: libc::c_ulong, step: &'static str) -> Result<(), InterfaceError> {
+fn flag(
+    tun: &OwnedFd,
+    request: libc::c_ulong,
+    value: libc::c_ulong,
+    step: &'static str,
+) -> Result<(), InterfaceError> {
     // SAFETY: the descriptor is open; these requests take their argument by value.
     let result = unsafe { libc::ioctl(tun.as_raw_fd(), request, value) };
     if result < 0 { Err(InterfaceError::SetUp { step, source: io::Error::last_os_error() }) } else { Ok(()) }

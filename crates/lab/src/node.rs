@@ -238,7 +238,8 @@ impl Node {
     /// # Errors
     /// When the node is off.
     pub fn signal(&self, process: ProcessId, signal: i32) -> Result<(), NodeError> {
-        self.send(&Request::Signal { process: process.0, signal }).map_err(|_| NodeError::Off { node: self.name.clone() })
+        self.send(&Request::Signal { process: process.0, signal })
+            .map_err(|_| NodeError::Off { node: self.name.clone() })
     }
 
     /// Whether the node has power.
@@ -297,10 +298,7 @@ impl Node {
         self.socket.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes())
     }
 
-    fn wait_for<T>(
-        &self,
-        mut look: impl FnMut(&mut Known) -> Option<T>,
-    ) -> Result<T, NodeError> {
+    fn wait_for<T>(&self, mut look: impl FnMut(&mut Known) -> Option<T>) -> Result<T, NodeError> {
         let mut known = self.shared.lock();
         loop {
             if let Some(found) = look(&mut known) {
@@ -325,7 +323,10 @@ impl Drop for Node {
 fn born(address: Ipv4Addr, socket: UnixStream, log: File) -> Result<(Attachment, Child), AttachmentError> {
     use std::os::unix::process::CommandExt;
     let attachment = Attachment::make_here(address)?;
-    let kinds = CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWUTS | CloneFlags::CLONE_NEWIPC;
+    let kinds = CloneFlags::CLONE_NEWNS
+        | CloneFlags::CLONE_NEWPID
+        | CloneFlags::CLONE_NEWUTS
+        | CloneFlags::CLONE_NEWIPC;
     unshare(kinds).map_err(|error| AttachmentError::Namespace(error.into()))?;
     let mut command = Command::new("/proc/self/exe");
     command.arg(INIT_SUBCOMMAND).env_clear().stdin(OwnedFd::from(socket));

@@ -16,7 +16,9 @@ pub fn processes_in(pid_namespace: u64) -> io::Result<Vec<u32>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc")? {
         let entry = entry?;
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
+            continue;
+        };
         // A process that ends while we look has no namespace left to read; a zombie has none either.
         if std::fs::metadata(entry.path().join("ns/pid")).is_ok_and(|file| file.ino() == pid_namespace) {
             found.push(pid);
@@ -66,13 +68,19 @@ fn send_echo(socket: &OwnedFd, address: Ipv4Addr, identifier: u16, sequence: u16
     let sum = checksum(&packet);
     packet[2..4].copy_from_slice(&sum.to_be_bytes());
     let target = nix::sys::socket::SockaddrIn::from(SocketAddrV4::new(address, 0));
-    match nix::sys::socket::sendto(socket.as_raw_fd(), &packet, &target, nix::sys::socket::MsgFlags::empty()) {
+    match nix::sys::socket::sendto(socket.as_raw_fd(), &packet, &target, nix::sys::socket::MsgFlags::empty())
+    {
         Ok(_) | Err(nix::Error::EHOSTUNREACH | nix::Error::ENETUNREACH) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
-fn await_answer(socket: &OwnedFd, from: Ipv4Addr, identifier: u16, until: Instant) -> io::Result<Option<u16>> {
+fn await_answer(
+    socket: &OwnedFd,
+    from: Ipv4Addr,
+    identifier: u16,
+    until: Instant,
+) -> io::Result<Option<u16>> {
     use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
     use std::os::fd::AsFd;
     let mut packet = [0u8; 256];

@@ -127,11 +127,13 @@ fn enter_user_namespace() -> Result<bool, SupervisorError> {
     let (user, group) = (geteuid(), getegid());
     if user.is_root() {
         let mapper = Mapper::start()?;
-        unshare(CloneFlags::CLONE_NEWUSER).map_err(|source| SupervisorError::NoUserNamespace { source: source.into() })?;
+        unshare(CloneFlags::CLONE_NEWUSER)
+            .map_err(|source| SupervisorError::NoUserNamespace { source: source.into() })?;
         mapper.map()?;
         return Ok(true);
     }
-    unshare(CloneFlags::CLONE_NEWUSER).map_err(|source| SupervisorError::NoUserNamespace { source: source.into() })?;
+    unshare(CloneFlags::CLONE_NEWUSER)
+        .map_err(|source| SupervisorError::NoUserNamespace { source: source.into() })?;
     step("write setgroups", fs::write("/proc/self/setgroups", "deny"))?;
     step("write uid_map", fs::write("/proc/self/uid_map", format!("0 {user} 1")))?;
     step("write gid_map", fs::write("/proc/self/gid_map", format!("0 {group} 1")))?;
@@ -210,6 +212,7 @@ pub fn watch_orders(mut order: impl FnMut(&str) + Send + 'static) -> Result<(), 
 /// When the file cannot be made or the lock is held by another.
 pub fn hold_lock(path: &Path) -> Result<nix::fcntl::Flock<fs::File>, SupervisorError> {
     let file = step("make the lock file", fs::File::create(path))?;
-    nix::fcntl::Flock::lock(file, nix::fcntl::FlockArg::LockExclusiveNonblock)
-        .map_err(|(_, source)| SupervisorError::Step { step: "lock the run directory", source: source.into() })
+    nix::fcntl::Flock::lock(file, nix::fcntl::FlockArg::LockExclusiveNonblock).map_err(|(_, source)| {
+        SupervisorError::Step { step: "lock the run directory", source: source.into() }
+    })
 }

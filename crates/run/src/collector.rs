@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::SystemTime;
 
-use history::{EventKind, LoadFacts, Operation};
+use history::{EventKind, Operation, RunFacts};
 use load::Batch;
 use measure::Timeline;
 
@@ -80,7 +80,7 @@ impl Collector {
     /// When a file cannot be made.
     pub fn start(
         directory: &RunDirectory,
-        loads: &[LoadFacts],
+        facts: &RunFacts,
         chronicle: Arc<Chronicle>,
     ) -> Result<Collector, CollectorError> {
         let files = Files::create(directory)?;
@@ -88,10 +88,12 @@ impl Collector {
         let scene = Arc::new(Mutex::new(Scene::default()));
         let shown = scene.clone();
         let transactions: BTreeMap<String, String> =
-            loads.iter().map(|load| (load.name.clone(), load.transaction.clone())).collect();
+            facts.loads.iter().map(|load| (load.name.clone(), load.transaction.clone())).collect();
+        let end_s = facts.phases.last().map_or(0.0, |phase| phase.to_s);
+        let shown = Shown { scene: shown, transactions, pulses: BTreeMap::new() };
         let thread = std::thread::Builder::new()
             .name("collector".to_owned())
-            .spawn(move || collect(&batches, files, &shown, &transactions, &chronicle))
+            .spawn(move || collect(&batches, files, shown, end_s, &chronicle))
             .map_err(|source| CollectorError::Recording(format!("start its thread: {source}")))?;
         Ok(Collector { sender, scene, thread })
     }
@@ -127,7 +129,8 @@ impl Files {
             }
         };
         let (path, file) = open("timeline.csv")?;
-        let csv = measure::csv::CsvWriter::new(file).map_err(|source| CollectorError::File { path, source })?;
+        let csv =
+            measure::csv::CsvWriter::new(file).map_err(|source| CollectorError::File { path, source })?;
         let (path, file) = open("timeline.hlog")?;
         let hlog = measure::hlog::HlogWriter::new(file, SystemTime::now())
             .map_err(|source| CollectorError::File { path, source })?;
@@ -135,48 +138,63 @@ impl Files {
         let history = history::HistoryWriter::new(file).map_err(recording)?;
         Ok(Files { csv, hlog, history })
     }
-
-    fn write(&mut self, batch: &Batch) -> Result<(), CollectorError> {
-        self.csv.write(&batch.interval).map_err(recording)?;
-        self.hlog.write(&batch.interval).map_err(recording)?;
-        for operation in &batch.history {
-            self.history.write(operation).map_err(recording)?;
-        }
-        Ok(())
-    }
 }
 
 fn recording(error: impl std::fmt::Display) -> CollectorError {
     CollectorError::Recording(error.to_string())
 }
 
+/// The terminal's side: the loads' figures of a second, gathered until all have told theirs.
+struct Shown {
+    scene: Arc<Mutex<Scene>>,
+    /// The operation that counts, by load.
+    transactions: BTreeMap<String, String>,
+    pulses: BTreeMap<u64, BTreeMap<String, LoadPulse>>,
+}
+
+impl Shown {
+    fn take(&mut self, batch: &Batch) {
+        let second = batch.interval.second;
+        let pulse = pulse_of(batch, &self.transactions);
+        let loads = self.pulses.entry(second).or_default();
+        loads.insert(pulse.load.clone(), pulse);
+        if loads.len() < self.transactions.len() {
+            return;
+        }
+        let loads = self.pulses.remove(&second).unwrap_or_default().into_values().collect();
+        let scene = self.scene.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let standing = scene.standing.into_values().collect();
+        news(&News::Pulse(Pulse { t_s: second, of_s: scene.of_s, phase: scene.phase, standing, loads }));
+    }
+}
+
 fn collect(
     batches: &Receiver<Batch>,
     mut files: Files,
-    scene: &Mutex<Scene>,
-    transactions: &BTreeMap<String, String>,
+    mut shown: Shown,
+    end_s: f64,
     chronicle: &Chronicle,
 ) -> Result<Recorded, CollectorError> {
     let mut recorded = Recorded::default();
-    let mut pulses = BTreeMap::<u64, Vec<LoadPulse>>::new();
     let mut flushed_second = 0;
     while let Ok(batch) = batches.recv() {
-        files.write(&batch)?;
-        recorded.timeline.add(&batch.interval).map_err(recording)?;
+        let second = batch.interval.second;
+        // After the last phase only what was in flight comes in: history, but not a second to be measured.
+        if (second as f64) < end_s {
+            files.csv.write(&batch.interval).map_err(recording)?;
+            files.hlog.write(&batch.interval).map_err(recording)?;
+            recorded.timeline.add(&batch.interval).map_err(recording)?;
+            shown.take(&batch);
+        }
+        for operation in &batch.history {
+            files.history.write(operation).map_err(recording)?;
+        }
         for (fault, after_s) in &batch.first_success {
             let load = batch.interval.load.clone();
             recorded.first_success.push((*fault, load.clone(), *after_s));
-            chronicle.say(EventKind::FirstSuccess { fault: *fault, load, after_s: *after_s });
-        }
-        let second = batch.interval.second;
-        let pulse = pulse_of(&batch, transactions);
-        let loads = pulses.entry(second).or_default();
-        loads.push(pulse);
-        if loads.len() == transactions.len() {
-            let scene = scene.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            let loads = pulses.remove(&second).unwrap_or_default();
-            let standing = scene.standing.into_values().collect();
-            news(&News::Pulse(Pulse { t_s: second, of_s: scene.of_s, phase: scene.phase, standing, loads }));
+            let at_s =
+                chronicle.effect_s(*fault).map_or_else(|| chronicle.now_s(), |effect_s| effect_s + after_s);
+            chronicle.say_at(at_s, EventKind::FirstSuccess { fault: *fault, load, after_s: *after_s });
         }
         if second >= flushed_second + HISTORY_FLUSH_S {
             files.history.flush().map_err(recording)?;
@@ -213,4 +231,3 @@ pub fn append_to_history(directory: &RunDirectory, operations: &[Operation]) -> 
     }
     writer.finish().map_err(recording)?.flush().map_err(|source| CollectorError::File { path, source })
 }
-

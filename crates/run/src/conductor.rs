@@ -14,7 +14,7 @@ use crate::collector::{Collector, CollectorError, Recorded, append_to_history};
 use crate::directory::RunDirectory;
 use crate::faulting::{FaultRecord, Faulting};
 use crate::platform::Platform;
-use crate::preparation::{Prepared, PreparationError, enter_place};
+use crate::preparation::{PreparationError, Prepared, enter_place};
 use crate::usage::Usage;
 
 /// How far ahead the clock's zero lies, so that every client is connected when the load begins.
@@ -83,7 +83,7 @@ impl Conductor<'_> {
     /// When recording fails; what the database or the faults do is never an error here.
     pub fn conduct(&self) -> Result<Shown, ConductorError> {
         let datacentre = &self.prepared.datacentre;
-        let collector = Collector::start(self.directory, &self.prepared.facts.loads, self.chronicle.clone())?;
+        let collector = Collector::start(self.directory, &self.prepared.facts, self.chronicle.clone())?;
         let zero = Instant::now() + LEAD;
         self.clock.set_zero(zero);
         self.chronicle.zero_is_known(zero)?;
@@ -100,8 +100,7 @@ impl Conductor<'_> {
                 load.mark_fault(fault, at_s);
             }
         });
-        let longest_delay =
-            self.scenario.site.links.iter().map(|link| link.delay).max().unwrap_or_default();
+        let longest_delay = self.scenario.site.links.iter().map(|link| link.delay).max().unwrap_or_default();
         let mut faulting = Faulting::new(
             datacentre.clone(),
             platform.clone(),
@@ -182,7 +181,8 @@ impl Conductor<'_> {
     fn watch_loads(&self, loads: &[LoadHandle]) {
         for (load, plan) in loads.iter().zip(&self.prepared.plans) {
             if load.is_finished() {
-                self.chronicle.warn(format!("load {} has ended early", plan.name), "see the warning at its end");
+                self.chronicle
+                    .warn(format!("load {} has ended early", plan.name), "see the warning at its end");
             }
         }
     }
@@ -197,7 +197,9 @@ impl Conductor<'_> {
         for (load, plan) in handles.into_iter().zip(&self.prepared.plans) {
             match load.join() {
                 Ok(end) => used += end.cpu,
-                Err(error) => self.chronicle.warn(format!("load {}: {error}", plan.name), "its figures are not complete"),
+                Err(error) => self
+                    .chronicle
+                    .warn(format!("load {}: {error}", plan.name), "its figures are not complete"),
             }
         }
         used
@@ -222,9 +224,12 @@ impl Conductor<'_> {
         let mut operations = Vec::new();
         for (plan, load) in self.prepared.plans.iter().zip(&self.scenario.loads) {
             self.chronicle.progress(format!("reading what {} left", plan.name));
-            let read = enter_place(&self.prepared.datacentre, load).map_err(|error| error.to_string()).and_then(|place| {
-                load::final_read(plan, &self.clock, place, FINAL_READ_PATIENCE).map_err(|error| error.to_string())
-            });
+            let read = enter_place(&self.prepared.datacentre, load)
+                .map_err(|error| error.to_string())
+                .and_then(|place| {
+                    load::final_read(plan, &self.clock, place, FINAL_READ_PATIENCE)
+                        .map_err(|error| error.to_string())
+                });
             match read {
                 Ok(read) => operations.extend(read),
                 Err(error) => self.chronicle.warn(

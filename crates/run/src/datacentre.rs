@@ -129,7 +129,7 @@ impl Datacentre {
     /// When the kernel refuses a part; what was made is removed.
     pub fn build(scenario: &scenario::Scenario, ground: &Ground<'_>) -> Result<Datacentre, DatacentreError> {
         let fabric = Arc::new(Fabric::start()?);
-        fabric.set_policy(policy(&scenario.site))?;
+        fabric.set_policy(policy(&scenario.site, false))?;
         let mut hosts = Vec::new();
         for (index, host) in scenario.site.hosts.iter().enumerate() {
             let path = host.path();
@@ -152,7 +152,11 @@ impl Datacentre {
         Ok(datacentre)
     }
 
-    fn make_vms(&mut self, scenario: &scenario::Scenario, ground: &Ground<'_>) -> Result<(), DatacentreError> {
+    fn make_vms(
+        &mut self,
+        scenario: &scenario::Scenario,
+        ground: &Ground<'_>,
+    ) -> Result<(), DatacentreError> {
         let count = scenario.database.nodes.len();
         let mut names = BTreeMap::new();
         for index in 0..count {
@@ -198,7 +202,8 @@ impl Datacentre {
                 self.fabric.detach(port)?;
             }
         }
-        let died: Vec<usize> = self.vms_on().into_iter().filter(|vm| hosts.contains(&self.vms[*vm].host())).collect();
+        let died: Vec<usize> =
+            self.vms_on().into_iter().filter(|vm| hosts.contains(&self.vms[*vm].host())).collect();
         for vm in &died {
             self.vms[*vm].cut_off()?;
         }
@@ -220,6 +225,14 @@ impl Datacentre {
             *port = Some(self.fabric.attach(host.path.clone(), vec![host.address.into()], tun)?);
         }
         Ok(())
+    }
+
+    /// From here on links carry no more than their rate.
+    ///
+    /// # Errors
+    /// When the fabric is gone.
+    pub fn hold_to_rates(&self, site: &scenario::Site) -> Result<(), DatacentreError> {
+        Ok(self.fabric.set_policy(policy(site, true))?)
     }
 
     /// VMs that have power.
@@ -280,6 +293,7 @@ impl Datacentre {
             from: link.from.to_string(),
             to: link.to.to_string(),
             delay_us: u64::try_from(link.delay.as_micros()).unwrap_or(u64::MAX),
+            rate_bits_per_s: link.rate_bits_per_s,
         });
         SiteFacts { hosts: hosts.collect(), nodes: nodes.collect(), links: links.collect() }
     }
@@ -291,11 +305,14 @@ pub fn node_name(index: usize) -> String {
     format!("n{}", index + 1)
 }
 
-fn policy(site: &scenario::Site) -> Policy {
+/// The site's links as rules. Rates are left out while the database is set up: copying it to its standbys over a thin
+/// link would take minutes and show nothing.
+fn policy(site: &scenario::Site, with_rates: bool) -> Policy {
     let rules = site.links.iter().map(|link| Rule {
         from: link.from.path.clone(),
         to: link.to.path.clone(),
-        delay: link.delay,
+        delay: Some(link.delay),
+        rate_bits_per_s: link.rate_bits_per_s.filter(|_| with_rates),
     });
     Policy { rules: rules.collect() }
 }

@@ -96,16 +96,23 @@ impl<'a> Observer<'a> {
         for look in self.look(subjects, patience) {
             let name = &look.subject.name;
             let (address, place) = (look.subject.address, self.place_name);
-            note(&mut receipt, match look.answer {
-                Ok(Some(after)) => (
-                    Verdict::Pass,
-                    format!("{name} ({address}) answers {place} again, in {:.1} ms", after.as_secs_f64() * 1e3),
-                ),
-                Ok(None) => {
-                    (Verdict::Fail, format!("{name} ({address}) was silent for {:.1} s", patience.as_secs_f64()))
-                }
-                Err(why) => (Verdict::Unknown, format!("{name} ({address}) could not be asked: {why}")),
-            });
+            note(
+                &mut receipt,
+                match look.answer {
+                    Ok(Some(after)) => (
+                        Verdict::Pass,
+                        format!(
+                            "{name} ({address}) answers {place} again, in {:.1} ms",
+                            after.as_secs_f64() * 1e3
+                        ),
+                    ),
+                    Ok(None) => (
+                        Verdict::Fail,
+                        format!("{name} ({address}) was silent for {:.1} s", patience.as_secs_f64()),
+                    ),
+                    Err(why) => (Verdict::Unknown, format!("{name} ({address}) could not be asked: {why}")),
+                },
+            );
         }
         receipt
     }
@@ -165,7 +172,10 @@ fn processes_left(node: &str, namespace: u64) -> (Verdict, String) {
         Ok(left) if left.is_empty() => {
             (Verdict::Pass, format!("no process of {node} is left (PID namespace {namespace})"))
         }
-        Ok(left) => (Verdict::Fail, format!("{} processes of {node} still run (PID namespace {namespace})", left.len())),
+        Ok(left) => (
+            Verdict::Fail,
+            format!("{} processes of {node} still run (PID namespace {namespace})", left.len()),
+        ),
         Err(error) => (Verdict::Unknown, format!("the processes of {node} could not be listed: {error}")),
     }
 }

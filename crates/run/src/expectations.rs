@@ -15,7 +15,7 @@ enum Measured {
     /// It is larger than this: what it waits for had not happened when the run ended.
     Beyond(f64),
     /// The run does not tell.
-    NotMeasured,
+    Untold,
 }
 
 /// Judges all. `ended_s` is when the loads were told to stop.
@@ -36,7 +36,7 @@ pub fn judge(expectations: &[Expectation], result: &RunResult, ended_s: f64) -> 
 fn compare(measured: Measured, comparison: Comparison, bound: f64) -> Verdict {
     let holds = |holds: bool| if holds { Verdict::Pass } else { Verdict::Fail };
     match measured {
-        Measured::NotMeasured => Verdict::Unknown,
+        Measured::Untold => Verdict::Unknown,
         Measured::Value(value) => holds(match comparison {
             Comparison::Equal => (value - bound).abs() <= f64::EPSILON * bound.abs().max(1.0),
             Comparison::Less => value < bound,
@@ -53,7 +53,7 @@ fn compare(measured: Measured, comparison: Comparison, bound: f64) -> Verdict {
 }
 
 fn measure(name: &str, result: &RunResult, ended_s: f64) -> Measured {
-    let value = |value: Option<f64>| value.map_or(Measured::NotMeasured, Measured::Value);
+    let value = |value: Option<f64>| value.map_or(Measured::Untold, Measured::Value);
     let sum_of_checks = |pick: fn(&report::result::CheckResult) -> Option<u64>| {
         let found: Vec<u64> = result.checks.iter().filter_map(pick).collect();
         value((!found.is_empty()).then(|| found.iter().sum::<u64>() as f64))
@@ -77,11 +77,11 @@ fn measure(name: &str, result: &RunResult, ended_s: f64) -> Measured {
         "latency_p50" => slowest(|load| load.latency_us.p50),
         "latency_p95" => slowest(|load| load.latency_us.p95),
         "latency_p99" => slowest(|load| load.latency_us.p99),
-        "throughput_ratio_during" => value(
-            result.faults.iter().filter_map(|fault| fault.throughput_ratio_during).reduce(f64::min),
-        ),
+        "throughput_ratio_during" => {
+            value(result.faults.iter().filter_map(|fault| fault.throughput_ratio_during).reduce(f64::min))
+        }
         "lab_cpu_share" => value(result.lab.cpu_share_of_lab),
-        _ => Measured::NotMeasured,
+        _ => Measured::Untold,
     }
 }
 
@@ -90,7 +90,7 @@ fn time_to(result: &RunResult, ended_s: f64, pick: fn(&FaultResult) -> Option<f6
     let mut longest: Option<f64> = None;
     let mut beyond: Option<f64> = None;
     for fault in &result.faults {
-        let Some(effect_s) = fault.took_effect_s else { return Measured::NotMeasured };
+        let Some(effect_s) = fault.took_effect_s else { return Measured::Untold };
         match pick(fault) {
             Some(time_s) => longest = Some(longest.map_or(time_s, |longest| longest.max(time_s))),
             None => {
@@ -102,13 +102,13 @@ fn time_to(result: &RunResult, ended_s: f64, pick: fn(&FaultResult) -> Option<f6
     match (beyond, longest) {
         (Some(least), longest) => Measured::Beyond(least.max(longest.unwrap_or(0.0))),
         (None, Some(time_s)) => Measured::Value(time_s),
-        (None, None) => Measured::NotMeasured,
+        (None, None) => Measured::Untold,
     }
 }
 
 fn in_words(name: &str, measured: Measured) -> String {
     let (value, more) = match measured {
-        Measured::NotMeasured => return "not measured".to_owned(),
+        Measured::Untold => return "not measured".to_owned(),
         Measured::Value(value) => (value, ""),
         Measured::Beyond(value) => (value, "not within "),
     };
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn what_was_not_measured_is_never_a_pass() {
         for comparison in [Comparison::Equal, Comparison::Less, Comparison::AtLeast] {
-            check(Measured::NotMeasured, comparison, 0.0, Verdict::Unknown);
+            check(Measured::Untold, comparison, 0.0, Verdict::Unknown);
         }
     }
 }

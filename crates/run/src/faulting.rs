@@ -107,7 +107,9 @@ impl Faulting {
     }
 
     fn hosts_under(&self, path: &[String]) -> Vec<usize> {
-        (0..self.datacentre.hosts.len()).filter(|host| self.datacentre.hosts[*host].path.starts_with(path)).collect()
+        (0..self.datacentre.hosts.len())
+            .filter(|host| self.datacentre.hosts[*host].path.starts_with(path))
+            .collect()
     }
 
     /// The hosts of the rack, zone or region that a host stands in.
@@ -126,8 +128,12 @@ impl Faulting {
     /// Strikes.
     pub fn strike(&mut self, number: usize, fault: &Fault) {
         let hosts = self.hosts_of(&fault.target, number);
-        let vms: Vec<usize> =
-            self.datacentre.vms_on().into_iter().filter(|vm| hosts.contains(&self.datacentre.vms[*vm].host())).collect();
+        let vms: Vec<usize> = self
+            .datacentre
+            .vms_on()
+            .into_iter()
+            .filter(|vm| hosts.contains(&self.datacentre.vms[*vm].host()))
+            .collect();
         let asked_s = self.chronicle.now_s();
         let record = FaultRecord {
             kind: fault.kind.name().to_owned(),
@@ -176,7 +182,9 @@ impl Faulting {
                     }
                     self.platform.lost(&died);
                 }
-                Err(error) => self.chronicle.warn(format!("power-off: {error}"), "the lab is broken; report this"),
+                Err(error) => {
+                    self.chronicle.warn(format!("power-off: {error}"), "the lab is broken; report this")
+                }
             }
         }
         let effect_s = self.chronicle.now_s();

@@ -140,7 +140,10 @@ pub fn launch(
     Ok(Ended { verdict, run_directory: directory.path().to_owned(), left_behind })
 }
 
-fn installation(scenario: &Scenario, show: &mut dyn FnMut(Show<'_>)) -> Result<InstallationOrders, LaunchError> {
+fn installation(
+    scenario: &Scenario,
+    show: &mut dyn FnMut(Show<'_>),
+) -> Result<InstallationOrders, LaunchError> {
     let engine = engine::registry::named(&scenario.database.engine)?;
     let explicit = scenario.database.path.as_deref().map(Path::new);
     let found = match engine.find(explicit) {
@@ -169,7 +172,8 @@ fn orders_for(found: Installation) -> InstallationOrders {
 /// reads it exactly.
 fn drawn_seed() -> u64 {
     let mut random = [0u8; 8];
-    let drawn = File::open("/dev/urandom").and_then(|mut file| std::io::Read::read_exact(&mut file, &mut random));
+    let drawn =
+        File::open("/dev/urandom").and_then(|mut file| std::io::Read::read_exact(&mut file, &mut random));
     let seed = match drawn {
         Ok(()) => u64::from_ne_bytes(random),
         Err(_) => jiff::Timestamp::now().as_nanosecond() as u64 ^ u64::from(std::process::id()),
@@ -193,7 +197,8 @@ fn relay(
     receiver: &Receiver<Message>,
     show: &mut dyn FnMut(Show<'_>),
 ) -> Result<Relayed, LaunchError> {
-    let failed = |what: &str, error: &dyn std::fmt::Display| LaunchError::Supervisor(format!("{what}: {error}"));
+    let failed =
+        |what: &str, error: &dyn std::fmt::Display| LaunchError::Supervisor(format!("{what}: {error}"));
     directory.logs("lab")?;
     let log = File::create(directory.file("logs/lab/lab.log")).map_err(|error| failed("lab.log", &error))?;
     let mut child = supervisor::launch(log).map_err(|error| LaunchError::Supervisor(error.to_string()))?;
@@ -205,10 +210,10 @@ fn relay(
     let _ = writeln!(input, "{line}");
     std::thread::spawn(move || {
         for line in BufReader::new(output).lines().map_while(Result::ok) {
-            if let Ok(news) = serde_json::from_str(&line) {
-                if sender.send(Message::News(Box::new(news))).is_err() {
-                    return;
-                }
+            if let Ok(news) = serde_json::from_str(&line)
+                && sender.send(Message::News(Box::new(news))).is_err()
+            {
+                return;
             }
         }
         let _ = sender.send(Message::HungUp);
@@ -261,10 +266,10 @@ fn conclude(relayed: Result<Relayed, LaunchError>, directory: &RunDirectory) -> 
         (None, _) if relayed.interrupted => Ok(Verdict::Unknown),
         (None, Some(why)) => Err(LaunchError::Lab { why, run_directory }),
         (None, None) => {
-            let status = relayed.status.map_or_else(|| "no exit status".to_owned(), |status| status.to_string());
+            let status =
+                relayed.status.map_or_else(|| "no exit status".to_owned(), |status| status.to_string());
             let why = format!("the supervisor ended without a word ({status}); see logs/lab/lab.log");
             Err(LaunchError::Lab { why, run_directory })
         }
     }
 }
-

@@ -54,7 +54,9 @@ pub fn ways_into(supervisor: u32, inits: &BTreeMap<String, u32>) -> BTreeMap<Str
         .iter()
         .filter_map(|(node, init)| {
             let pid = outer.get(init)?;
-            let command = format!("nsenter --target {pid} --user --preserve-credentials --mount --net --pid --uts --ipc sh");
+            let command = format!(
+                "nsenter --target {pid} --user --preserve-credentials --mount --net --pid --uts --ipc sh"
+            );
             Some((node.clone(), command))
         })
         .collect()
@@ -79,7 +81,10 @@ mod tests {
 
     #[test]
     fn a_key_is_found_whatever_stands_around_it() {
-        assert_eq!(after_colon("a : 1\nmodel name\t: Some CPU @ 2\n", "model name"), Some("Some CPU @ 2".to_owned()));
+        assert_eq!(
+            after_colon("a : 1\nmodel name\t: Some CPU @ 2\n", "model name"),
+            Some("Some CPU @ 2".to_owned())
+        );
         assert_eq!(after_colon("NSpid:\t7\t3\t1\n", "NSpid"), Some("7\t3\t1".to_owned()));
         assert_eq!(memory_bytes("MemTotal:       16 kB\n"), Some(16_384));
         assert_eq!(memory_bytes("nothing"), None);

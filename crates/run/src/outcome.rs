@@ -47,7 +47,8 @@ pub fn draw(
         chronicle.say(EventKind::Check { name, verdict, explanation });
     }
     let facts = prepared.facts.clone();
-    let loads: Vec<LoadResult> = scenario.loads.iter().map(|load| load_result(load, prepared, shown)).collect();
+    let loads: Vec<LoadResult> =
+        scenario.loads.iter().map(|load| load_result(load, prepared, shown)).collect();
     let lost: Vec<&check::LostWrite> = checked.iter().flat_map(|check| &check.lost).collect();
     let faults = fault_results(scenario, prepared, shown, &lost, &checked);
     let lab = LabResult {
@@ -84,8 +85,11 @@ fn check_all(scenario: &Scenario, directory: &RunDirectory) -> Vec<Checked> {
     let applies = |registered: &registry::RegisteredCheck| {
         scenario.loads.iter().any(|load| registered.workloads.contains(&load.workload.as_str()))
     };
-    let mut checks: Vec<Box<dyn check::Check>> =
-        registry::CHECKS.iter().filter(|registered| applies(registered)).map(|registered| (registered.begin)()).collect();
+    let mut checks: Vec<Box<dyn check::Check>> = registry::CHECKS
+        .iter()
+        .filter(|registered| applies(registered))
+        .map(|registered| (registered.begin)())
+        .collect();
     let broken = feed(&mut checks, directory).err();
     checks.into_iter().map(|check| checked(check.conclude(), broken.as_deref())).collect()
 }
@@ -115,7 +119,8 @@ fn checked(report: check::Report, broken: Option<&str>) -> Checked {
     if let Some(broken) = broken {
         // A defect found in what could be read stays found; the rest is not known.
         result.verdict = result.verdict.and(Verdict::Unknown);
-        result.explanation = format!("the history could not be read to its end: {broken}. {}", result.explanation);
+        result.explanation =
+            format!("the history could not be read to its end: {broken}. {}", result.explanation);
     }
     Checked { result, lost: report.lost_examples }
 }
@@ -133,8 +138,12 @@ fn latency(figures: &LatencyFigures) -> LatencyUs {
 }
 
 fn phase_result(phase: &PhaseFacts, figures: &Figures, transaction: &str) -> PhaseResult {
-    let mut result =
-        PhaseResult { name: phase.name.clone(), from_s: phase.from_s, to_s: phase.to_s, ..PhaseResult::default() };
+    let mut result = PhaseResult {
+        name: phase.name.clone(),
+        from_s: phase.from_s,
+        to_s: phase.to_s,
+        ..PhaseResult::default()
+    };
     for (name, operation) in &figures.operations {
         for (class, count) in operation.errors_by_name() {
             *result.errors.entry(class).or_default() += count;
@@ -162,7 +171,8 @@ fn load_result(load: &scenario::Load, prepared: &Prepared, shown: &Shown) -> Loa
     let timeline = &shown.recorded.timeline;
     let summarize = |from_s, to_s| timeline.summarize(&load.name, from_s, to_s).unwrap_or_default();
     let phases = phases_that_were(&prepared.facts.phases, shown.ended_s);
-    let from_s = phases.iter().find(|phase| !phase.name.starts_with(WARM_UP)).map_or(0.0, |phase| phase.from_s);
+    let from_s =
+        phases.iter().find(|phase| !phase.name.starts_with(WARM_UP)).map_or(0.0, |phase| phase.from_s);
     let whole = PhaseFacts { name: "whole".to_owned(), from_s, to_s: shown.ended_s };
     let total = phase_result(&whole, &summarize(from_s, shown.ended_s), transaction);
     LoadResult {
@@ -184,7 +194,9 @@ fn load_result(load: &scenario::Load, prepared: &Prepared, shown: &Shown) -> Loa
 
 /// Throughput second by second of each load, and its baseline, for those that have one.
 fn series_with_baseline(prepared: &Prepared, timeline: &Timeline) -> Vec<(Vec<(u64, u64)>, f64)> {
-    let Some(baseline) = prepared.facts.phases.iter().find(|phase| phase.name == BASELINE) else { return Vec::new() };
+    let Some(baseline) = prepared.facts.phases.iter().find(|phase| phase.name == BASELINE) else {
+        return Vec::new();
+    };
     let loads = prepared.facts.loads.iter();
     loads
         .filter_map(|load| {
@@ -259,14 +271,18 @@ fn recovery_of(
     }
 }
 
-fn sum_over(series: &[(Vec<(u64, u64)>, f64)], part: impl Fn(&[(u64, u64)], f64) -> Option<f64>) -> Option<f64> {
+fn sum_over(
+    series: &[(Vec<(u64, u64)>, f64)],
+    part: impl Fn(&[(u64, u64)], f64) -> Option<f64>,
+) -> Option<f64> {
     let parts: Option<Vec<f64>> = series.iter().map(|(series, per_s)| part(series, *per_s)).collect();
     parts.filter(|parts| !parts.is_empty()).map(|parts| parts.iter().sum())
 }
 
 /// Of several loads the mean of their ratios, so that a fast load does not drown a slow one.
 fn ratio_during(series: &[(Vec<(u64, u64)>, f64)], from_s: f64, to_s: f64) -> Option<f64> {
-    let sum = sum_over(series, |series, per_s| recovery::throughput_ratio_during(series, per_s, from_s, to_s))?;
+    let sum =
+        sum_over(series, |series, per_s| recovery::throughput_ratio_during(series, per_s, from_s, to_s))?;
     Some(sum / series.len() as f64)
 }
 
@@ -276,13 +292,19 @@ fn lost_to(number: usize, effects: &[Option<f64>], lost: &[&check::LostWrite]) -
     let known: Vec<(usize, f64)> =
         effects.iter().enumerate().filter_map(|(number, effect)| Some((number, (*effect)?))).collect();
     let culprit = |completed_s: f64| {
-        let next = known.iter().filter(|(_, effect)| *effect >= completed_s).min_by(|a, b| a.1.total_cmp(&b.1));
+        let next =
+            known.iter().filter(|(_, effect)| *effect >= completed_s).min_by(|a, b| a.1.total_cmp(&b.1));
         next.or_else(|| known.iter().max_by(|a, b| a.1.total_cmp(&b.1))).map(|(number, _)| *number)
     };
     lost.iter().filter(|write| culprit(write.completed_s) == Some(number)).count() as u64
 }
 
-fn all_warnings(prepared: &Prepared, shown: &Shown, loads: &[LoadResult], chronicle: &Chronicle) -> Vec<WarningResult> {
+fn all_warnings(
+    prepared: &Prepared,
+    shown: &Shown,
+    loads: &[LoadResult],
+    chronicle: &Chronicle,
+) -> Vec<WarningResult> {
     let mut found: Vec<WarningResult> = chronicle
         .events()
         .into_iter()
@@ -311,7 +333,9 @@ fn all_warnings(prepared: &Prepared, shown: &Shown, loads: &[LoadResult], chroni
             }));
         }
     }
-    found.extend(doubts.iter().map(|doubt| WarningResult { what: doubt.what(), remedy: doubt.remedy().to_owned() }));
+    found.extend(
+        doubts.iter().map(|doubt| WarningResult { what: doubt.what(), remedy: doubt.remedy().to_owned() }),
+    );
     found
 }
 

@@ -115,7 +115,8 @@ impl Platform {
     pub fn returned(self: &Arc<Self>, hosts: &[usize]) {
         for vm in 0..self.datacentre.vms.len() {
             if !self.datacentre.vms[vm].is_on() && hosts.contains(&self.datacentre.vms[vm].host()) {
-                self.clone().begin(format!("return {}", node_name(vm)), move |platform| platform.start_at_home(vm));
+                self.clone()
+                    .begin(format!("return {}", node_name(vm)), move |platform| platform.start_at_home(vm));
             }
         }
     }
@@ -239,7 +240,8 @@ impl Platform {
     fn rejoin(&self, vm: usize, leader: usize) -> Result<(), EngineError> {
         let rejoined = self.engine.rejoin(self.node(vm).as_ref(), self.node(leader).as_ref())?;
         let node = node_name(vm);
-        let mut what = format!("{node} follows {} now ({:?})", node_name(leader), rejoined.method).to_lowercase();
+        let mut what =
+            format!("{node} follows {} now ({:?})", node_name(leader), rejoined.method).to_lowercase();
         for remark in rejoined.notes {
             what.push_str("; ");
             what.push_str(&remark);
@@ -250,15 +252,27 @@ impl Platform {
 
     fn promote(&self, lost: usize) {
         loop {
-            let candidates: Vec<Arc<dyn Node>> =
-                self.datacentre.vms_on().into_iter().filter(|vm| *vm != lost).map(|vm| self.node(vm)).collect();
+            let candidates: Vec<Arc<dyn Node>> = self
+                .datacentre
+                .vms_on()
+                .into_iter()
+                .filter(|vm| *vm != lost)
+                .map(|vm| self.node(vm))
+                .collect();
             match self.engine.promote(&candidates) {
                 Ok(promotion) => {
                     let leader = (0..self.datacentre.vms.len()).find(|vm| node_name(*vm) == promotion.leader);
                     self.state().leader = leader.unwrap_or(lost);
-                    let positions: Vec<String> =
-                        promotion.positions.iter().map(|(node, position)| format!("{node} at {position}")).collect();
-                    let mut what = format!("{} promoted, the most advanced of: {}", promotion.leader, positions.join(", "));
+                    let positions: Vec<String> = promotion
+                        .positions
+                        .iter()
+                        .map(|(node, position)| format!("{node} at {position}"))
+                        .collect();
+                    let mut what = format!(
+                        "{} promoted, the most advanced of: {}",
+                        promotion.leader,
+                        positions.join(", ")
+                    );
                     for remark in promotion.notes {
                         what.push_str("; ");
                         what.push_str(&remark);

@@ -143,6 +143,7 @@ pub fn prepare(
         chronicle.progress(format!("loading the tables of {}", plan.name));
         load::prepare(plan, enter_place(&datacentre, load)?)?;
     }
+    datacentre.hold_to_rates(&scenario.site)?;
     Ok(Prepared { datacentre: Arc::new(datacentre), engine, plans, facts, boot_s })
 }
 
@@ -183,10 +184,8 @@ fn plans(scenario: &Scenario, seed: u64, engine: &dyn Engine, nodes: &[Arc<dyn N
             address: SocketAddr::new(endpoint.address, endpoint.port),
         })
         .collect();
-    let (database, user) = known
-        .first()
-        .map(|endpoint| (endpoint.database.clone(), endpoint.user.clone()))
-        .unwrap_or_default();
+    let (database, user) =
+        known.first().map(|endpoint| (endpoint.database.clone(), endpoint.user.clone())).unwrap_or_default();
     let plan = |(number, load): (usize, &scenario::Load)| LoadPlan {
         name: load.name.clone(),
         workload: load.workload.clone(),
@@ -216,10 +215,13 @@ fn facts(
     engine_settings.insert("isolation".to_owned(), engine.isolation().name().to_owned());
     engine_settings.insert("found".to_owned(), orders.installation.origin.clone());
     let mut machine: BTreeMap<String, String> = orders.machine.clone();
-    machine.insert("cpu_limit".to_owned(), match scenario.database.cpus {
-        Some(cpus) => format!("{cpus} per node, by {limited}"),
-        None => "none".to_owned(),
-    });
+    machine.insert(
+        "cpu_limit".to_owned(),
+        match scenario.database.cpus {
+            Some(cpus) => format!("{cpus} per node, by {limited}"),
+            None => "none".to_owned(),
+        },
+    );
     let loads: Result<Vec<LoadFacts>, PreparationError> = scenario.loads.iter().map(load_facts).collect();
     Ok(RunFacts {
         holdfast: orders.holdfast.clone(),
@@ -268,7 +270,10 @@ fn failover_in_words(failover: Failover) -> String {
             format!("the platform starts a lost node on another host after {} s", after.as_secs_f64())
         }
         Failover::Promote { after } => {
-            format!("the most advanced standby is promoted {} s after the leader is lost", after.as_secs_f64())
+            format!(
+                "the most advanced standby is promoted {} s after the leader is lost",
+                after.as_secs_f64()
+            )
         }
     }
 }

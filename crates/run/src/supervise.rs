@@ -94,7 +94,8 @@ fn supervised() -> Result<Verdict, SuperviseError> {
     let directory = RunDirectory::at(orders.run_directory.clone());
     let _lock = supervisor::hold_lock(&lab::janitor::lock_path(directory.path()))?;
     let source = Source { name: "scenario.yaml".to_owned(), text: orders.scenario.clone() };
-    let scenario = scenario::parse(&source, &[]).map_err(|error| SuperviseError::Scenario(error.to_string()))?;
+    let scenario =
+        scenario::parse(&source, &[]).map_err(|error| SuperviseError::Scenario(error.to_string()))?;
     let clock = Clock::new();
     let chronicle = Arc::new(Chronicle::begin(&directory, clock.clone())?);
     let prepared = prepare(&scenario, &orders, entered.users_mapped, &chronicle)?;

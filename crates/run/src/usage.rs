@@ -62,6 +62,9 @@ impl Usage {
             ("disk", Duration::ZERO),
             ("other", self.other),
         ];
-        parts.into_iter().map(|(name, time)| (name.to_owned(), (time.as_secs_f64() * 1e3).round() / 1e3)).collect()
+        parts
+            .into_iter()
+            .map(|(name, time)| (name.to_owned(), (time.as_secs_f64() * 1e3).round() / 1e3))
+            .collect()
     }
 }

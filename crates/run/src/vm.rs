@@ -99,7 +99,11 @@ impl Vm {
         for path in [&set_up.volume, &set_up.sockets, &set_up.logs] {
             let made = fs::DirBuilder::new().recursive(true).mode(0o755).create(path);
             let owned = made.and_then(|()| give_to_node_user(path, set_up.users_mapped));
-            owned.map_err(|source| VmError::Folder { node: set_up.name.clone(), path: path.clone(), source })?;
+            owned.map_err(|source| VmError::Folder {
+                node: set_up.name.clone(),
+                path: path.clone(),
+                source,
+            })?;
         }
         Ok(Vm { name: set_up.name.clone(), address, set_up, fabric, limit, state: Mutex::default() })
     }
@@ -113,7 +117,8 @@ impl Vm {
     /// # Errors
     /// When the lab cannot boot it or it cannot be joined to the network.
     pub fn power_on(&self, host: usize, place: &[String]) -> Result<(), VmError> {
-        let plan = lab::BootPlan { name: self.name.clone(), address: self.address, set_up: self.set_up.clone() };
+        let plan =
+            lab::BootPlan { name: self.name.clone(), address: self.address, set_up: self.set_up.clone() };
         let (node, tun) = lab::Node::boot(&plan)?;
         if let Some(limit) = &self.limit {
             limit
@@ -295,7 +300,8 @@ impl engine::Node for Vm {
 
     fn is_running(&self, process: ProcessId) -> bool {
         let Ok((boot, node)) = self.boot_now() else { return false };
-        process.0 >> BOOT_SHIFT == boot && node.is_running(lab::ProcessId(process.0 & ((1 << BOOT_SHIFT) - 1)))
+        process.0 >> BOOT_SHIFT == boot
+            && node.is_running(lab::ProcessId(process.0 & ((1 << BOOT_SHIFT) - 1)))
     }
 
     fn log_tail(&self, log: &str, lines: usize) -> String {

@@ -11,8 +11,10 @@ pub const ENGINES: &[&str] = &["postgres"];
 /// Workloads a scenario may name.
 pub const WORKLOADS: &[&str] = &["tpcb", "ledger"];
 
-/// The workload whose history shows lost and invented writes.
-pub(crate) const LEDGER: &str = "ledger";
+/// The workload whose history shows invented writes.
+const LEDGER: &str = "ledger";
+/// Workloads whose history shows lost writes, the one that names each of them first.
+const COUNTING: &[&str] = &[LEDGER, "tpcb"];
 
 /// Roles a fault may be aimed at instead of a name.
 pub const ROLES: &[RoleEntry] = &[
@@ -31,8 +33,20 @@ pub const FAULTS: &[FaultEntry] = &[FaultEntry {
 
 /// Quantities a scenario may expect.
 pub const EXPECTATIONS: &[ExpectationEntry] = &[
-    entry("lost_writes", Unit::Count, Needs::Ledger, "acknowledged inserts that are missing at the end", "0"),
-    entry("invented_writes", Unit::Count, Needs::Ledger, "rows at the end that nobody inserted", "0"),
+    entry(
+        "lost_writes",
+        Unit::Count,
+        Needs::Load(COUNTING),
+        "acknowledged writes that are missing at the end: the ledger's where there is one, else TPC-B's transactions",
+        "0",
+    ),
+    entry(
+        "invented_writes",
+        Unit::Count,
+        Needs::Load(&[LEDGER]),
+        "rows at the end that nobody inserted",
+        "0",
+    ),
     entry(
         "recovery",
         Unit::Seconds,
@@ -183,8 +197,8 @@ pub enum Needs {
     Nothing,
     /// A fault.
     Fault,
-    /// A load of the workload `ledger`.
-    Ledger,
+    /// A load of one of these workloads, the best of them first.
+    Load(&'static [&'static str]),
 }
 
 /// The quantity of that name.

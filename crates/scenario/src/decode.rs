@@ -97,6 +97,16 @@ impl Decoder {
             }),
             _ => {}
         }
+        let lacks_all = |names: &[&str]| !entries.iter().any(|entry| names.contains(&entry.key.as_str()));
+        if !fields.at_least_one_of.is_empty() && lacks_all(fields.at_least_one_of) {
+            self.findings.add(
+                "missing-key",
+                node.head,
+                format!("{} needs at least one of {}", fields.what, listed(fields.at_least_one_of)),
+                "missing here",
+                hint(fields, fields.at_least_one_of),
+            );
+        }
         let Some((one, other)) = fields.pair else { return };
         for (present, absent) in [(one, other), (other, one)] {
             let entry = entries.iter().find(|entry| entry.key == present);
@@ -358,6 +368,18 @@ impl Decoder {
     ) -> Option<Spanned<Duration>> {
         let text = self.text(node, what)?;
         match units::duration(&text.value, likely_unit) {
+            Ok(value) => Some(Spanned { value, at: text.at }),
+            Err(error) => {
+                self.unit(&error, text.at, what);
+                None
+            }
+        }
+    }
+
+    /// A bit rate in bits a second.
+    pub(crate) fn bit_rate(&mut self, node: &Node, what: &str) -> Option<Spanned<u64>> {
+        let text = self.text(node, what)?;
+        match units::bit_rate_per_s(&text.value) {
             Ok(value) => Some(Spanned { value, at: text.at }),
             Err(error) => {
                 self.unit(&error, text.at, what);

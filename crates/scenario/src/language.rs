@@ -12,6 +12,8 @@ pub(crate) struct Fields {
     pub(crate) fields: &'static [Field],
     /// Keys of which exactly one must be given; empty where there is no such choice.
     pub(crate) exactly_one_of: &'static [&'static str],
+    /// Keys of which at least one must be given; empty where there is no such choice.
+    pub(crate) at_least_one_of: &'static [&'static str],
     /// Keys that only make sense together.
     pub(crate) pair: Option<(&'static str, &'static str)>,
 }
@@ -51,6 +53,8 @@ pub(crate) enum Shape {
     Positive,
     /// A number with a unit of time.
     Duration,
+    /// A number with a unit of bits a second.
+    BitRate,
     /// `off`, `all` or `any N`.
     Synchronous,
     /// Text, number or boolean, handed on as text.
@@ -99,7 +103,7 @@ const fn optional(name: &'static str, shape: Shape, meaning: &'static str) -> Fi
 }
 
 const fn plain(what: &'static str, fields: &'static [Field]) -> Fields {
-    Fields { what, fields, exactly_one_of: &[], pair: None }
+    Fields { what, fields, exactly_one_of: &[], at_least_one_of: &[], pair: None }
 }
 
 const fn choice(
@@ -107,7 +111,7 @@ const fn choice(
     fields: &'static [Field],
     exactly_one_of: &'static [&'static str],
 ) -> Fields {
-    Fields { what, fields, exactly_one_of, pair: None }
+    Fields { what, fields, exactly_one_of, at_least_one_of: &[], pair: None }
 }
 
 /// The whole file.
@@ -169,7 +173,7 @@ pub(crate) static SITE: Fields = plain(
         optional(
             "links",
             Shape::List { of: &Shape::Map(&LINK), least: 0, most: None },
-            "delays between places",
+            "delays and rates between places; of several for one pair the narrowest places count, then the last",
         ),
     ],
 );
@@ -204,13 +208,23 @@ pub(crate) static LINK: Fields = Fields {
         optional(
             "between",
             Shape::List { of: &Shape::Place, least: 2, most: Some(2) },
-            "two places; the delay holds both ways",
+            "two places; the link holds each way",
         ),
-        optional("from", Shape::Place, "where packets leave; the delay holds one way"),
+        optional("from", Shape::Place, "where packets leave; the link holds one way"),
         optional("to", Shape::Place, "where they arrive"),
-        required("delay", Shape::Duration, "how long a packet takes one way, at most 10s"),
+        optional(
+            "delay",
+            Shape::Duration,
+            "how long a packet takes one way, at most 10s; none when absent beside a rate",
+        ),
+        optional(
+            "rate",
+            Shape::BitRate,
+            "what the link carries each way, shared by all that crosses it; no limit when absent",
+        ),
     ],
     exactly_one_of: &["between", "from"],
+    at_least_one_of: &["delay", "rate"],
     pair: Some(("from", "to")),
 };
 

@@ -44,7 +44,8 @@ pub struct Reproduces {
 pub struct Site {
     /// Every host, in the file's order.
     pub hosts: Vec<Host>,
-    /// Delays, one entry per direction, in the file's order (the most specific pair wins; of equals, the last).
+    /// Delays and rates, one entry per direction, in the file's order (the most specific pair wins; of equals, the last;
+    /// the one that wins counts whole, and nothing is taken over from the others).
     pub links: Vec<Link>,
 }
 
@@ -108,7 +109,7 @@ impl Host {
     }
 }
 
-/// A one-way delay between two places.
+/// What lies between two places, one way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Link {
     /// Where packets leave.
@@ -117,6 +118,8 @@ pub struct Link {
     pub to: Place,
     /// How long they take.
     pub delay: Duration,
+    /// What the link carries in this direction, shared by everything that crosses it; without a limit when absent.
+    pub rate_bits_per_s: Option<u64>,
 }
 
 /// The database.

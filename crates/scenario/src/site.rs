@@ -1,4 +1,4 @@
-//! The `site` section: regions, zones, racks, hosts and the delays between them.
+//! The `site` section: regions, zones, racks, hosts and the delays and rates between them.
 //!
 //! Owns reading it and expanding it to hosts; finding a place by name is in `places`.
 
@@ -10,11 +10,15 @@ use crate::decode::Decoder;
 use crate::language::{LINK, MOST_HOSTS, RACK, REGION, SITE, ZONE};
 use crate::places::Places;
 use crate::rejection::{Finding, Findings, Spanned, Spot};
-use crate::resolved::{Host, Link, Place};
+use crate::resolved::{Host, Link};
 use crate::tree::{Node, Value};
+use crate::units::format_bit_rate;
 
 /// Longest delay of a link.
 const MOST_DELAY: Duration = Duration::from_secs(10);
+/// Least and most that a link with a rate carries, in bits a second.
+const LEAST_RATE: u64 = 1_000;
+const MOST_RATE: u64 = 1_000_000_000_000;
 
 /// The section as written.
 pub(crate) struct SiteDocument {
@@ -39,6 +43,7 @@ struct LinkDocument {
     ends: [Spanned<String>; 2],
     both_ways: bool,
     delay: Duration,
+    rate_bits_per_s: Option<u64>,
 }
 
 /// Reads the section.
@@ -124,10 +129,9 @@ fn check_reserved(name: &Spanned<String>, decoder: &mut Decoder) {
     }
 }
 
-fn decode_link(node: &Node, decoder: &mut Decoder) -> Option<LinkDocument> {
-    let record = decoder.record(node, &LINK)?;
-    let delay = record.get("delay").and_then(|node| decoder.duration(node, "the delay", "ms"));
-    if let Some(delay) = delay.as_ref().filter(|delay| delay.value > MOST_DELAY) {
+fn decode_delay(node: &Node, decoder: &mut Decoder) -> Option<Duration> {
+    let delay = decoder.duration(node, "the delay", "ms")?;
+    if delay.value > MOST_DELAY {
         decoder.findings.add(
             "too-large",
             delay.at,
@@ -136,6 +140,39 @@ fn decode_link(node: &Node, decoder: &mut Decoder) -> Option<LinkDocument> {
             "write 10s or less; to cut two places off from each other is a fault, not a delay",
         );
     }
+    Some(delay.value)
+}
+
+fn decode_rate(node: &Node, decoder: &mut Decoder) -> Option<u64> {
+    let rate = decoder.bit_rate(node, "the rate")?;
+    if rate.value < LEAST_RATE {
+        decoder.findings.add(
+            "too-small",
+            rate.at,
+            format!("a rate of less than {} carries nothing to speak of", format_bit_rate(LEAST_RATE)),
+            "too little",
+            format!(
+                "write {} or more; to cut two places off from each other is a fault, not a rate",
+                format_bit_rate(LEAST_RATE)
+            ),
+        );
+    }
+    if rate.value > MOST_RATE {
+        decoder.findings.add(
+            "too-large",
+            rate.at,
+            format!("a rate of more than {} limits nothing here", format_bit_rate(MOST_RATE)),
+            "too much",
+            "leave the rate out: a link without one has no limit",
+        );
+    }
+    Some(rate.value)
+}
+
+fn decode_link(node: &Node, decoder: &mut Decoder) -> Option<LinkDocument> {
+    let record = decoder.record(node, &LINK)?;
+    let delay = record.get("delay").and_then(|node| decode_delay(node, decoder)).unwrap_or_default();
+    let rate_bits_per_s = record.get("rate").and_then(|node| decode_rate(node, decoder));
     let between =
         record.get("between").and_then(|node| decoder.list(node, "`between`", 2).map(|items| (node, items)));
     let both_ways = record.get("between").is_some();
@@ -154,7 +191,7 @@ fn decode_link(node: &Node, decoder: &mut Decoder) -> Option<LinkDocument> {
         None => ["from", "to"].map(|end| record.get(end).and_then(|node| decoder.text(node, "a place"))),
     };
     let [one, other] = ends;
-    Some(LinkDocument { ends: [one?, other?], both_ways, delay: delay?.value })
+    Some(LinkDocument { ends: [one?, other?], both_ways, delay, rate_bits_per_s })
 }
 
 impl SiteDocument {
@@ -210,18 +247,20 @@ impl SiteDocument {
                 } else {
                     format!("a link between `{from}` and `{to}`, one of which contains the other")
                 };
-                let help = "name two places that share no host; within a place there is no delay";
+                let help =
+                    "name two places that share no host; within a place there is neither delay nor rate";
                 findings.add("bad-link", other.at, message, "the same place, or a part of it", help);
                 continue;
             }
-            let back = link.both_ways.then(|| reversed(&from, &to, link.delay));
-            links.push(Link { from, to, delay: link.delay });
+            let there = Link { from, to, delay: link.delay, rate_bits_per_s: link.rate_bits_per_s };
+            let back = link.both_ways.then(|| reversed(&there));
+            links.push(there);
             links.extend(back);
         }
         links
     }
 }
 
-fn reversed(from: &Place, to: &Place, delay: Duration) -> Link {
-    Link { from: to.clone(), to: from.clone(), delay }
+fn reversed(link: &Link) -> Link {
+    Link { from: link.to.clone(), to: link.from.clone(), ..link.clone() }
 }

@@ -1,5 +1,5 @@
 //! Quantities with units: `50ms`, `4GiB`, `10Gbit/s`, `2000/s`, `95%`. Text to numbers in base units, and back for
-//! durations.
+//! durations and bit rates.
 //!
 //! Knows nothing of where the text stands; whoever reads it adds the place.
 
@@ -122,7 +122,13 @@ const BIT_RATE: Kind = Kind {
     with_article: "a bit rate",
     example: "10Gbit/s",
     finest: "1bit/s",
-    units: &[("bit/s", 1), ("kbit/s", 1_000), ("Mbit/s", 1_000_000), ("Gbit/s", 1_000_000_000)],
+    units: &[
+        ("bit/s", 1),
+        ("kbit/s", 1_000),
+        ("Mbit/s", 1_000_000),
+        ("Gbit/s", 1_000_000_000),
+        ("Tbit/s", 1_000_000_000_000),
+    ],
 };
 
 /// Reads a duration: `100us`, `50ms`, `1.5s`, `2m`, `1h`. `likely_unit` is what the message proposes for a bare number.
@@ -201,15 +207,27 @@ pub fn ratio(text: &str) -> Result<f64, UnitError> {
 /// than a microsecond is cut off; no scenario holds any.
 #[must_use]
 pub fn format_duration(duration: Duration) -> String {
-    let micros = duration.as_micros();
-    let (unit, worth) = DURATION
+    written(duration.as_micros(), &DURATION, "s")
+}
+
+/// Writes a bit rate so that [`bit_rate_per_s`] reads the same back, in the largest unit that divides it.
+#[must_use]
+pub fn format_bit_rate(bits_per_s: u64) -> String {
+    written(u128::from(bits_per_s), &BIT_RATE, "bit/s")
+}
+
+/// So many of the base unit, in the largest unit that divides it; nothing in `unit_of_nothing`.
+fn written(quantity: u128, kind: &Kind, unit_of_nothing: &str) -> String {
+    let largest = kind
         .units
         .iter()
         .rev()
         .map(|(unit, worth)| (*unit, u128::from(*worth)))
-        .find(|(_, worth)| micros > 0 && micros.is_multiple_of(*worth))
-        .unwrap_or(("s", 1_000_000));
-    format!("{}{unit}", micros / worth)
+        .find(|(_, worth)| quantity > 0 && quantity.is_multiple_of(*worth));
+    match largest {
+        Some((unit, worth)) => format!("{}{unit}", quantity / worth),
+        None => format!("0{unit_of_nothing}"),
+    }
 }
 
 /// Splits the number in front from what follows it.
@@ -354,6 +372,12 @@ mod tests {
         fn a_duration_written_is_read_back(micros in 0_u64..10_000_000_000_000) {
             let original = Duration::from_micros(micros);
             prop_assert_eq!(duration(&format_duration(original), "s"), Ok(original));
+        }
+
+        #[test]
+        fn a_bit_rate_written_is_read_back(bits_per_s in 0_u64..2_000_000_000_000, thousands in 0_u32..4) {
+            let bits_per_s = bits_per_s / 1000_u64.pow(thousands) * 1000_u64.pow(thousands);
+            prop_assert_eq!(bit_rate_per_s(&format_bit_rate(bits_per_s)), Ok(bits_per_s));
         }
 
         #[test]

@@ -20,7 +20,9 @@ pub(crate) fn example(field: &Field) -> String {
         Shape::Name => format!("{name}: baseline"),
         Shape::Count { least, .. } => format!("{name}: {}", (*least).max(1)),
         Shape::Either([Shape::Count { .. }, ..]) => format!("{name}: 3"),
+        Shape::Duration if name == "delay" => format!("{name}: 5ms"),
         Shape::Duration => format!("{name}: 5s"),
+        Shape::BitRate => format!("{name}: 100Mbit/s"),
         Shape::Synchronous => format!("{name}: any 1"),
         _ => format!("{name}:"),
     };
@@ -33,6 +35,11 @@ pub(crate) fn one_of(names: &[&str]) -> String {
         [name] => format!("`{name}`"),
         names => format!("exactly one of {}", listed(names)),
     }
+}
+
+/// `one`, or `one` or `other`.
+pub(crate) fn either(names: &[&str]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" or ")
 }
 
 /// Names in backticks, with commas; the first thirty where there are more.

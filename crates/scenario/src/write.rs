@@ -8,7 +8,7 @@ use crate::resolved::{
     Comparison, Database, Expectation, Failover, Fault, FaultTarget, Host, Level, Load, Phase, Place,
     Scenario, Site, Synchronous,
 };
-use crate::units::format_duration;
+use crate::units::{format_bit_rate, format_duration};
 
 /// Writes a scenario with the run's seed, as a file that [`crate::parse`] reads back to the same scenario (with that
 /// seed). Holds for every scenario that `parse` returned from a text of up to 100 KiB; of a longer one, what is written out
@@ -83,8 +83,10 @@ fn write_site(text: &mut String, site: &Site) {
     }
     line(text, 2, "links:");
     for link in &site.links {
-        let (from, to) = (place(&link.from), place(&link.to));
-        line(text, 4, &format!("- {{ from: {from}, to: {to}, delay: {} }}", format_duration(link.delay)));
+        let (from, to, delay) = (place(&link.from), place(&link.to), format_duration(link.delay));
+        let rate = link.rate_bits_per_s.map(|rate| format!(", rate: {}", format_bit_rate(rate)));
+        let rate = rate.unwrap_or_default();
+        line(text, 4, &format!("- {{ from: {from}, to: {to}, delay: {delay}{rate} }}"));
     }
 }
 

@@ -210,6 +210,7 @@ pub fn two_regions(there_ms: u64, back_ms: u64) -> Fixture {
         from: from.to_owned(),
         to: to.to_owned(),
         delay_us: delay_ms * 1_000,
+        rate_bits_per_s: None,
     };
     facts.site.links = vec![link("dc1", "dc2", there_ms), link("dc2", "dc1", back_ms)];
     for event in &mut fixture.events {
