@@ -1,0 +1,72 @@
+//! Verdicts and exit codes: what a pipeline acts on.
+
+use crate::contract;
+use crate::holdfast::{Desk, RESTART_SOON, SHORT, arguments, machine};
+
+#[test]
+fn an_expectation_that_cannot_hold_fails_the_run() {
+    let _turn = machine();
+    let desk = Desk::new();
+    if !desk.can_have_a_lab("an_expectation_that_cannot_hold_fails_the_run") {
+        return;
+    }
+    let finished = desk.run(&arguments(&[
+        &["run", "scenarios/host-failure.yaml", "--set", "expect.recovery=< 1ms"],
+        &SHORT,
+        &RESTART_SOON,
+    ]));
+    finished.ends_with(1);
+    let result = finished.result();
+    assert_eq!(result["verdict"], "fail");
+    let expectations = result["expectations"].as_array().expect("expectations");
+    let recovery =
+        expectations.iter().find(|expectation| expectation["name"] == "recovery").expect("recovery");
+    assert_eq!(recovery["verdict"], "fail");
+    assert!(result["checks"].as_array().expect("checks").iter().all(|check| check["verdict"] == "pass"));
+    contract::holds(&result);
+}
+
+#[test]
+fn a_fault_that_is_prevented_from_taking_effect_leaves_the_verdict_unknown() {
+    let _turn = machine();
+    let desk = Desk::new();
+    if !desk.can_have_a_lab("a_fault_that_is_prevented_from_taking_effect_leaves_the_verdict_unknown") {
+        return;
+    }
+    let finished = desk.run(&arguments(&[
+        &["run", "scenarios/host-failure.yaml", "--prevent-faults"],
+        &SHORT,
+        &RESTART_SOON,
+    ]));
+    finished.ends_with(2);
+    let result = finished.result();
+    assert_eq!(result["verdict"], "unknown");
+    let fault = &result["faults"][0];
+    assert_eq!(fault["receipt"]["verdict"], "fail", "{fault:#}");
+    assert!(fault["took_effect_s"].is_null(), "{fault:#}");
+    let evidence = fault["receipt"]["evidence"].to_string();
+    assert!(evidence.contains("still answers") && evidence.contains("still run"), "{evidence}");
+    contract::holds(&result);
+}
+
+/// One node leads, so nobody is a follower when the fault strikes.
+#[test]
+fn a_fault_on_a_role_that_nobody_has_leaves_the_verdict_unknown() {
+    let _turn = machine();
+    let desk = Desk::new();
+    if !desk.can_have_a_lab("a_fault_on_a_role_that_nobody_has_leaves_the_verdict_unknown") {
+        return;
+    }
+    let text = "name: alone\nsite: { regions: { dc1: { zones: { a: { hosts: 1 } } } } }\n\
+                database: { engine: postgres, nodes: 1 }\n\
+                loads: [ { workload: ledger, clients: 1, from: dc1 } ]\n\
+                schedule:\n  - { phase: baseline, for: 2s }\n  - phase: fault\n    for: 2s\n    faults:\n      \
+                - { power-off: { host: a-follower }, at: 0s, for: 1s }\nexpect: { lost_writes: 0 }\n";
+    std::fs::write(desk.path().join("scenarios/alone.yaml"), text).expect("a scenario");
+    let finished = desk.run(&["run", "scenarios/alone.yaml"]);
+    finished.ends_with(2);
+    let result = finished.result();
+    assert_eq!(result["verdict"], "unknown");
+    assert_eq!(result["faults"][0]["receipt"]["verdict"], "fail", "{result:#}");
+    contract::holds(&result);
+}
