@@ -91,6 +91,25 @@ impl Terminal {
     }
 }
 
+/// A line on standard output, as `println!` takes it. A reader that has gone away (`| head`) loses what it does not
+/// read, and nothing else: what was asked is done, and the exit code says how it ended.
+#[macro_export]
+macro_rules! printed {
+    ($($text:tt)*) => {{
+        use std::io::Write;
+        let _ = writeln!(std::io::stdout(), $($text)*);
+    }};
+}
+
+/// The same on standard error.
+#[macro_export]
+macro_rules! complained {
+    ($($text:tt)*) => {{
+        use std::io::Write;
+        let _ = writeln!(std::io::stderr(), $($text)*);
+    }};
+}
+
 fn print_line(to_stderr: bool, text: &str) {
     // A reader that has gone away must not end the run.
     let _ =
