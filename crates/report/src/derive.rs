@@ -9,7 +9,7 @@ use history::{Event, EventKind, LoadFacts, PhaseFacts, Receipt, RunFacts, Verdic
 
 use crate::result::{
     CheckResult, FaultResult, LabResult, LatencyUs, LoadResult, OperationResult, PhaseResult, RecoveryResult,
-    RunResult, WarningResult,
+    ReproducedReport, RunResult, WarningResult,
 };
 use crate::series::{self, LoadSeries};
 use crate::timeline_csv::TimelineRow;
@@ -69,6 +69,8 @@ fn blank(facts: RunFacts) -> RunResult {
         faults: Vec::new(),
         loads: Vec::new(),
         prediction: Vec::new(),
+        explanations: Vec::new(),
+        reproduces: ReproducedReport::default(),
         volumes: Vec::new(),
         lab: LabResult {
             nodes: u32::try_from(facts.site.nodes.len()).unwrap_or(u32::MAX),
