@@ -173,7 +173,7 @@ pub(crate) static SITE: Fields = plain(
         optional(
             "links",
             Shape::List { of: &Shape::Map(&LINK), least: 0, most: None },
-            "delays and rates between places; of several for one pair the narrowest places count, then the last",
+            "delays and rates between places; of several links for one pair the one with the narrowest places counts, then the last",
         ),
     ],
 );
@@ -220,7 +220,7 @@ pub(crate) static LINK: Fields = Fields {
         optional(
             "rate",
             Shape::BitRate,
-            "what the link carries each way, shared by all that crosses it; no limit when absent",
+            "what the link carries each way, shared by all that crosses it; when absent that of a wider link, or no limit",
         ),
     ],
     exactly_one_of: &["between", "from"],

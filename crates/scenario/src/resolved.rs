@@ -44,8 +44,8 @@ pub struct Reproduces {
 pub struct Site {
     /// Every host, in the file's order.
     pub hosts: Vec<Host>,
-    /// Delays and rates, one entry per direction, in the file's order (the most specific pair wins; of equals, the last;
-    /// the one that wins counts whole, and nothing is taken over from the others).
+    /// Delays and rates, one entry per direction, in the file's order. The delay of a pair is that of the most specific
+    /// entry that covers it, its rate that of the most specific one that has a rate; of equals, the last.
     pub links: Vec<Link>,
 }
 
@@ -118,7 +118,8 @@ pub struct Link {
     pub to: Place,
     /// How long they take.
     pub delay: Duration,
-    /// What the link carries in this direction, shared by everything that crosses it; without a limit when absent.
+    /// What the link carries in this direction, shared by everything that crosses it. When absent that of a less specific
+    /// link, or no limit.
     pub rate_bits_per_s: Option<u64>,
 }
 
