@@ -301,9 +301,9 @@ fn policy(site: &scenario::Site) -> Policy {
         from: link.from.path.clone(),
         to: link.to.path.clone(),
         delay: Some(link.delay),
-        rate_bits_per_s: None,
+        ..Rule::default()
     });
-    Policy { rules: rules.collect() }
+    Policy { rules: rules.collect(), ..Policy::default() }
 }
 
 /// The address of the place with this number among its kind: 1 hosts, 2 nodes, 3 client places.
