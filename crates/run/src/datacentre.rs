@@ -320,8 +320,9 @@ pub fn policy(site: &scenario::Site, with_rates: bool) -> Policy {
         to: link.to.path.clone(),
         delay: Some(link.delay),
         rate_bits_per_s: link.rate_bits_per_s.filter(|_| with_rates),
+        ..Rule::default()
     });
-    Policy { rules: rules.collect() }
+    Policy { rules: rules.collect(), ..Policy::default() }
 }
 
 /// The address of the place with this number among its kind: 1 hosts, 2 nodes, 3 client places.

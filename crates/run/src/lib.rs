@@ -3,6 +3,7 @@
 //! Two processes. The outer one ([`launch`]) prepares, starts the lab's supervisor and relays its news. The
 //! supervisor ([`supervise`]) is PID 1 of the lab and does the run. Prints nothing but the news between them.
 
+mod asked;
 mod chronicle;
 mod collector;
 mod conductor;

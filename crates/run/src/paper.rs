@@ -7,6 +7,7 @@ use model::Acknowledgements;
 use report::result::{LoadResult, PhaseResult, ReproducedFigure, ReproducedReport, RunResult};
 use scenario::{Scenario, Synchronous};
 
+use crate::asked::Asked;
 use crate::datacentre;
 use crate::prediction::{Layout, Ways, of_load};
 
@@ -36,7 +37,7 @@ pub fn beside(result: &mut RunResult, scenario: &Scenario) {
 
 /// Distances between all nodes and the load's clients in a phase.
 fn ways(scenario: &Scenario, load: &scenario::Load, _phase: &PhaseFacts) -> Option<Ways> {
-    let policy = datacentre::policy(&scenario.site, false);
+    let asked = Asked::new(datacentre::policy(&scenario.site, false), []);
     let mut paths: Vec<Vec<String>> = Vec::new();
     for (number, host) in scenario.database.nodes.iter().enumerate() {
         let mut path = scenario.site.hosts.get(*host)?.path();
@@ -47,7 +48,7 @@ fn ways(scenario: &Scenario, load: &scenario::Load, _phase: &PhaseFacts) -> Opti
     clients.push("clients".to_owned());
     paths.push(clients);
     let row =
-        |from: &Vec<String>| -> Vec<Duration> { paths.iter().map(|to| policy.delay(from, to)).collect() };
+        |from: &Vec<String>| -> Vec<Duration> { paths.iter().map(|to| asked.one_way(from, to)).collect() };
     Some(Ways(paths.iter().map(row).collect()))
 }
 
