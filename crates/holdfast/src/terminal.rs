@@ -139,6 +139,12 @@ fn told(kind: &EventKind) -> Option<String> {
         }
         EventKind::Progress { what } => what.clone(),
         EventKind::LabUp { boot_s, .. } => format!("the lab is up after {boot_s:.1} s"),
+        EventKind::RoundTrips { occasion, pairs } => {
+            let slowest = pairs.iter().filter_map(|pair| pair.measured_us).max().unwrap_or(0);
+            let silent = pairs.iter().filter(|pair| pair.measured_us.is_none()).count();
+            let (count, slowest_ms) = (pairs.len(), slowest as f64 / 1e3);
+            format!("round trips {occasion}: {count} pairs, the slowest {slowest_ms:.1} ms, {silent} silent")
+        }
         EventKind::Phase { name, for_s } => format!("phase {name} for {for_s:.0} s"),
         EventKind::FaultAsked { kind, target, hits, nodes, .. } => {
             format!("FAULT {kind} of {target}: {} with {}", or_nothing(hits), or_nothing(nodes))

@@ -64,16 +64,16 @@ pub struct CheckResult {
     pub verdict: Verdict,
     /// The minimal story.
     pub explanation: String,
-    /// Ledger: inserts acknowledged.
+    /// Writes acknowledged: the ledger's inserts, or TPC-B's transactions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acknowledged: Option<u64>,
-    /// Ledger: acknowledged and not there.
+    /// Acknowledged and not there; absent where that could not be told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<u64>,
     /// Ledger: there and never asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub invented: Option<u64>,
-    /// Ledger: inserts without a definite answer.
+    /// Writes without a definite answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub indeterminate: Option<u64>,
     /// Further counts.

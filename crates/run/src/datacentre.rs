@@ -93,6 +93,12 @@ impl ClientPlace {
     pub fn namespace(&self) -> &OwnedFd {
         &self.attachment.namespace
     }
+
+    /// Its address.
+    #[must_use]
+    pub fn address(&self) -> Ipv4Addr {
+        self.attachment.address
+    }
 }
 
 /// The datacentre.
@@ -307,7 +313,8 @@ pub fn node_name(index: usize) -> String {
 
 /// The site's links as rules. Rates are left out while the database is set up: copying it to its standbys over a thin
 /// link would take minutes and show nothing.
-fn policy(site: &scenario::Site, with_rates: bool) -> Policy {
+#[must_use]
+pub fn policy(site: &scenario::Site, with_rates: bool) -> Policy {
     let rules = site.links.iter().map(|link| Rule {
         from: link.from.path.clone(),
         to: link.to.path.clone(),

@@ -17,6 +17,7 @@ pub mod orders;
 mod outcome;
 mod platform;
 mod preparation;
+mod round_trips;
 pub mod supervise;
 mod usage;
 mod vm;
