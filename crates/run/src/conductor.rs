@@ -100,7 +100,14 @@ impl Conductor<'_> {
                 load.mark_fault(fault, at_s);
             }
         });
-        let longest_delay = self.scenario.site.links.iter().map(|link| link.delay).max().unwrap_or_default();
+        let longest_delay = self
+            .scenario
+            .site
+            .links
+            .iter()
+            .filter_map(|link| link.conditions.delay)
+            .max()
+            .unwrap_or_default();
         let mut faulting = Faulting::new(
             datacentre.clone(),
             platform.clone(),
@@ -163,7 +170,7 @@ impl Conductor<'_> {
                 }
                 Action::Strike { fault } => {
                     faulting.strike(fault, faults[fault]);
-                    let what = format!("{} stands", faults[fault].kind.name());
+                    let what = format!("{} stands", faults[fault].action.kind_name());
                     collector.scene().standing.insert(fault, what);
                 }
                 Action::Heal { fault } => {

@@ -292,8 +292,9 @@ impl Datacentre {
         let links = scenario.site.links.iter().map(|link| LinkFacts {
             from: link.from.to_string(),
             to: link.to.to_string(),
-            delay_us: u64::try_from(link.delay.as_micros()).unwrap_or(u64::MAX),
-            rate_bits_per_s: link.rate_bits_per_s,
+            delay_us: u64::try_from(link.conditions.delay.unwrap_or_default().as_micros())
+                .unwrap_or(u64::MAX),
+            rate_bits_per_s: link.conditions.rate_bits_per_s,
         });
         SiteFacts { hosts: hosts.collect(), nodes: nodes.collect(), links: links.collect() }
     }
@@ -311,8 +312,8 @@ fn policy(site: &scenario::Site, with_rates: bool) -> Policy {
     let rules = site.links.iter().map(|link| Rule {
         from: link.from.path.clone(),
         to: link.to.path.clone(),
-        delay: Some(link.delay),
-        rate_bits_per_s: link.rate_bits_per_s.filter(|_| with_rates),
+        delay: Some(link.conditions.delay.unwrap_or_default()),
+        rate_bits_per_s: link.conditions.rate_bits_per_s.filter(|_| with_rates),
     });
     Policy { rules: rules.collect() }
 }

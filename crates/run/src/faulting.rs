@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use faults::{Role, pick};
 use history::{EventKind, Receipt, Verdict};
-use scenario::{Fault, FaultTarget, Level};
+use scenario::{Fault, FaultAction, FaultTarget, Level};
 
 use crate::chronicle::Chronicle;
 use crate::datacentre::{Datacentre, node_name};
@@ -127,7 +127,12 @@ impl Faulting {
 
     /// Strikes.
     pub fn strike(&mut self, number: usize, fault: &Fault) {
-        let hosts = self.hosts_of(&fault.target, number);
+        let target = match &fault.action {
+            FaultAction::PowerOff { target } => Some(target),
+            // Without a receipt until they are carried out here.
+            FaultAction::Network { .. } | FaultAction::Partition { .. } => None,
+        };
+        let hosts = target.map(|target| self.hosts_of(target, number)).unwrap_or_default();
         let vms: Vec<usize> = self
             .datacentre
             .vms_on()
@@ -136,8 +141,8 @@ impl Faulting {
             .collect();
         let asked_s = self.chronicle.now_s();
         let record = FaultRecord {
-            kind: fault.kind.name().to_owned(),
-            target: describe(&fault.target),
+            kind: fault.action.kind_name().to_owned(),
+            target: target.map(describe).unwrap_or_default(),
             hits: hosts.iter().map(|host| self.datacentre.hosts[*host].name()).collect(),
             hosts,
             vms,
