@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use fabric::{Fabric, FabricError, Policy, PortId, Rule};
+use fabric::{Fabric, FabricError, Policy, PortId};
 use history::{HostFacts, LinkFacts, NodeFacts, SiteFacts};
 use lab::attachment::AttachmentError;
 use lab::cgroup::CpuLimits;
@@ -18,6 +18,7 @@ use lab::protocol::NodeSetUp;
 use lab::{Attachment, supervisor};
 
 use crate::directory::{DirectoryError, RunDirectory};
+use crate::faulting::network;
 use crate::vm::{Limit, Vm, VmError};
 
 /// What can go wrong while the datacentre is built or changed.
@@ -298,8 +299,9 @@ impl Datacentre {
         let links = scenario.site.links.iter().map(|link| LinkFacts {
             from: link.from.to_string(),
             to: link.to.to_string(),
-            delay_us: u64::try_from(link.delay.as_micros()).unwrap_or(u64::MAX),
-            rate_bits_per_s: link.rate_bits_per_s,
+            delay_us: u64::try_from(link.conditions.delay.unwrap_or_default().as_micros())
+                .unwrap_or(u64::MAX),
+            rate_bits_per_s: link.conditions.rate_bits_per_s,
         });
         SiteFacts { hosts: hosts.collect(), nodes: nodes.collect(), links: links.collect() }
     }
@@ -315,14 +317,13 @@ pub fn node_name(index: usize) -> String {
 /// link would take minutes and show nothing.
 #[must_use]
 pub fn policy(site: &scenario::Site, with_rates: bool) -> Policy {
-    let rules = site.links.iter().map(|link| Rule {
-        from: link.from.path.clone(),
-        to: link.to.path.clone(),
-        delay: Some(link.delay),
-        rate_bits_per_s: link.rate_bits_per_s.filter(|_| with_rates),
-        ..Rule::default()
-    });
-    Policy { rules: rules.collect(), ..Policy::default() }
+    let rule = |link: &scenario::Link| {
+        let mut rule = network::conditions_rule(&link.from.path, &link.to.path, &link.conditions);
+        rule.name = Some(format!("{} -> {}", link.from, link.to));
+        rule.rate_bits_per_s = rule.rate_bits_per_s.filter(|_| with_rates);
+        rule
+    };
+    Policy { rules: site.links.iter().map(rule).collect(), ..Policy::default() }
 }
 
 /// The address of the place with this number among its kind: 1 hosts, 2 nodes, 3 client places.

@@ -5,10 +5,11 @@ use std::time::Duration;
 use history::PhaseFacts;
 use model::Acknowledgements;
 use report::result::{LoadResult, PhaseResult, ReproducedFigure, ReproducedReport, RunResult};
-use scenario::{Scenario, Synchronous};
+use scenario::{FaultAction, FaultTarget, Scenario, Synchronous};
 
 use crate::asked::Asked;
 use crate::datacentre;
+use crate::faulting::network;
 use crate::prediction::{Layout, Ways, of_load};
 
 /// Adds predictions, explanations and reproduced figures to a result.
@@ -35,9 +36,10 @@ pub fn beside(result: &mut RunResult, scenario: &Scenario) {
     result.reproduces = reproduced(result, scenario);
 }
 
-/// Distances between all nodes and the load's clients in a phase.
-fn ways(scenario: &Scenario, load: &scenario::Load, _phase: &PhaseFacts) -> Option<Ways> {
-    let asked = Asked::new(datacentre::policy(&scenario.site, false), []);
+/// Distances between all nodes and the load's clients in a phase; `None` when a fault changes them half-way, or when
+/// it does more than change distances.
+fn ways(scenario: &Scenario, load: &scenario::Load, phase: &PhaseFacts) -> Option<Ways> {
+    let asked = Asked::new(datacentre::policy(&scenario.site, false), rules_during(scenario, phase)?);
     let mut paths: Vec<Vec<String>> = Vec::new();
     for (number, host) in scenario.database.nodes.iter().enumerate() {
         let mut path = scenario.site.hosts.get(*host)?.path();
@@ -50,6 +52,32 @@ fn ways(scenario: &Scenario, load: &scenario::Load, _phase: &PhaseFacts) -> Opti
     let row =
         |from: &Vec<String>| -> Vec<Duration> { paths.iter().map(|to| asked.one_way(from, to)).collect() };
     Some(Ways(paths.iter().map(row).collect()))
+}
+
+/// The network faults that stand over the whole of a phase, as rules.
+fn rules_during(scenario: &Scenario, phase: &PhaseFacts) -> Option<Vec<fabric::Rule>> {
+    let mut rules = Vec::new();
+    let mut begins = Duration::ZERO;
+    for planned in &scenario.schedule {
+        let ends = begins + planned.length;
+        for fault in &planned.faults {
+            let from_s = (begins + fault.at).as_secs_f64();
+            let to_s = fault.length.map_or(ends, |length| begins + fault.at + length).as_secs_f64();
+            if to_s <= phase.from_s || from_s >= phase.to_s {
+                continue;
+            }
+            let FaultAction::Network { directions, conditions } = &fault.action else { return None };
+            if from_s > phase.from_s || to_s < phase.to_s {
+                return None;
+            }
+            for (from, to) in directions {
+                let (FaultTarget::Place(from), FaultTarget::Place(to)) = (from, to) else { return None };
+                rules.push(network::conditions_rule(&from.path, &to.path, conditions));
+            }
+        }
+        begins = ends;
+    }
+    Some(rules)
 }
 
 /// The published report's figures beside this run's, where this program knows what they are called here.

@@ -26,6 +26,11 @@ impl<'n> Record<'n> {
         self.entries.iter().find(|entry| entry.key == name).map(|entry| &entry.value)
     }
 
+    /// Where a key stands, if it is there.
+    pub(crate) fn key_at(&self, name: &'static str) -> Option<Spot> {
+        self.entries.iter().find(|entry| entry.key == name).map(|entry| entry.key_at)
+    }
+
     /// The first of these keys that is there.
     pub(crate) fn first_of(&self, names: &[&'static str]) -> Option<(&'static str, &'n Entry)> {
         names
@@ -366,20 +371,32 @@ impl Decoder {
         what: &str,
         likely_unit: &str,
     ) -> Option<Spanned<Duration>> {
-        let text = self.text(node, what)?;
-        match units::duration(&text.value, likely_unit) {
-            Ok(value) => Some(Spanned { value, at: text.at }),
-            Err(error) => {
-                self.unit(&error, text.at, what);
-                None
-            }
-        }
+        self.quantity(node, what, |text| units::duration(text, likely_unit))
     }
 
     /// A bit rate in bits a second.
     pub(crate) fn bit_rate(&mut self, node: &Node, what: &str) -> Option<Spanned<u64>> {
+        self.quantity(node, what, units::bit_rate_per_s)
+    }
+
+    /// A size in bytes.
+    pub(crate) fn size(&mut self, node: &Node, what: &str) -> Option<Spanned<u64>> {
+        self.quantity(node, what, units::size_bytes)
+    }
+
+    /// A percentage, as a ratio.
+    pub(crate) fn percent(&mut self, node: &Node, what: &str) -> Option<Spanned<f64>> {
+        self.quantity(node, what, units::percent)
+    }
+
+    fn quantity<T>(
+        &mut self,
+        node: &Node,
+        what: &str,
+        read: impl Fn(&str) -> Result<T, units::UnitError>,
+    ) -> Option<Spanned<T>> {
         let text = self.text(node, what)?;
-        match units::bit_rate_per_s(&text.value) {
+        match read(&text.value) {
             Ok(value) => Some(Spanned { value, at: text.at }),
             Err(error) => {
                 self.unit(&error, text.at, what);

@@ -3,6 +3,8 @@
 //!
 //! Owns words and shapes only; which values make sense together is for the sections.
 
+use crate::network_tables::{LINK, NETWORK, PARTITION};
+
 /// The keys of one kind of map.
 #[derive(Debug)]
 pub(crate) struct Fields {
@@ -55,6 +57,10 @@ pub(crate) enum Shape {
     Duration,
     /// A number with a unit of bits a second.
     BitRate,
+    /// A number with a unit of bytes.
+    Size,
+    /// A number and a percent sign.
+    Percent,
     /// `off`, `all` or `any N`.
     Synchronous,
     /// Text, number or boolean, handed on as text.
@@ -94,11 +100,11 @@ pub(crate) const MOST_FREE_NAME_BYTES: usize = 100;
 /// Longest name, as for host names.
 pub(crate) const MOST_NAME_BYTES: usize = 63;
 
-const fn required(name: &'static str, shape: Shape, meaning: &'static str) -> Field {
+pub(crate) const fn required(name: &'static str, shape: Shape, meaning: &'static str) -> Field {
     Field { name, required: true, shape, meaning }
 }
 
-const fn optional(name: &'static str, shape: Shape, meaning: &'static str) -> Field {
+pub(crate) const fn optional(name: &'static str, shape: Shape, meaning: &'static str) -> Field {
     Field { name, required: false, shape, meaning }
 }
 
@@ -106,7 +112,7 @@ const fn plain(what: &'static str, fields: &'static [Field]) -> Fields {
     Fields { what, fields, exactly_one_of: &[], at_least_one_of: &[], pair: None }
 }
 
-const fn choice(
+pub(crate) const fn choice(
     what: &'static str,
     fields: &'static [Field],
     exactly_one_of: &'static [&'static str],
@@ -173,7 +179,7 @@ pub(crate) static SITE: Fields = plain(
         optional(
             "links",
             Shape::List { of: &Shape::Map(&LINK), least: 0, most: None },
-            "delays and rates between places; of several links for one pair the one with the narrowest places counts, then the last",
+            "what lies between places; of several that speak of the same pair and condition the narrowest places count, then the last",
         ),
     ],
 );
@@ -200,33 +206,6 @@ const HOSTS: Shape = Shape::Either(&[
     Shape::Count { least: 1, most: MOST_HOSTS },
     Shape::List { of: &Shape::Name, least: 1, most: None },
 ]);
-
-/// A link.
-pub(crate) static LINK: Fields = Fields {
-    what: "a link",
-    fields: &[
-        optional(
-            "between",
-            Shape::List { of: &Shape::Place, least: 2, most: Some(2) },
-            "two places; the link holds each way",
-        ),
-        optional("from", Shape::Place, "where packets leave; the link holds one way"),
-        optional("to", Shape::Place, "where they arrive"),
-        optional(
-            "delay",
-            Shape::Duration,
-            "how long a packet takes one way, at most 10s; none when absent beside a rate",
-        ),
-        optional(
-            "rate",
-            Shape::BitRate,
-            "what the link carries each way, shared by all that crosses it; when absent that of a wider link, or no limit",
-        ),
-    ],
-    exactly_one_of: &["between", "from"],
-    at_least_one_of: &["delay", "rate"],
-    pair: Some(("from", "to")),
-};
 
 /// `database`.
 pub(crate) static DATABASE: Fields = plain(
@@ -323,6 +302,12 @@ pub(crate) static FAULT: Fields = choice(
     "a fault",
     &[
         optional("power-off", Shape::Map(&TARGET), "every host of the target loses power"),
+        optional(
+            "network",
+            Shape::Map(&NETWORK),
+            "between two places the network becomes as given; what is not given stays as the links have it",
+        ),
+        optional("partition", Shape::Map(&PARTITION), "nothing gets through"),
         optional("at", Shape::Duration, "when it strikes, from the start of its phase; 0s when absent"),
         optional(
             "for",
@@ -330,7 +315,7 @@ pub(crate) static FAULT: Fields = choice(
             "how long until it is healed; until the end of its phase when absent",
         ),
     ],
-    &["power-off"],
+    &["power-off", "network", "partition"],
 );
 
 /// What a fault is aimed at.

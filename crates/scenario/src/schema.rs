@@ -10,6 +10,9 @@ use crate::language::{Fields, MOST_FREE_NAME_BYTES, MOST_NAME_BYTES, SCENARIO, S
 const DURATION: &str = r"^[0-9]+(\.[0-9]+)?(us|ms|s|m|h)$";
 const BIT_RATE: &str = r"^[0-9]+(\.[0-9]+)?[kMGT]?bit/s$";
 
+const SIZE: &str = r"^[0-9]+(\.[0-9]+)?([KMGT]iB|[kMGT]?B)$";
+const PERCENT: &str = r"^[0-9]+(\.[0-9]+)?%$";
+
 /// The JSON Schema of a scenario file.
 #[must_use]
 pub fn json_schema() -> Value {
@@ -69,6 +72,8 @@ fn shape(of: &Shape) -> Value {
         Shape::Figures => json!({ "type": "object", "additionalProperties": { "type": "number" } }),
         Shape::Duration => json!({ "type": "string", "pattern": DURATION }),
         Shape::BitRate => json!({ "type": "string", "pattern": BIT_RATE }),
+        Shape::Size => json!({ "type": "string", "pattern": SIZE }),
+        Shape::Percent => json!({ "type": "string", "pattern": PERCENT }),
         Shape::Synchronous => json!({ "type": "string", "pattern": "^(off|all|any [0-9]+)$" }),
         Shape::Expectations => expectations(),
         Shape::Map(map) => fields(map),

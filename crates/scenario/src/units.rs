@@ -1,5 +1,5 @@
 //! Quantities with units: `50ms`, `4GiB`, `10Gbit/s`, `2000/s`, `95%`. Text to numbers in base units, and back for
-//! durations and bit rates.
+//! those that a scenario keeps.
 //!
 //! Knows nothing of where the text stands; whoever reads it adds the place.
 
@@ -191,7 +191,7 @@ pub fn ratio(text: &str) -> Result<f64, UnitError> {
     }
     let value = float(number, text)?;
     match unit {
-        "%" => Ok(value / 100.0),
+        "%" => hundredth(number, text),
         "" if value <= 1.0 => Ok(value),
         "" => Err(UnitError::NoUnit { text: text.to_owned(), write: format!("{number}%") }),
         _ => Err(UnitError::UnknownUnit {
@@ -201,6 +201,47 @@ pub fn ratio(text: &str) -> Result<f64, UnitError> {
             known: "%".to_owned(),
         }),
     }
+}
+
+/// Reads a percentage as a ratio: `0.1%` is 0.001. A bare number is refused: nobody knows which of the two it is.
+///
+/// # Errors
+/// When it is not a number followed by `%`.
+pub fn percent(text: &str) -> Result<f64, UnitError> {
+    let (number, unit) = split(text);
+    if number.is_empty() {
+        return Err(UnitError::NotAQuantity { text: text.to_owned(), kind: "a percentage", example: "0.1%" });
+    }
+    match unit {
+        "%" => hundredth(number, text),
+        "" => Err(UnitError::NoUnit { text: text.to_owned(), write: format!("{number}%") }),
+        _ => Err(UnitError::UnknownUnit {
+            text: text.to_owned(),
+            unit: unit.to_owned(),
+            kind: "percentage",
+            known: "%".to_owned(),
+        }),
+    }
+}
+
+/// Writes a ratio so that [`percent`] reads the same back.
+#[must_use]
+pub fn format_percent(ratio: f64) -> String {
+    // The shortest digits that mean this number, and the point moved by text: arithmetic would round.
+    let digits = format!("{ratio}");
+    let (whole, fraction) = digits.split_once('.').unwrap_or((&digits, ""));
+    let fraction = format!("{fraction:0<2}");
+    let (up, down) = fraction.split_at(2);
+    let whole = format!("{whole}{up}");
+    let whole = whole.trim_start_matches('0');
+    let point = if down.is_empty() { "" } else { "." };
+    format!("{}{point}{down}%", if whole.is_empty() { "0" } else { whole })
+}
+
+/// Writes a size so that [`size_bytes`] reads the same back, in the largest unit that divides it.
+#[must_use]
+pub fn format_size(bytes: u64) -> String {
+    written(u128::from(bytes), &SIZE, "B")
 }
 
 /// Writes a duration so that [`duration`] reads the same back, in the largest unit that divides it. What is finer
@@ -289,6 +330,11 @@ fn scaled(number: &str, worth: u64, text: &str, finest: &'static str) -> Result<
     u64::try_from(total).map_err(|_| too_large())
 }
 
+/// A hundredth of the number, as near as a float can be to the text.
+fn hundredth(number: &str, text: &str) -> Result<f64, UnitError> {
+    float(&format!("{number}e-2"), text)
+}
+
 fn float(number: &str, text: &str) -> Result<f64, UnitError> {
     match number.parse::<f64>() {
         Ok(value) if value.is_finite() => Ok(value),
@@ -365,6 +411,11 @@ mod tests {
         assert_eq!(ratio("95%"), Ok(0.95));
         assert_eq!(ratio("0.95"), Ok(0.95));
         assert!(matches!(ratio("95"), Err(UnitError::NoUnit { .. })));
+        assert_eq!(percent("0.1%"), Ok(0.001));
+        assert_eq!(percent("7%"), Ok(0.07));
+        assert!(matches!(percent("0.1"), Err(UnitError::NoUnit { .. })));
+        let written = [0.0, 0.001, 0.07, 0.1, 1.0, 0.125].map(format_percent);
+        assert_eq!(written, ["0%", "0.1%", "7%", "10%", "100%", "12.5%"]);
     }
 
     proptest! {
@@ -381,12 +432,30 @@ mod tests {
         }
 
         #[test]
+        fn a_size_written_is_read_back(bytes in any::<u64>(), shift in 0_u32..40) {
+            let bytes = bytes >> shift << shift;
+            prop_assert_eq!(size_bytes(&format_size(bytes)), Ok(bytes));
+        }
+
+        #[test]
+        fn a_percentage_written_is_read_back(whole in 0_u32..101, fraction in "[0-9]{0,12}", bits in any::<u64>()) {
+            let text = if fraction.is_empty() { format!("{whole}%") } else { format!("{whole}.{fraction}%") };
+            let ratio = percent(&text).unwrap();
+            prop_assert_eq!(percent(&format_percent(ratio)), Ok(ratio));
+            let any = f64::from_bits(bits).abs();
+            if any.is_finite() {
+                prop_assert_eq!(percent(&format_percent(any)), Ok(any));
+            }
+        }
+
+        #[test]
         fn no_text_makes_the_readers_panic(text in "[0-9.eE+/%a-zA-Z -]{0,40}") {
             let _ = duration(&text, "s");
             let _ = size_bytes(&text);
             let _ = bit_rate_per_s(&text);
             let _ = rate_per_s(&text);
             let _ = ratio(&text);
+            let _ = percent(&text);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use scenario::{Failover, FaultTarget, Level, Scenario, Source, Synchronous, parse};
+use scenario::{Conditions, Failover, FaultAction, FaultTarget, Level, Scenario, Source, Synchronous, parse};
 
 const BASE: &str = "\
 name: base
@@ -93,7 +93,7 @@ fn defaults_are_filled_in() {
     assert_eq!((load.from.level, load.from.to_string()), (Level::Region, "dc1".to_owned()));
     let fault = &scenario.schedule[1].faults[0];
     assert_eq!((fault.at, fault.length), (Duration::ZERO, Some(Duration::from_secs(20))));
-    assert_eq!(fault.target, FaultTarget::Leader(Level::Host));
+    assert_eq!(fault.action, FaultAction::PowerOff { target: FaultTarget::Leader(Level::Host) });
 }
 
 #[test]
@@ -132,8 +132,9 @@ fn a_link_between_holds_both_ways_and_a_link_from_one_way() {
     let links = |written: &str| {
         let scenario = accepted(&[("database:\n", &format!("  links: [{written}]\ndatabase:\n"))]);
         let tell = |link: &scenario::Link| {
-            let rate = link.rate_bits_per_s.map(|rate| format!(" {rate} bit/s")).unwrap_or_default();
-            format!("{}>{} {:?}{rate}", link.from, link.to, link.delay)
+            let Conditions { delay, rate_bits_per_s, .. } = link.conditions;
+            let rate = rate_bits_per_s.map(|rate| format!(" {rate} bit/s")).unwrap_or_default();
+            format!("{}>{} {:?}{rate}", link.from, link.to, delay.unwrap_or_default())
         };
         scenario.site.links.iter().map(tell).collect::<Vec<_>>().join(", ")
     };
@@ -235,9 +236,10 @@ fn the_schedule_is_refused_what_cannot_happen() {
 #[test]
 fn every_fault_and_role_of_the_catalogue_can_be_scheduled() {
     for fault in scenario::catalogue::FAULTS {
-        let scenario = accepted(&[("- { power-off: { host: leader }, for: 20s }", fault.example)]);
-        assert_eq!(scenario.schedule[1].faults[0].kind, fault.kind);
-        assert_eq!(fault.kind.name(), fault.name);
+        for example in fault.examples {
+            let scenario = accepted(&[("- { power-off: { host: leader }, for: 20s }", example)]);
+            assert_eq!(scenario.schedule[1].faults[0].action.kind_name(), fault.name);
+        }
     }
     for role in scenario::catalogue::ROLES {
         accepted(&[("host: leader", &format!("rack: {}", role.name))]);
