@@ -3,15 +3,35 @@
 //! Owns where a packet goes and when it arrives. Each place hands over the descriptor of a TUN interface; one
 //! thread carries packets between them. Knows nothing of namespaces, scenarios or databases.
 //!
-//! [`router`], [`policy`], [`packet`] and [`queue`] are pure: time is an argument. Only [`carrier`] does I/O, and
-//! nothing here imports it but this file.
+//! Everything but [`carrier`], [`fabric`] and [`recorder`] is pure: time and randomness are arguments. Only
+//! [`carrier`] and [`recorder`] do I/O, and nothing pure imports them. [`network`] puts the pure parts together.
 
-pub mod carrier;
+pub mod capture;
+#[allow(
+    missing_docs,
+    reason = "the thread's own vocabulary; the handle's methods say what each command does"
+)]
+mod carrier;
+pub mod chance;
+pub mod checksum;
+pub mod counters;
+pub mod fabric;
+pub mod fragment;
+pub mod link;
+pub mod network;
+pub mod overlay;
 pub mod packet;
+pub mod partition;
 pub mod policy;
 pub mod queue;
+mod recorder;
+pub mod reset;
 pub mod router;
+pub mod segment;
 
-pub use carrier::{Fabric, FabricError};
-pub use policy::{Path, Policy, Rule};
-pub use router::{Counters, PortId};
+pub use chance::{Distribution, Jitter, Probability};
+pub use counters::Counters;
+pub use fabric::{CaptureGuard, Fabric, FabricError, Options, RuleGuard};
+pub use link::LinkCounters;
+pub use policy::{Block, Path, Policy, QueueLimit, Rule, SharedLink, Span};
+pub use router::PortId;

@@ -1,8 +1,12 @@
 //! Packets on their way: ordered by the moment they arrive, and among equals by the order they were sent. Pure.
+//!
+//! A binary heap of small keys, the packets themselves in slots beside it. `benches/queue.rs` measures a push and a
+//! pop; its figures are why there is no timing wheel: see [`Queue`].
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use crate::packet::FRAME_BYTES_MAX;
 use crate::router::{PortId, Sending};
 
 /// A packet on its way.
@@ -10,31 +14,28 @@ use crate::router::{PortId, Sending};
 pub struct Travelling {
     /// When it arrives, nanoseconds on the caller's clock.
     pub arrives_ns: u64,
-    sequence: u64,
     /// What it is and where it goes.
     pub sending: Sending,
     /// Its bytes.
     pub frame: Vec<u8>,
 }
 
-impl Ord for Travelling {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.arrives_ns, self.sequence).cmp(&(other.arrives_ns, other.sequence))
-    }
-}
-
-impl PartialOrd for Travelling {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    arrives_ns: u64,
+    sequence: u64,
+    slot: usize,
 }
 
 /// All packets on their way, and spare buffers so that a busy network allocates nothing.
 #[derive(Debug, Default)]
 pub struct Queue {
-    heap: BinaryHeap<Reverse<Travelling>>,
+    heap: BinaryHeap<Reverse<Key>>,
+    slots: Vec<Option<(Sending, Vec<u8>)>>,
+    free_slots: Vec<usize>,
     sequence: u64,
     spare: Vec<Vec<u8>>,
+    spare_large: Vec<Vec<u8>>,
 }
 
 /// Buffers kept for reuse at most; beyond that memory goes back.
@@ -43,17 +44,29 @@ const SPARE_BUFFERS_MAX: usize = 256;
 impl Queue {
     /// Sends a copy of `frame` on its way.
     pub fn push(&mut self, arrives_ns: u64, sending: Sending, frame: &[u8]) {
-        let mut buffer = self.spare.pop().unwrap_or_default();
-        buffer.clear();
+        let mut buffer = self.buffer();
         buffer.extend_from_slice(frame);
+        self.push_owned(arrives_ns, sending, buffer);
+    }
+
+    /// Sends `frame` itself on its way.
+    pub fn push_owned(&mut self, arrives_ns: u64, sending: Sending, frame: Vec<u8>) {
+        let slot = match self.free_slots.pop() {
+            Some(slot) => slot,
+            None => {
+                self.slots.push(None);
+                self.slots.len() - 1
+            }
+        };
+        self.slots[slot] = Some((sending, frame));
         self.sequence += 1;
-        self.heap.push(Reverse(Travelling { arrives_ns, sequence: self.sequence, sending, frame: buffer }));
+        self.heap.push(Reverse(Key { arrives_ns, sequence: self.sequence, slot }));
     }
 
     /// When the next packet arrives.
     #[must_use]
     pub fn next_arrival_ns(&self) -> Option<u64> {
-        self.heap.peek().map(|Reverse(travelling)| travelling.arrives_ns)
+        self.heap.peek().map(|Reverse(key)| key.arrives_ns)
     }
 
     /// The next packet that has arrived by `now_ns`.
@@ -61,21 +74,61 @@ impl Queue {
         if self.next_arrival_ns()? > now_ns {
             return None;
         }
-        self.heap.pop().map(|Reverse(travelling)| travelling)
+        let Reverse(key) = self.heap.pop()?;
+        let (sending, frame) = self.slots[key.slot].take()?;
+        self.free_slots.push(key.slot);
+        Some(Travelling { arrives_ns: key.arrives_ns, sending, frame })
+    }
+
+    /// How many packets are on their way.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.slots.len() - self.free_slots.len()
+    }
+
+    /// Whether nothing is on its way.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// An empty buffer.
+    pub fn buffer(&mut self) -> Vec<u8> {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    /// A buffer in which the largest frame fits, whatever its length is now.
+    pub fn large_buffer(&mut self) -> Vec<u8> {
+        let mut buffer = self.spare_large.pop().unwrap_or_default();
+        buffer.resize(FRAME_BYTES_MAX, 0);
+        buffer
     }
 
     /// Takes a packet's buffer back for reuse.
-    pub fn recycle(&mut self, frame: Vec<u8>) {
-        if self.spare.len() < SPARE_BUFFERS_MAX {
+    pub fn recycle(&mut self, mut frame: Vec<u8>) {
+        if frame.capacity() >= FRAME_BYTES_MAX {
+            if self.spare_large.len() < SPARE_BUFFERS_MAX {
+                self.spare_large.push(frame);
+            }
+        } else if self.spare.len() < SPARE_BUFFERS_MAX {
+            frame.clear();
             self.spare.push(frame);
         }
     }
 
-    /// Forgets every packet on its way to `port`: their destination is gone.
-    pub fn forget(&mut self, port: PortId) -> usize {
-        let before = self.heap.len();
-        self.heap.retain(|Reverse(travelling)| travelling.sending.to != port);
-        before - self.heap.len()
+    /// Forgets every packet on its way to `port`, whose destination is gone. How many they were on the wire.
+    pub fn forget(&mut self, port: PortId) -> u64 {
+        let mut packets = 0;
+        let Queue { heap, slots, free_slots, .. } = self;
+        heap.retain(|Reverse(key)| {
+            let Some((sending, _)) = slots[key.slot].take_if(|(sending, _)| sending.to == port) else {
+                return true;
+            };
+            packets += sending.wire.packets;
+            free_slots.push(key.slot);
+            false
+        });
+        packets
     }
 }
 
@@ -84,15 +137,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-
-    fn to(port: u32) -> Sending {
-        Sending { from: PortId(0), to: PortId(port), wire_packets: 1 }
-    }
+    use crate::router::tests::sending_to;
 
     #[test]
     fn nothing_arrives_before_its_time() {
         let mut queue = Queue::default();
-        queue.push(100, to(1), b"x");
+        queue.push(100, sending_to(1), b"x");
         assert!(queue.pop_arrived(99).is_none());
         assert!(queue.pop_arrived(100).is_some());
     }
@@ -100,10 +150,12 @@ mod tests {
     #[test]
     fn packets_to_a_port_that_is_gone_are_forgotten() {
         let mut queue = Queue::default();
-        queue.push(1, to(1), b"x");
-        queue.push(2, to(2), b"y");
+        queue.push(1, sending_to(1), b"x");
+        queue.push(2, sending_to(2), b"y");
         assert_eq!(queue.forget(PortId(1)), 1);
+        assert_eq!(queue.len(), 1);
         assert_eq!(queue.pop_arrived(9).map(|travelling| travelling.sending.to), Some(PortId(2)));
+        assert!(queue.is_empty());
     }
 
     proptest! {
@@ -111,7 +163,7 @@ mod tests {
         fn packets_arrive_in_order_of_time_and_then_of_sending(times in proptest::collection::vec(0u64..20, 0..100)) {
             let mut queue = Queue::default();
             for (index, time) in times.iter().enumerate() {
-                queue.push(*time, to(1), &(index as u32).to_ne_bytes());
+                queue.push(*time, sending_to(1), &(index as u32).to_ne_bytes());
             }
             let mut expected: Vec<(u64, u32)> =
                 times.iter().enumerate().map(|(index, time)| (*time, index as u32)).collect();

@@ -15,6 +15,7 @@ mod markup;
 mod method;
 mod page;
 pub mod result;
+mod round_trips;
 mod run_directory;
 mod scale;
 mod series;

@@ -93,6 +93,12 @@ impl ClientPlace {
     pub fn namespace(&self) -> &OwnedFd {
         &self.attachment.namespace
     }
+
+    /// Its address.
+    #[must_use]
+    pub fn address(&self) -> Ipv4Addr {
+        self.attachment.address
+    }
 }
 
 /// The datacentre.
@@ -308,14 +314,16 @@ pub fn node_name(index: usize) -> String {
 
 /// The site's links as rules. Rates are left out while the database is set up: copying it to its standbys over a thin
 /// link would take minutes and show nothing.
-fn policy(site: &scenario::Site, with_rates: bool) -> Policy {
+#[must_use]
+pub fn policy(site: &scenario::Site, with_rates: bool) -> Policy {
     let rules = site.links.iter().map(|link| Rule {
         from: link.from.path.clone(),
         to: link.to.path.clone(),
-        delay: Some(link.conditions.delay.unwrap_or_default()),
+        delay: link.conditions.delay,
         rate_bits_per_s: link.conditions.rate_bits_per_s.filter(|_| with_rates),
+        ..Rule::default()
     });
-    Policy { rules: rules.collect() }
+    Policy { rules: rules.collect(), ..Policy::default() }
 }
 
 /// The address of the place with this number among its kind: 1 hosts, 2 nodes, 3 client places.

@@ -10,7 +10,7 @@ use history::{EventKind, HistoryReader, PhaseFacts, Receipt, Verdict};
 use measure::{Doubt, Figures, LatencyFigures, Timeline, recovery, warnings};
 use report::result::{
     CheckResult, FaultResult, LabResult, LatencyUs, LoadResult, OperationResult, PhaseResult, RecoveryResult,
-    RunResult, WarningResult,
+    ReproducedReport, RunResult, WarningResult,
 };
 use scenario::Scenario;
 
@@ -19,6 +19,7 @@ use crate::conductor::Shown;
 use crate::directory::RunDirectory;
 use crate::expectations;
 use crate::faulting::FaultRecord;
+use crate::paper;
 use crate::preparation::Prepared;
 
 /// Phases whose name begins so are left out of totals.
@@ -80,10 +81,13 @@ pub fn draw(
         faults,
         loads,
         prediction: Vec::new(),
+        explanations: Vec::new(),
+        reproduces: ReproducedReport::default(),
         volumes: Vec::new(),
         lab,
         facts,
     };
+    paper::beside(&mut result, scenario);
     result.expectations = expectations::judge(&scenario.expect, &result, shown.ended_s);
     (result.verdict, result.reasons) = verdict(&result, shown.interrupted.as_deref(), chronicle.failure());
     result
@@ -138,6 +142,7 @@ fn checked(report: check::Report, broken: Option<&str>) -> Checked {
 fn latency(figures: &LatencyFigures) -> LatencyUs {
     LatencyUs {
         mean: figures.mean_us,
+        stdev: figures.stdev_us,
         p50: figures.p50_us,
         p90: figures.p90_us,
         p95: figures.p95_us,

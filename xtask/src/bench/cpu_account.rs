@@ -70,6 +70,21 @@ pub fn reap_all() {
     while nix::sys::wait::wait().is_ok() {}
 }
 
+/// Kills every descendant and waits for it: what a failed measurement has left running.
+///
+/// # Errors
+/// When `/proc` cannot be read.
+pub fn end_all() -> anyhow::Result<()> {
+    let processes = processes()?;
+    let me = std::process::id().cast_signed();
+    for pid in processes.keys().filter(|pid| descends(&processes, **pid, me)) {
+        // One that has ended in the meantime is what was wanted.
+        let _ = nix::sys::signal::kill(Pid::from_raw(*pid), nix::sys::signal::Signal::SIGKILL);
+    }
+    reap_all();
+    Ok(())
+}
+
 fn processes() -> anyhow::Result<BTreeMap<i32, Process>> {
     let mut processes = BTreeMap::new();
     for entry in fs::read_dir("/proc")? {

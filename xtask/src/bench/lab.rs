@@ -15,7 +15,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-use super::cpu_account::{adopt_orphans, cpu_of_descendants, cpu_of_reaped_children, reap_all};
+use super::cpu_account::{adopt_orphans, cpu_of_descendants, cpu_of_reaped_children, end_all, reap_all};
 use super::shell_cluster;
 use super::table::{Row, conclude};
 
@@ -143,7 +143,7 @@ fn boot_lab(holdfast: &Path) -> anyhow::Result<Boot> {
     let out = folder.path().join("runs");
     let mut command = Command::new(holdfast);
     command.arg("run").arg(&scenario).arg("--out").arg(&out).args(["--seed", "1"]);
-    let ((wall, cpu), ()) = measured(&mut command, LAB_IS_UP, |child| {
+    let (wall, cpu) = measured(&mut command, LAB_IS_UP, |child| {
         // As Ctrl-C: heal, tear down, leave.
         kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGINT).context("interrupt the lab")
     })?;
@@ -155,7 +155,7 @@ fn boot_script(installation: &Installation) -> anyhow::Result<Boot> {
     let folder = tempfile::Builder::new().prefix("holdfast-bench-").tempdir().context("a folder")?;
     let before = cpu_of_reaped_children()?;
     let mut command = shell_cluster::command(installation, folder.path())?;
-    let ((wall, cpu), ()) = measured(&mut command, shell_cluster::UP, |child| {
+    let (wall, cpu) = measured(&mut command, shell_cluster::UP, |child| {
         drop(child.stdin.take());
         Ok(())
     })?;
@@ -163,37 +163,46 @@ fn boot_script(installation: &Installation) -> anyhow::Result<Boot> {
     Ok(Boot { wall, cpu, cpu_otherwise })
 }
 
-/// Starts the child, waits for its word, takes the time, ends it by `end` and waits until all it started is gone.
-fn measured<T>(
+/// Wall and CPU time until the child says its word. Ends it by `end`, and waits until all it started is gone.
+fn measured(
     command: &mut Command,
     word: &str,
-    end: impl FnOnce(&mut Child) -> anyhow::Result<T>,
-) -> anyhow::Result<((Duration, Duration), T)> {
+    end: impl FnOnce(&mut Child) -> anyhow::Result<()>,
+) -> anyhow::Result<(Duration, Duration)> {
+    let taken = until_word(command, word, end);
+    if taken.is_err() {
+        end_all()?;
+    }
+    reap_all();
+    taken
+}
+
+fn until_word(
+    command: &mut Command,
+    word: &str,
+    end: impl FnOnce(&mut Child) -> anyhow::Result<()>,
+) -> anyhow::Result<(Duration, Duration)> {
+    let program = command.get_program().to_string_lossy().into_owned();
     let before = cpu_of_descendants()?;
     let began = Instant::now();
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .with_context(|| format!("start {command:?}"))?;
-    let stdout = child.stdout.take().context("the child's output")?;
-    let mut lines = BufReader::new(stdout).lines();
+    let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = piped.spawn().with_context(|| format!("start {program}"))?;
+    let mut lines = BufReader::new(child.stdout.take().context("the child's output")?).lines();
     let mut said = Vec::new();
-    let figures = loop {
+    let taken = loop {
         match lines.next() {
             Some(Ok(line)) if line.contains(word) => {
                 break (began.elapsed(), cpu_of_descendants()?.saturating_sub(before));
             }
             Some(Ok(line)) => said.push(line),
-            Some(Err(error)) => bail!("read the child's output: {error}"),
-            None => bail!("{command:?} ended before `{word}`; it said:\n{}", said.join("\n")),
+            Some(Err(error)) => bail!("read what {program} says: {error}"),
+            None => bail!("{program} ended before it said `{word}`; it said:\n{}", said.join("\n")),
         }
     };
-    let ended = end(&mut child)?;
+    end(&mut child)?;
     // What it still says must not fill the pipe.
     lines.for_each(drop);
-    reap_all();
-    Ok((figures, ended))
+    Ok(taken)
 }
 
 /// What the lab itself says its boot cost, all parts together.

@@ -16,6 +16,9 @@ use engine::{Configuration, Installation, Synchronous};
 /// What the script says when the first write has been acknowledged. Then it waits for its standard input to end.
 pub const UP: &str = "the cluster is up";
 
+/// Told in the same list for the report's reader, but not settings of the server's.
+const NO_SETTINGS: &[&str] = &["data_checksums", "installation", "isolation", "synchronous"];
+
 /// The user that a script of root's becomes: PostgreSQL refuses root.
 const NOBODY: u32 = 65_534;
 
@@ -90,8 +93,7 @@ fn settings_text(installation: &Installation) -> anyhow::Result<String> {
     let opened = engine::registry::named("postgres")?.open(installation.clone(), configuration)?;
     let mut text = String::new();
     for (name, value) in opened.settings() {
-        // Told in the same list for the report's reader, but not settings of the server's.
-        if name != "synchronous" && name != "data_checksums" {
+        if !NO_SETTINGS.contains(&name.as_str()) {
             writeln!(text, "{name} = '{value}'")?;
         }
     }

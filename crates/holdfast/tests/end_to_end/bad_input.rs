@@ -1,7 +1,5 @@
 //! Wrong scenarios and wrong arguments: exit code 254, and a message that says what to do.
 
-use std::path::Path;
-
 use crate::holdfast::{Desk, Finished};
 
 /// Refused: 254, nothing on standard output but what came before, and these words among the complaints.
@@ -13,9 +11,9 @@ fn refused(finished: &Finished, words: &[&str]) {
     }
 }
 
-/// A message without its line breaks and the frame around them, which follow the width of the terminal.
+/// A message without white space and the frame around it, which follow the width of the terminal.
 fn unfolded(message: &str) -> String {
-    message.split_whitespace().collect::<Vec<&str>>().join(" ")
+    message.chars().filter(|letter| !letter.is_whitespace() && *letter != '│').collect()
 }
 
 #[test]
@@ -106,5 +104,18 @@ fn help_version_lists_and_schema_are_no_mistakes() {
     }
     let schema = desk.run(&["schema"]);
     serde_json::from_str::<serde_json::Value>(&schema.ends_with(0).stdout).expect("the schema is JSON");
-    assert!(Path::new(&desk.path().join("scenarios/host-failure.yaml")).is_file());
+}
+
+/// As with `| head`: what is not read is lost, and nothing else happens.
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let desk = Desk::new();
+    for arguments in
+        [&["list", "checks"][..], &["schema"], &["doctor"], &["check", "scenarios/host-failure.yaml"]]
+    {
+        let read = desk.run(arguments);
+        let unread = desk.run_unread(arguments);
+        assert_eq!(unread.code(), read.code(), "{arguments:?}\n{}", unread.stderr);
+        assert_eq!(unread.stderr, read.stderr, "{arguments:?}");
+    }
 }

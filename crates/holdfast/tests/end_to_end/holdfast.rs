@@ -129,6 +129,15 @@ impl Desk {
         self.start(arguments).wait()
     }
 
+    /// Runs the program with nobody at the other end of its standard output.
+    pub fn run_unread<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Finished {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let output = self.command(arguments).stdout(writer).output().expect("the program starts");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Finished { status: output.status, stdout: text(&output.stdout), stderr: text(&output.stderr) }
+    }
+
     /// Starts the program.
     pub fn start<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Running {
         let mut command = self.command(arguments);

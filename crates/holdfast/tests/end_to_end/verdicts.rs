@@ -49,7 +49,7 @@ fn a_fault_that_is_prevented_from_taking_effect_leaves_the_verdict_unknown() {
     contract::holds(&result);
 }
 
-/// One node leads, so nobody is a follower when the fault strikes.
+/// Of two nodes the follower dies, and a second fault looks for a follower while it is gone.
 #[test]
 fn a_fault_on_a_role_that_nobody_has_leaves_the_verdict_unknown() {
     let _turn = machine();
@@ -57,16 +57,20 @@ fn a_fault_on_a_role_that_nobody_has_leaves_the_verdict_unknown() {
     if !desk.can_have_a_lab("a_fault_on_a_role_that_nobody_has_leaves_the_verdict_unknown") {
         return;
     }
-    let text = "name: alone\nsite: { regions: { dc1: { zones: { a: { hosts: 1 } } } } }\n\
-                database: { engine: postgres, nodes: 1 }\n\
+    let text = "name: nobody\nsite: { regions: { dc1: { zones: { a: { hosts: 2 } } } } }\n\
+                database: { engine: postgres, nodes: 2, replication: { synchronous: off } }\n\
                 loads: [ { workload: ledger, clients: 1, from: dc1 } ]\n\
-                schedule:\n  - { phase: baseline, for: 2s }\n  - phase: fault\n    for: 2s\n    faults:\n      \
-                - { power-off: { host: a-follower }, at: 0s, for: 1s }\nexpect: { lost_writes: 0 }\n";
-    std::fs::write(desk.path().join("scenarios/alone.yaml"), text).expect("a scenario");
-    let finished = desk.run(&["run", "scenarios/alone.yaml"]);
+                schedule:\n  - { phase: baseline, for: 2s }\n  - phase: fault\n    for: 5s\n    faults:\n      \
+                - { power-off: { host: dc1/a/h2 }, at: 0s, for: 4s }\n      \
+                - { power-off: { host: a-follower }, at: 2s, for: 1s }\n\
+                expect: { lost_writes: 0 }\n";
+    std::fs::write(desk.path().join("scenarios/nobody.yaml"), text).expect("a scenario");
+    let finished = desk.run(&["run", "scenarios/nobody.yaml"]);
     finished.ends_with(2);
     let result = finished.result();
     assert_eq!(result["verdict"], "unknown");
-    assert_eq!(result["faults"][0]["receipt"]["verdict"], "fail", "{result:#}");
+    assert_eq!(result["faults"][0]["receipt"]["verdict"], "pass", "{result:#}");
+    assert_eq!(result["faults"][1]["receipt"]["verdict"], "fail", "{result:#}");
+    assert!(result["reasons"].to_string().contains("nothing answers to"), "{result:#}");
     contract::holds(&result);
 }

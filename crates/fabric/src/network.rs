@@ -1,0 +1,309 @@
+//! The network without its wires: takes frames, decides their fate, gives them back when they arrive. Pure: time and
+//! randomness are arguments.
+//!
+//! What happens to a packet, in this order: block, path MTU, loss, duplication, corruption, the links it crosses one
+//! after the other, delay. A segmented frame stays in one piece unless its packets have fates of their own or it would
+//! be felt as a burst.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use rand::Rng;
+
+use crate::checksum;
+use crate::counters::Counters;
+use crate::fragment::fragments;
+use crate::link::LinkCounters;
+use crate::overlay::{ImposedId, Treatment};
+use crate::packet::{self, FRAME_BYTES_MAX, OnWire, VIRTIO_HEADER_BYTES};
+use crate::policy::{Block, Path, Policy, Rule};
+use crate::queue::{Queue, Travelling};
+use crate::reset;
+use crate::router::{ARRIVED, PortId, Router, Sending, Unroutable};
+use crate::segment::{Segments, flip_bit};
+
+/// A frame longer than this is handed on in the buffer it was read into; a shorter one is copied, because it would
+/// occupy the whole buffer for as long as it travels.
+const COPIED_BYTES_MAX: usize = FRAME_BYTES_MAX / 2;
+
+/// Ports, rules, links, and all packets on their way.
+#[derive(Debug, Default)]
+pub struct Network {
+    router: Router,
+    queue: Queue,
+    /// What went through so far. The caller counts what it delivers, and what it could not.
+    pub counters: Counters,
+}
+
+/// From whom to whom, and when.
+#[derive(Debug, Clone, Copy)]
+struct Departure {
+    from: PortId,
+    to: PortId,
+    now_ns: u64,
+}
+
+impl Network {
+    /// Adds a port. An address that another port still holds moves to the new one.
+    pub fn attach(&mut self, place: Path, addresses: Vec<IpAddr>) -> PortId {
+        self.router.attach(place, addresses)
+    }
+
+    /// Takes a port away; packets on their way to it are lost.
+    pub fn detach(&mut self, port: PortId) {
+        self.router.detach(port);
+        self.counters.port_gone_packets += self.queue.forget(port);
+    }
+
+    /// Replaces all rules; what is imposed stands. Packets already on their way keep the arrival they were given.
+    pub fn set_policy(&mut self, policy: Policy) {
+        self.router.set_policy(policy);
+    }
+
+    /// Lays a rule over everything.
+    pub fn impose(&mut self, rule: Rule) -> ImposedId {
+        self.router.impose(rule)
+    }
+
+    /// Takes an imposed rule away again.
+    pub fn lift(&mut self, id: ImposedId) {
+        self.router.lift(id);
+    }
+
+    /// What each link has done by `now_ns`.
+    pub fn link_counters(&mut self, now_ns: u64) -> BTreeMap<String, LinkCounters> {
+        self.router.overlay.links.counters(now_ns)
+    }
+
+    /// How many frames are on their way.
+    #[must_use]
+    pub fn travelling(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// When [`Network::arrived`] has something next.
+    #[must_use]
+    pub fn next_arrival_ns(&self) -> Option<u64> {
+        self.queue.next_arrival_ns()
+    }
+
+    /// Takes the frame in the first `length` bytes of `buffer`, read from `from`. When it arrives at once and as it is,
+    /// the answer says where, and it is still in `buffer`; else it is on its way or has met its end. The buffer may
+    /// be another one afterwards, of full length.
+    pub fn take(
+        &mut self,
+        from: PortId,
+        buffer: &mut Vec<u8>,
+        length: usize,
+        now_ns: u64,
+        random: &mut impl Rng,
+    ) -> Option<Sending> {
+        let frame = buffer.get(..length)?;
+        let wire = packet::on_wire(frame);
+        self.counters.frames += 1;
+        self.counters.packets += wire.packets;
+        self.counters.bytes += wire.bytes;
+        let to = match self.router.destination(from, frame) {
+            Ok(to) => to,
+            Err(Unroutable::Malformed) => {
+                self.counters.malformed_packets += wire.packets;
+                return None;
+            }
+            Err(Unroutable::NoSuchAddress) => {
+                self.counters.no_such_address_packets += wire.packets;
+                return None;
+            }
+        };
+        let number = self.router.treatment(from, to)?;
+        let departure = Departure { from, to, now_ns };
+        let treatment = &self.router.treatments[number];
+        let is_split = wire.packets > 1 && wire.bytes > treatment.burst_bytes_max;
+        let is_too_big = treatment.mtu_bytes.is_some_and(|mtu| wire.packet_bytes_max > u64::from(mtu));
+        if treatment.block != Block::Open || is_too_big || is_split || treatment.is_by_packet() {
+            self.take_apart(departure, number, frame, wire, random);
+            return None;
+        }
+        let mut sending = Sending { from, to, wire, crossed: 0, delay_ns: treatment.delay_ns };
+        let arrives_ns = self.onward(&mut sending, now_ns)?;
+        if arrives_ns <= now_ns && sending.crossed == ARRIVED {
+            return Some(sending);
+        }
+        if length > COPIED_BYTES_MAX {
+            let mut taken = std::mem::replace(buffer, self.queue.large_buffer());
+            taken.truncate(length);
+            self.queue.push_owned(arrives_ns, sending, taken);
+        } else {
+            self.queue.push(arrives_ns, sending, &buffer[..length]);
+        }
+        None
+    }
+
+    /// The next frame whose way is over by `now_ns`.
+    pub fn arrived(&mut self, now_ns: u64) -> Option<Travelling> {
+        loop {
+            let mut travelling = self.queue.pop_arrived(now_ns)?;
+            if travelling.sending.crossed == ARRIVED {
+                return Some(travelling);
+            }
+            // It came to its next link when it left the last one, however late we look.
+            match self.onward(&mut travelling.sending, travelling.arrives_ns) {
+                Some(next_ns) => self.queue.push_owned(next_ns, travelling.sending, travelling.frame),
+                None => self.queue.recycle(travelling.frame),
+            }
+        }
+    }
+
+    /// Takes back the buffer of a frame that has arrived.
+    pub fn recycle(&mut self, frame: Vec<u8>) {
+        self.queue.recycle(frame);
+    }
+
+    /// Sends a packet over the next link, or over its last stretch: when it gets there. `None` when a queue was full.
+    fn onward(&mut self, sending: &mut Sending, now_ns: u64) -> Option<u64> {
+        let mut at_ns = now_ns;
+        // Without the port it came from, nothing is known of its links any more; its delay it has with it.
+        let treatment = self.router.treatment(sending.from, sending.to);
+        let crossings = treatment.map_or(&[][..], |number| &self.router.treatments[number].crossings);
+        while let Some(crossing) = crossings.get(sending.crossed) {
+            sending.crossed += 1;
+            let Some(link) = self.router.overlay.links.get(crossing.link) else { continue };
+            let Some(leaves_ns) = link.take(sending.wire, crossing.queue_limit, at_ns) else {
+                self.counters.queue_full_packets += sending.wire.packets;
+                return None;
+            };
+            let is_last = sending.crossed >= crossings.len();
+            if leaves_ns > at_ns && !is_last {
+                // The next link must not see it before others that come to it sooner.
+                return Some(leaves_ns);
+            }
+            at_ns = leaves_ns;
+        }
+        sending.crossed = ARRIVED;
+        Some(at_ns.saturating_add(sending.delay_ns))
+    }
+
+    /// Decides about a frame that does not simply pass as it is.
+    fn take_apart(
+        &mut self,
+        departure: Departure,
+        number: usize,
+        frame: &[u8],
+        wire: OnWire,
+        random: &mut impl Rng,
+    ) {
+        // Cloned, because fates change the network's state; this is not the way most frames go.
+        let treatment = self.router.treatments[number].clone();
+        if treatment.block != Block::Open {
+            self.counters.blocked_packets += wire.packets;
+            let answer = (treatment.block == Block::Reset).then(|| reset::refusal(frame)).flatten();
+            self.answer(departure, answer);
+            return;
+        }
+        let Some(segments) = Segments::of(frame) else {
+            self.take_packet(departure, &treatment, wire, |buffer| buffer.extend_from_slice(frame), random);
+            return;
+        };
+        let header_bytes = wire.packet_bytes_max.saturating_sub(segments.payload_bytes(0) as u64);
+        for index in 0..segments.count() {
+            let bytes = header_bytes + segments.payload_bytes(index) as u64;
+            let wire = OnWire { packets: 1, bytes, packet_bytes_max: bytes };
+            self.take_packet(departure, &treatment, wire, |buffer| segments.write(index, buffer), random);
+        }
+    }
+
+    /// Decides about one packet, which `write` puts into a buffer when it is needed.
+    fn take_packet(
+        &mut self,
+        departure: Departure,
+        treatment: &Treatment,
+        wire: OnWire,
+        write: impl FnOnce(&mut Vec<u8>),
+        random: &mut impl Rng,
+    ) {
+        let mtu_bytes = treatment.mtu_bytes.filter(|mtu| wire.bytes > u64::from(*mtu));
+        if mtu_bytes.is_none() && treatment.loss.happens(random) {
+            self.counters.lost_packets += 1;
+            return;
+        }
+        let mut frame = self.queue.buffer();
+        write(&mut frame);
+        let Some(mtu_bytes) = mtu_bytes else {
+            self.multiply(departure, treatment, wire, frame, random);
+            return;
+        };
+        checksum::complete(&mut frame);
+        let whole_only = packet::layout(&frame[VIRTIO_HEADER_BYTES..]).is_none_or(|layout| layout.whole_only);
+        let pieces = if whole_only { Vec::new() } else { fragments(&frame, mtu_bytes as usize) };
+        if pieces.is_empty() {
+            self.counters.too_big_packets += 1;
+            self.answer(departure, reset::too_big(&frame, mtu_bytes));
+        }
+        self.counters.fragment_packets += (pieces.len() as u64).saturating_sub(1);
+        for piece in pieces {
+            let bytes = (piece.len() - VIRTIO_HEADER_BYTES) as u64;
+            let wire = OnWire { packets: 1, bytes, packet_bytes_max: bytes };
+            if treatment.loss.happens(random) {
+                self.counters.lost_packets += 1;
+            } else {
+                self.multiply(departure, treatment, wire, piece, random);
+            }
+        }
+        self.queue.recycle(frame);
+    }
+
+    /// Sends a packet that was not lost on its way, perhaps twice.
+    fn multiply(
+        &mut self,
+        departure: Departure,
+        treatment: &Treatment,
+        wire: OnWire,
+        frame: Vec<u8>,
+        random: &mut impl Rng,
+    ) {
+        if treatment.duplicate.happens(random) {
+            self.counters.duplicated_packets += 1;
+            let mut second = self.queue.buffer();
+            second.extend_from_slice(&frame);
+            self.depart(departure, treatment, wire, second, random);
+        }
+        self.depart(departure, treatment, wire, frame, random);
+    }
+
+    fn depart(
+        &mut self,
+        departure: Departure,
+        treatment: &Treatment,
+        wire: OnWire,
+        mut frame: Vec<u8>,
+        random: &mut impl Rng,
+    ) {
+        if treatment.corrupt.happens(random) {
+            self.counters.corrupted_packets += 1;
+            flip_bit(&mut frame, random.next_u64());
+        }
+        let delay_ns = if treatment.reorder.happens(random) {
+            self.counters.overtaking_packets += 1;
+            0
+        } else {
+            match treatment.jitter {
+                Some(jitter) => jitter.draw_ns(treatment.delay_ns, random),
+                None => treatment.delay_ns,
+            }
+        };
+        let Departure { from, to, now_ns } = departure;
+        let mut sending = Sending { from, to, wire, crossed: 0, delay_ns };
+        match self.onward(&mut sending, now_ns) {
+            Some(arrives_ns) => self.queue.push_owned(arrives_ns, sending, frame),
+            None => self.queue.recycle(frame),
+        }
+    }
+
+    /// Sends the network's own answer back to the sender, at once and over no link.
+    fn answer(&mut self, departure: Departure, answer: Option<Vec<u8>>) {
+        let Some(frame) = answer else { return };
+        self.counters.answer_packets += 1;
+        let wire = packet::on_wire(&frame);
+        let sending = Sending { from: departure.to, to: departure.from, wire, crossed: ARRIVED, delay_ns: 0 };
+        self.queue.push_owned(departure.now_ns, sending, frame);
+    }
+}

@@ -1,0 +1,278 @@
+//! Faults laid over the policy, and what both together say about one pair of places. Pure.
+//!
+//! For each property by itself the first rule that has an opinion wins: the faults first, latest before earlier,
+//! however widely they are drawn; then the policy's rules, the most specific before the wider ones.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::chance::{Jitter, Probability};
+use crate::link::Links;
+use crate::policy::{Block, Policy, QueueLimit, Rule, Span};
+
+/// The number of an imposed rule; later ones have greater numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ImposedId(pub u64);
+
+/// One link on a packet's way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Crossing {
+    /// Its number among the links.
+    pub link: usize,
+    /// How much waits before it.
+    pub queue_limit: Option<QueueLimit>,
+}
+
+/// What happens to packets between one pair of places.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Treatment {
+    /// Whether they pass at all.
+    pub block: Block,
+    /// Bytes of the largest packet that passes.
+    pub mtu_bytes: Option<u32>,
+    /// How likely one is lost.
+    pub loss: Probability,
+    /// How likely one arrives twice.
+    pub duplicate: Probability,
+    /// How likely one takes no delay.
+    pub reorder: Probability,
+    /// How likely one bit is flipped.
+    pub corrupt: Probability,
+    /// How long they take.
+    pub delay_ns: u64,
+    /// How much that differs.
+    pub jitter: Option<Jitter>,
+    /// The links they cross, in order.
+    pub crossings: Vec<Crossing>,
+    /// Bytes of the largest segmented frame that may pass in one piece.
+    pub burst_bytes_max: u64,
+}
+
+impl Treatment {
+    /// Whether every packet has a fate of its own, so that a segmented frame must be split.
+    #[must_use]
+    pub fn is_by_packet(&self) -> bool {
+        let chances = [self.loss, self.duplicate, self.reorder, self.corrupt];
+        self.jitter.is_some() || chances.iter().any(|chance| *chance != Probability::NEVER)
+    }
+}
+
+/// The policy, the faults over it, and the links of both.
+#[derive(Debug, Default)]
+pub struct Overlay {
+    policy: Policy,
+    imposed: BTreeMap<ImposedId, Rule>,
+    imposed_last: u64,
+    /// The links; kept up to date with the rules.
+    pub links: Links,
+    /// By number of the policy's rule.
+    rule_links: BTreeMap<usize, usize>,
+    /// By number of the policy's shared link.
+    shared_links: Vec<usize>,
+    imposed_links: BTreeMap<ImposedId, usize>,
+}
+
+impl Overlay {
+    /// Replaces the policy; what is imposed stands.
+    pub fn set_policy(&mut self, policy: Policy) {
+        self.policy = policy;
+        self.name_links();
+    }
+
+    /// Lays a rule over everything.
+    pub fn impose(&mut self, rule: Rule) -> ImposedId {
+        self.imposed_last += 1;
+        let id = ImposedId(self.imposed_last);
+        self.imposed.insert(id, rule);
+        self.name_links();
+        id
+    }
+
+    /// Takes an imposed rule away again.
+    pub fn lift(&mut self, id: ImposedId) {
+        if self.imposed.remove(&id).is_some() {
+            self.name_links();
+        }
+    }
+
+    /// What happens to packets from one place to another.
+    #[must_use]
+    pub fn treatment(&mut self, from: &[String], to: &[String]) -> Treatment {
+        let imposed: Vec<(ImposedId, &Rule)> = self
+            .imposed
+            .iter()
+            .rev()
+            .filter(|(_, rule)| rule.covers(from, to))
+            .map(|(id, rule)| (*id, rule))
+            .collect();
+        let covering = self.policy.covering(from, to);
+        let rules: Vec<&Rule> = imposed
+            .iter()
+            .map(|(_, rule)| *rule)
+            .chain(covering.iter().map(|number| &self.policy.rules[*number]))
+            .collect();
+        let queue_limit = rules.iter().find_map(|rule| rule.queue_limit);
+        let imposed_link = imposed.iter().find_map(|(id, _)| self.imposed_links.get(id));
+        let own_link =
+            imposed_link.or_else(|| covering.iter().find_map(|number| self.rule_links.get(number))).copied();
+        let crossings = self.crossings(from, to, own_link.map(|link| Crossing { link, queue_limit }));
+        let bursts = crossings.iter().filter_map(|crossing| {
+            self.links.get(crossing.link).map(|link| link.burst_bytes_max(crossing.queue_limit))
+        });
+        let burst_bytes_max = bursts.min().unwrap_or(u64::MAX);
+        let chance =
+            |of: fn(&Rule) -> Option<Probability>| rules.iter().find_map(|rule| of(rule)).unwrap_or_default();
+        let delay = rules.iter().find_map(|rule| rule.delay).unwrap_or_default();
+        Treatment {
+            block: rules.iter().find_map(|rule| rule.block).unwrap_or_default(),
+            mtu_bytes: rules.iter().find_map(|rule| rule.mtu_bytes),
+            loss: chance(|rule| rule.loss),
+            duplicate: chance(|rule| rule.duplicate),
+            reorder: chance(|rule| rule.reorder),
+            corrupt: chance(|rule| rule.corrupt),
+            delay_ns: u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX),
+            jitter: rules.iter().find_map(|rule| rule.jitter).filter(|jitter| !jitter.spread.is_zero()),
+            crossings,
+            burst_bytes_max,
+        }
+    }
+
+    /// The links a packet crosses: uplinks and what is between, the pair's own, downlinks.
+    fn crossings(&self, from: &[String], to: &[String], own: Option<Crossing>) -> Vec<Crossing> {
+        let shared = self.policy.crossed(from, to);
+        let is_downlink = |number: &usize| matches!(self.policy.links[*number].span, Span::Into(_));
+        let (down, up): (Vec<usize>, Vec<usize>) = shared.into_iter().partition(is_downlink);
+        let crossing = |number: usize| Crossing {
+            link: self.shared_links[number],
+            queue_limit: self.policy.links[number].queue_limit,
+        };
+        up.into_iter().map(crossing).chain(own).chain(down.into_iter().map(crossing)).collect()
+    }
+
+    /// Gives every link its name and number, and drops those nobody names any more.
+    fn name_links(&mut self) {
+        let mut names = Names::default();
+        let links = &mut self.links;
+        self.shared_links = self
+            .policy
+            .links
+            .iter()
+            .map(|link| links.put(&names.take(&link.name), link.rate_bits_per_s))
+            .collect();
+        self.rule_links.clear();
+        for (number, rule) in self.policy.rules.iter().enumerate() {
+            if let Some(rate) = rule.rate_bits_per_s {
+                let name = names.take(rule.name.as_deref().unwrap_or(&format!("rule {number}")));
+                self.rule_links.insert(number, links.put(&name, Some(rate)));
+            }
+        }
+        self.imposed_links.clear();
+        for (id, rule) in &self.imposed {
+            if let Some(rate) = rule.rate_bits_per_s {
+                let name = names.take(rule.name.as_deref().unwrap_or(&format!("imposed {}", id.0)));
+                self.imposed_links.insert(*id, links.put(&name, Some(rate)));
+            }
+        }
+        links.keep_only(|name| names.taken.contains(name));
+    }
+}
+
+/// Names in use; a second link of the same name becomes `name (2)`.
+#[derive(Default)]
+struct Names {
+    taken: BTreeSet<String>,
+}
+
+impl Names {
+    fn take(&mut self, wanted: &str) -> String {
+        let mut name = wanted.to_owned();
+        let mut number = 1;
+        while !self.taken.insert(name.clone()) {
+            number += 1;
+            name = format!("{wanted} ({number})");
+        }
+        name
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::policy::SharedLink;
+    use crate::policy::tests::path;
+
+    fn delay(from: &str, to: &str, delay_ms: u64) -> Rule {
+        Rule {
+            from: path(from),
+            to: path(to),
+            delay: Some(Duration::from_millis(delay_ms)),
+            ..Rule::default()
+        }
+    }
+
+    fn delay_ms(overlay: &mut Overlay) -> u64 {
+        overlay.treatment(&path("dc1/a"), &path("dc2/b")).delay_ns / 1_000_000
+    }
+
+    #[test]
+    fn each_property_is_looked_up_for_itself() {
+        let mut overlay = Overlay::default();
+        let wide = Rule { loss: Probability::new(0.5), rate_bits_per_s: Some(8), ..delay("dc1", "dc2", 50) };
+        overlay.set_policy(Policy { rules: vec![wide, delay("dc1/a", "dc2", 7)], links: Vec::new() });
+        let found = overlay.treatment(&path("dc1/a"), &path("dc2/b"));
+        assert_eq!((found.delay_ns, Some(found.loss)), (7_000_000, Probability::new(0.5)));
+        assert_eq!(found.crossings.len(), 1);
+        assert_eq!(
+            overlay.treatment(&path("dc2"), &path("dc1")),
+            Treatment { burst_bytes_max: u64::MAX, ..Treatment::default() }
+        );
+    }
+
+    #[test]
+    fn the_latest_fault_with_an_opinion_wins_and_leaves_no_trace_when_lifted() {
+        let mut overlay = Overlay::default();
+        overlay.set_policy(Policy { rules: vec![delay("dc1/a", "dc2/b", 1)], links: Vec::new() });
+        let first = overlay.impose(delay("dc1", "dc2", 2));
+        let second = overlay.impose(delay("", "", 3));
+        let silent = overlay.impose(Rule { block: Some(Block::Reset), ..Rule::default() });
+        assert_eq!(delay_ms(&mut overlay), 3);
+        overlay.lift(second);
+        assert_eq!(delay_ms(&mut overlay), 2);
+        overlay.lift(silent);
+        overlay.lift(first);
+        let found = overlay.treatment(&path("dc1/a"), &path("dc2/b"));
+        assert_eq!((found.delay_ns, found.block), (1_000_000, Block::Open));
+    }
+
+    #[test]
+    fn a_fault_without_an_opinion_leaves_the_rules_alone() {
+        let mut overlay = Overlay::default();
+        overlay.set_policy(Policy { rules: vec![delay("dc1", "dc2", 5)], links: Vec::new() });
+        let _ = overlay.impose(Rule { loss: Some(Probability::ALWAYS), ..Rule::default() });
+        let found = overlay.treatment(&path("dc1"), &path("dc2"));
+        assert_eq!((found.delay_ns, found.loss), (5_000_000, Probability::ALWAYS));
+    }
+
+    #[test]
+    fn links_of_one_name_are_told_apart_and_those_of_faults_go_with_them() {
+        let mut overlay = Overlay::default();
+        let rated = |name: Option<&str>| Rule {
+            name: name.map(str::to_owned),
+            rate_bits_per_s: Some(8),
+            ..Rule::default()
+        };
+        let edge = SharedLink {
+            name: "edge".into(),
+            span: Span::OutOf(path("dc1")),
+            rate_bits_per_s: Some(8),
+            queue_limit: None,
+        };
+        overlay.set_policy(Policy { rules: vec![rated(Some("edge")), rated(None)], links: vec![edge] });
+        let fault = overlay.impose(rated(None));
+        let names = |overlay: &mut Overlay| overlay.links.counters(0).into_keys().collect::<Vec<_>>();
+        assert_eq!(names(&mut overlay), ["edge", "edge (2)", "imposed 1", "rule 1"]);
+        overlay.lift(fault);
+        assert_eq!(names(&mut overlay), ["edge", "edge (2)", "rule 1"]);
+    }
+}
