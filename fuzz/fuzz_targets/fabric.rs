@@ -106,8 +106,8 @@ fuzz_target!(|data: &[u8]| {
     while !bytes.0.is_empty() {
         match bytes.byte() % 8 {
             0 => network.set_policy(Policy { rules: vec![rule(&mut bytes)], links: Vec::new() }),
-            1 => imposed.push(network.impose(rule(&mut bytes))),
-            2 => imposed.drain(..).for_each(|id| network.lift(id)),
+            1 => imposed.extend(network.impose(vec![rule(&mut bytes)])),
+            2 => network.lift(&std::mem::take(&mut imposed)),
             3 => now_ns = now_ns.saturating_add(bytes.number()),
             4 => {
                 while let Some(arrived) = network.arrived(now_ns) {

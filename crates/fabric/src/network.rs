@@ -60,14 +60,14 @@ impl Network {
         self.router.set_policy(policy);
     }
 
-    /// Lays a rule over everything.
-    pub fn impose(&mut self, rule: Rule) -> ImposedId {
-        self.router.impose(rule)
+    /// Lays rules over everything, later ones over earlier ones.
+    pub fn impose(&mut self, rules: Vec<Rule>) -> Vec<ImposedId> {
+        self.router.impose(rules)
     }
 
-    /// Takes an imposed rule away again.
-    pub fn lift(&mut self, id: ImposedId) {
-        self.router.lift(id);
+    /// Takes imposed rules away again.
+    pub fn lift(&mut self, ids: &[ImposedId]) {
+        self.router.lift(ids);
     }
 
     /// What each link has done by `now_ns`.

@@ -181,12 +181,12 @@ impl Both {
                 model.forget_links();
             }
             Step::Impose(rule) => {
-                let id = network.impose(rule.clone());
+                let id = network.impose(vec![rule.clone()])[0];
                 model.imposed.push((id, rule));
             }
             Step::LiftOldest => {
                 if !model.imposed.is_empty() {
-                    network.lift(model.imposed.remove(0).0);
+                    network.lift(&[model.imposed.remove(0).0]);
                     model.forget_links();
                 }
             }
