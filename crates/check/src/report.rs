@@ -33,18 +33,18 @@ pub struct Report {
     pub verdict: Verdict,
     /// The story: what was demanded, what was found, and up to five examples of what is wrong.
     pub explanation: String,
-    /// Ledger: inserts acknowledged.
+    /// Writes acknowledged: the ledger's inserts, or TPC-B's transactions.
     pub acknowledged: Option<u64>,
-    /// Ledger: acknowledged and not there. At least so many when not everything could be judged; absent when
-    /// none was found and not everything could be judged.
+    /// Acknowledged and not there. At least so many when not everything could be judged; absent when none was
+    /// found and not everything could be judged.
     pub lost: Option<u64>,
     /// Ledger: there and never asked for, known as `lost` is.
     pub invented: Option<u64>,
-    /// Ledger: inserts without a definite answer.
+    /// Writes without a definite answer.
     pub indeterminate: Option<u64>,
     /// Further counts by name.
     pub counts: BTreeMap<String, i64>,
-    /// Ledger: every lost write, in order of the time it was acknowledged.
+    /// Ledger: every lost write, in order of the time it was acknowledged. Empty where lost writes are only counted.
     pub lost_examples: Vec<LostWrite>,
 }
 

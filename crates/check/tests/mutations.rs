@@ -134,6 +134,12 @@ proptest! {
     fn sound_tpcb_sums_pass(transactions in sound_tpcb()) {
         let report = judge_tpcb(&transactions, |_, _| {});
         prop_assert_eq!(report.verdict, Verdict::Pass, "{}", report.explanation);
+        let is_open = |(_, outcome, happened): &(_, Outcome, bool)| *outcome == Outcome::Unknown && !happened;
+        match transactions.iter().filter(|transaction| is_open(transaction)).count() {
+            0 => prop_assert_eq!(report.lost, Some(0)),
+            1 => prop_assert!(report.lost.is_none_or(|lost| lost == 0)),
+            _ => prop_assert_eq!(report.lost, None),
+        }
     }
 
     #[test]
@@ -152,6 +158,22 @@ proptest! {
         });
         prop_assert_eq!(report.verdict, Verdict::Fail);
         prop_assert!(report.explanation.starts_with("at least 1 of "), "{}", report.explanation);
+        prop_assert_eq!(report.lost, Some(1));
+    }
+
+    #[test]
+    fn lost_transactions_are_never_told_as_none_nor_as_more_than_they_are(
+        fates in prop::collection::vec((-3i64..3, fate(), any::<bool>()), 0..8),
+    ) {
+        // Few amounts, so that a lost transaction often has the same as one that stands in its place.
+        let mut transactions = vec![(1, Outcome::Ok, true)];
+        transactions.extend(fates.into_iter().map(|(delta, (outcome, happened), is_lost)| {
+            (delta, outcome, happened && !(is_lost && outcome == Outcome::Ok))
+        }));
+        let lost = transactions.iter().filter(|(_, outcome, happened)| *outcome == Outcome::Ok && !happened).count() as u64;
+        let report = judge_tpcb(&transactions, |_, _| {});
+        prop_assert!(lost == 0 || report.lost != Some(0), "{lost} lost: {}", report.explanation);
+        prop_assert!(report.lost.is_none_or(|told| told <= lost), "{lost} lost: {}", report.explanation);
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! Owns when faults strike and heal, whom a role means, and what receipt each kind needs. Breaks nothing itself:
 //! `run` carries the actions out and gathers the evidence. One file per kind of fault. Pure.
 
+pub mod network;
+pub mod partition;
 pub mod power_off;
 pub mod registry;
 pub mod role;
@@ -23,4 +25,16 @@ pub enum Evidence {
     HostsAnswer,
     /// The nodes that ran there answer again, wherever they run now.
     NodesAnswer,
+    /// What is sent in a blocked direction does not arrive.
+    DirectionSilent,
+    /// What is sent in a direction that is not blocked, or no longer, arrives.
+    DirectionOpen,
+    /// A round trip takes as much longer, or less long, as the fault asks.
+    RoundTripChanged,
+    /// A round trip takes what it took before.
+    RoundTripRestored,
+    /// Of many probes as many are lost as the fault asks.
+    LossSeen,
+    /// Of many probes no more are lost than before.
+    LossGone,
 }

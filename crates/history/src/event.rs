@@ -18,6 +18,19 @@ pub struct Receipt {
     pub evidence: Vec<String>,
 }
 
+/// The round trip between two places: what was asked of the network and what it does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RoundTrip {
+    /// Where it begins and ends.
+    pub from: String,
+    /// Where it turns.
+    pub to: String,
+    /// The sum of the delays both ways that the scenario asks for, microseconds.
+    pub asked_us: u64,
+    /// The median measured, microseconds; null when no answer came.
+    pub measured_us: Option<u64>,
+}
+
 /// One event, at one moment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Event {
@@ -48,6 +61,13 @@ pub enum EventKind {
         boot_s: f64,
         /// CPU seconds spent by then, by part.
         cpu_seconds: BTreeMap<String, f64>,
+    },
+    /// Round trips between nodes and clients' places, measured from inside.
+    RoundTrips {
+        /// At which moment: `before the load`, or a fault's number and what it was about to show.
+        occasion: String,
+        /// Every pair measured.
+        pairs: Vec<RoundTrip>,
     },
     /// A phase begins.
     Phase {

@@ -35,7 +35,7 @@ pub struct NodeFacts {
     pub role: String,
 }
 
-/// A delay between two places.
+/// A delay and a rate between two places.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LinkFacts {
     /// Path of the place packets leave.
@@ -44,6 +44,9 @@ pub struct LinkFacts {
     pub to: String,
     /// One-way delay, microseconds.
     pub delay_us: u64,
+    /// What it carries, bits a second, from the first load on; no limit when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_bits_per_s: Option<u64>,
 }
 
 /// The site as built.

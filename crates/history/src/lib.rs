@@ -11,7 +11,7 @@ pub mod reader;
 mod seconds;
 pub mod writer;
 
-pub use event::{Event, EventKind, Receipt, ReceiptVerdict};
+pub use event::{Event, EventKind, Receipt, ReceiptVerdict, RoundTrip};
 pub use event_log::{EventLog, EventWriteError, EventWriter, read_events};
 pub use facts::{HostFacts, LinkFacts, LoadFacts, NodeFacts, PhaseFacts, RunFacts, SiteFacts};
 pub use lines::ReadError;

@@ -4,6 +4,8 @@ use std::process::ExitCode;
 
 use history::Verdict;
 
+use crate::complained;
+
 /// The scenario or the arguments are wrong.
 pub const WRONG: u8 = 254;
 /// The lab could not do its job.
@@ -37,7 +39,7 @@ impl Exit {
     pub fn tell(self) -> Exit {
         match self {
             Exit::Failed(code, error) => {
-                eprintln!("holdfast: {error:#}");
+                complained!("holdfast: {}", with_causes(error.as_ref()));
                 Exit::Told(code)
             }
             told => told,
@@ -53,6 +55,18 @@ impl From<Exit> for ExitCode {
             Exit::Told(code) | Exit::Failed(code, _) => ExitCode::from(code),
         }
     }
+}
+
+/// An error and its causes, where the error does not tell them itself.
+fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    for cause in causes.map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text.push_str(&format!(": {cause}"));
+        }
+    }
+    text
 }
 
 /// Prints what the argument parser has to say: help and version are no mistakes.

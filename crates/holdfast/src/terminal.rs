@@ -91,6 +91,25 @@ impl Terminal {
     }
 }
 
+/// A line on standard output, as `println!` takes it. A reader that has gone away (`| head`) loses what it does not
+/// read, and nothing else: what was asked is done, and the exit code says how it ended.
+#[macro_export]
+macro_rules! printed {
+    ($($text:tt)*) => {{
+        use std::io::Write;
+        let _ = writeln!(std::io::stdout(), $($text)*);
+    }};
+}
+
+/// The same on standard error.
+#[macro_export]
+macro_rules! complained {
+    ($($text:tt)*) => {{
+        use std::io::Write;
+        let _ = writeln!(std::io::stderr(), $($text)*);
+    }};
+}
+
 fn print_line(to_stderr: bool, text: &str) {
     // A reader that has gone away must not end the run.
     let _ =
@@ -120,6 +139,12 @@ fn told(kind: &EventKind) -> Option<String> {
         }
         EventKind::Progress { what } => what.clone(),
         EventKind::LabUp { boot_s, .. } => format!("the lab is up after {boot_s:.1} s"),
+        EventKind::RoundTrips { occasion, pairs } => {
+            let slowest = pairs.iter().filter_map(|pair| pair.measured_us).max().unwrap_or(0);
+            let silent = pairs.iter().filter(|pair| pair.measured_us.is_none()).count();
+            let (count, slowest_ms) = (pairs.len(), slowest as f64 / 1e3);
+            format!("round trips {occasion}: {count} pairs, the slowest {slowest_ms:.1} ms, {silent} silent")
+        }
         EventKind::Phase { name, for_s } => format!("phase {name} for {for_s:.0} s"),
         EventKind::FaultAsked { kind, target, hits, nodes, .. } => {
             format!("FAULT {kind} of {target}: {} with {}", or_nothing(hits), or_nothing(nodes))

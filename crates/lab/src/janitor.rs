@@ -1,13 +1,15 @@
 //! The last to leave: a small process beside the lab that tidies up what the kernel does not, should the outer
 //! process be killed. It removes the run's control groups and its volumes; everything else vanishes with the lab.
 //!
-//! It waits at a pipe that the outer process holds open, and outlives it by moments.
+//! It waits at a pipe that the outer process holds open, and then for the lab's lock: only when the last process that
+//! could still make a file is gone can everything be removed.
 
-use std::fs;
+use std::fs::{self, TryLockError};
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::cgroup;
@@ -51,10 +53,10 @@ impl Drop for Janitor {
     }
 }
 
-/// Path of the lock that the lab holds while it lives.
+/// The lab's own log. It is locked for as long as the lab lives, see [`crate::supervisor::launch`].
 #[must_use]
-pub fn lock_path(run_directory: &Path) -> PathBuf {
-    run_directory.join(".lab-lock")
+pub fn log_path(run_directory: &Path) -> PathBuf {
+    run_directory.join("logs/lab/lab.log")
 }
 
 /// Folder of the nodes' volumes within a run directory.
@@ -63,24 +65,48 @@ pub fn volumes_path(run_directory: &Path) -> PathBuf {
     run_directory.join("volumes")
 }
 
-/// The whole life of a janitor: waits until the outer process is gone, then tidies up.
+/// The whole life of a janitor: waits until the outer process is gone and the lab with it, then tidies up.
 ///
 /// # Errors
 /// When something cannot be removed in the time it gives itself.
 pub fn main(run_name: &str, run_directory: &Path) -> io::Result<()> {
     let _ = io::stdin().read_to_end(&mut Vec::new());
     let deadline = Instant::now() + PATIENCE;
+    wait_for_the_lab(&log_path(run_directory), deadline);
     let groups = cgroup::remove_all(run_name, PATIENCE).map_err(io::Error::other);
-    // The lab's processes may be a few milliseconds from their end and still write.
-    let volumes = volumes_path(run_directory);
+    remove_volumes(&volumes_path(run_directory), deadline)?;
+    groups
+}
+
+/// Returns when nobody holds the lab's lock, or time is up. Whatever else goes wrong with the lock, removing goes on:
+/// it is better to try too early than never.
+fn wait_for_the_lab(log: &Path, deadline: Instant) {
+    let Ok(file) = fs::File::open(log) else { return };
+    while matches!(file.try_lock(), Err(TryLockError::WouldBlock)) && Instant::now() < deadline {
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Each node's volume on a thread of its own: a database has a thousand files, and some file systems take milliseconds
+/// to remove each.
+fn remove_volumes(volumes: &Path, deadline: Instant) -> io::Result<()> {
+    let entries = match fs::read_dir(volumes) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    thread::scope(|scope| {
+        for entry in entries.flatten() {
+            // Without a thread, or with one that fails, the volume is left to the removal of the whole below.
+            let _ = thread::Builder::new().spawn_scoped(scope, move || fs::remove_dir_all(entry.path()));
+        }
+    });
     loop {
-        match fs::remove_dir_all(&volumes) {
-            Ok(()) => break,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => break,
-            Err(error) if Instant::now() >= deadline => return groups.and(Err(error)),
-            Err(_) => std::thread::sleep(Duration::from_millis(20)),
+        match fs::remove_dir_all(volumes) {
+            Ok(()) => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) if Instant::now() >= deadline => return Err(error),
+            Err(_) => thread::sleep(Duration::from_millis(20)),
         }
     }
-    let _ = fs::remove_file(lock_path(run_directory));
-    groups
 }

@@ -16,6 +16,7 @@ pub mod machine;
 pub mod node;
 pub mod probe;
 pub mod protocol;
+pub mod round_trip;
 pub mod supervisor;
 
 pub use attachment::Attachment;

@@ -10,7 +10,6 @@
 use std::fs;
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use nix::mount::{MsFlags, mount};
@@ -59,10 +58,14 @@ fn step<T, E: Into<io::Error>>(step: &'static str, result: Result<T, E>) -> Resu
 /// Starts this program again as a supervisor. It reads its orders from standard input, whose closing ends it, and
 /// reports on standard output; its standard error goes to `log`.
 ///
+/// The log is locked from here until the last process of the supervisor is gone: all of them, and nobody else, hold this
+/// opening of the file. The janitor waits for that.
+///
 /// # Errors
-/// When the program cannot be started.
+/// When the program cannot be started or another lab holds the lock.
 pub fn launch(log: fs::File) -> Result<Child, SupervisorError> {
     use std::os::unix::process::CommandExt;
+    step("lock the log", log.try_lock().map_err(io::Error::from))?;
     let mut command = Command::new("/proc/self/exe");
     command.arg(SUPERVISOR_SUBCOMMAND).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log);
     // SAFETY: both calls are async-signal-safe. A session of its own keeps the terminal's Ctrl-C away: the outer
@@ -204,15 +207,4 @@ pub fn watch_orders(mut order: impl FnMut(&str) + Send + 'static) -> Result<(), 
         std::process::exit(255);
     };
     step("start the watch", std::thread::Builder::new().name("orders".to_owned()).spawn(watch)).map(drop)
-}
-
-/// Takes an exclusive lock on `path`, held until this process ends. The janitor waits for it.
-///
-/// # Errors
-/// When the file cannot be made or the lock is held by another.
-pub fn hold_lock(path: &Path) -> Result<nix::fcntl::Flock<fs::File>, SupervisorError> {
-    let file = step("make the lock file", fs::File::create(path))?;
-    nix::fcntl::Flock::lock(file, nix::fcntl::FlockArg::LockExclusiveNonblock).map_err(|(_, source)| {
-        SupervisorError::Step { step: "lock the run directory", source: source.into() }
-    })
 }

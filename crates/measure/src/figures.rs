@@ -12,6 +12,8 @@ use history::{ErrorClass, ErrorCounts};
 pub struct LatencyFigures {
     /// Mean.
     pub mean_us: f64,
+    /// Standard deviation.
+    pub stdev_us: f64,
     /// Median.
     pub p50_us: u64,
     /// 90th percentile.
@@ -36,6 +38,7 @@ impl LatencyFigures {
         }
         LatencyFigures {
             mean_us: histogram.mean(),
+            stdev_us: histogram.stdev(),
             p50_us: histogram.value_at_quantile(0.5),
             p90_us: histogram.value_at_quantile(0.9),
             p95_us: histogram.value_at_quantile(0.95),

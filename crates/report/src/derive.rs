@@ -9,13 +9,16 @@ use history::{Event, EventKind, LoadFacts, PhaseFacts, Receipt, RunFacts, Verdic
 
 use crate::result::{
     CheckResult, FaultResult, LabResult, LatencyUs, LoadResult, OperationResult, PhaseResult, RecoveryResult,
-    RunResult, WarningResult,
+    ReproducedReport, RunResult, WarningResult,
 };
 use crate::series::{self, LoadSeries};
 use crate::timeline_csv::TimelineRow;
 
 /// Why the verdict is `unknown`, in the first place.
 const NO_RESULT: &str = "the run ended without a result (killed?)";
+
+/// The parts of a run that use CPU time.
+const CPU_PARTS: [&str; 5] = ["database", "load", "fabric", "disk", "other"];
 
 /// The key under which errors stand whose class the timeline does not tell.
 const UNCLASSIFIED: &str = "unclassified";
@@ -29,7 +32,10 @@ pub(crate) fn result(events: &[Event], rows: &[TimelineRow]) -> Option<RunResult
     let mut result = blank(facts);
     for event in events {
         match &event.kind {
-            EventKind::LabUp { boot_s, .. } => result.lab.boot_s = Some(*boot_s),
+            EventKind::LabUp { boot_s, cpu_seconds } => {
+                result.lab.boot_s = Some(*boot_s);
+                result.lab.cpu_seconds.extend(cpu_seconds.clone());
+            }
             EventKind::Warning { what, remedy } => {
                 result.lab.warnings.push(WarningResult { what: what.clone(), remedy: remedy.clone() });
             }
@@ -69,9 +75,13 @@ fn blank(facts: RunFacts) -> RunResult {
         faults: Vec::new(),
         loads: Vec::new(),
         prediction: Vec::new(),
+        explanations: Vec::new(),
+        reproduces: ReproducedReport::default(),
         volumes: Vec::new(),
         lab: LabResult {
             nodes: u32::try_from(facts.site.nodes.len()).unwrap_or(u32::MAX),
+            // Every part has its key in every result; what the lab's own boot took is told by its event.
+            cpu_seconds: CPU_PARTS.map(|part| (part.to_owned(), 0.0)).into(),
             ..LabResult::default()
         },
         facts,

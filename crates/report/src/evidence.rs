@@ -245,6 +245,10 @@ fn told(run: &RunDirectory, kind: &EventKind) -> (&'static str, String) {
         EventKind::LabUp { boot_s, .. } => {
             ("", format!("Lab and database are up after {}.", format::seconds(*boot_s)))
         }
+        EventKind::RoundTrips { occasion, pairs } => {
+            let pairs = format::counted(pairs.len() as u64, "pair", "pairs");
+            ("", format!("Round trips of {pairs} of places measured from inside: {occasion}."))
+        }
         EventKind::Phase { name, for_s } => {
             ("phase", format!("Phase {name} begins, for {}.", format::seconds(*for_s)))
         }

@@ -220,23 +220,57 @@ pub(crate) fn again(run: &RunDirectory) -> String {
     html
 }
 
-/// Predictions beside measurements; nothing when none was made.
+/// What the figures say, predictions beside measurements, and the published report's figures beside ours; nothing
+/// where there is nothing of the kind.
 pub(crate) fn predictions(result: &RunResult) -> String {
-    if result.prediction.is_empty() {
-        return String::new();
+    let mut html = String::new();
+    if !result.explanations.is_empty() {
+        html.push_str("<h2>What the figures say</h2><ul>");
+        for sentence in &result.explanations {
+            let _ = write!(html, "<li>{}</li>", escape(sentence));
+        }
+        html.push_str("</ul>");
     }
-    let mut html = "<h2>Predicted and measured</h2><div class=\"scroll\"><table><thead><tr><th>Figure<th class=\"n\">On paper\
-                    <th class=\"n\">Measured<th>Unit</tr></thead><tbody>"
-        .to_owned();
-    for prediction in &result.prediction {
-        let measured =
-            prediction.measured.map_or_else(|| "not measured".to_owned(), |value| format!("{value:.2}"));
+    let figure = |value: f64| format!("{value:.2}");
+    if !result.prediction.is_empty() {
+        let rows: Vec<[String; 4]> = result
+            .prediction
+            .iter()
+            .map(|row| [row.name.clone(), figure(row.predicted), measured(row.measured), row.unit.clone()])
+            .collect();
+        html.push_str(&figures("Predicted and measured", ["Figure", "On paper", "Measured", "Unit"], &rows));
+    }
+    if !result.reproduces.figures.is_empty() {
+        let report = &result.reproduces.report;
+        let rows: Vec<[String; 4]> = result
+            .reproduces
+            .figures
+            .iter()
+            .map(|row| [row.name.clone(), figure(row.reported), measured(row.measured), String::new()])
+            .collect();
+        html.push_str(&figures(&format!("Beside {report}"), ["Figure", report, "This run", ""], &rows));
+        html.push_str("<p class=\"note\">Absolute speeds belong to the report's own hardware; what carries over is the shape.</p>");
+    }
+    html
+}
+
+fn measured(value: Option<f64>) -> String {
+    value.map_or_else(|| "not measured".to_owned(), |value| format!("{value:.2}"))
+}
+
+/// A table of names, two figures each and a last word.
+fn figures(title: &str, heads: [&str; 4], rows: &[[String; 4]]) -> String {
+    let [name, one, other, last] = heads.map(escape);
+    let mut html = format!(
+        "<h2>{}</h2><div class=\"scroll\"><table><thead><tr><th>{name}<th class=\"n\">{one}<th class=\"n\">{other}\
+         <th>{last}</tr></thead><tbody>",
+        escape(title)
+    );
+    for row in rows {
+        let [name, one, other, last] = row.each_ref().map(|cell| escape(cell));
         let _ = write!(
             html,
-            "<tr><th scope=\"row\">{}<td class=\"n\">{:.2}<td class=\"n\">{measured}<td>{}</tr>",
-            escape(&prediction.name),
-            prediction.predicted,
-            escape(&prediction.unit)
+            "<tr><th scope=\"row\">{name}<td class=\"n\">{one}<td class=\"n\">{other}<td>{last}</tr>"
         );
     }
     html.push_str("</tbody></table></div>");

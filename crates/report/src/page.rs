@@ -6,7 +6,7 @@ use history::Verdict;
 
 use crate::markup::escape;
 use crate::run_directory::RunDirectory;
-use crate::{charts, evidence, method, site_drawing, story, tables};
+use crate::{charts, evidence, method, round_trips, site_drawing, story, tables};
 
 const STYLE: &str = include_str!("style.css");
 
@@ -28,6 +28,10 @@ pub fn html(run: &RunDirectory) -> String {
     section(&mut page, "The site", &site_drawing::figure(run));
     section(&mut page, "Statement by statement", &tables::loads(result));
     section(&mut page, "What was broken", &evidence::faults(run));
+    let round_trips = round_trips::tables(run);
+    if !round_trips.is_empty() {
+        section(&mut page, "Round trips from inside", &round_trips);
+    }
     section(&mut page, "What became of the data", &evidence::checks(run));
     page.push_str(&method::predictions(result));
     section(&mut page, "Warnings", &evidence::warnings(run));

@@ -33,6 +33,12 @@ pub struct RunResult {
     /// Predicted beside measured.
     #[serde(default)]
     pub prediction: Vec<PredictionResult>,
+    /// What the figures say, in sentences made from them.
+    #[serde(default)]
+    pub explanations: Vec<String>,
+    /// The published report that the scenario reproduces; without figures when it reproduces none.
+    #[serde(default)]
+    pub reproduces: ReproducedReport,
     /// Volumes.
     #[serde(default)]
     pub volumes: Vec<VolumeResult>,
@@ -40,6 +46,26 @@ pub struct RunResult {
     pub lab: LabResult,
     /// The run as planned and built.
     pub facts: RunFacts,
+}
+
+/// A published report's own figures, to stand beside the measured ones.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ReproducedReport {
+    /// The report's name: `FR-3`.
+    pub report: String,
+    /// Its figures beside this run's.
+    pub figures: Vec<ReproducedFigure>,
+}
+
+/// A figure of a published report beside this run's.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ReproducedFigure {
+    /// Its name, the unit last.
+    pub name: String,
+    /// In the report.
+    pub reported: f64,
+    /// In this run; null when this run has no such figure.
+    pub measured: Option<f64>,
 }
 
 /// An expectation and how it came out.
@@ -64,16 +90,16 @@ pub struct CheckResult {
     pub verdict: Verdict,
     /// The minimal story.
     pub explanation: String,
-    /// Ledger: inserts acknowledged.
+    /// Writes acknowledged: the ledger's inserts, or TPC-B's transactions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acknowledged: Option<u64>,
-    /// Ledger: acknowledged and not there.
+    /// Acknowledged and not there; absent where that could not be told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<u64>,
     /// Ledger: there and never asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub invented: Option<u64>,
-    /// Ledger: inserts without a definite answer.
+    /// Writes without a definite answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub indeterminate: Option<u64>,
     /// Further counts.
@@ -124,6 +150,9 @@ pub struct RecoveryResult {
 pub struct LatencyUs {
     /// Mean.
     pub mean: f64,
+    /// Standard deviation.
+    #[serde(default)]
+    pub stdev: f64,
     /// Median.
     pub p50: u64,
     /// 90th percentile.

@@ -3,6 +3,7 @@
 use history::{Event, EventKind, Verdict};
 
 use crate::format;
+use crate::losses;
 use crate::result::{FaultResult, RunResult};
 use crate::run_directory::RunDirectory;
 
@@ -19,22 +20,28 @@ pub(crate) fn numbers(result: &RunResult) -> [Number; 3] {
     [lost_writes(result), recovery(result), throughput_during(result)]
 }
 
-/// What the ledgers say, taken together.
+/// What the checks that count lost writes say, taken together.
 struct Ledger {
     acknowledged: u64,
-    lost: u64,
+    lost: Option<u64>,
     indeterminate: u64,
     verdict: Verdict,
 }
 
+impl Ledger {
+    /// What could not be read to its end has lost nothing that is known of: that is not zero.
+    fn known_lost(&self) -> Option<u64> {
+        self.lost.filter(|lost| *lost > 0 || self.verdict != Verdict::Unknown)
+    }
+}
+
 fn ledger(result: &RunResult) -> Option<Ledger> {
-    result.checks.iter().fold(None, |sum, check| {
-        let Some(lost) = check.lost else { return sum };
-        let sum =
-            sum.unwrap_or(Ledger { acknowledged: 0, lost: 0, indeterminate: 0, verdict: Verdict::Pass });
+    let lost = losses::lost_writes(&result.checks);
+    losses::counting_lost_writes(&result.checks).fold(None, |sum, check| {
+        let sum = sum.unwrap_or(Ledger { acknowledged: 0, lost, indeterminate: 0, verdict: Verdict::Pass });
         Some(Ledger {
             acknowledged: sum.acknowledged.saturating_add(check.acknowledged.unwrap_or(0)),
-            lost: sum.lost.saturating_add(lost),
+            lost,
             indeterminate: sum.indeterminate.saturating_add(check.indeterminate.unwrap_or(0)),
             verdict: sum.verdict.and(check.verdict),
         })
@@ -44,18 +51,17 @@ fn ledger(result: &RunResult) -> Option<Ledger> {
 fn lost_writes(result: &RunResult) -> Number {
     let (value, detail) = match ledger(result) {
         None => ("not checked".to_owned(), "no check of this run counted acknowledged writes".to_owned()),
-        // A ledger that could not be read to its end has lost nothing that is known of: that is not zero.
-        Some(ledger) if ledger.verdict == Verdict::Unknown && ledger.lost == 0 => {
-            ("unknown".to_owned(), format!("of {} acknowledged", format::count(ledger.acknowledged)))
-        }
-        Some(ledger) => (
-            format::count(ledger.lost),
-            format!(
-                "of {} acknowledged; {} without a definite answer",
-                format::count(ledger.acknowledged),
-                format::count(ledger.indeterminate)
+        Some(ledger) => match ledger.known_lost() {
+            None => ("unknown".to_owned(), format!("of {} acknowledged", format::count(ledger.acknowledged))),
+            Some(lost) => (
+                format::count(lost),
+                format!(
+                    "of {} acknowledged; {} without a definite answer",
+                    format::count(ledger.acknowledged),
+                    format::count(ledger.indeterminate)
+                ),
             ),
-        ),
+        },
     };
     Number { label: "Lost writes", value, detail }
 }
@@ -148,13 +154,13 @@ fn loss(result: &RunResult) -> String {
         return "Whether acknowledged writes survived was not checked.".to_owned();
     };
     let acknowledged = format::count(ledger.acknowledged);
-    match (ledger.lost, ledger.verdict) {
-        (0, Verdict::Unknown) => {
+    match ledger.known_lost() {
+        None => {
             format!("Whether any of {acknowledged} acknowledged writes was lost could not be determined.")
         }
-        (0, _) => format!("None of {acknowledged} acknowledged writes was lost."),
-        (1, _) => format!("1 of {acknowledged} acknowledged writes was lost."),
-        (lost, _) => format!("{} of {acknowledged} acknowledged writes were lost.", format::count(lost)),
+        Some(0) => format!("None of {acknowledged} acknowledged writes was lost."),
+        Some(1) => format!("1 of {acknowledged} acknowledged writes was lost."),
+        Some(lost) => format!("{} of {acknowledged} acknowledged writes were lost.", format::count(lost)),
     }
 }
 

@@ -100,12 +100,12 @@ impl Conductor<'_> {
                 load.mark_fault(fault, at_s);
             }
         });
-        let longest_delay = self.scenario.site.links.iter().map(|link| link.delay).max().unwrap_or_default();
         let mut faulting = Faulting::new(
             datacentre.clone(),
             platform.clone(),
             self.chronicle.clone(),
-            (longest_delay, self.seed, self.prevented),
+            &self.scenario.site,
+            (self.seed, self.prevented),
             on_effect,
         );
         let early = wait_until(zero, self.interrupts);
@@ -163,7 +163,7 @@ impl Conductor<'_> {
                 }
                 Action::Strike { fault } => {
                     faulting.strike(fault, faults[fault]);
-                    let what = format!("{} stands", faults[fault].kind.name());
+                    let what = format!("{} stands", faults[fault].action.kind_name());
                     collector.scene().standing.insert(fault, what);
                 }
                 Action::Heal { fault } => {

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use fabric::{Fabric, FabricError, Policy, PortId, Rule};
+use fabric::{Fabric, FabricError, Policy, PortId};
 use history::{HostFacts, LinkFacts, NodeFacts, SiteFacts};
 use lab::attachment::AttachmentError;
 use lab::cgroup::CpuLimits;
@@ -18,6 +18,7 @@ use lab::protocol::NodeSetUp;
 use lab::{Attachment, supervisor};
 
 use crate::directory::{DirectoryError, RunDirectory};
+use crate::faulting::network;
 use crate::vm::{Limit, Vm, VmError};
 
 /// What can go wrong while the datacentre is built or changed.
@@ -93,6 +94,12 @@ impl ClientPlace {
     pub fn namespace(&self) -> &OwnedFd {
         &self.attachment.namespace
     }
+
+    /// Its address.
+    #[must_use]
+    pub fn address(&self) -> Ipv4Addr {
+        self.attachment.address
+    }
 }
 
 /// The datacentre.
@@ -129,7 +136,7 @@ impl Datacentre {
     /// When the kernel refuses a part; what was made is removed.
     pub fn build(scenario: &scenario::Scenario, ground: &Ground<'_>) -> Result<Datacentre, DatacentreError> {
         let fabric = Arc::new(Fabric::start()?);
-        fabric.set_policy(policy(&scenario.site))?;
+        fabric.set_policy(policy(&scenario.site, false))?;
         let mut hosts = Vec::new();
         for (index, host) in scenario.site.hosts.iter().enumerate() {
             let path = host.path();
@@ -227,6 +234,14 @@ impl Datacentre {
         Ok(())
     }
 
+    /// From here on links carry no more than their rate.
+    ///
+    /// # Errors
+    /// When the fabric is gone.
+    pub fn hold_to_rates(&self, site: &scenario::Site) -> Result<(), DatacentreError> {
+        Ok(self.fabric.set_policy(policy(site, true))?)
+    }
+
     /// VMs that have power.
     #[must_use]
     pub fn vms_on(&self) -> Vec<usize> {
@@ -284,7 +299,9 @@ impl Datacentre {
         let links = scenario.site.links.iter().map(|link| LinkFacts {
             from: link.from.to_string(),
             to: link.to.to_string(),
-            delay_us: u64::try_from(link.delay.as_micros()).unwrap_or(u64::MAX),
+            delay_us: u64::try_from(link.conditions.delay.unwrap_or_default().as_micros())
+                .unwrap_or(u64::MAX),
+            rate_bits_per_s: link.conditions.rate_bits_per_s,
         });
         SiteFacts { hosts: hosts.collect(), nodes: nodes.collect(), links: links.collect() }
     }
@@ -296,14 +313,17 @@ pub fn node_name(index: usize) -> String {
     format!("n{}", index + 1)
 }
 
-fn policy(site: &scenario::Site) -> Policy {
-    let rules = site.links.iter().map(|link| Rule {
-        from: link.from.path.clone(),
-        to: link.to.path.clone(),
-        delay: Some(link.delay),
-        ..Rule::default()
-    });
-    Policy { rules: rules.collect(), ..Policy::default() }
+/// The site's links as rules. Rates are left out while the database is set up: copying it to its standbys over a thin
+/// link would take minutes and show nothing.
+#[must_use]
+pub fn policy(site: &scenario::Site, with_rates: bool) -> Policy {
+    let rule = |link: &scenario::Link| {
+        let mut rule = network::conditions_rule(&link.from.path, &link.to.path, &link.conditions);
+        rule.name = Some(format!("{} -> {}", link.from, link.to));
+        rule.rate_bits_per_s = rule.rate_bits_per_s.filter(|_| with_rates);
+        rule
+    };
+    Policy { rules: site.links.iter().map(rule).collect(), ..Policy::default() }
 }
 
 /// The address of the place with this number among its kind: 1 hosts, 2 nodes, 3 client places.

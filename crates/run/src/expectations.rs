@@ -65,7 +65,7 @@ fn measure(name: &str, result: &RunResult, ended_s: f64) -> Measured {
         value(seen.map(|latency_us| latency_us as f64))
     };
     match name {
-        "lost_writes" => sum_of_checks(|check| check.lost),
+        "lost_writes" => value(report::losses::lost_writes(&result.checks).map(|lost| lost as f64)),
         "invented_writes" => sum_of_checks(|check| check.invented),
         "recovery" => time_to(result, ended_s, |fault| fault.recovery_s.first_success),
         "recovery_95_percent" => time_to(result, ended_s, |fault| fault.recovery_s.back_to_95_percent),

@@ -200,7 +200,8 @@ fn relay(
     let failed =
         |what: &str, error: &dyn std::fmt::Display| LaunchError::Supervisor(format!("{what}: {error}"));
     directory.logs("lab")?;
-    let log = File::create(directory.file("logs/lab/lab.log")).map_err(|error| failed("lab.log", &error))?;
+    let log =
+        File::create(lab::janitor::log_path(directory.path())).map_err(|error| failed("lab.log", &error))?;
     let mut child = supervisor::launch(log).map_err(|error| LaunchError::Supervisor(error.to_string()))?;
     let line = serde_json::to_string(orders).map_err(|error| failed("orders", &error))?;
     let (Some(mut input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {

@@ -3,6 +3,7 @@
 //! Two processes. The outer one ([`launch`]) prepares, starts the lab's supervisor and relays its news. The
 //! supervisor ([`supervise`]) is PID 1 of the lab and does the run. Prints nothing but the news between them.
 
+mod asked;
 mod chronicle;
 mod collector;
 mod conductor;
@@ -15,8 +16,11 @@ pub mod launch;
 mod machine;
 pub mod orders;
 mod outcome;
+mod paper;
 mod platform;
+mod prediction;
 mod preparation;
+mod round_trips;
 pub mod supervise;
 mod usage;
 mod vm;

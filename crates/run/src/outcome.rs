@@ -10,7 +10,7 @@ use history::{EventKind, HistoryReader, PhaseFacts, Receipt, Verdict};
 use measure::{Doubt, Figures, LatencyFigures, Timeline, recovery, warnings};
 use report::result::{
     CheckResult, FaultResult, LabResult, LatencyUs, LoadResult, OperationResult, PhaseResult, RecoveryResult,
-    RunResult, WarningResult,
+    ReproducedReport, RunResult, WarningResult,
 };
 use scenario::Scenario;
 
@@ -19,6 +19,7 @@ use crate::conductor::Shown;
 use crate::directory::RunDirectory;
 use crate::expectations;
 use crate::faulting::FaultRecord;
+use crate::paper;
 use crate::preparation::Prepared;
 
 /// Phases whose name begins so are left out of totals.
@@ -30,6 +31,14 @@ const BASELINE: &str = "baseline";
 struct Checked {
     result: CheckResult,
     lost: Vec<check::LostWrite>,
+}
+
+/// The writes that the run lost.
+struct Lost {
+    /// How many, at least; absent where that could not be told.
+    count: Option<u64>,
+    /// Those that are known one by one: all of them or none.
+    known: Vec<check::LostWrite>,
 }
 
 /// Draws everything together.
@@ -49,8 +58,10 @@ pub fn draw(
     let facts = prepared.facts.clone();
     let loads: Vec<LoadResult> =
         scenario.loads.iter().map(|load| load_result(load, prepared, shown)).collect();
-    let lost: Vec<&check::LostWrite> = checked.iter().flat_map(|check| &check.lost).collect();
-    let faults = fault_results(scenario, prepared, shown, &lost, &checked);
+    let (checks, lost): (Vec<CheckResult>, Vec<Vec<check::LostWrite>>) =
+        checked.into_iter().map(|check| (check.result, check.lost)).unzip();
+    let lost = Lost { count: report::losses::lost_writes(&checks), known: lost.concat() };
+    let faults = fault_results(scenario, prepared, shown, &lost);
     let lab = LabResult {
         boot_s: Some(prepared.boot_s),
         nodes: u32::try_from(facts.site.nodes.len()).unwrap_or(u32::MAX),
@@ -66,14 +77,17 @@ pub fn draw(
         verdict: Verdict::Unknown,
         reasons: Vec::new(),
         expectations: Vec::new(),
-        checks: checked.into_iter().map(|check| check.result).collect(),
+        checks,
         faults,
         loads,
         prediction: Vec::new(),
+        explanations: Vec::new(),
+        reproduces: ReproducedReport::default(),
         volumes: Vec::new(),
         lab,
         facts,
     };
+    paper::beside(&mut result, scenario);
     result.expectations = expectations::judge(&scenario.expect, &result, shown.ended_s);
     (result.verdict, result.reasons) = verdict(&result, shown.interrupted.as_deref(), chronicle.failure());
     result
@@ -128,6 +142,7 @@ fn checked(report: check::Report, broken: Option<&str>) -> Checked {
 fn latency(figures: &LatencyFigures) -> LatencyUs {
     LatencyUs {
         mean: figures.mean_us,
+        stdev: figures.stdev_us,
         p50: figures.p50_us,
         p90: figures.p90_us,
         p95: figures.p95_us,
@@ -207,16 +222,9 @@ fn series_with_baseline(prepared: &Prepared, timeline: &Timeline) -> Vec<(Vec<(u
         .collect()
 }
 
-fn fault_results(
-    scenario: &Scenario,
-    prepared: &Prepared,
-    shown: &Shown,
-    lost: &[&check::LostWrite],
-    checked: &[Checked],
-) -> Vec<FaultResult> {
+fn fault_results(scenario: &Scenario, prepared: &Prepared, shown: &Shown, lost: &Lost) -> Vec<FaultResult> {
     let series = series_with_baseline(prepared, &shown.recorded.timeline);
     let loads = scenario.loads.len();
-    let judged = checked.iter().any(|check| check.result.lost.is_some());
     let effects: Vec<Option<f64>> = shown.faults.iter().map(|fault| fault.took_effect_s).collect();
     let result = |(number, fault): (usize, &FaultRecord)| {
         let during = fault.took_effect_s.map(|from_s| (from_s, fault.mended_s.unwrap_or(shown.ended_s)));
@@ -233,7 +241,7 @@ fn fault_results(
             lost_operations: sum_over(&series, |series, per_s| {
                 recovery::lost_operations(series, per_s, fault.took_effect_s?)
             }),
-            lost_writes: (judged && fault.took_effect_s.is_some()).then(|| lost_to(number, &effects, lost)),
+            lost_writes: lost.to_fault(number, &effects),
             throughput_ratio_during: during.and_then(|(from_s, to_s)| ratio_during(&series, from_s, to_s)),
         }
     };
@@ -286,9 +294,21 @@ fn ratio_during(series: &[(Vec<(u64, u64)>, f64)], from_s: f64, to_s: f64) -> Op
     Some(sum / series.len() as f64)
 }
 
+impl Lost {
+    /// The part that is laid to one fault that took effect: absent where the lost writes are not known one by one, so
+    /// that several faults would have to share a count.
+    fn to_fault(&self, number: usize, effects: &[Option<f64>]) -> Option<u64> {
+        let (count, _) = (self.count?, effects.get(number).copied().flatten()?);
+        if count == self.known.len() as u64 {
+            return Some(lost_to(number, effects, &self.known));
+        }
+        (effects.iter().flatten().count() == 1).then_some(count)
+    }
+}
+
 /// A lost write is laid to the first fault that took effect after it was acknowledged; one acknowledged after all of
 /// them, to the last.
-fn lost_to(number: usize, effects: &[Option<f64>], lost: &[&check::LostWrite]) -> u64 {
+fn lost_to(number: usize, effects: &[Option<f64>], lost: &[check::LostWrite]) -> u64 {
     let known: Vec<(usize, f64)> =
         effects.iter().enumerate().filter_map(|(number, effect)| Some((number, (*effect)?))).collect();
     let culprit = |completed_s: f64| {
@@ -387,10 +407,21 @@ mod tests {
     fn a_lost_write_is_laid_to_the_first_fault_after_its_acknowledgement() {
         let effects = [Some(10.0), None, Some(20.0)];
         let writes = [lost(5.0), lost(10.0), lost(11.0), lost(30.0)];
-        let writes: Vec<&check::LostWrite> = writes.iter().collect();
         assert_eq!(lost_to(0, &effects, &writes), 2);
         assert_eq!(lost_to(1, &effects, &writes), 0);
         assert_eq!(lost_to(2, &effects, &writes), 2);
+    }
+
+    #[test]
+    fn losses_that_are_only_counted_are_laid_to_the_only_fault_or_to_none() {
+        let counted = Lost { count: Some(7), known: Vec::new() };
+        assert_eq!(counted.to_fault(0, &[Some(10.0), None]), Some(7));
+        assert_eq!(counted.to_fault(1, &[Some(10.0), None]), None);
+        assert_eq!(counted.to_fault(0, &[Some(10.0), Some(20.0)]), None);
+        let none = Lost { count: Some(0), known: Vec::new() };
+        assert_eq!(none.to_fault(1, &[Some(10.0), Some(20.0)]), Some(0));
+        let open = Lost { count: None, known: Vec::new() };
+        assert_eq!(open.to_fault(0, &[Some(10.0)]), None);
     }
 
     #[test]

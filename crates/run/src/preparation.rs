@@ -14,10 +14,12 @@ use lab::protocol::PROGRAMS;
 use load::{Endpoint, LoadError, LoadPlan, OnThread};
 use scenario::{Failover, Scenario, Synchronous};
 
+use crate::asked::Asked;
 use crate::chronicle::Chronicle;
-use crate::datacentre::{Datacentre, DatacentreError, Ground};
+use crate::datacentre::{self, Datacentre, DatacentreError, Ground};
 use crate::directory::RunDirectory;
 use crate::orders::{InstallationOrders, Orders};
+use crate::round_trips;
 use crate::usage::Usage;
 
 /// The port databases listen on in the lab, where nobody else is.
@@ -143,6 +145,10 @@ pub fn prepare(
         chronicle.progress(format!("loading the tables of {}", plan.name));
         load::prepare(plan, enter_place(&datacentre, load)?)?;
     }
+    datacentre.hold_to_rates(&scenario.site)?;
+    let asked = Asked::new(datacentre::policy(&scenario.site, false), []);
+    let pairs = round_trips::matrix(&round_trips::stations(&datacentre), |from, to| asked.one_way(from, to));
+    chronicle.say(EventKind::RoundTrips { occasion: "before the load".to_owned(), pairs });
     Ok(Prepared { datacentre: Arc::new(datacentre), engine, plans, facts, boot_s })
 }
 

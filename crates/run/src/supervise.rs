@@ -1,8 +1,8 @@
 //! The supervisor: PID 1 of the lab. Reads its orders, does the run, tells the news, ends.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use history::{EventKind, Verdict};
 use lab::supervisor::{self, SupervisorError};
@@ -15,6 +15,9 @@ use crate::directory::{DirectoryError, RunDirectory};
 use crate::orders::{INTERRUPT, News, Orders};
 use crate::outcome;
 use crate::preparation::{PreparationError, Prepared, prepare};
+
+/// Why a run ends early that was told to.
+const INTERRUPTED: &str = "interrupted by a signal";
 
 /// Exit code of a lab that could not do its job.
 const LAB_FAILED: u8 = 255;
@@ -72,7 +75,7 @@ fn with_causes(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// The supervisor's standard error is the file `logs/lab.log`.
+/// The supervisor's standard error is the file `logs/lab/lab.log`.
 fn eprint_log(why: &str) {
     use io::Write;
     let _ = writeln!(io::stderr(), "{why}");
@@ -84,21 +87,25 @@ fn supervised() -> Result<Verdict, SuperviseError> {
     io::stdin().read_line(&mut line).map_err(SuperviseError::Orders)?;
     let orders: Orders = serde_json::from_str(&line).map_err(|error| SuperviseError::Orders(error.into()))?;
     let (interrupt, interrupts) = channel();
+    let building = Building::default();
+    let watched = building.clone();
     supervisor::watch_orders(move |order| {
         if order == INTERRUPT {
+            watched.abandon(INTERRUPTED);
             // A run that has ended listens no more; then there is nothing to interrupt.
-            let _ = interrupt.send("interrupted by a signal".to_owned());
+            let _ = interrupt.send(INTERRUPTED.to_owned());
         }
     })?;
     raise_open_files_limit();
     let directory = RunDirectory::at(orders.run_directory.clone());
-    let _lock = supervisor::hold_lock(&lab::janitor::lock_path(directory.path()))?;
     let source = Source { name: "scenario.yaml".to_owned(), text: orders.scenario.clone() };
     let scenario =
         scenario::parse(&source, &[]).map_err(|error| SuperviseError::Scenario(error.to_string()))?;
     let clock = Clock::new();
     let chronicle = Arc::new(Chronicle::begin(&directory, clock.clone())?);
+    building.begin(&chronicle);
     let prepared = prepare(&scenario, &orders, entered.users_mapped, &chronicle)?;
+    building.end();
     if let Ok(why) = interrupts.try_recv() {
         chronicle.say(EventKind::Interrupted { why });
         return Ok(Verdict::Unknown);
@@ -107,6 +114,33 @@ fn supervised() -> Result<Verdict, SuperviseError> {
     let verdict = run.perform(&prepared)?;
     drop(prepared);
     Ok(verdict)
+}
+
+/// The time in which there is nothing to heal and nothing to write but that it ended: an interrupt need not wait for a
+/// database that is just starting.
+#[derive(Clone, Default)]
+struct Building(Arc<Mutex<Option<Arc<Chronicle>>>>);
+
+impl Building {
+    fn chronicle(&self) -> MutexGuard<'_, Option<Arc<Chronicle>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn begin(&self, chronicle: &Arc<Chronicle>) {
+        *self.chronicle() = Some(chronicle.clone());
+    }
+
+    fn end(&self) {
+        *self.chronicle() = None;
+    }
+
+    /// While it lasts: ends this process, PID 1 of the lab, and the lab with it.
+    fn abandon(&self, why: &str) {
+        if let Some(chronicle) = self.chronicle().take() {
+            chronicle.say(EventKind::Interrupted { why: why.to_owned() });
+            std::process::exit(Verdict::Unknown.exit_code().into());
+        }
+    }
 }
 
 struct Run {

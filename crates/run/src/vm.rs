@@ -6,6 +6,7 @@
 use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, chown};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -184,6 +185,12 @@ impl Vm {
     #[must_use]
     pub fn pid_namespace(&self) -> Option<u64> {
         self.state().boot.as_ref().map(|boot| boot.node.pid_namespace())
+    }
+
+    /// A copy of its network namespace's descriptor, while it has power.
+    #[must_use]
+    pub fn namespace(&self) -> Option<OwnedFd> {
+        self.state().boot.as_ref().and_then(|boot| boot.node.namespace().try_clone().ok())
     }
 
     /// Process number of its init in the lab.

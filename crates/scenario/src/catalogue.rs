@@ -3,16 +3,16 @@
 //!
 //! Owns names and their meaning; what they do is elsewhere.
 
-use crate::resolved::FaultKind;
-
 /// Engines a scenario may name.
 pub const ENGINES: &[&str] = &["postgres"];
 
 /// Workloads a scenario may name.
 pub const WORKLOADS: &[&str] = &["tpcb", "ledger"];
 
-/// The workload whose history shows lost and invented writes.
-pub(crate) const LEDGER: &str = "ledger";
+/// The workload whose history shows invented writes.
+const LEDGER: &str = "ledger";
+/// Workloads whose history shows lost writes, the one that names each of them first.
+const COUNTING: &[&str] = &[LEDGER, "tpcb"];
 
 /// Roles a fault may be aimed at instead of a name.
 pub const ROLES: &[RoleEntry] = &[
@@ -22,17 +22,51 @@ pub const ROLES: &[RoleEntry] = &[
 ];
 
 /// Faults a scenario may schedule.
-pub const FAULTS: &[FaultEntry] = &[FaultEntry {
-    kind: FaultKind::PowerOff,
-    name: "power-off",
-    meaning: "every host of the target loses power at once, and has it back when the fault is healed",
-    example: "- { power-off: { host: leader }, at: 0s, for: 20s }",
-}];
+pub const FAULTS: &[FaultEntry] = &[
+    FaultEntry {
+        name: "power-off",
+        meaning: "every host of the target loses power at once, and has it back when the fault is healed",
+        examples: &["- { power-off: { host: leader }, at: 0s, for: 20s }"],
+    },
+    FaultEntry {
+        name: "network",
+        meaning: "between two places the network gets a delay, jitter, loss, duplicates, reordering, corruption, a rate or a queue; what is not given stays as the links have it",
+        examples: &[
+            "- { network: { from: dc1, to: dc2, delay: 50ms }, for: 20s }",
+            "- { network: { between: [dc1, a-follower], delay: 20ms, jitter: { normal: 3ms }, loss: 1% } }",
+            "- { network: { between: [dc1, dc2], rate: 10Mbit/s, queue: 64KiB } }",
+        ],
+    },
+    FaultEntry {
+        name: "partition",
+        meaning: "nothing gets through: around a place, between two places or one way, or among the database's nodes (halves, bridge, ring)",
+        examples: &[
+            "- { partition: { isolate: leader }, at: 2s, for: 15s }",
+            "- { partition: { from: dc1, to: dc2 } }",
+            "- { partition: { between: [dc1, dc2], answer: reset } }",
+            "- { partition: { halves: nodes } }",
+            "- { partition: { bridge: leader } }",
+            "- { partition: { ring: nodes } }",
+        ],
+    },
+];
 
 /// Quantities a scenario may expect.
 pub const EXPECTATIONS: &[ExpectationEntry] = &[
-    entry("lost_writes", Unit::Count, Needs::Ledger, "acknowledged inserts that are missing at the end", "0"),
-    entry("invented_writes", Unit::Count, Needs::Ledger, "rows at the end that nobody inserted", "0"),
+    entry(
+        "lost_writes",
+        Unit::Count,
+        Needs::Load(COUNTING),
+        "acknowledged writes that are missing at the end: the ledger's where there is one, else TPC-B's transactions",
+        "0",
+    ),
+    entry(
+        "invented_writes",
+        Unit::Count,
+        Needs::Load(&[LEDGER]),
+        "rows at the end that nobody inserted",
+        "0",
+    ),
     entry(
         "recovery",
         Unit::Seconds,
@@ -111,14 +145,12 @@ pub struct RoleEntry {
 /// A kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FaultEntry {
-    /// The kind.
-    pub kind: FaultKind,
     /// As written in a scenario.
     pub name: &'static str,
     /// What it breaks, one line.
     pub meaning: &'static str,
-    /// An element of a phase's `faults` that holds it.
-    pub example: &'static str,
+    /// Elements of a phase's `faults` that hold it, the plainest first.
+    pub examples: &'static [&'static str],
 }
 
 /// A quantity to expect.
@@ -183,8 +215,8 @@ pub enum Needs {
     Nothing,
     /// A fault.
     Fault,
-    /// A load of the workload `ledger`.
-    Ledger,
+    /// A load of one of these workloads, the best of them first.
+    Load(&'static [&'static str]),
 }
 
 /// The quantity of that name.

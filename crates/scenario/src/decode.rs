@@ -26,6 +26,11 @@ impl<'n> Record<'n> {
         self.entries.iter().find(|entry| entry.key == name).map(|entry| &entry.value)
     }
 
+    /// Where a key stands, if it is there.
+    pub(crate) fn key_at(&self, name: &'static str) -> Option<Spot> {
+        self.entries.iter().find(|entry| entry.key == name).map(|entry| entry.key_at)
+    }
+
     /// The first of these keys that is there.
     pub(crate) fn first_of(&self, names: &[&'static str]) -> Option<(&'static str, &'n Entry)> {
         names
@@ -96,6 +101,16 @@ impl Decoder {
                 also: Some((first.key_at, "given already".to_owned())),
             }),
             _ => {}
+        }
+        let lacks_all = |names: &[&str]| !entries.iter().any(|entry| names.contains(&entry.key.as_str()));
+        if !fields.at_least_one_of.is_empty() && lacks_all(fields.at_least_one_of) {
+            self.findings.add(
+                "missing-key",
+                node.head,
+                format!("{} needs at least one of {}", fields.what, listed(fields.at_least_one_of)),
+                "missing here",
+                hint(fields, fields.at_least_one_of),
+            );
         }
         let Some((one, other)) = fields.pair else { return };
         for (present, absent) in [(one, other), (other, one)] {
@@ -356,8 +371,32 @@ impl Decoder {
         what: &str,
         likely_unit: &str,
     ) -> Option<Spanned<Duration>> {
+        self.quantity(node, what, |text| units::duration(text, likely_unit))
+    }
+
+    /// A bit rate in bits a second.
+    pub(crate) fn bit_rate(&mut self, node: &Node, what: &str) -> Option<Spanned<u64>> {
+        self.quantity(node, what, units::bit_rate_per_s)
+    }
+
+    /// A size in bytes.
+    pub(crate) fn size(&mut self, node: &Node, what: &str) -> Option<Spanned<u64>> {
+        self.quantity(node, what, units::size_bytes)
+    }
+
+    /// A percentage, as a ratio.
+    pub(crate) fn percent(&mut self, node: &Node, what: &str) -> Option<Spanned<f64>> {
+        self.quantity(node, what, units::percent)
+    }
+
+    fn quantity<T>(
+        &mut self,
+        node: &Node,
+        what: &str,
+        read: impl Fn(&str) -> Result<T, units::UnitError>,
+    ) -> Option<Spanned<T>> {
         let text = self.text(node, what)?;
-        match units::duration(&text.value, likely_unit) {
+        match read(&text.value) {
             Ok(value) => Some(Spanned { value, at: text.at }),
             Err(error) => {
                 self.unit(&error, text.at, what);

@@ -2,13 +2,13 @@
 //!
 //! Owns reading it, and refusing what could never be measured or never fail.
 
-use crate::catalogue::{self, EXPECTATIONS, ExpectationEntry, LEDGER, Needs, Unit};
+use crate::catalogue::{self, EXPECTATIONS, ExpectationEntry, Needs, Unit};
 use crate::decode::Decoder;
 use crate::rejection::{Findings, Spot};
 use crate::resolved::{Comparison, Expectation, Load, Phase};
 use crate::tree::Node;
 use crate::units::{self, UnitError};
-use crate::wording::{listed, nearest, shortened};
+use crate::wording::{either, listed, nearest, shortened};
 
 /// An expectation and the place of its name.
 pub(crate) struct ExpectationDocument {
@@ -130,7 +130,7 @@ pub(crate) fn resolve(
     findings: &mut Findings,
 ) -> Vec<Expectation> {
     let has_fault = schedule.iter().any(|phase| !phase.faults.is_empty());
-    let has_ledger = loads.iter().any(|load| load.workload == LEDGER);
+    let has_load = |workloads: &[&str]| loads.iter().any(|load| workloads.contains(&load.workload.as_str()));
     for document in &documents {
         let name = document.entry.name;
         match document.entry.needs {
@@ -141,12 +141,15 @@ pub(crate) fn resolve(
                 "nothing to measure it by",
                 "add `faults:` to a phase after `baseline`, or remove the expectation",
             ),
-            Needs::Ledger if !has_ledger => findings.add(
-                "needs-ledger",
+            Needs::Load(workloads) if !has_load(workloads) => findings.add(
+                "needs-load",
                 document.name_at,
-                format!("`{name}` is expected, but no load keeps a ledger"),
+                format!("`{name}` is expected, but no load has the workload {}", either(workloads)),
                 "nothing to measure it by",
-                "add `- { workload: ledger, clients: 2 }` to `loads`: it knows which inserts were acknowledged",
+                format!(
+                    "add `- {{ workload: {}, clients: 2 }}` to `loads`",
+                    workloads.first().copied().unwrap_or_default()
+                ),
             ),
             _ => {}
         }

@@ -3,6 +3,8 @@
 //!
 //! Owns words and shapes only; which values make sense together is for the sections.
 
+use crate::network_tables::{LINK, NETWORK, PARTITION};
+
 /// The keys of one kind of map.
 #[derive(Debug)]
 pub(crate) struct Fields {
@@ -12,6 +14,8 @@ pub(crate) struct Fields {
     pub(crate) fields: &'static [Field],
     /// Keys of which exactly one must be given; empty where there is no such choice.
     pub(crate) exactly_one_of: &'static [&'static str],
+    /// Keys of which at least one must be given; empty where there is no such choice.
+    pub(crate) at_least_one_of: &'static [&'static str],
     /// Keys that only make sense together.
     pub(crate) pair: Option<(&'static str, &'static str)>,
 }
@@ -51,6 +55,12 @@ pub(crate) enum Shape {
     Positive,
     /// A number with a unit of time.
     Duration,
+    /// A number with a unit of bits a second.
+    BitRate,
+    /// A number with a unit of bytes.
+    Size,
+    /// A number and a percent sign.
+    Percent,
     /// `off`, `all` or `any N`.
     Synchronous,
     /// Text, number or boolean, handed on as text.
@@ -90,24 +100,24 @@ pub(crate) const MOST_FREE_NAME_BYTES: usize = 100;
 /// Longest name, as for host names.
 pub(crate) const MOST_NAME_BYTES: usize = 63;
 
-const fn required(name: &'static str, shape: Shape, meaning: &'static str) -> Field {
+pub(crate) const fn required(name: &'static str, shape: Shape, meaning: &'static str) -> Field {
     Field { name, required: true, shape, meaning }
 }
 
-const fn optional(name: &'static str, shape: Shape, meaning: &'static str) -> Field {
+pub(crate) const fn optional(name: &'static str, shape: Shape, meaning: &'static str) -> Field {
     Field { name, required: false, shape, meaning }
 }
 
 const fn plain(what: &'static str, fields: &'static [Field]) -> Fields {
-    Fields { what, fields, exactly_one_of: &[], pair: None }
+    Fields { what, fields, exactly_one_of: &[], at_least_one_of: &[], pair: None }
 }
 
-const fn choice(
+pub(crate) const fn choice(
     what: &'static str,
     fields: &'static [Field],
     exactly_one_of: &'static [&'static str],
 ) -> Fields {
-    Fields { what, fields, exactly_one_of, pair: None }
+    Fields { what, fields, exactly_one_of, at_least_one_of: &[], pair: None }
 }
 
 /// The whole file.
@@ -169,7 +179,7 @@ pub(crate) static SITE: Fields = plain(
         optional(
             "links",
             Shape::List { of: &Shape::Map(&LINK), least: 0, most: None },
-            "delays between places",
+            "what lies between places; of several that speak of the same pair and condition the narrowest places count, then the last",
         ),
     ],
 );
@@ -196,23 +206,6 @@ const HOSTS: Shape = Shape::Either(&[
     Shape::Count { least: 1, most: MOST_HOSTS },
     Shape::List { of: &Shape::Name, least: 1, most: None },
 ]);
-
-/// A link.
-pub(crate) static LINK: Fields = Fields {
-    what: "a link",
-    fields: &[
-        optional(
-            "between",
-            Shape::List { of: &Shape::Place, least: 2, most: Some(2) },
-            "two places; the delay holds both ways",
-        ),
-        optional("from", Shape::Place, "where packets leave; the delay holds one way"),
-        optional("to", Shape::Place, "where they arrive"),
-        required("delay", Shape::Duration, "how long a packet takes one way, at most 10s"),
-    ],
-    exactly_one_of: &["between", "from"],
-    pair: Some(("from", "to")),
-};
 
 /// `database`.
 pub(crate) static DATABASE: Fields = plain(
@@ -309,6 +302,12 @@ pub(crate) static FAULT: Fields = choice(
     "a fault",
     &[
         optional("power-off", Shape::Map(&TARGET), "every host of the target loses power"),
+        optional(
+            "network",
+            Shape::Map(&NETWORK),
+            "between two places the network becomes as given; what is not given stays as the links have it",
+        ),
+        optional("partition", Shape::Map(&PARTITION), "nothing gets through"),
         optional("at", Shape::Duration, "when it strikes, from the start of its phase; 0s when absent"),
         optional(
             "for",
@@ -316,7 +315,7 @@ pub(crate) static FAULT: Fields = choice(
             "how long until it is healed; until the end of its phase when absent",
         ),
     ],
-    &["power-off"],
+    &["power-off", "network", "partition"],
 );
 
 /// What a fault is aimed at.

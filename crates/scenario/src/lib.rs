@@ -6,8 +6,12 @@ pub mod catalogue;
 mod database;
 mod decode;
 mod expect;
+mod fault;
 mod language;
+mod links;
 mod loads;
+mod network;
+mod network_tables;
 mod overrides;
 mod parse;
 mod placement;
@@ -25,8 +29,9 @@ mod write;
 pub use parse::{Source, parse};
 pub use rejection::{Problem, Rejection};
 pub use resolved::{
-    Comparison, Database, Expectation, Failover, Fault, FaultKind, FaultTarget, Host, Level, Link, Load,
-    Phase, Place, Reproduces, Scenario, Site, Synchronous,
+    BlockAnswer, Comparison, Conditions, Database, Distribution, Expectation, Failover, Fault, FaultAction,
+    FaultTarget, Host, Jitter, Level, Link, Load, PartitionShape, Phase, Place, Reproduces, Scenario, Site,
+    Synchronous,
 };
 pub use schema::json_schema;
 pub use write::to_yaml;

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use crate::decode::Decoder;
+use crate::fault::Surroundings;
 use crate::language::{MOST_FREE_NAME_BYTES, REPRODUCES, SCENARIO};
 use crate::places::Places;
 use crate::rejection::{Findings, Rejection, Text};
@@ -147,10 +148,13 @@ impl Document {
         let database = self.database.resolve(&hosts, &places, findings);
         let leader =
             database.as_ref().and_then(|database| database.nodes.first()).and_then(|node| hosts.get(*node));
-        let nodes = database.as_ref().map_or(usize::MAX, |database| database.nodes.len());
+        let nodes = database
+            .as_ref()
+            .map(|database| database.nodes.iter().filter_map(|node| hosts.get(*node)).collect());
+        let surroundings = Surroundings { places: &places, hosts: &hosts, nodes };
         let before = findings.len();
         let loads = loads::resolve(self.loads, leader.map(|host| host.region.as_str()), &places, findings);
-        let schedule = schedule::resolve(self.schedule, nodes, &places, findings);
+        let schedule = schedule::resolve(self.schedule, &surroundings, findings);
         // What is expected is only held against loads and faults that could themselves be read.
         let sound = findings.len() == before && database.is_some();
         let expect =

@@ -44,7 +44,8 @@ pub struct Reproduces {
 pub struct Site {
     /// Every host, in the file's order.
     pub hosts: Vec<Host>,
-    /// Delays, one entry per direction, in the file's order (the most specific pair wins; of equals, the last).
+    /// What lies between places, one entry per direction, in the file's order. For each condition by itself the most
+    /// specific pair that speaks of it wins; of equals, the last.
     pub links: Vec<Link>,
 }
 
@@ -70,6 +71,14 @@ pub struct Place {
     pub level: Level,
     /// Names from the region down.
     pub path: Vec<String>,
+}
+
+impl Place {
+    /// Whether one is the other, or contains it.
+    #[must_use]
+    pub fn overlaps(&self, other: &Place) -> bool {
+        self.path.starts_with(&other.path) || other.path.starts_with(&self.path)
+    }
 }
 
 impl std::fmt::Display for Place {
@@ -108,15 +117,58 @@ impl Host {
     }
 }
 
-/// A one-way delay between two places.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// What lies between two places, one way.
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Link {
     /// Where packets leave.
     pub from: Place,
     /// Where they arrive.
     pub to: Place,
+    /// What happens to them on the way.
+    pub conditions: Conditions,
+}
+
+/// What happens to packets on their way in one direction. What is absent is not spoken of: on a link it is whatever a
+/// wider link says and nothing where none does; in a fault it stays as the links have it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Conditions {
     /// How long they take.
-    pub delay: Duration,
+    pub delay: Option<Duration>,
+    /// How much that differs from packet to packet; only beside a delay.
+    pub jitter: Option<Jitter>,
+    /// Share of packets that are lost, 0 to 1.
+    pub loss: Option<f64>,
+    /// Share of packets that arrive twice, 0 to 1.
+    pub duplicate: Option<f64>,
+    /// Share of packets that take no delay and so overtake those before them, 0 to 1.
+    pub reorder: Option<f64>,
+    /// Share of packets that arrive with a bit flipped, 0 to 1.
+    pub corrupt: Option<f64>,
+    /// What the direction carries, shared by everything that crosses it.
+    pub rate_bits_per_s: Option<u64>,
+    /// How much waits for that rate before packets are dropped.
+    pub queue_bytes: Option<u64>,
+}
+
+/// How much the delay of one packet differs from that of the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Jitter {
+    /// How far delays spread: what it measures depends on the distribution.
+    pub spread: Duration,
+    /// Its shape.
+    pub distribution: Distribution,
+}
+
+/// The shape of jitter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Distribution {
+    /// Evenly from the delay less the spread to the delay plus the spread.
+    Uniform,
+    /// The spread is the standard deviation.
+    Normal,
+    /// The spread is the mean of what is added to the delay.
+    Exponential,
 }
 
 /// The database.
@@ -200,31 +252,82 @@ pub struct Phase {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Fault {
     /// What is broken.
-    pub kind: FaultKind,
-    /// What it is aimed at.
-    pub target: FaultTarget,
+    pub action: FaultAction,
     /// From the start of its phase.
     pub at: Duration,
     /// How long until it is healed (the host's power returns); until the end of its phase when absent.
     pub length: Option<Duration>,
 }
 
-/// Kinds of fault.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// What a fault does, and to what.
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum FaultKind {
+pub enum FaultAction {
     /// Every host of the target loses power.
-    PowerOff,
+    PowerOff {
+        /// What loses it.
+        target: FaultTarget,
+    },
+    /// The network between places changes.
+    Network {
+        /// The directions that change, each from one place to another; a fault between two places has both.
+        directions: Vec<(FaultTarget, FaultTarget)>,
+        /// What they become. What is given replaces the links' own; what is absent stays as the links have it.
+        conditions: Conditions,
+    },
+    /// Nothing gets through.
+    Partition {
+        /// Between whom.
+        shape: PartitionShape,
+        /// What becomes of packets that do not get through.
+        answer: BlockAnswer,
+    },
 }
 
-impl FaultKind {
-    /// Its name in files and reports.
+impl FaultAction {
+    /// The kind's name in files and reports.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub fn kind_name(&self) -> &'static str {
         match self {
-            FaultKind::PowerOff => "power-off",
+            FaultAction::PowerOff { .. } => "power-off",
+            FaultAction::Network { .. } => "network",
+            FaultAction::Partition { .. } => "partition",
         }
     }
+}
+
+/// Who is cut off from whom.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PartitionShape {
+    /// A place from everything outside it, clients too, both ways.
+    Isolate(FaultTarget),
+    /// What leaves one place never reaches another; the way back is open.
+    OneWay {
+        /// Where packets leave.
+        from: FaultTarget,
+        /// Where they do not arrive.
+        to: FaultTarget,
+    },
+    /// Two places from each other.
+    Between(FaultTarget, FaultTarget),
+    /// The database's nodes in two halves, as even as they can be; which node is where, the seed decides. Clients reach all.
+    Halves,
+    /// The same without the nodes of this place, which see both halves.
+    Bridge(FaultTarget),
+    /// Each of the database's nodes hears a majority of them, and no two the same majority. Clients reach all.
+    Ring,
+}
+
+/// What becomes of packets that do not get through a partition.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BlockAnswer {
+    /// They vanish, and their senders wait.
+    #[default]
+    Silence,
+    /// Their senders are told so at once: a reset for TCP.
+    Reset,
 }
 
 /// What a fault is aimed at.

@@ -1,20 +1,18 @@
 //! The `schedule` section: phases, and the faults that begin in them.
 //!
 //! Owns reading it and what makes a time line sound: whole seconds, a baseline before the first fault, no host switched
-//! off twice at once.
+//! off twice at once. What a fault does is in `fault`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::catalogue::{FAULTS, ROLES};
 use crate::decode::Decoder;
-use crate::language::{FAULT, PHASE, TARGET};
-use crate::places::Places;
+use crate::fault::{self, FaultDocument, Surroundings};
+use crate::language::PHASE;
 use crate::rejection::{Finding, Findings, Spanned, Spot};
-use crate::resolved::{Fault, FaultKind, FaultTarget, Level, Phase, Place};
+use crate::resolved::{Fault, FaultAction, FaultTarget, Phase, Place};
 use crate::tree::Node;
 use crate::units::format_duration;
-use crate::wording::nearest;
 
 /// Longest run.
 const MOST_RUN: Duration = Duration::from_secs(24 * 3600);
@@ -30,15 +28,6 @@ pub(crate) struct PhaseDocument {
     name: Spanned<String>,
     length: Spanned<Duration>,
     faults: Vec<FaultDocument>,
-}
-
-struct FaultDocument {
-    kind: FaultKind,
-    kind_at: Spot,
-    level: Level,
-    target: Spanned<String>,
-    at: Option<Spanned<Duration>>,
-    length: Option<Spanned<Duration>>,
 }
 
 /// Reads the section.
@@ -69,7 +58,7 @@ fn decode_phase(node: &Node, decoder: &mut Decoder) -> Option<PhaseDocument> {
         check_length(length, decoder);
     }
     let faults = record.get("faults").and_then(|node| decoder.list(node, "faults", 0)).unwrap_or_default();
-    let faults = faults.iter().filter_map(|item| decode_fault(item, decoder)).collect();
+    let faults = faults.iter().filter_map(|item| fault::decode(item, decoder)).collect();
     Some(PhaseDocument { name: name?, length: length?, faults })
 }
 
@@ -102,34 +91,7 @@ fn check_length(length: &Spanned<Duration>, decoder: &mut Decoder) {
     }
 }
 
-fn decode_fault(node: &Node, decoder: &mut Decoder) -> Option<FaultDocument> {
-    let record = decoder.record(node, &FAULT)?;
-    let at = record.get("at").and_then(|node| decoder.duration(node, "`at`", "s"));
-    let length = record.get("for").and_then(|node| decoder.duration(node, "`for`", "s"));
-    if let Some(length) = length.as_ref().filter(|length| length.value.is_zero()) {
-        decoder.findings.add(
-            "too-small",
-            length.at,
-            "a fault cannot last 0s",
-            "too short",
-            "write 1s or more",
-        );
-    }
-    let (name, entry) = record.first_of(FAULT.exactly_one_of)?;
-    let kind = FAULTS.iter().find(|fault| fault.name == name)?.kind;
-    let target = decoder.record(&entry.value, &TARGET)?;
-    let (level, place) = target.first_of(TARGET.exactly_one_of)?;
-    let level = match level {
-        "region" => Level::Region,
-        "zone" => Level::Zone,
-        "rack" => Level::Rack,
-        _ => Level::Host,
-    };
-    let target = decoder.text(&place.value, "the fault's target")?;
-    Some(FaultDocument { kind, kind_at: entry.key_at, level, target, at, length })
-}
-
-/// A fault of a named place on the run's time line.
+/// Power lost by a named place, on the run's time line.
 struct Strike {
     place: Place,
     from: Duration,
@@ -137,11 +99,10 @@ struct Strike {
     at: Spot,
 }
 
-/// Resolves the section for a database of so many nodes.
+/// Resolves the section.
 pub(crate) fn resolve(
     documents: Vec<PhaseDocument>,
-    nodes: usize,
-    places: &Places,
+    surroundings: &Surroundings<'_>,
     findings: &mut Findings,
 ) -> Vec<Phase> {
     let end: Duration = documents.iter().map(|phase| phase.length.value).sum();
@@ -183,21 +144,21 @@ pub(crate) fn resolve(
                 );
             }
             check_times(fault, &document.name.value, span, findings);
-            let Some(target) = resolve_target(fault, nodes, places, findings) else { continue };
+            let Some(action) = surroundings.resolve(fault, findings) else { continue };
             let (at, length) = (
                 fault.at.as_ref().map_or(Duration::ZERO, |at| at.value),
                 fault.length.as_ref().map(|l| l.value),
             );
-            if let FaultTarget::Place(place) = &target {
+            if let FaultAction::PowerOff { target: FaultTarget::Place(place) } = &action {
                 let from = begin + at;
                 let to = length.map_or(begin + span.length, |length| from + length);
                 strike(
-                    Strike { place: place.clone(), from, to, at: fault.target.at },
+                    Strike { place: place.clone(), from, to, at: fault.target_at },
                     &mut strikes,
                     findings,
                 );
             }
-            faults.push(Fault { kind: fault.kind, target, at, length });
+            faults.push(Fault { action, at, length });
         }
         faults.sort_by_key(|fault| fault.at);
         begin += span.length;
@@ -244,53 +205,9 @@ fn check_times(fault: &FaultDocument, phase: &str, span: Span, findings: &mut Fi
     }
 }
 
-fn resolve_target(
-    fault: &FaultDocument,
-    nodes: usize,
-    places: &Places,
-    findings: &mut Findings,
-) -> Option<FaultTarget> {
-    let level = fault.level;
-    match fault.target.value.as_str() {
-        "leader" => Some(FaultTarget::Leader(level)),
-        "random" => Some(FaultTarget::Random(level)),
-        "a-follower" if nodes < 2 => {
-            findings.add(
-                "no-follower",
-                fault.target.at,
-                "a single node has no follower",
-                "there is none",
-                "ask for at least 2 nodes, or aim at `leader`",
-            );
-            None
-        }
-        "a-follower" => Some(FaultTarget::AFollower(level)),
-        other => {
-            let roles = ROLES.iter().map(|role| role.name);
-            // A misspelt role reads like an unknown place; say so instead.
-            if !places.has_name(other)
-                && let Some(role) = nearest(other, roles)
-            {
-                findings.add(
-                    "unknown-place",
-                    fault.target.at,
-                    format!("there is no place and no role `{other}`"),
-                    "unknown",
-                    format!("did you mean the role `{role}`?"),
-                );
-                return None;
-            }
-            places.find(&fault.target, Some(level), findings).map(FaultTarget::Place)
-        }
-    }
-}
-
 /// Notes the strike, unless a host of its place is without power at that time already.
 fn strike(new: Strike, strikes: &mut Vec<Strike>, findings: &mut Findings) {
-    let overlaps = |old: &&Strike| {
-        let same = old.place.path.starts_with(&new.place.path) || new.place.path.starts_with(&old.place.path);
-        same && old.from < new.to && new.from < old.to
-    };
+    let overlaps = |old: &&Strike| old.place.overlaps(&new.place) && old.from < new.to && new.from < old.to;
     if let Some(old) = strikes.iter().find(overlaps) {
         findings.push(Finding {
             code: "overlapping-faults",

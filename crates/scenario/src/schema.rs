@@ -8,6 +8,10 @@ use crate::catalogue::{EXPECTATIONS, Unit};
 use crate::language::{Fields, MOST_FREE_NAME_BYTES, MOST_NAME_BYTES, SCENARIO, Shape};
 
 const DURATION: &str = r"^[0-9]+(\.[0-9]+)?(us|ms|s|m|h)$";
+const BIT_RATE: &str = r"^[0-9]+(\.[0-9]+)?[kMGT]?bit/s$";
+
+const SIZE: &str = r"^[0-9]+(\.[0-9]+)?([KMGT]iB|[kMGT]?B)$";
+const PERCENT: &str = r"^[0-9]+(\.[0-9]+)?%$";
 
 /// The JSON Schema of a scenario file.
 #[must_use]
@@ -43,6 +47,11 @@ fn fields(fields: &Fields) -> Value {
             fields.exactly_one_of.iter().map(|name| json!({ "required": [name] })).collect();
         object.insert("oneOf".to_owned(), json!(choices));
     }
+    if !fields.at_least_one_of.is_empty() {
+        let choices: Vec<_> =
+            fields.at_least_one_of.iter().map(|name| json!({ "required": [name] })).collect();
+        object.insert("anyOf".to_owned(), json!(choices));
+    }
     if let Some((one, other)) = fields.pair {
         object.insert("dependentRequired".to_owned(), json!({ one: [other], other: [one] }));
     }
@@ -62,6 +71,9 @@ fn shape(of: &Shape) -> Value {
         Shape::Positive => json!({ "type": "number", "exclusiveMinimum": 0 }),
         Shape::Figures => json!({ "type": "object", "additionalProperties": { "type": "number" } }),
         Shape::Duration => json!({ "type": "string", "pattern": DURATION }),
+        Shape::BitRate => json!({ "type": "string", "pattern": BIT_RATE }),
+        Shape::Size => json!({ "type": "string", "pattern": SIZE }),
+        Shape::Percent => json!({ "type": "string", "pattern": PERCENT }),
         Shape::Synchronous => json!({ "type": "string", "pattern": "^(off|all|any [0-9]+)$" }),
         Shape::Expectations => expectations(),
         Shape::Map(map) => fields(map),

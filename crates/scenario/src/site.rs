@@ -1,20 +1,17 @@
-//! The `site` section: regions, zones, racks, hosts and the delays between them.
+//! The `site` section: regions, zones, racks, hosts and the links between them.
 //!
-//! Owns reading it and expanding it to hosts; finding a place by name is in `places`.
+//! Owns reading it and expanding it to hosts; finding a place by name is in `places`, links are in `links`.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use crate::catalogue::ROLES;
 use crate::decode::Decoder;
-use crate::language::{LINK, MOST_HOSTS, RACK, REGION, SITE, ZONE};
+use crate::language::{MOST_HOSTS, RACK, REGION, SITE, ZONE};
+use crate::links::{self, LinkDocument};
 use crate::places::Places;
 use crate::rejection::{Finding, Findings, Spanned, Spot};
-use crate::resolved::{Host, Link, Place};
+use crate::resolved::{Host, Link};
 use crate::tree::{Node, Value};
-
-/// Longest delay of a link.
-const MOST_DELAY: Duration = Duration::from_secs(10);
 
 /// The section as written.
 pub(crate) struct SiteDocument {
@@ -33,12 +30,6 @@ struct HostGroup {
 enum HostsDocument {
     Count(Spanned<u64>),
     Names(Vec<Spanned<String>>),
-}
-
-struct LinkDocument {
-    ends: [Spanned<String>; 2],
-    both_ways: bool,
-    delay: Duration,
 }
 
 /// Reads the section.
@@ -60,7 +51,7 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<SiteDocument>
     }
     let mut links = Vec::new();
     for node in site.get("links").and_then(|node| decoder.list(node, "links", 0)).unwrap_or_default() {
-        links.extend(decode_link(node, decoder));
+        links.extend(links::decode(node, decoder));
     }
     Some(SiteDocument { groups, links })
 }
@@ -124,39 +115,6 @@ fn check_reserved(name: &Spanned<String>, decoder: &mut Decoder) {
     }
 }
 
-fn decode_link(node: &Node, decoder: &mut Decoder) -> Option<LinkDocument> {
-    let record = decoder.record(node, &LINK)?;
-    let delay = record.get("delay").and_then(|node| decoder.duration(node, "the delay", "ms"));
-    if let Some(delay) = delay.as_ref().filter(|delay| delay.value > MOST_DELAY) {
-        decoder.findings.add(
-            "too-large",
-            delay.at,
-            "a delay of more than 10s is not a network any more",
-            "too long",
-            "write 10s or less; to cut two places off from each other is a fault, not a delay",
-        );
-    }
-    let between =
-        record.get("between").and_then(|node| decoder.list(node, "`between`", 2).map(|items| (node, items)));
-    let both_ways = record.get("between").is_some();
-    let ends = match between {
-        Some((_, [one, other])) => [decoder.text(one, "a place"), decoder.text(other, "a place")],
-        Some((node, items)) => {
-            decoder.findings.add(
-                "too-large",
-                node.at,
-                format!("`between` names {} places; it takes two", items.len()),
-                "too many",
-                "write one link for each pair",
-            );
-            [None, None]
-        }
-        None => ["from", "to"].map(|end| record.get(end).and_then(|node| decoder.text(node, "a place"))),
-    };
-    let [one, other] = ends;
-    Some(LinkDocument { ends: [one?, other?], both_ways, delay: delay?.value })
-}
-
 impl SiteDocument {
     /// Every host, in the file's order.
     pub(crate) fn hosts(&self, findings: &mut Findings) -> Option<Vec<Host>> {
@@ -198,30 +156,6 @@ impl SiteDocument {
 
     /// Every link, one entry per direction.
     pub(crate) fn links(&self, places: &Places, findings: &mut Findings) -> Vec<Link> {
-        let mut links = Vec::new();
-        for link in &self.links {
-            let [one, other] = &link.ends;
-            // Both are looked up before either is given up, so that both may be reported.
-            let (from, to) = (places.find(one, None, findings), places.find(other, None, findings));
-            let (Some(from), Some(to)) = (from, to) else { continue };
-            if from.path.starts_with(&to.path) || to.path.starts_with(&from.path) {
-                let message = if from == to {
-                    format!("a link from `{from}` to itself")
-                } else {
-                    format!("a link between `{from}` and `{to}`, one of which contains the other")
-                };
-                let help = "name two places that share no host; within a place there is no delay";
-                findings.add("bad-link", other.at, message, "the same place, or a part of it", help);
-                continue;
-            }
-            let back = link.both_ways.then(|| reversed(&from, &to, link.delay));
-            links.push(Link { from, to, delay: link.delay });
-            links.extend(back);
-        }
-        links
+        links::resolve(&self.links, places, findings)
     }
-}
-
-fn reversed(from: &Place, to: &Place, delay: Duration) -> Link {
-    Link { from: to.clone(), to: from.clone(), delay }
 }

@@ -1,5 +1,5 @@
 //! Quantities with units: `50ms`, `4GiB`, `10Gbit/s`, `2000/s`, `95%`. Text to numbers in base units, and back for
-//! durations.
+//! those that a scenario keeps.
 //!
 //! Knows nothing of where the text stands; whoever reads it adds the place.
 
@@ -122,7 +122,13 @@ const BIT_RATE: Kind = Kind {
     with_article: "a bit rate",
     example: "10Gbit/s",
     finest: "1bit/s",
-    units: &[("bit/s", 1), ("kbit/s", 1_000), ("Mbit/s", 1_000_000), ("Gbit/s", 1_000_000_000)],
+    units: &[
+        ("bit/s", 1),
+        ("kbit/s", 1_000),
+        ("Mbit/s", 1_000_000),
+        ("Gbit/s", 1_000_000_000),
+        ("Tbit/s", 1_000_000_000_000),
+    ],
 };
 
 /// Reads a duration: `100us`, `50ms`, `1.5s`, `2m`, `1h`. `likely_unit` is what the message proposes for a bare number.
@@ -185,7 +191,7 @@ pub fn ratio(text: &str) -> Result<f64, UnitError> {
     }
     let value = float(number, text)?;
     match unit {
-        "%" => Ok(value / 100.0),
+        "%" => hundredth(number, text),
         "" if value <= 1.0 => Ok(value),
         "" => Err(UnitError::NoUnit { text: text.to_owned(), write: format!("{number}%") }),
         _ => Err(UnitError::UnknownUnit {
@@ -197,19 +203,72 @@ pub fn ratio(text: &str) -> Result<f64, UnitError> {
     }
 }
 
+/// Reads a percentage as a ratio: `0.1%` is 0.001. A bare number is refused: nobody knows which of the two it is.
+///
+/// # Errors
+/// When it is not a number followed by `%`.
+pub fn percent(text: &str) -> Result<f64, UnitError> {
+    let (number, unit) = split(text);
+    if number.is_empty() {
+        return Err(UnitError::NotAQuantity { text: text.to_owned(), kind: "a percentage", example: "0.1%" });
+    }
+    match unit {
+        "%" => hundredth(number, text),
+        "" => Err(UnitError::NoUnit { text: text.to_owned(), write: format!("{number}%") }),
+        _ => Err(UnitError::UnknownUnit {
+            text: text.to_owned(),
+            unit: unit.to_owned(),
+            kind: "percentage",
+            known: "%".to_owned(),
+        }),
+    }
+}
+
+/// Writes a ratio so that [`percent`] reads the same back.
+#[must_use]
+pub fn format_percent(ratio: f64) -> String {
+    // The shortest digits that mean this number, and the point moved by text: arithmetic would round.
+    let digits = format!("{ratio}");
+    let (whole, fraction) = digits.split_once('.').unwrap_or((&digits, ""));
+    let fraction = format!("{fraction:0<2}");
+    let (up, down) = fraction.split_at(2);
+    let whole = format!("{whole}{up}");
+    let whole = whole.trim_start_matches('0');
+    let point = if down.is_empty() { "" } else { "." };
+    format!("{}{point}{down}%", if whole.is_empty() { "0" } else { whole })
+}
+
+/// Writes a size so that [`size_bytes`] reads the same back, in the largest unit that divides it.
+#[must_use]
+pub fn format_size(bytes: u64) -> String {
+    written(u128::from(bytes), &SIZE, "B")
+}
+
 /// Writes a duration so that [`duration`] reads the same back, in the largest unit that divides it. What is finer
 /// than a microsecond is cut off; no scenario holds any.
 #[must_use]
 pub fn format_duration(duration: Duration) -> String {
-    let micros = duration.as_micros();
-    let (unit, worth) = DURATION
+    written(duration.as_micros(), &DURATION, "s")
+}
+
+/// Writes a bit rate so that [`bit_rate_per_s`] reads the same back, in the largest unit that divides it.
+#[must_use]
+pub fn format_bit_rate(bits_per_s: u64) -> String {
+    written(u128::from(bits_per_s), &BIT_RATE, "bit/s")
+}
+
+/// So many of the base unit, in the largest unit that divides it; nothing in `unit_of_nothing`.
+fn written(quantity: u128, kind: &Kind, unit_of_nothing: &str) -> String {
+    let largest = kind
         .units
         .iter()
         .rev()
         .map(|(unit, worth)| (*unit, u128::from(*worth)))
-        .find(|(_, worth)| micros > 0 && micros.is_multiple_of(*worth))
-        .unwrap_or(("s", 1_000_000));
-    format!("{}{unit}", micros / worth)
+        .find(|(_, worth)| quantity > 0 && quantity.is_multiple_of(*worth));
+    match largest {
+        Some((unit, worth)) => format!("{}{unit}", quantity / worth),
+        None => format!("0{unit_of_nothing}"),
+    }
 }
 
 /// Splits the number in front from what follows it.
@@ -269,6 +328,11 @@ fn scaled(number: &str, worth: u64, text: &str, finest: &'static str) -> Result<
     let total =
         (u128::from(whole) * u128::from(worth)).checked_add(of_fraction / step).ok_or_else(too_large)?;
     u64::try_from(total).map_err(|_| too_large())
+}
+
+/// A hundredth of the number, as near as a float can be to the text.
+fn hundredth(number: &str, text: &str) -> Result<f64, UnitError> {
+    float(&format!("{number}e-2"), text)
 }
 
 fn float(number: &str, text: &str) -> Result<f64, UnitError> {
@@ -347,6 +411,11 @@ mod tests {
         assert_eq!(ratio("95%"), Ok(0.95));
         assert_eq!(ratio("0.95"), Ok(0.95));
         assert!(matches!(ratio("95"), Err(UnitError::NoUnit { .. })));
+        assert_eq!(percent("0.1%"), Ok(0.001));
+        assert_eq!(percent("7%"), Ok(0.07));
+        assert!(matches!(percent("0.1"), Err(UnitError::NoUnit { .. })));
+        let written = [0.0, 0.001, 0.07, 0.1, 1.0, 0.125].map(format_percent);
+        assert_eq!(written, ["0%", "0.1%", "7%", "10%", "100%", "12.5%"]);
     }
 
     proptest! {
@@ -357,12 +426,36 @@ mod tests {
         }
 
         #[test]
+        fn a_bit_rate_written_is_read_back(bits_per_s in 0_u64..2_000_000_000_000, thousands in 0_u32..4) {
+            let bits_per_s = bits_per_s / 1000_u64.pow(thousands) * 1000_u64.pow(thousands);
+            prop_assert_eq!(bit_rate_per_s(&format_bit_rate(bits_per_s)), Ok(bits_per_s));
+        }
+
+        #[test]
+        fn a_size_written_is_read_back(bytes in any::<u64>(), shift in 0_u32..40) {
+            let bytes = bytes >> shift << shift;
+            prop_assert_eq!(size_bytes(&format_size(bytes)), Ok(bytes));
+        }
+
+        #[test]
+        fn a_percentage_written_is_read_back(whole in 0_u32..101, fraction in "[0-9]{0,12}", bits in any::<u64>()) {
+            let text = if fraction.is_empty() { format!("{whole}%") } else { format!("{whole}.{fraction}%") };
+            let ratio = percent(&text).unwrap();
+            prop_assert_eq!(percent(&format_percent(ratio)), Ok(ratio));
+            let any = f64::from_bits(bits).abs();
+            if any.is_finite() {
+                prop_assert_eq!(percent(&format_percent(any)), Ok(any));
+            }
+        }
+
+        #[test]
         fn no_text_makes_the_readers_panic(text in "[0-9.eE+/%a-zA-Z -]{0,40}") {
             let _ = duration(&text, "s");
             let _ = size_bytes(&text);
             let _ = bit_rate_per_s(&text);
             let _ = rate_per_s(&text);
             let _ = ratio(&text);
+            let _ = percent(&text);
         }
     }
 }

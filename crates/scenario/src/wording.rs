@@ -4,27 +4,45 @@
 
 use crate::language::{Field, Fields, MOST_NAME_BYTES, Shape};
 
-/// What to add, where one of these keys is needed.
+/// What to add, where one of these keys is needed; of many without what each means.
 pub(crate) fn hint(fields: &'static Fields, names: &[&str]) -> String {
-    let lines: Vec<_> =
-        fields.fields.iter().filter(|field| names.contains(&field.name)).map(example).collect();
+    const MOST_EXPLAINED: usize = 3;
+    let fitting = fields.fields.iter().filter(|field| names.contains(&field.name));
+    if names.len() > MOST_EXPLAINED {
+        let written: Vec<_> = fitting.map(|field| format!("`{}`", written(field))).collect();
+        return format!("add one of {}", written.join(", "));
+    }
+    let lines: Vec<_> = fitting.map(example).collect();
     format!("add {}", lines.join("; or "))
 }
 
 /// A key as it may be written, and what it means.
 pub(crate) fn example(field: &Field) -> String {
+    format!("`{}` ({})", written(field), field.meaning)
+}
+
+fn written(field: &Field) -> String {
     let name = field.name;
-    let written = match &field.shape {
+    match &field.shape {
         Shape::Word(words) => format!("{name}: {}", words.first().unwrap_or(&"...")),
         Shape::Name if name == "name" => format!("{name}: my-scenario"),
         Shape::Name => format!("{name}: baseline"),
         Shape::Count { least, .. } => format!("{name}: {}", (*least).max(1)),
         Shape::Either([Shape::Count { .. }, ..]) => format!("{name}: 3"),
+        Shape::Either([Shape::Duration, ..]) => format!("{name}: 1ms"),
+        Shape::Duration if name == "delay" => format!("{name}: 5ms"),
         Shape::Duration => format!("{name}: 5s"),
+        Shape::BitRate => format!("{name}: 100Mbit/s"),
+        Shape::Size => format!("{name}: 512KiB"),
+        Shape::Percent => format!("{name}: 1%"),
         Shape::Synchronous => format!("{name}: any 1"),
+        Shape::Place if matches!(name, "isolate" | "bridge") => format!("{name}: leader"),
+        Shape::Place if matches!(name, "from" | "to") => {
+            format!("{name}: {}", if name == "from" { "dc1" } else { "dc2" })
+        }
+        Shape::List { of: Shape::Place, .. } => format!("{name}: [dc1, dc2]"),
         _ => format!("{name}:"),
-    };
-    format!("`{written}` ({})", field.meaning)
+    }
 }
 
 /// A choice in words.
@@ -33,6 +51,11 @@ pub(crate) fn one_of(names: &[&str]) -> String {
         [name] => format!("`{name}`"),
         names => format!("exactly one of {}", listed(names)),
     }
+}
+
+/// `one`, or `one` or `other`.
+pub(crate) fn either(names: &[&str]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" or ")
 }
 
 /// Names in backticks, with commas; the first thirty where there are more.

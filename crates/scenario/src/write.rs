@@ -4,11 +4,13 @@
 
 use std::fmt::Write;
 
+use crate::fault;
+use crate::places::word;
 use crate::resolved::{
-    Comparison, Database, Expectation, Failover, Fault, FaultTarget, Host, Level, Load, Phase, Place,
-    Scenario, Site, Synchronous,
+    BlockAnswer, Comparison, Conditions, Database, Distribution, Expectation, Failover, Fault, FaultAction,
+    FaultTarget, Host, Jitter, Load, PartitionShape, Phase, Place, Scenario, Site, Synchronous,
 };
-use crate::units::format_duration;
+use crate::units::{format_bit_rate, format_duration, format_percent, format_size};
 
 /// Writes a scenario with the run's seed, as a file that [`crate::parse`] reads back to the same scenario (with that
 /// seed). Holds for every scenario that `parse` returned from a text of up to 100 KiB; of a longer one, what is written out
@@ -84,8 +86,31 @@ fn write_site(text: &mut String, site: &Site) {
     line(text, 2, "links:");
     for link in &site.links {
         let (from, to) = (place(&link.from), place(&link.to));
-        line(text, 4, &format!("- {{ from: {from}, to: {to}, delay: {} }}", format_duration(link.delay)));
+        line(text, 4, &format!("- {{ from: {from}, to: {to}{} }}", conditions(&link.conditions)));
     }
+}
+
+/// Conditions as further keys of a map, each with a comma before it.
+fn conditions(conditions: &Conditions) -> String {
+    let jitter = |jitter: Jitter| {
+        let spread = format_duration(jitter.spread);
+        match jitter.distribution {
+            Distribution::Uniform => spread,
+            Distribution::Normal => format!("{{ normal: {spread} }}"),
+            Distribution::Exponential => format!("{{ exponential: {spread} }}"),
+        }
+    };
+    let given = [
+        ("delay", conditions.delay.map(format_duration)),
+        ("jitter", conditions.jitter.map(jitter)),
+        ("loss", conditions.loss.map(format_percent)),
+        ("duplicate", conditions.duplicate.map(format_percent)),
+        ("reorder", conditions.reorder.map(format_percent)),
+        ("corrupt", conditions.corrupt.map(format_percent)),
+        ("rate", conditions.rate_bits_per_s.map(format_bit_rate)),
+        ("queue", conditions.queue_bytes.map(format_size)),
+    ];
+    given.iter().filter_map(|(name, value)| Some(format!(", {name}: {}", value.as_ref()?))).collect()
 }
 
 /// A number where the names are those a number gives, otherwise the names.
@@ -152,22 +177,61 @@ fn write_phase(text: &mut String, phase: &Phase) {
 }
 
 fn write_fault(text: &mut String, fault: &Fault) {
-    let (level, target) = match &fault.target {
-        FaultTarget::Place(at) => (at.level, place(at)),
-        FaultTarget::Leader(level) => (*level, "leader".to_owned()),
-        FaultTarget::AFollower(level) => (*level, "a-follower".to_owned()),
-        FaultTarget::Random(level) => (*level, "random".to_owned()),
+    let action = match &fault.action {
+        FaultAction::PowerOff { target } => format!("{}: {}", level(target), end(target)),
+        FaultAction::Network { directions, conditions: given } => {
+            // Two directions are always those between the same two ends.
+            let ends = match directions.as_slice() {
+                [(from, to), _, ..] => both(from, to),
+                [(from, to)] => one_way(from, to),
+                [] => String::new(),
+            };
+            format!("{ends}{}", conditions(given))
+        }
+        FaultAction::Partition { shape, answer } => {
+            let answer = match answer {
+                BlockAnswer::Silence => "silence",
+                BlockAnswer::Reset => "reset",
+            };
+            format!("{}, answer: {answer}", partition(shape))
+        }
     };
-    let level = match level {
-        Level::Region => "region",
-        Level::Zone => "zone",
-        Level::Rack => "rack",
-        Level::Host => "host",
-    };
-    line(text, 6, &format!("- {}: {{ {level}: {target} }}", fault.kind.name()));
+    line(text, 6, &format!("- {}: {{ {action} }}", fault.action.kind_name()));
     line(text, 8, &format!("at: {}", format_duration(fault.at)));
     if let Some(length) = fault.length {
         line(text, 8, &format!("for: {}", format_duration(length)));
+    }
+}
+
+fn partition(shape: &PartitionShape) -> String {
+    match shape {
+        PartitionShape::Isolate(target) => format!("isolate: {}", end(target)),
+        PartitionShape::OneWay { from, to } => one_way(from, to),
+        PartitionShape::Between(one, other) => both(one, other),
+        PartitionShape::Halves => "halves: nodes".to_owned(),
+        PartitionShape::Bridge(target) => format!("bridge: {}", end(target)),
+        PartitionShape::Ring => "ring: nodes".to_owned(),
+    }
+}
+
+fn both(one: &FaultTarget, other: &FaultTarget) -> String {
+    format!("between: [{}, {}]", end(one), end(other))
+}
+
+fn one_way(from: &FaultTarget, to: &FaultTarget) -> String {
+    format!("from: {}, to: {}", end(from), end(to))
+}
+
+fn end(target: &FaultTarget) -> String {
+    quoted(&fault::written(target))
+}
+
+fn level(target: &FaultTarget) -> &'static str {
+    match target {
+        FaultTarget::Place(place) => word(place.level),
+        FaultTarget::Leader(level) | FaultTarget::AFollower(level) | FaultTarget::Random(level) => {
+            word(*level)
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use scenario::{Failover, FaultTarget, Level, Scenario, Source, Synchronous, parse};
+use scenario::{Conditions, Failover, FaultAction, FaultTarget, Level, Scenario, Source, Synchronous, parse};
 
 const BASE: &str = "\
 name: base
@@ -93,7 +93,7 @@ fn defaults_are_filled_in() {
     assert_eq!((load.from.level, load.from.to_string()), (Level::Region, "dc1".to_owned()));
     let fault = &scenario.schedule[1].faults[0];
     assert_eq!((fault.at, fault.length), (Duration::ZERO, Some(Duration::from_secs(20))));
-    assert_eq!(fault.target, FaultTarget::Leader(Level::Host));
+    assert_eq!(fault.action, FaultAction::PowerOff { target: FaultTarget::Leader(Level::Host) });
 }
 
 #[test]
@@ -131,11 +131,23 @@ fn places_are_named_by_any_tail_that_means_one_place() {
 fn a_link_between_holds_both_ways_and_a_link_from_one_way() {
     let links = |written: &str| {
         let scenario = accepted(&[("database:\n", &format!("  links: [{written}]\ndatabase:\n"))]);
-        let tell = |link: &scenario::Link| format!("{}>{} {:?}", link.from, link.to, link.delay);
+        let tell = |link: &scenario::Link| {
+            let Conditions { delay, rate_bits_per_s, .. } = link.conditions;
+            let rate = rate_bits_per_s.map(|rate| format!(" {rate} bit/s")).unwrap_or_default();
+            format!("{}>{} {:?}{rate}", link.from, link.to, delay.unwrap_or_default())
+        };
         scenario.site.links.iter().map(tell).collect::<Vec<_>>().join(", ")
     };
     assert_eq!(links("{ between: [dc1, dc2], delay: 5ms }"), "dc1>dc2 5ms, dc2>dc1 5ms");
     assert_eq!(links("{ from: r1, to: r2, delay: 50ms }"), "dc1/a/r1>dc1/a/r2 50ms");
+    assert_eq!(
+        links("{ between: [dc1, dc2], rate: 1.5Mbit/s }"),
+        "dc1>dc2 0ns 1500000 bit/s, dc2>dc1 0ns 1500000 bit/s"
+    );
+    assert_eq!(
+        links("{ from: dc1, to: dc2, delay: 10ms, rate: 1kbit/s }, { from: dc2, to: dc1, rate: 1Tbit/s }"),
+        "dc1>dc2 10ms 1000 bit/s, dc2>dc1 0ns 1000000000000 bit/s"
+    );
     let refuse = |written: &str, expected: &str| {
         refused(&[("database:\n", &format!("  links: [{written}]\ndatabase:\n"))], &[expected]);
     };
@@ -145,6 +157,13 @@ fn a_link_between_holds_both_ways_and_a_link_from_one_way() {
     refuse("{ between: [dc1, r1], delay: 5ms }", "bad-link `r1`");
     refuse("{ from: dc1, to: dc2, delay: 11s }", "too-large `11s`");
     refuse("{ from: dc1, to: dc2, delay: 50 }", "no-unit `50`");
+    refuse("{ from: dc1, to: dc2 }", "missing-key `{ from: dc1, to: dc2 }`");
+    refuse("{ from: dc1, to: dc2, rate: 4 }", "no-unit `4`");
+    refuse("{ from: dc1, to: dc2, rate: 4MB/s }", "bad-unit `4MB/s`");
+    refuse("{ from: dc1, to: dc2, rate: 999bit/s }", "too-small `999bit/s`");
+    refuse("{ from: dc1, to: dc2, rate: 1001Gbit/s }", "too-large `1001Gbit/s`");
+    refuse("{ from: dc1, to: dc2, rate: 0bit/s }", "too-small `0bit/s`");
+    refuse("{ from: dc1, to: dc2, rate: }", "no-value `rate`");
     refuse("{ from: dc1, to: dc2, between: [dc1, dc2], delay: 5ms }", "one-too-many `between`");
 }
 
@@ -217,9 +236,10 @@ fn the_schedule_is_refused_what_cannot_happen() {
 #[test]
 fn every_fault_and_role_of_the_catalogue_can_be_scheduled() {
     for fault in scenario::catalogue::FAULTS {
-        let scenario = accepted(&[("- { power-off: { host: leader }, for: 20s }", fault.example)]);
-        assert_eq!(scenario.schedule[1].faults[0].kind, fault.kind);
-        assert_eq!(fault.kind.name(), fault.name);
+        for example in fault.examples {
+            let scenario = accepted(&[("- { power-off: { host: leader }, for: 20s }", example)]);
+            assert_eq!(scenario.schedule[1].faults[0].action.kind_name(), fault.name);
+        }
     }
     for role in scenario::catalogue::ROLES {
         accepted(&[("host: leader", &format!("rack: {}", role.name))]);
@@ -352,7 +372,7 @@ fn large_sites_are_read_and_larger_ones_refused() {
 }
 
 #[test]
-fn the_example_of_the_contract_holds_but_for_the_ledger_its_expectation_needs() {
+fn the_example_of_the_contract_is_accepted_as_written() {
     let example = "\
 name: two-datacentres-50ms
 reproduces: { report: FR-3, figures: { latency_ms_mean: 53.0, commit_ms: 52.0, tps: 18.87 } }
@@ -374,8 +394,9 @@ schedule:
 expect:
   lost_writes: 0
 ";
-    assert_eq!(read(example, &[]).unwrap_err(), ["needs-ledger `lost_writes` in base.yaml"]);
-    let ledger = example.replace("schedule:", "  - { workload: ledger, clients: 1 }\nschedule:");
-    let scenario = read(&ledger, &[]).unwrap();
+    let scenario = read(example, &[]).unwrap();
     assert_eq!(scenario.reproduces.unwrap().figures["tps"], 18.87);
+    assert_eq!(scenario.expect[0].name, "lost_writes");
+    let invented = example.replace("lost_writes", "invented_writes");
+    assert_eq!(read(&invented, &[]).unwrap_err(), ["needs-load `invented_writes` in base.yaml"]);
 }

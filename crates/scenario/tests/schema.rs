@@ -61,7 +61,8 @@ fn full() -> [Value; 2] {
                 "dc1": { "zones": { "a": { "racks": { "r1": { "hosts": 2 }, "r2": { "hosts": ["alpha", "beta"] } } } } },
                 "dc2": { "zones": { "a": { "hosts": 1 }, "b": { "hosts": ["gamma"] } } }
             },
-            "links": [{ "between": ["dc1", "dc2"], "delay": "5ms" }, { "from": "dc1/a", "to": "dc2/b", "delay": "50ms" }]
+            "links": [{ "between": ["dc1", "dc2"], "delay": "5ms" }, { "from": "dc1/a", "to": "dc2/b", "delay": "50ms", "rate": "4Mbit/s" },
+                { "between": ["dc1/a", "dc2/a"], "rate": "1.5Gbit/s" }]
         },
         "database": {
             "engine": "postgres", "path": "/usr/lib/postgresql/15/bin", "nodes": 3, "leader": "r1/h1",

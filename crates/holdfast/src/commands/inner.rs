@@ -6,13 +6,15 @@ use std::process::ExitCode;
 
 use lab::{init, janitor, node, supervisor};
 
+use crate::complained;
+
 /// Does the job of a hidden door, when the first argument names one.
 pub fn run(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
     let door = arguments.next()?;
     let told = |result: Result<(), String>| match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("{error}");
+            complained!("{error}");
             ExitCode::FAILURE
         }
     };

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::arguments::Listed;
 use crate::exit::Exit;
+use crate::printed;
 
 /// Lists.
 pub fn list(what: Listed) -> Result<Exit, Exit> {
@@ -16,7 +17,7 @@ pub fn list(what: Listed) -> Result<Exit, Exit> {
     };
     let width = lines.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     for (name, summary) in lines {
-        println!("{name:width$}  {summary}");
+        printed!("{name:width$}  {summary}");
     }
     Ok(Exit::Done)
 }

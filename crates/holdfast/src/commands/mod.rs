@@ -12,6 +12,7 @@ use std::path::Path;
 
 use scenario::{Rejection, Source};
 
+use crate::complained;
 use crate::exit::{Exit, WRONG};
 
 /// A scenario's text under the name the user gave it.
@@ -30,6 +31,6 @@ fn read_source(path: &Path) -> Result<Source, Exit> {
 
 /// Shows what is wrong with a scenario, with a caret at the place.
 fn reject(rejection: Rejection) -> Exit {
-    eprint!("{:?}", miette::Report::new(rejection));
+    complained!("{}", format!("{:?}", miette::Report::new(rejection)).trim_end());
     Exit::Told(WRONG)
 }

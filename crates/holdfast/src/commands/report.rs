@@ -3,13 +3,14 @@
 use std::path::Path;
 
 use crate::exit::Exit;
+use crate::printed;
 
 /// Writes the report, shows the summary, and ends with the run's verdict's story but its own exit code: 0 when a report
 /// was written.
 pub fn report(run_directory: &Path) -> Result<Exit, Exit> {
     let run = report::read(run_directory).map_err(Exit::wrong)?;
     let path = report::write(run_directory).map_err(Exit::failed)?;
-    print!("{}", report::text(&run.result));
-    println!("{}", path.display());
+    printed!("{}", report::text(&run.result).trim_end());
+    printed!("{}", path.display());
     Ok(Exit::Done)
 }

@@ -13,7 +13,7 @@ use history::{
 };
 use report::result::{
     CheckResult, ExpectationResult, FaultResult, LabResult, LatencyUs, LoadResult, OperationResult,
-    PhaseResult, RecoveryResult, RunResult, WarningResult,
+    PhaseResult, RecoveryResult, ReproducedReport, RunResult, WarningResult,
 };
 
 const PHASES: [(&str, f64, f64); 4] =
@@ -91,6 +91,8 @@ pub fn host_failure() -> Fixture {
         faults: vec![fault(&events)],
         loads,
         prediction: Vec::new(),
+        explanations: Vec::new(),
+        reproduces: ReproducedReport::default(),
         volumes: Vec::new(),
         lab: LabResult {
             boot_s: Some(2.4),
@@ -210,6 +212,7 @@ pub fn two_regions(there_ms: u64, back_ms: u64) -> Fixture {
         from: from.to_owned(),
         to: to.to_owned(),
         delay_us: delay_ms * 1_000,
+        rate_bits_per_s: None,
     };
     facts.site.links = vec![link("dc1", "dc2", there_ms), link("dc2", "dc1", back_ms)];
     for event in &mut fixture.events {
@@ -316,6 +319,7 @@ fn figures(samples: &BTreeMap<u64, Sample>, from_s: f64, to_s: f64) -> Operation
         count,
         latency_us: LatencyUs {
             mean: mean_of(|sample| sample.p50 + sample.p50 / 7) as f64,
+            stdev: mean_of(|sample| sample.p50 / 3) as f64,
             p50: mean_of(|sample| sample.p50),
             p90: mean_of(|sample| (sample.p50 + sample.p95) / 2),
             p95: mean_of(|sample| sample.p95),

@@ -1,15 +1,20 @@
 //! Faults as they happen: struck, shown to have taken effect, healed, shown to have healed; and the record of each.
 
+mod looks;
+pub mod network;
+
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use fabric::Policy;
 use faults::{Role, pick};
 use history::{EventKind, Receipt, Verdict};
-use scenario::{Fault, FaultTarget, Level};
+use scenario::{Fault, FaultAction, FaultTarget, Level, Site};
 
 use crate::chronicle::Chronicle;
-use crate::datacentre::{Datacentre, node_name};
+use crate::datacentre::{Datacentre, node_name, policy};
 use crate::evidence::{Observer, Subject};
 use crate::platform::Platform;
 
@@ -50,6 +55,10 @@ pub struct Faulting {
     /// Called once it is shown that a fault took effect: number and time.
     on_effect: Arc<dyn Fn(usize, f64) + Send + Sync>,
     evidence: Vec<JoinHandle<()>>,
+    /// The site's links, as the fabric has them.
+    base_policy: Policy,
+    /// Network faults that stand, by the fault's number.
+    standing: BTreeMap<usize, network::Standing>,
 }
 
 fn lock(records: &Mutex<Vec<FaultRecord>>) -> MutexGuard<'_, Vec<FaultRecord>> {
@@ -63,10 +72,14 @@ impl Faulting {
         datacentre: Arc<Datacentre>,
         platform: Arc<Platform>,
         chronicle: Arc<Chronicle>,
-        (longest_delay, seed, prevented): (Duration, u64, bool),
+        site: &Site,
+        (seed, prevented): (u64, bool),
         on_effect: Arc<dyn Fn(usize, f64) + Send + Sync>,
     ) -> Faulting {
         let records = Arc::default();
+        let longest_delay =
+            site.links.iter().filter_map(|link| link.conditions.delay).max().unwrap_or_default();
+        let base_policy = policy(site, true);
         Faulting {
             datacentre,
             platform,
@@ -77,6 +90,8 @@ impl Faulting {
             records,
             on_effect,
             evidence: Vec::new(),
+            base_policy,
+            standing: BTreeMap::new(),
         }
     }
 
@@ -115,6 +130,11 @@ impl Faulting {
     /// The hosts of the rack, zone or region that a host stands in.
     fn hosts_around(&self, host: usize, level: Level) -> Vec<usize> {
         let path = &self.datacentre.hosts[host].path;
+        self.hosts_under(&path[..self.path_length(path, level)])
+    }
+
+    /// How many names of a host's path name its region, zone, rack or itself.
+    fn path_length(&self, path: &[String], level: Level) -> usize {
         let length = match level {
             Level::Region => 1,
             Level::Zone => 2,
@@ -122,28 +142,45 @@ impl Faulting {
             Level::Rack => path.len() - 1,
             Level::Host => path.len(),
         };
-        self.hosts_under(&path[..length.min(path.len())])
+        length.min(path.len())
     }
 
     /// Strikes.
     pub fn strike(&mut self, number: usize, fault: &Fault) {
-        let hosts = self.hosts_of(&fault.target, number);
+        match &fault.action {
+            FaultAction::PowerOff { target } => self.strike_power(number, fault, target),
+            FaultAction::Network { .. } | FaultAction::Partition { .. } => self.strike_network(number, fault),
+        }
+    }
+
+    fn strike_power(&mut self, number: usize, fault: &Fault, target: &FaultTarget) {
+        let hosts = self.hosts_of(target, number);
         let vms: Vec<usize> = self
             .datacentre
             .vms_on()
             .into_iter()
             .filter(|vm| hosts.contains(&self.datacentre.vms[*vm].host()))
             .collect();
-        let asked_s = self.chronicle.now_s();
         let record = FaultRecord {
-            kind: fault.kind.name().to_owned(),
-            target: describe(&fault.target),
+            kind: fault.action.kind_name().to_owned(),
+            target: describe(target),
             hits: hosts.iter().map(|host| self.datacentre.hosts[*host].name()).collect(),
             hosts,
             vms,
-            asked_s,
+            asked_s: self.chronicle.now_s(),
             ..FaultRecord::default()
         };
+        self.enter(number, &record);
+        if record.hosts.is_empty() {
+            let evidence = vec![format!("nothing answers to `{}` at this moment", record.target)];
+            self.receive(number, None, Receipt { verdict: Verdict::Fail, evidence });
+            return;
+        }
+        self.cut_power(number, &record);
+    }
+
+    /// Tells that a fault is asked for, and begins its record.
+    fn enter(&self, number: usize, record: &FaultRecord) {
         self.chronicle.say(EventKind::FaultAsked {
             fault: number,
             kind: record.kind.clone(),
@@ -156,13 +193,6 @@ impl Faulting {
             records.resize(number + 1, FaultRecord::default());
         }
         records[number] = record.clone();
-        drop(records);
-        if record.hosts.is_empty() {
-            let evidence = vec![format!("nothing answers to `{}` at this moment", record.target)];
-            self.receive(number, None, Receipt { verdict: Verdict::Fail, evidence });
-            return;
-        }
-        self.cut_power(number, &record);
     }
 
     fn cut_power(&mut self, number: usize, record: &FaultRecord) {
@@ -204,6 +234,9 @@ impl Faulting {
     }
 
     fn mend(&mut self, number: usize, in_a_hurry: bool) {
+        if self.mend_network(number) {
+            return;
+        }
         let Some(record) = lock(&self.records).get(number).cloned() else { return };
         if record.mended_s.is_some() || record.hosts.is_empty() {
             return;

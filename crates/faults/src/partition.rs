@@ -1,0 +1,140 @@
+//! Partition: nothing gets through, around a place, between two, or among the database's nodes; healed, all does again.
+//!
+//! Owns which node no longer hears which when nodes are split; around and between places there is nothing to decide.
+
+use std::collections::BTreeSet;
+
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+
+use crate::Evidence;
+use crate::registry::FaultKindEntry;
+
+/// Its line in the list.
+pub const ENTRY: FaultKindEntry = FaultKindEntry {
+    name: "partition",
+    summary: "nothing gets through: around a place, between two, one way, or nodes in halves, on a bridge, in a ring",
+    example: "faults: [{ partition: { isolate: leader }, at: 2s, for: 15s }]",
+};
+
+/// What must be seen before it counts as having taken effect: every blocked direction is silent, and where only one
+/// way is blocked, the other is open.
+pub const TOOK_EFFECT: &[Evidence] = &[Evidence::DirectionSilent, Evidence::DirectionOpen];
+
+/// What must be seen before it counts as healed: every direction is open.
+pub const HEALED: &[Evidence] = &[Evidence::DirectionOpen];
+
+/// How the database's nodes are split.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Split {
+    /// In two halves, the first the smaller.
+    Halves,
+    /// In two halves of all but these, which see both.
+    Bridge(BTreeSet<usize>),
+    /// So that each hears a majority, and no two the same one.
+    Ring,
+}
+
+/// Which node does not reach which: `(from, to)`, in order. The seed and the fault's number decide who is where.
+#[must_use]
+pub fn blocked(split: &Split, nodes: &[usize], seed: u64, fault: usize) -> Vec<(usize, usize)> {
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    random.set_stream(fault as u64 + 1);
+    let on_bridge = |node: &usize| matches!(split, Split::Bridge(bridge) if bridge.contains(node));
+    let mut nodes: Vec<usize> = nodes.iter().copied().filter(|node| !on_bridge(node)).collect();
+    nodes.shuffle(&mut random);
+    let mut blocked = match split {
+        Split::Halves | Split::Bridge(_) => between_halves(&nodes),
+        Split::Ring => around_ring(&nodes),
+    };
+    blocked.sort_unstable();
+    blocked
+}
+
+fn between_halves(nodes: &[usize]) -> Vec<(usize, usize)> {
+    let (few, many) = nodes.split_at(nodes.len() / 2);
+    let pairs = few.iter().flat_map(|one| many.iter().map(|other| (*one, *other)));
+    pairs.flat_map(|(one, other)| [(one, other), (other, one)]).collect()
+}
+
+/// Each node hears the majority of which it is the middle: itself and its neighbours to either side. An even majority
+/// has no middle, so that of two neighbours one hears the other and not the other way round; with three nodes this is
+/// so of every pair.
+fn around_ring(nodes: &[usize]) -> Vec<(usize, usize)> {
+    let count = nodes.len();
+    let majority = count / 2 + 1;
+    let before = (majority - 1) / 2;
+    let mut blocked = Vec::new();
+    for (position, listener) in nodes.iter().enumerate() {
+        let heard: BTreeSet<usize> =
+            (0..majority).map(|step| nodes[(position + count - before + step) % count]).collect();
+        let silent = nodes.iter().filter(|node| !heard.contains(node));
+        blocked.extend(silent.map(|speaker| (*speaker, *listener)));
+    }
+    blocked
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn heard_by(listener: usize, nodes: &[usize], blocked: &[(usize, usize)]) -> BTreeSet<usize> {
+        nodes.iter().copied().filter(|speaker| !blocked.contains(&(*speaker, listener))).collect()
+    }
+
+    #[test]
+    fn halves_are_as_even_as_they_can_be_and_do_not_see_each_other() {
+        for count in 2..9 {
+            for seed in 0..20 {
+                let nodes: Vec<usize> = (0..count).collect();
+                let blocked = blocked(&Split::Halves, &nodes, seed, 0);
+                let groups: BTreeSet<BTreeSet<usize>> =
+                    nodes.iter().map(|node| heard_by(*node, &nodes, &blocked)).collect();
+                let mut sizes: Vec<usize> = groups.iter().map(BTreeSet::len).collect();
+                sizes.sort_unstable();
+                assert_eq!(sizes.iter().sum::<usize>(), count, "{groups:?}");
+                assert!(sizes.len() == 2 && sizes[1] - sizes[0] <= 1, "{groups:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_bridge_sees_and_is_seen_by_all() {
+        let nodes = [0, 1, 2, 3, 4];
+        let split = Split::Bridge(BTreeSet::from([3]));
+        let blocked = blocked(&split, &nodes, 7, 1);
+        assert!(blocked.iter().all(|(from, to)| *from != 3 && *to != 3));
+        assert_eq!(blocked.len(), 8);
+        for node in [0, 1, 2, 4] {
+            assert_eq!(heard_by(node, &nodes, &blocked).len(), 3);
+        }
+    }
+
+    #[test]
+    fn in_a_ring_each_hears_a_majority_and_no_two_the_same() {
+        for count in 3..10 {
+            let nodes: Vec<usize> = (0..count).collect();
+            let blocked = blocked(&Split::Ring, &nodes, 3, 0);
+            let heard: BTreeSet<BTreeSet<usize>> =
+                nodes.iter().map(|node| heard_by(*node, &nodes, &blocked)).collect();
+            assert_eq!(heard.len(), count, "{heard:?}");
+            assert!(heard.iter().all(|heard| heard.len() == count / 2 + 1), "{heard:?}");
+            assert!(nodes.iter().all(|node| !blocked.contains(&(*node, *node))));
+        }
+    }
+
+    #[test]
+    fn in_a_ring_of_five_whoever_hears_is_heard() {
+        let blocked = blocked(&Split::Ring, &[0, 1, 2, 3, 4], 11, 2);
+        assert!(blocked.iter().all(|(from, to)| blocked.contains(&(*to, *from))), "{blocked:?}");
+    }
+
+    #[test]
+    fn the_seed_and_the_fault_decide_who_is_where() {
+        let split = |seed, fault| blocked(&Split::Halves, &[0, 1, 2], seed, fault);
+        assert_eq!(split(7, 0), split(7, 0));
+        assert!((0..20).any(|seed| split(seed, 0) != split(7, 0)));
+        assert!((1..20).any(|fault| split(7, fault) != split(7, 0)));
+    }
+}

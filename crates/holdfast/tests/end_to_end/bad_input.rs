@@ -1,0 +1,121 @@
+//! Wrong scenarios and wrong arguments: exit code 254, and a message that says what to do.
+
+use crate::holdfast::{Desk, Finished};
+
+/// Refused: 254, nothing on standard output but what came before, and these words among the complaints.
+#[track_caller]
+fn refused(finished: &Finished, words: &[&str]) {
+    finished.ends_with(254);
+    for word in words {
+        assert!(finished.stderr.contains(word), "`{word}` is not in\n{}", finished.stderr);
+    }
+}
+
+/// A message without white space and the frame around it, which follow the width of the terminal.
+fn unfolded(message: &str) -> String {
+    message.chars().filter(|letter| !letter.is_whitespace() && *letter != '│').collect()
+}
+
+#[test]
+fn every_rejected_scenario_is_refused_with_the_message_beside_it() {
+    let desk = Desk::new();
+    let folder = desk.path().join("scenarios/rejected");
+    let mut names: Vec<String> = std::fs::read_dir(&folder)
+        .expect("rejected scenarios")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "yaml"))
+        .map(|path| path.file_stem().expect("a name").to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    assert!(names.len() >= 15, "{names:?}");
+    for name in names {
+        let path = format!("scenarios/rejected/{name}.yaml");
+        let message = std::fs::read_to_string(folder.join(format!("{name}.txt"))).expect("its message");
+        for command in ["run", "check"] {
+            let finished = desk.run(&[command, &path]);
+            finished.ends_with(254);
+            assert_eq!(unfolded(&finished.stderr), unfolded(&message), "{command} {name}");
+            assert_eq!(finished.stdout, "", "{command} {name}");
+        }
+    }
+    assert!(!desk.path().join("runs").exists(), "a refused scenario leaves no run directory");
+}
+
+#[test]
+fn what_is_no_scenario_file_is_refused() {
+    let desk = Desk::new();
+    refused(&desk.run(&["run", "missing.yaml"]), &["missing.yaml", "No such file"]);
+    refused(&desk.run(&["run", "scenarios"]), &["scenarios", "directory"]);
+    std::fs::write(desk.path().join("latin.yaml"), b"name: caf\xe9\n").expect("a file");
+    refused(&desk.run(&["run", "latin.yaml"]), &["latin.yaml", "byte 9", "UTF-8"]);
+    std::fs::write(desk.path().join("empty.yaml"), b"").expect("a file");
+    refused(&desk.run(&["check", "empty.yaml"]), &["empty.yaml"]);
+}
+
+#[test]
+fn wrong_arguments_are_refused() {
+    let desk = Desk::new();
+    let scenario = "scenarios/host-failure.yaml";
+    refused(&desk.run::<&str>(&[]), &["Usage"]);
+    refused(&desk.run(&["frobnicate"]), &["frobnicate"]);
+    refused(&desk.run(&["run"]), &["SCENARIO"]);
+    refused(&desk.run(&["run", scenario, "--sed", "1"]), &["--seed"]);
+    refused(&desk.run(&["run", scenario, "--seed", "minus one"]), &["minus one"]);
+    refused(&desk.run(&["run", scenario, "--seed", "9007199254740992"]), &["9007199254740992"]);
+    refused(&desk.run(&["run", scenario, "--set", "nonsense"]), &["nonsense", "loads.0.clients=8"]);
+    refused(&desk.run(&["run", scenario, "--set", "nonsense=1"]), &["nonsense", "unknown key"]);
+    refused(&desk.run(&["run", scenario, "--set", "schedule.9.for=1s"]), &["no such element"]);
+    refused(&desk.run(&["run", scenario, "--set", "loads.0.clients=many"]), &["many"]);
+    refused(&desk.run(&["report", "scenarios"]), &["is not a run directory"]);
+    refused(&desk.run(&["report", "missing"]), &["is not a run directory"]);
+    assert!(!desk.path().join("runs").exists(), "nothing was run");
+}
+
+#[test]
+fn an_error_says_its_cause_once() {
+    let desk = Desk::new();
+    std::fs::write(desk.path().join("runs"), b"no folder").expect("a file in the way");
+    let finished = desk.run(&["run", "scenarios/host-failure.yaml"]);
+    finished.ends_with(255);
+    assert_eq!(finished.stderr.matches("os error").count(), 1, "{}", finished.stderr);
+}
+
+#[test]
+fn help_version_lists_and_schema_are_no_mistakes() {
+    let desk = Desk::new();
+    for arguments in [
+        &["--help"][..],
+        &["--version"],
+        &["run", "--help"],
+        &["list", "engines"],
+        &["list", "workloads"],
+        &["list", "faults"],
+        &["list", "checks"],
+        &["list", "scenarios"],
+        &["check", "scenarios/host-failure.yaml"],
+    ] {
+        let finished = desk.run(arguments);
+        finished.ends_with(0);
+        assert!(
+            !finished.stdout.is_empty() && finished.stderr.is_empty(),
+            "{arguments:?}\n{}",
+            finished.stderr
+        );
+    }
+    let schema = desk.run(&["schema"]);
+    serde_json::from_str::<serde_json::Value>(&schema.ends_with(0).stdout).expect("the schema is JSON");
+}
+
+/// As with `| head`: what is not read is lost, and nothing else happens.
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let desk = Desk::new();
+    for arguments in
+        [&["list", "checks"][..], &["schema"], &["doctor"], &["check", "scenarios/host-failure.yaml"]]
+    {
+        let read = desk.run(arguments);
+        let unread = desk.run_unread(arguments);
+        assert_eq!(unread.code(), read.code(), "{arguments:?}\n{}", unread.stderr);
+        assert_eq!(unread.stderr, read.stderr, "{arguments:?}");
+    }
+}

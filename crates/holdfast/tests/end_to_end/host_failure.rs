@@ -1,0 +1,134 @@
+//! The main job: a host dies under the leader, and what was acknowledged is still there, or is found missing.
+
+use serde_json::Value;
+
+use crate::contract;
+use crate::holdfast::{Desk, Finished, PROMOTE_SOON, RESTART_SOON, SHORT, arguments, machine, read_json};
+use crate::traces::Before;
+
+/// Runs a shipped scenario shortened.
+fn run(desk: &Desk, scenario: &str, more: &[&str]) -> Finished {
+    let path = format!("scenarios/{scenario}.yaml");
+    desk.run(&arguments(&[&["run", &path], &SHORT, more]))
+}
+
+fn ledger(result: &Value) -> &Value {
+    let checks = result["checks"].as_array().expect("checks");
+    checks.iter().find(|check| check["name"] == "ledger").expect("a ledger check")
+}
+
+#[track_caller]
+fn recovered_without_loss(finished: &Finished) {
+    finished.ends_with(0);
+    let result = finished.result();
+    assert_eq!(result["verdict"], "pass", "{result:#}");
+    assert_eq!(ledger(&result)["lost"], 0, "{result:#}");
+    assert!(ledger(&result)["acknowledged"].as_u64() > Some(0), "{result:#}");
+    for fault in result["faults"].as_array().expect("faults") {
+        assert_eq!(fault["receipt"]["verdict"], "pass", "{fault:#}");
+        assert!(fault["recovery_s"]["first_success"].as_f64() > Some(0.0), "{fault:#}");
+        assert!(fault["healed_s"].as_f64() > fault["took_effect_s"].as_f64(), "{fault:#}");
+    }
+    contract::holds(&result);
+    contract::timeline_holds(&finished.run_directory());
+    assert!(finished.run_directory().join("report.html").is_file());
+}
+
+#[test]
+fn a_host_dies_under_the_leader_and_nothing_acknowledged_is_lost() {
+    let _turn = machine();
+    let desk = Desk::new();
+    if !desk.can_have_a_lab("a_host_dies_under_the_leader_and_nothing_acknowledged_is_lost") {
+        return;
+    }
+    let before = Before::look(&desk);
+    let finished = run(&desk, "host-failure", &RESTART_SOON);
+    recovered_without_loss(&finished);
+    before.nothing_is_left(&[]);
+    let latest = desk.path().join("runs/latest").canonicalize().expect("latest");
+    assert_eq!(latest, finished.run_directory());
+    report_alone_says_the_same(&desk, &finished);
+}
+
+fn report_alone_says_the_same(desk: &Desk, finished: &Finished) {
+    let directory = finished.run_directory();
+    std::fs::remove_file(directory.join("report.html")).expect("remove the report");
+    let again = desk.run(&["report".as_ref(), directory.as_os_str()]);
+    again.ends_with(0);
+    assert!(directory.join("report.html").is_file());
+    let summary = again.stdout.lines().next().expect("a first line");
+    assert!(finished.stdout.contains(summary), "{summary}\n{}", finished.stdout);
+}
+
+#[test]
+fn an_ordinary_user_sees_the_same() {
+    let _turn = machine();
+    let Some(desk) = Desk::of_an_ordinary_user("an_ordinary_user_sees_the_same") else { return };
+    let before = Before::look(&desk);
+    let finished = run(&desk, "host-failure", &RESTART_SOON);
+    recovered_without_loss(&finished);
+    assert_eq!(finished.result()["facts"]["machine"]["user"], "ordinary user");
+    before.nothing_is_left(&[]);
+}
+
+#[test]
+fn a_promoted_synchronous_standby_has_everything_and_json_is_all_that_is_printed() {
+    let _turn = machine();
+    let desk = Desk::new();
+    if !desk.can_have_a_lab("a_promoted_synchronous_standby_has_everything") {
+        return;
+    }
+    let before = Before::look(&desk);
+    let finished =
+        run(&desk, "host-failure-promote", &[&PROMOTE_SOON[..], &["--json", "--seed", "7"]].concat());
+    finished.ends_with(0);
+    let result: Value = serde_json::from_str(&finished.stdout).expect("nothing but JSON on standard output");
+    assert_eq!(result["verdict"], "pass");
+    assert_eq!(result["seed"], 7);
+    assert_eq!(ledger(&result)["lost"], 0);
+    assert!(finished.stderr.contains("verdict: pass"), "{}", finished.stderr);
+    let latest = desk.path().join("runs/latest");
+    assert_eq!(result, read_json(&latest.join("result.json")));
+    contract::holds(&result);
+    before.nothing_is_left(&[]);
+}
+
+#[test]
+fn a_promoted_asynchronous_standby_lacks_acknowledged_writes_and_the_ledger_names_some() {
+    let _turn = machine();
+    let desk = Desk::new();
+    if !desk.can_have_a_lab("a_promoted_asynchronous_standby_lacks_acknowledged_writes") {
+        return;
+    }
+    let finished = run(&desk, "host-failure-async-promote", &PROMOTE_SOON);
+    finished.ends_with(1);
+    let result = finished.result();
+    assert_eq!(result["verdict"], "fail");
+    let ledger = ledger(&result);
+    assert_eq!(ledger["verdict"], "fail");
+    let lost = ledger["lost"].as_u64().expect("lost");
+    assert!(lost > 0, "{ledger:#}");
+    assert_eq!(result["faults"][0]["lost_writes"], lost);
+    let story = ledger["explanation"].as_str().expect("a story");
+    assert!(story.contains(&format!("{lost}")), "{story}");
+    // An example names the write, so that a reader can look for it.
+    assert!(finished.stdout.contains("FAIL"), "{}", finished.stdout);
+    contract::holds(&result);
+}
+
+#[test]
+fn two_runs_side_by_side_do_not_disturb_each_other() {
+    let _turn = machine();
+    let desk = Desk::new();
+    if !desk.can_have_a_lab("two_runs_side_by_side_do_not_disturb_each_other") {
+        return;
+    }
+    let before = Before::look(&desk);
+    let both = arguments(&[&["run", "scenarios/host-failure.yaml"], &SHORT, &RESTART_SOON]);
+    let (first, second) = (desk.start(&both), desk.start(&both));
+    let (first, second) = (first.wait(), second.wait());
+    recovered_without_loss(&first);
+    recovered_without_loss(&second);
+    assert_ne!(first.run_directory(), second.run_directory());
+    before.nothing_is_left(&[]);
+}

@@ -1,0 +1,78 @@
+//! CPU limits: there while the run lasts, gone after it.
+
+use std::path::{Path, PathBuf};
+
+use crate::holdfast::{Desk, RESTART_SOON, SHORT, arguments, machine};
+use crate::traces::Before;
+
+fn limits_of(pid: u32) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![PathBuf::from("/sys/fs/cgroup")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                let name = entry.file_name().to_string_lossy().into_owned();
+                if name.starts_with("holdfast-") && name.ends_with(&format!("-{pid}")) {
+                    found.push(entry.path());
+                }
+                folders.push(entry.path());
+            }
+        }
+    }
+    found
+}
+
+fn processes_in(group: &Path) -> usize {
+    std::fs::read_to_string(group.join("cgroup.procs")).expect("cgroup.procs").lines().count()
+}
+
+#[test]
+fn a_cpu_limit_holds_every_node_while_the_run_lasts_and_is_gone_after_it() {
+    let _turn = machine();
+    let desk = Desk::new();
+    if !desk.can_have_a_lab("a_cpu_limit_holds_every_node") {
+        return;
+    }
+    let doctor = desk.run(&["doctor"]);
+    if !doctor.stdout.lines().any(|line| line.starts_with("ok") && line.contains("CPU limits")) {
+        eprintln!(
+            "skipped: a_cpu_limit_holds_every_node: this user may make no control group that limits CPU"
+        );
+        return;
+    }
+    let before = Before::look(&desk);
+    let running = desk.start(&arguments(&[
+        &["run", "scenarios/host-failure.yaml", "--set", "database.cpus=0.5"],
+        &SHORT,
+        &RESTART_SOON,
+    ]));
+    let pid = running.pid();
+    assert!(running.says("phase baseline"));
+    let groups = limits_of(pid);
+    assert_eq!(groups.len(), 1, "{groups:?}");
+    for node in ["n1", "n2", "n3"] {
+        let group = groups[0].join(node);
+        // The node's init and the database's processes.
+        assert!(processes_in(&group) > 3, "{node} has {} processes in its group", processes_in(&group));
+        let (quota, period) = quota_of(&group);
+        assert_eq!(quota * 2, period);
+    }
+    let finished = running.wait();
+    assert_ne!(finished.code(), Some(255), "{}\n{}", finished.stdout, finished.stderr);
+    let limit = finished.result()["facts"]["machine"]["cpu_limit"].to_string();
+    assert!(limit.contains("0.5 per node, by control groups"), "{limit}");
+    before.nothing_is_left(&[pid]);
+}
+
+fn quota_of(group: &Path) -> (u64, u64) {
+    let number = |text: &str| text.trim().parse::<u64>().expect("a number");
+    match std::fs::read_to_string(group.join("cpu.max")) {
+        Ok(both) => {
+            both.trim().split_once(' ').map(|(quota, period)| (number(quota), number(period))).expect("two")
+        }
+        Err(_) => {
+            let read = |name: &str| number(&std::fs::read_to_string(group.join(name)).expect(name));
+            (read("cpu.cfs_quota_us"), read("cpu.cfs_period_us"))
+        }
+    }
+}

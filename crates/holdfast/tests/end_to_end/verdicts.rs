@@ -1,0 +1,76 @@
+//! Verdicts and exit codes: what a pipeline acts on.
+
+use crate::contract;
+use crate::holdfast::{Desk, RESTART_SOON, SHORT, arguments, machine};
+
+#[test]
+fn an_expectation_that_cannot_hold_fails_the_run() {
+    let _turn = machine();
+    let desk = Desk::new();
+    if !desk.can_have_a_lab("an_expectation_that_cannot_hold_fails_the_run") {
+        return;
+    }
+    let finished = desk.run(&arguments(&[
+        &["run", "scenarios/host-failure.yaml", "--set", "expect.recovery=< 1ms"],
+        &SHORT,
+        &RESTART_SOON,
+    ]));
+    finished.ends_with(1);
+    let result = finished.result();
+    assert_eq!(result["verdict"], "fail");
+    let expectations = result["expectations"].as_array().expect("expectations");
+    let recovery =
+        expectations.iter().find(|expectation| expectation["name"] == "recovery").expect("recovery");
+    assert_eq!(recovery["verdict"], "fail");
+    assert!(result["checks"].as_array().expect("checks").iter().all(|check| check["verdict"] == "pass"));
+    contract::holds(&result);
+}
+
+#[test]
+fn a_fault_that_is_prevented_from_taking_effect_leaves_the_verdict_unknown() {
+    let _turn = machine();
+    let desk = Desk::new();
+    if !desk.can_have_a_lab("a_fault_that_is_prevented_from_taking_effect_leaves_the_verdict_unknown") {
+        return;
+    }
+    let finished = desk.run(&arguments(&[
+        &["run", "scenarios/host-failure.yaml", "--prevent-faults"],
+        &SHORT,
+        &RESTART_SOON,
+    ]));
+    finished.ends_with(2);
+    let result = finished.result();
+    assert_eq!(result["verdict"], "unknown");
+    let fault = &result["faults"][0];
+    assert_eq!(fault["receipt"]["verdict"], "fail", "{fault:#}");
+    assert!(fault["took_effect_s"].is_null(), "{fault:#}");
+    let evidence = fault["receipt"]["evidence"].to_string();
+    assert!(evidence.contains("still answers") && evidence.contains("still run"), "{evidence}");
+    contract::holds(&result);
+}
+
+/// Of two nodes the follower dies, and a second fault looks for a follower while it is gone.
+#[test]
+fn a_fault_on_a_role_that_nobody_has_leaves_the_verdict_unknown() {
+    let _turn = machine();
+    let desk = Desk::new();
+    if !desk.can_have_a_lab("a_fault_on_a_role_that_nobody_has_leaves_the_verdict_unknown") {
+        return;
+    }
+    let text = "name: nobody\nsite: { regions: { dc1: { zones: { a: { hosts: 2 } } } } }\n\
+                database: { engine: postgres, nodes: 2, replication: { synchronous: off } }\n\
+                loads: [ { workload: ledger, clients: 1, from: dc1 } ]\n\
+                schedule:\n  - { phase: baseline, for: 2s }\n  - phase: fault\n    for: 5s\n    faults:\n      \
+                - { power-off: { host: dc1/a/h2 }, at: 0s, for: 4s }\n      \
+                - { power-off: { host: a-follower }, at: 2s, for: 1s }\n\
+                expect: { lost_writes: 0 }\n";
+    std::fs::write(desk.path().join("scenarios/nobody.yaml"), text).expect("a scenario");
+    let finished = desk.run(&["run", "scenarios/nobody.yaml"]);
+    finished.ends_with(2);
+    let result = finished.result();
+    assert_eq!(result["verdict"], "unknown");
+    assert_eq!(result["faults"][0]["receipt"]["verdict"], "pass", "{result:#}");
+    assert_eq!(result["faults"][1]["receipt"]["verdict"], "fail", "{result:#}");
+    assert!(result["reasons"].to_string().contains("nothing answers to"), "{result:#}");
+    contract::holds(&result);
+}

@@ -1,0 +1,66 @@
+//! Which checks a run's lost writes are counted by, and how many that makes.
+//!
+//! Owns the choice between checks that count the same losses; how each counts is its own matter.
+
+use crate::result::CheckResult;
+
+/// The check that knows each write by name.
+const LEDGER: &str = "ledger";
+
+/// The checks that a run's lost writes are counted by: the ledger where there is one, because it knows each write by
+/// name; otherwise those that count. Never both, or a write would be counted twice.
+pub fn counting_lost_writes(checks: &[CheckResult]) -> impl Iterator<Item = &CheckResult> {
+    let has_ledger = checks.iter().any(|check| check.name == LEDGER);
+    checks
+        .iter()
+        .filter(move |check| if has_ledger { check.name == LEDGER } else { check.acknowledged.is_some() })
+}
+
+/// The run's lost writes, at least: absent where none is known to be lost, but not everything could be told.
+#[must_use]
+pub fn lost_writes(checks: &[CheckResult]) -> Option<u64> {
+    let counts: Vec<Option<u64>> = counting_lost_writes(checks).map(|check| check.lost).collect();
+    let known: u64 = counts.iter().flatten().sum();
+    let is_whole = !counts.is_empty() && counts.iter().all(Option::is_some);
+    (known > 0 || is_whole).then_some(known)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use history::Verdict;
+
+    use super::*;
+
+    fn check(name: &str, acknowledged: Option<u64>, lost: Option<u64>) -> CheckResult {
+        CheckResult {
+            name: name.to_owned(),
+            verdict: Verdict::Pass,
+            explanation: String::new(),
+            acknowledged,
+            lost,
+            invented: None,
+            indeterminate: None,
+            counts: BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn the_ledger_counts_alone_where_there_is_one_and_the_sums_otherwise() {
+        let (sums, ledger) = (check("tpcb-sums", Some(90), Some(7)), check("ledger", Some(10), Some(2)));
+        assert_eq!(lost_writes(&[sums.clone(), ledger.clone()]), Some(2));
+        assert_eq!(lost_writes(std::slice::from_ref(&sums)), Some(7));
+        // A ledger that does not know is not answered for by sums.
+        assert_eq!(
+            lost_writes(&[check("ledger", Some(10), None), check("tpcb-sums", Some(90), Some(0))]),
+            None
+        );
+        assert_eq!(lost_writes(&[check("tpcb-sums", Some(90), None)]), None);
+        assert_eq!(lost_writes(&[check("other", None, None)]), None);
+        assert_eq!(lost_writes(&[]), None);
+        let counting: Vec<_> =
+            counting_lost_writes(&[sums, ledger]).map(|check| check.acknowledged).collect();
+        assert_eq!(counting, [Some(10)]);
+    }
+}

@@ -1,0 +1,111 @@
+//! What the scenario says on paper, set beside the run: predictions for each load, and the published report's figures.
+
+use std::time::Duration;
+
+use history::PhaseFacts;
+use model::Acknowledgements;
+use report::result::{LoadResult, PhaseResult, ReproducedFigure, ReproducedReport, RunResult};
+use scenario::{FaultAction, FaultTarget, Scenario, Synchronous};
+
+use crate::asked::Asked;
+use crate::datacentre;
+use crate::faulting::network;
+use crate::prediction::{Layout, Ways, of_load};
+
+/// Adds predictions, explanations and reproduced figures to a result.
+pub fn beside(result: &mut RunResult, scenario: &Scenario) {
+    let layout = Layout {
+        leader: 0,
+        nodes: scenario.database.nodes.len(),
+        acknowledgements: match scenario.database.synchronous {
+            Synchronous::Off => Acknowledgements::None,
+            Synchronous::Any(count) => Acknowledgements::Any(count as usize),
+            Synchronous::All => Acknowledgements::All,
+        },
+    };
+    for (number, load) in scenario.loads.iter().enumerate() {
+        let (Some(measured), Some(facts)) = (result.loads.get(number), result.facts.loads.get(number)) else {
+            continue;
+        };
+        let ways = |phase: &PhaseFacts| ways(scenario, load, phase);
+        let (predictions, sentences) =
+            of_load(measured, &facts.statements, &result.facts.phases, layout, ways);
+        result.prediction.extend(predictions);
+        result.explanations.extend(sentences);
+    }
+    result.reproduces = reproduced(result, scenario);
+}
+
+/// Distances between all nodes and the load's clients in a phase; `None` when a fault changes them half-way, or when
+/// it does more than change distances.
+fn ways(scenario: &Scenario, load: &scenario::Load, phase: &PhaseFacts) -> Option<Ways> {
+    let asked = Asked::new(datacentre::policy(&scenario.site, false), rules_during(scenario, phase)?);
+    let mut paths: Vec<Vec<String>> = Vec::new();
+    for (number, host) in scenario.database.nodes.iter().enumerate() {
+        let mut path = scenario.site.hosts.get(*host)?.path();
+        path.push(datacentre::node_name(number));
+        paths.push(path);
+    }
+    let mut clients = load.from.path.clone();
+    clients.push("clients".to_owned());
+    paths.push(clients);
+    let row =
+        |from: &Vec<String>| -> Vec<Duration> { paths.iter().map(|to| asked.one_way(from, to)).collect() };
+    Some(Ways(paths.iter().map(row).collect()))
+}
+
+/// The network faults that stand over the whole of a phase, as rules.
+fn rules_during(scenario: &Scenario, phase: &PhaseFacts) -> Option<Vec<fabric::Rule>> {
+    let mut rules = Vec::new();
+    let mut begins = Duration::ZERO;
+    for planned in &scenario.schedule {
+        let ends = begins + planned.length;
+        for fault in &planned.faults {
+            let from_s = (begins + fault.at).as_secs_f64();
+            let to_s = fault.length.map_or(ends, |length| begins + fault.at + length).as_secs_f64();
+            if to_s <= phase.from_s || from_s >= phase.to_s {
+                continue;
+            }
+            let FaultAction::Network { directions, conditions } = &fault.action else { return None };
+            if from_s > phase.from_s || to_s < phase.to_s {
+                return None;
+            }
+            for (from, to) in directions {
+                let (FaultTarget::Place(from), FaultTarget::Place(to)) = (from, to) else { return None };
+                rules.push(network::conditions_rule(&from.path, &to.path, conditions));
+            }
+        }
+        begins = ends;
+    }
+    Some(rules)
+}
+
+/// The published report's figures beside this run's, where this program knows what they are called here.
+fn reproduced(result: &RunResult, scenario: &Scenario) -> ReproducedReport {
+    let Some(reproduces) = &scenario.reproduces else { return ReproducedReport::default() };
+    // What the report shows is what its fault did; without a fault, the whole run.
+    let phase = scenario.schedule.iter().position(|phase| !phase.faults.is_empty());
+    let load = result.loads.first();
+    let seen = load.and_then(|load| phase.and_then(|number| load.phases.get(number)));
+    let figures = reproduces.figures.iter().map(|(name, reported)| ReproducedFigure {
+        name: name.clone(),
+        reported: *reported,
+        measured: load.and_then(|load| figure(name, load, seen)),
+    });
+    ReproducedReport { report: reproduces.report.clone(), figures: figures.collect() }
+}
+
+fn figure(name: &str, load: &LoadResult, phase: Option<&PhaseResult>) -> Option<f64> {
+    let (latency, per_s, operations) = match phase {
+        Some(phase) => (&phase.latency_us, phase.throughput_per_s, &phase.operations),
+        None => (&load.latency_us, load.throughput_per_s, &load.operations),
+    };
+    match name {
+        "tps" | "throughput_per_s" => Some(per_s),
+        "latency_ms_mean" => Some(latency.mean / 1e3),
+        "latency_ms_p90" => Some(latency.p90 as f64 / 1e3),
+        "latency_ms_p99" => Some(latency.p99 as f64 / 1e3),
+        "commit_ms" => operations.get("END").map(|commit| commit.latency_us.mean / 1e3),
+        _ => None,
+    }
+}

@@ -1,0 +1,206 @@
+//! What links, network faults and partitions have in common: two ends, and what happens to packets between them.
+//!
+//! Owns reading these and which conditions make sense together; what the ends mean is looked up elsewhere.
+
+use std::time::Duration;
+
+use crate::decode::{Decoder, Record};
+use crate::network_tables::JITTER;
+use crate::rejection::{Spanned, Spot};
+use crate::resolved::{Conditions, Distribution, Jitter};
+use crate::tree::{Node, Value};
+use crate::units::{format_bit_rate, format_duration, format_percent, format_size};
+
+/// Longest delay, and most that is added to one.
+const MOST_DELAY: Duration = Duration::from_secs(10);
+/// Least and most that a link with a rate carries, in bits a second.
+const LEAST_RATE: u64 = 1_000;
+const MOST_RATE: u64 = 1_000_000_000_000;
+/// A smaller queue has no room for a full packet.
+const LEAST_QUEUE: u64 = 1_500;
+const MOST_QUEUE: u64 = 1 << 30;
+
+/// Two ends as written.
+pub(crate) struct EndsDocument {
+    /// From, to.
+    pub(crate) ends: [Spanned<String>; 2],
+    /// Whether the way back is meant too.
+    pub(crate) both_ways: bool,
+}
+
+/// What the conditions belong to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Of {
+    /// A link, which says all there is.
+    Link,
+    /// A fault, under which links go on as they are.
+    Fault,
+}
+
+/// Reads `between`, or `from` and `to`.
+pub(crate) fn decode_ends(record: &Record<'_>, decoder: &mut Decoder) -> Option<EndsDocument> {
+    let between =
+        record.get("between").and_then(|node| decoder.list(node, "`between`", 2).map(|items| (node, items)));
+    let ends = match between {
+        Some((_, [one, other])) => [decoder.text(one, "a place"), decoder.text(other, "a place")],
+        Some((node, items)) => {
+            decoder.findings.add(
+                "too-large",
+                node.at,
+                format!("`between` names {} places; it takes two", items.len()),
+                "too many",
+                "write one entry for each pair",
+            );
+            [None, None]
+        }
+        None => ["from", "to"].map(|end| record.get(end).and_then(|node| decoder.text(node, "a place"))),
+    };
+    let [one, other] = ends;
+    Some(EndsDocument { ends: [one?, other?], both_ways: record.get("between").is_some() })
+}
+
+/// Reads what happens between two ends.
+pub(crate) fn decode_conditions(record: &Record<'_>, of: Of, decoder: &mut Decoder) -> Conditions {
+    let delay = record.get("delay").and_then(|node| decode_delay(node, decoder));
+    let jitter = record.get("jitter").and_then(|node| decode_jitter(node, decoder));
+    let mut share = |name| record.get(name).and_then(|node| decode_share(name, node, decoder));
+    let [loss, duplicate, reorder, corrupt] = ["loss", "duplicate", "reorder", "corrupt"].map(&mut share);
+    let rate_bits_per_s = record.get("rate").and_then(|node| decode_rate(node, decoder));
+    let queue_bytes = record.get("queue").and_then(|node| decode_queue(node, decoder));
+    let needs = [
+        ("jitter", "delay", "there is no delay that could differ", true),
+        ("reorder", "delay", "where nothing takes time, nothing can be overtaken", of == Of::Link),
+        ("queue", "rate", "where everything is sent at once, nothing waits", of == Of::Link),
+    ];
+    for (name, needed, why, applies) in needs {
+        if let (true, Some(at), None) = (applies, record.key_at(name), record.get(needed)) {
+            decoder.findings.add(
+                "missing-key",
+                at,
+                format!("`{name}` needs `{needed}`: {why}"),
+                format!("without `{needed}`"),
+                format!("add `{needed}`, or remove `{name}`"),
+            );
+        }
+    }
+    if let (Some(delay), Some(jitter)) = (delay, &jitter) {
+        check_jitter(delay, jitter, decoder);
+    }
+    let jitter = jitter.map(|jitter| jitter.value);
+    Conditions { delay, jitter, loss, duplicate, reorder, corrupt, rate_bits_per_s, queue_bytes }
+}
+
+fn decode_delay(node: &Node, decoder: &mut Decoder) -> Option<Duration> {
+    let delay = decoder.duration(node, "the delay", "ms")?;
+    if delay.value > MOST_DELAY {
+        decoder.findings.add(
+            "too-large",
+            delay.at,
+            "a delay of more than 10s is not a network any more",
+            "too long",
+            "write 10s or less; to cut two places off from each other is a fault, not a delay",
+        );
+    }
+    Some(delay.value)
+}
+
+fn decode_jitter(node: &Node, decoder: &mut Decoder) -> Option<Spanned<Jitter>> {
+    let (distribution, node) = match node.value {
+        Value::Map(_) => {
+            let record = decoder.record(node, &JITTER)?;
+            let (name, entry) = record.first_of(JITTER.exactly_one_of)?;
+            let distribution = match name {
+                "normal" => Distribution::Normal,
+                "exponential" => Distribution::Exponential,
+                _ => Distribution::Uniform,
+            };
+            (distribution, &entry.value)
+        }
+        _ => (Distribution::Uniform, node),
+    };
+    let spread = decoder.duration(node, "the jitter", "ms")?;
+    if spread.value > MOST_DELAY {
+        too_much_jitter(spread.at, "a jitter of more than 10s".to_owned(), MOST_DELAY, decoder);
+    }
+    Some(Spanned { value: Jitter { spread: spread.value, distribution }, at: spread.at })
+}
+
+/// A packet cannot arrive before it was sent. What is only ever added to the delay may be of any size.
+fn check_jitter(delay: Duration, jitter: &Spanned<Jitter>, decoder: &mut Decoder) {
+    let Jitter { spread, distribution } = jitter.value;
+    if distribution == Distribution::Exponential || spread <= delay || spread > MOST_DELAY {
+        return;
+    }
+    let (spread, of) = (format_duration(spread), format_duration(delay));
+    let message =
+        format!("a jitter of {spread} around a delay of {of}: packets would arrive before they are sent");
+    too_much_jitter(jitter.at, message, delay, decoder);
+}
+
+fn too_much_jitter(at: Spot, message: String, most: Duration, decoder: &mut Decoder) {
+    let help = format!("write {} or less", format_duration(most));
+    decoder.findings.add("too-large", at, message, "too much", help);
+}
+
+fn decode_share(name: &str, node: &Node, decoder: &mut Decoder) -> Option<f64> {
+    let share = decoder.percent(node, &format!("`{name}`"))?;
+    if share.value > 1.0 {
+        decoder.findings.add(
+            "too-large",
+            share.at,
+            format!("`{name}` of {}: more packets than there are", format_percent(share.value)),
+            "more than all",
+            "write 100% or less",
+        );
+    }
+    Some(share.value)
+}
+
+fn decode_rate(node: &Node, decoder: &mut Decoder) -> Option<u64> {
+    let rate = decoder.bit_rate(node, "the rate")?;
+    if rate.value < LEAST_RATE {
+        decoder.findings.add(
+            "too-small",
+            rate.at,
+            format!("a rate of less than {} carries nothing to speak of", format_bit_rate(LEAST_RATE)),
+            "too little",
+            format!(
+                "write {} or more; to cut two places off from each other is a fault, not a rate",
+                format_bit_rate(LEAST_RATE)
+            ),
+        );
+    }
+    if rate.value > MOST_RATE {
+        decoder.findings.add(
+            "too-large",
+            rate.at,
+            format!("a rate of more than {} limits nothing here", format_bit_rate(MOST_RATE)),
+            "too much",
+            "leave the rate out: a link without one has no limit",
+        );
+    }
+    Some(rate.value)
+}
+
+fn decode_queue(node: &Node, decoder: &mut Decoder) -> Option<u64> {
+    let queue = decoder.size(node, "the queue")?;
+    if queue.value < LEAST_QUEUE {
+        decoder.findings.add(
+            "too-small",
+            queue.at,
+            format!("a queue of {} has no room for a full packet", format_size(queue.value)),
+            "too small",
+            format!("write {} or more", format_size(LEAST_QUEUE)),
+        );
+    }
+    if queue.value > MOST_QUEUE {
+        decoder.findings.add(
+            "too-large",
+            queue.at,
+            format!("a queue of more than {} is never full here", format_size(MOST_QUEUE)),
+            "too large",
+            format!("write {} or less", format_size(MOST_QUEUE)),
+        );
+    }
+    Some(queue.value)
+}

@@ -1,0 +1,100 @@
+//! The scenario language's tables of what a network does: links, network faults, partitions.
+//!
+//! Owns words and shapes, as `language` does for the rest.
+
+use crate::language::{Field, Fields, Shape, choice, optional};
+
+/// A link.
+pub(crate) static LINK: Fields = Fields {
+    what: "a link",
+    fields: ENDS_AND_CONDITIONS,
+    exactly_one_of: &["between", "from"],
+    at_least_one_of: CONDITIONS,
+    pair: Some(("from", "to")),
+};
+
+/// A network fault.
+pub(crate) static NETWORK: Fields = Fields {
+    what: "a network fault",
+    fields: ENDS_AND_CONDITIONS,
+    exactly_one_of: &["between", "from"],
+    at_least_one_of: CONDITIONS,
+    pair: Some(("from", "to")),
+};
+
+/// What can be said of a network, besides where.
+const CONDITIONS: &[&str] = &["delay", "jitter", "loss", "duplicate", "reorder", "corrupt", "rate", "queue"];
+
+const BETWEEN: Field = optional(
+    "between",
+    Shape::List { of: &Shape::Place, least: 2, most: Some(2) },
+    "two places, both ways; in a fault also leader, a-follower, random: the host of that role",
+);
+const FROM: Field = optional("from", Shape::Place, "where packets leave; one way only");
+const TO: Field = optional("to", Shape::Place, "where they arrive");
+
+const JITTERS: &[Shape] = &[Shape::Duration, Shape::Map(&JITTER)];
+
+const ENDS_AND_CONDITIONS: &[Field] = &[
+    BETWEEN,
+    FROM,
+    TO,
+    optional("delay", Shape::Duration, "how long a packet takes one way, at most 10s"),
+    optional(
+        "jitter",
+        Shape::Either(JITTERS),
+        "how much the delay differs from packet to packet: a duration (evenly, so much less or more), or a distribution",
+    ),
+    optional("loss", Shape::Percent, "share of packets that are lost"),
+    optional("duplicate", Shape::Percent, "share of packets that arrive twice"),
+    optional("reorder", Shape::Percent, "share of packets that take no delay and overtake those before them"),
+    optional("corrupt", Shape::Percent, "share of packets that arrive with a bit flipped"),
+    optional("rate", Shape::BitRate, "what each direction carries, shared by all that crosses it"),
+    optional("queue", Shape::Size, "how much waits for the rate before packets are dropped"),
+];
+
+/// Jitter that is not uniform by default.
+pub(crate) static JITTER: Fields = choice(
+    "a jitter",
+    &[
+        optional("uniform", Shape::Duration, "evenly, at most so much less or more than the delay"),
+        optional("normal", Shape::Duration, "a normal distribution with this standard deviation"),
+        optional("exponential", Shape::Duration, "added to the delay, on average so much"),
+    ],
+    &["uniform", "normal", "exponential"],
+);
+
+/// What becomes of packets that a partition stops.
+pub(crate) const ANSWERS: &[&str] = &["silence", "reset"];
+/// Who is split where it is not a place.
+pub(crate) const WHOSE: &[&str] = &["nodes"];
+
+/// A partition.
+pub(crate) static PARTITION: Fields = Fields {
+    what: "a partition",
+    fields: &[
+        optional(
+            "isolate",
+            Shape::Place,
+            "a place, or the host of a role: cut off from all else, clients too",
+        ),
+        BETWEEN,
+        FROM,
+        TO,
+        optional(
+            "halves",
+            Shape::Word(WHOSE),
+            "the database's nodes in two halves that do not see each other",
+        ),
+        optional("bridge", Shape::Place, "two halves as well, but the nodes of this place see both"),
+        optional("ring", Shape::Word(WHOSE), "each node hears a majority of the nodes, no two the same one"),
+        optional(
+            "answer",
+            Shape::Word(ANSWERS),
+            "what a packet gets that is stopped: silence, or a reset at once; silence when absent",
+        ),
+    ],
+    exactly_one_of: &["isolate", "between", "from", "halves", "bridge", "ring"],
+    at_least_one_of: &[],
+    pair: Some(("from", "to")),
+};

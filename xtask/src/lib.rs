@@ -1,0 +1,23 @@
+//! The project's chores, as a library so that the tests can use them too.
+//!
+//! Owns how the whole project is tested ([`test`]), kept tidy ([`tidy`]) and measured against others ([`bench`]).
+//! Nothing that is shipped depends on this crate.
+
+pub mod bench;
+pub mod test;
+pub mod tidy;
+
+use std::path::{Path, PathBuf};
+
+/// The top folder of the repository this program was built from.
+#[must_use]
+pub fn repository_root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_owned()
+}
+
+/// Where build results go.
+#[must_use]
+pub fn target_directory() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| repository_root().join("target"), PathBuf::from)
+}

@@ -1,0 +1,123 @@
+//! `cargo xtask test`: everything that must hold, step by step, and one line at the end that counts it.
+//!
+//! Owns the order of the steps. What is tested stands with what is tested; how results are read, in [`tally`].
+
+mod chromium;
+mod stream;
+pub mod tally;
+
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+use crate::tidy;
+use tally::Tally;
+
+/// How a step came out.
+enum Outcome {
+    /// It holds.
+    Passed,
+    /// It does not; what was wrong has been printed.
+    Failed,
+    /// It could not be tried here, and why.
+    Skipped(String),
+    /// Many tests, counted one by one.
+    Counted(Tally),
+}
+
+/// Does all steps, even after one has failed: one run shows everything that is wrong.
+///
+/// # Errors
+/// When cargo cannot be started or the repository cannot be read.
+pub fn run(all: bool) -> anyhow::Result<ExitCode> {
+    let began = Instant::now();
+    let mut tally = Tally::default();
+    step("chromium", &mut tally, || Ok(chromium::make_sure()))?;
+    step("rustfmt", &mut tally, || tool("fmt", "rustfmt", &["fmt", "--all", "--check"]))?;
+    let clippy = ["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"];
+    step("clippy", &mut tally, || tool("clippy", "clippy", &clippy))?;
+    step("tidy", &mut tally, tidy)?;
+    step("machine", &mut tally, machine)?;
+    step("tests", &mut tally, || tests(all))?;
+    for skipped in &tally.skipped {
+        println!("skipped: {skipped}");
+    }
+    println!("{:.0} s in all", began.elapsed().as_secs_f64());
+    println!("{tally}");
+    Ok(if tally.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn step(name: &str, tally: &mut Tally, does: impl FnOnce() -> anyhow::Result<Outcome>) -> anyhow::Result<()> {
+    println!("== {name}");
+    let began = Instant::now();
+    let outcome = does()?;
+    let word = match outcome {
+        Outcome::Passed => {
+            tally.passed += 1;
+            "passed".to_owned()
+        }
+        Outcome::Failed => {
+            tally.failed += 1;
+            "FAILED".to_owned()
+        }
+        Outcome::Skipped(why) => {
+            tally.skip(&format!("{name}: {why}"));
+            format!("skipped: {name}: {why}")
+        }
+        Outcome::Counted(counted) => {
+            let word = counted.to_string();
+            tally.add(counted);
+            word
+        }
+    };
+    println!("== {name}: {word} ({:.0} s)", began.elapsed().as_secs_f64());
+    Ok(())
+}
+
+fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(crate::repository_root());
+    command
+}
+
+/// A step that is one call of one of cargo's own tools.
+fn tool(subcommand: &str, component: &str, arguments: &[&str]) -> anyhow::Result<Outcome> {
+    let found = cargo().args([subcommand, "--version"]).output()?;
+    if !found.status.success() {
+        return Ok(Outcome::Skipped(format!("not installed; `rustup component add {component}`")));
+    }
+    let status = cargo().args(arguments).status()?;
+    Ok(if status.success() { Outcome::Passed } else { Outcome::Failed })
+}
+
+fn tidy() -> anyhow::Result<Outcome> {
+    let found = tidy::check_repository(&crate::repository_root())?;
+    for violation in &found {
+        println!("{violation}");
+    }
+    Ok(if found.is_empty() { Outcome::Passed } else { Outcome::Failed })
+}
+
+/// What this machine allows a lab to do, for whoever reads the rest: tests that need more skip themselves.
+fn machine() -> anyhow::Result<Outcome> {
+    let doctor = ["run", "--quiet", "--package", "holdfast", "--", "doctor"];
+    let status = cargo().args(doctor).status()?;
+    Ok(match status.code() {
+        Some(0) => Outcome::Passed,
+        Some(255) => Outcome::Skipped("no lab can run here; the remedies stand above".to_owned()),
+        _ => Outcome::Failed,
+    })
+}
+
+fn tests(all: bool) -> anyhow::Result<Outcome> {
+    let mut command = cargo();
+    command.args(["test", "--workspace", "--no-fail-fast", "--", "--show-output"]);
+    if all {
+        command.arg("--include-ignored");
+    }
+    let (succeeded, mut tally) = stream::run(&mut command)?;
+    if !succeeded && tally.failed == 0 {
+        // A test program that did not compile, or died without a result line.
+        tally.failed = 1;
+    }
+    Ok(Outcome::Counted(tally))
+}

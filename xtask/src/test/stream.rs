@@ -1,0 +1,96 @@
+//! Runs `cargo test`, shows what matters of its output as it comes, keeps all of it in a file.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{Sender, channel};
+
+use anyhow::Context;
+
+use super::tally::{Tally, skipped_line};
+
+/// Where all of it is kept, under the target directory.
+const LOG: &str = "xtask-test.log";
+
+/// What stands in the output of a test that passed is of no interest, but for its word that it was skipped.
+#[derive(Default)]
+struct Screen {
+    within_successes: bool,
+}
+
+impl Screen {
+    fn shows(&mut self, line: &str) -> bool {
+        match line {
+            "successes:" => self.within_successes = true,
+            "failures:" => self.within_successes = false,
+            _ if line.starts_with("test result: ") => self.within_successes = false,
+            _ => {}
+        }
+        let passed = line.starts_with("test ") && line.ends_with(" ... ok");
+        (!self.within_successes && !passed && !line.is_empty()) || skipped_line(line).is_some()
+    }
+}
+
+/// Runs it; whether it succeeded, and what its lines count.
+///
+/// # Errors
+/// When it cannot be started or its output cannot be kept.
+pub fn run(command: &mut Command) -> anyhow::Result<(bool, Tally)> {
+    let path = crate::target_directory().join(LOG);
+    let mut log = File::create(&path).with_context(|| format!("create {}", path.display()))?;
+    let mut child =
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().context("start cargo test")?;
+    let (sender, receiver) = channel();
+    if let Some(stdout) = child.stdout.take() {
+        lines_of(stdout, sender.clone());
+    }
+    if let Some(stderr) = child.stderr.take() {
+        lines_of(stderr, sender);
+    }
+    let (mut tally, mut screen) = (Tally::default(), Screen::default());
+    for line in receiver {
+        writeln!(log, "{line}").with_context(|| format!("write {}", path.display()))?;
+        tally.read(&line);
+        if screen.shows(&line) {
+            println!("{line}");
+        }
+    }
+    let status = child.wait().context("wait for cargo test")?;
+    println!("all of the tests' output: {}", path.display());
+    Ok((status.success(), tally))
+}
+
+fn lines_of(stream: impl Read + Send + 'static, sender: Sender<String>) {
+    std::thread::spawn(move || {
+        for line in BufReader::new(stream).split(b'\n').map_while(Result::ok) {
+            if sender.send(String::from_utf8_lossy(&line).into_owned()).is_err() {
+                return;
+            }
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_and_a_skip_are_shown_and_the_chatter_of_what_passed_is_not() {
+        let mut screen = Screen::default();
+        let lines = [
+            ("running 2 tests", true),
+            ("test a ... ok", false),
+            ("test b ... FAILED", true),
+            ("successes:", false),
+            ("chatter", false),
+            ("skipped: a: no tun", true),
+            ("failures:", true),
+            ("assertion failed", true),
+            ("test result: FAILED. 1 passed; 1 failed; 0 ignored", true),
+            ("     Running next", true),
+        ];
+        for (line, shown) in lines {
+            assert_eq!(screen.shows(line), shown, "{line}");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Words that must not stand in the repository: unfinished work without an issue, and places that only one machine has.
+
+use super::source::Source;
+use super::{TextFile, Violation};
+
+/// Marks of unfinished work. Written in two parts, so that this file is not its own first finding.
+const UNFINISHED: &[&str] = &[concat!("FIX", "ME"), concat!("TO", "DO"), concat!("XX", "X:")];
+
+/// Macros that stand for unfinished work.
+const UNFINISHED_MACROS: &[&str] = &["todo", "unimplemented"];
+
+/// Roots of paths that only one person's machine has.
+const PRIVATE_ROOTS: &[&str] =
+    &[concat!("/ho", "me/"), concat!("/Us", "ers/"), concat!("/ro", "ot/"), concat!("/wo", "rk/")];
+
+/// Hosts that packages come from: a client of theirs knows them, we need not.
+const REGISTRY_HOSTS: &[&str] = &[
+    concat!("crates", ".io"),
+    concat!("pypi", ".org"),
+    concat!("python", "hosted.org"),
+    concat!("registry.npm", "js.org"),
+    concat!("repo1.", "maven.org"),
+    concat!("proxy.go", "lang.org"),
+    concat!("deb.deb", "ian.org"),
+    concat!("archive.ubu", "ntu.com"),
+];
+
+/// Files that other programs write, with these words in them.
+const WRITTEN_BY_CARGO: &str = "Cargo.lock";
+/// Paths that are an example of a path, and where.
+const EXAMPLES_OF_PATHS: &[(&str, &str)] = &[(
+    "crates/engine/src/installation.rs",
+    "a user's home folder in a unit test, not a place on any machine",
+)];
+
+/// Words in any text file.
+pub fn check(file: &TextFile) -> Vec<Violation> {
+    if file.path.ends_with(WRITTEN_BY_CARGO) {
+        return Vec::new();
+    }
+    let paths_allowed = EXAMPLES_OF_PATHS.iter().any(|(path, _)| *path == file.path);
+    let mut found = Vec::new();
+    for (number, line) in file.text.lines().enumerate() {
+        let mut say = |message| found.push(Violation { path: file.path.clone(), line: number + 1, message });
+        for mark in UNFINISHED.iter().filter(|mark| line.contains(**mark)) {
+            say(format!("`{mark}`: finish it, or open an issue and say here what does not work yet"));
+        }
+        for root in PRIVATE_ROOTS.iter().filter(|root| !paths_allowed && begins_a_path(line, root)) {
+            say(format!("a path under `{root}` is of one machine only; write it relative to the repository"));
+        }
+        for host in REGISTRY_HOSTS.iter().filter(|host| line.contains(**host)) {
+            say(format!("`{host}`: name the package client that fetches it, not the host it fetches from"));
+        }
+    }
+    found
+}
+
+/// Whether a path in `line` begins with `root`, rather than has it somewhere within.
+fn begins_a_path(line: &str, root: &str) -> bool {
+    let within =
+        |before: char| before.is_alphanumeric() || matches!(before, '.' | '_' | '-' | '}' | '/' | '>');
+    line.match_indices(root).any(|(at, _)| !line[..at].ends_with(within))
+}
+
+/// Unfinished work in Rust.
+pub fn check_source(source: &Source) -> Vec<Violation> {
+    let mut found = Vec::new();
+    let mut say = |line, message| found.push(Violation { path: source.path.clone(), line, message });
+    for name in UNFINISHED_MACROS {
+        for line in source.lines_with(&[name, "!"]) {
+            say(line, format!("`{name}!`: return an error that says what this version cannot do"));
+        }
+    }
+    for line in &source.ignored_without_reason {
+        say(*line, "`#[ignore]` without a reason; write `#[ignore = \"why\"]`".to_owned());
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::source::parsed;
+    use super::*;
+
+    fn count(path: &str, text: &str) -> usize {
+        check(&TextFile { path: path.to_owned(), text: text.to_owned() }).len()
+    }
+
+    #[test]
+    fn unfinished_work_is_found() {
+        assert_eq!(count("a.md", concat!("see TO", "DO below")), 1);
+        assert_eq!(count("a.rs", concat!("// FIX", "ME: later")), 1);
+        let text = "fn f() { todo!() }\n#[ignore]\n#[test]\nfn g() {}\n#[ignore = \"ten minutes\"]\n#[test]\nfn h() {}\n";
+        let lines: Vec<usize> =
+            check_source(&parsed("a.rs", text)).iter().map(|violation| violation.line).collect();
+        assert_eq!(lines, [1, 2]);
+    }
+
+    #[test]
+    fn a_path_of_one_machine_is_found_and_a_part_of_another_path_is_not() {
+        assert_eq!(count("a.md", concat!("in `/ho", "me/ann/x`")), 1);
+        assert_eq!(count("a.md", concat!("/ro", "ot/x")), 1);
+        assert_eq!(count("a.md", concat!("target/wo", "rk/x and $DIR/ho", "me/x")), 0);
+    }
+
+    #[test]
+    fn a_registrys_host_is_found_but_for_cargos_own_file() {
+        let text = concat!("https://crates", ".io/x");
+        assert_eq!(count("README.md", text), 1);
+        assert_eq!(count("Cargo.lock", text), 0);
+    }
+}
