@@ -111,7 +111,7 @@ impl Overlay {
 
     /// What happens to packets from one place to another.
     #[must_use]
-    pub fn treatment(&mut self, from: &[String], to: &[String]) -> Treatment {
+    pub fn treatment(&self, from: &[String], to: &[String]) -> Treatment {
         let imposed = self.imposed_covering(from, to);
         let covering = self.policy.covering(from, to);
         let rules: Vec<&Rule> = imposed
@@ -125,7 +125,7 @@ impl Overlay {
             imposed_link.or_else(|| covering.iter().find_map(|number| self.rule_links.get(number))).copied();
         let crossings = self.crossings(from, to, own_link.map(|link| Crossing { link, queue_limit }));
         let bursts = crossings.iter().filter_map(|crossing| {
-            self.links.get(crossing.link).map(|link| link.burst_bytes_max(crossing.queue_limit))
+            self.links.look_at(crossing.link).map(|link| link.burst_bytes_max(crossing.queue_limit))
         });
         let burst_bytes_max = bursts.min().unwrap_or(u64::MAX);
         let chance =
