@@ -160,11 +160,10 @@ impl Carrier {
                     let _ = answer.send(());
                 }
                 Command::Impose { rules, answer } => {
-                    let ids = rules.into_iter().map(|rule| self.network.impose(rule)).collect();
-                    let _ = answer.send(ids);
+                    let _ = answer.send(self.network.impose(rules));
                 }
                 Command::Lift { ids, answer } => {
-                    ids.into_iter().for_each(|id| self.network.lift(id));
+                    self.network.lift(&ids);
                     let _ = answer.send(());
                 }
                 Command::Capture { port, file, answer } => {

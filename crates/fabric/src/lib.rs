@@ -35,3 +35,8 @@ pub use fabric::{CaptureGuard, Fabric, FabricError, Options, RuleGuard};
 pub use link::LinkCounters;
 pub use policy::{Block, Path, Policy, QueueLimit, Rule, SharedLink, Span};
 pub use router::PortId;
+
+#[cfg(test)]
+mod network_fates;
+#[cfg(test)]
+mod network_model;

@@ -189,6 +189,12 @@ impl Links {
         self.links.get_mut(number)?.as_mut()
     }
 
+    /// The same, only to look at.
+    #[must_use]
+    pub fn look_at(&self, number: usize) -> Option<&Link> {
+        self.links.get(number)?.as_ref()
+    }
+
     /// Removes every link whose name is not wanted any more.
     pub fn keep_only(&mut self, wanted: impl Fn(&str) -> bool) {
         let links = &mut self.links;

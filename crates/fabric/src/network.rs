@@ -60,14 +60,14 @@ impl Network {
         self.router.set_policy(policy);
     }
 
-    /// Lays a rule over everything.
-    pub fn impose(&mut self, rule: Rule) -> ImposedId {
-        self.router.impose(rule)
+    /// Lays rules over everything, later ones over earlier ones.
+    pub fn impose(&mut self, rules: Vec<Rule>) -> Vec<ImposedId> {
+        self.router.impose(rules)
     }
 
-    /// Takes an imposed rule away again.
-    pub fn lift(&mut self, id: ImposedId) {
-        self.router.lift(id);
+    /// Takes imposed rules away again.
+    pub fn lift(&mut self, ids: &[ImposedId]) {
+        self.router.lift(ids);
     }
 
     /// What each link has done by `now_ns`.
@@ -222,7 +222,7 @@ impl Network {
     ) {
         let mtu_bytes = treatment.mtu_bytes.filter(|mtu| wire.bytes > u64::from(*mtu));
         if mtu_bytes.is_none() && treatment.loss.happens(random) {
-            self.counters.lost_packets += 1;
+            self.counters.lost_packets += wire.packets;
             return;
         }
         let mut frame = self.queue.buffer();
@@ -235,7 +235,7 @@ impl Network {
         let whole_only = packet::layout(&frame[VIRTIO_HEADER_BYTES..]).is_none_or(|layout| layout.whole_only);
         let pieces = if whole_only { Vec::new() } else { fragments(&frame, mtu_bytes as usize) };
         if pieces.is_empty() {
-            self.counters.too_big_packets += 1;
+            self.counters.too_big_packets += wire.packets;
             self.answer(departure, reset::too_big(&frame, mtu_bytes));
         }
         self.counters.fragment_packets += (pieces.len() as u64).saturating_sub(1);
@@ -261,7 +261,7 @@ impl Network {
         random: &mut impl Rng,
     ) {
         if treatment.duplicate.happens(random) {
-            self.counters.duplicated_packets += 1;
+            self.counters.duplicated_packets += wire.packets;
             let mut second = self.queue.buffer();
             second.extend_from_slice(&frame);
             self.depart(departure, treatment, wire, second, random);

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::chance::{Jitter, Probability};
 use crate::link::Links;
-use crate::policy::{Block, Policy, QueueLimit, Rule, Span};
+use crate::policy::{Block, Path, Policy, QueueLimit, Rule, Span};
 
 /// The number of an imposed rule; later ones have greater numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -61,6 +61,9 @@ impl Treatment {
 pub struct Overlay {
     policy: Policy,
     imposed: BTreeMap<ImposedId, Rule>,
+    /// By where packets leave: a partition of many places is a rule for each pair of them, too many to look through
+    /// for each pair of ports.
+    imposed_by_from: BTreeMap<Path, BTreeSet<ImposedId>>,
     imposed_last: u64,
     /// The links; kept up to date with the rules.
     pub links: Links,
@@ -78,32 +81,38 @@ impl Overlay {
         self.name_links();
     }
 
-    /// Lays a rule over everything.
-    pub fn impose(&mut self, rule: Rule) -> ImposedId {
-        self.imposed_last += 1;
-        let id = ImposedId(self.imposed_last);
-        self.imposed.insert(id, rule);
+    /// Lays rules over everything, later ones over earlier ones.
+    pub fn impose(&mut self, rules: Vec<Rule>) -> Vec<ImposedId> {
+        let ids = rules.into_iter().map(|rule| {
+            self.imposed_last += 1;
+            let id = ImposedId(self.imposed_last);
+            self.imposed_by_from.entry(rule.from.clone()).or_default().insert(id);
+            self.imposed.insert(id, rule);
+            id
+        });
+        let ids = ids.collect();
         self.name_links();
-        id
+        ids
     }
 
-    /// Takes an imposed rule away again.
-    pub fn lift(&mut self, id: ImposedId) {
-        if self.imposed.remove(&id).is_some() {
-            self.name_links();
+    /// Takes imposed rules away again.
+    pub fn lift(&mut self, ids: &[ImposedId]) {
+        for id in ids {
+            let Some(rule) = self.imposed.remove(id) else { continue };
+            if let Some(from_there) = self.imposed_by_from.get_mut(&rule.from) {
+                from_there.remove(id);
+                if from_there.is_empty() {
+                    self.imposed_by_from.remove(&rule.from);
+                }
+            }
         }
+        self.name_links();
     }
 
     /// What happens to packets from one place to another.
     #[must_use]
-    pub fn treatment(&mut self, from: &[String], to: &[String]) -> Treatment {
-        let imposed: Vec<(ImposedId, &Rule)> = self
-            .imposed
-            .iter()
-            .rev()
-            .filter(|(_, rule)| rule.covers(from, to))
-            .map(|(id, rule)| (*id, rule))
-            .collect();
+    pub fn treatment(&self, from: &[String], to: &[String]) -> Treatment {
+        let imposed = self.imposed_covering(from, to);
         let covering = self.policy.covering(from, to);
         let rules: Vec<&Rule> = imposed
             .iter()
@@ -116,7 +125,7 @@ impl Overlay {
             imposed_link.or_else(|| covering.iter().find_map(|number| self.rule_links.get(number))).copied();
         let crossings = self.crossings(from, to, own_link.map(|link| Crossing { link, queue_limit }));
         let bursts = crossings.iter().filter_map(|crossing| {
-            self.links.get(crossing.link).map(|link| link.burst_bytes_max(crossing.queue_limit))
+            self.links.look_at(crossing.link).map(|link| link.burst_bytes_max(crossing.queue_limit))
         });
         let burst_bytes_max = bursts.min().unwrap_or(u64::MAX);
         let chance =
@@ -134,6 +143,19 @@ impl Overlay {
             crossings,
             burst_bytes_max,
         }
+    }
+
+    /// The imposed rules that cover a pair, the latest first.
+    fn imposed_covering(&self, from: &[String], to: &[String]) -> Vec<(ImposedId, &Rule)> {
+        let around = (0..=from.len()).filter_map(|names| self.imposed_by_from.get(&from[..names]));
+        let mut covering: Vec<(ImposedId, &Rule)> = around
+            .flatten()
+            .filter_map(|id| {
+                self.imposed.get(id).filter(|rule| rule.covers(from, to)).map(|rule| (*id, rule))
+            })
+            .collect();
+        covering.sort_unstable_by_key(|(id, _)| std::cmp::Reverse(*id));
+        covering
     }
 
     /// The links a packet crosses: uplinks and what is between, the pair's own, downlinks.
@@ -211,6 +233,10 @@ mod tests {
         }
     }
 
+    fn impose(overlay: &mut Overlay, rule: Rule) -> ImposedId {
+        overlay.impose(vec![rule])[0]
+    }
+
     fn delay_ms(overlay: &mut Overlay) -> u64 {
         overlay.treatment(&path("dc1/a"), &path("dc2/b")).delay_ns / 1_000_000
     }
@@ -233,14 +259,14 @@ mod tests {
     fn the_latest_fault_with_an_opinion_wins_and_leaves_no_trace_when_lifted() {
         let mut overlay = Overlay::default();
         overlay.set_policy(Policy { rules: vec![delay("dc1/a", "dc2/b", 1)], links: Vec::new() });
-        let first = overlay.impose(delay("dc1", "dc2", 2));
-        let second = overlay.impose(delay("", "", 3));
-        let silent = overlay.impose(Rule { block: Some(Block::Reset), ..Rule::default() });
+        let first = impose(&mut overlay, delay("dc1", "dc2", 2));
+        let second = impose(&mut overlay, delay("", "", 3));
+        let silent = impose(&mut overlay, Rule { block: Some(Block::Reset), ..Rule::default() });
         assert_eq!(delay_ms(&mut overlay), 3);
-        overlay.lift(second);
+        overlay.lift(&[second]);
         assert_eq!(delay_ms(&mut overlay), 2);
-        overlay.lift(silent);
-        overlay.lift(first);
+        overlay.lift(&[silent]);
+        overlay.lift(&[first]);
         let found = overlay.treatment(&path("dc1/a"), &path("dc2/b"));
         assert_eq!((found.delay_ns, found.block), (1_000_000, Block::Open));
     }
@@ -249,7 +275,7 @@ mod tests {
     fn a_fault_without_an_opinion_leaves_the_rules_alone() {
         let mut overlay = Overlay::default();
         overlay.set_policy(Policy { rules: vec![delay("dc1", "dc2", 5)], links: Vec::new() });
-        let _ = overlay.impose(Rule { loss: Some(Probability::ALWAYS), ..Rule::default() });
+        let _ = impose(&mut overlay, Rule { loss: Some(Probability::ALWAYS), ..Rule::default() });
         let found = overlay.treatment(&path("dc1"), &path("dc2"));
         assert_eq!((found.delay_ns, found.loss), (5_000_000, Probability::ALWAYS));
     }
@@ -269,10 +295,10 @@ mod tests {
             queue_limit: None,
         };
         overlay.set_policy(Policy { rules: vec![rated(Some("edge")), rated(None)], links: vec![edge] });
-        let fault = overlay.impose(rated(None));
+        let fault = impose(&mut overlay, rated(None));
         let names = |overlay: &mut Overlay| overlay.links.counters(0).into_keys().collect::<Vec<_>>();
         assert_eq!(names(&mut overlay), ["edge", "edge (2)", "imposed 1", "rule 1"]);
-        overlay.lift(fault);
+        overlay.lift(&[fault]);
         assert_eq!(names(&mut overlay), ["edge", "edge (2)", "rule 1"]);
     }
 }

@@ -1,7 +1,9 @@
 //! Packets on their way: ordered by the moment they arrive, and among equals by the order they were sent. Pure.
 //!
-//! A binary heap of small keys, the packets themselves in slots beside it. `benches/queue.rs` measures a push and a
-//! pop; its figures are why there is no timing wheel: see [`Queue`].
+//! A binary heap of small keys, the packets themselves in slots beside it. No timing wheel: with 100, 10 000 and a
+//! million packets on their way, one packet through the whole network takes 0.4, 0.7 and 0.8 us (`cargo bench -p
+//! fabric`), of which 0.2 us is not the heap's; the system calls that bring a packet in and out take 5 us. A wheel
+//! would also round what here is exact to the nanosecond.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

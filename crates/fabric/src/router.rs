@@ -91,16 +91,16 @@ impl Router {
         self.forget_treatments();
     }
 
-    /// Lays a rule over everything.
-    pub fn impose(&mut self, rule: Rule) -> ImposedId {
-        let id = self.overlay.impose(rule);
+    /// Lays rules over everything, later ones over earlier ones.
+    pub fn impose(&mut self, rules: Vec<Rule>) -> Vec<ImposedId> {
+        let ids = self.overlay.impose(rules);
         self.forget_treatments();
-        id
+        ids
     }
 
-    /// Takes an imposed rule away again.
-    pub fn lift(&mut self, id: ImposedId) {
-        self.overlay.lift(id);
+    /// Takes imposed rules away again.
+    pub fn lift(&mut self, ids: &[ImposedId]) {
+        self.overlay.lift(ids);
         self.forget_treatments();
     }
 
@@ -222,9 +222,9 @@ pub(crate) mod tests {
             router.treatments[number].delay_ns
         };
         assert_eq!(delay_ns(&mut router), 0);
-        let id = router.impose(Rule { delay: Some(Duration::from_nanos(5)), ..Rule::default() });
+        let ids = router.impose(vec![Rule { delay: Some(Duration::from_nanos(5)), ..Rule::default() }]);
         assert_eq!(delay_ns(&mut router), 5);
-        router.lift(id);
+        router.lift(&ids);
         assert_eq!(delay_ns(&mut router), 0);
     }
 

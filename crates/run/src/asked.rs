@@ -2,7 +2,6 @@
 //!
 //! On paper only, by the fabric's own rules of precedence; what the network really does is measured elsewhere.
 
-use std::cell::RefCell;
 use std::time::Duration;
 
 use fabric::overlay::Overlay;
@@ -11,7 +10,7 @@ use fabric::{Policy, Rule};
 /// The network as asked for.
 #[derive(Default)]
 pub struct Asked {
-    overlay: RefCell<Overlay>,
+    overlay: Overlay,
 }
 
 impl Asked {
@@ -20,15 +19,13 @@ impl Asked {
     pub fn new(policy: Policy, faults: impl IntoIterator<Item = Rule>) -> Asked {
         let mut overlay = Overlay::default();
         overlay.set_policy(policy);
-        for rule in faults {
-            overlay.impose(rule);
-        }
-        Asked { overlay: RefCell::new(overlay) }
+        overlay.impose(faults.into_iter().collect());
+        Asked { overlay }
     }
 
     /// How long a packet takes from one place to another.
     #[must_use]
     pub fn one_way(&self, from: &[String], to: &[String]) -> Duration {
-        Duration::from_nanos(self.overlay.borrow_mut().treatment(from, to).delay_ns)
+        Duration::from_nanos(self.overlay.treatment(from, to).delay_ns)
     }
 }
