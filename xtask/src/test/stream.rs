@@ -27,7 +27,10 @@ impl Screen {
             _ => {}
         }
         let passed = line.starts_with("test ") && line.ends_with(" ... ok");
-        (!self.within_successes && !passed && !line.is_empty()) || skipped_line(line).is_some()
+        let empty = line.is_empty()
+            || line == "running 0 tests"
+            || line.starts_with("test result: ok. 0 passed; 0 failed; 0 ig");
+        (!self.within_successes && !passed && !empty) || skipped_line(line).is_some()
     }
 }
 

@@ -38,6 +38,7 @@ const TABLE: &[(&str, May)] = &[
     ("fabric", May::Only(&[])),
     ("lab", May::Only(&[])),
     ("engine", May::Only(&[])),
+    ("model", May::Only(&[])),
     ("client", May::Only(&["history"])),
     ("workload", May::Only(&["client", "history"])),
     ("load", May::Only(&["client", "history", "measure", "workload"])),

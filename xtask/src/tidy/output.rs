@@ -34,6 +34,11 @@ pub const EXCEPTIONS: &[Exception] = &[
         why: "the supervisor's standard error is the file logs/lab/lab.log",
     },
     Exception {
+        path: "crates/run/src/supervise.rs",
+        what: "process::exit",
+        why: "an interrupt while the lab is being built: PID 1 ends, and the half-built lab with it",
+    },
+    Exception {
         path: "crates/lab/src/supervisor.rs",
         what: "process::exit",
         why: "the process that stays outside the PID namespace only passes the supervisor's exit code on; and PID 1 must \

@@ -3,26 +3,56 @@
 use super::Violation;
 use super::source::Source;
 
-/// Files under `within`, but for those in `but`, must not name `banned`.
+/// Files under `within`, but for those in `but`, must not name any of `banned`, each a row of tokens.
 struct Border {
-    within: &'static str,
+    within: &'static [&'static str],
     but: &'static [&'static str],
-    banned: &'static str,
+    banned: &'static [&'static [&'static str]],
     instead: &'static str,
 }
 
 const BORDERS: &[Border] = &[
     Border {
-        within: "crates/fabric/src/",
-        but: &["crates/fabric/src/lib.rs", "crates/fabric/src/carrier.rs"],
-        banned: "carrier",
-        instead: "the fabric's core does no I/O; take time and frames as arguments",
+        within: &["crates/fabric/src/"],
+        but: &[
+            "crates/fabric/src/lib.rs",
+            "crates/fabric/src/carrier.rs",
+            "crates/fabric/src/fabric.rs",
+            "crates/fabric/src/recorder.rs",
+        ],
+        banned: &[
+            &["carrier"],
+            &["recorder"],
+            &["crate", ":", ":", "fabric"],
+            &["Instant", ":", ":", "now"],
+            &["SystemTime", ":", ":", "now"],
+        ],
+        instead: "the fabric's core does no I/O and reads no clock; take time, chance and frames as arguments",
     },
     Border {
-        within: "crates/workload/src/",
+        within: &["crates/workload/src/"],
         but: &[],
-        banned: "postgres",
+        banned: &[&["postgres"]],
         instead: "workloads speak no protocol; use the session traits of `client`",
+    },
+    Border {
+        within: &[
+            "crates/check/src/",
+            "crates/faults/src/",
+            "crates/measure/src/",
+            "crates/model/src/",
+            "crates/scenario/src/",
+        ],
+        but: &[],
+        banned: &[
+            &["Instant", ":", ":", "now"],
+            &["SystemTime", ":", ":", "now"],
+            &["fs"],
+            &["File"],
+            &["TcpStream"],
+            &["env", ":", ":", "var"],
+        ],
+        instead: "this crate is pure: no clock, no file, no network; take times, texts and streams as arguments",
     },
 ];
 
@@ -30,13 +60,16 @@ const BORDERS: &[Border] = &[
 pub fn check(source: &Source) -> Vec<Violation> {
     let mut found = Vec::new();
     for border in BORDERS {
-        if !source.path.starts_with(border.within) || border.but.contains(&source.path.as_str()) {
+        let within = border.within.iter().any(|folder| source.path.starts_with(folder));
+        if !within || border.but.contains(&source.path.as_str()) {
             continue;
         }
-        // As an identifier anywhere, so that no way of writing a `use` escapes.
-        for line in source.lines_with(&[border.banned]).filter(|line| !source.is_test(*line)) {
-            let message = format!("`{}` must not be named here: {}", border.banned, border.instead);
-            found.push(Violation { path: source.path.clone(), line, message });
+        for banned in border.banned {
+            // As tokens anywhere, so that no way of writing a `use` escapes.
+            for line in source.lines_with(banned).filter(|line| !source.is_test(*line)) {
+                let message = format!("`{}` must not be named here: {}", banned.concat(), border.instead);
+                found.push(Violation { path: source.path.clone(), line, message });
+            }
         }
     }
     found
@@ -57,6 +90,13 @@ mod tests {
             assert_eq!(check(&parsed("crates/fabric/src/router.rs", text)).len(), 1, "{text}");
             assert_eq!(check(&parsed("crates/fabric/src/lib.rs", text)).len(), 0, "{text}");
         }
+    }
+
+    #[test]
+    fn a_pure_crate_may_not_read_a_clock_or_open_a_file_outside_its_tests() {
+        let text = "fn f() { std::time::Instant::now(); }\n#[cfg(test)]\nmod tests { use std::fs; }\n";
+        assert_eq!(check(&parsed("crates/check/src/ledger.rs", text)).len(), 1);
+        assert_eq!(check(&parsed("crates/run/src/launch.rs", text)).len(), 0);
     }
 
     #[test]

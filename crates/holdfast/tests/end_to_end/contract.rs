@@ -92,7 +92,7 @@ fn breaches(result: &Value) -> Vec<String> {
     for line in KEYS.lines().filter(|line| !line.is_empty()) {
         let (path, kind) = line.split_once(' ').expect("path and kind");
         let mut found = Vec::new();
-        walk(result, path, path, &mut found);
+        walk(result, path, &mut found);
         for value in found {
             if !value.is_some_and(|value| is(value, kind)) {
                 breaches.push(format!("{path} is not {kind}: {value:?}"));
@@ -116,7 +116,7 @@ fn breaches(result: &Value) -> Vec<String> {
 }
 
 /// Collects what stands at `path`; `None` where a key is missing.
-fn walk<'a>(value: &'a Value, path: &str, whole: &str, found: &mut Vec<Option<&'a Value>>) {
+fn walk<'a>(value: &'a Value, path: &str, found: &mut Vec<Option<&'a Value>>) {
     let end = path.find(['.', '[', '{']).unwrap_or(path.len());
     let (key, rest) = path.split_at(end);
     let value = if key.is_empty() { Some(value) } else { value.get(key) };
@@ -126,14 +126,14 @@ fn walk<'a>(value: &'a Value, path: &str, whole: &str, found: &mut Vec<Option<&'
         (Some(value), rest) => {
             if let Some(rest) = rest.strip_prefix("[]") {
                 for element in value.as_array().into_iter().flatten() {
-                    walk(element, rest.trim_start_matches('.'), whole, found);
+                    walk(element, rest.trim_start_matches('.'), found);
                 }
             } else if let Some(rest) = rest.strip_prefix("{}") {
                 for element in value.as_object().into_iter().flat_map(|object| object.values()) {
-                    walk(element, rest.trim_start_matches('.'), whole, found);
+                    walk(element, rest.trim_start_matches('.'), found);
                 }
             } else {
-                walk(value, &rest[1..], whole, found);
+                walk(value, &rest[1..], found);
             }
         }
     }
