@@ -18,9 +18,13 @@ pub const ENTRY: FaultKindEntry = FaultKindEntry {
     example: "faults: [{ partition: { isolate: leader }, at: 2s, for: 15s }]",
 };
 
-/// What must be seen before it counts as having taken effect: every blocked direction is silent, and where only one
-/// way is blocked, the other is open.
-pub const TOOK_EFFECT: &[Evidence] = &[Evidence::DirectionSilent, Evidence::DirectionOpen];
+/// What must be seen before it counts as having taken effect: every blocked direction is silent (a reset is no arrival
+/// either), and where others are to stay open, such as the way back, those are open.
+#[must_use]
+pub fn took_effect(others_stay_open: bool) -> &'static [Evidence] {
+    let all: &'static [Evidence] = &[Evidence::DirectionSilent, Evidence::DirectionOpen];
+    if others_stay_open { all } else { &all[..1] }
+}
 
 /// What must be seen before it counts as healed: every direction is open.
 pub const HEALED: &[Evidence] = &[Evidence::DirectionOpen];
@@ -28,7 +32,7 @@ pub const HEALED: &[Evidence] = &[Evidence::DirectionOpen];
 /// How the database's nodes are split.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Split {
-    /// In two halves, the first the smaller.
+    /// In two halves.
     Halves,
     /// In two halves of all but these, which see both.
     Bridge(BTreeSet<usize>),
@@ -81,6 +85,12 @@ mod tests {
 
     fn heard_by(listener: usize, nodes: &[usize], blocked: &[(usize, usize)]) -> BTreeSet<usize> {
         nodes.iter().copied().filter(|speaker| !blocked.contains(&(*speaker, listener))).collect()
+    }
+
+    #[test]
+    fn a_one_way_partition_must_show_that_the_way_back_is_open() {
+        assert_eq!(took_effect(true), [Evidence::DirectionSilent, Evidence::DirectionOpen]);
+        assert_eq!(took_effect(false), [Evidence::DirectionSilent]);
     }
 
     #[test]

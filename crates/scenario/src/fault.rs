@@ -15,7 +15,7 @@ use crate::resolved::{
     BlockAnswer, Conditions, FaultAction, FaultTarget, Host, Level, PartitionShape, Place,
 };
 use crate::tree::{Entry, Node};
-use crate::wording::nearest;
+use crate::wording::{listed, nearest};
 
 /// Fewest nodes that can be split with one of them in a part of its own, or in a ring.
 const LEAST_SPLIT: usize = 3;
@@ -208,12 +208,13 @@ impl Surroundings<'_> {
         let (FaultTarget::Place(place), Some(nodes)) = (&target, &self.nodes) else { return Some(target) };
         let on = nodes.iter().filter(|host| host.is_in(place)).count();
         if on == 0 {
+            let paths: Vec<String> = nodes.iter().map(|host| host.path().join("/")).collect();
             findings.add(
                 "no-node",
                 written.at,
                 format!("no node of the database starts in `{place}`: there is nobody to be the bridge"),
                 "holds no node",
-                "name a place that holds a node",
+                format!("name a place that holds a node: {}", listed(&paths)),
             );
             return None;
         }

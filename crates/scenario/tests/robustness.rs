@@ -65,6 +65,11 @@ fn pieces() -> impl Strategy<Value = String> {
         "for:",
         "faults:",
         "power-off:",
+        "network:",
+        "partition:",
+        "between:",
+        "jitter:",
+        "isolate:",
         "expect:",
         "recovery:",
         "\n",
@@ -110,6 +115,53 @@ fn pieces() -> impl Strategy<Value = String> {
     prop::collection::vec(known, 0..60).prop_map(|pieces| pieces.concat())
 }
 
+/// A link's conditions, a network fault's ends and conditions, a partition.
+fn network() -> impl Strategy<Value = (String, String, &'static str)> {
+    let ends = prop::sample::select(vec![
+        "between: [dc1, dc2]",
+        "from: leader, to: dc2",
+        "between: [random, leader]",
+    ]);
+    let partition = prop::sample::select(vec![
+        "isolate: leader",
+        "isolate: dc1/a",
+        "from: r0, to: dc2, answer: reset",
+        "between: [a-follower, dc2], answer: silence",
+        "halves: nodes",
+        "bridge: a-follower",
+        "ring: nodes",
+    ]);
+    (conditions(), ends, conditions(), partition)
+        .prop_map(|(link, ends, fault, partition)| (link, format!("{ends}, {fault}"), partition))
+}
+
+/// Sound conditions.
+fn conditions() -> impl Strategy<Value = String> {
+    let jitter = prop::sample::select(vec!["", "uniform", "normal", "exponential"]);
+    let delay = (0_u32..10_000_000, 0_u32..10_000_000, prop::option::of(jitter));
+    let share = || prop::option::of((0_u32..100, "[0-9]{1,9}"));
+    let shares = [share(), share(), share(), share()];
+    let rate = prop::option::of((1_000_u64..2_000_000_000, prop::option::of(1_500_u64..1_000_000)));
+    (delay, shares, rate).prop_map(|((delay, spread, jitter), shares, rate)| {
+        let mut given = vec![format!("delay: {delay}us")];
+        let spread = if jitter == Some("exponential") { spread } else { spread.min(delay) };
+        given.extend(jitter.map(|shape| match shape {
+            "" => format!("jitter: {spread}us"),
+            shape => format!("jitter: {{ {shape}: {spread}us }}"),
+        }));
+        let names = ["loss", "duplicate", "reorder", "corrupt"];
+        given.extend(names.iter().zip(shares).filter_map(|(name, share)| {
+            let (whole, fraction) = share?;
+            Some(format!("{name}: {whole}.{fraction}%"))
+        }));
+        if let Some((rate, queue)) = rate {
+            given.push(format!("rate: {rate}bit/s"));
+            given.extend(queue.map(|queue| format!("queue: {queue}B")));
+        }
+        given.join(", ")
+    })
+}
+
 /// A sound scenario of random shape.
 fn sound() -> impl Strategy<Value = String> {
     let racks = prop::collection::vec((1_u32..4, any::<bool>()), 1..4);
@@ -117,8 +169,9 @@ fn sound() -> impl Strategy<Value = String> {
     let database =
         (1_u32..4, 0_u32..3, 0_u32..3, prop::option::of(1_u32..64), "[ -~é東\u{2028}\u{85}]{1,20}");
     let phases = (1_u32..90, 1_u32..90, prop::option::of(0_u32..900), 0_usize..6, 1_u32..900);
-    (racks, figures, database, phases, any::<bool>()).prop_map(
-        |(racks, (description, figure, report), (nodes, sync, failover, cpus, setting), phases, expect)| {
+    (racks, figures, database, (phases, network()), any::<bool>()).prop_map(
+        |(racks, (description, figure, report), (nodes, sync, failover, cpus, setting), (phases, network), expect)| {
+            let (link, network_fault, partition) = network;
             let json = |text: &str| serde_json::to_string(text).unwrap();
             let mut text = format!("name: sound\ndescription: {}\n", yaml_string(&format!("d{description}")));
             let figure = figure.map_or(String::new(), |figure| format!(", figures: {{ {}: {figure} }}", json("a b")));
@@ -131,6 +184,7 @@ fn sound() -> impl Strategy<Value = String> {
             }
             text += "    dc2: { zones: { a: { hosts: 3 }, \"1\": { hosts: [no, \"null\"] } } }\n";
             text += "  links:\n    - { between: [dc1, dc2], delay: 1.5ms }\n    - { from: dc1/a/r0, to: dc2/1, delay: 7us }\n";
+            text += &format!("    - {{ from: dc2, to: r0, {link} }}\n");
             text += &format!("database:\n  engine: postgres\n  nodes: {nodes}\n");
             let sync = if nodes == 1 { "off" } else { ["off", "all", "any 1"][sync as usize] };
             text += &format!("  replication: {{ synchronous: {sync} }}\n");
@@ -145,7 +199,10 @@ fn sound() -> impl Strategy<Value = String> {
             let at = f64::from(at.unwrap_or(0) % (fault * 10)) / 10.0;
             let length = f64::from(length % (fault * 10)).max(1.0) / 10.0;
             let target = ["host: leader", "rack: r0", "zone: random", "region: dc2", "host: dc2/a/h1", "rack: leader"][target];
-            text += &format!("      - {{ power-off: {{ {target} }}, at: {at}s, for: {length}s }}\n  - {{ phase: recovery, for: 90s }}\n");
+            text += &format!("      - {{ power-off: {{ {target} }}, at: {at}s, for: {length}s }}\n");
+            // Halves and rings take three nodes; the rest holds for fewer.
+            let partition = if nodes < 3 { "isolate: dc2" } else { partition };
+            text += &format!("      - {{ network: {{ {network_fault} }} }}\n      - {{ partition: {{ {partition} }}, at: {at}s }}\n  - {{ phase: recovery, for: 90s }}\n");
             if expect {
                 text += "expect: { lost_writes: 0, recovery: \"<  30s\", throughput_ratio_during: \"> 12.5%\", error_rate: < 0.1 }\n";
             }

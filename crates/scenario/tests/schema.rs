@@ -62,7 +62,9 @@ fn full() -> [Value; 2] {
                 "dc2": { "zones": { "a": { "hosts": 1 }, "b": { "hosts": ["gamma"] } } }
             },
             "links": [{ "between": ["dc1", "dc2"], "delay": "5ms" }, { "from": "dc1/a", "to": "dc2/b", "delay": "50ms", "rate": "4Mbit/s" },
-                { "between": ["dc1/a", "dc2/a"], "rate": "1.5Gbit/s" }]
+                { "between": ["dc1/a", "dc2/a"], "rate": "1.5Gbit/s", "queue": "512KiB" },
+                { "from": "r1", "to": "r2", "delay": "5ms", "jitter": "1ms", "loss": "0.1%", "duplicate": "1%", "reorder": "2%", "corrupt": "0.01%" },
+                { "from": "r2", "to": "r1", "delay": "5ms", "jitter": { "uniform": "5ms" } }]
         },
         "database": {
             "engine": "postgres", "path": "/usr/lib/postgresql/15/bin", "nodes": 3, "leader": "r1/h1",
@@ -77,7 +79,11 @@ fn full() -> [Value; 2] {
             { "phase": "baseline", "for": "15s" },
             { "phase": "fault", "for": "25s", "faults": [
                 { "power-off": { "host": "leader" }, "at": "1s", "for": "15s" },
-                { "power-off": { "rack": "r2" } }
+                { "power-off": { "rack": "r2" } },
+                { "network": { "from": "dc1", "to": "leader", "delay": "50ms", "jitter": { "normal": "3ms" }, "loss": "10%" }, "for": "20s" },
+                { "network": { "between": ["dc1", "a-follower"], "delay": "0ms", "jitter": { "exponential": "3ms" }, "reorder": "1%" } },
+                { "partition": { "isolate": "random" } },
+                { "partition": { "from": "r1", "to": "r2", "answer": "silence" } }
             ] }
         ],
         "expect": expect
@@ -86,8 +92,9 @@ fn full() -> [Value; 2] {
     second["database"]["nodes"] = json!(["r1/h1", "r2", "dc2"]);
     second["database"].as_object_mut().unwrap().remove("leader");
     second["database"]["failover"] = json!({ "promote": { "after": "3s" } });
-    second["schedule"][1]["faults"] =
-        json!([{ "power-off": { "zone": "dc2/b" } }, { "power-off": { "region": "dc1" }, "at": "3s" }]);
+    second["schedule"][1]["faults"] = json!([{ "power-off": { "zone": "dc2/b" } }, { "power-off": { "region": "dc1" }, "at": "3s" },
+            { "partition": { "between": ["dc1", "dc2"], "answer": "reset" } }, { "partition": { "halves": "nodes" } },
+            { "partition": { "bridge": "a-follower" } }, { "partition": { "ring": "nodes" } }]);
     [first, second]
 }
 

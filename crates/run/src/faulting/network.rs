@@ -14,6 +14,9 @@ use crate::faulting::looks::{Look, Shows, Wanted, conditions_looks, partition_lo
 use crate::faulting::{FaultRecord, Faulting, describe, lock};
 use crate::round_trips::{Station, stations};
 
+/// The directions a fault concerns, for people and probes, and the rules to impose.
+type Plan = (Vec<(Path, Path)>, Vec<Rule>);
+
 /// A network fault that stands. Dropping it heals it.
 pub(super) struct Standing {
     guard: Option<RuleGuard>,
@@ -171,7 +174,7 @@ impl Faulting {
 
     /// The directions a fault concerns, for people and probes, and the rules to impose. `None` when a role it is aimed
     /// at is nobody's now.
-    fn plan(&self, number: usize, action: &FaultAction) -> Option<(Vec<(Path, Path)>, Vec<Rule>)> {
+    fn plan(&self, number: usize, action: &FaultAction) -> Option<Plan> {
         let path = |target: &FaultTarget| self.path_of(target, number);
         match action {
             FaultAction::PowerOff { .. } => None,
