@@ -136,6 +136,17 @@ pub(crate) mod tests {
         assert_eq!(plain(&whole), 0);
     }
 
+    #[test]
+    fn a_completed_checksum_is_never_the_zero_that_means_none() {
+        let mut frame = vec![0u8; VIRTIO_HEADER_BYTES + 28];
+        frame[0] = FLAG_NEEDS_CHECKSUM;
+        frame[6..8].copy_from_slice(&20u16.to_ne_bytes());
+        frame[8..10].copy_from_slice(&6u16.to_ne_bytes());
+        frame[VIRTIO_HEADER_BYTES + 20..VIRTIO_HEADER_BYTES + 22].fill(0xff);
+        complete(&mut frame);
+        assert_eq!(frame[VIRTIO_HEADER_BYTES + 26..], [0xff, 0xff]);
+    }
+
     proptest! {
         #[test]
         fn the_fast_sum_agrees_with_the_plain_one(bytes in proptest::collection::vec(any::<u8>(), 0..3000)) {

@@ -225,7 +225,7 @@ impl Both {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(100))]
     #[test]
     fn every_packet_arrives_exactly_when_and_where_the_rules_say(steps in proptest::collection::vec(step(), 0..120)) {
         let mut both = Both::new();

@@ -198,6 +198,7 @@ pub(crate) mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
         fn the_packets_of_a_segmented_frame_are_the_frame(
             payload in proptest::collection::vec(any::<u8>(), 1..20_000),

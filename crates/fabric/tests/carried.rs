@@ -195,7 +195,9 @@ fn a_capture_holds_what_the_port_sent_and_received() {
     file.read_to_end(&mut written).expect("read");
     assert_eq!(written.len(), 24 + 2 * (16 + 33));
     let there = frame(&one, &two, b"hello");
+    let back = frame(&two, &one, b"hello");
     assert_eq!(written[40..73], there[HEADER_BYTES..]);
+    assert_eq!(written[89..122], back[HEADER_BYTES..]);
     let seconds = u32::from_le_bytes(written[24..28].try_into().expect("four bytes"));
     let now = std::time::SystemTime::UNIX_EPOCH.elapsed().expect("after 1970").as_secs();
     assert!(now.abs_diff(u64::from(seconds)) < 600, "written at {seconds}, now {now}");
@@ -223,7 +225,9 @@ fn check_with_tshark(mut file: File) {
             let text = String::from_utf8_lossy(&output.stdout).into_owned();
             assert_eq!(text, "10.0.0.1\t1\n10.0.0.2\t1\n", "address and checksum status");
         }
-        Err(error) => eprintln!("skipped: a_capture_is_read_by_tshark: tshark: {error}"),
+        Err(error) => eprintln!(
+            "skipped: a_capture_holds_what_the_port_sent_and_received, its check with tshark: {error}"
+        ),
     }
 }
 
