@@ -30,7 +30,7 @@ const OFFLOADS_UDP: libc::c_ulong = 0x20 | 0x40;
 #[derive(Debug, thiserror::Error)]
 pub enum InterfaceError {
     /// The TUN device cannot be opened.
-    #[error("open {TUN_DEVICE}: {0}")]
+    #[error("open {TUN_DEVICE}: {0}; `holdfast doctor` says how to allow it")]
     Open(#[source] io::Error),
     /// A step of the set-up was refused.
     #[error("{step} on {INTERFACE_NAME}: {source}")]
