@@ -37,8 +37,13 @@ impl Janitor {
         let mut command = Command::new("/proc/self/exe");
         command.arg(JANITOR_SUBCOMMAND).arg(run_name).arg(run_directory);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        // SAFETY: setsid(2) is async-signal-safe. A session of its own keeps the terminal's Ctrl-C away.
-        unsafe { command.pre_exec(|| nix::unistd::setsid().map(drop).map_err(io::Error::from)) };
+        // SAFETY: both are async-signal-safe. A session of its own keeps the terminal's Ctrl-C away.
+        unsafe {
+            command.pre_exec(|| {
+                crate::supervisor::keep_standard_descriptors_only();
+                nix::unistd::setsid().map(drop).map_err(io::Error::from)
+            });
+        }
         let mut process = command.spawn()?;
         let hold = process.stdin.take().map(OwnedFd::from);
         Ok(Janitor { process, hold })

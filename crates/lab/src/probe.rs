@@ -6,7 +6,11 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
+
+/// Numbers the probes of this process.
+static PROBES: AtomicU16 = AtomicU16::new(0x4846);
 
 /// The processes, by number as the lab sees them, that live in this PID namespace (or in one inside it).
 ///
@@ -34,7 +38,8 @@ pub fn processes_in(pid_namespace: u64) -> io::Result<Vec<u32>> {
 /// When no raw socket is to be had or sending fails for another reason than that there is no way to the address.
 pub fn echo(address: Ipv4Addr, interval: Duration, patience: Duration) -> io::Result<Option<Duration>> {
     let socket = raw_socket()?;
-    let identifier = u16::from_be_bytes([address.octets()[2], address.octets()[3]]) ^ 0x4846;
+    // Every socket hears every answer. One to an earlier probe, still under way on a long link, is none to this one.
+    let identifier = PROBES.fetch_add(1, Ordering::Relaxed);
     let deadline = Instant::now() + patience;
     let mut sequence: u16 = 0;
     let mut sent = Vec::new();

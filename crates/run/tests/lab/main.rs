@@ -1,0 +1,95 @@
+//! Lab and fabric together, on real namespaces and interfaces: what every run stands on.
+//!
+//! A program of its own, because a lab starts its program again: as supervisor, as a node's init, as the janitor. Each
+//! test of [`inside`] runs as PID 1 of a fresh lab; those of [`outside`] look at a lab from the machine. Where no lab
+//! can be had, every test says so on a line `skipped: TEST: why`.
+
+mod ground;
+mod inside;
+mod outside;
+
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, ExitCode};
+
+use lab::supervisor::{self, SUPERVISOR_SUBCOMMAND};
+use lab::{init, janitor, node};
+use libtest_mimic::{Arguments, Failed, Trial};
+
+fn main() -> ExitCode {
+    let mut doors = std::env::args().skip(1);
+    let ended = match doors.next().as_deref() {
+        Some(node::INIT_SUBCOMMAND) => init::main().map_err(|error| error.to_string()),
+        Some(SUPERVISOR_SUBCOMMAND) => {
+            inside::perform();
+            Ok(())
+        }
+        Some(janitor::JANITOR_SUBCOMMAND) => {
+            let (name, folder) = (doors.next().expect("a run name"), doors.next().expect("a run directory"));
+            janitor::main(&name, &PathBuf::from(folder)).map_err(|error| error.to_string())
+        }
+        _ => return tests(),
+    };
+    ended.map_or_else(
+        |error| {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        },
+        |()| ExitCode::SUCCESS,
+    )
+}
+
+fn tests() -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    // Each loads the machine.
+    arguments.test_threads = Some(1);
+    let inside = inside::TESTS.iter().map(|(name, _)| (*name, Place::Inside));
+    let outside = outside::TESTS.iter().map(|(name, test)| (*name, Place::Outside(*test)));
+    let trials = inside.chain(outside).map(|(name, place)| Trial::test(name, move || attempt(name, place)));
+    libtest_mimic::run(&arguments, trials.collect()).exit_code()
+}
+
+#[derive(Clone, Copy)]
+enum Place {
+    Inside,
+    Outside(fn()),
+}
+
+fn attempt(name: &str, place: Place) -> Result<(), Failed> {
+    let missing: Vec<String> = lab::machine::findings()
+        .into_iter()
+        .filter(|finding| finding.needed)
+        .filter_map(|finding| Some(format!("{}: {}", finding.what, finding.found.err()?)))
+        .collect();
+    if !missing.is_empty() {
+        eprintln!("skipped: {name}: no lab can be had here: {}", missing.join("; "));
+        return Ok(());
+    }
+    match place {
+        Place::Outside(test) => test(),
+        Place::Inside => {
+            let folder = tempfile::Builder::new().prefix("holdfast-lab-").tempdir()?;
+            let mut lab = start(folder.path(), name);
+            let mut said = String::new();
+            lab.stdout.take().ok_or("no output")?.read_to_string(&mut said)?;
+            let status = lab.wait()?;
+            if !status.success() {
+                let log = std::fs::read_to_string(folder.path().join("log"))?;
+                return Err(format!("{status}\n{said}{log}").into());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Starts a lab that is to do `job`, its log in `folder`.
+fn start(folder: &std::path::Path, job: &str) -> Child {
+    // The nodes' user, another than ours when we are root, passes through here to its volume.
+    std::fs::set_permissions(folder, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .expect("permissions");
+    let log = std::fs::File::create(folder.join("log")).expect("a log");
+    let mut lab = supervisor::launch(log).expect("a supervisor");
+    let orders = lab.stdin.as_mut().expect("its input");
+    writeln!(orders, "{job}\n{}", folder.display()).expect("orders");
+    lab
+}
