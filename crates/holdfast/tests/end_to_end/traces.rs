@@ -21,7 +21,6 @@ pub struct Before {
     mark: String,
     folder: PathBuf,
     interfaces: BTreeSet<String>,
-    shared: BTreeSet<String>,
 }
 
 impl Before {
@@ -31,7 +30,6 @@ impl Before {
             mark: desk.mark(),
             folder: desk.path().to_owned(),
             interfaces: names_in(Path::new("/sys/class/net")),
-            shared: named_after_us(),
         }
     }
 
@@ -69,7 +67,7 @@ impl Before {
         left.extend(
             names_in(&self.folder.join("temporary")).into_iter().map(|name| format!("temporary file {name}")),
         );
-        left.extend(named_after_us().difference(&self.shared).map(|name| format!("shared file {name}")));
+        left.extend(shared_files_of(outer_pids));
         left.extend(self.left_on_the_desk());
         left
     }
@@ -99,16 +97,17 @@ fn is_the_janitors(left: &str) -> bool {
     left.starts_with("volumes ") || left.starts_with("process ") && left.contains(" lab-janitor ")
 }
 
-/// Files with our name in folders that all programs share.
-fn named_after_us() -> BTreeSet<String> {
-    let is_ours = |name: &String| name.contains("holdfast") && !name.starts_with("holdfast-test-");
-    let folders = ["/tmp", "/var/tmp", "/dev/shm", "/run"].into_iter();
-    folders
-        .flat_map(|folder| {
-            let names = names_in(Path::new(folder)).into_iter().filter(is_ours);
-            names.map(move |name| format!("{folder}/{name}")).collect::<Vec<String>>()
-        })
-        .collect()
+/// Files named after us and one of these processes, in folders that all programs share.
+fn shared_files_of(outer_pids: &[u32]) -> Vec<String> {
+    let mut found = Vec::new();
+    for folder in ["/tmp", "/var/tmp", "/dev/shm", "/run"] {
+        let is_of_a_run = |name: &String| {
+            name.contains("holdfast") && outer_pids.iter().any(|pid| name.contains(&pid.to_string()))
+        };
+        let names = names_in(Path::new(folder)).into_iter().filter(is_of_a_run);
+        found.extend(names.map(|name| format!("shared file {folder}/{name}")));
+    }
+    found
 }
 
 /// All run directories of a desk, by name.
