@@ -8,8 +8,11 @@ use lab::{probe, supervisor};
 
 use crate::ground::{Ground, address, leave_running, round_trip, shell, transfer};
 
-/// Name and test.
-pub const TESTS: &[(&str, fn(&Ground))] = &[
+/// A test's name, and what it does on fresh ground.
+type Test = (&'static str, fn(&Ground));
+
+/// All of them.
+pub const TESTS: &[Test] = &[
     ("two_places_reach_each_other_and_exchange_a_megabyte", exchange_a_megabyte),
     ("a_delay_is_felt_in_the_direction_that_has_it", a_delay_is_felt),
     ("a_detached_address_is_silent_and_others_are_not", a_detached_address_is_silent),

@@ -71,8 +71,9 @@ fn attempt(name: &str, place: Place) -> Result<(), Failed> {
             let folder = tempfile::Builder::new().prefix("holdfast-lab-").tempdir()?;
             let mut lab = start(folder.path(), name);
             let mut said = String::new();
-            lab.stdout.take().ok_or("no output")?.read_to_string(&mut said)?;
+            let read = lab.stdout.take().map(|mut output| output.read_to_string(&mut said));
             let status = lab.wait()?;
+            read.ok_or("no output")??;
             if !status.success() {
                 let log = std::fs::read_to_string(folder.path().join("log"))?;
                 return Err(format!("{status}\n{said}{log}").into());
