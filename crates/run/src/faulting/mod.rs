@@ -4,6 +4,7 @@ mod looks;
 pub mod network;
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -203,6 +204,15 @@ impl Faulting {
             .iter()
             .filter_map(|vm| Some((node_name(*vm), self.datacentre.vms[*vm].pid_namespace()?)))
             .collect();
+        // The kernel gives a namespace's number to another once nobody holds it, and a node that has just been started
+        // elsewhere would look like one that never died.
+        let held: Vec<File> = record
+            .vms
+            .iter()
+            .filter_map(|vm| {
+                File::open(format!("/proc/{}/ns/pid", self.datacentre.vms[*vm].init_pid()?)).ok()
+            })
+            .collect();
         if !self.prevented {
             match self.datacentre.power_off_hosts(&record.hosts) {
                 Ok(died) => {
@@ -222,7 +232,9 @@ impl Faulting {
         let told = self.teller();
         self.in_background(move || {
             if let Some(observer) = Observer::new(&datacentre, longest_delay) {
-                told(number, Some(effect_s), observer.power_is_off(&before, &namespaces));
+                let receipt = observer.power_is_off(&before, &namespaces);
+                drop(held);
+                told(number, Some(effect_s), receipt);
             }
         });
     }
