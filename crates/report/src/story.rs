@@ -194,13 +194,16 @@ fn struck(fault: &FaultResult) -> String {
     };
     match fault.kind.as_str() {
         "power-off" => format!("{what} lost power"),
+        "network" => format!("the network changed ({})", fault.target),
+        "partition" => format!("a partition began ({})", fault.target),
         kind => format!("{what} {verb} struck by {kind}"),
     }
 }
 
 fn with_nodes(run: &RunDirectory, fault: &FaultResult) -> String {
     if fault.nodes.is_empty() {
-        return " with no node of the database on it".to_owned();
+        // Only a host can have nodes on it or not.
+        return if fault.kind == "power-off" { " with no node of the database on it" } else { "" }.to_owned();
     }
     let leader = leader_before(run, fault.asked_s);
     let names: Vec<String> = fault
@@ -208,8 +211,11 @@ fn with_nodes(run: &RunDirectory, fault: &FaultResult) -> String {
         .iter()
         .map(|node| if leader == Some(node.as_str()) { format!("the leader {node}") } else { node.clone() })
         .collect();
-    let place = if fault.hits.len() > 1 { "them" } else { "it" };
-    format!(" with {} on {place}", format::listed(&names))
+    match (fault.kind.as_str(), fault.hits.len()) {
+        ("partition", _) => format!(" around {}", format::listed(&names)),
+        (_, 0 | 1) => format!(" with {} on it", format::listed(&names)),
+        _ => format!(" with {} on them", format::listed(&names)),
+    }
 }
 
 /// The node that took the writes just before a moment.
