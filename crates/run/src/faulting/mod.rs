@@ -262,19 +262,13 @@ impl Faulting {
         lock(&self.records)[number].mended_s = Some(mended_s);
         self.platform.returned(&record.hosts);
         let (datacentre, longest_delay) = (self.datacentre.clone(), self.longest_delay);
-        let (records, chronicle) = (self.records.clone(), self.chronicle.clone());
+        let told = self.healing_teller();
         self.in_background(move || {
             let Some(observer) = Observer::new(&datacentre, longest_delay) else { return };
             // In a hurry nobody starts the nodes again, so only the hosts can answer.
             let vms = if in_a_hurry { &[][..] } else { &record.vms };
             let subjects: Vec<Subject> = observer.subjects(&record.hosts, vms);
-            let receipt = observer.power_is_back(&subjects, in_a_hurry);
-            chronicle.say_at(mended_s, EventKind::FaultHealed { fault: number, receipt: receipt.clone() });
-            let mut records = lock(&records);
-            if receipt.verdict == Verdict::Pass {
-                records[number].healed_s = Some(mended_s);
-            }
-            records[number].receipts.push(receipt);
+            told(number, mended_s, observer.power_is_back(&subjects, in_a_hurry));
         });
     }
 
@@ -304,6 +298,19 @@ impl Faulting {
                 records[number].took_effect_s = Some(effect_s);
                 on_effect(number, effect_s);
             }
+        }
+    }
+
+    /// Takes the receipt of a fault's healing into its record.
+    fn healing_teller(&self) -> impl Fn(usize, f64, Receipt) + Send + 'static {
+        let (records, chronicle) = (self.records.clone(), self.chronicle.clone());
+        move |number, mended_s, receipt| {
+            chronicle.say_at(mended_s, EventKind::FaultHealed { fault: number, receipt: receipt.clone() });
+            let mut records = lock(&records);
+            if receipt.verdict == Verdict::Pass {
+                records[number].healed_s = Some(mended_s);
+            }
+            records[number].receipts.push(receipt);
         }
     }
 

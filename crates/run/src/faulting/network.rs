@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fabric::{Block, Path, Probability, QueueLimit, Rule, RuleGuard};
 use faults::partition::{Split, blocked};
-use history::{EventKind, Receipt, Verdict};
+use history::{Receipt, Verdict};
 use scenario::{BlockAnswer, Conditions, Fault, FaultAction, FaultTarget, Level, PartitionShape};
 
 use crate::asked::Asked;
@@ -127,16 +127,8 @@ impl Faulting {
             FaultAction::Partition { .. } => opened(partition_looks(&stations, &standing.rules, &asked)),
             action => looks_of(&healed(action), &stations, &standing.directions, &[], &asked),
         };
-        let (records, chronicle) = (self.records.clone(), self.chronicle.clone());
-        self.in_background(move || {
-            let receipt = show(&stations, &looks);
-            chronicle.say_at(mended_s, EventKind::FaultHealed { fault: number, receipt: receipt.clone() });
-            let mut records = lock(&records);
-            if receipt.verdict == Verdict::Pass {
-                records[number].healed_s = Some(mended_s);
-            }
-            records[number].receipts.push(receipt);
-        });
+        let told = self.healing_teller();
+        self.in_background(move || told(number, mended_s, show(&stations, &looks)));
         true
     }
 
