@@ -1,9 +1,11 @@
 //! The project's chores, as a library so that the tests can use them too.
 //!
-//! Owns how the whole project is tested ([`test`]), kept tidy ([`tidy`]) and measured against others ([`bench`]).
+//! Owns how the whole project is tested ([`test`]), kept tidy ([`tidy`]) measured against others ([`bench`]), and its checks shown
+//! the defects that they must find ([`flaws`]).
 //! Nothing that is shipped depends on this crate.
 
 pub mod bench;
+pub mod flaws;
 pub mod test;
 pub mod tidy;
 

@@ -28,15 +28,72 @@ enum Command {
         #[command(subcommand)]
         bench: Bench,
     },
+    /// The control database's flaws over many seeds: prints how often each was found, and writes `docs/flaws.md`
+    Flaws {
+        /// How many seeds each flaw is run with
+        #[arg(long, default_value_t = 20)]
+        seeds: u64,
+        /// How many seeds the scenario without a flaw is run with
+        #[arg(long, default_value_t = 100)]
+        seeds_without: u64,
+        /// Only these; a wrong name lists them
+        #[arg(long, value_delimiter = ',')]
+        only: Vec<String>,
+    },
+    /// The first process of the lab in which a bench measures; started by the bench itself
+    #[command(name = lab::supervisor::SUPERVISOR_SUBCOMMAND, hide = true)]
+    LabSupervisor,
+    /// One measuring program inside a place of that lab; started by the bench itself
+    #[command(name = xtask::bench::fabric::INSTRUMENT_SUBCOMMAND, hide = true)]
+    Instrument {
+        /// What to do, as JSON
+        job: String,
+    },
 }
 
 #[derive(Debug, Subcommand)]
 enum Bench {
+    /// A node's virtual disk beside the file system below it, by fio
+    Disk {
+        /// How many times each is measured
+        #[arg(long, default_value_t = 5)]
+        pairs: usize,
+    },
+    /// The checkers beside porcupine, in CPU seconds and peak memory
+    Check {
+        /// How many times each is measured
+        #[arg(long, default_value_t = 3)]
+        times: usize,
+    },
     /// Boot of the three-node lab beside the same cluster made by a shell script, in CPU seconds
     Lab {
         /// How many times each is measured
         #[arg(long, default_value_t = 7)]
         pairs: usize,
+    },
+    /// The fabric beside a plain veth pair and beside toxiproxy: round trips, throughput, CPU, delays, rates, many hosts
+    Fabric {
+        /// How many times each is measured
+        #[arg(long, default_value_t = 5)]
+        pairs: usize,
+        /// Only these measurements; a wrong name lists them
+        #[arg(long, value_delimiter = ',')]
+        only: Vec<String>,
+    },
+    /// `holdfast check` and `holdfast predict`: time and memory, and their figures beside published ones
+    Paper {
+        /// How many times each is measured
+        #[arg(long, default_value_t = 5)]
+        times: usize,
+    },
+    /// The load generator beside pgbench, in client CPU for one transaction
+    Load {
+        /// How many times each is measured
+        #[arg(long, default_value_t = 7)]
+        pairs: usize,
+        /// How long each measurement takes
+        #[arg(long, default_value_t = 5)]
+        seconds: u32,
     },
 }
 
@@ -51,6 +108,16 @@ fn main() -> anyhow::Result<ExitCode> {
             println!("{} violations", found.len());
             Ok(if found.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
+        Command::Bench { bench: Bench::Disk { pairs } } => xtask::bench::disk::run(pairs),
+        Command::Bench { bench: Bench::Check { times } } => xtask::bench::check::run(times),
         Command::Bench { bench: Bench::Lab { pairs } } => xtask::bench::lab::run(pairs),
+        Command::Bench { bench: Bench::Fabric { pairs, only } } => xtask::bench::fabric::run(pairs, &only),
+        Command::Flaws { seeds, seeds_without, only } => {
+            xtask::flaws::run(&xtask::flaws::Asked { seeds, seeds_without, only })
+        }
+        Command::Bench { bench: Bench::Paper { times } } => xtask::bench::paper::run(times),
+        Command::LabSupervisor => xtask::bench::fabric::measure_inside().map(|()| ExitCode::SUCCESS),
+        Command::Instrument { job } => xtask::bench::fabric::play(&job).map(|()| ExitCode::SUCCESS),
+        Command::Bench { bench: Bench::Load { pairs, seconds } } => xtask::bench::load::run(pairs, seconds),
     }
 }

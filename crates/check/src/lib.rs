@@ -3,14 +3,24 @@
 //! Owns what each check demands. Knows neither which faults ran nor when, so that it can excuse nothing;
 //! reads no clock and opens no file. On doubt a verdict is `unknown`, never `pass`.
 
+pub mod bank;
+mod components;
+pub mod conditions;
+pub mod convergence;
+pub mod last_writes;
 pub mod ledger;
+pub mod list_append;
+mod names;
+pub mod register;
 pub mod registry;
 pub mod report;
+pub mod soundness;
 mod story;
 pub mod tpcb;
 
 pub use registry::{CHECKS, RegisteredCheck};
 pub use report::{LostWrite, Report};
+pub use soundness::{Contradiction, Soundness};
 
 use history::Operation;
 

@@ -2,7 +2,8 @@
 //!
 //! Owns their names and which workloads they apply to: one entry each.
 
-use crate::{Check, ledger, tpcb};
+use crate::list_append::{Level, ListAppend};
+use crate::{Check, bank, conditions, convergence, last_writes, ledger, list_append, register, tpcb};
 
 /// A check there is.
 pub struct RegisteredCheck {
@@ -19,16 +20,58 @@ pub struct RegisteredCheck {
 /// Every check, by name.
 pub const CHECKS: &[RegisteredCheck] = &[
     RegisteredCheck {
+        name: bank::NAME,
+        doc: "transfers between accounts neither make nor lose money, nor overdraw where that is forbidden",
+        workloads: &["bank"],
+        begin: || Box::<bank::Bank>::default(),
+    },
+    RegisteredCheck {
+        name: convergence::NAME,
+        doc: "all replicas hold the same in the end, and no client sees a register go back in time",
+        workloads: &["convergence"],
+        begin: || Box::<convergence::Convergence>::default(),
+    },
+    RegisteredCheck {
+        name: last_writes::NAME,
+        doc: "every key or field ends with a write that somebody made and no acknowledged later write replaced",
+        workloads: &["ycsb", "kv", "iot"],
+        begin: || Box::<last_writes::LastWrites>::default(),
+    },
+    RegisteredCheck {
         name: ledger::NAME,
         doc: "every acknowledged insert is there at the end, once, and nothing that nobody asked for",
         workloads: &["ledger"],
         begin: || Box::<ledger::Ledger>::default(),
     },
     RegisteredCheck {
+        name: list_append::NAME,
+        doc: "what transactions read of lists keeps to the isolation level claimed; without a claim, the strictest",
+        workloads: &["append"],
+        begin: || Box::new(ListAppend::claiming(Level::STRICT_SERIALIZABLE)),
+    },
+    RegisteredCheck {
+        name: register::NAME,
+        doc: "every key behaves as one register, on which each operation acts between its beginning and its end",
+        workloads: &["register"],
+        begin: || Box::<register::Register>::default(),
+    },
+    RegisteredCheck {
+        name: conditions::SCRIPT,
+        doc: "the conditions written down beside a script of the user's own hold in the end",
+        workloads: &["script"],
+        begin: || Box::new(conditions::Conditions::of_scripts()),
+    },
+    RegisteredCheck {
         name: tpcb::NAME,
         doc: "accounts, tellers, branches and history add up to the same, and no acknowledged transaction is missing",
         workloads: &["tpcb"],
         begin: || Box::<tpcb::TpcbSums>::default(),
+    },
+    RegisteredCheck {
+        name: conditions::TPCC,
+        doc: "the twelve consistency conditions of TPC-C hold, and no acknowledged order or payment is missing",
+        workloads: &["tpcc"],
+        begin: || Box::new(conditions::Conditions::of_tpcc()),
     },
 ];
 

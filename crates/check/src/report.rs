@@ -46,6 +46,9 @@ pub struct Report {
     pub counts: BTreeMap<String, i64>,
     /// Ledger: every lost write, in order of the time it was acknowledged. Empty where lost writes are only counted.
     pub lost_examples: Vec<LostWrite>,
+    /// List-append: the strongest isolation levels that the history still allows, by name. More than one where none
+    /// demands all that another does.
+    pub strongest_levels: Vec<String>,
 }
 
 impl Report {
@@ -61,6 +64,7 @@ impl Report {
             indeterminate: None,
             counts: BTreeMap::new(),
             lost_examples: Vec::new(),
+            strongest_levels: Vec::new(),
         }
     }
 

@@ -75,7 +75,9 @@ fn the_order_of_operations_of_different_kinds_does_not_matter() {
                 operations.iter().cloned().partition(|operation| {
                     matches!(
                         operation.action,
-                        history::Action::LedgerRead { .. } | history::Action::TpcbRead { .. }
+                        history::Action::LedgerRead { .. }
+                            | history::Action::TpcbRead { .. }
+                            | history::Action::ReplicaRead { .. }
                     )
                 });
             writes.reverse();

@@ -3,12 +3,16 @@
 //! Owns the traits workloads are written against and one folder per protocol. Decides nothing about what is asked
 //! (that is `workload`) nor how often (that is `load`).
 
+pub mod control;
+pub mod key_value;
+pub mod outbox;
 pub mod postgres;
 pub mod rows;
 pub mod session;
 
+pub use key_value::KeyValueSession;
 pub use rows::Rows;
 pub use session::{
-    ConnectError, Connected, FailedAttempt, SessionError, SessionFuture, SqlConnector, SqlSession, SqlValue,
-    StatementId,
+    ConnectError, Connected, Execution, FailedAttempt, SessionError, SessionFuture, SqlConnector, SqlSession,
+    SqlValue, StatementId,
 };

@@ -1,19 +1,19 @@
 //! What a statement answered: rows of text cells and the number of rows it touched.
 //!
-//! Owns the storage of an answer. Knows no protocol.
+//! Owns the storage of an answer, in the form in which rows travel: a count of cells, then each cell's length and bytes.
+//! Cells are looked for when asked for.
 
-/// A cell's place in the row store; `None` for SQL's NULL.
-type Cell = Option<(usize, usize)>;
+use std::io;
 
 /// The rows one statement answered with, every cell as text.
 ///
-/// All cells lie in one buffer, so that an answer without rows costs no allocation and one with many costs two.
+/// All rows lie in one buffer, so that an answer without rows costs no allocation, and one with a single row one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rows {
-    text: Vec<u8>,
-    cells: Vec<Cell>,
-    /// Where each row ends in `cells`.
-    row_ends: Vec<usize>,
+    rows: Vec<u8>,
+    count: usize,
+    /// Where each row but the first begins.
+    later_starts: Vec<usize>,
     affected: u64,
 }
 
@@ -21,13 +21,13 @@ impl Rows {
     /// Number of rows returned.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.row_ends.len()
+        self.count
     }
 
     /// Whether no row was returned.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.row_ends.is_empty()
+        self.count == 0
     }
 
     /// Number of rows the statement says it inserted, updated, deleted or selected; 0 where it names none.
@@ -39,14 +39,18 @@ impl Rows {
     /// The cell's text; `None` for NULL, for a place outside the answer and for bytes that are not UTF-8.
     #[must_use]
     pub fn text(&self, row: usize, column: usize) -> Option<&str> {
-        let end = *self.row_ends.get(row)?;
+        if row >= self.count {
+            return None;
+        }
         let start = match row.checked_sub(1) {
-            Some(previous) => *self.row_ends.get(previous)?,
+            Some(later) => *self.later_starts.get(later)?,
             None => 0,
         };
-        let place = start.checked_add(column).filter(|place| *place < end)?;
-        let (from, to) = (*self.cells.get(place)?)?;
-        std::str::from_utf8(self.text.get(from..to)?).ok()
+        let mut cells = Cells::of(self.rows.get(start..)?)?;
+        for _ in 0..column {
+            cells.next_cell()?;
+        }
+        std::str::from_utf8(cells.next_cell()??).ok()
     }
 
     /// The cell as a whole number; `None` where [`Rows::text`] is, and where the text is not a number that fits.
@@ -55,18 +59,21 @@ impl Rows {
         self.text(row, column)?.parse().ok()
     }
 
-    /// Adds a cell to the row being built.
-    pub(crate) fn push_cell(&mut self, cell: Option<&[u8]>) {
-        self.cells.push(cell.map(|bytes| {
-            let from = self.text.len();
-            self.text.extend_from_slice(bytes);
-            (from, self.text.len())
-        }));
-    }
-
-    /// Ends the row being built.
-    pub(crate) fn end_row(&mut self) {
-        self.row_ends.push(self.cells.len());
+    /// Adds a row as it travels.
+    ///
+    /// # Errors
+    /// When it is not one.
+    pub(crate) fn push_row(&mut self, row: &[u8]) -> io::Result<()> {
+        let mut cells = Cells::of(row).ok_or_else(malformed)?;
+        while cells.left > 0 {
+            cells.next_cell().ok_or_else(malformed)?;
+        }
+        if self.count > 0 {
+            self.later_starts.push(self.rows.len());
+        }
+        self.rows.extend_from_slice(row);
+        self.count += 1;
+        Ok(())
     }
 
     /// Notes how many rows the statement touched.
@@ -75,24 +82,54 @@ impl Rows {
     }
 }
 
+fn malformed() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "row shorter than it claims")
+}
+
+/// The cells of one row, first to last.
+struct Cells<'a> {
+    left: u16,
+    rest: &'a [u8],
+}
+
+impl<'a> Cells<'a> {
+    fn of(row: &'a [u8]) -> Option<Self> {
+        let (count, rest) = row.split_first_chunk()?;
+        Some(Self { left: u16::from_be_bytes(*count), rest })
+    }
+
+    /// The next cell, `Some(None)` for NULL; `None` when there is none.
+    fn next_cell(&mut self) -> Option<Option<&'a [u8]>> {
+        self.left = self.left.checked_sub(1)?;
+        let (length, rest) = self.rest.split_first_chunk()?;
+        self.rest = rest;
+        let Ok(length) = usize::try_from(i32::from_be_bytes(*length)) else { return Some(None) };
+        let (cell, rest) = self.rest.split_at_checked(length)?;
+        self.rest = rest;
+        Some(Some(cell))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn rows(lines: &[&[Option<&str>]]) -> Rows {
-        let mut rows = Rows::default();
-        for line in lines {
-            for cell in *line {
-                rows.push_cell(cell.map(str::as_bytes));
-            }
-            rows.end_row();
+    fn row(cells: &[Option<&str>]) -> Vec<u8> {
+        let mut row = u16::try_from(cells.len()).expect("few").to_be_bytes().to_vec();
+        for cell in cells {
+            let length = cell.map_or(-1, |cell| i32::try_from(cell.len()).expect("short"));
+            row.extend_from_slice(&length.to_be_bytes());
+            row.extend_from_slice(cell.unwrap_or_default().as_bytes());
         }
-        rows
+        row
     }
 
     #[test]
     fn cells_are_found_by_row_and_column_and_nothing_outside_panics() {
-        let rows = rows(&[&[Some("7"), None], &[Some("eight"), Some("")]]);
+        let mut rows = Rows::default();
+        for cells in [[Some("7"), None], [Some("eight"), Some("")], [None, Some("9")]] {
+            rows.push_row(&row(&cells)).expect("row");
+        }
         let check = |row, column, expected: Option<&str>| {
             assert_eq!(rows.text(row, column), expected, "{row},{column}")
         };
@@ -101,9 +138,21 @@ mod tests {
         check(0, 2, None);
         check(1, 0, Some("eight"));
         check(1, 1, Some(""));
-        check(2, 0, None);
+        check(2, 1, Some("9"));
+        check(3, 0, None);
         check(usize::MAX, usize::MAX, None);
         assert_eq!(rows.integer(0, 0), Some(7));
         assert_eq!(rows.integer(1, 0), None);
+        assert_eq!(rows.len(), 3);
+    }
+
+    #[test]
+    fn a_row_cut_anywhere_is_refused() {
+        let whole = row(&[Some("seven"), None, Some("x")]);
+        for length in 0..whole.len() {
+            let mut rows = Rows::default();
+            assert!(rows.push_row(&whole[..length]).is_err(), "cut at {length}");
+            assert_eq!((rows.len(), rows.text(0, 0)), (0, None));
+        }
     }
 }

@@ -2,9 +2,10 @@
 //!
 //! Owns no protocol: each protocol's folder implements these. Futures stay on the thread that made them.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::time::Duration;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 
 use history::ErrorClass;
 
@@ -28,6 +29,15 @@ pub enum SqlValue<'a> {
     Text(&'a str),
 }
 
+/// One execution of a prepared statement among several that are sent together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Execution<'a> {
+    /// The statement.
+    pub statement: StatementId,
+    /// Its parameters, in order.
+    pub parameters: &'a [SqlValue<'a>],
+}
+
 /// Why a call failed, and what that says about the transaction it belonged to.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -44,22 +54,51 @@ pub struct SessionError {
 
 /// One connection to a SQL database.
 pub trait SqlSession {
+    /// The same connection as one to a database of keys and values, where that is what it is. Everything of SQL fails
+    /// on such a session.
+    fn key_value(&mut self) -> Option<&mut dyn crate::KeyValueSession> {
+        None
+    }
+
     /// Prepares statements, in one round trip; the identifiers come in the same order.
     ///
     /// # Errors
     /// When the server refuses one of them or the connection fails; nothing is prepared then.
     fn prepare<'a>(&'a mut self, statements: &'a [&'a str]) -> SessionFuture<'a, Vec<StatementId>>;
 
-    /// Runs a prepared statement and reads its whole answer. A success means that, where the statement ended a
-    /// transaction, the server acknowledged it without reservation.
+    /// Asks for a prepared statement to be run; [`SqlSession::poll_answer`] brings its answer. `now` is the moment from
+    /// which the answer's time limit counts. The two together are [`SqlSession::execute`] without an allocation.
+    ///
+    /// # Errors
+    /// When it cannot be asked; nothing has been sent then.
+    fn ask(
+        &mut self,
+        statement: StatementId,
+        parameters: &[SqlValue<'_>],
+        now: Instant,
+    ) -> Result<(), SessionError>;
+
+    /// The whole answer to what was asked. A success means that, where the statement ended a transaction, the server
+    /// acknowledged it without reservation. A session whose answer is not waited for to its end is broken.
     ///
     /// # Errors
     /// With [`SessionError::definite`] telling whether the transaction may have happened all the same.
+    fn poll_answer(&mut self, context: &mut Context<'_>) -> Poll<Result<Rows, SessionError>>;
+
+    /// Runs a prepared statement and reads its whole answer.
+    ///
+    /// # Errors
+    /// As [`SqlSession::ask`] and [`SqlSession::poll_answer`].
     fn execute<'a>(
         &'a mut self,
         statement: StatementId,
         parameters: &'a [SqlValue<'a>],
-    ) -> SessionFuture<'a, Rows>;
+    ) -> SessionFuture<'a, Rows> {
+        Box::pin(async move {
+            self.ask(statement, parameters, Instant::now())?;
+            poll_fn(|context| self.poll_answer(context)).await
+        })
+    }
 
     /// Runs one or several statements without parameters; answers with the rows of the last that returned any.
     ///
@@ -67,16 +106,28 @@ pub trait SqlSession {
     /// As [`SqlSession::execute`].
     fn batch<'a>(&'a mut self, sql: &'a str) -> SessionFuture<'a, Rows>;
 
-    /// Loads `lines` (in the database's bulk text format, without line ends) into `table`, which may carry a list of
-    /// columns; `options` follows, as `WITH (...)`, where not empty. Answers with the number of rows loaded.
+    /// Runs several prepared statements in one flight: all are sent before the first is answered. `answered` is told of
+    /// each success in order, with its place in `executions`. Outside a transaction block they are one transaction;
+    /// what stands after the first refused one is not run.
+    ///
+    /// # Errors
+    /// Of the first that was refused; as [`SqlSession::execute`].
+    fn pipeline<'a>(
+        &'a mut self,
+        executions: &'a [Execution<'a>],
+        answered: &'a mut dyn FnMut(usize, &Rows),
+    ) -> SessionFuture<'a, ()>;
+
+    /// Runs a bulk load, such as `COPY t (a, b) FROM STDIN`, in the database's bulk text format. `fill` is called again
+    /// and again with an empty buffer and appends whole lines with their line ends; it answers whether there is more to
+    /// come. Answers with the number of rows loaded.
     ///
     /// # Errors
     /// As [`SqlSession::execute`].
     fn copy_in<'a>(
         &'a mut self,
-        table: &'a str,
-        options: &'a str,
-        lines: &'a mut dyn Iterator<Item = String>,
+        sql: &'a str,
+        fill: &'a mut dyn FnMut(&mut Vec<u8>) -> bool,
     ) -> SessionFuture<'a, u64>;
 
     /// How long every later call waits for its answer before it gives the session up.

@@ -4,8 +4,8 @@ mod server;
 
 use std::time::Duration;
 
-use client::postgres::{PostgresClient, PostgresConnector, Settings};
-use client::{SessionError, SqlConnector, SqlSession, SqlValue};
+use client::postgres::{Endpoint, PostgresClient, PostgresConnector, Settings};
+use client::{Execution, SessionError, SqlConnector, SqlSession, SqlValue, StatementId};
 use history::ErrorClass;
 use rand::{Rng, TryRng};
 use server::{Server, settings};
@@ -68,14 +68,22 @@ async fn values_travel_both_ways_and_bulk_loads_arrive() {
     let expected = [(Some(i64::MIN), None), (Some(7), Some("sieben'\\")), (Some(i64::MAX), Some(""))];
     assert_eq!(seen, expected);
 
-    let mut lines = (0..30_000).map(|number| format!("{number}\trow {number}"));
-    assert_eq!(client.copy_in("t (a, b)", "", &mut lines).await.expect("copy"), 30_000);
+    let mut number = 0;
+    let mut fill = |lines: &mut Vec<u8>| {
+        lines.extend_from_slice(format!("{number}\trow {number}\n").as_bytes());
+        number += 1;
+        number < 30_000
+    };
+    assert_eq!(client.copy_in("COPY t (a, b) FROM STDIN", &mut fill).await.expect("copy"), 30_000);
     let rows =
         client.batch("SELECT count(*), sum(a) FROM t WHERE b LIKE 'row %'; SET search_path = public").await;
     assert_eq!(rows.expect("count").text(0, 1), Some("449985000"));
 
-    let mut bad = ["1\tone".to_owned(), "not a number\ttwo".to_owned()].into_iter();
-    let refused = client.copy_in("t (a, b)", "", &mut bad).await.expect_err("bad line");
+    let mut bad = |lines: &mut Vec<u8>| {
+        lines.extend_from_slice(b"1\tone\nnot a number\ttwo\n");
+        false
+    };
+    let refused = client.copy_in("COPY t (a, b) FROM STDIN", &mut bad).await.expect_err("bad line");
     assert_eq!((refused.definite, refused.code.as_deref()), (true, Some("22P02")));
     assert!(!client.is_broken());
     assert_eq!(client.batch("SELECT count(*) FROM t").await.expect("alive").integer(0, 0), Some(30_003));
@@ -133,6 +141,52 @@ async fn every_failure_says_whether_the_transaction_may_have_happened() {
         assert_eq!(told(run_raw(&mut victim).await), expected);
         assert!(victim.is_broken());
     }
+}
+
+#[tokio::test]
+async fn a_flight_is_answered_in_order_and_judged_as_the_transactions_it_holds() {
+    let Some(programs) = server::programs() else { return };
+    let server = Server::start(&programs, &[]).await;
+    let mut client = server.client().await;
+    client.batch("CREATE TABLE t (a int PRIMARY KEY)").await.expect("table");
+    let statements =
+        ["INSERT INTO t VALUES ($1)", "SELECT count(*) FROM t", "BEGIN", "COMMIT", "SELECT 1 / 0"];
+    let ids = client.prepare(&statements).await.expect("prepared");
+    let [insert, count, begin, commit, fail] = [0, 1, 2, 3, 4].map(|index| ids[index]);
+    let one = |number| [SqlValue::Integer(number)];
+    let mut check =
+        async |flight: &[(StatementId, i64)], expected: &str, answers: &[Option<i64>], rows: i64| {
+            let numbers: Vec<_> = flight.iter().map(|(_, number)| one(*number)).collect();
+            let executions: Vec<Execution<'_>> = flight
+                .iter()
+                .zip(&numbers)
+                .map(|((statement, _), number)| Execution {
+                    statement: *statement,
+                    parameters: if *statement == insert { number } else { &[] },
+                })
+                .collect();
+            let mut seen = Vec::new();
+            let result = client
+                .pipeline(&executions, &mut |place, rows| {
+                    assert_eq!(place, seen.len());
+                    seen.push(rows.integer(0, 0));
+                })
+                .await;
+            assert_eq!(told(result.map(|()| client::Rows::default())), expected, "{flight:?}");
+            assert_eq!(seen, answers, "{flight:?}");
+            assert!(!client.is_broken() && !client.in_transaction());
+            let left = client.batch("SELECT count(*) FROM t").await.expect("count").integer(0, 0);
+            assert_eq!(left, Some(rows), "{flight:?}");
+        };
+    check(&[(insert, 1), (count, 0), (insert, 2), (count, 0)], "ok", &[None, Some(1), None, Some(2)], 2)
+        .await;
+    // Outside a block a flight is one transaction, and one refusal undoes it all.
+    check(&[(insert, 3), (fail, 0), (insert, 4)], "other definite 22012", &[None], 2).await;
+    check(&[(begin, 0), (insert, 5), (commit, 0)], "ok", &[None, None, None], 3).await;
+    // What was committed before the refusal happened.
+    check(&[(begin, 0), (insert, 6), (commit, 0), (fail, 0)], "other unknown 22012", &[None, None, None], 4)
+        .await;
+    check(&[], "ok", &[], 4).await;
 }
 
 /// A statement that needs no preparing round trip of its own.
@@ -219,11 +273,46 @@ async fn a_standby_is_passed_over_and_a_dead_node_is_told_of() {
 }
 
 #[tokio::test]
-async fn a_password_is_proved_by_scram_and_a_wrong_one_refused() {
+async fn a_node_that_never_answers_does_not_keep_the_leader_from_being_found() {
     let Some(programs) = server::programs() else { return };
-    let server = Server::start(&programs, &[]).await;
+    let leader = Server::start(&programs, &[]).await;
+    // Takes connections and says nothing: waited for one after another, each would cost its whole time limit.
+    let silent: Vec<_> =
+        (0..4).map(|_| std::net::TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
+    let mut endpoints: Vec<_> = silent
+        .iter()
+        .enumerate()
+        .map(|(number, listener)| Endpoint {
+            node: format!("silent-{number}"),
+            address: listener.local_addr().expect("an address"),
+        })
+        .collect();
+    endpoints.push(leader.endpoint("n1"));
+    let forever =
+        Settings { connect_timeout: Duration::from_secs(3_600), ..settings(Duration::from_secs(60)) };
+    let connector = PostgresConnector::new(endpoints, forever);
+    let mut rng = Counting(1);
+    for _ in 0..4 {
+        let connected = connector.connect(&mut rng).await.expect("leader found");
+        assert_eq!((connected.node.as_str(), connected.failed_attempts.len()), ("n1", 0));
+    }
+}
+
+#[tokio::test]
+async fn a_password_is_proved_by_scram_and_a_wrong_one_refused() {
+    a_password_is_proved("scram-sha-256").await;
+}
+
+#[tokio::test]
+async fn a_password_is_proved_by_md5_and_a_wrong_one_refused() {
+    a_password_is_proved("md5").await;
+}
+
+async fn a_password_is_proved(method: &str) {
+    let Some(programs) = server::programs() else { return };
+    let server = Server::start(&programs, &[&format!("password_encryption={method}")]).await;
     server.client().await.batch("CREATE ROLE r LOGIN PASSWORD 'geheim'").await.expect("role");
-    server.write_access_rules("host all r all scram-sha-256\nlocal all r md5\nhost all postgres all trust\n");
+    server.write_access_rules(&format!("host all r all {method}\nhost all postgres all trust\n"));
     server.client().await.batch("SELECT pg_reload_conf()").await.expect("reload");
     let connect = async |password: Option<&str>| {
         let settings = Settings {

@@ -23,6 +23,8 @@ pub enum Origin {
     Cache,
     /// It has just been installed into the cache directory.
     Installed,
+    /// It is part of this program.
+    Itself,
 }
 
 impl std::fmt::Display for Origin {
@@ -32,6 +34,7 @@ impl std::fmt::Display for Origin {
             Origin::Path => "on PATH",
             Origin::Distribution => "from the distribution",
             Origin::Cache => "in the cache directory",
+            Origin::Itself => "part of holdfast",
             Origin::Installed => "newly installed into the cache directory",
         })
     }

@@ -3,6 +3,7 @@
 //! Owns one folder per database behind the [`Engine`] trait and the [`Node`] trait through which an engine reaches
 //! its machines. Owns neither the machines (the lab's work) nor the load's connections (the clients' work).
 
+pub mod control;
 pub mod error;
 pub mod installation;
 pub mod node;
@@ -112,6 +113,10 @@ pub trait Engine: Send + Sync {
 
     /// Where clients reach the database on `node`.
     fn endpoint(&self, node: &dyn Node) -> Endpoint;
+
+    /// What a person's shell needs in its environment so that the database's own tools are found and, without further
+    /// arguments, connect: in a node to the database on it, elsewhere to the one of `nodes` that takes writes.
+    fn shell_environment(&self, on: Option<&dyn Node>, nodes: &[Arc<dyn Node>]) -> BTreeMap<String, String>;
 
     /// Makes a cluster on empty volumes, the first node the leader, and returns when a write has been
     /// acknowledged by all it has to be acknowledged by and every standby follows.

@@ -93,8 +93,14 @@ pub trait Node: Send + Sync {
     /// Its name, unique in the cluster: `n1`.
     fn name(&self) -> &str;
 
-    /// Its address, which it keeps wherever it runs.
+    /// Its address, which it keeps wherever it runs: what the cluster and its clients connect to.
     fn address(&self) -> IpAddr;
+
+    /// All its addresses, which the database listens on: that of [`Node::address`] and, where it has one, that of the
+    /// other version of IP.
+    fn addresses(&self) -> Vec<IpAddr> {
+        vec![self.address()]
+    }
 
     /// How often the node has been booted. Every process of an earlier boot is gone.
     fn boot(&self) -> u64;

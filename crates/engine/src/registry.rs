@@ -4,6 +4,7 @@
 
 use std::path::Path;
 
+use crate::control::{self, Control};
 use crate::installation::{Found, Installation};
 use crate::postgres::{self, Postgres};
 use crate::{Configuration, Engine, EngineError, InstallError};
@@ -25,14 +26,24 @@ type Installer = fn(&mut dyn FnMut(&str)) -> Result<Installation, InstallError>;
 type Opener = fn(Installation, Configuration) -> Result<Box<dyn Engine>, EngineError>;
 
 /// Every engine, by name.
-pub const ENGINES: &[EngineFacts] = &[EngineFacts {
-    name: "postgres",
-    summary: "PostgreSQL 13 or newer: one leader, streaming standbys; synchronous any N, all or off",
-    find: postgres::find,
-    install: postgres::install,
-    describe: postgres::describe,
-    open: |installation, configuration| Ok(Box::new(Postgres::new(installation, configuration)?)),
-}];
+pub const ENGINES: &[EngineFacts] = &[
+    EngineFacts {
+        name: control::NAME,
+        summary: "holdfast's own small replicated store, nothing to install; a flaw can be switched on by `settings`",
+        find: control::find,
+        install: control::install,
+        describe: control::describe,
+        open: |installation, configuration| Ok(Box::new(Control::new(installation, configuration)?)),
+    },
+    EngineFacts {
+        name: "postgres",
+        summary: "PostgreSQL 13 or newer: one leader, streaming standbys; synchronous any N, all or off",
+        find: postgres::find,
+        install: postgres::install,
+        describe: postgres::describe,
+        open: |installation, configuration| Ok(Box::new(Postgres::new(installation, configuration)?)),
+    },
+];
 
 /// The engine of that name.
 ///
@@ -91,6 +102,6 @@ mod tests {
             assert_eq!(named(entry.name).map(|found| found.name).ok(), Some(entry.name));
         }
         let message = named("postgress").map(|_| ()).map_err(|error| error.to_string());
-        assert_eq!(message, Err("no engine named `postgress`; there are: postgres".to_owned()));
+        assert_eq!(message, Err("no engine named `postgress`; there are: control, postgres".to_owned()));
     }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
 
-use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::eventfd::EventFd;
 use nix::time::{ClockId, clock_gettime};
 use rand_chacha::ChaCha8Rng;
@@ -24,8 +24,8 @@ use crate::network::Network;
 use crate::overlay::ImposedId;
 use crate::packet::FRAME_BYTES_MAX;
 use crate::policy::{Path, Policy, Rule};
-pub use crate::recorder::CaptureId;
 use crate::recorder::Recorder;
+pub use crate::recorder::{CaptureId, Tap};
 use crate::router::{PortId, Sending};
 
 /// Frames taken from one port before the others have their turn.
@@ -47,7 +47,7 @@ pub enum Command {
     /// Take imposed rules away again.
     Lift { ids: Vec<ImposedId>, answer: Sender<()> },
     /// Begin to write a port's packets.
-    Capture { port: PortId, file: File, answer: Sender<io::Result<CaptureId>> },
+    Capture { tap: Tap, file: File, answer: Sender<io::Result<CaptureId>> },
     /// End that.
     EndCapture { id: CaptureId, answer: Sender<io::Result<u64>> },
     /// Tell what has gone through.
@@ -72,6 +72,10 @@ pub struct Carrier {
     wall_offset_ns: u64,
     busy_poll_ns: u64,
     buffer: Vec<u8>,
+    /// How many times frames have been waited for,
+    waits: u64,
+    /// and by number of the port, at which of them it last had some.
+    last_ready: Vec<u64>,
 }
 
 impl Carrier {
@@ -90,6 +94,8 @@ impl Carrier {
             wall_offset_ns: read_ns(ClockId::CLOCK_REALTIME).saturating_sub(now_ns()),
             busy_poll_ns: u64::try_from(options.busy_poll.as_nanos()).unwrap_or(u64::MAX),
             buffer: vec![0; FRAME_BYTES_MAX],
+            waits: 0,
+            last_ready: Vec::new(),
         })
     }
 
@@ -105,6 +111,7 @@ impl Carrier {
                 Err(nix::Error::EINTR) => continue,
                 Err(_) => return,
             };
+            self.waits += 1;
             for event in &events[..ready] {
                 if event.data() == COMMAND {
                     if !self.obey() {
@@ -166,8 +173,8 @@ impl Carrier {
                     self.network.lift(&ids);
                     let _ = answer.send(());
                 }
-                Command::Capture { port, file, answer } => {
-                    let _ = answer.send(self.recorder.begin(port, file));
+                Command::Capture { tap, file, answer } => {
+                    let _ = answer.send(self.recorder.begin(tap, file));
                 }
                 Command::EndCapture { id, answer } => {
                     let _ = answer.send(self.recorder.end(id));
@@ -207,13 +214,27 @@ impl Carrier {
         self.descriptors.get(port.0 as usize)?.as_ref().map(AsRawFd::as_raw_fd)
     }
 
+    /// Conversations come in single frames, one way and then the other: asking such a port for a second frame is a system
+    /// call that finds nothing. One that is ready twice in a row sends more than it hears, and is asked until it is empty.
+    fn frames_this_turn(&mut self, port: PortId) -> usize {
+        let index = port.0 as usize;
+        if self.last_ready.len() <= index {
+            self.last_ready.resize(index + 1, 0);
+        }
+        let before = std::mem::replace(&mut self.last_ready[index], self.waits);
+        if before + 1 == self.waits { FRAMES_PER_TURN } else { 1 }
+    }
+
     fn take_from(&mut self, port: PortId) {
-        for _ in 0..FRAMES_PER_TURN {
+        for _ in 0..self.frames_this_turn(port) {
             let Some(descriptor) = self.descriptor(port) else { return };
             let Some(length) = read(descriptor, &mut self.buffer) else { return };
             let now_ns = now_ns();
             if !self.recorder.is_idle() {
-                self.recorder.saw(port, &self.buffer[..length], now_ns.saturating_add(self.wall_offset_ns));
+                let wall_ns = now_ns.saturating_add(self.wall_offset_ns);
+                if let Some(place) = self.network.place(port) {
+                    self.recorder.saw_sent(place, &self.buffer[..length], wall_ns);
+                }
             }
             let Carrier { network, buffer, random, .. } = self;
             if let Some(sending) = network.take(port, buffer, length, now_ns, random) {
@@ -240,7 +261,12 @@ impl Carrier {
             return;
         };
         if !self.recorder.is_idle() {
-            self.recorder.saw(sending.to, frame, now_ns.saturating_add(self.wall_offset_ns));
+            let wall_ns = now_ns.saturating_add(self.wall_offset_ns);
+            let ends = (self.network.place(sending.from), self.network.place(sending.to));
+            if let (from, Some(to)) = ends {
+                // A sender that has gone meanwhile was somewhere nobody asks about any more.
+                self.recorder.saw_arrive((from.unwrap_or_default(), to), frame, wall_ns);
+            }
         }
         match write(descriptor, frame) {
             true => self.network.counters.delivered_packets += packets,
@@ -249,29 +275,36 @@ impl Carrier {
     }
 }
 
-/// Waits for events, no longer than so many nanoseconds. epoll_wait's own time-out counts whole milliseconds, far too
-/// coarse here.
+/// Waits for events, no longer than so many nanoseconds.
 fn wait_for(epoll: &Epoll, events: &mut [EpollEvent], wait_ns: Option<u64>) -> nix::Result<usize> {
-    let timeout = wait_ns.map(|wait_ns| libc::timespec {
+    // The plain call is the cheaper one, but its time-out counts whole milliseconds, far too coarse for a delay.
+    match wait_ns {
+        None => epoll.wait(events, EpollTimeout::NONE),
+        Some(0) => epoll.wait(events, EpollTimeout::ZERO),
+        Some(wait_ns) => wait_exactly(epoll, events, wait_ns),
+    }
+}
+
+fn wait_exactly(epoll: &Epoll, events: &mut [EpollEvent], wait_ns: u64) -> nix::Result<usize> {
+    let timeout = libc::timespec {
         tv_sec: (wait_ns / 1_000_000_000) as i64,
         tv_nsec: (wait_ns % 1_000_000_000) as i64,
-    });
-    let timeout_pointer = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-    // SAFETY: `events` is live and as long as said; EpollEvent is a transparent epoll_event; the time-out is
-    // null or points to a live timespec; a null signal mask changes nothing.
+    };
+    // SAFETY: `events` is live and as long as said; EpollEvent is a transparent epoll_event; the time-out is a live
+    // timespec; a null signal mask changes nothing.
     let ready = unsafe {
         libc::syscall(
             libc::SYS_epoll_pwait2,
             epoll.0.as_raw_fd(),
             events.as_mut_ptr().cast::<libc::epoll_event>(),
             events.len() as libc::c_int,
-            timeout_pointer,
+            &raw const timeout,
             std::ptr::null::<libc::sigset_t>(),
             8usize,
         )
     };
     match nix::Error::result(ready) {
-        Err(nix::Error::ENOSYS) => wait_the_old_way(epoll, events, timeout_pointer),
+        Err(nix::Error::ENOSYS) => wait_the_old_way(epoll, events, &timeout),
         ready => ready.map(|ready| usize::try_from(ready).unwrap_or(0)),
     }
 }
@@ -280,16 +313,15 @@ fn wait_for(epoll: &Epoll, events: &mut [EpollEvent], wait_ns: Option<u64>) -> n
 fn wait_the_old_way(
     epoll: &Epoll,
     events: &mut [EpollEvent],
-    timeout: *const libc::timespec,
+    timeout: &libc::timespec,
 ) -> nix::Result<usize> {
     let mut watched = libc::pollfd { fd: epoll.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    // SAFETY: `watched` is a live local and one of its kind; `timeout` is null or points to a live timespec, as the
-    // caller has it from one; a null signal mask changes nothing.
+    // SAFETY: `watched` is a live local and one of its kind; so is the time-out; a null signal mask changes nothing.
     let ready = unsafe { libc::ppoll(&raw mut watched, 1, timeout, std::ptr::null()) };
     if nix::Error::result(ready)? == 0 {
         return Ok(0);
     }
-    epoll.wait(events, nix::sys::epoll::EpollTimeout::ZERO)
+    epoll.wait(events, EpollTimeout::ZERO)
 }
 
 fn read(descriptor: RawFd, buffer: &mut [u8]) -> Option<usize> {

@@ -23,6 +23,12 @@ impl Probability {
         (0.0..=1.0).contains(&value).then_some(Probability((value * 18_446_744_073_709_551_616.0) as u64))
     }
 
+    /// From 0 to 1.
+    #[must_use]
+    pub fn value(self) -> f64 {
+        self.0 as f64 / 18_446_744_073_709_551_616.0
+    }
+
     /// Whether it happens this time. Draws nothing when there is nothing to decide.
     pub fn happens(self, random: &mut impl Rng) -> bool {
         match self {

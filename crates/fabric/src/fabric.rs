@@ -16,7 +16,7 @@ use std::time::Duration;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::time::{ClockId, clock_gettime};
 
-use crate::carrier::{CaptureId, Carrier, Command};
+use crate::carrier::{CaptureId, Carrier, Command, Tap};
 use crate::counters::Counters;
 use crate::link::LinkCounters;
 use crate::overlay::ImposedId;
@@ -152,13 +152,13 @@ impl Fabric {
         Ok(RuleGuard { line: self.line.clone(), ids })
     }
 
-    /// Writes what a port sends and receives to a file, as pcap, until the guard is dropped.
+    /// Writes what a tap sees to a file, as pcap, until the guard is dropped.
     ///
     /// # Errors
     /// When the file cannot be written, or the thread is gone.
-    pub fn capture(&self, port: PortId, file: File) -> Result<CaptureGuard, FabricError> {
+    pub fn capture(&self, tap: Tap, file: File) -> Result<CaptureGuard, FabricError> {
         let id =
-            self.line.ask(|answer| Command::Capture { port, file, answer })?.map_err(FabricError::Capture)?;
+            self.line.ask(|answer| Command::Capture { tap, file, answer })?.map_err(FabricError::Capture)?;
         Ok(CaptureGuard { line: self.line.clone(), id })
     }
 

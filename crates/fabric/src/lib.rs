@@ -34,6 +34,7 @@ pub use counters::Counters;
 pub use fabric::{CaptureGuard, Fabric, FabricError, Options, RuleGuard};
 pub use link::LinkCounters;
 pub use policy::{Block, Path, Policy, QueueLimit, Rule, SharedLink, Span};
+pub use recorder::Tap;
 pub use router::PortId;
 
 #[cfg(test)]

@@ -78,6 +78,19 @@ impl Link {
         }
     }
 
+    /// What it carries; without one it only counts.
+    #[must_use]
+    pub fn rate_bits_per_s(&self) -> Option<u64> {
+        self.rate_bits_per_s
+    }
+
+    /// What it may have waiting: the limit asked for, or what it has room for where none is.
+    #[must_use]
+    pub fn room(&self, limit: Option<QueueLimit>) -> Option<QueueLimit> {
+        let rate = self.rate_bits_per_s?;
+        Some(limit.unwrap_or(QueueLimit::Bytes(QUEUE_BYTES_MIN.max(bytes_in(QUEUE_TIME_NS, rate)))))
+    }
+
     /// When the last bit of what comes at `now_ns` has left; `None` when its queue has no room.
     pub fn take(&mut self, wire: OnWire, limit: Option<QueueLimit>, now_ns: u64) -> Option<u64> {
         let Some(rate) = self.rate_bits_per_s else {

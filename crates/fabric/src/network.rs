@@ -55,6 +55,12 @@ impl Network {
         self.counters.port_gone_packets += self.queue.forget(port);
     }
 
+    /// Where a port is; `None` when it is gone.
+    #[must_use]
+    pub fn place(&self, port: PortId) -> Option<&[String]> {
+        self.router.place(port)
+    }
+
     /// Replaces all rules; what is imposed stands. Packets already on their way keep the arrival they were given.
     pub fn set_policy(&mut self, policy: Policy) {
         self.router.set_policy(policy);

@@ -142,6 +142,12 @@ impl Router {
         Some(number as usize)
     }
 
+    /// Where a port is.
+    #[must_use]
+    pub fn place(&self, port: PortId) -> Option<&[String]> {
+        Some(&self.port(port)?.place)
+    }
+
     fn port(&self, port: PortId) -> Option<&Port> {
         self.ports.get(port.0 as usize)?.as_ref()
     }

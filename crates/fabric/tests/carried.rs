@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use fabric::{Block, Fabric, Options, Policy, PortId, Rule, SharedLink, Span, partition};
+use fabric::{Block, Fabric, Options, Policy, PortId, Rule, SharedLink, Span, Tap, partition};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 
@@ -182,7 +182,8 @@ fn a_capture_holds_what_the_port_sent_and_received() {
     let fabric = Fabric::start().expect("a fabric");
     let (one, two, three) = (place(&fabric, "a", 1), place(&fabric, "b", 2), place(&fabric, "c", 3));
     let mut file = tempfile::tempfile().expect("a file");
-    let capture = fabric.capture(one.port, file.try_clone().expect("a copy")).expect("begun");
+    let capture =
+        fabric.capture(Tap::Node("a".to_owned()), file.try_clone().expect("a copy")).expect("begun");
     for (from, to) in [(&one, &two), (&two, &one), (&two, &three)] {
         send(from, to, b"hello");
         assert!(receive_payload(to).is_some());

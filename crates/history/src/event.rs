@@ -29,6 +29,9 @@ pub struct RoundTrip {
     pub asked_us: u64,
     /// The median measured, microseconds; null when no answer came.
     pub measured_us: Option<u64>,
+    /// Whether a partition is asked for between the two, one way or both.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
 }
 
 /// One event, at one moment.

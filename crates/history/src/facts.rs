@@ -47,6 +47,20 @@ pub struct LinkFacts {
     /// What it carries, bits a second, from the first load on; no limit when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_bits_per_s: Option<u64>,
+    /// All its conditions in words: `delay 50 ms, loss 1 %`.
+    #[serde(default)]
+    pub conditions: String,
+}
+
+/// What everything that leaves or enters a place shares.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EdgeFacts {
+    /// Its name.
+    pub name: String,
+    /// Path of the place it stands around.
+    pub around: String,
+    /// What it carries each way, bits a second, from the first load on.
+    pub rate_bits_per_s: u64,
 }
 
 /// The site as built.
@@ -58,6 +72,9 @@ pub struct SiteFacts {
     pub nodes: Vec<NodeFacts>,
     /// Delays, one entry per direction.
     pub links: Vec<LinkFacts>,
+    /// What places share on their way in and out.
+    #[serde(default)]
+    pub edges: Vec<EdgeFacts>,
 }
 
 /// A load as planned.

@@ -2,21 +2,26 @@
 //!
 //! Owns the vocabulary and its form on disk. Judges nothing: that is `check`'s and `measure`'s work.
 
+pub mod edn;
 pub mod event;
 pub mod event_log;
 pub mod facts;
+pub mod key;
 pub mod lines;
 pub mod operation;
 pub mod reader;
 mod seconds;
+pub mod step;
 pub mod writer;
 
 pub use event::{Event, EventKind, Receipt, ReceiptVerdict, RoundTrip};
 pub use event_log::{EventLog, EventWriteError, EventWriter, read_events};
-pub use facts::{HostFacts, LinkFacts, LoadFacts, NodeFacts, PhaseFacts, RunFacts, SiteFacts};
+pub use facts::{EdgeFacts, HostFacts, LinkFacts, LoadFacts, NodeFacts, PhaseFacts, RunFacts, SiteFacts};
+pub use key::Key;
 pub use lines::ReadError;
-pub use operation::{Action, ErrorClass, ErrorCounts, Operation, Outcome};
+pub use operation::{Action, ConditionFound, ErrorClass, ErrorCounts, Operation, Outcome};
 pub use reader::HistoryReader;
+pub use step::Step;
 pub use writer::{HistoryWriter, LEDGER_READ_VALUES_MAX, WriteError};
 
 /// How a run, a check, an expectation or a receipt came out. On doubt, [`Verdict::Unknown`].

@@ -76,6 +76,10 @@ impl<R: BufRead, T: DeserializeOwned> JsonLines<R, T> {
         JsonLines { reader, line: 0, buffer: Vec::new(), ended: false, values: PhantomData }
     }
 
+    pub(crate) fn line(&self) -> u64 {
+        self.line
+    }
+
     /// Reads the next line into the buffer, its end taken off.
     fn read_line(&mut self) -> Result<LineEnd, ReadError> {
         self.buffer.clear();

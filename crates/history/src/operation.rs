@@ -2,9 +2,12 @@
 //!
 //! Times are seconds on the run's clock, which starts at 0 with the first load.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+
+use crate::{Key, Step};
 
 /// What the client can know of an operation once it has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -83,6 +86,114 @@ pub enum Action {
         /// Number of history rows.
         history_rows: u64,
     },
+    /// Register: read one. Registers hold nothing until they are written.
+    RegisterRead {
+        /// Which.
+        key: Key,
+        /// What it held, when the read was acknowledged; nothing when it was never written.
+        value: Option<i64>,
+    },
+    /// Register: write one.
+    RegisterWrite {
+        /// Which.
+        key: Key,
+        /// What it holds from then on.
+        value: i64,
+    },
+    /// Register: write one only if it holds what is expected. `ok` when it did, `fail` when it did not or was not
+    /// tried.
+    RegisterCompareAndSet {
+        /// Which.
+        key: Key,
+        /// What it must hold; nothing when it must never have been written.
+        expected: Option<i64>,
+        /// What it holds from then on.
+        new: i64,
+    },
+    /// List-append: one transaction over lists, its steps in order.
+    AppendTransaction {
+        /// What it did.
+        steps: Vec<Step>,
+    },
+    /// Bank: how the accounts are before anybody moves money. Recorded once, before all else.
+    BankSetup {
+        /// Every account with its balance.
+        balances: Vec<(Key, i64)>,
+        /// Whether an account may be overdrawn.
+        may_be_negative: bool,
+    },
+    /// Bank: move money between two accounts in one transaction.
+    BankTransfer {
+        /// The account it leaves.
+        from: Key,
+        /// The account it reaches.
+        to: Key,
+        /// How much.
+        amount: i64,
+    },
+    /// Bank: read every account in one transaction.
+    BankRead {
+        /// Every account found with its balance.
+        balances: Vec<(Key, i64)>,
+    },
+    /// Convergence: read every register of one replica, after all faults are healed and nobody writes any more. May be
+    /// split over several operations, whose values are taken together; `complete` is true on the last.
+    ReplicaRead {
+        /// The replica that was asked, by name.
+        replica: String,
+        /// Every register found with what it held.
+        values: Vec<(Key, i64)>,
+        /// Whether all of them have now been read.
+        complete: bool,
+    },
+    /// A transaction of a kind; what it asked in detail is not recorded.
+    Transaction {
+        /// The kind's name: `NEW-ORDER`, `READ`.
+        name: Cow<'static, str>,
+        /// The client itself asked for it to be rolled back in the end, as some standards want of some transactions.
+        #[serde(default, skip_serializing_if = "is_false")]
+        rolled_back: bool,
+    },
+    /// One write to one or several cells; afterwards each holds the write's number.
+    CellsWrite {
+        /// The cells, as the workload numbers them.
+        cells: Vec<u64>,
+        /// The write's number, which no other write of the run has; 0 is what was there before the first.
+        value: u64,
+    },
+    /// The final read of every cell, after all faults are healed. May be split over several operations, whose cells are
+    /// taken together; `complete` is true on the last.
+    CellsRead {
+        /// Cells found, each with the number of the write it holds.
+        cells: Vec<(u64, u64)>,
+        /// Whether all cells have now been read.
+        complete: bool,
+    },
+    /// The final look at conditions that the data must meet, all in one transaction.
+    ConditionsRead {
+        /// Every condition looked at.
+        conditions: Vec<ConditionFound>,
+        /// What else was counted in the same transaction, by name.
+        counts: BTreeMap<String, i64>,
+    },
+}
+
+/// What became of one condition that the data must meet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConditionFound {
+    /// Its name.
+    pub name: String,
+    /// How often it is violated.
+    pub violations: u64,
+    /// A few violations in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub examples: Vec<String>,
+}
+
+// The signature is serde's.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 /// One operation, from the moment it was sent to the moment the client knew all it would ever know.

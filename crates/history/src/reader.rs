@@ -45,6 +45,12 @@ impl<R: Read> HistoryReader<R> {
         };
         Ok(HistoryReader { lines: JsonLines::new(BufReader::with_capacity(1 << 16, source)) })
     }
+
+    /// Number of the line that was read last, from 1.
+    #[must_use]
+    pub fn line(&self) -> u64 {
+        self.lines.line()
+    }
 }
 
 impl<R: Read> Iterator for HistoryReader<R> {

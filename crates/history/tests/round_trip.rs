@@ -2,7 +2,9 @@
 
 use std::io::{self, Write};
 
-use history::{Action, ErrorClass, HistoryReader, HistoryWriter, Operation, Outcome, ReadError, WriteError};
+use history::{
+    Action, ErrorClass, HistoryReader, HistoryWriter, Key, Operation, Outcome, ReadError, Step, WriteError,
+};
 use proptest::prelude::*;
 
 /// What a reader makes of the bytes: the operations and, if it ended in error, the error.
@@ -15,6 +17,67 @@ fn read_all(bytes: &[u8]) -> (Vec<Operation>, Option<ReadError>) {
         }
     }
     (operations, None)
+}
+
+/// Holds one operation's line against what it is on disk: the form others may rely on.
+fn check_line(action: Action, expected: &str) {
+    let operation = Operation {
+        load: "l".into(),
+        client: 3,
+        action,
+        invoked_s: 1.5,
+        completed_s: 1.75,
+        outcome: Outcome::Ok,
+        error: None,
+        node: None,
+    };
+    let whole = format!(
+        "{{\"load\":\"l\",\"client\":3,{expected},\"invoked_s\":1.5,\"completed_s\":1.75,\"outcome\":\"ok\"}}"
+    );
+    assert_eq!(serde_json::to_string(&operation).unwrap(), whole);
+    assert_eq!(read_all(whole.as_bytes()).0, [operation]);
+}
+
+#[test]
+fn operations_have_the_form_on_disk_that_others_rely_on() {
+    let key = Key::from(3);
+    check_line(
+        Action::RegisterRead { key: key.clone(), value: None },
+        r#""f":"register-read","key":3,"value":null"#,
+    );
+    check_line(
+        Action::RegisterWrite { key: "x".into(), value: 4 },
+        r#""f":"register-write","key":"x","value":4"#,
+    );
+    check_line(
+        Action::RegisterCompareAndSet { key: key.clone(), expected: Some(4), new: 5 },
+        r#""f":"register-compare-and-set","key":3,"expected":4,"new":5"#,
+    );
+    let steps = vec![
+        Step::Append { key: key.clone(), value: 17 },
+        Step::Read { key: key.clone(), values: Some(vec![15, 16]) },
+        Step::Read { key: "x".into(), values: None },
+    ];
+    check_line(
+        Action::AppendTransaction { steps },
+        r#""f":"append-transaction","steps":[["append",3,17],["r",3,[15,16]],["r","x",null]]"#,
+    );
+    check_line(
+        Action::BankSetup { balances: vec![(key.clone(), 10)], may_be_negative: false },
+        r#""f":"bank-setup","balances":[[3,10]],"may_be_negative":false"#,
+    );
+    check_line(
+        Action::BankTransfer { from: key.clone(), to: Key::from(4), amount: 5 },
+        r#""f":"bank-transfer","from":3,"to":4,"amount":5"#,
+    );
+    check_line(
+        Action::BankRead { balances: vec![(key.clone(), 5)] },
+        r#""f":"bank-read","balances":[[3,5]]"#,
+    );
+    check_line(
+        Action::ReplicaRead { replica: "n1".into(), values: vec![(key, 5)], complete: true },
+        r#""f":"replica-read","replica":"n1","values":[[3,5]],"complete":true"#,
+    );
 }
 
 fn insert(value: u64) -> Operation {
@@ -160,19 +223,51 @@ fn after_a_failed_write_nothing_more_is_taken() {
     assert!(matches!(writer.flush(), Err(WriteError::Broken)));
 }
 
+fn any_key() -> impl Strategy<Value = Key> {
+    prop_oneof![any::<i64>().prop_map(Key::Number), ".*".prop_map(|name| Key::from(name.as_str()))]
+}
+
+fn any_balances() -> impl Strategy<Value = Vec<(Key, i64)>> {
+    prop::collection::vec((any_key(), any::<i64>()), 0..6)
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    let values = prop::option::of(prop::collection::vec(any::<i64>(), 0..6));
+    prop_oneof![
+        (any_key(), any::<i64>()).prop_map(|(key, value)| Step::Append { key, value }),
+        (any_key(), values).prop_map(|(key, values)| Step::Read { key, values }),
+    ]
+}
+
 fn any_operation() -> impl Strategy<Value = Operation> {
     let time_s = (0u64..200_000_000_000_000).prop_map(|ns| ns as f64 / 1e9);
-    let action = prop_oneof![
-        any::<u64>().prop_map(|value| Action::LedgerInsert { value }),
-        (prop::collection::vec(any::<u64>(), 0..50), any::<bool>())
-            .prop_map(|(values, complete)| Action::LedgerRead { values, complete }),
-        any::<i64>().prop_map(|delta| Action::TpcbTransaction { delta }),
-        (any::<[i64; 4]>(), any::<u64>()).prop_map(
-            |([accounts, tellers, branches, history], history_rows)| {
-                Action::TpcbRead { accounts, tellers, branches, history, history_rows }
-            }
-        ),
-    ];
+    let action =
+        prop_oneof![
+            any::<u64>().prop_map(|value| Action::LedgerInsert { value }),
+            (prop::collection::vec(any::<u64>(), 0..50), any::<bool>())
+                .prop_map(|(values, complete)| Action::LedgerRead { values, complete }),
+            any::<i64>().prop_map(|delta| Action::TpcbTransaction { delta }),
+            (any::<[i64; 4]>(), any::<u64>()).prop_map(
+                |([accounts, tellers, branches, history], history_rows)| {
+                    Action::TpcbRead { accounts, tellers, branches, history, history_rows }
+                }
+            ),
+            (any_key(), any::<Option<i64>>()).prop_map(|(key, value)| Action::RegisterRead { key, value }),
+            (any_key(), any::<i64>()).prop_map(|(key, value)| Action::RegisterWrite { key, value }),
+            (any_key(), any::<Option<i64>>(), any::<i64>())
+                .prop_map(|(key, expected, new)| Action::RegisterCompareAndSet { key, expected, new }),
+            prop::collection::vec(any_step(), 0..6).prop_map(|steps| Action::AppendTransaction { steps }),
+            (any_balances(), any::<bool>())
+                .prop_map(|(balances, may_be_negative)| Action::BankSetup { balances, may_be_negative }),
+            (any_key(), any_key(), any::<i64>()).prop_map(|(from, to, amount)| Action::BankTransfer {
+                from,
+                to,
+                amount
+            }),
+            any_balances().prop_map(|balances| Action::BankRead { balances }),
+            (".*", any_balances(), any::<bool>())
+                .prop_map(|(replica, values, complete)| Action::ReplicaRead { replica, values, complete }),
+        ];
     let outcome = prop_oneof![Just(Outcome::Ok), Just(Outcome::Fail), Just(Outcome::Unknown)];
     let error = prop::option::of(prop_oneof![Just(ErrorClass::Connection), Just(ErrorClass::ReadOnly)]);
     (".*", any::<u64>(), action, time_s.clone(), time_s, outcome, error, prop::option::of(".*")).prop_map(

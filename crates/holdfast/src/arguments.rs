@@ -1,8 +1,13 @@
 //! What can be asked on the command line.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Where the last run of the working directory is found.
+pub const LATEST: &str = "runs/latest";
 
 /// Does your database hold fast? Builds a pretend datacentre on this machine, runs a real database on it, breaks the
 /// datacentre, proves whether committed data survived, and writes the white paper.
@@ -21,23 +26,53 @@ pub struct Arguments {
 pub enum Command {
     /// The whole job: lab up, database up, load on, faults in and healed, data verified, report written
     Run(RunOptions),
-    /// On paper only: says whether the scenario is right; starts nothing
+    /// The generator alone, against a database that is already there; the same files as a run's
+    ///
+    /// Exit codes: 0 the load ran and no check failed, 1 a check failed, 2 interrupted, nothing succeeded, or a check
+    /// could not tell, 254 the arguments are wrong, 255 the load could not do its job.
+    Load(LoadOptions),
+    /// On paper only: whether the scenario is right, which failures it survives, what a commit costs, what best
+    /// practice says; starts nothing
     Check {
         /// The scenario
-        scenario: PathBuf,
+        #[arg(required_unless_present = "this_host")]
+        scenario: Option<PathBuf>,
         /// Another value for one of the scenario's settings: `--set loads.0.clients=8`
         #[arg(long, value_name = "PATH=VALUE", value_parser = path_and_value)]
         set: Vec<(String, String)>,
+        /// Hold this machine against best practice as well; needs no scenario
+        #[arg(long)]
+        this_host: bool,
     },
+    /// On paper at any scale: what failures stop, how likely data is lost, what a rebuild moves; starts nothing
+    Predict(PredictOptions),
     /// Writes the report of a run again, from its directory alone
     Report {
         /// The run directory
         run_directory: PathBuf,
     },
+    /// A shell inside a node of a lab that is up, while it runs or is kept; or a command, with its exit code
+    Shell(ShellOptions),
+    /// One check on a history: ours (JSON lines, plain or compressed) or Jepsen's (EDN)
+    Verify {
+        /// The check, as in `holdfast list checks`
+        #[arg(long)]
+        model: String,
+        /// For list-append, the isolation level claimed; without it, strict-serializable
+        #[arg(long)]
+        level: Option<String>,
+        /// The history
+        history: PathBuf,
+    },
     /// What there is, one line each
     List {
         /// Of what
         what: Listed,
+    },
+    /// What a word means: a key of a scenario, a fault, a workload, an engine, a check, a quantity to expect
+    Explain {
+        /// The word
+        thing: String,
     },
     /// What this machine allows, and the exact remedy for what is missing
     Doctor,
@@ -62,12 +97,147 @@ pub struct RunOptions {
     /// Leave the lab up at the end until Ctrl-C, and print how to reach each node
     #[arg(long)]
     pub keep: bool,
+    /// Write packets to `captures/` in the run directory, for Wireshark's tools: of a node (`n1`), of a place
+    /// (`dc1/a/h2`), or of what goes from one place to another (`"dc1 -> dc2"`). May be given several times
+    #[arg(long, value_name = "WHAT")]
+    pub capture: Vec<String>,
     /// Print result.json to standard output, and everything else to standard error
     #[arg(long)]
     pub json: bool,
     /// Announce faults without carrying them out: shows that such a run ends `unknown`
     #[arg(long, hide = true)]
     pub prevent_faults: bool,
+}
+
+/// Options of `holdfast predict`. The scenario gives regions, zones and racks; the database is taken to keep its data in
+/// ranges of replicas with a majority each, one node on each host.
+#[derive(Debug, Args)]
+pub struct PredictOptions {
+    /// The scenario
+    pub scenario: PathBuf,
+    /// Another value for one of the scenario's settings: `--set loads.0.clients=8`
+    #[arg(long, value_name = "PATH=VALUE", value_parser = path_and_value)]
+    pub set: Vec<(String, String)>,
+    /// Nodes [default: the scenario's]
+    #[arg(long, value_name = "N")]
+    pub nodes: Option<usize>,
+    /// Ranges [default: 100 for each node]
+    #[arg(long, value_name = "N")]
+    pub ranges: Option<usize>,
+    /// Replicas of each range [default: 3]
+    #[arg(long, value_name = "N")]
+    pub replicas: Option<usize>,
+    /// Racks in all [default: the scenario's, or one for 20 nodes]
+    #[arg(long, value_name = "N")]
+    pub racks: Option<usize>,
+    /// Zones in all [default: the scenario's]
+    #[arg(long, value_name = "N")]
+    pub zones: Option<usize>,
+    /// Regions [default: the scenario's]
+    #[arg(long, value_name = "N")]
+    pub regions: Option<usize>,
+    /// Place ranges in copysets of this scatter width instead of at random
+    #[arg(long, value_name = "WIDTH")]
+    pub copysets: Option<usize>,
+    /// What one range holds
+    #[arg(long, default_value = "512MiB", value_parser = scenario::units::size_bytes)]
+    pub range_size: u64,
+    /// What a host reads or writes for a rebuild, each way
+    #[arg(long, default_value = "1Gbit/s", value_parser = scenario::units::bit_rate_per_s)]
+    pub host_rate: u64,
+    /// What the edge around a zone carries [default: the narrowest the scenario has around a zone or region, else 10Gbit/s]
+    #[arg(long, value_parser = scenario::units::bit_rate_per_s)]
+    pub edge_rate: Option<u64>,
+    /// Mean time between a host's failures for good, hours
+    #[arg(long, default_value_t = 35_000.0, value_name = "HOURS", value_parser = positive)]
+    pub host_failure_hours: f64,
+    /// Mean time until what it held is elsewhere, hours
+    #[arg(long, default_value_t = 1.0, value_name = "HOURS", value_parser = positive)]
+    pub repair_hours: f64,
+    /// Share of hosts that do not return after an outage of the whole cluster
+    #[arg(long, default_value = "1%", value_parser = scenario::units::ratio)]
+    pub not_returning: f64,
+    /// Share of time that a host is down
+    #[arg(long, default_value = "0.1%", value_parser = scenario::units::ratio)]
+    pub host_down: f64,
+    /// The seed; wins over the scenario's. Within 53 bits
+    #[arg(long, value_parser = clap::value_parser!(u64).range(0..1 << 53))]
+    pub seed: Option<u64>,
+}
+
+/// Options of `holdfast load`.
+#[derive(Debug, Args)]
+pub struct LoadOptions {
+    /// The workload; `holdfast list workloads` names them
+    #[arg(long)]
+    pub workload: String,
+    /// The database: `postgres://user:password@host:port/database`; several hosts with commas
+    #[arg(long)]
+    pub url: String,
+    /// Connections; with a rate, the most at once
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub clients: u32,
+    /// Open loop: transactions due a second, `2000/s`, whatever becomes of those before
+    #[arg(long, value_parser = rate)]
+    pub rate: Option<f64>,
+    /// Open loop: how they are spread
+    #[arg(long, value_enum, default_value_t = ArrivalWord::Constant, requires = "rate")]
+    pub arrival: ArrivalWord,
+    /// Closed loop: how long each client waits between an answer and its next transaction, `50ms`
+    #[arg(long, value_parser = duration, conflicts_with = "rate")]
+    pub think_time: Option<Duration>,
+    /// How long it is measured, in whole seconds: `60s`
+    #[arg(long = "for", value_name = "TIME", value_parser = whole_seconds)]
+    pub length: Duration,
+    /// Left out of the figures, in whole seconds: `10s`
+    #[arg(long, value_name = "TIME", value_parser = whole_seconds)]
+    pub warm_up: Option<Duration>,
+    /// An option of the workload: `--option read=95%`
+    #[arg(long, value_name = "KEY=VALUE", value_parser = path_and_value)]
+    pub option: Vec<(String, String)>,
+    /// Scale factor of the workload's tables
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub scale: u32,
+    /// Make the workload's tables first, THROWING AWAY those of the same name, and check the data at the end
+    #[arg(long)]
+    pub prepare: bool,
+    /// How long a client waits for an answer
+    #[arg(long, value_parser = duration, default_value = "10s")]
+    pub timeout: Duration,
+    /// The seed. Within 53 bits
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(0..1 << 53))]
+    pub seed: u64,
+    /// Keep figures only, not every operation by itself; then nothing can be checked
+    #[arg(long, conflicts_with = "prepare")]
+    pub no_history: bool,
+    /// Folder under which the run directory is made
+    #[arg(long, default_value = "runs", value_name = "DIR")]
+    pub out: PathBuf,
+    /// Print result.json to standard output, and everything else to standard error
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// How the operations of an open loop are spread.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum ArrivalWord {
+    /// Evenly
+    Constant,
+    /// As independent users come
+    Poisson,
+}
+
+/// Options of `holdfast shell`.
+#[derive(Debug, Args)]
+pub struct ShellOptions {
+    /// The run directory of the lab
+    #[arg(long, default_value = LATEST, value_name = "DIR")]
+    pub run: PathBuf,
+    /// The node; or a host by its path, or the place of the clients in a region (`dc1/clients`)
+    pub node: String,
+    /// What to run in it instead of a shell
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub command: Vec<OsString>,
 }
 
 /// What `holdfast list` can list.
@@ -85,9 +255,33 @@ pub enum Listed {
     Scenarios,
 }
 
+fn rate(text: &str) -> Result<f64, String> {
+    scenario::units::rate_per_s(text).map_err(|error| format!("{error}: {}", error.help()))
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    scenario::units::duration(text, "s").map_err(|error| format!("{error}: {}", error.help()))
+}
+
+fn whole_seconds(text: &str) -> Result<Duration, String> {
+    let length = duration(text)?;
+    if length.subsec_nanos() == 0 && !length.is_zero() {
+        Ok(length)
+    } else {
+        Err(format!("`{text}` is not one or more whole seconds; write 60s"))
+    }
+}
+
 fn path_and_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((path, value)) if !path.is_empty() => Ok((path.to_owned(), value.to_owned())),
         _ => Err(format!("`{text}` has no `=`; write a path and a value, as in `loads.0.clients=8`")),
+    }
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value.is_finite() && value > 0.0 => Ok(value),
+        _ => Err(format!("`{text}` is no number above 0")),
     }
 }

@@ -3,6 +3,7 @@
 mod arguments;
 mod commands;
 mod exit;
+mod paper;
 mod terminal;
 
 use std::process::ExitCode;
@@ -23,10 +24,19 @@ fn main() -> ExitCode {
     };
     let done = match arguments.command {
         Command::Run(options) => commands::run::run(options),
-        Command::Check { scenario, set } => commands::check::check(&scenario, &set),
+        Command::Check { scenario, set, this_host } => {
+            commands::check::check(scenario.as_deref(), &set, this_host)
+        }
+        Command::Predict(options) => commands::predict::predict(&options),
+        Command::Load(options) => commands::load::load(options),
         Command::Report { run_directory } => commands::report::report(&run_directory),
+        Command::Shell(options) => commands::shell::shell(&options),
+        Command::Verify { model, level, history } => {
+            commands::verify::verify(&model, level.as_deref(), &history)
+        }
         Command::List { what } => commands::list::list(what),
         Command::Doctor => commands::doctor::doctor(),
+        Command::Explain { thing } => commands::explain::explain(&thing),
         Command::Schema => commands::schema::schema(),
     };
     done.unwrap_or_else(Exit::tell).into()

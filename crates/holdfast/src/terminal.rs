@@ -2,14 +2,20 @@
 //! lines where there is no terminal.
 
 use std::io::{IsTerminal, Write};
+use std::path::Path;
 use std::time::Duration;
 
 use history::{EventKind, Verdict};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use run::{News, Pulse, Show};
 
+use crate::arguments::LATEST;
+
 /// Seconds between two lines of figures where there is no terminal.
 const PLAIN_INTERVAL_S: u64 = 5;
+
+/// Hosts named at most when a lab is kept.
+const OTHERS_MAX: usize = 12;
 
 /// The terminal.
 #[derive(Debug)]
@@ -39,11 +45,14 @@ impl Terminal {
         match show {
             Show::Step(step) => self.line(&format!("         {step}")),
             Show::Directory(path) => self.line(&format!("         run directory {}", path.display())),
-            Show::Reach(nodes) => {
+            Show::Reach { nodes, others, run_directory } => {
                 self.line("the lab is kept; Ctrl-C ends it");
-                for (node, command) in *nodes {
-                    self.line(&format!("  {node}: {command}"));
+                let which = which_run(run_directory);
+                for node in *nodes {
+                    self.line(&format!("  holdfast shell {which}{node}"));
                 }
+                let some: Vec<&str> = others.iter().take(OTHERS_MAX).map(String::as_str).collect();
+                self.line(&format!("  without a database, in the same way: {}", some.join(", ")));
             }
             Show::News(News::Event { event }) => {
                 if let Some(text) = told(&event.kind) {
@@ -108,6 +117,12 @@ macro_rules! complained {
         use std::io::Write;
         let _ = writeln!(std::io::stderr(), $($text)*);
     }};
+}
+
+/// What `holdfast shell` must be told to find this run: nothing, when it is the one it looks for from here.
+fn which_run(run_directory: &Path) -> String {
+    let is_found = std::fs::canonicalize(LATEST).is_ok_and(|latest| latest == run_directory);
+    if is_found { String::new() } else { format!("--run {} ", run_directory.display()) }
 }
 
 fn print_line(to_stderr: bool, text: &str) {

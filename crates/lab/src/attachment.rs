@@ -4,11 +4,11 @@
 
 use std::fs::File;
 use std::io;
-use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 
 use nix::sched::{CloneFlags, setns, unshare};
 
+use crate::addresses::Addresses;
 use crate::interface::{self, InterfaceError};
 
 /// Bytes of the largest packet on the lab's wires, as on Ethernet.
@@ -23,6 +23,9 @@ pub enum AttachmentError {
     /// The namespace's interface could not be set up.
     #[error(transparent)]
     Interface(#[from] InterfaceError),
+    /// What the caller wanted done in the new namespaces failed.
+    #[error("its mounts: {0}")]
+    Dress(#[source] io::Error),
     /// The thread that makes it could not be started or panicked.
     #[error("maker thread: {0}")]
     Thread(#[source] io::Error),
@@ -31,8 +34,8 @@ pub enum AttachmentError {
 /// A network namespace and its interface. The namespace lives as long as this does.
 #[derive(Debug)]
 pub struct Attachment {
-    /// Its address.
-    pub address: Ipv4Addr,
+    /// Its addresses.
+    pub addresses: Addresses,
     /// The namespace, to be entered with [`enter`].
     pub namespace: OwnedFd,
     /// The interface's other end, for the fabric.
@@ -44,19 +47,19 @@ impl Attachment {
     ///
     /// # Errors
     /// When the kernel refuses the namespace or the interface.
-    pub fn make(address: Ipv4Addr) -> Result<Attachment, AttachmentError> {
-        on_own_thread(move || Attachment::make_here(address))?
+    pub fn make(addresses: Addresses) -> Result<Attachment, AttachmentError> {
+        on_own_thread(move || Attachment::make_here(addresses))?
     }
 
     /// Makes one and leaves the calling thread inside its namespace.
     ///
     /// # Errors
     /// When the kernel refuses the namespace or the interface.
-    pub fn make_here(address: Ipv4Addr) -> Result<Attachment, AttachmentError> {
+    pub fn make_here(addresses: Addresses) -> Result<Attachment, AttachmentError> {
         unshare(CloneFlags::CLONE_NEWNET).map_err(|error| AttachmentError::Namespace(error.into()))?;
         let namespace = File::open("/proc/thread-self/ns/net").map_err(AttachmentError::Namespace)?.into();
-        let tun = interface::make(address, MTU_BYTES)?;
-        Ok(Attachment { address, namespace, tun })
+        let tun = interface::make(addresses, MTU_BYTES)?;
+        Ok(Attachment { addresses, namespace, tun })
     }
 }
 

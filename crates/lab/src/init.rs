@@ -1,25 +1,25 @@
-//! PID 1 of a node: sets up what the node sees, starts its processes, reaps them, and answers the lab.
+//! PID 1 of a node: lets it be furnished, starts its processes, reaps them, and answers the lab.
 //!
 //! Killing it is the power-off: the kernel ends every process of the node at once, with no chance to tidy up.
 
 use std::collections::BTreeMap;
-use std::ffi::CString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, Write};
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use nix::mount::{MsFlags, mount};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-use crate::protocol::{Answer, LOGS, NODE_USER, NodeSetUp, PROGRAMS, Request, SOCKETS, VOLUME};
+use crate::furnishing::{self, Furnishing, FurnishingError, furnish};
+use crate::protocol::{Answer, LOGS, NodeSetUp, Request};
+use crate::volume_files;
 
 /// Output kept of a process whose output comes back in the answer.
 const OUTPUT_BYTES_MAX: u64 = 1 << 20;
@@ -30,18 +30,9 @@ pub enum InitError {
     /// The lab's end of the socket is gone or speaks nonsense.
     #[error("lab connection: {0}")]
     Connection(#[from] io::Error),
-    /// A step of the node's set-up was refused.
-    #[error("{step}: {source}")]
-    SetUp {
-        /// The step, with its path.
-        step: String,
-        /// Why.
-        source: io::Error,
-    },
-}
-
-fn set_up_step<T, E: Into<io::Error>>(step: impl Into<String>, result: Result<T, E>) -> Result<T, InitError> {
-    result.map_err(|source| InitError::SetUp { step: step.into(), source: source.into() })
+    /// The node could not be set up.
+    #[error(transparent)]
+    SetUp(#[from] FurnishingError),
 }
 
 /// The whole life of a node's init. Standard input is the socket to the lab. Returns when the lab hangs up.
@@ -56,9 +47,9 @@ pub fn main() -> Result<(), InitError> {
     reader.read_line(&mut line)?;
     let set_up: NodeSetUp = serde_json::from_str(&line).map_err(io::Error::other)?;
     let mut init = Init { socket, users_mapped: set_up.users_mapped, processes: BTreeMap::new() };
-    if let Err(error) = prepare(&set_up) {
+    if let Err(error) = furnish(&Furnishing::of_node(&set_up)) {
         init.answer(&Answer::SetUpFailed { why: error.to_string() })?;
-        return Err(error);
+        return Err(error.into());
     }
     let signals = block_child_signal()?;
     init.answer(&Answer::Ready)?;
@@ -134,6 +125,10 @@ impl Init {
                 };
                 self.answer(&answer)
             }
+            Request::File { number, path, action } => {
+                let answer = volume_files::answer(number, &path, &action, self.users_mapped);
+                self.answer(&answer)
+            }
             Request::Signal { process, signal } => {
                 let found = self.processes.iter().find(|(_, known)| known.number == process);
                 if let Some((pid, _)) = found {
@@ -206,79 +201,7 @@ fn read_back(file: Option<File>) -> io::Result<String> {
 
 /// Runs in the child between fork and exec.
 fn become_ordinary_user(users_mapped: bool) -> io::Result<()> {
-    use nix::sched::{CloneFlags, unshare};
-    use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid, setsid};
-    setsid()?;
+    nix::unistd::setsid()?;
     SigSet::all().thread_unblock()?;
-    if users_mapped {
-        let (user, group) = (Uid::from_raw(NODE_USER), Gid::from_raw(NODE_USER));
-        setgroups(&[])?;
-        setresgid(group, group, group)?;
-        setresuid(user, user, user)?;
-    } else {
-        unshare(CloneFlags::CLONE_NEWUSER)?;
-        fs::write("/proc/self/uid_map", format!("{NODE_USER} 0 1"))?;
-        fs::write("/proc/self/gid_map", format!("{NODE_USER} 0 1"))?;
-    }
-    Ok(())
-}
-
-/// Gives the node its own view of the machine: processes, `/run`, shared memory, names, volume.
-fn prepare(set_up: &NodeSetUp) -> Result<(), InitError> {
-    const NONE: Option<&str> = None;
-    let quiet = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
-    set_up_step("make mounts private", mount(NONE, "/", NONE, MsFlags::MS_REC | MsFlags::MS_SLAVE, NONE))?;
-    // Opened before a fresh /run covers the place where some of them lie.
-    let mut shown = vec![
-        (VOLUME, open_folder(&set_up.volume)?),
-        (SOCKETS, open_folder(&set_up.sockets)?),
-        (LOGS, open_folder(&set_up.logs)?),
-    ];
-    if let Some(programs) = &set_up.programs {
-        shown.push((PROGRAMS, open_folder(programs)?));
-    }
-    set_up_step("mount /proc", mount(Some("proc"), "/proc", Some("proc"), quiet | MsFlags::MS_NOEXEC, NONE))?;
-    set_up_step("mount /run", mount(Some("run"), "/run", Some("tmpfs"), quiet, Some("mode=755")))?;
-    set_up_step("mount /dev/shm", mount(Some("shm"), "/dev/shm", Some("tmpfs"), quiet, Some("mode=1777")))?;
-    for (inside, outside) in shown {
-        set_up_step(inside, fs::create_dir_all(inside))?;
-        let source = format!("/proc/self/fd/{}", outside.as_raw_fd());
-        let bind = MsFlags::MS_BIND | MsFlags::MS_REC;
-        set_up_step(format!("mount {inside}"), mount(Some(source.as_str()), inside, NONE, bind, NONE))?;
-    }
-    let name = &set_up.name;
-    let user_line =
-        format!("root:x:0:0:root:/root:/bin/sh\nnode:x:{NODE_USER}:{NODE_USER}:node:/run/node:/bin/sh\n");
-    let group_line = format!("root:x:0:\nnode:x:{NODE_USER}:\n");
-    let mut hosts = "127.0.0.1 localhost\n".to_owned();
-    for (name, address) in &set_up.names {
-        hosts.push_str(&format!("{address} {name}\n"));
-    }
-    for (file, content) in [("passwd", user_line), ("group", group_line), ("hosts", hosts)] {
-        cover(file, &content)?;
-    }
-    set_up_step("set host name", nix::unistd::sethostname(name))
-}
-
-fn open_folder(path: &Path) -> Result<OwnedFd, InitError> {
-    let text = CString::new(path.as_os_str().as_encoded_bytes()).map_err(io::Error::other)?;
-    // SAFETY: the path is a live, terminated string; the descriptor returned is ours alone.
-    let descriptor = unsafe { libc::open(text.as_ptr(), libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC) };
-    if descriptor < 0 {
-        return set_up_step(format!("open {}", path.display()), Err(io::Error::last_os_error()));
-    }
-    // SAFETY: just opened, checked, owned by nobody else.
-    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
-}
-
-/// Puts a file of the node's own over one in `/etc`, where the machine has it.
-fn cover(file: &str, content: &str) -> Result<(), InitError> {
-    let (own, target) = (format!("/run/{file}"), format!("/etc/{file}"));
-    set_up_step(format!("write {own}"), fs::write(&own, content))?;
-    if Path::new(&target).exists() {
-        let covered =
-            mount(Some(own.as_str()), target.as_str(), None::<&str>, MsFlags::MS_BIND, None::<&str>);
-        set_up_step(format!("mount {target}"), covered)?;
-    }
-    Ok(())
+    furnishing::become_node_user(users_mapped)
 }

@@ -1,18 +1,26 @@
 //! The one network interface of a place: a TUN device made and configured in the calling thread's namespace.
 //!
-//! Sources: Linux `Documentation/networking/tuntap.rst`, netdevice(7).
+//! Sources: Linux `Documentation/networking/tuntap.rst` and `ip-sysctl.rst`, netdevice(7), ipv6(7), icmp(7).
 
 use std::fs::OpenOptions;
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::addresses::Addresses;
 
 /// Name of the interface inside every place.
 pub const INTERFACE_NAME: &str = "eth0";
 
 /// Bits of the lab's network: one flat network, whose distances are the fabric's business.
 pub const PREFIX_BITS: u8 = 8;
+/// The same for IPv6.
+pub const PREFIX_BITS_V6: u8 = 64;
+/// How long the kernel may take to put an IPv6 address into force, which it does on a thread of its own.
+const IN_FORCE_PATIENCE: Duration = Duration::from_secs(5);
 
 const TUN_DEVICE: &str = "/dev/net/tun";
 const TUNSETIFF: libc::c_ulong = 0x4004_54ca;
@@ -40,6 +48,26 @@ pub enum InterfaceError {
         /// Why.
         source: io::Error,
     },
+    /// An address was given and is not in force.
+    #[error("{address} on {INTERFACE_NAME} is not in force after {} s", IN_FORCE_PATIENCE.as_secs())]
+    NotInForce {
+        /// The address.
+        address: Ipv6Addr,
+    },
+}
+
+/// Whether the kernel knows IPv6.
+#[must_use]
+pub fn has_ipv6() -> bool {
+    Path::new("/proc/sys/net/ipv6").is_dir()
+}
+
+/// `struct in6_ifreq`: an address for an interface, by its number.
+#[repr(C)]
+struct Ipv6Request {
+    address: [u8; 16],
+    prefix_bits: u32,
+    interface: libc::c_int,
 }
 
 /// `struct ifreq`: a name and 24 bytes whose meaning depends on the request.
@@ -71,23 +99,23 @@ impl InterfaceRequest {
         socket: &OwnedFd,
         request: libc::c_ulong,
         step: &'static str,
-    ) -> Result<(), InterfaceError> {
+    ) -> Result<InterfaceRequest, InterfaceError> {
         // SAFETY: the descriptor is open and `self` is laid out as the kernel's `struct ifreq`.
         let result = unsafe { libc::ioctl(socket.as_raw_fd(), request, std::ptr::from_mut(&mut self)) };
         if result < 0 {
             Err(InterfaceError::SetUp { step, source: io::Error::last_os_error() })
         } else {
-            Ok(())
+            Ok(self)
         }
     }
 }
 
-/// Makes the place's TUN interface with `address` and brings it and the loopback up, in the network namespace of
+/// Makes the place's TUN interface with `addresses` (without the IPv6 one where the kernel knows none) and brings it and the loopback up, in the network namespace of
 /// the calling thread. The descriptor is non-blocking and carries frames with a virtio-net header.
 ///
 /// # Errors
 /// When the device cannot be opened or a step is refused.
-pub fn make(address: Ipv4Addr, mtu_bytes: u32) -> Result<OwnedFd, InterfaceError> {
+pub fn make(addresses: Addresses, mtu_bytes: u32) -> Result<OwnedFd, InterfaceError> {
     let tun: OwnedFd = OpenOptions::new()
         .read(true)
         .write(true)
@@ -101,18 +129,20 @@ pub fn make(address: Ipv4Addr, mtu_bytes: u32) -> Result<OwnedFd, InterfaceError
     // Closing a device that is not persistent waits for a grace period of the kernel, tens of milliseconds each;
     // a persistent one goes with its namespace.
     flag(&tun, TUNSETPERSIST, 1, "TUNSETPERSIST")?;
-    // The fabric speaks IPv4 so far; link-local IPv6 chatter would only be dropped there. A kernel without IPv6 has
-    // no such file and nothing to turn off.
-    let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{INTERFACE_NAME}/disable_ipv6"), "1");
+    let ipv6 = has_ipv6();
+    if ipv6 {
+        quieten_ipv6()?;
+    }
+    allow_ping();
 
-    let socket = control_socket()?;
+    let socket = control_socket(libc::AF_INET)?;
     let mtu = i32::try_from(mtu_bytes).unwrap_or(i32::MAX);
     InterfaceRequest::new(INTERFACE_NAME).with(0, &mtu.to_ne_bytes()).send(
         &socket,
         libc::SIOCSIFMTU,
         "set MTU",
     )?;
-    InterfaceRequest::new(INTERFACE_NAME).with_address(address).send(
+    InterfaceRequest::new(INTERFACE_NAME).with_address(addresses.ipv4()).send(
         &socket,
         libc::SIOCSIFADDR,
         "set address",
@@ -125,7 +155,76 @@ pub fn make(address: Ipv4Addr, mtu_bytes: u32) -> Result<OwnedFd, InterfaceError
     )?;
     bring_up(&socket, INTERFACE_NAME)?;
     bring_up(&socket, "lo")?;
+    if ipv6 {
+        add_ipv6(addresses.ipv6())?;
+    }
     Ok(tun)
+}
+
+/// Before the interface comes up: IPv6 on, whatever the machine's own default is, and nothing said that nobody asked
+/// for. There is no router to solicit and nobody to have the same address; a link-local address would only be
+/// announced to a network that carries nothing for it.
+fn quieten_ipv6() -> Result<(), InterfaceError> {
+    for (interface, name, value) in [
+        ("lo", "disable_ipv6", "0"),
+        (INTERFACE_NAME, "disable_ipv6", "0"),
+        (INTERFACE_NAME, "addr_gen_mode", "1"),
+        (INTERFACE_NAME, "accept_ra", "0"),
+        (INTERFACE_NAME, "accept_dad", "0"),
+    ] {
+        let path = format!("/proc/sys/net/ipv6/conf/{interface}/{name}");
+        // To write what is there already costs a round over all interfaces, under a lock of the whole machine.
+        let set = std::fs::read_to_string(&path).is_ok_and(|present| present.trim() == value);
+        if !set {
+            std::fs::write(&path, value)
+                .map_err(|source| InterfaceError::SetUp { step: "configure IPv6", source })?;
+        }
+    }
+    Ok(())
+}
+
+/// Lets everybody in the namespace send echo requests, as distributions do: `ping` then works for a node's user. Of no
+/// use to the lab itself, so that a kernel which refuses is none the worse. A namespace of a lab that an ordinary user
+/// made has one group only.
+fn allow_ping() {
+    const PATH: &str = "/proc/sys/net/ipv4/ping_group_range";
+    let _ = std::fs::write(PATH, "0 65535").or_else(|_| std::fs::write(PATH, "0 0"));
+}
+
+/// Gives the interface, which is up, its IPv6 address and returns when that is in force.
+fn add_ipv6(address: Ipv6Addr) -> Result<(), InterfaceError> {
+    let socket = control_socket(libc::AF_INET6)?;
+    let refused = |source| InterfaceError::SetUp { step: "set IPv6 address", source };
+    let number = nix::net::if_::if_nametoindex(INTERFACE_NAME).map_err(|error| refused(error.into()))?;
+    let request = Ipv6Request {
+        address: address.octets(),
+        prefix_bits: PREFIX_BITS_V6.into(),
+        interface: libc::c_int::try_from(number).map_err(|error| refused(io::Error::other(error)))?,
+    };
+    // SAFETY: the descriptor is open and `request` is laid out as the kernel's `struct in6_ifreq`.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFADDR, std::ptr::from_ref(&request)) };
+    if result < 0 {
+        return Err(refused(io::Error::last_os_error()));
+    }
+    let deadline = Instant::now() + IN_FORCE_PATIENCE;
+    while !is_in_force(address)? {
+        if Instant::now() > deadline {
+            return Err(InterfaceError::NotInForce { address });
+        }
+        std::thread::sleep(Duration::from_micros(100));
+    }
+    Ok(())
+}
+
+/// Whether the kernel takes packets for the address as its own. It adds that route last, after the address can be
+/// bound. To try it out with a packet would be wrong: before that route is there, the one to the whole network is, and
+/// the packet would leave.
+fn is_in_force(address: Ipv6Addr) -> Result<bool, InterfaceError> {
+    // The calling thread's namespace is often not that of its process.
+    let routes = std::fs::read_to_string("/proc/thread-self/net/ipv6_route")
+        .map_err(|source| InterfaceError::SetUp { step: "read IPv6 routes", source })?;
+    let whole = format!("{:032x} 80 ", u128::from(address));
+    Ok(routes.lines().any(|route| route.starts_with(&whole)))
 }
 
 /// Brings the loopback interface up in the calling thread's network namespace.
@@ -133,12 +232,16 @@ pub fn make(address: Ipv4Addr, mtu_bytes: u32) -> Result<OwnedFd, InterfaceError
 /// # Errors
 /// When the kernel refuses.
 pub fn bring_up_loopback() -> Result<(), InterfaceError> {
-    bring_up(&control_socket()?, "lo")
+    bring_up(&control_socket(libc::AF_INET)?, "lo")
 }
 
 fn bring_up(socket: &OwnedFd, name: &str) -> Result<(), InterfaceError> {
-    let flags = (libc::IFF_UP | libc::IFF_RUNNING) as i16;
-    InterfaceRequest::new(name).with(0, &flags.to_ne_bytes()).send(socket, libc::SIOCSIFFLAGS, "bring up")
+    let answer = InterfaceRequest::new(name).send(socket, libc::SIOCGIFFLAGS, "read flags")?;
+    // The other flags must stay: without "no address resolution" the kernel announces the groups it would resolve
+    // IPv6 addresses by.
+    let flags = i16::from_ne_bytes([answer.data[0], answer.data[1]]) | libc::IFF_UP as i16;
+    InterfaceRequest::new(name).with(0, &flags.to_ne_bytes()).send(socket, libc::SIOCSIFFLAGS, "bring up")?;
+    Ok(())
 }
 
 fn set_offloads(tun: &OwnedFd) -> Result<(), InterfaceError> {
@@ -157,10 +260,10 @@ fn flag(
     if result < 0 { Err(InterfaceError::SetUp { step, source: io::Error::last_os_error() }) } else { Ok(()) }
 }
 
-fn control_socket() -> Result<OwnedFd, InterfaceError> {
+fn control_socket(family: libc::c_int) -> Result<OwnedFd, InterfaceError> {
     // SAFETY: socket(2) takes no pointers; a descriptor it returns is ours alone.
     unsafe {
-        let socket = libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0);
+        let socket = libc::socket(family, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0);
         if socket < 0 {
             return Err(InterfaceError::SetUp { step: "open socket", source: io::Error::last_os_error() });
         }

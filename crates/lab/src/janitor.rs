@@ -78,6 +78,8 @@ pub fn main(run_name: &str, run_directory: &Path) -> io::Result<()> {
     let _ = io::stdin().read_to_end(&mut Vec::new());
     let deadline = Instant::now() + PATIENCE;
     wait_for_the_lab(&log_path(run_directory), deadline);
+    // Where it stays, it leads nowhere: its process is gone.
+    let _ = crate::entrance::withdraw(run_directory);
     let groups = cgroup::remove_all(run_name, PATIENCE).map_err(io::Error::other);
     remove_volumes(&volumes_path(run_directory), deadline)?;
     groups

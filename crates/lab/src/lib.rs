@@ -7,8 +7,11 @@
 //! namespace. When it dies, however it dies, the kernel removes the rest.
 
 pub mod accounting;
+pub mod addresses;
 pub mod attachment;
 pub mod cgroup;
+pub mod entrance;
+mod furnishing;
 pub mod init;
 pub mod interface;
 pub mod janitor;
@@ -17,7 +20,11 @@ pub mod node;
 pub mod probe;
 pub mod protocol;
 pub mod round_trip;
+pub mod shell;
+pub mod stream;
 pub mod supervisor;
+mod volume_files;
 
+pub use addresses::{Addresses, Family};
 pub use attachment::Attachment;
 pub use node::{BootPlan, Finished, Node, NodeError, ProcessId};

@@ -8,7 +8,7 @@ use nix::sched::{CloneFlags, unshare};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, fork};
 
-use crate::cgroup;
+use crate::{cgroup, interface};
 
 /// One thing a lab needs or profits from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,10 +59,20 @@ pub fn findings() -> Vec<Finding> {
                      `KERNEL==\"tun\", MODE=\"0666\"`); in a container: `--device /dev/net/tun`",
         },
         Finding {
+            what: "IPv6",
+            needed: false,
+            found: if interface::has_ipv6() {
+                Ok("the kernel knows it".to_owned())
+            } else {
+                Err("the kernel knows no IPv6".to_owned())
+            },
+            remedy: "only scenarios with `site.ip: 6` need it: boot without `ipv6.disable=1`",
+        },
+        Finding {
             what: "/dev/fuse",
             needed: false,
             found: try_device("/dev/fuse"),
-            remedy: "not needed by this version; later: `sudo modprobe fuse && sudo chmod 0666 /dev/fuse`",
+            remedy: "without it volumes lose nothing at a power-off: `sudo modprobe fuse && sudo chmod 0666 /dev/fuse`",
         },
         Finding {
             what: "CPU limits",

@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
-use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
@@ -17,8 +16,9 @@ use std::time::Duration;
 
 use nix::sched::{CloneFlags, unshare};
 
+use crate::addresses::Addresses;
 use crate::attachment::{Attachment, AttachmentError, on_own_thread};
-use crate::protocol::{Answer, NodeSetUp, Request};
+use crate::protocol::{Answer, FileAction, NodeSetUp, Request};
 
 /// Hidden subcommand of the program that makes it a node's init.
 pub const INIT_SUBCOMMAND: &str = "node-init";
@@ -90,8 +90,8 @@ pub struct Finished {
 pub struct BootPlan {
     /// Its name.
     pub name: String,
-    /// Its address.
-    pub address: Ipv4Addr,
+    /// Its addresses.
+    pub addresses: Addresses,
     /// Folders and names its init sets up.
     pub set_up: NodeSetUp,
 }
@@ -101,6 +101,7 @@ struct Known {
     ready: Option<Result<(), String>>,
     spawned: BTreeMap<u64, Result<(), String>>,
     finished: BTreeMap<u64, Finished>,
+    files: BTreeMap<u64, io::Result<String>>,
     running: std::collections::BTreeSet<u64>,
     next: u64,
     off: bool,
@@ -138,6 +139,18 @@ impl Node {
     /// # Errors
     /// When the kernel refuses a namespace, or the init cannot set the node up.
     pub fn boot(plan: &BootPlan) -> Result<(Node, OwnedFd), NodeError> {
+        Node::boot_with(plan, || Ok(()))
+    }
+
+    /// Boots a node as [`Node::boot`] does. `dress` runs in its mount namespace before its init is born, and may mount
+    /// over the folders that it will be shown.
+    ///
+    /// # Errors
+    /// As [`Node::boot`], and what `dress` says.
+    pub fn boot_with(
+        plan: &BootPlan,
+        dress: impl FnOnce() -> io::Result<()> + Send,
+    ) -> Result<(Node, OwnedFd), NodeError> {
         let fail = |step| {
             let node = plan.name.clone();
             move |source| NodeError::Init { node, step, source }
@@ -148,7 +161,7 @@ impl Node {
             .append(true)
             .open(plan.set_up.logs.join("init.log"))
             .map_err(fail("open init.log"))?;
-        let (attachment, child) = on_own_thread(|| born(plan.address, theirs, log))
+        let (attachment, child) = on_own_thread(|| born(plan.addresses, theirs, log, dress))
             .and_then(|made| made)
             .map_err(|source| NodeError::Attachment { node: plan.name.clone(), source })?;
         let pid_namespace = pid_namespace_of(child.id()).map_err(fail("read PID namespace"))?;
@@ -248,6 +261,31 @@ impl Node {
         !self.shared.lock().off
     }
 
+    /// Strikes the init dead without waiting, so that what serves the node's volume can go before its processes notice.
+    /// To be followed by [`Node::power_off`].
+    pub fn strike(&self) {
+        if let Some(init) = self.init.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            // An init that has ended by itself needs no signal.
+            let _ = init.kill();
+        }
+    }
+
+    /// Does something with a file of the volume, from inside. Returns what was read.
+    ///
+    /// # Errors
+    /// What the volume says; `NotConnected` when the node is off.
+    pub fn file(&self, path: &Path, action: FileAction) -> io::Result<String> {
+        let off = || io::Error::new(io::ErrorKind::NotConnected, format!("node {} is off", self.name));
+        let number = {
+            let mut known = self.shared.lock();
+            known.next += 1;
+            known.next
+        };
+        let request = Request::File { number, path: path.to_owned(), action };
+        self.send(&request).map_err(|_| off())?;
+        self.wait_for(|known| known.files.remove(&number)).map_err(|_| off())?
+    }
+
     /// Cuts the power: SIGKILL to the init, on which the kernel kills every process of the node. Returns when they
     /// are gone. Without effect on a node that is off.
     pub fn power_off(&self) {
@@ -320,14 +358,20 @@ impl Drop for Node {
 
 /// On the maker thread: a fresh network namespace with its interface, then an init in fresh namespaces of the
 /// other kinds.
-fn born(address: Ipv4Addr, socket: UnixStream, log: File) -> Result<(Attachment, Child), AttachmentError> {
+fn born(
+    addresses: Addresses,
+    socket: UnixStream,
+    log: File,
+    dress: impl FnOnce() -> io::Result<()>,
+) -> Result<(Attachment, Child), AttachmentError> {
     use std::os::unix::process::CommandExt;
-    let attachment = Attachment::make_here(address)?;
+    let attachment = Attachment::make_here(addresses)?;
     let kinds = CloneFlags::CLONE_NEWNS
         | CloneFlags::CLONE_NEWPID
         | CloneFlags::CLONE_NEWUTS
         | CloneFlags::CLONE_NEWIPC;
     unshare(kinds).map_err(|error| AttachmentError::Namespace(error.into()))?;
+    dress().map_err(AttachmentError::Dress)?;
     let mut command = Command::new("/proc/self/exe");
     command.arg(INIT_SUBCOMMAND).env_clear().stdin(OwnedFd::from(socket));
     command.stdout(Stdio::null()).stderr(log);
@@ -356,6 +400,13 @@ fn listen(shared: &Shared, socket: UnixStream) {
             }
             Answer::SpawnFailed { process, why } => {
                 known.spawned.insert(process, Err(why));
+            }
+            Answer::FileDone { number, content } => {
+                known.files.insert(number, Ok(content));
+            }
+            Answer::FileFailed { number, error, why } => {
+                let error = error.map_or_else(|| io::Error::other(why), io::Error::from_raw_os_error);
+                known.files.insert(number, Err(error));
             }
             Answer::Exited { process, code, signal, stdout, stderr } => {
                 known.running.remove(&process);

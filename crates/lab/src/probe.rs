@@ -1,13 +1,15 @@
 //! Evidence, gathered independently of what made the fault: which processes are left, and who answers.
 //!
-//! Sources: RFC 792 (ICMP echo), pid_namespaces(7).
+//! Sources: RFC 792 and RFC 4443 (ICMP echo), ipv6(7), raw(7), pid_namespaces(7).
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
+
+use nix::sys::socket::{MsgFlags, SockaddrStorage, recvfrom, sendto};
 
 /// Numbers the probes of this process.
 static PROBES: AtomicU16 = AtomicU16::new(0x4846);
@@ -36,8 +38,8 @@ pub fn processes_in(pid_namespace: u64) -> io::Result<Vec<u32>> {
 ///
 /// # Errors
 /// When no raw socket is to be had or sending fails for another reason than that there is no way to the address.
-pub fn echo(address: Ipv4Addr, interval: Duration, patience: Duration) -> io::Result<Option<Duration>> {
-    let socket = raw_socket()?;
+pub fn echo(address: IpAddr, interval: Duration, patience: Duration) -> io::Result<Option<Duration>> {
+    let socket = raw_socket(address)?;
     // Every socket hears every answer. One to an earlier probe, still under way on a long link, is none to this one.
     let identifier = PROBES.fetch_add(1, Ordering::Relaxed);
     let deadline = Instant::now() + patience;
@@ -56,36 +58,51 @@ pub fn echo(address: Ipv4Addr, interval: Duration, patience: Duration) -> io::Re
     Ok(None)
 }
 
-fn raw_socket() -> io::Result<OwnedFd> {
+/// What an echo is made of in each family: the number of the protocol, and of its two kinds of message.
+struct Echo {
+    family: libc::c_int,
+    protocol: libc::c_int,
+    request: u8,
+    reply: u8,
+}
+
+fn echo_toward(address: IpAddr) -> Echo {
+    match address {
+        IpAddr::V4(_) => Echo { family: libc::AF_INET, protocol: libc::IPPROTO_ICMP, request: 8, reply: 0 },
+        IpAddr::V6(_) => {
+            Echo { family: libc::AF_INET6, protocol: libc::IPPROTO_ICMPV6, request: 128, reply: 129 }
+        }
+    }
+}
+
+fn raw_socket(address: IpAddr) -> io::Result<OwnedFd> {
+    let Echo { family, protocol, .. } = echo_toward(address);
     // SAFETY: socket(2) takes no pointers; a descriptor it returns is ours alone.
     unsafe {
-        let socket = libc::socket(libc::AF_INET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, libc::IPPROTO_ICMP);
+        let socket = libc::socket(family, libc::SOCK_RAW | libc::SOCK_CLOEXEC, protocol);
         if socket < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(socket)) }
     }
 }
 
-fn send_echo(socket: &OwnedFd, address: Ipv4Addr, identifier: u16, sequence: u16) -> io::Result<()> {
+fn send_echo(socket: &OwnedFd, address: IpAddr, identifier: u16, sequence: u16) -> io::Result<()> {
     let mut packet = [0u8; 16];
-    packet[0] = 8;
+    packet[0] = echo_toward(address).request;
     packet[4..6].copy_from_slice(&identifier.to_be_bytes());
     packet[6..8].copy_from_slice(&sequence.to_be_bytes());
     packet[8..].copy_from_slice(b"holdfast");
-    let sum = checksum(&packet);
-    packet[2..4].copy_from_slice(&sum.to_be_bytes());
-    let target = nix::sys::socket::SockaddrIn::from(SocketAddrV4::new(address, 0));
-    match nix::sys::socket::sendto(socket.as_raw_fd(), &packet, &target, nix::sys::socket::MsgFlags::empty())
-    {
+    if address.is_ipv4() {
+        // That of IPv6 covers the addresses as well, and the kernel fills it in.
+        let sum = checksum(&packet);
+        packet[2..4].copy_from_slice(&sum.to_be_bytes());
+    }
+    let target = SockaddrStorage::from(SocketAddr::new(address, 0));
+    match sendto(socket.as_raw_fd(), &packet, &target, MsgFlags::empty()) {
         Ok(_) | Err(nix::Error::EHOSTUNREACH | nix::Error::ENETUNREACH) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
-fn await_answer(
-    socket: &OwnedFd,
-    from: Ipv4Addr,
-    identifier: u16,
-    until: Instant,
-) -> io::Result<Option<u16>> {
+fn await_answer(socket: &OwnedFd, from: IpAddr, identifier: u16, until: Instant) -> io::Result<Option<u16>> {
     use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
     use std::os::fd::AsFd;
     let mut packet = [0u8; 256];
@@ -101,19 +118,32 @@ fn await_answer(
             Ok(_) => {}
             Err(error) => return Err(error.into()),
         }
-        let length = nix::unistd::read(socket, &mut packet).map_err(io::Error::from)?;
-        if let Some(sequence) = answer_in(&packet[..length], from, identifier) {
+        let (length, sender) = recvfrom::<SockaddrStorage>(socket.as_raw_fd(), &mut packet)?;
+        let sender = sender.as_ref().and_then(address_in);
+        let answered =
+            message_in(&packet[..length], from).and_then(|message| answer_in(message, from, identifier));
+        if let Some(sequence) = answered.filter(|_| sender == Some(from)) {
             return Ok(Some(sequence));
         }
     }
 }
 
-/// The sequence number of an echo reply from `from` to us, where the packet (IP header first) is one.
-fn answer_in(packet: &[u8], from: Ipv4Addr, identifier: u16) -> Option<u16> {
-    let header_bytes = usize::from(packet.first()? & 0x0f) * 4;
-    let source: [u8; 4] = packet.get(12..16)?.try_into().ok()?;
-    let message = packet.get(header_bytes..)?;
-    let is_reply = message.first() == Some(&0) && Ipv4Addr::from(source) == from;
+fn address_in(sender: &SockaddrStorage) -> Option<IpAddr> {
+    let v4 = sender.as_sockaddr_in().map(|address| IpAddr::V4(address.ip()));
+    v4.or_else(|| sender.as_sockaddr_in6().map(|address| IpAddr::V6(address.ip())))
+}
+
+/// The ICMP message in what a raw socket gives: its IP header comes along in IPv4, and does not in IPv6.
+fn message_in(packet: &[u8], from: IpAddr) -> Option<&[u8]> {
+    match from {
+        IpAddr::V4(_) => packet.get(usize::from(packet.first()? & 0x0f) * 4..),
+        IpAddr::V6(_) => Some(packet),
+    }
+}
+
+/// The sequence number of an echo reply to us, where the message is one.
+fn answer_in(message: &[u8], from: IpAddr, identifier: u16) -> Option<u16> {
+    let is_reply = *message.first()? == echo_toward(from).reply;
     let ours = message.get(4..6)? == identifier.to_be_bytes();
     let sequence: [u8; 2] = message.get(6..8)?.try_into().ok()?;
     (is_reply && ours).then(|| u16::from_be_bytes(sequence))
@@ -140,14 +170,24 @@ mod tests {
         assert_eq!(checksum(&packet), 0);
     }
 
+    /// Which sequence number is read in a packet, in answer to probe 7.
+    fn check(from: &str, packet: &[u8], expected: Option<u16>) {
+        let from: IpAddr = from.parse().expect("an address");
+        let found = message_in(packet, from).and_then(|message| answer_in(message, from, 7));
+        assert_eq!(found, expected, "{packet:?}");
+    }
+
     #[test]
-    fn an_answer_from_somebody_else_is_no_answer() {
-        let mut packet = vec![0x45u8; 20];
-        packet[12..16].copy_from_slice(&[10, 0, 0, 1]);
-        packet.extend([0, 0, 0, 0, 0, 7, 0, 3]);
-        assert_eq!(answer_in(&packet, Ipv4Addr::new(10, 0, 0, 1), 7), Some(3));
-        assert_eq!(answer_in(&packet, Ipv4Addr::new(10, 0, 0, 2), 7), None);
-        assert_eq!(answer_in(&packet, Ipv4Addr::new(10, 0, 0, 1), 8), None);
-        assert_eq!(answer_in(&packet[..21], Ipv4Addr::new(10, 0, 0, 1), 7), None);
+    fn only_an_answer_to_this_probe_is_one() {
+        let header = [0x45u8; 20];
+        check("10.0.0.1", &[&header[..], &[0, 0, 0, 0, 0, 7, 0, 3]].concat(), Some(3));
+        check("10.0.0.1", &[&header[..], &[0, 0, 0, 0, 0, 8, 0, 3]].concat(), None);
+        check("10.0.0.1", &[&header[..], &[8, 0, 0, 0, 0, 7, 0, 3]].concat(), None);
+        check("10.0.0.1", &header[..19], None);
+        check("10.0.0.1", &[], None);
+        check("fd00::1", &[129, 0, 0, 0, 0, 7, 0, 3], Some(3));
+        check("fd00::1", &[128, 0, 0, 0, 0, 7, 0, 3], None);
+        check("fd00::1", &[0, 0, 0, 0, 0, 7, 0, 3], None);
+        check("fd00::1", &[129, 0, 0, 0, 0, 7, 0], None);
     }
 }

@@ -1,6 +1,7 @@
 //! What the lab and a node's init say to each other: JSON, one message a line, over a socket pair.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -19,8 +20,8 @@ pub struct NodeSetUp {
     /// Folder outside that becomes [`PROGRAMS`] inside, where the database's programs lie in a place that the
     /// node's user cannot reach by itself.
     pub programs: Option<PathBuf>,
-    /// Names and addresses for `/etc/hosts`.
-    pub names: BTreeMap<String, String>,
+    /// Names and their addresses for `/etc/hosts`.
+    pub names: BTreeMap<String, Vec<IpAddr>>,
     /// Whether the user numbers above 0 are mapped, so that processes may take one; else they get a user namespace
     /// of their own in which they have one.
     pub users_mapped: bool,
@@ -34,6 +35,8 @@ pub const SOCKETS: &str = "/run/node/sockets";
 pub const LOGS: &str = "/run/node/logs";
 /// Where a node finds programs that are shown to it.
 pub const PROGRAMS: &str = "/run/node/programs";
+/// The home directory of a node's user, for what a person's shell writes; in memory, and gone with the boot.
+pub const HOME: &str = "/run/node/home";
 /// The ordinary user that a node's processes run as: databases refuse to be root.
 pub const NODE_USER: u32 = 1000;
 
@@ -54,6 +57,15 @@ pub enum Request {
         /// Log file under [`LOGS`] that its output is appended to; when absent the output comes back in `Exited`.
         log: Option<String>,
     },
+    /// Do something with a file of the volume.
+    File {
+        /// Number of this request.
+        number: u64,
+        /// The file, relative to [`VOLUME`].
+        path: PathBuf,
+        /// What to do.
+        action: FileAction,
+    },
     /// Send a process a signal.
     Signal {
         /// The process.
@@ -61,6 +73,23 @@ pub enum Request {
         /// The signal's number.
         signal: i32,
     },
+}
+
+/// What is to be done with a file of a node's volume.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "kebab-case")]
+pub enum FileAction {
+    /// Replace it in one step, as the node's user's own, durably.
+    Write {
+        /// The whole of it.
+        content: String,
+    },
+    /// Tell what is in it.
+    Read,
+    /// Remove it, durably.
+    Remove,
+    /// Tell whether it is there.
+    Find,
 }
 
 /// What an init answers.
@@ -83,6 +112,22 @@ pub enum Answer {
     SpawnFailed {
         /// The request's number.
         process: u64,
+        /// Why.
+        why: String,
+    },
+    /// It was done with a file what was asked.
+    FileDone {
+        /// The request's number.
+        number: u64,
+        /// What was read; whether it is there, as `yes` or nothing; else empty.
+        content: String,
+    },
+    /// It could not be done.
+    FileFailed {
+        /// The request's number.
+        number: u64,
+        /// The system's number for the error, where it has one.
+        error: Option<i32>,
         /// Why.
         why: String,
     },

@@ -4,13 +4,14 @@
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use client::{ConnectError, Connected, SessionError, SqlConnector, SqlSession, StatementId};
+use client::{ConnectError, Connected, SessionError, SqlSession, StatementId};
 use history::ErrorClass;
 use rand_chacha::ChaCha8Rng;
 use tokio::sync::watch;
-use workload::{Attempt, ClientState};
+use workload::{Attempt, ClientState, Request};
 
 use crate::backoff::Backoff;
+use crate::dispatch::Due;
 use crate::shared::{InFlight, Shared, StatementTimes};
 
 /// Streams of a client's chance (see `LoadPlan::chance`).
@@ -26,20 +27,19 @@ struct Client {
     rng: ChaCha8Rng,
     backoff: Backoff,
     stop: watch::Receiver<bool>,
+    at_work: watch::Receiver<usize>,
 }
 
 /// Runs the client at `place` until the load is stopped.
 pub(crate) async fn run_client(shared: Rc<Shared>, place: usize, stop: watch::Receiver<bool>) {
     let number = shared.plan.first_client + place as u64;
-    let state = ClientState {
-        client: number,
-        scale: shared.plan.scale,
-        sequence: 0,
-        rng: shared.plan.chance(number, TRANSACTIONS),
-    };
+    let state = ClientState::new(number, shared.plan.scale, shared.plan.chance(number, TRANSACTIONS));
     let rng = shared.plan.chance(number, RECONNECTIONS);
-    let mut client = Client { shared, place, state, rng, backoff: Backoff::default(), stop };
+    let at_work = shared.at_work.subscribe();
+    let mut client = Client { shared, place, state, rng, backoff: Backoff::default(), stop, at_work };
     while !client.shared.stopping.get() {
+        // One that is needed later only does not take up a connection before.
+        client.rest().await;
         if let Some((connected, prepared)) = client.connect().await {
             client.serve(connected, &prepared).await;
         }
@@ -52,7 +52,7 @@ impl Client {
     async fn connect(&mut self) -> Option<(Connected, Vec<StatementId>)> {
         let shared = Rc::clone(&self.shared);
         let statements: Vec<&str> =
-            shared.workload.statements().iter().map(|statement| statement.sql).collect();
+            shared.workload.statements().iter().map(|statement| statement.sql.as_ref()).collect();
         let round = async {
             let mut connected = match shared.connector.connect(&mut self.rng).await {
                 Ok(connected) => connected,
@@ -84,15 +84,29 @@ impl Client {
         let node: Rc<str> = Rc::from(connected.node.as_str());
         self.wait_until(shared.zero).await;
         while !shared.stopping.get() {
+            if !self.is_at_work() {
+                self.rest().await;
+                continue;
+            }
             let mut request = shared.workload.draw(&mut self.state);
-            let begun =
-                InFlight { action: request.action.clone(), invoked: Instant::now(), node: Rc::clone(&node) };
-            shared.begin(self.place, begun);
-            let mut observer = StatementTimes(&shared);
-            let mut attempt =
-                Attempt { session: connected.session.as_mut(), prepared, observer: &mut observer };
-            let result = shared.workload.perform(&mut request, &mut attempt).await;
+            let (due, thinking) = self.turn(&request).await;
+            // The word to stop may reach this client before it reaches the load: what ended the wait is then no operation's
+            // moment, and all free clients of an open loop would send one that nobody asked for.
+            if shared.stopping.get() || *self.stop.borrow() {
+                break;
+            }
+            let invoked = Instant::now();
+            let due = due.map_or(invoked, |due| {
+                if !due.waited {
+                    shared.sent_late(invoked.saturating_duration_since(due.moment));
+                }
+                due.moment
+            });
+            let (action, kind) = (request.action.clone(), request.kind);
+            shared.begin(self.place, InFlight { action, kind, due, invoked, node: Rc::clone(&node) });
+            let result = perform(&shared, &mut request, connected.session.as_mut(), prepared).await;
             shared.finish(self.place, request.action, &result);
+            self.wait_for(thinking).await;
             match result {
                 Ok(()) => self.backoff.reset(),
                 Err(error) => {
@@ -106,6 +120,36 @@ impl Client {
                 }
             }
         }
+        shared.leave_open(connected);
+    }
+
+    /// Waits until this transaction is to be sent. Answers when it was due, in an open loop, and how long the client
+    /// thinks afterwards, in a closed one: there the pauses of the workload's standard and of the plan hold.
+    async fn turn(&mut self, request: &Request) -> (Option<Due>, Duration) {
+        let shared = Rc::clone(&self.shared);
+        if shared.is_open {
+            let due = tokio::select! {
+                due = shared.queue.next() => Some(due),
+                () = stopped(&mut self.stop) => None,
+            };
+            return (due, Duration::ZERO);
+        }
+        let pauses = shared.workload.pauses(request, &mut self.state);
+        self.wait_for(pauses.keying).await;
+        (None, pauses.thinking + shared.plan.think_time.draw(&mut self.rng))
+    }
+
+    fn is_at_work(&self) -> bool {
+        self.place < *self.at_work.borrow()
+    }
+
+    /// Waits until a step of the load needs this client, or the load stops.
+    async fn rest(&mut self) {
+        let place = self.place;
+        tokio::select! {
+            _ = self.at_work.wait_for(|clients| place < *clients) => {}
+            () = stopped(&mut self.stop) => {}
+        }
     }
 
     /// Waits before the next try; not at all once the load stops.
@@ -116,12 +160,44 @@ impl Client {
         }
     }
 
+    async fn wait_for(&mut self, pause: Duration) {
+        if !pause.is_zero() {
+            self.wait_until(Instant::now() + pause).await;
+        }
+    }
+
     async fn wait_until(&mut self, moment: Instant) {
         if moment.saturating_duration_since(Instant::now()) > Duration::ZERO {
             tokio::select! {
                 () = tokio::time::sleep_until(moment.into()) => {}
                 () = stopped(&mut self.stop) => {}
             }
+        }
+    }
+}
+
+/// Carries a transaction out, again after each serialization failure for as long as the workload wants it.
+async fn perform(
+    shared: &Shared,
+    request: &mut Request,
+    session: &mut dyn SqlSession,
+    prepared: &[StatementId],
+) -> Result<(), SessionError> {
+    let mut left = shared.workload.retries();
+    loop {
+        let begun = Instant::now();
+        let mut observer = StatementTimes(shared);
+        let mut attempt = Attempt { session: &mut *session, prepared, observer: &mut observer };
+        let result = shared.workload.perform(request, &mut attempt).await;
+        match result {
+            Err(error) if error.class == ErrorClass::Serialization && error.definite && left > 0 => {
+                if shared.stopping.get() || !recovered(session, &error).await {
+                    return Err(error);
+                }
+                left -= 1;
+                shared.tried_in_vain(begun.elapsed());
+            }
+            ended => return ended,
         }
     }
 }

@@ -7,15 +7,20 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use history::Operation;
-use measure::Interval;
+use measure::{Histogram, Interval};
 use tokio::sync::watch;
 use tokio::task::{JoinSet, LocalSet};
 
 use crate::client_loop::{run_client, stopped};
 use crate::clock::Clock;
+use crate::dispatch::dispatch;
+use crate::pace::{Arrivals, Step};
 use crate::plan::{LoadError, LoadPlan, OnThread};
-use crate::shared::Shared;
+use crate::shared::{Shared, clients_of};
 use crate::thread_cpu::ThreadCpu;
+
+/// The stream of chance (see `LoadPlan::chance`) that spreads an open loop's operations.
+const ARRIVALS: u64 = 3;
 
 /// What a load recorded in one second of the run's clock.
 #[derive(Debug, Clone)]
@@ -27,6 +32,18 @@ pub struct Batch {
     /// For each fault marked whose first success is now known: its number and the seconds from its effect to the
     /// completion of the first operation that was sent after it and succeeded.
     pub first_success: Vec<(usize, f64)>,
+    /// Absent in a closed loop.
+    pub open_loop: Option<OpenLoop>,
+}
+
+/// How well an open loop kept its rate in one second.
+#[derive(Debug, Clone)]
+pub struct OpenLoop {
+    /// How long after they were due operations were sent that found a free connection, microseconds: the generator's
+    /// own lateness.
+    pub lateness: Histogram<u64>,
+    /// Operations that were due at the second's end and waited for a free connection.
+    pub backlog: u64,
 }
 
 /// How a load ended.
@@ -63,7 +80,7 @@ pub fn start(plan: LoadPlan, clock: Clock, on_thread: OnThread, sink: Sender<Bat
     let theirs = Arc::clone(&controls);
     let body = move || {
         theirs.cpu.begin();
-        let ended = on_own_thread(plan, &clock, on_thread, &sink, stop_seen, &theirs);
+        let ended = on_own_thread(plan, &clock, on_thread, sink, stop_seen, Arc::clone(&theirs));
         theirs.cpu.end();
         ended
     };
@@ -116,11 +133,11 @@ fn on_own_thread(
     plan: LoadPlan,
     clock: &Clock,
     on_thread: OnThread,
-    sink: &Sender<Batch>,
+    sink: Sender<Batch>,
     stop: watch::Receiver<bool>,
-    controls: &Controls,
+    controls: Arc<Controls>,
 ) -> Result<(), LoadError> {
-    let workload = plan.checked()?;
+    plan.check()?;
     let load = plan.name.clone();
     let failed = |what| {
         let load = load.clone();
@@ -130,28 +147,39 @@ fn on_own_thread(
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .enable_time()
+        .on_thread_park(client::outbox::flush)
         .build()
         .map_err(failed("starting its event loop"))?;
-    let shared = Rc::new(Shared::new(plan, workload, clock.zero_or_now()));
-    LocalSet::new().block_on(&runtime, generate(shared, sink, stop, controls))
+    let _together = client::outbox::install();
+    let shared = Rc::new(Shared::new(plan, clock.zero_or_now()));
+    // A task of its own: what stands in `block_on` itself is polled whenever any client is, and this is far more than the
+    // answer to one statement should pay for.
+    let generator = async move {
+        let ended = tokio::task::spawn_local(generate(shared, sink, stop, controls)).await;
+        ended.unwrap_or(Err(LoadError::Panicked { load }))
+    };
+    LocalSet::new().block_on(&runtime, generator)
 }
 
 /// Keeps the clients going and hands on a batch at every whole second.
 async fn generate(
     shared: Rc<Shared>,
-    sink: &Sender<Batch>,
+    sink: Sender<Batch>,
     mut stop: watch::Receiver<bool>,
-    controls: &Controls,
+    controls: Arc<Controls>,
 ) -> Result<(), LoadError> {
     let mut clients = JoinSet::new();
-    for place in 0..usize::try_from(shared.plan.clients).unwrap_or(usize::MAX) {
+    for place in 0..usize::try_from(shared.plan.most_clients()).unwrap_or(usize::MAX) {
         clients.spawn_local(run_client(Rc::clone(&shared), place, stop.clone()));
     }
+    let mut dispatcher = Box::pin(dispatcher(&shared));
+    let mut steps = shared.plan.steps.iter().skip(1).peekable();
     let mut second = 0;
     let mut listened_to = true;
     let mut deadline: Option<Instant> = None;
     loop {
         let next_tick = shared.zero + Duration::from_secs(second + 1);
+        let next_step = steps.peek().map_or(next_tick, |step| moment_of(&shared, step));
         let last_moment = deadline.unwrap_or(next_tick);
         tokio::select! {
             biased;
@@ -159,6 +187,7 @@ async fn generate(
                 shared.stopping.set(true);
                 deadline = Some(Instant::now() + shared.plan.timeout);
             }
+            failed = &mut dispatcher, if deadline.is_none() => return Err(failed),
             ended = clients.join_next() => match ended {
                 Some(Err(error)) if error.is_panic() => {
                     return Err(LoadError::Panicked { load: shared.plan.name.clone() });
@@ -169,8 +198,11 @@ async fn generate(
             () = tokio::time::sleep_until(last_moment.into()), if deadline.is_some_and(|moment| moment <= next_tick) => {
                 break;
             }
+            () = tokio::time::sleep_until(next_step.into()), if steps.peek().is_some() => {
+                shared.at_work.send_replace(clients_of(steps.next()));
+            }
             () = tokio::time::sleep_until(next_tick.into()) => {
-                listened_to &= hand_on(&shared, second, sink, controls);
+                listened_to &= hand_on(&shared, second, &sink, &controls);
                 second += 1;
                 if !listened_to && deadline.is_none() {
                     // Nobody takes what is recorded any more: the run is over.
@@ -181,9 +213,28 @@ async fn generate(
         }
     }
     clients.shutdown().await;
+    shared.close_all();
     shared.abandon_all();
-    hand_on(&shared, second, sink, controls);
+    hand_on(&shared, second, &sink, &controls);
     Ok(())
+}
+
+fn moment_of(shared: &Shared, step: &Step) -> Instant {
+    let after = Duration::try_from_secs_f64(step.from_s).unwrap_or_default();
+    shared.zero.checked_add(after).unwrap_or(shared.zero)
+}
+
+/// Open loop: hands out operations as they become due; resolves only when it cannot. Closed loop: never does anything.
+async fn dispatcher(shared: &Rc<Shared>) -> LoadError {
+    if shared.is_open {
+        let arrivals = Arrivals::new(&shared.plan.steps, shared.plan.arrival);
+        let rng = shared.plan.chance(shared.plan.first_client, ARRIVALS);
+        if let Err(source) = dispatch(Rc::clone(shared), arrivals, rng).await {
+            let load = shared.plan.name.clone();
+            return LoadError::Thread { load, what: "keeping its rate", source };
+        }
+    }
+    std::future::pending().await
 }
 
 /// Sends one second's batch; false when nobody takes it.
@@ -195,5 +246,8 @@ fn hand_on(shared: &Shared, second: u64, sink: &Sender<Batch>, controls: &Contro
     }
     let first_success = successes.take_answered();
     let interval = shared.recorder.borrow_mut().take(second);
-    sink.send(Batch { interval, history: shared.take_history(), first_success }).is_ok()
+    let open_loop = shared
+        .is_open
+        .then(|| OpenLoop { lateness: shared.take_lateness(), backlog: shared.queue.backlog() as u64 });
+    sink.send(Batch { interval, history: shared.take_history(), first_success, open_loop }).is_ok()
 }

@@ -6,8 +6,10 @@
 mod backoff;
 mod client_loop;
 mod clock;
+mod dispatch;
 mod first_success;
 mod generator;
+mod pace;
 mod plan;
 mod preparation;
 mod shared;
@@ -15,6 +17,7 @@ mod thread_cpu;
 
 pub use client::postgres::Endpoint;
 pub use clock::Clock;
-pub use generator::{Batch, LoadEnd, LoadHandle, start};
-pub use plan::{LoadError, LoadPlan, OnThread};
-pub use preparation::{final_read, prepare};
+pub use generator::{Batch, LoadEnd, LoadHandle, OpenLoop, start};
+pub use pace::{Arrival, Step, ThinkTime};
+pub use plan::{LoadError, LoadPlan, OnThread, Protocol};
+pub use preparation::{final_read, prepare, server_version};

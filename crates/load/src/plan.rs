@@ -1,32 +1,58 @@
 //! What a load is asked to do, and how it can fail as a whole.
 
+use std::fmt;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
+use client::SqlConnector;
+use client::control::ControlConnector;
 use client::postgres::{Endpoint, PostgresConnector, Settings};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use workload::Workload;
 
+use crate::pace::{Arrival, Step, ThinkTime, step_at};
+
 /// Called first on the load's own thread: puts it where the clients stand (a network namespace, a CPU).
 pub type OnThread = Box<dyn FnOnce() -> io::Result<()> + Send>;
 
-/// A workload at a number of clients.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// More than one thread can ask of anything.
+const LARGEST_RATE_PER_S: f64 = 1e6;
+
+/// What the database is spoken to in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// PostgreSQL's.
+    Postgres,
+    /// The control database's.
+    Control,
+}
+
+/// A workload, and how much of it.
+#[derive(Clone)]
 pub struct LoadPlan {
     /// The load's name, unique in the run.
     pub name: String,
-    /// The workload's name.
-    pub workload: String,
-    /// Closed loop: number of clients.
-    pub clients: u32,
+    /// The workload, configured.
+    pub workload: Arc<dyn Workload>,
+    /// How much is asked, from when on; in order of time, the first from second 0. Either every step has a rate or none.
+    pub steps: Vec<Step>,
+    /// Open loop: how the operations are spread.
+    pub arrival: Arrival,
+    /// Closed loop: how long each client thinks.
+    pub think_time: ThinkTime,
     /// Number of the first client. Give each load of a run its own range: histories tell clients apart by number, and
     /// the ledger makes its rows' numbers from it.
     pub first_client: u64,
+    /// Whether every operation is handed on by itself, for the checks; figures always are.
+    pub keeps_history: bool,
     /// Scale factor.
     pub scale: u32,
     /// The run's seed.
     pub seed: u64,
+    /// What the database is spoken to in.
+    pub protocol: Protocol,
     /// Every node that may take the writes now or later.
     pub endpoints: Vec<Endpoint>,
     /// The database's name.
@@ -41,17 +67,19 @@ pub struct LoadPlan {
     pub connect_timeout: Duration,
 }
 
+impl fmt::Debug for LoadPlan {
+    /// Names it; a password must not get into a log.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LoadPlan")
+            .field("name", &self.name)
+            .field("workload", &self.workload.name())
+            .finish_non_exhaustive()
+    }
+}
+
 /// Why a load, a preparation or a final read could not do its job.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// No workload has this name.
-    #[error("load {load}: no workload is named {workload:?}")]
-    UnknownWorkload {
-        /// The load.
-        load: String,
-        /// The name.
-        workload: String,
-    },
     /// There is nothing to do, or nothing to do it to.
     #[error("load {load}: {what}")]
     ImpossiblePlan {
@@ -89,33 +117,60 @@ pub enum LoadError {
 }
 
 impl LoadPlan {
-    /// The workload, when the plan as a whole can be carried out.
-    pub(crate) fn checked(&self) -> Result<&'static dyn Workload, LoadError> {
+    /// Whether the plan as a whole can be carried out.
+    pub(crate) fn check(&self) -> Result<(), LoadError> {
         let impossible = |what: String| Err(LoadError::ImpossiblePlan { load: self.name.clone(), what });
-        let Some(workload) = workload::by_name(&self.workload) else {
-            return Err(LoadError::UnknownWorkload {
-                load: self.name.clone(),
-                workload: self.workload.clone(),
-            });
-        };
-        if self.clients == 0 {
+        if self.steps.iter().any(|step| step.clients == 0) || self.steps.is_empty() {
             return impossible("it has no clients".to_owned());
+        }
+        let rates = self.steps.iter().filter_map(|step| step.rate_per_s);
+        if rates.clone().any(|rate| !rate.is_finite() || rate <= 0.0 || rate > LARGEST_RATE_PER_S) {
+            return impossible(format!("a rate must be above 0 and at most {LARGEST_RATE_PER_S} a second"));
+        }
+        if ![0, self.steps.len()].contains(&rates.count()) {
+            return impossible("some of its steps have a rate and some have none".to_owned());
+        }
+        let in_order = self.steps.windows(2).all(|pair| pair[0].from_s < pair[1].from_s);
+        if !in_order || self.steps.iter().any(|step| !step.from_s.is_finite()) {
+            return impossible("its steps are not in order of time".to_owned());
         }
         if self.endpoints.is_empty() {
             return impossible("it has no endpoints".to_owned());
         }
-        let last_client = self.first_client.saturating_add(u64::from(self.clients) - 1);
+        let last_client = self.first_client.saturating_add(u64::from(self.most_clients()) - 1);
         if last_client > workload::ledger::LARGEST_CLIENT {
             return impossible(format!(
                 "client number {last_client} is above {}",
                 workload::ledger::LARGEST_CLIENT
             ));
         }
-        Ok(workload)
+        Ok(())
+    }
+
+    /// The most clients at work at once.
+    #[must_use]
+    pub fn most_clients(&self) -> u32 {
+        self.steps.iter().map(|step| step.clients).max().unwrap_or(0)
+    }
+
+    /// What is asked at a moment of the run's clock, seconds.
+    #[must_use]
+    pub fn step_at(&self, at_s: f64) -> Option<&Step> {
+        step_at(&self.steps, at_s)
+    }
+
+    /// Whether operations are due at a rate, whatever becomes of those before them.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.steps.iter().any(|step| step.rate_per_s.is_some())
     }
 
     /// A connector over the plan's endpoints whose sessions wait `timeout` for each answer.
-    pub(crate) fn connector(&self, timeout: Duration) -> PostgresConnector {
+    pub(crate) fn connector(&self, timeout: Duration) -> Box<dyn SqlConnector> {
+        if self.protocol == Protocol::Control {
+            let endpoints = self.endpoints.clone();
+            return Box::new(ControlConnector::new(endpoints, timeout, self.connect_timeout));
+        }
         let settings = Settings {
             database: self.database.clone(),
             user: self.user.clone(),
@@ -123,7 +178,7 @@ impl LoadPlan {
             timeout,
             connect_timeout: self.connect_timeout,
         };
-        PostgresConnector::new(self.endpoints.clone(), settings)
+        Box::new(PostgresConnector::new(self.endpoints.clone(), settings))
     }
 
     /// A client's own chance, from the seed, the load's name and the client. `stream` keeps uses apart: what is drawn
@@ -147,6 +202,8 @@ fn fnv1a(bytes: &[u8]) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use rand::Rng;
 
     use super::*;
@@ -154,10 +211,14 @@ mod tests {
     fn plan() -> LoadPlan {
         LoadPlan {
             name: "tpcb".into(),
-            workload: "tpcb".into(),
-            clients: 1,
+            workload: workload::configured("tpcb", &BTreeMap::new()).expect("listed"),
+            steps: vec![Step { from_s: 0.0, clients: 1, rate_per_s: None }],
+            arrival: Arrival::Constant,
+            think_time: ThinkTime::None,
             first_client: 0,
+            keeps_history: true,
             scale: 1,
+            protocol: Protocol::Postgres,
             seed: 1,
             endpoints: vec![Endpoint { node: "n1".into(), address: ([127, 0, 0, 1], 5432).into() }],
             database: "postgres".into(),
@@ -170,15 +231,28 @@ mod tests {
 
     #[test]
     fn impossible_plans_are_refused_with_their_reason() {
-        let check = |change: fn(&mut LoadPlan), expected: &str| {
+        fn check_with(change: impl FnOnce(&mut LoadPlan), expected: &str) {
             let mut plan = plan();
             change(&mut plan);
-            let seen = plan.checked().map_or_else(|error| error.to_string(), |_| "accepted".to_owned());
+            let seen = plan.check().map_or_else(|error| error.to_string(), |()| "accepted".to_owned());
             assert_eq!(seen, expected);
-        };
+        }
+        let check = |change: fn(&mut LoadPlan), expected: &str| check_with(change, expected);
         check(|_| {}, "accepted");
-        check(|plan| plan.workload = "tpcd".into(), "load tpcb: no workload is named \"tpcd\"");
-        check(|plan| plan.clients = 0, "load tpcb: it has no clients");
+        check(|plan| plan.steps[0].clients = 0, "load tpcb: it has no clients");
+        check(|plan| plan.steps.clear(), "load tpcb: it has no clients");
+        let rate = "load tpcb: a rate must be above 0 and at most 1000000 a second";
+        check(|plan| plan.steps[0].rate_per_s = Some(1e6), "accepted");
+        check(|plan| plan.steps[0].rate_per_s = Some(0.0), rate);
+        check(|plan| plan.steps[0].rate_per_s = Some(f64::NAN), rate);
+        let later = Step { from_s: 5.0, clients: 2, rate_per_s: None };
+        let add = |step: Step| move |plan: &mut LoadPlan| plan.steps.push(step);
+        check_with(add(later), "accepted");
+        check_with(add(Step { from_s: 0.0, ..later }), "load tpcb: its steps are not in order of time");
+        check_with(
+            add(Step { rate_per_s: Some(5.0), ..later }),
+            "load tpcb: some of its steps have a rate and some have none",
+        );
         check(|plan| plan.endpoints.clear(), "load tpcb: it has no endpoints");
         check(|plan| plan.first_client = 8_388_607, "accepted");
         check(|plan| plan.first_client = 8_388_608, "load tpcb: client number 8388608 is above 8388607");

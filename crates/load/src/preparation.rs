@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use client::{SessionError, SqlConnector, SqlSession};
 use history::{Action, ErrorClass, Operation, Outcome};
-use workload::Workload;
+use workload::Ground;
 
 use crate::backoff::Backoff;
 use crate::clock::Clock;
@@ -20,17 +20,21 @@ const PREPARE_PATIENCE: Duration = Duration::from_secs(60);
 /// The stream of chance (see `LoadPlan::chance`) used here.
 const PREPARATION: u64 = 2;
 
-/// Creates and loads the workload's tables. Blocks until done.
+/// Creates and loads the workload's tables. Blocks until done; `progress` takes word of how far it is.
 ///
 /// # Errors
 /// When the plan cannot be carried out, no leader is found within a minute, or the database refuses.
-pub fn prepare(plan: &LoadPlan, on_thread: OnThread) -> Result<(), LoadError> {
-    in_place(plan, on_thread, |plan, workload| async move {
+pub fn prepare(
+    plan: &LoadPlan,
+    on_thread: OnThread,
+    progress: &(dyn Fn(String) + Sync),
+) -> Result<(), LoadError> {
+    in_place(plan, on_thread, |plan| async move {
         let started = Instant::now();
         let mut leader = Leader::new(plan, PREPARE_STATEMENT);
         loop {
             let failure = match leader.connect().await {
-                Ok((mut session, _)) => match workload.setup(session.as_mut(), plan.scale).await {
+                Ok((mut session, _)) => match make_tables(plan, &leader, session.as_mut(), progress).await {
                     Ok(()) => return Ok(()),
                     Err(error) => Failure::of(&error),
                 },
@@ -44,6 +48,29 @@ pub fn prepare(plan: &LoadPlan, on_thread: OnThread) -> Result<(), LoadError> {
     })
 }
 
+/// The version the database's leader says it is.
+///
+/// # Errors
+/// When the plan cannot be carried out, or no leader answers within its connect timeout, tried a few times.
+pub fn server_version(plan: &LoadPlan, on_thread: OnThread) -> Result<String, LoadError> {
+    const TRIES: u32 = 5;
+    in_place(plan, on_thread, |plan| async move {
+        let mut leader = Leader::new(plan, plan.connect_timeout);
+        let mut last_error = String::new();
+        for _ in 0..TRIES {
+            match leader.connect().await {
+                Ok((mut session, _)) => match session.batch("SHOW server_version").await {
+                    Ok(rows) => return Ok(rows.text(0, 0).unwrap_or("unknown").to_owned()),
+                    Err(error) => last_error = error.to_string(),
+                },
+                Err(failure) => last_error = failure.why,
+            }
+            leader.pause().await;
+        }
+        Err(gave_up(plan, "reaching the database", last_error))
+    })
+}
+
 /// Reads the database's final state as the workload's checks need it, trying again for as long as `within`. Blocks.
 ///
 /// # Errors
@@ -54,14 +81,14 @@ pub fn final_read(
     on_thread: OnThread,
     within: Duration,
 ) -> Result<Vec<Operation>, LoadError> {
-    in_place(plan, on_thread, |plan, workload| async move {
+    in_place(plan, on_thread, |plan| async move {
         let mut last_error = "no attempt ended".to_owned();
         let read = async {
             let mut leader = Leader::new(plan, within);
             loop {
                 let invoked = Instant::now();
                 match leader.connect().await {
-                    Ok((mut session, node)) => match workload.final_read(session.as_mut()).await {
+                    Ok((mut session, node)) => match plan.workload.final_read(session.as_mut()).await {
                         Ok(actions) => return operations(plan, clock, invoked, &node, actions),
                         Err(error) => last_error = error.to_string(),
                     },
@@ -77,14 +104,25 @@ pub fn final_read(
     })
 }
 
+async fn make_tables(
+    plan: &LoadPlan,
+    leader: &Leader,
+    session: &mut dyn SqlSession,
+    progress: &(dyn Fn(String) + Sync),
+) -> Result<(), SessionError> {
+    let mut ground =
+        Ground { session, connector: leader.connector.as_ref(), scale: plan.scale, progress: &progress };
+    plan.workload.setup(&mut ground).await
+}
+
 /// Runs `job` to its end on a thread of its own, put into its place first.
 fn in_place<'a, T, J, F>(plan: &'a LoadPlan, on_thread: OnThread, job: J) -> Result<T, LoadError>
 where
     T: Send,
-    J: FnOnce(&'a LoadPlan, &'static dyn Workload) -> F + Send,
+    J: FnOnce(&'a LoadPlan) -> F + Send,
     F: Future<Output = Result<T, LoadError>>,
 {
-    let workload = plan.checked()?;
+    plan.check()?;
     let failed = |what| move |source| LoadError::Thread { load: plan.name.clone(), what, source };
     std::thread::scope(|scope| {
         let body = move || {
@@ -94,7 +132,7 @@ where
                 .enable_time()
                 .build()
                 .map_err(failed("starting its event loop"))?;
-            runtime.block_on(job(plan, workload))
+            runtime.block_on(job(plan))
         };
         let thread = std::thread::Builder::new()
             .name("load".to_owned())
@@ -106,7 +144,7 @@ where
 
 /// Looks for the leader, again and again.
 struct Leader {
-    connector: client::postgres::PostgresConnector,
+    connector: Box<dyn SqlConnector>,
     rng: rand_chacha::ChaCha8Rng,
     backoff: Backoff,
 }
@@ -145,7 +183,8 @@ fn gave_up(plan: &LoadPlan, what: &'static str, last_error: String) -> LoadError
     LoadError::GaveUp { load: plan.name.clone(), what, last_error }
 }
 
-/// The read as operations of a client of its own, numbered after the load's.
+/// The read as operations, each of a client of its own, numbered after the load's: they share one stretch of time, and a
+/// client has one operation at a time.
 fn operations(
     plan: &LoadPlan,
     clock: &Clock,
@@ -156,11 +195,12 @@ fn operations(
     let completed = Instant::now();
     // A read without a load has no clock to go by: it happened at no time after the (empty) rest.
     let seconds = |moment| clock.seconds_at(moment).unwrap_or(0.0);
-    actions
-        .into_iter()
-        .map(|action| Operation {
+    let first_reader = plan.first_client.saturating_add(u64::from(plan.most_clients()));
+    (first_reader..)
+        .zip(actions)
+        .map(|(client, action)| Operation {
             load: plan.name.clone(),
-            client: plan.first_client.saturating_add(u64::from(plan.clients)),
+            client,
             action,
             invoked_s: seconds(invoked),
             completed_s: seconds(completed),

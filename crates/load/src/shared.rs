@@ -4,22 +4,31 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use client::SessionError;
-use client::postgres::PostgresConnector;
+use client::{Connected, SessionError, SqlConnector};
 use history::{Action, ErrorClass, Operation, Outcome};
-use measure::{OperationId, Recorder};
+use measure::interval::{new_histogram, record_latency};
+use measure::{Histogram, OperationId, Recorder};
+use tokio::sync::watch;
 use workload::{StatementObserver, Workload};
 
 use crate::clock::seconds_between;
+use crate::dispatch::Queue;
 use crate::first_success::FirstSuccesses;
+use crate::pace::Step;
 use crate::plan::LoadPlan;
 
 /// An operation that has been sent and has no end yet.
 #[derive(Debug, Clone)]
 pub(crate) struct InFlight {
     pub(crate) action: Action,
+    /// Its kind, by the workload's own numbering.
+    pub(crate) kind: usize,
+    /// When it was due: what its response time counts from. In a closed loop, when it was sent.
+    pub(crate) due: Instant,
+    /// When it was sent: what its service time counts from.
     pub(crate) invoked: Instant,
     pub(crate) node: Rc<str>,
 }
@@ -27,44 +36,96 @@ pub(crate) struct InFlight {
 /// See the module.
 pub(crate) struct Shared {
     pub(crate) plan: LoadPlan,
-    pub(crate) workload: &'static dyn Workload,
-    pub(crate) connector: PostgresConnector,
+    pub(crate) workload: Arc<dyn Workload>,
+    pub(crate) connector: Box<dyn SqlConnector>,
     pub(crate) zero: Instant,
+    pub(crate) is_open: bool,
     pub(crate) stopping: Cell<bool>,
     pub(crate) recorder: RefCell<Recorder>,
     pub(crate) successes: RefCell<FirstSuccesses>,
+    /// Open loop: operations on their way to a client.
+    pub(crate) queue: Queue,
+    /// Clients at work now; those with a higher place rest.
+    pub(crate) at_work: watch::Sender<usize>,
+    /// Open loop: how late operations were sent that no connection had to be waited for.
+    lateness: RefCell<Histogram<u64>>,
     transaction: OperationId,
+    /// Open loop only: the transaction from when it was sent.
+    service: Option<OperationId>,
     connect: OperationId,
+    /// Tries of a transaction that met a serialization failure and were followed by another; only where the workload
+    /// has its transactions tried again.
+    retry: Option<OperationId>,
+    /// By [`workload::Request::kind`]; empty where all transactions are alike.
+    kinds: Vec<OperationId>,
     /// Empty where a transaction is one statement: its latency is the transaction's.
     statements: Vec<OperationId>,
     history: RefCell<Vec<Operation>>,
+    /// Sessions of clients that are done.
+    left_open: RefCell<Vec<Connected>>,
     /// By the client's place within this load.
     in_flight: RefCell<Vec<Option<InFlight>>>,
 }
 
 impl Shared {
-    pub(crate) fn new(plan: LoadPlan, workload: &'static dyn Workload, zero: Instant) -> Self {
+    pub(crate) fn new(plan: LoadPlan, zero: Instant) -> Self {
+        let workload = Arc::clone(&plan.workload);
         let mut recorder = Recorder::new(&plan.name);
         let transaction = recorder.operation(workload.transaction_name());
+        let service = plan.is_open().then(|| recorder.operation(&service_name(workload.transaction_name())));
         let statements =
             workload.statement_names().into_iter().map(|name| recorder.operation(name)).collect();
         let connect = recorder.operation("connect");
+        let kinds = plan.workload.kinds().into_iter().map(|kind| recorder.operation(kind)).collect();
+        let retry = (plan.workload.retries() > 0).then(|| recorder.operation("retry"));
         let connector = plan.connector(plan.timeout);
-        let clients = usize::try_from(plan.clients).unwrap_or(usize::MAX);
+        let clients = usize::try_from(plan.most_clients()).unwrap_or(usize::MAX);
         Self {
             connector,
             workload,
             zero,
+            is_open: plan.is_open(),
             stopping: Cell::new(false),
             recorder: RefCell::new(recorder),
             successes: RefCell::new(FirstSuccesses::default()),
+            queue: Queue::default(),
+            at_work: watch::Sender::new(clients_of(plan.steps.first())),
+            lateness: RefCell::new(new_histogram()),
             transaction,
+            service,
             connect,
+            retry,
+            kinds,
             statements,
             history: RefCell::new(Vec::new()),
+            left_open: RefCell::new(Vec::new()),
             in_flight: RefCell::new(vec![None; clients]),
             plan,
         }
+    }
+
+    /// A client is done. Its session is closed when all are: to close hundreds while others still wait for their last
+    /// answers would make those look slow.
+    pub(crate) fn leave_open(&self, session: Connected) {
+        self.left_open.borrow_mut().push(session);
+    }
+
+    /// Closes the sessions of clients that are done.
+    pub(crate) fn close_all(&self) {
+        self.left_open.take();
+    }
+
+    /// How late the generator was, of the operations sent since the last call that found a free client; microseconds.
+    pub(crate) fn take_lateness(&self) -> Histogram<u64> {
+        let mut lateness = self.lateness.borrow_mut();
+        let taken = lateness.clone();
+        lateness.reset();
+        taken
+    }
+
+    /// An operation that found a free client is sent so long after it was due.
+    pub(crate) fn sent_late(&self, by: Duration) {
+        record_latency(&mut self.lateness.borrow_mut(), by);
     }
 
     /// A client sends an operation.
@@ -85,14 +146,29 @@ impl Shared {
         };
         match error {
             None => {
-                let latency = completed.saturating_duration_since(begun.invoked);
+                let latency = completed.saturating_duration_since(begun.due);
+                if let Some(service) = self.service {
+                    let latency = completed.saturating_duration_since(begun.invoked);
+                    self.recorder.borrow_mut().record_ok(service, latency);
+                }
                 self.recorder.borrow_mut().record_ok(self.transaction, latency);
+                // Errors are counted with the total alone, so that no error is counted twice.
+                if let Some(kind) = self.kinds.get(begun.kind) {
+                    self.recorder.borrow_mut().record_ok(*kind, latency);
+                }
                 let (invoked_s, completed_s) = (self.seconds(begun.invoked), self.seconds(completed));
                 self.successes.borrow_mut().note(invoked_s, completed_s);
             }
             Some(class) => self.recorder.borrow_mut().record_error(self.transaction, class),
         }
         self.record(client, InFlight { action, ..begun }, completed, outcome, error);
+    }
+
+    /// A try ended in a serialization failure and is followed by another.
+    pub(crate) fn tried_in_vain(&self, took: Duration) {
+        if let Some(retry) = self.retry {
+            self.recorder.borrow_mut().record_ok(retry, took);
+        }
     }
 
     /// Ends what is still in flight when the load does: nobody will ever know.
@@ -130,6 +206,9 @@ impl Shared {
         outcome: Outcome,
         error: Option<ErrorClass>,
     ) {
+        if !self.plan.keeps_history {
+            return;
+        }
         self.history.borrow_mut().push(Operation {
             load: self.plan.name.clone(),
             client: self.plan.first_client + client as u64,
@@ -145,6 +224,16 @@ impl Shared {
     fn seconds(&self, moment: Instant) -> f64 {
         seconds_between(self.zero, moment)
     }
+}
+
+/// The name under which the transaction's service time stands, beside its response time under its own.
+fn service_name(transaction: &str) -> String {
+    format!("{transaction} (service)")
+}
+
+/// The number of clients a step has at work.
+pub(crate) fn clients_of(step: Option<&Step>) -> usize {
+    step.map_or(0, |step| usize::try_from(step.clients).unwrap_or(usize::MAX))
 }
 
 /// Records the statements of one client's transactions.

@@ -15,10 +15,14 @@ use server::Server;
 fn plan(workload: &str, clients: u32, servers: &[(&str, &Server)]) -> LoadPlan {
     LoadPlan {
         name: format!("{workload}-load"),
-        workload: workload.to_owned(),
-        clients,
+        workload: workload::configured(workload, &BTreeMap::new()).expect("listed"),
+        steps: vec![load::Step { from_s: 0.0, clients, rate_per_s: None }],
+        arrival: load::Arrival::Constant,
+        think_time: load::ThinkTime::None,
+        keeps_history: true,
         first_client: 100,
         scale: 1,
+        protocol: load::Protocol::Postgres,
         seed: 7,
         endpoints: servers.iter().map(|(node, server)| server.endpoint(node)).collect(),
         database: "postgres".to_owned(),
@@ -124,8 +128,8 @@ fn tpcb_keeps_its_sums_and_records_every_statement() {
     let Some(programs) = server::programs() else { return };
     let server = wait(Server::start(&programs, &[]));
     let plan = LoadPlan { scale: 2, ..plan("tpcb", 4, &[("n1", &server)]) };
-    prepare(&plan, here()).expect("prepared");
-    prepare(&plan, here()).expect("prepared again");
+    prepare(&plan, here(), &|_| {}).expect("prepared");
+    prepare(&plan, here(), &|_| {}).expect("prepared again");
     let fillers = "SELECT count(*), sum(aid), min(length(filler)), \
                    (SELECT count(*) FROM pgbench_tellers WHERE bid = 2), \
                    (SELECT count(*) FROM pg_indexes WHERE tablename LIKE 'pgbench%') FROM pgbench_accounts";
@@ -187,7 +191,7 @@ fn clients_come_back_by_themselves_after_a_crash_and_nothing_acknowledged_is_mis
     // A node that is not there: found out on the way to the leader, not an obstacle.
     let mut plan = plan("ledger", 8, &[("n1", &server)]);
     plan.endpoints.push(load::Endpoint { node: "n2".into(), address: ([127, 0, 0, 1], 1).into() });
-    prepare(&plan, here()).expect("prepared");
+    prepare(&plan, here(), &|_| {}).expect("prepared");
     let clock = Clock::new();
     let (sink, batches) = channel();
     let load = start(plan.clone(), clock.clone(), here(), sink);
@@ -242,7 +246,7 @@ fn operations_in_flight_at_the_end_are_unknown_and_late_commits_are_not_lost() {
     let Some(programs) = server::programs() else { return };
     let server = wait(Server::start(&programs, &[]));
     let plan = LoadPlan { timeout: Duration::from_millis(700), ..plan("ledger", 3, &[("n1", &server)]) };
-    prepare(&plan, here()).expect("prepared");
+    prepare(&plan, here(), &|_| {}).expect("prepared");
     wait(async {
         let mut admin = server.client().await;
         admin.batch("ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (nobody)'").await.expect("set");
@@ -277,7 +281,7 @@ fn a_load_nobody_listens_to_ends_and_a_dropped_handle_stops_it() {
     let Some(programs) = server::programs() else { return };
     let server = wait(Server::start(&programs, &[]));
     let plan = plan("ledger", 2, &[("n1", &server)]);
-    prepare(&plan, here()).expect("prepared");
+    prepare(&plan, here(), &|_| {}).expect("prepared");
     let (sink, batches) = channel();
     let load = start(plan.clone(), Clock::new(), here(), sink);
     drop(batches);
@@ -289,7 +293,7 @@ fn a_load_nobody_listens_to_ends_and_a_dropped_handle_stops_it() {
     Gathered::default().until(&batches, |_| false);
 
     // A zero that lies ahead is waited for. A ledger begins anew: its numbers do too.
-    prepare(&plan, here()).expect("prepared again");
+    prepare(&plan, here(), &|_| {}).expect("prepared again");
     let zero = Instant::now() + Duration::from_millis(300);
     let (sink, batches) = channel();
     let load = start(plan, Clock::with_zero(zero), here(), sink);
@@ -320,5 +324,5 @@ fn what_cannot_be_done_is_told_and_nothing_hangs() {
     let load = start(plan.clone(), Clock::new(), elsewhere, channel().0);
     check(load.join().map(|_| ()), "load ledger-load: putting its thread into its place: no such namespace");
     let broken: OnThread = Box::new(|| panic!("defect"));
-    check(prepare(&plan, broken), "load ledger-load: its thread panicked");
+    check(prepare(&plan, broken, &|_| {}).map(|_| ()), "load ledger-load: its thread panicked");
 }

@@ -4,6 +4,7 @@
 //! file: times and streams are arguments. Latencies are microseconds, seconds are whole seconds on the run's
 //! clock.
 
+pub mod compare;
 pub mod csv;
 pub mod encoding;
 pub mod figures;
@@ -16,8 +17,12 @@ pub mod restore;
 pub mod timeline;
 pub mod warnings;
 
+pub use compare::{Comparison, Finding, Sampling, compare};
 pub use csv::{CsvError, CsvReader, CsvWriter, TimelineRow};
 pub use encoding::EncodingError;
+/// The histogram every latency stands in.
+pub use hdrhistogram::Histogram;
+
 pub use figures::{Figures, LatencyFigures, OperationFigures};
 pub use hlog::{HlogEntry, HlogError, HlogReader, HlogWriteError, HlogWriter};
 pub use interval::{Interval, OperationInterval};

@@ -11,6 +11,11 @@ pub const BASELINE_DRIFT_MAX: f64 = 0.2;
 /// Whole seconds of baseline below which a trend cannot be told from chance.
 pub const BASELINE_SECONDS_MIN: usize = 4;
 
+/// Share of the median response time that the generator's own lateness may reach at its 99th percentile.
+pub const LATENESS_SHARE_MAX: f64 = 0.1;
+/// Lateness that is nobody's concern, microseconds.
+pub const LATENESS_US_MIN: u64 = 200;
+
 /// A percentile that is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Percentile {
@@ -82,6 +87,22 @@ pub enum Doubt {
         /// Its whole seconds.
         seconds: usize,
     },
+    /// An open loop sent operations late though a connection was free: its own fault, and it stands in the response times.
+    GeneratorLate {
+        /// The load.
+        load: String,
+        /// How late it was at its 99th percentile, microseconds.
+        late_us_p99: u64,
+        /// Its median response time, microseconds.
+        response_us_p50: u64,
+    },
+    /// An open loop ended with operations that were due and had found no free connection.
+    RateNotKept {
+        /// The load.
+        load: String,
+        /// How many.
+        operations: u64,
+    },
     /// Nothing succeeded in the baseline, so no recovery can be told.
     NoBaseline {
         /// The load.
@@ -113,6 +134,13 @@ impl Doubt {
             Doubt::ShortBaseline { load, seconds } => format!(
                 "the baseline of load {load} has {seconds} whole seconds, too few to tell whether it had settled"
             ),
+            Doubt::GeneratorLate { load, late_us_p99, response_us_p50 } => format!(
+                "the generator of load {load} sent one operation in a hundred {late_us_p99} us late or later, with a median \
+                response of {response_us_p50} us"
+            ),
+            Doubt::RateNotKept { load, operations } => format!(
+                "{operations} operations of load {load} were due at its end and had not been sent: all its connections were busy"
+            ),
             Doubt::NoBaseline { load } => {
                 format!(
                     "no operation of load {load} succeeded in the baseline: its recovery cannot be measured"
@@ -132,6 +160,12 @@ impl Doubt {
             }
             Doubt::NotSettled { .. } => "make the warm-up longer",
             Doubt::ShortBaseline { .. } => "make the baseline longer: ten seconds or more",
+            Doubt::GeneratorLate { .. } => {
+                "lower the rate, or leave the generator more of the machine's processors"
+            }
+            Doubt::RateNotKept { .. } => {
+                "the database is slower than the rate: lower it, or give the load more connections with `clients`"
+            }
             Doubt::NoBaseline { .. } => "look at the load's errors in the baseline first",
         }
     }
@@ -152,6 +186,24 @@ pub fn few_samples(what: &str, samples: u64) -> Vec<Doubt> {
 #[must_use]
 pub fn cpu_saturated(busy_share: f64) -> Option<Doubt> {
     (busy_share > CPU_BUSY_SHARE_MAX).then_some(Doubt::CpuSaturated { busy_share })
+}
+
+/// A doubt when an open loop was later than is negligible beside what it measured.
+#[must_use]
+pub fn generator_late(load: &str, late_us_p99: u64, response_us_p50: u64) -> Option<Doubt> {
+    let negligible = (response_us_p50 as f64 * LATENESS_SHARE_MAX).max(LATENESS_US_MIN as f64);
+    (late_us_p99 as f64 > negligible).then(|| Doubt::GeneratorLate {
+        load: load.to_owned(),
+        late_us_p99,
+        response_us_p50,
+    })
+}
+
+/// A doubt when an open loop ended with more operations waiting than become due in a tenth of a second.
+#[must_use]
+pub fn rate_not_kept(load: &str, waiting: u64, rate_per_s: f64) -> Option<Doubt> {
+    (waiting as f64 > rate_per_s * 0.1)
+        .then(|| Doubt::RateNotKept { load: load.to_owned(), operations: waiting })
 }
 
 /// A doubt about a baseline, given successes in each of its whole seconds: none succeeded, too short, or its
@@ -198,6 +250,17 @@ mod tests {
             "the machine's processors were 97 % busy: latencies include waiting for them"
         );
         assert_eq!(cpu_saturated(f64::NAN), None);
+    }
+
+    #[test]
+    fn a_late_generator_and_a_rate_that_is_not_kept_are_doubted() {
+        assert_eq!(generator_late("l", 200, 300), None);
+        assert_eq!(generator_late("l", 900, 10_000), None);
+        let late = generator_late("l", 1_100, 10_000).expect("late");
+        assert!(late.what().contains("1100 us late") && !late.remedy().is_empty(), "{}", late.what());
+        assert_eq!(rate_not_kept("l", 200, 2_000.0), None);
+        let waiting = rate_not_kept("l", 201, 2_000.0).expect("not kept");
+        assert!(waiting.what().starts_with("201 operations") && !waiting.remedy().is_empty());
     }
 
     #[test]

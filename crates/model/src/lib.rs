@@ -1,8 +1,14 @@
-//! On paper: what the layout alone says, before anything is started. Pure: no clock, no chance, no I/O.
+//! On paper: what the layout alone says, before anything is started. Pure: no clock, no I/O, chance only from a seed.
 //!
-//! Owns the arithmetic of quorums and distances. Knows nothing of scenarios or engines: both are told to it as plain
-//! numbers.
+//! Owns the arithmetic of quorums, failures and distances. Knows nothing of scenarios or engines: both are told to it as
+//! its own small types.
 
 pub mod commit;
+pub mod cost;
+pub mod deployment;
+pub mod practice;
+pub mod scale;
+pub mod survival;
 
 pub use commit::{Acknowledgements, Distances, commit_wait};
+pub use deployment::Deployment;

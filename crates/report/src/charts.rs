@@ -48,7 +48,7 @@ pub(crate) fn over_time(run: &RunDirectory) -> String {
 
 /// The recording ends with the last row, or, for a run that ended in order, with its last phase: loads that stood
 /// still to the end leave no rows, and that is zero, not a gap.
-fn recorded_until(run: &RunDirectory, loads: &[LoadSeries]) -> u64 {
+pub(crate) fn recorded_until(run: &RunDirectory, loads: &[LoadSeries]) -> u64 {
     let last_row = series::recorded_until(loads);
     if run.is_derived {
         return last_row;

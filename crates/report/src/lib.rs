@@ -9,6 +9,8 @@ mod derive;
 mod evidence;
 mod figure;
 mod format;
+mod links;
+mod links_csv;
 pub mod losses;
 mod marks;
 mod markup;

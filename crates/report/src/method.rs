@@ -114,7 +114,7 @@ fn proofs(result: &RunResult) -> String {
     }
     if result.volumes.is_empty() {
         unproven.push(
-            "Whether unsynced data survives a loss of power. In this version a node's volume is a plain directory: a power-off \
+            "Whether unsynced data survives a loss of power. In this run a node's volume is a plain directory: a power-off \
              ends all processes of a host at once, but what they had written without fsync stays. A database that acknowledges before \
              fsync is not caught.",
         );

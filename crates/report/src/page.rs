@@ -6,7 +6,7 @@ use history::Verdict;
 
 use crate::markup::escape;
 use crate::run_directory::RunDirectory;
-use crate::{charts, evidence, method, round_trips, site_drawing, story, tables};
+use crate::{charts, evidence, links, method, round_trips, site_drawing, story, tables};
 
 const STYLE: &str = include_str!("style.css");
 
@@ -26,6 +26,10 @@ pub fn html(run: &RunDirectory) -> String {
     section(&mut page, "Expectations", &evidence::expectations(run));
     section(&mut page, "Over time", &charts::over_time(run));
     section(&mut page, "The site", &site_drawing::figure(run));
+    let links = links::section(run);
+    if !links.is_empty() {
+        section(&mut page, "The links", &links);
+    }
     section(&mut page, "Statement by statement", &tables::loads(result));
     section(&mut page, "What was broken", &evidence::faults(run));
     let round_trips = round_trips::tables(run);

@@ -42,6 +42,9 @@ pub struct RunResult {
     /// Volumes.
     #[serde(default)]
     pub volumes: Vec<VolumeResult>,
+    /// What each link of the site carried while loads ran.
+    #[serde(default)]
+    pub links: Vec<LinkResult>,
     /// The lab itself.
     pub lab: LabResult,
     /// The run as planned and built.
@@ -185,6 +188,12 @@ pub struct PhaseResult {
     pub from_s: f64,
     /// When it ended.
     pub to_s: f64,
+    /// Closed loop: clients in this phase.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clients: Option<u32>,
+    /// Open loop: rate in this phase.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_per_s: Option<f64>,
     /// Transactions that succeeded.
     pub transactions: u64,
     /// Errors by class.
@@ -210,6 +219,9 @@ pub struct LoadResult {
     /// Open loop: rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_per_s: Option<f64>,
+    /// Figures that the workload's standard defines, by name with the unit last: `tpmC`, `efficiency_percent`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub figures: BTreeMap<String, f64>,
     /// Transactions that succeeded, warm-up left out, as in all figures of this level.
     pub transactions: u64,
     /// Errors by class.
@@ -257,6 +269,27 @@ pub struct ResyncResult {
     pub bytes_left: u64,
 }
 
+/// A link or one way of an edge: what it carried while loads ran.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LinkResult {
+    /// Its name: `dc1 -> dc2`.
+    pub name: String,
+    /// What it can carry, bits a second; no limit when absent.
+    pub rate_bits_per_s: Option<u64>,
+    /// Packets it carried.
+    pub packets: u64,
+    /// Bytes of IP packets it carried.
+    pub bytes: u64,
+    /// Packets that found its queue full.
+    pub dropped_packets: u64,
+    /// Share of the time it was sending, 0 to 1; only with a rate.
+    pub utilisation: Option<f64>,
+    /// The same in its busiest second.
+    pub utilisation_max: Option<f64>,
+    /// Most bytes that waited for it at the end of a second.
+    pub waiting_bytes_max: u64,
+}
+
 /// The lab itself: what it took and what it costs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LabResult {
@@ -268,6 +301,9 @@ pub struct LabResult {
     pub cpu_seconds: BTreeMap<String, f64>,
     /// (load + fabric + disk + other) / all CPU seconds spent while loads ran, 0 to 1.
     pub cpu_share_of_lab: Option<f64>,
+    /// Packets by what became of them, over the whole run: `delivered`, `lost` by chance, `blocked` ...
+    #[serde(default)]
+    pub packets: BTreeMap<String, u64>,
     /// Doubts about the measurement, with their remedies.
     pub warnings: Vec<WarningResult>,
 }

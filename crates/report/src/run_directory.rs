@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use history::Event;
 
+use crate::links_csv::{self, LinkRow};
 use crate::result::RunResult;
 use crate::timeline_csv::{self, TimelineRow};
 use crate::{derive, page};
@@ -31,6 +32,8 @@ pub struct RunDirectory {
     pub events: Vec<Event>,
     /// How each operation fared in each second.
     pub timeline: Vec<TimelineRow>,
+    /// What each link did in each second.
+    pub links: Vec<LinkRow>,
     /// The resolved scenario as the run wrote it down.
     pub scenario_yaml: Option<String>,
     /// What could not be read, one sentence each.
@@ -124,6 +127,11 @@ pub fn read(directory: &Path) -> Result<RunDirectory, ReadError> {
             Vec::new()
         }
     };
+    // A run that ended before its first load has none, and a site without links has nothing in it.
+    let links = match text_of(&directory.join("links.csv"))? {
+        Some(text) => links_csv::parse(&text, &mut notes),
+        None => Vec::new(),
+    };
     let is_derived = recorded.is_none();
     let result = match recorded.or_else(|| derive::result(&events, &timeline)) {
         Some(result) => result,
@@ -136,6 +144,7 @@ pub fn read(directory: &Path) -> Result<RunDirectory, ReadError> {
         is_derived,
         events,
         timeline,
+        links,
         scenario_yaml,
         notes,
     })

@@ -1,10 +1,10 @@
 //! Draws the laid-out site as SVG: boxes, nodes, what was struck, where nodes went, delays between neighbours; and the
 //! list of all delays below it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use history::LinkFacts;
+use history::{LinkFacts, SiteFacts};
 
 use crate::chart::CHARACTER_WIDTH;
 use crate::format;
@@ -38,7 +38,7 @@ pub(crate) fn figure(run: &RunDirectory) -> String {
         html.push_str(" <span><i class=\"struck\"></i>struck by a fault</span>");
     }
     html.push_str("</figcaption></figure>");
-    html.push_str(&delays(&site.links));
+    html.push_str(&links_in_words(site));
     html
 }
 
@@ -274,36 +274,62 @@ fn link_line(svg: &mut String, x1: f64, x2: f64, y: f64, delay_us: Option<u64>, 
     );
 }
 
-/// Every delay in words, both directions of a pair together.
-fn delays(links: &[LinkFacts]) -> String {
+/// Every link in words, both directions of a pair together, and every edge.
+fn links_in_words(site: &SiteFacts) -> String {
     const TOLD: usize = 40;
-    if links.is_empty() {
-        return "<p class=\"note\">No delay was added between any two places of the site.</p>".to_owned();
+    let mut html = String::new();
+    if site.links.is_empty() {
+        html.push_str("<p class=\"note\">No delay was added between any two places of the site.</p>");
+    } else {
+        let mut told = BTreeSet::new();
+        let mut written = Vec::new();
+        let conditions: BTreeMap<(&str, &str), Vec<String>> = by_ends(&site.links);
+        for link in &site.links {
+            let (from, to) = (link.from.as_str(), link.to.as_str());
+            if told.contains(&(from, to)) {
+                continue;
+            }
+            let there = conditions.get(&(from, to)).map(|all| all.join(", ")).unwrap_or_default();
+            let back = conditions.get(&(to, from)).map(|all| all.join(", "));
+            told.insert((from, to));
+            written.push(if back.as_ref() == Some(&there) {
+                told.insert((to, from));
+                format!("{from} ↔ {to}: {there} each way")
+            } else {
+                format!("{from} → {to}: {there}")
+            });
+            if written.len() > TOLD {
+                break;
+            }
+        }
+        let more = if written.len() > TOLD { " … and more" } else { "" };
+        written.truncate(TOLD);
+        let _ = write!(
+            html,
+            "<p class=\"note\">Links: {}{more}. Between all other places nothing was added.</p>",
+            escape(&written.join("; "))
+        );
     }
-    let mut told = Vec::new();
-    let mut written = Vec::new();
+    let edges = site.edges.iter().take(TOLD).map(|edge| {
+        format!("{} around {}, {} each way", edge.name, edge.around, format::bit_rate(edge.rate_bits_per_s))
+    });
+    let edges: Vec<String> = edges.collect();
+    if !edges.is_empty() {
+        let _ = write!(html, "<p class=\"note\">Edges: {}.</p>", escape(&edges.join("; ")));
+    }
+    html
+}
+
+fn by_ends(links: &[LinkFacts]) -> BTreeMap<(&str, &str), Vec<String>> {
+    let mut conditions: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
     for link in links {
-        let delay = format::latency_or_zero(link.delay_us as f64);
-        if told.contains(&(link.to.as_str(), link.from.as_str(), link.delay_us)) {
-            continue;
-        }
-        let both = links
-            .iter()
-            .any(|other| other.from == link.to && other.to == link.from && other.delay_us == link.delay_us);
-        told.push((link.from.as_str(), link.to.as_str(), link.delay_us));
-        written.push(if both {
-            format!("{} ↔ {}: {delay} each way", link.from, link.to)
+        let words = if link.conditions.is_empty() {
+            // A run of an earlier version tells of delays only.
+            format!("delay {}", format::latency_or_zero(link.delay_us as f64))
         } else {
-            format!("{} → {}: {delay}", link.from, link.to)
-        });
-        if written.len() > TOLD {
-            break;
-        }
+            link.conditions.clone()
+        };
+        conditions.entry((&link.from, &link.to)).or_default().push(words);
     }
-    let more = if written.len() > TOLD { " … and more" } else { "" };
-    written.truncate(TOLD);
-    format!(
-        "<p class=\"note\">Added one-way delays: {}{more}. Between all other places no delay was added.</p>",
-        escape(&written.join("; "))
-    )
+    conditions
 }

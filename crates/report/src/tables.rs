@@ -15,7 +15,20 @@ pub(crate) fn loads(result: &RunResult) -> String {
     if result.loads.is_empty() {
         return "<p>No load of this run left figures.</p>".to_owned();
     }
-    result.loads.iter().map(|load| by_phase(load) + &by_statement(result, load)).collect()
+    result.loads.iter().map(|load| by_phase(load) + &standard(load) + &by_statement(result, load)).collect()
+}
+
+/// The figures that the workload's standard defines.
+fn standard(load: &LoadResult) -> String {
+    let figure = |(name, value): (&String, &f64)| {
+        let (name, value) = match name.strip_suffix("_percent") {
+            Some(name) => (name, format!("{value:.1} %")),
+            None => (name.as_str(), format!("{value:.1}")),
+        };
+        format!("<span><b>{value}</b> {}</span>", escape(name))
+    };
+    let figures: Vec<String> = load.figures.iter().map(figure).collect();
+    if figures.is_empty() { String::new() } else { format!("<p class=\"counts\">{}</p>", figures.join(" ")) }
 }
 
 fn is_reference(phase: &PhaseResult) -> bool {
@@ -54,6 +67,10 @@ fn by_phase(load: &LoadResult) -> String {
         if drive.is_empty() { "" } else { ", " },
         drive
     );
+    // What was asked changes from phase to phase: then each row says what it was.
+    let sweeps = load.phases.iter().any(|phase| {
+        (phase.clients, phase.rate_per_s) != (load.phases[0].clients, load.phases[0].rate_per_s)
+    });
     let reference = load.phases.iter().find(|phase| is_reference(phase)).map(|phase| phase.throughput_per_s);
     for phase in &load.phases {
         let change = match reference {
@@ -63,8 +80,15 @@ fn by_phase(load: &LoadResult) -> String {
             }
             _ => String::new(),
         };
+        let pace = match (phase.clients, phase.rate_per_s) {
+            (Some(clients), _) if sweeps => {
+                format!("{}, ", format::counted(u64::from(clients), "client", "clients"))
+            }
+            (_, Some(per_s)) if sweeps => format!("{} due, ", format::rate(per_s)),
+            _ => String::new(),
+        };
         let span = format!(
-            "{} – {}",
+            "{pace}{} – {}",
             format::seconds(phase.from_s).trim_end_matches("\u{a0}s"),
             format::seconds(phase.to_s)
         );

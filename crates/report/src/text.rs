@@ -45,8 +45,10 @@ pub fn text(result: &RunResult) -> String {
     }
     heading(&mut out, "Loads", result.loads.is_empty());
     for load in &result.loads {
+        let figures: String =
+            load.figures.iter().map(|(name, figure)| format!("; {} {figure:.1}", plain(name))).collect();
         let line = format!(
-            "{}, p50 {}, p99 {}, longest {}; errors: {}",
+            "{}, p50 {}, p99 {}, longest {}; errors: {}{figures}",
             format::rate(load.throughput_per_s),
             format::latency(load.latency_us.p50 as f64),
             format::latency(load.latency_us.p99 as f64),

@@ -92,7 +92,7 @@ fn latency(field: &str) -> Option<u64> {
 }
 
 /// The fields of one line, quoted ones included (`""` stands for a quote); none when a quote is never closed.
-fn fields(line: &str) -> Option<Vec<String>> {
+pub(crate) fn fields(line: &str) -> Option<Vec<String>> {
     let mut fields = vec![String::new()];
     let mut characters = line.chars().peekable();
     let mut quoted = false;

@@ -4,13 +4,22 @@
 
 use std::time::Duration;
 
-use fabric::overlay::Overlay;
-use fabric::{Policy, Rule};
+use fabric::overlay::{Overlay, Treatment};
+use fabric::{Policy, QueueLimit, Rule};
 
 /// The network as asked for.
 #[derive(Default)]
 pub struct Asked {
     overlay: Overlay,
+}
+
+/// The narrowest link of a way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Narrowest {
+    /// What it carries.
+    pub rate_bits_per_s: u64,
+    /// How much waits before it.
+    pub room: QueueLimit,
 }
 
 impl Asked {
@@ -23,9 +32,27 @@ impl Asked {
         Asked { overlay }
     }
 
+    /// All that happens to packets from one place to another.
+    #[must_use]
+    pub fn treatment(&self, from: &[String], to: &[String]) -> Treatment {
+        self.overlay.treatment(from, to)
+    }
+
     /// How long a packet takes from one place to another.
     #[must_use]
     pub fn one_way(&self, from: &[String], to: &[String]) -> Duration {
-        Duration::from_nanos(self.overlay.treatment(from, to).delay_ns)
+        Duration::from_nanos(self.treatment(from, to).delay_ns)
+    }
+
+    /// The link that limits what goes from one place to another; `None` where nothing does.
+    #[must_use]
+    pub fn narrowest(&self, from: &[String], to: &[String]) -> Option<Narrowest> {
+        let crossings = self.treatment(from, to).crossings;
+        let rated = crossings.iter().filter_map(|crossing| {
+            let link = self.overlay.links.look_at(crossing.link)?;
+            let room = link.room(crossing.queue_limit)?;
+            Some(Narrowest { rate_bits_per_s: link.rate_bits_per_s()?, room })
+        });
+        rated.min_by_key(|link| link.rate_bits_per_s)
     }
 }

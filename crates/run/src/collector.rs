@@ -12,7 +12,7 @@ use std::time::SystemTime;
 
 use history::{EventKind, Operation, RunFacts};
 use load::Batch;
-use measure::Timeline;
+use measure::{Histogram, Timeline};
 
 use crate::chronicle::{Chronicle, news};
 use crate::directory::RunDirectory;
@@ -58,6 +58,30 @@ pub struct Recorded {
     pub timeline: Timeline,
     /// First success after a fault: (fault, load, seconds after).
     pub first_success: Vec<(usize, String, f64)>,
+    /// How well each open loop kept its rate.
+    pub open_loops: BTreeMap<String, OpenLoopRecord>,
+}
+
+/// How well an open loop kept its rate over the whole run.
+#[derive(Debug, Clone)]
+pub struct OpenLoopRecord {
+    /// How late the generator itself was, microseconds.
+    pub lateness: Histogram<u64>,
+    /// Operations that waited for a free connection when the load ended.
+    pub waiting_at_end: u64,
+}
+
+impl Recorded {
+    fn take_open_loop(&mut self, batch: &Batch) {
+        let Some(open_loop) = &batch.open_loop else { return };
+        let record = self.open_loops.entry(batch.interval.load.clone()).or_insert_with(|| OpenLoopRecord {
+            lateness: measure::interval::new_histogram(),
+            waiting_at_end: 0,
+        });
+        // Both grow as they need to, so that adding cannot fail.
+        let _ = record.lateness.add(&open_loop.lateness);
+        record.waiting_at_end = open_loop.backlog;
+    }
 }
 
 /// The running collector.
@@ -67,7 +91,8 @@ pub struct Collector {
     thread: JoinHandle<Result<Recorded, CollectorError>>,
 }
 
-struct Files {
+/// The files of a run directory that loads fill.
+pub(crate) struct Files {
     csv: measure::csv::CsvWriter<BufWriter<File>>,
     hlog: measure::hlog::HlogWriter<BufWriter<File>>,
     history: history::HistoryWriter<BufWriter<File>>,
@@ -120,7 +145,26 @@ impl Collector {
 }
 
 impl Files {
-    fn create(directory: &RunDirectory) -> Result<Files, CollectorError> {
+    /// Writes a second's figures.
+    pub(crate) fn write_figures(&mut self, batch: &Batch) -> Result<(), CollectorError> {
+        self.csv.write(&batch.interval).map_err(recording)?;
+        self.hlog.write(&batch.interval).map_err(recording)
+    }
+
+    /// Writes a second's operations, and sees to it that they are in the file.
+    pub(crate) fn write_history(&mut self, batch: &Batch) -> Result<(), CollectorError> {
+        for operation in &batch.history {
+            self.history.write(operation).map_err(recording)?;
+        }
+        self.history.flush().map_err(recording)
+    }
+
+    /// Ends the files.
+    pub(crate) fn finish(self) -> Result<(), CollectorError> {
+        self.history.finish().map_err(recording)?.flush().map_err(recording)
+    }
+
+    pub(crate) fn create(directory: &RunDirectory) -> Result<Files, CollectorError> {
         let open = |name: &str| {
             let path = directory.file(name);
             match File::create(&path) {
@@ -181,9 +225,9 @@ fn collect(
         let second = batch.interval.second;
         // After the last phase only what was in flight comes in: history, but not a second to be measured.
         if (second as f64) < end_s {
-            files.csv.write(&batch.interval).map_err(recording)?;
-            files.hlog.write(&batch.interval).map_err(recording)?;
+            files.write_figures(&batch)?;
             recorded.timeline.add(&batch.interval).map_err(recording)?;
+            recorded.take_open_loop(&batch);
             shown.take(&batch);
         }
         for operation in &batch.history {
@@ -201,7 +245,7 @@ fn collect(
             flushed_second = second;
         }
     }
-    files.history.finish().map_err(recording)?.flush().map_err(recording)?;
+    files.finish()?;
     Ok(recorded)
 }
 

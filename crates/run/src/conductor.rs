@@ -7,12 +7,14 @@ use std::time::{Duration, Instant};
 use faults::{Action, PlannedFault, PlannedPhase, timeline};
 use history::{EventKind, Operation};
 use load::{Clock, LoadHandle};
+use report::result::LinkResult;
 use scenario::{Fault, Scenario};
 
 use crate::chronicle::Chronicle;
 use crate::collector::{Collector, CollectorError, Recorded, append_to_history};
 use crate::directory::RunDirectory;
 use crate::faulting::{FaultRecord, Faulting};
+use crate::link_watch::{LinkWatch, LinkWatchError};
 use crate::platform::Platform;
 use crate::preparation::{PreparationError, Prepared, enter_place};
 use crate::usage::Usage;
@@ -33,6 +35,9 @@ pub enum ConductorError {
     /// The chronicle.
     #[error(transparent)]
     Chronicle(#[from] crate::chronicle::ChronicleError),
+    /// The links' counters.
+    #[error(transparent)]
+    Links(#[from] LinkWatchError),
     /// A load's place.
     #[error(transparent)]
     Place(#[from] PreparationError),
@@ -54,6 +59,8 @@ pub struct Shown {
     pub busy_share: Option<f64>,
     /// When the loads were told to stop.
     pub ended_s: f64,
+    /// What each link carried.
+    pub links: Vec<LinkResult>,
 }
 
 /// A run under way.
@@ -88,6 +95,7 @@ impl Conductor<'_> {
         self.clock.set_zero(zero);
         self.chronicle.zero_is_known(zero)?;
         let loads = Arc::new(Mutex::new(self.start_loads(&collector)?));
+        let links = LinkWatch::start(datacentre.fabric.clone(), self.directory, zero)?;
         let platform = Platform::new(
             datacentre.clone(),
             self.prepared.engine.clone(),
@@ -110,7 +118,7 @@ impl Conductor<'_> {
         );
         let early = wait_until(zero, self.interrupts);
         let used = Usage::now(datacentre, &lock(&loads), Duration::ZERO);
-        let ticks = lab::accounting::machine_busy_and_total_ticks().ok();
+        let ticks = busy_ticks();
         let interrupted = early.or_else(|| self.follow_schedule(zero, &mut faulting, &collector, &loads));
         if let Some(why) = &interrupted {
             self.chronicle.say(EventKind::Interrupted { why: why.clone() });
@@ -118,16 +126,18 @@ impl Conductor<'_> {
         let under_load = Usage::now(datacentre, &lock(&loads), Duration::ZERO).since(used);
         let busy_share = busy_since(ticks);
         let ended_s = self.chronicle.now_s();
+        let links = links.finish()?;
         faulting.heal_all(interrupted.is_some());
         let load_cpu = self.stop_loads(&loads);
         let faults = self.settle(&mut faulting, &platform, interrupted.is_some());
         drop(faulting);
+        self.prepared.finish_captures(self.chronicle);
         let recorded = collector.finish()?;
         if interrupted.is_none() {
             append_to_history(self.directory, &self.read_the_end())?;
         }
         let in_all = Usage::now(datacentre, &[], load_cpu);
-        Ok(Shown { recorded, faults, interrupted, under_load, in_all, busy_share, ended_s })
+        Ok(Shown { recorded, faults, interrupted, under_load, in_all, busy_share, ended_s, links })
     }
 
     fn start_loads(&self, collector: &Collector) -> Result<Vec<LoadHandle>, ConductorError> {
@@ -265,9 +275,15 @@ fn wait_until(moment: Instant, interrupts: &Receiver<String>) -> Option<String> 
     }
 }
 
-fn busy_since(earlier: Option<(u64, u64)>) -> Option<f64> {
+/// The machine's ticks so far, for [`busy_since`].
+pub(crate) fn busy_ticks() -> Option<(u64, u64)> {
+    lab::accounting::machine_busy_and_total_ticks().ok()
+}
+
+/// The busy share of the machine's processors since then.
+pub(crate) fn busy_since(earlier: Option<(u64, u64)>) -> Option<f64> {
     let (busy_then, total_then) = earlier?;
-    let (busy, total) = lab::accounting::machine_busy_and_total_ticks().ok()?;
+    let (busy, total) = busy_ticks()?;
     let total = total.saturating_sub(total_then);
     (total > 0).then(|| busy.saturating_sub(busy_then) as f64 / total as f64)
 }

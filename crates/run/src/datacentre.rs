@@ -4,22 +4,25 @@
 //! removes everything.
 
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
-use std::os::fd::OwnedFd;
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use fabric::{Fabric, FabricError, Policy, PortId};
-use history::{HostFacts, LinkFacts, NodeFacts, SiteFacts};
+use engine::{Engine, Node};
+use fabric::{Fabric, FabricError, Policy, PortId, SharedLink, Span};
+use history::{EdgeFacts, HostFacts, LinkFacts, NodeFacts, SiteFacts};
 use lab::attachment::AttachmentError;
 use lab::cgroup::CpuLimits;
-use lab::protocol::NodeSetUp;
-use lab::{Attachment, supervisor};
+use lab::entrance::{self, Entrance, EntranceError, Inside};
+use lab::protocol::{NODE_USER, NodeSetUp};
+use lab::{Addresses, Attachment, Family, supervisor};
 
 use crate::directory::{DirectoryError, RunDirectory};
 use crate::faulting::network;
-use crate::vm::{Limit, Vm, VmError};
+use crate::vm::{Limit, Network, Vm, VmError};
+use crate::volumes::{NodeVolume, VirtualDisk};
 
 /// What can go wrong while the datacentre is built or changed.
 #[derive(Debug, thiserror::Error)]
@@ -49,11 +52,21 @@ pub enum DatacentreError {
     /// The run directory.
     #[error(transparent)]
     Directory(#[from] DirectoryError),
+    /// The way into a host or a place of clients could not be told.
+    #[error(transparent)]
+    Entrance(#[from] EntranceError),
+    /// The scenario's version of IP is not to be had.
+    #[error(
+        "`site.ip: 6` cannot be: the kernel knows no IPv6 (it was started with `ipv6.disable=1`, or built without)"
+    )]
+    NoIpv6,
     /// More places of a kind than there are addresses.
     #[error("more than {0} places of a kind")]
     TooMany(usize),
 }
 
+/// What the place of clients within a place is called.
+const CLIENTS: &str = "clients";
 /// Places of one kind at most: the last two bytes of their address.
 const PLACES_MAX: usize = 60_000;
 
@@ -62,8 +75,8 @@ const PLACES_MAX: usize = 60_000;
 pub struct Host {
     /// Names from the region down.
     pub path: Vec<String>,
-    /// Its address.
-    pub address: Ipv4Addr,
+    /// Its address, in the family the scenario's site speaks.
+    pub address: IpAddr,
     attachment: Attachment,
     port: Mutex<Option<PortId>>,
 }
@@ -86,6 +99,7 @@ impl Host {
 #[derive(Debug)]
 pub struct ClientPlace {
     attachment: Attachment,
+    family: Family,
 }
 
 impl ClientPlace {
@@ -95,10 +109,10 @@ impl ClientPlace {
         &self.attachment.namespace
     }
 
-    /// Its address.
+    /// Its address, in the family the scenario's site speaks.
     #[must_use]
-    pub fn address(&self) -> Ipv4Addr {
-        self.attachment.address
+    pub fn address(&self) -> IpAddr {
+        self.attachment.addresses.in_family(self.family)
     }
 }
 
@@ -127,6 +141,10 @@ pub struct Ground<'a> {
     pub programs: Option<PathBuf>,
     /// Control groups for CPU limits.
     pub limits: Option<Arc<CpuLimits>>,
+    /// What the nodes' volumes are.
+    pub volumes: scenario::Volumes,
+    /// Where chance begins, the network's and that of torn writes.
+    pub seed: u64,
 }
 
 impl Datacentre {
@@ -135,27 +153,29 @@ impl Datacentre {
     /// # Errors
     /// When the kernel refuses a part; what was made is removed.
     pub fn build(scenario: &scenario::Scenario, ground: &Ground<'_>) -> Result<Datacentre, DatacentreError> {
-        let fabric = Arc::new(Fabric::start()?);
+        let family = family(scenario)?;
+        let options = fabric::Options { seed: ground.seed, busy_poll: scenario.site.busy_poll };
+        let fabric = Arc::new(Fabric::start_with(options)?);
         fabric.set_policy(policy(&scenario.site, false))?;
         let mut hosts = Vec::new();
         for (index, host) in scenario.site.hosts.iter().enumerate() {
             let path = host.path();
-            let attachment = attach(&fabric, &path, address(1, index)?)?;
-            let (attachment, port) = attachment;
-            hosts.push(Host { path, address: attachment.address, attachment, port: Mutex::new(Some(port)) });
+            let (attachment, port) = attach(&fabric, &path, addresses(1, index)?)?;
+            let address = attachment.addresses.in_family(family);
+            hosts.push(Host { path, address, attachment, port: Mutex::new(Some(port)) });
         }
         let mut client_places = BTreeMap::new();
         for load in &scenario.loads {
             let path = load.from.to_string();
             if !client_places.contains_key(&path) {
                 let mut place = load.from.path.clone();
-                place.push("clients".to_owned());
-                let (attachment, _) = attach(&fabric, &place, address(3, client_places.len())?)?;
-                client_places.insert(path, ClientPlace { attachment });
+                place.push(CLIENTS.to_owned());
+                let (attachment, _) = attach(&fabric, &place, addresses(3, client_places.len())?)?;
+                client_places.insert(path, ClientPlace { attachment, family });
             }
         }
         let mut datacentre = Datacentre { vms: Vec::new(), hosts, client_places, fabric };
-        datacentre.make_vms(scenario, ground)?;
+        datacentre.make_vms(scenario, ground, family)?;
         Ok(datacentre)
     }
 
@@ -163,11 +183,12 @@ impl Datacentre {
         &mut self,
         scenario: &scenario::Scenario,
         ground: &Ground<'_>,
+        family: Family,
     ) -> Result<(), DatacentreError> {
         let count = scenario.database.nodes.len();
         let mut names = BTreeMap::new();
         for index in 0..count {
-            names.insert(node_name(index), address(2, index)?.to_string());
+            names.insert(node_name(index), addresses(2, index)?.all(family));
         }
         for index in 0..count {
             let name = node_name(index);
@@ -184,8 +205,44 @@ impl Datacentre {
                 (Some(groups), Some(cpus)) => Some(Limit { groups: groups.clone(), cpus }),
                 _ => None,
             };
-            let vm = Vm::make(address(2, index)?, set_up, self.fabric.clone(), limit)?;
+            let network = Network { addresses: addresses(2, index)?, family, fabric: self.fabric.clone() };
+            let volume = node_volume(&set_up, index, ground);
+            let vm = Vm::make(network, set_up, limit, volume)?;
             self.vms.push(Arc::new(vm));
+        }
+        Ok(())
+    }
+
+    /// Names of the hosts and places of clients, under which a person enters them.
+    #[must_use]
+    pub fn places_without_a_database(&self) -> Vec<String> {
+        let places = self.client_places.keys().map(|path| format!("{path}/{CLIENTS}"));
+        places.chain(self.hosts.iter().map(Host::name)).collect()
+    }
+
+    /// Lets people in everywhere: onto every node, host and place of clients.
+    ///
+    /// # Errors
+    /// When the lab's files for it cannot be written.
+    pub fn let_people_in(&self, engine: &dyn Engine, ground: &Ground<'_>) -> Result<(), DatacentreError> {
+        let nodes: Vec<Arc<dyn Node>> = self.vms.iter().map(|vm| vm.clone() as Arc<dyn Node>).collect();
+        for vm in &self.vms {
+            vm.let_in(engine.shell_environment(Some(vm.as_ref()), &nodes))?;
+        }
+        let environment = engine.shell_environment(None, &nodes);
+        let names: BTreeMap<String, Vec<IpAddr>> =
+            nodes.iter().map(|node| (node.name().to_owned(), node.addresses())).collect();
+        let hosts = self.hosts.iter().map(|host| (host.name(), &host.attachment));
+        let places =
+            self.client_places.iter().map(|(path, place)| (format!("{path}/{CLIENTS}"), &place.attachment));
+        for (name, attachment) in hosts.chain(places) {
+            let inside = Inside::Network {
+                descriptor: attachment.namespace.as_raw_fd(),
+                programs: ground.programs.clone(),
+                names: names.clone(),
+            };
+            let (inside, environment) = (Some(inside), environment.clone());
+            entrance::open(&name, &Entrance { inside, environment, users_mapped: ground.users_mapped })?;
         }
         Ok(())
     }
@@ -229,7 +286,8 @@ impl Datacentre {
         let mut port = host.port.lock().unwrap_or_else(PoisonError::into_inner);
         if port.is_none() {
             let tun = copy(&host.attachment.tun, &host.path)?;
-            *port = Some(self.fabric.attach(host.path.clone(), vec![host.address.into()], tun)?);
+            let addresses = host.attachment.addresses.all(Family::V4);
+            *port = Some(self.fabric.attach(host.path.clone(), addresses, tun)?);
         }
         Ok(())
     }
@@ -240,6 +298,13 @@ impl Datacentre {
     /// When the fabric is gone.
     pub fn hold_to_rates(&self, site: &scenario::Site) -> Result<(), DatacentreError> {
         Ok(self.fabric.set_policy(policy(site, true))?)
+    }
+
+    /// Takes everything on the volumes as durable: what was prepared is taken to lie on the disks for long.
+    pub fn take_volumes_as_durable(&self) {
+        for vm in &self.vms {
+            vm.volume().take_all_as_durable();
+        }
     }
 
     /// VMs that have power.
@@ -293,7 +358,7 @@ impl Datacentre {
         let nodes = scenario.database.nodes.iter().enumerate().map(|(index, host)| NodeFacts {
             name: node_name(index),
             host: self.hosts[*host].name(),
-            address: self.vms[index].ipv4().to_string(),
+            address: self.vms[index].address().to_string(),
             role: if index == 0 { "leader" } else { "follower" }.to_owned(),
         });
         let links = scenario.site.links.iter().map(|link| LinkFacts {
@@ -302,9 +367,28 @@ impl Datacentre {
             delay_us: u64::try_from(link.conditions.delay.unwrap_or_default().as_micros())
                 .unwrap_or(u64::MAX),
             rate_bits_per_s: link.conditions.rate_bits_per_s,
+            conditions: network::conditions_in_words(&link.conditions),
         });
-        SiteFacts { hosts: hosts.collect(), nodes: nodes.collect(), links: links.collect() }
+        let edges = scenario.site.edges.iter().map(|edge| EdgeFacts {
+            name: edge.name.clone(),
+            around: edge.around.to_string(),
+            rate_bits_per_s: edge.rate_bits_per_s,
+        });
+        let (links, edges) = (links.collect(), edges.collect());
+        SiteFacts { hosts: hosts.collect(), nodes: nodes.collect(), links, edges }
     }
+}
+
+/// A node's volume, empty.
+fn node_volume(set_up: &NodeSetUp, index: usize, ground: &Ground<'_>) -> NodeVolume {
+    let torn_by = match ground.volumes {
+        scenario::Volumes::Directory => return NodeVolume::Directory,
+        scenario::Volumes::Virtual => None,
+        scenario::Volumes::Torn => Some(ground.seed.wrapping_add(index as u64)),
+    };
+    // In a lab of an ordinary user, whoever has another number inside is root's number to those who serve.
+    let user = if ground.users_mapped { NODE_USER } else { 0 };
+    NodeVolume::Virtual(Box::new(VirtualDisk::new(&set_up.volume, user, torn_by)))
 }
 
 /// A node's name by its number, from 0.
@@ -317,22 +401,49 @@ pub fn node_name(index: usize) -> String {
 /// link would take minutes and show nothing.
 #[must_use]
 pub fn policy(site: &scenario::Site, with_rates: bool) -> Policy {
+    let name = |link: &scenario::Link| format!("{} -> {}", link.from, link.to);
     let rule = |link: &scenario::Link| {
         let mut rule = network::conditions_rule(&link.from.path, &link.to.path, &link.conditions);
-        rule.name = Some(format!("{} -> {}", link.from, link.to));
+        rule.name = Some(name(link));
         rule.rate_bits_per_s = rule.rate_bits_per_s.filter(|_| with_rates);
         rule
     };
-    Policy { rules: site.links.iter().map(rule).collect(), ..Policy::default() }
+    // A link without a rate has nothing to wait for, but what it carries is counted as well.
+    let counted = site.links.iter().filter(|link| link.conditions.rate_bits_per_s.is_none() || !with_rates);
+    let counted = counted.map(|link| SharedLink {
+        name: name(link),
+        span: Span::Between { from: link.from.path.clone(), to: link.to.path.clone() },
+        rate_bits_per_s: None,
+        queue_limit: None,
+    });
+    let edges = site.edges.iter().flat_map(|edge| {
+        let way = |way: &str, span| SharedLink {
+            name: format!("{} {way}", edge.name),
+            span,
+            rate_bits_per_s: with_rates.then_some(edge.rate_bits_per_s),
+            queue_limit: edge.queue.map(network::queue_limit),
+        };
+        [way("out", Span::OutOf(edge.around.path.clone())), way("in", Span::Into(edge.around.path.clone()))]
+    });
+    Policy { rules: site.links.iter().map(rule).collect(), links: edges.chain(counted).collect() }
 }
 
-/// The address of the place with this number among its kind: 1 hosts, 2 nodes, 3 client places.
-fn address(kind: u8, index: usize) -> Result<Ipv4Addr, DatacentreError> {
+/// The family of the addresses that the scenario's database and clients use.
+fn family(scenario: &scenario::Scenario) -> Result<Family, DatacentreError> {
+    match scenario.site.ip {
+        scenario::IpVersion::V4 => Ok(Family::V4),
+        scenario::IpVersion::V6 if lab::interface::has_ipv6() => Ok(Family::V6),
+        scenario::IpVersion::V6 => Err(DatacentreError::NoIpv6),
+    }
+}
+
+/// The addresses of the place with this number among its kind: 1 hosts, 2 nodes, 3 client places.
+fn addresses(kind: u8, index: usize) -> Result<Addresses, DatacentreError> {
     if index >= PLACES_MAX {
         return Err(DatacentreError::TooMany(PLACES_MAX));
     }
     let number = index + 1;
-    Ok(Ipv4Addr::new(10, kind, (number >> 8) as u8, (number & 0xff) as u8))
+    Ok(Addresses::of(Ipv4Addr::new(10, kind, (number >> 8) as u8, (number & 0xff) as u8)))
 }
 
 fn copy(tun: &OwnedFd, path: &[String]) -> Result<OwnedFd, DatacentreError> {
@@ -342,11 +453,11 @@ fn copy(tun: &OwnedFd, path: &[String]) -> Result<OwnedFd, DatacentreError> {
 fn attach(
     fabric: &Fabric,
     path: &[String],
-    address: Ipv4Addr,
+    addresses: Addresses,
 ) -> Result<(Attachment, PortId), DatacentreError> {
-    let attachment = Attachment::make(address)
+    let attachment = Attachment::make(addresses)
         .map_err(|source| DatacentreError::Attachment { place: path.join("/"), source })?;
     let tun = copy(&attachment.tun, path)?;
-    let port = fabric.attach(path.to_vec(), vec![address.into()], tun)?;
+    let port = fabric.attach(path.to_vec(), addresses.all(Family::V4), tun)?;
     Ok((attachment, port))
 }

@@ -1,7 +1,7 @@
 //! Receipts: what is looked at to show that a fault took effect, and that it healed. Looks from where the clients
 //! stand and at the kernel's own list of processes, never at what the fault's maker believes.
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use history::{Receipt, Verdict};
@@ -24,7 +24,7 @@ pub struct Subject {
     /// `host dc1/a/r1/h1` or `node n1`.
     pub name: String,
     /// Its address.
-    pub address: Ipv4Addr,
+    pub address: IpAddr,
 }
 
 /// One look at one address.
@@ -62,7 +62,7 @@ impl<'a> Observer<'a> {
         });
         let vms = vms.iter().map(|vm| {
             let vm = &self.datacentre.vms[*vm];
-            Subject { name: format!("node {}", engine::Node::name(vm.as_ref())), address: vm.ipv4() }
+            Subject { name: format!("node {}", engine::Node::name(vm.as_ref())), address: vm.address() }
         });
         hosts.chain(vms).collect()
     }
@@ -73,12 +73,21 @@ impl<'a> Observer<'a> {
         self.look(subjects, ANSWER_BEFORE + self.round_trip)
     }
 
-    /// Whether the fault took effect: no process left in these PID namespaces, no address answering that did before.
+    /// Whether the fault took effect: no process left in these PID namespaces, no address answering that did before, and
+    /// what the volumes lost.
     #[must_use]
-    pub fn power_is_off(&self, before: &[Look], namespaces: &[(String, u64)]) -> Receipt {
+    pub fn power_is_off(
+        &self,
+        before: &[Look],
+        namespaces: &[(String, u64)],
+        losses: Vec<(Verdict, String)>,
+    ) -> Receipt {
         let mut receipt = Receipt { verdict: Verdict::Pass, evidence: Vec::new() };
         for (node, namespace) in namespaces {
             note(&mut receipt, processes_left(node, *namespace));
+        }
+        for loss in losses {
+            note(&mut receipt, loss);
         }
         let subjects: Vec<Subject> = before.iter().map(|look| look.subject.clone()).collect();
         let patience = SILENCE + self.round_trip;

@@ -1,11 +1,10 @@
 //! The outer process's side of a run: reads the scenario, finds the database, makes the run directory, starts the
 //! lab's supervisor, relays its news, tidies up, writes the report.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ExitStatus};
+use std::process::ExitStatus;
 use std::sync::mpsc::{Receiver, Sender};
 
 use engine::{Installation, Origin};
@@ -14,8 +13,10 @@ use lab::janitor::Janitor;
 use lab::supervisor;
 use scenario::{Rejection, Scenario, Source};
 
+use crate::captures::{self, CaptureError};
 use crate::directory::{DirectoryError, RunDirectory};
 use crate::orders::{INTERRUPT, InstallationOrders, News, Orders};
+use crate::preparation::check_workloads;
 
 /// What can go wrong outside the lab, or be told of what went wrong inside.
 #[derive(Debug, thiserror::Error)]
@@ -23,12 +24,18 @@ pub enum LaunchError {
     /// The scenario is wrong.
     #[error(transparent)]
     Rejected(#[from] Box<Rejection>),
+    /// A workload cannot be had as the scenario asks for it.
+    #[error("{0}")]
+    Workload(String),
     /// The database is not there and cannot be installed.
     #[error("database: {0}")]
     Install(#[from] engine::InstallError),
     /// The engine is unknown.
     #[error("database: {0}")]
     Engine(#[from] engine::EngineError),
+    /// What is to be captured.
+    #[error("--capture: {0}")]
+    Capture(#[from] CaptureError),
     /// The run directory.
     #[error(transparent)]
     Directory(#[from] DirectoryError),
@@ -60,6 +67,8 @@ pub struct Options {
     pub keep: bool,
     /// Announce faults without carrying them out.
     pub prevent_faults: bool,
+    /// What packets are to be written down of: nodes, places, links.
+    pub captures: Vec<String>,
     /// This program's version.
     pub version: &'static str,
 }
@@ -82,8 +91,15 @@ pub enum Show<'a> {
     Step(&'a str),
     /// News of the lab.
     News(&'a News),
-    /// How to reach each node of a lab that is kept: name and command.
-    Reach(&'a BTreeMap<String, String>),
+    /// What can be entered of a lab that is kept.
+    Reach {
+        /// The nodes that have power.
+        nodes: &'a [String],
+        /// Hosts, and places where clients stand.
+        others: &'a [String],
+        /// The run directory.
+        run_directory: &'a Path,
+    },
     /// The run directory is known.
     Directory(&'a Path),
 }
@@ -110,6 +126,10 @@ pub fn launch(
     show: &mut dyn FnMut(Show<'_>),
 ) -> Result<Ended, LaunchError> {
     let scenario = scenario::parse(&options.source, &options.overrides).map_err(Box::new)?;
+    check_workloads(&scenario).map_err(|error| LaunchError::Workload(error.to_string()))?;
+    for name in &options.captures {
+        captures::tap(name, &scenario)?;
+    }
     let installation = installation(&scenario, show)?;
     let seed = options.seed.or(scenario.seed).unwrap_or_else(drawn_seed);
     let now = jiff::Timestamp::now();
@@ -130,6 +150,7 @@ pub fn launch(
         machine: crate::machine::facts(),
         prevent_faults: options.prevent_faults,
         keep: options.keep,
+        captures: options.captures.clone(),
     };
     let janitor = Janitor::start(&run_name, directory.path())
         .map_err(|error| LaunchError::Supervisor(format!("start the janitor: {error}")))?;
@@ -156,8 +177,9 @@ fn installation(
 }
 
 fn orders_for(found: Installation) -> InstallationOrders {
-    // A cache lies in a home directory, which the node's user, another than ours when we are root, cannot enter.
-    let shown = matches!(found.origin, Origin::Cache | Origin::Installed);
+    // A cache lies in a home directory, which the node's user, another than ours when we are root, cannot enter; so may
+    // this program itself.
+    let shown = matches!(found.origin, Origin::Cache | Origin::Installed | Origin::Itself);
     InstallationOrders {
         bin: found.bin,
         version: found.version,
@@ -203,10 +225,12 @@ fn relay(
     let log =
         File::create(lab::janitor::log_path(directory.path())).map_err(|error| failed("lab.log", &error))?;
     let mut child = supervisor::launch(log).map_err(|error| LaunchError::Supervisor(error.to_string()))?;
+    let announced = lab::entrance::announce(directory.path(), child.id());
     let line = serde_json::to_string(orders).map_err(|error| failed("orders", &error))?;
     let (Some(mut input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
         return Err(LaunchError::Supervisor("its input and output are missing".to_owned()));
     };
+    announced.map_err(|error| LaunchError::Supervisor(error.to_string()))?;
     // A supervisor that ends before it reads its orders says why in its news.
     let _ = writeln!(input, "{line}");
     std::thread::spawn(move || {
@@ -231,19 +255,21 @@ fn relay(
                 relayed.interrupted = true;
                 let _ = writeln!(input, "{INTERRUPT}");
             }
-            Message::News(news) => take_news(&news, &child, &mut relayed, show),
+            Message::News(news) => take_news(&news, directory.path(), &mut relayed, show),
         }
     }
     drop(input);
     relayed.status = child.wait().ok();
+    // The janitor removes it as well, and whoever reads it looks whether the process is still there.
+    let _ = lab::entrance::withdraw(directory.path());
     Ok(relayed)
 }
 
-fn take_news(news: &News, child: &Child, relayed: &mut Relayed, show: &mut dyn FnMut(Show<'_>)) {
+fn take_news(news: &News, run_directory: &Path, relayed: &mut Relayed, show: &mut dyn FnMut(Show<'_>)) {
     match news {
         News::Finished { verdict } => relayed.verdict = Some(*verdict),
         News::Failed { why } => relayed.failed = Some(why.clone()),
-        News::Kept { nodes } => show(Show::Reach(&crate::machine::ways_into(child.id(), nodes))),
+        News::Kept { nodes, others } => show(Show::Reach { nodes, others, run_directory }),
         News::Event { .. } | News::Pulse(_) => {}
     }
     show(Show::News(news));

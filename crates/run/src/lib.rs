@@ -4,6 +4,7 @@
 //! supervisor ([`supervise`]) is PID 1 of the lab and does the run. Prints nothing but the news between them.
 
 mod asked;
+mod captures;
 mod chronicle;
 mod collector;
 mod conductor;
@@ -13,7 +14,9 @@ mod evidence;
 mod expectations;
 mod faulting;
 pub mod launch;
+mod link_watch;
 mod machine;
+pub mod on_paper;
 pub mod orders;
 mod outcome;
 mod paper;
@@ -21,11 +24,15 @@ mod platform;
 mod prediction;
 mod preparation;
 mod round_trips;
+pub mod standalone;
 pub mod supervise;
 mod usage;
 mod vm;
+mod volumes;
 
 pub use directory::{DirectoryError, RunDirectory};
 pub use launch::{Ended, LaunchError, Message, Options, Show, launch};
 pub use orders::{LoadPulse, News, Pulse};
+pub use preparation::check_workloads;
+pub use standalone::{Standalone, StandaloneEnd, StandaloneError, Told, run_alone};
 pub use supervise::supervise;

@@ -29,6 +29,9 @@ pub struct Orders {
     pub prevent_faults: bool,
     /// Leave the lab up at the end until told to stop.
     pub keep: bool,
+    /// What packets are to be written down of, by name.
+    #[serde(default)]
+    pub captures: Vec<String>,
 }
 
 /// The database's programs, as found outside.
@@ -65,8 +68,10 @@ pub enum News {
     Pulse(Pulse),
     /// The lab is kept up for a person to look around.
     Kept {
-        /// Each node's init, by its process number in the lab.
-        nodes: BTreeMap<String, u32>,
+        /// The nodes that have power.
+        nodes: Vec<String>,
+        /// Hosts, and places where clients stand.
+        others: Vec<String>,
     },
     /// The run is over and its result written.
     Finished {

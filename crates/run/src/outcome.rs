@@ -2,15 +2,18 @@
 //!
 //! Decides nothing that a check, a receipt or an expectation has not said.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufReader;
 
+use check::list_append::{self, Isolation, Level, ListAppend, Order};
 use check::registry;
+use engine::Engine;
 use history::{EventKind, HistoryReader, PhaseFacts, Receipt, Verdict};
 use measure::{Doubt, Figures, LatencyFigures, Timeline, recovery, warnings};
 use report::result::{
     CheckResult, FaultResult, LabResult, LatencyUs, LoadResult, OperationResult, PhaseResult, RecoveryResult,
-    ReproducedReport, RunResult, WarningResult,
+    ReproducedReport, RunResult, VolumeResult, WarningResult,
 };
 use scenario::Scenario;
 
@@ -21,9 +24,11 @@ use crate::expectations;
 use crate::faulting::FaultRecord;
 use crate::paper;
 use crate::preparation::Prepared;
+use crate::vm::Vm;
+use crate::volumes::NodeVolume;
 
 /// Phases whose name begins so are left out of totals.
-const WARM_UP: &str = "warm-up";
+pub(crate) const WARM_UP: &str = "warm-up";
 /// The phase that recovery is measured against.
 const BASELINE: &str = "baseline";
 
@@ -50,7 +55,8 @@ pub fn draw(
     directory: &RunDirectory,
     chronicle: &Chronicle,
 ) -> RunResult {
-    let checked = if shown.interrupted.is_some() { Vec::new() } else { check_all(scenario, directory) };
+    let checked =
+        if shown.interrupted.is_some() { Vec::new() } else { check_all(scenario, prepared, directory) };
     for check in &checked {
         let CheckResult { name, verdict, explanation, .. } = check.result.clone();
         chronicle.say(EventKind::Check { name, verdict, explanation });
@@ -67,6 +73,7 @@ pub fn draw(
         nodes: u32::try_from(facts.site.nodes.len()).unwrap_or(u32::MAX),
         cpu_seconds: shown.in_all.by_part(),
         cpu_share_of_lab: shown.under_load.share_of_lab(),
+        packets: packets(prepared),
         warnings: all_warnings(prepared, shown, &loads, chronicle),
     };
     let mut result = RunResult {
@@ -83,7 +90,8 @@ pub fn draw(
         prediction: Vec::new(),
         explanations: Vec::new(),
         reproduces: ReproducedReport::default(),
-        volumes: Vec::new(),
+        volumes: volumes(prepared),
+        links: shown.links.clone(),
         lab,
         facts,
     };
@@ -93,16 +101,78 @@ pub fn draw(
     result
 }
 
+/// The virtual disks; a plain directory is not one.
+fn volumes(prepared: &Prepared) -> Vec<VolumeResult> {
+    let disks = prepared.datacentre.vms.iter().filter(|vm| matches!(vm.volume(), NodeVolume::Virtual(_)));
+    let result = |vm: &std::sync::Arc<Vm>| VolumeResult {
+        node: engine::Node::name(vm.as_ref()).to_owned(),
+        replicas: 1,
+        resync: Vec::new(),
+    };
+    disks.map(result).collect()
+}
+
+/// What became of the network's packets; kinds that did not occur are left out.
+fn packets(prepared: &Prepared) -> BTreeMap<String, u64> {
+    let Ok(counters) = prepared.datacentre.fabric.counters() else { return BTreeMap::new() };
+    let kinds = [
+        ("sent", counters.packets),
+        ("delivered", counters.delivered_packets),
+        ("duplicated", counters.duplicated_packets),
+        ("fragments", counters.fragment_packets),
+        ("answers", counters.answer_packets),
+        ("blocked", counters.blocked_packets),
+        ("lost", counters.lost_packets),
+        ("corrupted", counters.corrupted_packets),
+        ("overtaking", counters.overtaking_packets),
+        ("queue_full", counters.queue_full_packets),
+        ("too_big", counters.too_big_packets),
+        ("no_such_address", counters.no_such_address_packets),
+        ("power_lost", counters.port_gone_packets),
+        ("refused", counters.refused_packets),
+        ("malformed", counters.malformed_packets),
+    ];
+    kinds.into_iter().filter(|(_, count)| *count > 0).map(|(name, count)| (name.to_owned(), count)).collect()
+}
+
 /// Every check that applies to a load, made on the history as it stands in the run directory: what is judged is what
 /// anybody can judge again. A check sees all loads, because they may share their tables.
-fn check_all(scenario: &Scenario, directory: &RunDirectory) -> Vec<Checked> {
+fn check_all(scenario: &Scenario, prepared: &Prepared, directory: &RunDirectory) -> Vec<Checked> {
+    let workloads: Vec<&str> = scenario.loads.iter().map(|load| load.workload.as_str()).collect();
+    check_history(&workloads, claimed(prepared.engine.as_ref()), directory)
+}
+
+/// The checks that apply to these workloads, made on the history in the run directory.
+pub(crate) fn checks_of(workloads: &[&str], directory: &RunDirectory) -> Vec<CheckResult> {
+    check_history(workloads, Level::STRICT_SERIALIZABLE, directory)
+        .into_iter()
+        .map(|checked| checked.result)
+        .collect()
+}
+
+/// What an engine claims of its transactions, in the checker's words.
+fn claimed(engine: &dyn Engine) -> Level {
+    let isolation = match engine.isolation() {
+        engine::Isolation::ReadCommitted => Isolation::ReadCommitted,
+        engine::Isolation::SnapshotIsolation => Isolation::Snapshot,
+        engine::Isolation::Serializable => Isolation::Serializable,
+    };
+    // Other databases' documents promise nothing of the order in time; the control database is there to be held to it.
+    let order = if engine.name() == engine::control::NAME { Order::RealTime } else { Order::Any };
+    Level { isolation, order }
+}
+
+fn check_history(workloads: &[&str], level: Level, directory: &RunDirectory) -> Vec<Checked> {
     let applies = |registered: &registry::RegisteredCheck| {
-        scenario.loads.iter().any(|load| registered.workloads.contains(&load.workload.as_str()))
+        workloads.iter().any(|workload| registered.workloads.contains(workload))
     };
     let mut checks: Vec<Box<dyn check::Check>> = registry::CHECKS
         .iter()
         .filter(|registered| applies(registered))
-        .map(|registered| (registered.begin)())
+        .map(|registered| match registered.name {
+            list_append::NAME => Box::new(ListAppend::claiming(level)),
+            _ => (registered.begin)(),
+        })
         .collect();
     let broken = feed(&mut checks, directory).err();
     checks.into_iter().map(|check| checked(check.conclude(), broken.as_deref())).collect()
@@ -110,8 +180,11 @@ fn check_all(scenario: &Scenario, directory: &RunDirectory) -> Vec<Checked> {
 
 fn feed(checks: &mut [Box<dyn check::Check>], directory: &RunDirectory) -> Result<(), String> {
     let file = File::open(directory.file("history.jsonl.zst")).map_err(|error| error.to_string())?;
+    // A record that contradicts itself is our fault, and nothing follows from it about the database.
+    let mut soundness = check::Soundness::default();
     for operation in HistoryReader::new(BufReader::new(file)).map_err(|error| error.to_string())? {
         let operation = operation.map_err(|error| error.to_string())?;
+        soundness.observe(&operation).map_err(|contradiction| contradiction.to_string())?;
         for check in checks.iter_mut() {
             check.observe(&operation);
         }
@@ -152,7 +225,7 @@ fn latency(figures: &LatencyFigures) -> LatencyUs {
     }
 }
 
-fn phase_result(phase: &PhaseFacts, figures: &Figures, transaction: &str) -> PhaseResult {
+pub(crate) fn phase_result(phase: &PhaseFacts, figures: &Figures, transaction: &str) -> PhaseResult {
     let mut result = PhaseResult {
         name: phase.name.clone(),
         from_s: phase.from_s,
@@ -180,6 +253,16 @@ fn phases_that_were(phases: &[PhaseFacts], ended_s: f64) -> Vec<PhaseFacts> {
     begun.map(|phase| PhaseFacts { to_s: phase.to_s.min(ended_s), ..phase.clone() }).collect()
 }
 
+/// What was asked of a load from this moment on: clients of a closed loop, or the rate of an open one.
+fn asked(prepared: &Prepared, load: &scenario::Load, from_s: f64) -> (Option<u32>, Option<f64>) {
+    let plan = prepared.plans.iter().find(|plan| plan.name == load.name);
+    match plan.and_then(|plan| plan.step_at(from_s)) {
+        Some(step) if step.rate_per_s.is_some() => (None, step.rate_per_s),
+        Some(step) => (Some(step.clients), None),
+        None => (None, None),
+    }
+}
+
 fn load_result(load: &scenario::Load, prepared: &Prepared, shown: &Shown) -> LoadResult {
     let facts = prepared.facts.loads.iter().find(|facts| facts.name == load.name);
     let transaction = facts.map_or("", |facts| facts.transaction.as_str());
@@ -190,11 +273,17 @@ fn load_result(load: &scenario::Load, prepared: &Prepared, shown: &Shown) -> Loa
         phases.iter().find(|phase| !phase.name.starts_with(WARM_UP)).map_or(0.0, |phase| phase.from_s);
     let whole = PhaseFacts { name: "whole".to_owned(), from_s, to_s: shown.ended_s };
     let total = phase_result(&whole, &summarize(from_s, shown.ended_s), transaction);
+    let succeeded =
+        total.operations.iter().map(|(name, operation)| (name.clone(), operation.count)).collect();
+    let workload = prepared.plans.iter().find(|plan| plan.name == load.name).map(|plan| &plan.workload);
+    let figures =
+        workload.map(|workload| workload.figures(&succeeded, total.to_s - total.from_s, load.scale));
     LoadResult {
+        figures: figures.unwrap_or_default(),
         name: load.name.clone(),
         workload: load.workload.clone(),
-        clients: Some(load.clients),
-        rate_per_s: None,
+        clients: asked(prepared, load, from_s).0,
+        rate_per_s: asked(prepared, load, from_s).1,
         transactions: total.transactions,
         errors: total.errors,
         throughput_per_s: total.throughput_per_s,
@@ -202,7 +291,11 @@ fn load_result(load: &scenario::Load, prepared: &Prepared, shown: &Shown) -> Loa
         operations: total.operations,
         phases: phases
             .iter()
-            .map(|phase| phase_result(phase, &summarize(phase.from_s, phase.to_s), transaction))
+            .map(|phase| {
+                let (clients, rate_per_s) = asked(prepared, load, phase.from_s);
+                let result = phase_result(phase, &summarize(phase.from_s, phase.to_s), transaction);
+                PhaseResult { clients, rate_per_s, ..result }
+            })
             .collect(),
     }
 }
@@ -344,6 +437,12 @@ fn all_warnings(
                 .map(|(_, count)| *count)
                 .collect();
             doubts.extend(warnings::baseline_doubt(&load.name, &counts));
+        }
+        if let Some(open_loop) = shown.recorded.open_loops.get(&load.name) {
+            let late_us_p99 = open_loop.lateness.value_at_quantile(0.99);
+            doubts.extend(warnings::generator_late(&load.name, late_us_p99, load.latency_us.p50));
+            let rate_per_s = load.phases.last().and_then(|phase| phase.rate_per_s).unwrap_or(0.0);
+            doubts.extend(warnings::rate_not_kept(&load.name, open_loop.waiting_at_end, rate_per_s));
         }
         for phase in load.phases.iter().filter(|phase| !phase.name.starts_with(WARM_UP)) {
             let what = format!("{}, phase {}", load.name, phase.name);

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use history::PhaseFacts;
-use model::Acknowledgements;
 use report::result::{LoadResult, PhaseResult, ReproducedFigure, ReproducedReport, RunResult};
-use scenario::{FaultAction, FaultTarget, Scenario, Synchronous};
+use scenario::{FaultAction, FaultTarget, Scenario};
 
 use crate::asked::Asked;
 use crate::datacentre;
 use crate::faulting::network;
+use crate::on_paper;
 use crate::prediction::{Layout, Ways, of_load};
 
 /// Adds predictions, explanations and reproduced figures to a result.
@@ -17,11 +17,7 @@ pub fn beside(result: &mut RunResult, scenario: &Scenario) {
     let layout = Layout {
         leader: 0,
         nodes: scenario.database.nodes.len(),
-        acknowledgements: match scenario.database.synchronous {
-            Synchronous::Off => Acknowledgements::None,
-            Synchronous::Any(count) => Acknowledgements::Any(count as usize),
-            Synchronous::All => Acknowledgements::All,
-        },
+        acknowledgements: on_paper::acknowledgements(scenario),
     };
     for (number, load) in scenario.loads.iter().enumerate() {
         let (Some(measured), Some(facts)) = (result.loads.get(number), result.facts.loads.get(number)) else {
@@ -39,6 +35,18 @@ pub fn beside(result: &mut RunResult, scenario: &Scenario) {
 /// Distances between all nodes and the load's clients in a phase; `None` when a fault changes them half-way, or when
 /// it does more than change distances.
 fn ways(scenario: &Scenario, load: &scenario::Load, phase: &PhaseFacts) -> Option<Ways> {
+    let (asked, paths) = asked_during(scenario, load, phase)?;
+    let row =
+        |from: &Vec<String>| -> Vec<Duration> { paths.iter().map(|to| asked.one_way(from, to)).collect() };
+    Some(Ways(paths.iter().map(row).collect()))
+}
+
+/// The network over the whole of a phase, and the paths of all nodes and of the load's clients; `None` as above.
+pub fn asked_during(
+    scenario: &Scenario,
+    load: &scenario::Load,
+    phase: &PhaseFacts,
+) -> Option<(Asked, Vec<Vec<String>>)> {
     let asked = Asked::new(datacentre::policy(&scenario.site, false), rules_during(scenario, phase)?);
     let mut paths: Vec<Vec<String>> = Vec::new();
     for (number, host) in scenario.database.nodes.iter().enumerate() {
@@ -49,9 +57,7 @@ fn ways(scenario: &Scenario, load: &scenario::Load, phase: &PhaseFacts) -> Optio
     let mut clients = load.from.path.clone();
     clients.push("clients".to_owned());
     paths.push(clients);
-    let row =
-        |from: &Vec<String>| -> Vec<Duration> { paths.iter().map(|to| asked.one_way(from, to)).collect() };
-    Some(Ways(paths.iter().map(row).collect()))
+    Some((asked, paths))
 }
 
 /// The network faults that stand over the whole of a phase, as rules.
@@ -67,7 +73,7 @@ fn rules_during(scenario: &Scenario, phase: &PhaseFacts) -> Option<Vec<fabric::R
                 continue;
             }
             let FaultAction::Network { directions, conditions } = &fault.action else { return None };
-            if from_s > phase.from_s || to_s < phase.to_s {
+            if fault.flap.is_some() || from_s > phase.from_s || to_s < phase.to_s {
                 return None;
             }
             for (from, to) in directions {

@@ -4,17 +4,19 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use engine::{Configuration, Engine, EngineError, Installation, Node, Origin};
 use history::{EventKind, LoadFacts, PhaseFacts, RunFacts};
 use lab::cgroup::CpuLimits;
 use lab::protocol::PROGRAMS;
-use load::{Endpoint, LoadError, LoadPlan, OnThread};
-use scenario::{Failover, Scenario, Synchronous};
+use load::{Endpoint, LoadError, LoadPlan, OnThread, Step};
+use scenario::{Failover, Scenario, Synchronous, Volumes};
+use workload::{ConfigurationError, Workload};
 
 use crate::asked::Asked;
+use crate::captures::{self, CaptureError};
 use crate::chronicle::Chronicle;
 use crate::datacentre::{self, Datacentre, DatacentreError, Ground};
 use crate::directory::RunDirectory;
@@ -35,6 +37,9 @@ pub enum PreparationError {
     /// The datacentre.
     #[error("datacentre: {0}")]
     Datacentre(#[from] DatacentreError),
+    /// A capture.
+    #[error("capture: {0}")]
+    Capture(#[from] CaptureError),
     /// The database.
     #[error("database: {0}")]
     Engine(#[from] EngineError),
@@ -49,13 +54,20 @@ pub enum PreparationError {
         /// Why.
         source: std::io::Error,
     },
-    /// The workload is unknown to this program.
-    #[error("no workload is named `{0}`")]
-    Workload(String),
+    /// A workload cannot be had as the scenario asks for it.
+    #[error("load {load}: {source}")]
+    Workload {
+        /// The load.
+        load: String,
+        /// Why.
+        source: ConfigurationError,
+    },
 }
 
 /// A datacentre with a database on it, ready for load.
 pub struct Prepared {
+    // Order matters: captures are ended before the network they are of.
+    captures: Mutex<Vec<fabric::CaptureGuard>>,
     /// The datacentre.
     pub datacentre: Arc<Datacentre>,
     /// The engine of its database.
@@ -66,6 +78,19 @@ pub struct Prepared {
     pub facts: RunFacts,
     /// Wall seconds from the first namespace to the first quorum write.
     pub boot_s: f64,
+}
+
+impl Prepared {
+    /// Ends the captures and tells how many packets they hold.
+    pub fn finish_captures(&self, chronicle: &Chronicle) {
+        let captures = std::mem::take(&mut *self.captures.lock().unwrap_or_else(PoisonError::into_inner));
+        for capture in captures {
+            match capture.finish() {
+                Ok(packets) => chronicle.progress(format!("a capture ends with {packets} packets")),
+                Err(error) => chronicle.warn(error.to_string(), "look at the space left on the disk"),
+            }
+        }
+    }
 }
 
 /// Opens the engine over the installation found outside.
@@ -112,16 +137,21 @@ pub fn prepare(
     let began = Instant::now();
     let directory = RunDirectory::at(orders.run_directory.clone());
     let limits = cpu_limits(scenario, orders, chronicle);
+    let volumes = volumes(scenario, &directory, chronicle);
     let engine = open_engine(scenario, orders)?;
     let ground = Ground {
         directory: &directory,
         users_mapped,
         programs: orders.installation.shown.then(|| PathBuf::from(&orders.installation.root)),
         limits: limits.clone(),
+        volumes,
+        seed: orders.seed,
     };
     let datacentre = Datacentre::build(scenario, &ground)?;
+    let captures = captures::begin(&orders.captures, scenario, &datacentre.fabric, &directory)?;
+    datacentre.let_people_in(engine.as_ref(), &ground)?;
     let limited = limits.map_or_else(|| "none".to_owned(), |limits| limits.describe());
-    let facts = facts(scenario, orders, engine.as_ref(), &datacentre, &limited)?;
+    let facts = facts(scenario, orders, engine.as_ref(), &datacentre, (&limited, volumes))?;
     chronicle.say(EventKind::RunStarted { facts: Box::new(facts.clone()) });
     for (vm, host) in scenario.database.nodes.iter().enumerate() {
         datacentre.power_on_vm(vm, *host)?;
@@ -140,16 +170,24 @@ pub fn prepare(
         cluster.leader,
         cluster.followers.join(" and ")
     ));
-    let plans = plans(scenario, orders.seed, engine.as_ref(), &nodes);
+    let plans = plans(scenario, orders.seed, engine.as_ref(), &nodes)?;
     for (plan, load) in plans.iter().zip(&scenario.loads) {
         chronicle.progress(format!("loading the tables of {}", plan.name));
-        load::prepare(plan, enter_place(&datacentre, load)?)?;
+        load::prepare(plan, enter_place(&datacentre, load)?, &|line| chronicle.progress(line))?;
     }
+    datacentre.take_volumes_as_durable();
     datacentre.hold_to_rates(&scenario.site)?;
     let asked = Asked::new(datacentre::policy(&scenario.site, false), []);
-    let pairs = round_trips::matrix(&round_trips::stations(&datacentre), |from, to| asked.one_way(from, to));
+    let pairs = round_trips::matrix(&round_trips::stations(&datacentre), &asked);
     chronicle.say(EventKind::RoundTrips { occasion: "before the load".to_owned(), pairs });
-    Ok(Prepared { datacentre: Arc::new(datacentre), engine, plans, facts, boot_s })
+    Ok(Prepared {
+        captures: Mutex::new(captures),
+        datacentre: Arc::new(datacentre),
+        engine,
+        plans,
+        facts,
+        boot_s,
+    })
 }
 
 fn cpu_limits(scenario: &Scenario, orders: &Orders, chronicle: &Chronicle) -> Option<Arc<CpuLimits>> {
@@ -163,6 +201,34 @@ fn cpu_limits(scenario: &Scenario, orders: &Orders, chronicle: &Chronicle) -> Op
             );
             None
         }
+    }
+}
+
+/// What volumes will be: what the scenario asks for, where it is to be had.
+fn volumes(scenario: &Scenario, directory: &RunDirectory, chronicle: &Chronicle) -> Volumes {
+    let asked = scenario.database.volumes;
+    if asked == Volumes::Directory {
+        return asked;
+    }
+    match disk::try_out(directory.path()) {
+        Ok(()) => asked,
+        Err(error) => {
+            chronicle.warn(
+                format!(
+                    "volumes are plain directories, a power-off loses nothing that was written but not synced: {error}"
+                ),
+                "allow this user to use /dev/fuse (see `holdfast doctor`), or write `volumes: directory`",
+            );
+            Volumes::Directory
+        }
+    }
+}
+
+fn volumes_in_words(volumes: Volumes) -> &'static str {
+    match volumes {
+        Volumes::Virtual => "virtual disks: a power-off loses what was not synced",
+        Volumes::Torn => "virtual disks: a power-off loses what was not synced and tears the last write",
+        Volumes::Directory => "plain directories: a power-off loses nothing that was written",
     }
 }
 
@@ -180,7 +246,12 @@ pub fn enter_place(datacentre: &Datacentre, load: &scenario::Load) -> Result<OnT
     Ok(Box::new(move || lab::attachment::enter(&namespace)))
 }
 
-fn plans(scenario: &Scenario, seed: u64, engine: &dyn Engine, nodes: &[Arc<dyn Node>]) -> Vec<LoadPlan> {
+fn plans(
+    scenario: &Scenario,
+    seed: u64,
+    engine: &dyn Engine,
+    nodes: &[Arc<dyn Node>],
+) -> Result<Vec<LoadPlan>, PreparationError> {
     let known: Vec<engine::Endpoint> = nodes.iter().map(|node| engine.endpoint(node.as_ref())).collect();
     let endpoints: Vec<Endpoint> = known
         .iter()
@@ -191,19 +262,36 @@ fn plans(scenario: &Scenario, seed: u64, engine: &dyn Engine, nodes: &[Arc<dyn N
         .collect();
     let (database, user) =
         known.first().map(|endpoint| (endpoint.database.clone(), endpoint.user.clone())).unwrap_or_default();
-    let plan = |(number, load): (usize, &scenario::Load)| LoadPlan {
-        name: load.name.clone(),
-        workload: load.workload.clone(),
-        clients: load.clients,
-        first_client: number as u64 * CLIENTS_PER_LOAD,
-        scale: load.scale,
-        seed,
-        endpoints: endpoints.clone(),
-        database: database.clone(),
-        user: user.clone(),
-        password: None,
-        timeout: load.timeout,
-        connect_timeout: CONNECT_TIMEOUT,
+    let plan = |(number, load): (usize, &scenario::Load)| {
+        Ok(LoadPlan {
+            name: load.name.clone(),
+            workload: workload_of(load)?,
+            steps: steps(load, scenario),
+            arrival: match load.pace.arrival {
+                scenario::Arrival::Constant => load::Arrival::Constant,
+                scenario::Arrival::Poisson => load::Arrival::Poisson,
+            },
+            think_time: match load.pace.think_time {
+                scenario::ThinkTime::None => load::ThinkTime::None,
+                scenario::ThinkTime::Constant(pause) => load::ThinkTime::Constant(pause),
+                scenario::ThinkTime::Exponential(mean) => load::ThinkTime::Exponential(mean),
+            },
+            first_client: number as u64 * CLIENTS_PER_LOAD,
+            keeps_history: true,
+            scale: load.scale,
+            seed,
+            protocol: if engine.name() == engine::control::NAME {
+                load::Protocol::Control
+            } else {
+                load::Protocol::Postgres
+            },
+            endpoints: endpoints.clone(),
+            database: database.clone(),
+            user: user.clone(),
+            password: None,
+            timeout: load.timeout,
+            connect_timeout: CONNECT_TIMEOUT,
+        })
     };
     scenario.loads.iter().enumerate().map(plan).collect()
 }
@@ -213,7 +301,7 @@ fn facts(
     orders: &Orders,
     engine: &dyn Engine,
     datacentre: &Datacentre,
-    limited: &str,
+    (limited, volumes): (&str, Volumes),
 ) -> Result<RunFacts, PreparationError> {
     let mut engine_settings = engine.settings();
     engine_settings.insert("failover".to_owned(), failover_in_words(scenario.database.failover));
@@ -227,6 +315,7 @@ fn facts(
             None => "none".to_owned(),
         },
     );
+    machine.insert("volumes".to_owned(), volumes_in_words(volumes).to_owned());
     let loads: Result<Vec<LoadFacts>, PreparationError> = scenario.loads.iter().map(load_facts).collect();
     Ok(RunFacts {
         holdfast: orders.holdfast.clone(),
@@ -244,9 +333,31 @@ fn facts(
     })
 }
 
+/// Whether every load's workload takes its options: what the scenario language cannot see by itself, such as shares that
+/// do not add up or a script that cannot be read.
+///
+/// # Errors
+/// Of the first load that cannot be had.
+pub fn check_workloads(scenario: &Scenario) -> Result<(), PreparationError> {
+    scenario.loads.iter().try_for_each(|load| workload_of(load).map(|_| ()))
+}
+
+fn steps(load: &scenario::Load, scenario: &Scenario) -> Vec<Step> {
+    let step = |(from, clients, rate_per_s): (Duration, u32, Option<f64>)| Step {
+        from_s: from.as_secs_f64(),
+        clients,
+        rate_per_s,
+    };
+    load.steps(&scenario.schedule).into_iter().map(step).collect()
+}
+
+fn workload_of(load: &scenario::Load) -> Result<Arc<dyn Workload>, PreparationError> {
+    workload::configured(&load.workload, &load.options)
+        .map_err(|source| PreparationError::Workload { load: load.name.clone(), source })
+}
+
 fn load_facts(load: &scenario::Load) -> Result<LoadFacts, PreparationError> {
-    let workload =
-        workload::by_name(&load.workload).ok_or_else(|| PreparationError::Workload(load.workload.clone()))?;
+    let workload = workload_of(load)?;
     Ok(LoadFacts {
         name: load.name.clone(),
         workload: load.workload.clone(),
@@ -279,6 +390,42 @@ fn failover_in_words(failover: Failover) -> String {
                 "the most advanced standby is promoted {} s after the leader is lost",
                 after.as_secs_f64()
             )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every workload's options by their defaults, as the scenario language has them.
+    fn defaults(workload: &str) -> BTreeMap<String, String> {
+        let options = scenario::catalogue::options(workload).into_iter();
+        options.filter_map(|option| Some((option.name.to_owned(), option.default?.to_owned()))).collect()
+    }
+
+    #[test]
+    fn the_language_and_the_workloads_know_each_other_and_their_options() {
+        let known: std::collections::BTreeSet<&str> =
+            workload::all().iter().map(|workload| workload.name()).collect();
+        assert_eq!(known, scenario::catalogue::WORKLOADS.iter().copied().collect());
+        for name in known {
+            workload::configured(name, &defaults(name)).unwrap_or_else(|error| panic!("{error}"));
+            for option in scenario::catalogue::options(name).iter().filter(|option| option.default.is_some())
+            {
+                // Whoever does not know the option says so; whoever knows it finds nothing wrong but the value.
+                let nonsense = [(option.name.to_owned(), "?".to_owned())].into();
+                let told = workload::configured(name, &nonsense).err().expect("refused").to_string();
+                assert!(told.contains("cannot be \"?\""), "{told}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_check_a_workload_names_is_there_and_knows_it() {
+        for workload in workload::all() {
+            assert!(!workload.checks().is_empty(), "{}", workload.name());
+            assert!(check::registry::for_workload(workload.name()).count() > 0, "{}", workload.name());
         }
     }
 }

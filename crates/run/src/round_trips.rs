@@ -1,18 +1,22 @@
 //! The round-trip matrix: every pair of nodes and clients' places, measured from inside, beside what was asked.
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use fabric::Block;
 use history::RoundTrip;
 use lab::round_trip::{End, round_trips};
 
+use crate::asked::Asked;
 use crate::datacentre::{Datacentre, node_name};
 
 /// Round trips measured for each pair; their median is what counts.
 const SAMPLES: usize = 11;
 /// How long an answer may take beyond what was asked.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// The same where no answer is to come.
+const CUT_PATIENCE: Duration = Duration::from_millis(300);
 /// Pairs measured at most: a matrix of a large site would take longer than its run.
 const PAIRS_MAX: usize = 200;
 /// Pairs measured at the same time, few enough not to disturb each other on two processors.
@@ -25,8 +29,8 @@ pub struct Station {
     pub name: String,
     /// Its names from the region down.
     pub path: Vec<String>,
-    /// Its address.
-    pub address: Ipv4Addr,
+    /// Its address, in the family the scenario's site speaks.
+    pub address: IpAddr,
     namespace: OwnedFd,
 }
 
@@ -36,6 +40,12 @@ impl Station {
     pub fn end(&self) -> End<'_> {
         End { namespace: &self.namespace, address: self.address }
     }
+
+    /// Bytes of the headers before a datagram's content: UDP's, and IP's in the family of its address.
+    #[must_use]
+    pub fn header_bytes(&self) -> usize {
+        if self.address.is_ipv4() { 28 } else { 48 }
+    }
 }
 
 /// Every place that can be measured from now.
@@ -44,7 +54,7 @@ pub fn stations(datacentre: &Datacentre) -> Vec<Station> {
     let nodes = datacentre.vms.iter().enumerate().filter_map(|(index, vm)| {
         let mut path = datacentre.hosts[vm.host()].path.clone();
         path.push(node_name(index));
-        Some(Station { name: node_name(index), path, address: vm.ipv4(), namespace: vm.namespace()? })
+        Some(Station { name: node_name(index), path, address: vm.address(), namespace: vm.namespace()? })
     });
     let places = datacentre.client_places.iter().filter_map(|(name, place)| {
         let mut path: Vec<String> = name.split('/').map(str::to_owned).collect();
@@ -55,9 +65,9 @@ pub fn stations(datacentre: &Datacentre) -> Vec<Station> {
     nodes.chain(places).collect()
 }
 
-/// Measures every pair. `one_way` says what is asked of the network from one path to another.
+/// Measures every pair, beside what is asked of the network.
 #[must_use]
-pub fn matrix(stations: &[Station], one_way: impl Fn(&[String], &[String]) -> Duration) -> Vec<RoundTrip> {
+pub fn matrix(stations: &[Station], asked: &Asked) -> Vec<RoundTrip> {
     let pairs: Vec<(&Station, &Station)> = stations
         .iter()
         .enumerate()
@@ -67,28 +77,37 @@ pub fn matrix(stations: &[Station], one_way: impl Fn(&[String], &[String]) -> Du
     let mut measured = Vec::with_capacity(pairs.len());
     for group in pairs.chunks(AT_ONCE) {
         measured.extend(std::thread::scope(|scope| {
-            let threads: Vec<_> = group
-                .iter()
-                .map(|(from, to)| {
-                    let asked = one_way(&from.path, &to.path) + one_way(&to.path, &from.path);
-                    scope.spawn(move || measure(from, to, asked))
-                })
-                .collect();
+            let threads: Vec<_> =
+                group.iter().map(|(from, to)| scope.spawn(move || measure_beside(from, to, asked))).collect();
             threads.into_iter().filter_map(|thread| thread.join().ok()).collect::<Vec<_>>()
         }));
     }
     measured
 }
 
+fn measure_beside(from: &Station, to: &Station, asked: &Asked) -> RoundTrip {
+    let (there, back) = (asked.treatment(&from.path, &to.path), asked.treatment(&to.path, &from.path));
+    let round_trip = Duration::from_nanos(there.delay_ns.saturating_add(back.delay_ns));
+    if there.block == Block::Open && back.block == Block::Open {
+        return measure(from, to, round_trip);
+    }
+    RoundTrip { cut: true, ..measure_within(from, to, round_trip, CUT_PATIENCE + round_trip * 2) }
+}
+
 /// Measures one pair: the median of several round trips.
 #[must_use]
 pub fn measure(from: &Station, to: &Station, asked: Duration) -> RoundTrip {
-    let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
     // The handshake takes one round trip and a half before the first byte.
-    let times = round_trips(from.end(), to.end(), SAMPLES, PATIENCE + asked * 2);
+    measure_within(from, to, asked, PATIENCE + asked * 2)
+}
+
+fn measure_within(from: &Station, to: &Station, asked: Duration, patience: Duration) -> RoundTrip {
+    let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+    let times = round_trips(from.end(), to.end(), SAMPLES, patience);
     let measured_us = times.ok().and_then(|mut times| {
         times.sort_unstable();
         times.get(times.len() / 2).copied().map(micros)
     });
-    RoundTrip { from: from.name.clone(), to: to.name.clone(), asked_us: micros(asked), measured_us }
+    let (from, to) = (from.name.clone(), to.name.clone());
+    RoundTrip { from, to, asked_us: micros(asked), measured_us, cut: false }
 }

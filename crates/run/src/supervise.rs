@@ -175,14 +175,14 @@ impl Run {
         Ok(result.verdict)
     }
 
-    /// Leaves the lab up until the outer process says otherwise, and tells where each node is.
+    /// Leaves the lab up until the outer process says otherwise, and tells what can be entered.
     fn keep(&self, prepared: &Prepared) {
-        let nodes = prepared
-            .datacentre
-            .vms
-            .iter()
-            .filter_map(|vm| Some((engine::Node::name(vm.as_ref()).to_owned(), vm.init_pid()?)));
-        news(&News::Kept { nodes: nodes.collect() });
+        let datacentre = &prepared.datacentre;
+        let nodes = datacentre.vms.iter().filter(|vm| vm.is_on());
+        news(&News::Kept {
+            nodes: nodes.map(|vm| engine::Node::name(vm.as_ref()).to_owned()).collect(),
+            others: datacentre.places_without_a_database(),
+        });
         let _ = self.interrupts.recv();
     }
 }

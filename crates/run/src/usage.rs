@@ -1,4 +1,4 @@
-//! What the run costs in CPU time, by part: the database, the load, the fabric, and the rest of the lab.
+//! What the run costs in CPU time, by part: the database, the load, the fabric, the volumes, and the rest of the lab.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,6 +16,8 @@ pub struct Usage {
     pub load: Duration,
     /// The fabric's thread.
     pub fabric: Duration,
+    /// The threads that serve the nodes' volumes.
+    pub disk: Duration,
     /// Everything else in the supervisor: recording, evidence, preparation, checks.
     pub other: Duration,
 }
@@ -29,7 +31,9 @@ impl Usage {
         let load = ended_loads + Duration::try_from_secs_f64(running).unwrap_or_default();
         let fabric = datacentre.fabric.cpu_time();
         let database = datacentre.cpu_of_vms().unwrap_or_default();
-        Usage { database, load, fabric, other: own.saturating_sub(load).saturating_sub(fabric) }
+        let disk = datacentre.vms.iter().map(|vm| vm.cpu_of_disk()).sum();
+        let other = own.saturating_sub(load).saturating_sub(fabric).saturating_sub(disk);
+        Usage { database, load, fabric, disk, other }
     }
 
     /// What has been used since `earlier`.
@@ -39,6 +43,7 @@ impl Usage {
             database: self.database.saturating_sub(earlier.database),
             load: self.load.saturating_sub(earlier.load),
             fabric: self.fabric.saturating_sub(earlier.fabric),
+            disk: self.disk.saturating_sub(earlier.disk),
             other: self.other.saturating_sub(earlier.other),
         }
     }
@@ -46,7 +51,7 @@ impl Usage {
     /// The lab's share of it all, 0 to 1; `None` when nothing was used.
     #[must_use]
     pub fn share_of_lab(self) -> Option<f64> {
-        let lab = (self.load + self.fabric + self.other).as_secs_f64();
+        let lab = (self.load + self.fabric + self.disk + self.other).as_secs_f64();
         let all = lab + self.database.as_secs_f64();
         (all > 0.0).then(|| lab / all)
     }
@@ -58,8 +63,7 @@ impl Usage {
             ("database", self.database),
             ("load", self.load),
             ("fabric", self.fabric),
-            // Volumes are plain directories: their cost is the database's own.
-            ("disk", Duration::ZERO),
+            ("disk", self.disk),
             ("other", self.other),
         ];
         parts

@@ -3,19 +3,25 @@
 //!
 //! Owns the VM's folders and its boots. Which host it runs on, and when, the platform decides.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, chown};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use disk::Mount;
 use engine::{Command, Finished, NodeError, ProcessId, Signal, Status};
 use fabric::{Fabric, PortId};
 use lab::cgroup::CpuLimits;
-use lab::protocol::{NODE_USER, NodeSetUp, SOCKETS, VOLUME};
+use lab::entrance::{self, Entrance, EntranceError, Inside};
+use lab::protocol::{FileAction, NODE_USER, NodeSetUp, SOCKETS, VOLUME};
+use lab::{Addresses, Family};
+
+use crate::volumes::NodeVolume;
 
 /// What can go wrong with a VM's power.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +47,30 @@ pub enum VmError {
         /// Why.
         source: io::Error,
     },
+    /// Its volume could not be made ready to be mounted.
+    #[error("node {node}: volume: {source}")]
+    Volume {
+        /// The node.
+        node: String,
+        /// Why.
+        source: disk::MountError,
+    },
+    /// After a power-off its volume could not be brought back to what was durable.
+    #[error("node {node}: volume: take back what was not durable: {source}")]
+    Loss {
+        /// The node.
+        node: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The way in for a person could not be told.
+    #[error("node {node}: {source}")]
+    Entrance {
+        /// The node.
+        node: String,
+        /// Why.
+        source: EntranceError,
+    },
     /// Its CPU limit could not be set.
     #[error("node {node}: {source}")]
     Limit {
@@ -60,11 +90,24 @@ pub struct Limit {
     pub cpus: f64,
 }
 
+/// A VM's place in the network.
+#[derive(Debug, Clone)]
+pub struct Network {
+    /// Its addresses, which it keeps wherever it runs.
+    pub addresses: Addresses,
+    /// The family that its database and the clients use.
+    pub family: Family,
+    /// The network itself.
+    pub fabric: Arc<Fabric>,
+}
+
 #[derive(Debug)]
 struct Boot {
     number: u64,
     node: Arc<lab::Node>,
     port: PortId,
+    /// Of a virtual disk.
+    mount: Option<Mount>,
 }
 
 #[derive(Debug, Default)]
@@ -73,31 +116,35 @@ struct State {
     boots: u64,
     boot: Option<Boot>,
     cpu_of_past_boots: Duration,
+    /// The environment of a person's shell, once it is known.
+    shell_environment: Option<BTreeMap<String, String>>,
 }
 
 /// The VM.
 #[derive(Debug)]
 pub struct Vm {
     name: String,
-    address: Ipv4Addr,
+    network: Network,
     set_up: NodeSetUp,
-    fabric: Arc<Fabric>,
     limit: Option<Limit>,
+    volume: NodeVolume,
     state: Mutex<State>,
 }
 
 impl Vm {
-    /// A VM without power, its folders made and owned by the node's user.
+    /// A VM without power, its folders made and owned by the node's user. Under a virtual disk the folder of the volume
+    /// stays the lab's own.
     ///
     /// # Errors
     /// When a folder cannot be made or given to the user.
     pub fn make(
-        address: Ipv4Addr,
+        network: Network,
         set_up: NodeSetUp,
-        fabric: Arc<Fabric>,
         limit: Option<Limit>,
+        volume: NodeVolume,
     ) -> Result<Vm, VmError> {
-        for path in [&set_up.volume, &set_up.sockets, &set_up.logs] {
+        let volume_folder = matches!(volume, NodeVolume::Directory).then_some(&set_up.volume);
+        for path in volume_folder.into_iter().chain([&set_up.sockets, &set_up.logs]) {
             let made = fs::DirBuilder::new().recursive(true).mode(0o755).create(path);
             let owned = made.and_then(|()| give_to_node_user(path, set_up.users_mapped));
             owned.map_err(|source| VmError::Folder {
@@ -106,7 +153,7 @@ impl Vm {
                 source,
             })?;
         }
-        Ok(Vm { name: set_up.name.clone(), address, set_up, fabric, limit, state: Mutex::default() })
+        Ok(Vm { name: set_up.name.clone(), network, set_up, limit, volume, state: Mutex::default() })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -118,9 +165,10 @@ impl Vm {
     /// # Errors
     /// When the lab cannot boot it or it cannot be joined to the network.
     pub fn power_on(&self, host: usize, place: &[String]) -> Result<(), VmError> {
+        let Network { addresses, family, fabric } = &self.network;
         let plan =
-            lab::BootPlan { name: self.name.clone(), address: self.address, set_up: self.set_up.clone() };
-        let (node, tun) = lab::Node::boot(&plan)?;
+            lab::BootPlan { name: self.name.clone(), addresses: *addresses, set_up: self.set_up.clone() };
+        let (node, tun, mount) = self.boot_on_volume(&plan)?;
         if let Some(limit) = &self.limit {
             limit
                 .groups
@@ -129,15 +177,50 @@ impl Vm {
         }
         let mut path = place.to_vec();
         path.push(self.name.clone());
-        let port = self
-            .fabric
-            .attach(path, vec![self.address.into()], tun)
+        let port = fabric
+            .attach(path, addresses.all(*family), tun)
             .map_err(|source| VmError::Network { node: self.name.clone(), source })?;
         let mut state = self.state();
         state.boots += 1;
         state.host = host;
-        state.boot = Some(Boot { number: state.boots, node: Arc::new(node), port });
-        Ok(())
+        state.boot = Some(Boot { number: state.boots, node: Arc::new(node), port, mount });
+        self.tell_the_way_in(&state)
+    }
+
+    fn boot_on_volume(&self, plan: &lab::BootPlan) -> Result<(lab::Node, OwnedFd, Option<Mount>), VmError> {
+        let NodeVolume::Virtual(disk) = &self.volume else {
+            let (node, tun) = lab::Node::boot(plan)?;
+            return Ok((node, tun, None));
+        };
+        let prepared = disk.prepare();
+        let (point, mount) =
+            prepared.map_err(|source| VmError::Volume { node: self.name.clone(), source })?;
+        let folder = self.set_up.volume.clone();
+        let dress = move || point.mount_over(&folder).map_err(io::Error::other);
+        let (node, tun) = lab::Node::boot_with(plan, dress)?;
+        Ok((node, tun, Some(mount)))
+    }
+
+    /// Lets people in, now and after every boot, with this environment for their shells.
+    ///
+    /// # Errors
+    /// When the lab's file for it cannot be written.
+    pub fn let_in(&self, shell_environment: BTreeMap<String, String>) -> Result<(), VmError> {
+        let mut state = self.state();
+        state.shell_environment = Some(shell_environment);
+        self.tell_the_way_in(&state)
+    }
+
+    fn tell_the_way_in(&self, state: &State) -> Result<(), VmError> {
+        let Some(environment) = &state.shell_environment else { return Ok(()) };
+        let inside = state.boot.as_ref().map(|boot| Inside::Node {
+            init: boot.node.init_pid(),
+            pid_namespace: boot.node.pid_namespace(),
+        });
+        let environment = environment.clone();
+        let entrance = Entrance { inside, environment, users_mapped: self.set_up.users_mapped };
+        entrance::open(&self.name, &entrance)
+            .map_err(|source| VmError::Entrance { node: self.name.clone(), source })
     }
 
     /// Takes it off the network, all at once and for good: first half of a power-off.
@@ -146,7 +229,7 @@ impl Vm {
     /// When the fabric is gone.
     pub fn cut_off(&self) -> Result<(), VmError> {
         let port = self.state().boot.as_ref().map(|boot| boot.port);
-        let detached = port.map_or(Ok(()), |port| self.fabric.detach(port));
+        let detached = port.map_or(Ok(()), |port| self.network.fabric.detach(port));
         detached.map_err(|source| VmError::Network { node: self.name.clone(), source })
     }
 
@@ -156,11 +239,23 @@ impl Vm {
     /// When the fabric is gone; the node is off all the same.
     pub fn power_off(&self) -> Result<(), VmError> {
         let Some(boot) = self.state().boot.take() else { return Ok(()) };
-        let detached = self.fabric.detach(boot.port);
+        let detached = self.network.fabric.detach(boot.port);
+        boot.node.strike();
+        // From here on the disk answers at once that it is dead: a process that waited for it could not be killed.
+        if let Some(mount) = &boot.mount {
+            mount.power_off();
+        }
         boot.node.power_off();
+        let lost = match (&self.volume, &boot.mount) {
+            (NodeVolume::Virtual(disk), Some(mount)) => disk.lose(mount),
+            _ => Ok(()),
+        };
         let mut state = self.state();
         state.cpu_of_past_boots += boot.node.cpu_after_death();
-        detached.map_err(|source| VmError::Network { node: self.name.clone(), source })
+        let told = self.tell_the_way_in(&state);
+        detached.map_err(|source| VmError::Network { node: self.name.clone(), source })?;
+        lost.map_err(|source| VmError::Loss { node: self.name.clone(), source })?;
+        told
     }
 
     /// Whether it has power.
@@ -175,10 +270,10 @@ impl Vm {
         self.state().host
     }
 
-    /// Its address.
+    /// Its address, in the family the scenario's site speaks.
     #[must_use]
-    pub fn ipv4(&self) -> Ipv4Addr {
-        self.address
+    pub fn address(&self) -> IpAddr {
+        self.network.addresses.in_family(self.network.family)
     }
 
     /// The PID namespace it runs in now.
@@ -203,6 +298,28 @@ impl Vm {
     #[must_use]
     pub fn cpu_of_past_boots(&self) -> Duration {
         self.state().cpu_of_past_boots
+    }
+
+    /// CPU time of serving its volume.
+    #[must_use]
+    pub fn cpu_of_disk(&self) -> Duration {
+        let now = self.state().boot.as_ref().and_then(|boot| boot.mount.as_ref()).map(Mount::cpu_time);
+        self.volume.cpu_of_past_mounts() + now.unwrap_or_default()
+    }
+
+    /// Its volume.
+    #[must_use]
+    pub fn volume(&self) -> &NodeVolume {
+        &self.volume
+    }
+
+    /// Does something with a file of a virtual disk, through the node. `None` where the volume is a directory.
+    fn file_inside(&self, path: &Path, action: FileAction) -> Option<io::Result<String>> {
+        if matches!(self.volume, NodeVolume::Directory) {
+            return None;
+        }
+        let node = self.boot_now().map_err(|down| io::Error::new(io::ErrorKind::NotConnected, down));
+        Some(node.and_then(|(_, node)| node.file(path, action)))
     }
 
     fn boot_now(&self) -> Result<(u64, Arc<lab::Node>), NodeError> {
@@ -237,7 +354,11 @@ impl engine::Node for Vm {
     }
 
     fn address(&self) -> IpAddr {
-        self.address.into()
+        Vm::address(self)
+    }
+
+    fn addresses(&self) -> Vec<IpAddr> {
+        self.network.addresses.all(self.network.family)
     }
 
     fn boot(&self) -> u64 {
@@ -257,6 +378,10 @@ impl engine::Node for Vm {
     }
 
     fn write_file(&self, path_in_volume: &Path, content: &str) -> io::Result<()> {
+        let action = FileAction::Write { content: content.to_owned() };
+        if let Some(done) = self.file_inside(path_in_volume, action) {
+            return done.map(drop);
+        }
         let path = self.in_volume(path_in_volume);
         let unfinished = path.with_extension("unfinished");
         fs::write(&unfinished, content)?;
@@ -265,15 +390,21 @@ impl engine::Node for Vm {
     }
 
     fn read_file(&self, path_in_volume: &Path) -> io::Result<String> {
-        fs::read_to_string(self.in_volume(path_in_volume))
+        let inside = self.file_inside(path_in_volume, FileAction::Read);
+        inside.unwrap_or_else(|| fs::read_to_string(self.in_volume(path_in_volume)))
     }
 
     fn remove_file(&self, path_in_volume: &Path) -> io::Result<()> {
-        fs::remove_file(self.in_volume(path_in_volume))
+        let inside = self.file_inside(path_in_volume, FileAction::Remove);
+        inside.map_or_else(|| fs::remove_file(self.in_volume(path_in_volume)), |done| done.map(drop))
     }
 
     fn exists(&self, path_in_volume: &Path) -> io::Result<bool> {
-        self.in_volume(path_in_volume).try_exists()
+        let inside = self.file_inside(path_in_volume, FileAction::Find);
+        inside.map_or_else(
+            || self.in_volume(path_in_volume).try_exists(),
+            |found| found.map(|yes| !yes.is_empty()),
+        )
     }
 
     fn run(&self, command: &Command) -> Result<Finished, NodeError> {

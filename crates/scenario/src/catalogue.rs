@@ -3,16 +3,25 @@
 //!
 //! Owns names and their meaning; what they do is elsewhere.
 
+use crate::language::Field;
+use crate::workload_options;
+
 /// Engines a scenario may name.
-pub const ENGINES: &[&str] = &["postgres"];
+pub const ENGINES: &[&str] = &["postgres", "control"];
 
 /// Workloads a scenario may name.
-pub const WORKLOADS: &[&str] = &["tpcb", "ledger"];
+pub const WORKLOADS: &[&str] =
+    &["tpcb", "tpcc", "ycsb", "kv", "iot", "script", "ledger", "append", "bank", "register"];
 
-/// The workload whose history shows invented writes.
+/// The engine that speaks no SQL, and the workloads that need none.
+pub(crate) const WITHOUT_SQL: (&str, &[&str]) = ("control", &["ledger", "append", "bank", "register"]);
+
+/// The workload whose history names each lost and invented write.
 const LEDGER: &str = "ledger";
 /// Workloads whose history shows lost writes, the one that names each of them first.
-const COUNTING: &[&str] = &[LEDGER, "tpcb"];
+const COUNTING: &[&str] = &[LEDGER, "tpcb", "tpcc", "ycsb", "kv", "iot"];
+/// Workloads whose history shows invented writes, the one that names each of them first.
+const INVENTED: &[&str] = &[LEDGER, "ycsb", "kv", "iot"];
 
 /// Roles a fault may be aimed at instead of a name.
 pub const ROLES: &[RoleEntry] = &[
@@ -35,6 +44,7 @@ pub const FAULTS: &[FaultEntry] = &[
             "- { network: { from: dc1, to: dc2, delay: 50ms }, for: 20s }",
             "- { network: { between: [dc1, a-follower], delay: 20ms, jitter: { normal: 3ms }, loss: 1% } }",
             "- { network: { between: [dc1, dc2], rate: 10Mbit/s, queue: 64KiB } }",
+            "- { network: { between: [dc1, dc2], delay: 80ms }, for: 20s, flap: { down: 2s, up: 3s } }",
         ],
     },
     FaultEntry {
@@ -47,6 +57,7 @@ pub const FAULTS: &[FaultEntry] = &[
             "- { partition: { halves: nodes } }",
             "- { partition: { bridge: leader } }",
             "- { partition: { ring: nodes } }",
+            "- { partition: { between: [dc1, dc2] }, for: 20s, flap: { down: 1s, up: 2s } }",
         ],
     },
 ];
@@ -57,14 +68,14 @@ pub const EXPECTATIONS: &[ExpectationEntry] = &[
         "lost_writes",
         Unit::Count,
         Needs::Load(COUNTING),
-        "acknowledged writes that are missing at the end: the ledger's where there is one, else TPC-B's transactions",
+        "acknowledged writes that are missing at the end: the ledger's where there is one, else those of all other workloads that can tell",
         "0",
     ),
     entry(
         "invented_writes",
         Unit::Count,
-        Needs::Load(&[LEDGER]),
-        "rows at the end that nobody inserted",
+        Needs::Load(INVENTED),
+        "rows and values at the end that nobody wrote",
         "0",
     ),
     entry(
@@ -132,6 +143,30 @@ pub const EXPECTATIONS: &[ExpectationEntry] = &[
         "< 20%",
     ),
 ];
+
+/// An option of a workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OptionEntry {
+    /// As written in a scenario.
+    pub name: &'static str,
+    /// What it means, one line.
+    pub meaning: &'static str,
+    /// What it is when absent; none where that follows from others, or where it is a list.
+    pub default: Option<&'static str>,
+}
+
+/// The options of a workload, in the order they are told to people.
+#[must_use]
+pub fn options(workload: &str) -> Vec<OptionEntry> {
+    let Some(table) = workload_options::table(workload) else { return Vec::new() };
+    let default = |name: &str| table.defaults.iter().find(|entry| entry.0 == name).map(|entry| entry.1);
+    let entry = |field: &'static Field| OptionEntry {
+        name: field.name,
+        meaning: field.meaning,
+        default: default(field.name),
+    };
+    table.fields.fields.iter().map(entry).collect()
+}
 
 /// A role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

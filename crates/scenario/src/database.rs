@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use crate::catalogue::ENGINES;
 use crate::decode::Decoder;
-use crate::language::{AFTER, DATABASE, FAILOVER, MOST_FREE_NAME_BYTES, MOST_NODES, REPLICATION};
+use crate::language::{AFTER, DATABASE, FAILOVER, MOST_FREE_NAME_BYTES, MOST_NODES, REPLICATION, VOLUMES};
 use crate::placement::Spread;
 use crate::places::Places;
 use crate::rejection::{Finding, Findings, Spanned, Spot};
-use crate::resolved::{Database, Failover, Host, Level, Place, Synchronous};
+use crate::resolved::{Database, Failover, Host, Level, Place, Synchronous, Volumes};
 use crate::tree::{Node, Value};
 use crate::wording::shortened;
 
@@ -40,6 +40,7 @@ pub(crate) struct DatabaseDocument {
     failover_at: Option<Spot>,
     settings: BTreeMap<String, String>,
     cpus: Option<f64>,
+    volumes: Volumes,
 }
 
 enum NodesDocument {
@@ -62,6 +63,7 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<DatabaseDocum
     let failover = record.get("failover").and_then(|node| decode_failover(node, decoder));
     let settings = record.get("settings").and_then(|node| decode_settings(node, decoder)).unwrap_or_default();
     let cpus = record.get("cpus").and_then(|node| decode_cpus(node, decoder));
+    let volumes = record.get("volumes").and_then(|node| decoder.word(node, "kind of volume", VOLUMES));
     if let (Some(leader), Some(Spanned { value: NodesDocument::Places(_), .. })) = (&leader, &nodes) {
         decoder.findings.add(
             "one-too-many",
@@ -81,6 +83,11 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<DatabaseDocum
         failover_at: failover.map(|failover| failover.at),
         settings,
         cpus,
+        volumes: match volumes.map(|volumes| volumes.value) {
+            Some("torn") => Volumes::Torn,
+            Some("directory") => Volumes::Directory,
+            _ => Volumes::Virtual,
+        },
     })
 }
 
@@ -232,6 +239,11 @@ fn decode_cpus(node: &Node, decoder: &mut Decoder) -> Option<f64> {
 }
 
 impl DatabaseDocument {
+    /// The engine's name.
+    pub(crate) fn engine(&self) -> &'static str {
+        self.engine
+    }
+
     /// The database on the site's hosts.
     pub(crate) fn resolve(
         self,
@@ -268,6 +280,7 @@ impl DatabaseDocument {
             failover: self.failover,
             settings: self.settings,
             cpus: self.cpus,
+            volumes: self.volumes,
         })
     }
 

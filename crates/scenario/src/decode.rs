@@ -288,7 +288,8 @@ impl Decoder {
             text.at,
             format!("there is no {what} `{}`", shortened(&text.value)),
             "unknown",
-            match nearest(&text.value, known.iter().copied()) {
+            // Between words of one letter each is as near as any other.
+            match nearest(&text.value, known.iter().copied()).filter(|near| near.len() > 1) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("known are {}", listed(known)),
             },
@@ -377,6 +378,11 @@ impl Decoder {
     /// A bit rate in bits a second.
     pub(crate) fn bit_rate(&mut self, node: &Node, what: &str) -> Option<Spanned<u64>> {
         self.quantity(node, what, units::bit_rate_per_s)
+    }
+
+    /// Events a second.
+    pub(crate) fn rate(&mut self, node: &Node, what: &str) -> Option<Spanned<f64>> {
+        self.quantity(node, what, units::rate_per_s)
     }
 
     /// A size in bytes.

@@ -8,15 +8,18 @@ use crate::catalogue::ROLES;
 use crate::decode::{Decoder, Record};
 use crate::language::{FAULT, TARGET};
 use crate::network::{EndsDocument, Of, decode_conditions, decode_ends};
-use crate::network_tables::{ANSWERS, NETWORK, PARTITION, WHOSE};
+use crate::network_tables::{ANSWERS, FLAP, NETWORK, PARTITION, WHOSE};
 use crate::places::Places;
 use crate::rejection::{Findings, Spanned, Spot};
 use crate::resolved::{
-    BlockAnswer, Conditions, FaultAction, FaultTarget, Host, Level, PartitionShape, Place,
+    BlockAnswer, Conditions, FaultAction, FaultTarget, Flap, Host, Level, PartitionShape, Place,
 };
 use crate::tree::{Entry, Node};
+use crate::units::format_duration;
 use crate::wording::{listed, nearest};
 
+/// Shortest time that a flapping fault stands, or stays away.
+const LEAST_FLAP: Duration = Duration::from_millis(100);
 /// Fewest nodes that can be split with one of them in a part of its own, or in a ring.
 const LEAST_SPLIT: usize = 3;
 
@@ -31,6 +34,8 @@ pub(crate) struct FaultDocument {
     pub(crate) at: Option<Spanned<Duration>>,
     /// How long it stands.
     pub(crate) length: Option<Spanned<Duration>>,
+    /// Whether it comes and goes.
+    pub(crate) flap: Option<Flap>,
 }
 
 enum ActionDocument {
@@ -71,7 +76,36 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<FaultDocument
         ActionDocument::PowerOff { target, .. } => target.at,
         _ => entry.key_at,
     };
-    Some(FaultDocument { action, kind_at: entry.key_at, target_at, at, length })
+    let flap = record.get("flap").and_then(|node| decode_flap(node, decoder));
+    if let (ActionDocument::PowerOff { .. }, Some(flap_at)) = (&action, record.key_at("flap")) {
+        decoder.findings.add(
+            "bad-flap",
+            flap_at,
+            "a power-off does not flap",
+            "not of this fault",
+            "remove `flap`, or write several power-offs with `at` and `for`",
+        );
+    }
+    Some(FaultDocument { action, kind_at: entry.key_at, target_at, at, length, flap })
+}
+
+fn decode_flap(node: &Node, decoder: &mut Decoder) -> Option<Flap> {
+    let record = decoder.record(node, &FLAP)?;
+    let mut time = |name: &'static str| {
+        let time = record.get(name).and_then(|node| decoder.duration(node, &format!("`{name}`"), "s"))?;
+        if time.value < LEAST_FLAP {
+            decoder.findings.add(
+                "too-small",
+                time.at,
+                format!("a network that changes every {}", format_duration(time.value)),
+                "too short",
+                format!("write {} or more: shorter than that nothing shows it", format_duration(LEAST_FLAP)),
+            );
+        }
+        Some(time.value)
+    };
+    let (down, up) = (time("down"), time("up"));
+    Some(Flap { down: down?, up: up? })
 }
 
 fn decode_power_off(entry: &Entry, decoder: &mut Decoder) -> Option<ActionDocument> {

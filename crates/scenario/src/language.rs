@@ -3,7 +3,7 @@
 //!
 //! Owns words and shapes only; which values make sense together is for the sections.
 
-use crate::network_tables::{LINK, NETWORK, PARTITION};
+use crate::network_tables::{EDGE, FLAP, LINK, NETWORK, PARTITION};
 
 /// The keys of one kind of map.
 #[derive(Debug)]
@@ -57,14 +57,22 @@ pub(crate) enum Shape {
     Duration,
     /// A number with a unit of bits a second.
     BitRate,
+    /// A number of events a second.
+    Rate,
+    /// One of these numbers.
+    Version(&'static [&'static str]),
     /// A number with a unit of bytes.
     Size,
+    /// A number of packets: `100 packets`.
+    Packets,
     /// A number and a percent sign.
     Percent,
     /// `off`, `all` or `any N`.
     Synchronous,
     /// Text, number or boolean, handed on as text.
     Setting,
+    /// A map with the keys of one of [`crate::workload_options::OPTIONS`], by the workload beside it.
+    Options,
     /// `< 30s` and its like, one per quantity of [`crate::catalogue::EXPECTATIONS`].
     Expectations,
     /// A map with these keys.
@@ -108,7 +116,7 @@ pub(crate) const fn optional(name: &'static str, shape: Shape, meaning: &'static
     Field { name, required: false, shape, meaning }
 }
 
-const fn plain(what: &'static str, fields: &'static [Field]) -> Fields {
+pub(crate) const fn plain(what: &'static str, fields: &'static [Field]) -> Fields {
     Fields { what, fields, exactly_one_of: &[], at_least_one_of: &[], pair: None }
 }
 
@@ -171,6 +179,9 @@ pub(crate) static REPRODUCES: Fields = plain(
     ],
 );
 
+/// What volumes may be.
+pub(crate) static VOLUMES: &[&str] = &["virtual", "torn", "directory"];
+
 /// `site`.
 pub(crate) static SITE: Fields = plain(
     "a site",
@@ -181,8 +192,26 @@ pub(crate) static SITE: Fields = plain(
             Shape::List { of: &Shape::Map(&LINK), least: 0, most: None },
             "what lies between places; of several that speak of the same pair and condition the narrowest places count, then the last",
         ),
+        optional(
+            "ip",
+            Shape::Version(IP_VERSIONS),
+            "the version of IP that the database and its clients speak: 4 (as without it) or 6; every place has an address of both",
+        ),
+        optional(
+            "edges",
+            Shape::List { of: &Shape::Map(&EDGE), least: 0, most: None },
+            "what all that leaves or enters a place shares: an edge router, a host's network card",
+        ),
+        optional(
+            "busy-poll",
+            Shape::Duration,
+            "how long the network looks for packets without sleeping, at most 1ms: shorter round trips for a processor that is never idle",
+        ),
     ],
 );
+
+/// Versions of the internet protocol, the first one when nothing is said.
+pub(crate) static IP_VERSIONS: &[&str] = &["4", "6"];
 
 /// A region.
 pub(crate) static REGION: Fields =
@@ -238,6 +267,11 @@ pub(crate) static DATABASE: Fields = plain(
             "further settings for the database's own configuration",
         ),
         optional("cpus", Shape::Positive, "CPUs each node may use; no limit when absent"),
+        optional(
+            "volumes",
+            Shape::Word(VOLUMES),
+            "what nodes keep their data on: virtual disks that lose at a power-off what was not synced; such that also tear the last write; or plain directories, which lose nothing. virtual when absent",
+        ),
     ],
 );
 
@@ -275,8 +309,49 @@ pub(crate) static LOAD: Fields = plain(
         optional("scale", Shape::Count { least: 1, most: 100_000 }, "scale factor; 1 when absent"),
         optional("from", Shape::Place, "where the clients stand; the first leader's region when absent"),
         optional("timeout", Shape::Duration, "how long a client waits for an answer; 2s when absent"),
-        optional("rate", Shape::Later("load at a fixed rate"), "transactions a second"),
+        optional("options", Shape::Options, "options of the workload"),
+        optional(
+            "rate",
+            Shape::Rate,
+            "open loop: transactions due a second, whatever becomes of those before; `clients` is then the most \
+             connections at once",
+        ),
+        optional(
+            "arrival",
+            Shape::Word(crate::pace::ARRIVALS),
+            "open loop: how they are spread; constant when absent",
+        ),
+        optional(
+            "think_time",
+            Shape::Either(&[Shape::Duration, Shape::Map(&THINK_TIME)]),
+            "closed loop: how long a client waits between an answer and its next transaction",
+        ),
+        optional(
+            "sweep",
+            Shape::Map(&SWEEP),
+            "one value for each phase beside warm-up, which takes the first",
+        ),
     ],
+);
+
+/// `think_time` of a load that is not always the same.
+pub(crate) static THINK_TIME: Fields = plain(
+    "a think time",
+    &[required("exponential", Shape::Duration, "the mean of an exponential think time")],
+);
+
+/// `sweep` of a load.
+pub(crate) static SWEEP: Fields = choice(
+    "a sweep",
+    &[
+        optional(
+            "clients",
+            Shape::List { of: &Shape::Count { least: 1, most: 100_000 }, least: 2, most: None },
+            "numbers of clients",
+        ),
+        optional("rate", Shape::List { of: &Shape::Rate, least: 2, most: None }, "rates"),
+    ],
+    &["clients", "rate"],
 );
 
 /// An element of `schedule`.
@@ -313,6 +388,11 @@ pub(crate) static FAULT: Fields = choice(
             "for",
             Shape::Duration,
             "how long until it is healed; until the end of its phase when absent",
+        ),
+        optional(
+            "flap",
+            Shape::Map(&FLAP),
+            "the fault comes and goes until it is healed; of network faults and partitions only",
         ),
     ],
     &["power-off", "network", "partition"],

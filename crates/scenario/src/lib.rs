@@ -5,7 +5,9 @@
 pub mod catalogue;
 mod database;
 mod decode;
+mod edges;
 mod expect;
+pub mod explain;
 mod fault;
 mod language;
 mod links;
@@ -13,6 +15,7 @@ mod loads;
 mod network;
 mod network_tables;
 mod overrides;
+mod pace;
 mod parse;
 mod placement;
 mod places;
@@ -24,14 +27,15 @@ mod site;
 mod tree;
 pub mod units;
 mod wording;
+mod workload_options;
 mod write;
 
 pub use parse::{Source, parse};
 pub use rejection::{Problem, Rejection};
 pub use resolved::{
-    BlockAnswer, Comparison, Conditions, Database, Distribution, Expectation, Failover, Fault, FaultAction,
-    FaultTarget, Host, Jitter, Level, Link, Load, PartitionShape, Phase, Place, Reproduces, Scenario, Site,
-    Synchronous,
+    Arrival, BlockAnswer, Comparison, Conditions, Database, Distribution, Edge, Expectation, Failover, Fault,
+    FaultAction, FaultTarget, Flap, Host, IpVersion, Jitter, Level, Link, Load, Pace, PartitionShape, Phase,
+    Place, Queue, Reproduces, Scenario, Site, Sweep, Synchronous, ThinkTime, Volumes,
 };
 pub use schema::json_schema;
 pub use write::to_yaml;

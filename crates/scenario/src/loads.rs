@@ -5,13 +5,16 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::catalogue::WORKLOADS;
+use crate::catalogue::{WITHOUT_SQL, WORKLOADS};
 use crate::decode::Decoder;
 use crate::language::LOAD;
+use crate::pace::{self, PaceDocument};
 use crate::places::Places;
 use crate::rejection::{Finding, Findings, Spanned, Spot};
-use crate::resolved::{Level, Load, Place};
+use crate::resolved::{Level, Load, Phase, Place};
 use crate::tree::Node;
+use crate::wording::listed;
+use crate::workload_options;
 
 /// How long a client waits for an answer when the file does not say.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -20,10 +23,13 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(2);
 pub(crate) struct LoadDocument {
     name: Spanned<String>,
     workload: &'static str,
+    workload_at: Spot,
     clients: u32,
     scale: u32,
     from: Option<Spanned<String>>,
     timeout: Duration,
+    pace: PaceDocument,
+    options: BTreeMap<String, String>,
 }
 
 /// Reads the section.
@@ -69,10 +75,15 @@ fn decode_load(node: &Node, decoder: &mut Decoder) -> Option<LoadDocument> {
             "write 2s, or leave it out",
         );
     }
+    let pace = pace::decode(&|key| record.get(key), decoder);
     let workload = workload?;
+    let options = workload_options::decode(record.get("options"), &workload, decoder);
     Some(LoadDocument {
+        pace,
+        options,
         name: name.unwrap_or(Spanned { value: workload.value.to_owned(), at: workload.at }),
         workload: workload.value,
+        workload_at: workload.at,
         clients: clients?,
         scale: scale.unwrap_or(1),
         from,
@@ -80,11 +91,29 @@ fn decode_load(node: &Node, decoder: &mut Decoder) -> Option<LoadDocument> {
     })
 }
 
+/// Whether the engine understands what each load asks.
+pub(crate) fn check_language(documents: &[LoadDocument], engine: &str, findings: &mut Findings) {
+    let (without_sql, spoken) = WITHOUT_SQL;
+    if engine != without_sql {
+        return;
+    }
+    for document in documents.iter().filter(|document| !spoken.contains(&document.workload)) {
+        findings.add(
+            "wrong-language",
+            document.workload_at,
+            format!("the engine `{engine}` speaks no SQL, which `{}` asks in", document.workload),
+            "needs SQL",
+            format!("use another engine, or one of {}", listed(spoken)),
+        );
+    }
+}
+
 /// Resolves the section; `leader_region` is where clients stand unless a load says otherwise.
 pub(crate) fn resolve(
     documents: Vec<LoadDocument>,
     leader_region: Option<&str>,
     places: &Places,
+    schedule: &[Phase],
     findings: &mut Findings,
 ) -> Vec<Load> {
     let mut loads = Vec::new();
@@ -93,13 +122,16 @@ pub(crate) fn resolve(
             Some(written) => places.find(written, None, findings),
             None => leader_region.map(|region| Place { level: Level::Region, path: vec![region.to_owned()] }),
         };
+        let pace = document.pace.resolve(schedule, findings);
         loads.extend(from.map(|from| Load {
             name: document.name.value,
             workload: document.workload.to_owned(),
             clients: document.clients,
+            pace,
             scale: document.scale,
             from,
             timeout: document.timeout,
+            options: document.options,
         }));
     }
     loads

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::decode::{Decoder, Record};
 use crate::network_tables::JITTER;
 use crate::rejection::{Spanned, Spot};
-use crate::resolved::{Conditions, Distribution, Jitter};
+use crate::resolved::{Conditions, Distribution, Jitter, Queue};
 use crate::tree::{Node, Value};
 use crate::units::{format_bit_rate, format_duration, format_percent, format_size};
 
@@ -19,6 +19,10 @@ const MOST_RATE: u64 = 1_000_000_000_000;
 /// A smaller queue has no room for a full packet.
 const LEAST_QUEUE: u64 = 1_500;
 const MOST_QUEUE: u64 = 1 << 30;
+const MOST_QUEUE_PACKETS: u64 = 1_000_000;
+/// What IPv6 needs of every link (RFC 8200, section 5), and what the lab's interfaces have.
+const LEAST_MTU: u32 = 1_280;
+const MOST_MTU: u32 = 1_500;
 
 /// Two ends as written.
 pub(crate) struct EndsDocument {
@@ -66,7 +70,8 @@ pub(crate) fn decode_conditions(record: &Record<'_>, of: Of, decoder: &mut Decod
     let mut share = |name| record.get(name).and_then(|node| decode_share(name, node, decoder));
     let [loss, duplicate, reorder, corrupt] = ["loss", "duplicate", "reorder", "corrupt"].map(&mut share);
     let rate_bits_per_s = record.get("rate").and_then(|node| decode_rate(node, decoder));
-    let queue_bytes = record.get("queue").and_then(|node| decode_queue(node, decoder));
+    let queue = record.get("queue").and_then(|node| decode_queue(node, decoder));
+    let mtu_bytes = record.get("mtu").and_then(|node| decode_mtu(node, decoder));
     let needs = [
         ("jitter", "delay", "there is no delay that could differ", true),
         ("reorder", "delay", "where nothing takes time, nothing can be overtaken", of == Of::Link),
@@ -87,7 +92,7 @@ pub(crate) fn decode_conditions(record: &Record<'_>, of: Of, decoder: &mut Decod
         check_jitter(delay, jitter, decoder);
     }
     let jitter = jitter.map(|jitter| jitter.value);
-    Conditions { delay, jitter, loss, duplicate, reorder, corrupt, rate_bits_per_s, queue_bytes }
+    Conditions { delay, jitter, loss, duplicate, reorder, corrupt, rate_bits_per_s, queue, mtu_bytes }
 }
 
 fn decode_delay(node: &Node, decoder: &mut Decoder) -> Option<Duration> {
@@ -112,6 +117,7 @@ fn decode_jitter(node: &Node, decoder: &mut Decoder) -> Option<Spanned<Jitter>> 
             let distribution = match name {
                 "normal" => Distribution::Normal,
                 "exponential" => Distribution::Exponential,
+                "pareto" => Distribution::Pareto,
                 _ => Distribution::Uniform,
             };
             (distribution, &entry.value)
@@ -128,7 +134,13 @@ fn decode_jitter(node: &Node, decoder: &mut Decoder) -> Option<Spanned<Jitter>> 
 /// A packet cannot arrive before it was sent. What is only ever added to the delay may be of any size.
 fn check_jitter(delay: Duration, jitter: &Spanned<Jitter>, decoder: &mut Decoder) {
     let Jitter { spread, distribution } = jitter.value;
-    if distribution == Distribution::Exponential || spread <= delay || spread > MOST_DELAY {
+    let below = match distribution {
+        Distribution::Exponential => Duration::ZERO,
+        // netem's table begins two thirds of the spread below the delay.
+        Distribution::Pareto => spread * 2 / 3,
+        Distribution::Uniform | Distribution::Normal => spread,
+    };
+    if below <= delay || spread > MOST_DELAY {
         return;
     }
     let (spread, of) = (format_duration(spread), format_duration(delay));
@@ -156,7 +168,8 @@ fn decode_share(name: &str, node: &Node, decoder: &mut Decoder) -> Option<f64> {
     Some(share.value)
 }
 
-fn decode_rate(node: &Node, decoder: &mut Decoder) -> Option<u64> {
+/// Reads a rate.
+pub(crate) fn decode_rate(node: &Node, decoder: &mut Decoder) -> Option<u64> {
     let rate = decoder.bit_rate(node, "the rate")?;
     if rate.value < LEAST_RATE {
         decoder.findings.add(
@@ -182,7 +195,13 @@ fn decode_rate(node: &Node, decoder: &mut Decoder) -> Option<u64> {
     Some(rate.value)
 }
 
-fn decode_queue(node: &Node, decoder: &mut Decoder) -> Option<u64> {
+/// Reads a queue's limit: bytes or packets.
+pub(crate) fn decode_queue(node: &Node, decoder: &mut Decoder) -> Option<Queue> {
+    if let Value::Scalar { text, .. } = &node.value
+        && let Some(number) = text.strip_suffix("packets")
+    {
+        return decode_packets(number.trim_end(), node.at, decoder).map(Queue::Packets);
+    }
     let queue = decoder.size(node, "the queue")?;
     if queue.value < LEAST_QUEUE {
         decoder.findings.add(
@@ -202,5 +221,41 @@ fn decode_queue(node: &Node, decoder: &mut Decoder) -> Option<u64> {
             format!("write {} or less", format_size(MOST_QUEUE)),
         );
     }
-    Some(queue.value)
+    Some(Queue::Bytes(queue.value))
+}
+
+fn decode_packets(number: &str, at: Spot, decoder: &mut Decoder) -> Option<u64> {
+    let is_number = !number.is_empty() && number.chars().all(|c| c.is_ascii_digit());
+    match number.parse::<u64>() {
+        Ok(packets) if is_number && (1..=MOST_QUEUE_PACKETS).contains(&packets) => Some(packets),
+        _ => {
+            decoder.findings.add(
+                "bad-number",
+                at,
+                format!("a queue has room for 1 to {MOST_QUEUE_PACKETS} packets"),
+                "not such a number",
+                "write a whole number of packets, as in `100 packets`, or a size, as in `64KiB`",
+            );
+            None
+        }
+    }
+}
+
+fn decode_mtu(node: &Node, decoder: &mut Decoder) -> Option<u32> {
+    let mtu = decoder.size(node, "the mtu")?;
+    match u32::try_from(mtu.value) {
+        Ok(bytes) if (LEAST_MTU..=MOST_MTU).contains(&bytes) => Some(bytes),
+        _ => {
+            decoder.findings.add(
+                if mtu.value < u64::from(LEAST_MTU) { "too-small" } else { "too-large" },
+                mtu.at,
+                format!("an mtu of {}", format_size(mtu.value)),
+                "not possible here",
+                format!(
+                    "write {LEAST_MTU}B to {MOST_MTU}B: IPv6 needs {LEAST_MTU}, and no interface here sends more than {MOST_MTU}"
+                ),
+            );
+            None
+        }
+    }
 }

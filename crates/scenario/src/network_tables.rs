@@ -2,7 +2,7 @@
 //!
 //! Owns words and shapes, as `language` does for the rest.
 
-use crate::language::{Field, Fields, Shape, choice, optional};
+use crate::language::{Field, Fields, Shape, choice, optional, required};
 
 /// A link.
 pub(crate) static LINK: Fields = Fields {
@@ -23,7 +23,8 @@ pub(crate) static NETWORK: Fields = Fields {
 };
 
 /// What can be said of a network, besides where.
-const CONDITIONS: &[&str] = &["delay", "jitter", "loss", "duplicate", "reorder", "corrupt", "rate", "queue"];
+const CONDITIONS: &[&str] =
+    &["delay", "jitter", "loss", "duplicate", "reorder", "corrupt", "rate", "queue", "mtu"];
 
 const BETWEEN: Field = optional(
     "between",
@@ -50,8 +51,49 @@ const ENDS_AND_CONDITIONS: &[Field] = &[
     optional("reorder", Shape::Percent, "share of packets that take no delay and overtake those before them"),
     optional("corrupt", Shape::Percent, "share of packets that arrive with a bit flipped"),
     optional("rate", Shape::BitRate, "what each direction carries, shared by all that crosses it"),
-    optional("queue", Shape::Size, "how much waits for the rate before packets are dropped"),
+    QUEUE,
+    optional("mtu", Shape::Size, "the largest IP packet that passes; 1500B when absent"),
 ];
+
+const QUEUE: Field = optional(
+    "queue",
+    Shape::Either(&[Shape::Size, Shape::Packets]),
+    "how much waits for the rate before packets are dropped: 64KiB, or 100 packets",
+);
+
+/// An edge.
+pub(crate) static EDGE: Fields = Fields {
+    what: "an edge",
+    fields: &[
+        optional("name", Shape::Name, "its name in the report; `edge of` its place when absent"),
+        required(
+            "around",
+            Shape::Place,
+            "the place: everything that leaves it or enters it crosses the edge",
+        ),
+        required("rate", Shape::BitRate, "what it carries each way"),
+        QUEUE,
+    ],
+    exactly_one_of: &[],
+    at_least_one_of: &[],
+    pair: None,
+};
+
+/// How a fault comes and goes.
+pub(crate) static FLAP: Fields = Fields {
+    what: "a flap",
+    fields: &[
+        required(
+            "down",
+            Shape::Duration,
+            "how long the fault stands each time, 100ms or more; it stands first",
+        ),
+        required("up", Shape::Duration, "how long everything is as before in between, 100ms or more"),
+    ],
+    exactly_one_of: &[],
+    at_least_one_of: &[],
+    pair: None,
+};
 
 /// Jitter that is not uniform by default.
 pub(crate) static JITTER: Fields = choice(
@@ -60,8 +102,9 @@ pub(crate) static JITTER: Fields = choice(
         optional("uniform", Shape::Duration, "evenly, at most so much less or more than the delay"),
         optional("normal", Shape::Duration, "a normal distribution with this standard deviation"),
         optional("exponential", Shape::Duration, "added to the delay, on average so much"),
+        optional("pareto", Shape::Duration, "a heavy tail, as netem's pareto table with this spread"),
     ],
-    &["uniform", "normal", "exponential"],
+    &["uniform", "normal", "exponential", "pareto"],
 );
 
 /// What becomes of packets that a partition stops.

@@ -145,6 +145,9 @@ impl Document {
         let hosts = self.site.hosts(findings)?;
         let places = Places::new(&hosts);
         let links = self.site.links(&places, findings);
+        let ip = self.site.ip;
+        let edges = self.site.edges(&places, &hosts, findings);
+        let engine = self.database.engine();
         let database = self.database.resolve(&hosts, &places, findings);
         let leader =
             database.as_ref().and_then(|database| database.nodes.first()).and_then(|node| hosts.get(*node));
@@ -153,8 +156,10 @@ impl Document {
             .map(|database| database.nodes.iter().filter_map(|node| hosts.get(*node)).collect());
         let surroundings = Surroundings { places: &places, hosts: &hosts, nodes };
         let before = findings.len();
-        let loads = loads::resolve(self.loads, leader.map(|host| host.region.as_str()), &places, findings);
         let schedule = schedule::resolve(self.schedule, &surroundings, findings);
+        let region = leader.map(|host| host.region.as_str());
+        loads::check_language(&self.loads, engine, findings);
+        let loads = loads::resolve(self.loads, region, &places, &schedule, findings);
         // What is expected is only held against loads and faults that could themselves be read.
         let sound = findings.len() == before && database.is_some();
         let expect =
@@ -164,7 +169,7 @@ impl Document {
             description: self.description,
             reproduces: self.reproduces,
             seed: self.seed,
-            site: Site { hosts, links },
+            site: Site { hosts, links, edges, busy_poll: self.site.busy_poll, ip },
             database: database?,
             loads,
             schedule,

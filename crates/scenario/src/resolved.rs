@@ -47,6 +47,24 @@ pub struct Site {
     /// What lies between places, one entry per direction, in the file's order. For each condition by itself the most
     /// specific pair that speaks of it wins; of equals, the last.
     pub links: Vec<Link>,
+    /// What everything that leaves or enters a place shares, in the file's order.
+    pub edges: Vec<Edge>,
+    /// How long the fabric looks for packets without sleeping; zero: it sleeps at once.
+    pub busy_poll: Duration,
+    /// The version of IP that the database and its clients speak. Every place has an address of both.
+    pub ip: IpVersion,
+}
+
+/// A version of the internet protocol.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub enum IpVersion {
+    /// IPv4.
+    #[default]
+    #[serde(rename = "4")]
+    V4,
+    /// IPv6.
+    #[serde(rename = "6")]
+    V6,
 }
 
 /// A level of the site.
@@ -128,6 +146,30 @@ pub struct Link {
     pub conditions: Conditions,
 }
 
+/// What everything that leaves a place shares, and what everything that enters it shares: an edge router, a host's
+/// network card. A packet crosses every edge on its way, besides what the links do to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Edge {
+    /// Its name in the report.
+    pub name: String,
+    /// The place it stands around.
+    pub around: Place,
+    /// What it carries each way.
+    pub rate_bits_per_s: u64,
+    /// How much waits for that, each way, before packets are dropped.
+    pub queue: Option<Queue>,
+}
+
+/// How much waits for a rate before packets are dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Queue {
+    /// Bytes of IP packets.
+    Bytes(u64),
+    /// Packets, whatever their size.
+    Packets(u64),
+}
+
 /// What happens to packets on their way in one direction. What is absent is not spoken of: on a link it is whatever a
 /// wider link says and nothing where none does; in a fault it stays as the links have it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -147,7 +189,9 @@ pub struct Conditions {
     /// What the direction carries, shared by everything that crosses it.
     pub rate_bits_per_s: Option<u64>,
     /// How much waits for that rate before packets are dropped.
-    pub queue_bytes: Option<u64>,
+    pub queue: Option<Queue>,
+    /// Bytes of the largest IP packet that passes.
+    pub mtu_bytes: Option<u32>,
 }
 
 /// How much the delay of one packet differs from that of the next.
@@ -169,6 +213,8 @@ pub enum Distribution {
     Normal,
     /// The spread is the mean of what is added to the delay.
     Exponential,
+    /// A heavy tail above the delay, as netem's table has it.
+    Pareto,
 }
 
 /// The database.
@@ -188,6 +234,33 @@ pub struct Database {
     pub settings: BTreeMap<String, String>,
     /// CPUs each node may use; no limit when absent.
     pub cpus: Option<f64>,
+    /// What the nodes' volumes are.
+    pub volumes: Volumes,
+}
+
+/// What a node's volume is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Volumes {
+    /// A virtual disk, which loses at a power-off what was not synced.
+    #[default]
+    Virtual,
+    /// A virtual disk, on which some sectors of the last unsynced write survive a power-off.
+    Torn,
+    /// A directory of the machine's, which loses nothing.
+    Directory,
+}
+
+impl Volumes {
+    /// As written in a scenario.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Volumes::Virtual => "virtual",
+            Volumes::Torn => "torn",
+            Volumes::Directory => "directory",
+        }
+    }
 }
 
 /// Which acknowledgements a commit waits for.
@@ -220,6 +293,61 @@ pub enum Failover {
     },
 }
 
+/// How much a load's clients ask.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Pace {
+    /// Open loop: operations due a second. Closed where neither this nor a sweep gives one.
+    pub rate_per_s: Option<f64>,
+    /// Open loop: how they are spread.
+    pub arrival: Arrival,
+    /// Closed loop: how long each client thinks between an answer and its next operation.
+    pub think_time: ThinkTime,
+    /// A value for each phase beside warm-up, which takes the first.
+    pub sweep: Option<Sweep>,
+}
+
+/// How the operations of an open loop are spread.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Arrival {
+    /// Evenly.
+    #[default]
+    Constant,
+    /// As independent users come.
+    Poisson,
+}
+
+/// How long a client thinks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ThinkTime {
+    /// Not at all.
+    #[default]
+    None,
+    /// Always so long.
+    Constant(Duration),
+    /// Exponentially, with this mean.
+    Exponential(Duration),
+}
+
+/// What changes from phase to phase.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Sweep {
+    /// The number of clients.
+    Clients(Vec<u32>),
+    /// Operations due a second.
+    Rate(Vec<f64>),
+}
+
+impl Load {
+    /// What is asked from when on: seconds from the start, clients, and in an open loop the rate a second.
+    #[must_use]
+    pub fn steps(&self, schedule: &[Phase]) -> Vec<(Duration, u32, Option<f64>)> {
+        crate::pace::steps(&self.pace, self.clients, schedule)
+    }
+}
+
 /// A workload at a number of clients, from a place.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Load {
@@ -227,14 +355,18 @@ pub struct Load {
     pub name: String,
     /// The workload's name.
     pub workload: String,
-    /// Closed loop: clients.
+    /// Closed loop: clients. Open loop: the most connections at once.
     pub clients: u32,
+    /// How much they ask.
+    pub pace: Pace,
     /// Scale factor (tpcb: 1 = 100,000 accounts).
     pub scale: u32,
     /// Where the clients stand; a place of any level.
     pub from: Place,
     /// How long a client waits for an answer.
     pub timeout: Duration,
+    /// Options of the workload as text, by dotted name (`read`, `scripts.0.text`), defaults included.
+    pub options: BTreeMap<String, String>,
 }
 
 /// A stretch of the run's time line.
@@ -257,6 +389,17 @@ pub struct Fault {
     pub at: Duration,
     /// How long until it is healed (the host's power returns); until the end of its phase when absent.
     pub length: Option<Duration>,
+    /// Whether it comes and goes until it is healed; only network faults and partitions do.
+    pub flap: Option<Flap>,
+}
+
+/// How a fault comes and goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Flap {
+    /// How long the fault stands each time; it stands first.
+    pub down: Duration,
+    /// How long everything is as it was in between.
+    pub up: Duration,
 }
 
 /// What a fault does, and to what.

@@ -158,7 +158,7 @@ pub(crate) fn resolve(
                     findings,
                 );
             }
-            faults.push(Fault { action, at, length });
+            faults.push(Fault { action, at, length, flap: fault.flap });
         }
         faults.sort_by_key(|fault| fault.at);
         begin += span.length;

@@ -6,11 +6,14 @@ use serde_json::{Map, Value, json};
 
 use crate::catalogue::{EXPECTATIONS, Unit};
 use crate::language::{Fields, MOST_FREE_NAME_BYTES, MOST_NAME_BYTES, SCENARIO, Shape};
+use crate::workload_options::OPTIONS;
 
 const DURATION: &str = r"^[0-9]+(\.[0-9]+)?(us|ms|s|m|h)$";
 const BIT_RATE: &str = r"^[0-9]+(\.[0-9]+)?[kMGT]?bit/s$";
 
+const RATE: &str = r"^[0-9]+(\.[0-9]+)?/s$";
 const SIZE: &str = r"^[0-9]+(\.[0-9]+)?([KMGT]iB|[kMGT]?B)$";
+const PACKETS: &str = r"^[0-9]+ packets$";
 const PERCENT: &str = r"^[0-9]+(\.[0-9]+)?%$";
 
 /// The JSON Schema of a scenario file.
@@ -67,15 +70,25 @@ fn shape(of: &Shape) -> Value {
         }
         Shape::Place => json!({ "type": ["string", "integer"] }),
         Shape::Word(words) => json!({ "type": "string", "enum": words }),
+        Shape::Version(versions) => {
+            let numbers = versions.iter().filter_map(|version| version.parse::<u64>().ok());
+            json!({ "enum": numbers.map(Value::from).chain(versions.iter().map(|text| json!(text))).collect::<Vec<_>>() })
+        }
         Shape::Count { least, most } => json!({ "type": "integer", "minimum": least, "maximum": most }),
         Shape::Positive => json!({ "type": "number", "exclusiveMinimum": 0 }),
         Shape::Figures => json!({ "type": "object", "additionalProperties": { "type": "number" } }),
         Shape::Duration => json!({ "type": "string", "pattern": DURATION }),
         Shape::BitRate => json!({ "type": "string", "pattern": BIT_RATE }),
+        Shape::Rate => json!({ "type": "string", "pattern": RATE }),
         Shape::Size => json!({ "type": "string", "pattern": SIZE }),
+        Shape::Packets => json!({ "type": "string", "pattern": PACKETS }),
         Shape::Percent => json!({ "type": "string", "pattern": PERCENT }),
         Shape::Synchronous => json!({ "type": "string", "pattern": "^(off|all|any [0-9]+)$" }),
         Shape::Expectations => expectations(),
+        // Which of them, only the workload beside it tells: found by parsing.
+        Shape::Options => {
+            json!({ "anyOf": OPTIONS.iter().map(|table| fields(table.fields)).collect::<Vec<_>>() })
+        }
         Shape::Map(map) => fields(map),
         Shape::Named(each) => json!({
             "type": "object",

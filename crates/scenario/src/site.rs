@@ -3,21 +3,31 @@
 //! Owns reading it and expanding it to hosts; finding a place by name is in `places`, links are in `links`.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::catalogue::ROLES;
 use crate::decode::Decoder;
-use crate::language::{MOST_HOSTS, RACK, REGION, SITE, ZONE};
+use crate::edges::{self, EdgeDocument};
+use crate::language::{IP_VERSIONS, MOST_HOSTS, RACK, REGION, SITE, ZONE};
 use crate::links::{self, LinkDocument};
 use crate::places::Places;
 use crate::rejection::{Finding, Findings, Spanned, Spot};
-use crate::resolved::{Host, Link};
+use crate::resolved::{Edge, Host, IpVersion, Link};
 use crate::tree::{Node, Value};
 
 /// The section as written.
 pub(crate) struct SiteDocument {
     groups: Vec<HostGroup>,
     links: Vec<LinkDocument>,
+    /// The version of IP.
+    pub(crate) ip: IpVersion,
+    edges: Vec<EdgeDocument>,
+    /// How long the fabric looks for packets without sleeping.
+    pub(crate) busy_poll: Duration,
 }
+
+/// Longest that the fabric looks for packets without sleeping: what comes after it sleeps is late by less.
+const MOST_BUSY_POLL: Duration = Duration::from_millis(1);
 
 /// The hosts of one rack, or of one zone without racks.
 struct HostGroup {
@@ -53,7 +63,28 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<SiteDocument>
     for node in site.get("links").and_then(|node| decoder.list(node, "links", 0)).unwrap_or_default() {
         links.extend(links::decode(node, decoder));
     }
-    Some(SiteDocument { groups, links })
+    let ip = site.get("ip").and_then(|node| decoder.word(node, "version of IP", IP_VERSIONS));
+    let ip = if ip.is_some_and(|ip| ip.value == "6") { IpVersion::V6 } else { IpVersion::V4 };
+    let mut edges = Vec::new();
+    for node in site.get("edges").and_then(|node| decoder.list(node, "edges", 0)).unwrap_or_default() {
+        edges.extend(edges::decode(node, decoder));
+    }
+    let busy_poll = site.get("busy-poll").and_then(|node| decode_busy_poll(node, decoder));
+    Some(SiteDocument { groups, links, edges, busy_poll: busy_poll.unwrap_or_default(), ip })
+}
+
+fn decode_busy_poll(node: &Node, decoder: &mut Decoder) -> Option<Duration> {
+    let time = decoder.duration(node, "`busy-poll`", "us")?;
+    if time.value > MOST_BUSY_POLL {
+        decoder.findings.add(
+            "too-large",
+            time.at,
+            "looking for packets for more than 1ms without sleeping",
+            "too long",
+            "write 1ms or less; 50us shortens a round trip as much as it can be",
+        );
+    }
+    Some(time.value)
 }
 
 fn decode_zone(region: &str, zone: &str, node: &Node, decoder: &mut Decoder, groups: &mut Vec<HostGroup>) {
@@ -152,6 +183,11 @@ impl SiteDocument {
             }
         }
         Some(hosts)
+    }
+
+    /// Every edge.
+    pub(crate) fn edges(&self, places: &Places, hosts: &[Host], findings: &mut Findings) -> Vec<Edge> {
+        edges::resolve(&self.edges, (places, hosts), findings)
     }
 
     /// Every link, one entry per direction.

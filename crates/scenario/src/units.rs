@@ -176,6 +176,12 @@ pub fn rate_per_s(text: &str) -> Result<f64, UnitError> {
     }
 }
 
+/// Writes events a second so that [`rate_per_s`] reads the same back.
+#[must_use]
+pub fn format_rate(per_s: f64) -> String {
+    format!("{per_s}/s")
+}
+
 /// Reads a share as a ratio: `95%` is 0.95, and so is `0.95`. A bare number above 1 is refused: it lacks its `%`.
 ///
 /// # Errors

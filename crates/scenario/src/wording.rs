@@ -68,7 +68,7 @@ pub(crate) fn listed<S: AsRef<str>>(names: &[S]) -> String {
 }
 
 /// The known name a user may have meant.
-pub(crate) fn nearest<'k>(written: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+pub fn nearest<'k>(written: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     // The distance is quadratic in the lengths: nothing long is a misspelt name.
     if written.len() > 2 * MOST_NAME_BYTES {
         return None;

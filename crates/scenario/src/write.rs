@@ -2,15 +2,19 @@
 //!
 //! Everything that was a default or a choice of ours is written out, so that the same file gives the same run.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use crate::fault;
+use crate::pace;
 use crate::places::word;
 use crate::resolved::{
     BlockAnswer, Comparison, Conditions, Database, Distribution, Expectation, Failover, Fault, FaultAction,
-    FaultTarget, Host, Jitter, Load, PartitionShape, Phase, Place, Scenario, Site, Synchronous,
+    FaultTarget, Host, IpVersion, Jitter, Load, PartitionShape, Phase, Place, Queue, Scenario, Site,
+    Synchronous,
 };
 use crate::units::{format_bit_rate, format_duration, format_percent, format_size};
+use crate::workload_options;
 
 /// Writes a scenario with the run's seed, as a file that [`crate::parse`] reads back to the same scenario (with that
 /// seed). Holds for every scenario that `parse` returned from a text of up to 100 KiB; of a longer one, what is written out
@@ -53,6 +57,14 @@ fn line(text: &mut String, indent: usize, content: &str) {
 
 fn write_site(text: &mut String, site: &Site) {
     line(text, 0, "site:");
+    line(
+        text,
+        2,
+        match site.ip {
+            IpVersion::V4 => "ip: 4",
+            IpVersion::V6 => "ip: 6",
+        },
+    );
     line(text, 2, "regions:");
     let (mut region, mut zone) = (None, None);
     let mut rest = site.hosts.as_slice();
@@ -80,6 +92,10 @@ fn write_site(text: &mut String, site: &Site) {
             None => line(text, 10, &format!("hosts: {}", hosts(group))),
         }
     }
+    if !site.busy_poll.is_zero() {
+        line(text, 2, &format!("busy-poll: {}", format_duration(site.busy_poll)));
+    }
+    write_edges(text, site);
     if site.links.is_empty() {
         return;
     }
@@ -87,6 +103,25 @@ fn write_site(text: &mut String, site: &Site) {
     for link in &site.links {
         let (from, to) = (place(&link.from), place(&link.to));
         line(text, 4, &format!("- {{ from: {from}, to: {to}{} }}", conditions(&link.conditions)));
+    }
+}
+
+fn write_edges(text: &mut String, site: &Site) {
+    if !site.edges.is_empty() {
+        line(text, 2, "edges:");
+    }
+    for edge in &site.edges {
+        let limit = edge.queue.map(|limit| format!(", queue: {}", queue(limit))).unwrap_or_default();
+        let (name, around) = (quoted(&edge.name), place(&edge.around));
+        let rate = format_bit_rate(edge.rate_bits_per_s);
+        line(text, 4, &format!("- {{ name: {name}, around: {around}, rate: {rate}{limit} }}"));
+    }
+}
+
+fn queue(queue: Queue) -> String {
+    match queue {
+        Queue::Bytes(bytes) => format_size(bytes),
+        Queue::Packets(packets) => format!("{packets} packets"),
     }
 }
 
@@ -98,6 +133,7 @@ fn conditions(conditions: &Conditions) -> String {
             Distribution::Uniform => spread,
             Distribution::Normal => format!("{{ normal: {spread} }}"),
             Distribution::Exponential => format!("{{ exponential: {spread} }}"),
+            Distribution::Pareto => format!("{{ pareto: {spread} }}"),
         }
     };
     let given = [
@@ -108,7 +144,8 @@ fn conditions(conditions: &Conditions) -> String {
         ("reorder", conditions.reorder.map(format_percent)),
         ("corrupt", conditions.corrupt.map(format_percent)),
         ("rate", conditions.rate_bits_per_s.map(format_bit_rate)),
-        ("queue", conditions.queue_bytes.map(format_size)),
+        ("queue", conditions.queue.map(queue)),
+        ("mtu", conditions.mtu_bytes.map(|bytes| format_size(u64::from(bytes)))),
     ];
     given.iter().filter_map(|(name, value)| Some(format!(", {name}: {}", value.as_ref()?))).collect()
 }
@@ -154,6 +191,7 @@ fn write_database(text: &mut String, database: &Database, site: &Site) {
     if let Some(cpus) = database.cpus {
         line(text, 2, &format!("cpus: {cpus}"));
     }
+    line(text, 2, &format!("volumes: {}", database.volumes.name()));
 }
 
 fn write_load(text: &mut String, load: &Load) {
@@ -161,8 +199,46 @@ fn write_load(text: &mut String, load: &Load) {
     line(text, 4, &format!("name: {}", quoted(&load.name)));
     line(text, 4, &format!("scale: {}", load.scale));
     line(text, 4, &format!("clients: {}", load.clients));
+    pace::written(&load.pace).iter().for_each(|written| line(text, 4, written));
     line(text, 4, &format!("from: {}", place(&load.from)));
     line(text, 4, &format!("timeout: {}", format_duration(load.timeout)));
+    write_options(text, load);
+}
+
+/// Options stand by dotted name: `scripts.0.text` is the key `text` of the first element of the list `scripts`.
+fn write_options(text: &mut String, load: &Load) {
+    if load.options.is_empty() {
+        return;
+    }
+    line(text, 4, "options:");
+    let value = |name: &str, value: &str| match workload_options::is_number(&load.workload, name) {
+        true => value.to_owned(),
+        false => quoted(value),
+    };
+    let mut groups: BTreeMap<(&str, Option<usize>), Vec<String>> = BTreeMap::new();
+    for (name, given) in &load.options {
+        let mut steps = name.splitn(3, '.');
+        match (steps.next(), steps.next(), steps.next()) {
+            (Some(list), Some(place), Some(key)) => {
+                let element = groups.entry((list, place.parse().ok())).or_default();
+                element.push(format!("{}: {}", quoted(key), value(name, given)));
+            }
+            (Some(map), Some(key), None) => {
+                let entries = groups.entry((map, None)).or_default();
+                entries.push(format!("{}: {}", quoted(key), value(name, given)));
+            }
+            _ => line(text, 6, &format!("{}: {}", quoted(name), value(name, given))),
+        }
+    }
+    let mut last = None;
+    for ((name, place), entries) in &groups {
+        if last != Some(*name) {
+            line(text, 6, &format!("{name}:"));
+        }
+        last = Some(*name);
+        let dash = if place.is_some() { "- " } else { "" };
+        line(text, 8, &format!("{dash}{{ {} }}", entries.join(", ")));
+    }
 }
 
 fn write_phase(text: &mut String, phase: &Phase) {
@@ -200,6 +276,10 @@ fn write_fault(text: &mut String, fault: &Fault) {
     line(text, 8, &format!("at: {}", format_duration(fault.at)));
     if let Some(length) = fault.length {
         line(text, 8, &format!("for: {}", format_duration(length)));
+    }
+    if let Some(flap) = fault.flap {
+        let (down, up) = (format_duration(flap.down), format_duration(flap.up));
+        line(text, 8, &format!("flap: {{ down: {down}, up: {up} }}"));
     }
 }
 

@@ -97,6 +97,38 @@ fn defaults_are_filled_in() {
 }
 
 #[test]
+fn a_load_asks_at_its_pace_phase_by_phase() {
+    let steps = |written: &str| {
+        let scenario = accepted(&[("clients: 4 }", &format!("clients: 4, {written} }}"))]);
+        let steps = scenario.loads[0].steps(&scenario.schedule);
+        steps.iter().map(|(from, clients, rate)| (from.as_secs(), *clients, *rate)).collect::<Vec<_>>()
+    };
+    assert_eq!(steps("scale: 1"), [(0, 4, None)]);
+    assert_eq!(steps("rate: 2000/s, arrival: poisson"), [(0, 4, Some(2000.0))]);
+    assert_eq!(
+        steps("sweep: { clients: [50, 100, 150] }"),
+        [(0, 50, None), (15, 100, None), (40, 150, None)]
+    );
+    let rates = [(0, 4, Some(0.5)), (15, 4, Some(20.0)), (40, 4, Some(300.0))];
+    assert_eq!(steps("sweep: { rate: [0.5/s, 20/s, 300/s] }"), rates);
+    // Warm-up takes the first value and none of its own.
+    let scenario = accepted(&[
+        ("clients: 4 }", "clients: 4, sweep: { clients: [50, 100, 150] } }"),
+        ("{ phase: baseline, for: 15s }", "{ phase: warm-up, for: 15s }\n  - { phase: baseline, for: 15s }"),
+    ]);
+    let clients: Vec<u32> = scenario.loads[0].steps(&scenario.schedule).iter().map(|step| step.1).collect();
+    assert_eq!(clients, [50, 50, 100, 150]);
+    let refuse = |written: &str, expected: &[&str]| {
+        refused(&[("clients: 4 }", &format!("clients: 4, {written} }}"))], expected)
+    };
+    refuse("rate: 2000", &["no-unit `2000`"]);
+    refuse("rate: 0/s", &["out-of-range `0/s`"]);
+    refuse("rate: 2e9/s", &["bad-unit `2e9/s`"]);
+    refuse("rate: 5/s, arrival: even", &["unknown-word `even`"]);
+    refuse("sweep: { clients: [5] }", &["empty `[5] `"]);
+}
+
+#[test]
 fn nodes_go_where_they_are_asked_for_and_otherwise_spread() {
     let nodes = |wanted: &str| node_paths(&accepted(&[("nodes: 3", wanted)]));
     assert_eq!(nodes("nodes: 3\n  leader: beta"), "dc1/a/r2/beta dc2/a/h1 dc1/a/r1/h1");
@@ -399,4 +431,41 @@ expect:
     assert_eq!(scenario.expect[0].name, "lost_writes");
     let invented = example.replace("lost_writes", "invented_writes");
     assert_eq!(read(&invented, &[]).unwrap_err(), ["needs-load `invented_writes` in base.yaml"]);
+}
+
+/// The options of the first load, after writing and reading.
+fn options(load: &str) -> Vec<(String, String)> {
+    let mut scenario = accepted(&[("{ workload: tpcb, clients: 4 }", load)]);
+    let written = scenario::to_yaml(&scenario, 1);
+    scenario.seed = Some(1);
+    let again = read(&written, &[]).unwrap_or_else(|problems| panic!("{problems:?} in\n{written}"));
+    assert_eq!(again, scenario, "{written}");
+    again.loads[0].options.clone().into_iter().collect()
+}
+
+#[test]
+fn options_of_a_workload_are_written_out_with_their_defaults_and_read_back() {
+    let check = |load: &str, name: &str, expected: &str| {
+        let options = options(load);
+        let found = options.iter().find(|option| option.0 == name).map(|option| option.1.as_str());
+        assert_eq!(found, Some(expected), "{load}: {options:?}");
+    };
+    assert!(options("{ workload: tpcb, clients: 4 }").is_empty());
+    check("{ workload: kv, clients: 4 }", "keys", "100000");
+    check("{ workload: kv, clients: 4, options: { read: 95%, exponent: 1.5 } }", "read", "95%");
+    check("{ workload: kv, clients: 4, options: { read: 95%, exponent: 1.5 } }", "exponent", "1.5");
+    check("{ workload: tpcc, clients: 4, options: { pauses: on } }", "pauses", "on");
+    let scripts = r#"{ workload: script, clients: 4, options: { scripts: [{ text: "\\set a 1\nSELECT :a;", weight: 3 },
+        { builtin: select-only, name: "42" }], setup: "CREATE TABLE t (a int); -- t", conditions: { none: "SELECT ':x'" } } }"#;
+    check(scripts, "scripts.0.text", "\\set a 1\nSELECT :a;");
+    check(scripts, "scripts.0.weight", "3");
+    check(scripts, "scripts.1.name", "42");
+    check(scripts, "conditions.none", "SELECT ':x'");
+}
+
+#[test]
+fn options_may_be_set_from_the_command_line_one_by_one() {
+    let found = set(&[("loads.0.workload", "kv"), ("loads.0.options.read", "5%")]);
+    assert_eq!(found.loads[0].options["read"], "5%");
+    refused_set(&[("loads.0.workload", "kv"), ("loads.0.options.read", "5")], "no-unit `5`");
 }

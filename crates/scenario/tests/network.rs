@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use scenario::{
-    BlockAnswer, Conditions, Distribution, FaultAction, FaultTarget, Jitter, Level, PartitionShape, Scenario,
-    Source, parse, to_yaml,
+    BlockAnswer, Conditions, Distribution, Edge, FaultAction, FaultTarget, Flap, Jitter, Level,
+    PartitionShape, Place, Queue, Scenario, Source, parse, to_yaml,
 };
 
 const BASE: &str = "\
@@ -19,6 +19,7 @@ site:
             r2: { hosts: [alpha, beta] }
     dc2: { zones: { a: { hosts: 1 } } }
   links: [LINK]
+  edges: [EDGE]
 database:
   engine: postgres
   nodes: NODES
@@ -34,7 +35,10 @@ schedule:
 
 /// Reads the base with these put in; what it refuses is told as `code culprit`. What it reads must survive writing.
 fn read(link: &str, nodes: &str, fault: &str) -> Result<Scenario, Vec<String>> {
-    let text = BASE.replace("LINK", link).replace("NODES", nodes).replace("FAULT", fault);
+    read_text(BASE.replace("LINK", link).replace("EDGE", "").replace("NODES", nodes).replace("FAULT", fault))
+}
+
+fn read_text(text: String) -> Result<Scenario, Vec<String>> {
     let read = |text: String| parse(&Source { name: "base.yaml".to_owned(), text }, &[]);
     let mut scenario = read(text).map_err(|rejection| {
         let problems = rejection.problems().iter();
@@ -83,7 +87,7 @@ fn refused(link: &str, nodes: &str, fault: &str, expected: &[&str]) {
 #[test]
 fn a_link_has_every_condition_it_is_given_and_no_other() {
     let given = conditions_of_link(
-        "{ between: [dc1, dc2], delay: 5ms, jitter: 1ms, loss: 0.1%, duplicate: 2%, reorder: 3%, corrupt: 100%, rate: 1Gbit/s, queue: 512KiB }",
+        "{ between: [dc1, dc2], delay: 5ms, jitter: 1ms, loss: 0.1%, duplicate: 2%, reorder: 3%, corrupt: 100%, rate: 1Gbit/s, queue: 512KiB, mtu: 1400B }",
     );
     let uniform = Jitter { spread: Duration::from_millis(1), distribution: Distribution::Uniform };
     let expected = Conditions {
@@ -94,7 +98,8 @@ fn a_link_has_every_condition_it_is_given_and_no_other() {
         reorder: Some(0.03),
         corrupt: Some(1.0),
         rate_bits_per_s: Some(1_000_000_000),
-        queue_bytes: Some(512 * 1024),
+        queue: Some(Queue::Bytes(512 * 1024)),
+        mtu_bytes: Some(1_400),
     };
     assert_eq!(given, expected);
     let only_loss = Conditions { loss: Some(0.5), ..Conditions::default() };
@@ -112,6 +117,73 @@ fn jitter_is_uniform_unless_it_says_otherwise() {
     assert_eq!(jitter("{ normal: 3ms }"), Some((Distribution::Normal, 3)));
     // What is only added to the delay may be longer than it.
     assert_eq!(jitter("{ exponential: 80ms }"), Some((Distribution::Exponential, 80)));
+    // Its table begins two thirds of the spread below the delay.
+    assert_eq!(jitter("{ pareto: 75ms }"), Some((Distribution::Pareto, 75)));
+}
+
+#[test]
+fn a_queue_is_counted_in_bytes_or_in_packets() {
+    let queue = |written: &str| {
+        conditions_of_link(&format!("{{ from: dc1, to: dc2, rate: 1Mbit/s, queue: {written} }}")).queue
+    };
+    assert_eq!(queue("64KiB"), Some(Queue::Bytes(65_536)));
+    assert_eq!(queue("100 packets"), Some(Queue::Packets(100)));
+}
+
+fn edges(edges: &str) -> Result<Vec<Edge>, Vec<String>> {
+    let text = BASE.replace("LINK", "").replace("EDGE", edges).replace("NODES", "3").replace("FAULT", "");
+    read_text(text).map(|scenario| scenario.site.edges)
+}
+
+#[test]
+fn an_edge_stands_around_a_place_and_has_a_name_of_its_own() {
+    let read = edges(
+        "{ around: dc2, rate: 1Gbit/s }, { name: north, around: r1, rate: 10Mbit/s, queue: 50 packets }",
+    );
+    let dc2 = Place { level: Level::Region, path: vec!["dc2".to_owned()] };
+    let r1 = Place { level: Level::Rack, path: ["dc1", "a", "r1"].map(str::to_owned).to_vec() };
+    let edge = |name: &str, around, rate_bits_per_s, queue| Edge {
+        name: name.to_owned(),
+        around,
+        rate_bits_per_s,
+        queue,
+    };
+    let expected = vec![
+        edge("edge-of-dc2", dc2, 1_000_000_000, None),
+        edge("north", r1, 10_000_000, Some(Queue::Packets(50))),
+    ];
+    assert_eq!(read, Ok(expected));
+}
+
+#[test]
+fn edges_that_carry_nothing_or_share_a_name_are_refused() {
+    let refuse = |written: &str, expected: &[&str]| {
+        let expected: Vec<String> = expected.iter().map(|problem| (*problem).to_owned()).collect();
+        assert_eq!(edges(written), Err(expected), "{written}");
+    };
+    refuse("{ around: dc2 }", &["missing-key `{ around: dc2 }`"]);
+    refuse("{ around: dc3, rate: 1Gbit/s }", &["unknown-place `dc3`"]);
+    refuse("{ around: dc2, rate: 1bit/s }", &["too-small `1bit/s`"]);
+    refuse("{ around: dc2, rate: 1Gbit/s }, { around: dc2, rate: 1Gbit/s }", &["duplicate-name `dc2`"]);
+    let one_region = BASE.replace("    dc2: { zones: { a: { hosts: 1 } } }\n", "");
+    let around_all = one_region
+        .replace("LINK", "")
+        .replace("EDGE", "{ around: dc1, rate: 1Gbit/s }")
+        .replace("NODES", "3")
+        .replace("FAULT", "");
+    assert_eq!(read_text(around_all).map(|_| ()), Err(vec!["nothing-outside `dc1`".to_owned()]));
+}
+
+#[test]
+fn network_faults_and_partitions_may_flap_and_power_offs_may_not() {
+    let fault = "{ partition: { between: [dc1, dc2] }, for: 20s, flap: { down: 500ms, up: 2s } }";
+    let scenario = read("", "3", fault).unwrap_or_else(|problems| panic!("{problems:?}"));
+    let flap = Flap { down: Duration::from_millis(500), up: Duration::from_secs(2) };
+    assert_eq!(scenario.schedule[1].faults[0].flap, Some(flap));
+    let too_short = "{ partition: { between: [dc1, dc2] }, flap: { down: 99ms, up: 2s } }";
+    refused("", "3", too_short, &["too-small `99ms`"]);
+    refused("", "3", "{ partition: { halves: nodes }, flap: { down: 1s } }", &["missing-key `flap`"]);
+    refused("", "3", "{ power-off: { host: leader }, flap: { down: 1s, up: 1s } }", &["bad-flap `flap`"]);
 }
 
 #[test]
@@ -129,12 +201,17 @@ fn conditions_that_make_no_sense_are_refused() {
     refuse("delay: 5ms, jitter: 5001us", &["too-large `5001us`"]);
     refuse("delay: 5ms, jitter: { normal: 6ms }", &["too-large `6ms`"]);
     refuse("delay: 5ms, jitter: { exponential: 11s }", &["too-large `11s`"]);
-    refuse("delay: 5ms, jitter: { pareto: 1ms }", &["unknown-key `pareto`"]);
+    refuse("delay: 5ms, jitter: { pareto: 8ms }", &["too-large `8ms`"]);
+    refuse("delay: 5ms, jitter: { gauss: 1ms }", &["unknown-key `gauss`"]);
     refuse("delay: 5ms, jitter: { normal: 1ms, uniform: 1ms }", &["one-too-many `uniform`"]);
     refuse("delay: 5ms, jitter: {}", &["missing-key `jitter`"]);
     refuse("rate: 1Mbit/s, queue: 1499B", &["too-small `1499B`"]);
     refuse("rate: 1Mbit/s, queue: 2GiB", &["too-large `2GiB`"]);
     refuse("rate: 1Mbit/s, queue: 64", &["no-unit `64`"]);
+    refuse("rate: 1Mbit/s, queue: 0 packets", &["bad-number `0 packets`"]);
+    refuse("rate: 1Mbit/s, queue: 1.5 packets", &["bad-number `1.5 packets`"]);
+    refuse("mtu: 1279B", &["too-small `1279B`"]);
+    refuse("mtu: 9000B", &["too-large `9000B`"]);
     // On a link there is nothing these could belong to; under a fault the link may have it.
     for conditions in ["queue: 64KiB", "reorder: 5%"] {
         let name = conditions.split(':').next().unwrap_or_default();

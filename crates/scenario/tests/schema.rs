@@ -57,6 +57,7 @@ fn full() -> [Value; 2] {
         "name": "full", "description": "everything", "seed": 7, "target": "lab",
         "reproduces": { "report": "FR-3", "figures": { "latency_ms_mean": 53.0, "tps": 18 } },
         "site": {
+            "ip": 6,
             "regions": {
                 "dc1": { "zones": { "a": { "racks": { "r1": { "hosts": 2 }, "r2": { "hosts": ["alpha", "beta"] } } } } },
                 "dc2": { "zones": { "a": { "hosts": 1 }, "b": { "hosts": ["gamma"] } } }
@@ -64,16 +65,36 @@ fn full() -> [Value; 2] {
             "links": [{ "between": ["dc1", "dc2"], "delay": "5ms" }, { "from": "dc1/a", "to": "dc2/b", "delay": "50ms", "rate": "4Mbit/s" },
                 { "between": ["dc1/a", "dc2/a"], "rate": "1.5Gbit/s", "queue": "512KiB" },
                 { "from": "r1", "to": "r2", "delay": "5ms", "jitter": "1ms", "loss": "0.1%", "duplicate": "1%", "reorder": "2%", "corrupt": "0.01%" },
-                { "from": "r2", "to": "r1", "delay": "5ms", "jitter": { "uniform": "5ms" } }]
+                { "from": "r2", "to": "r1", "delay": "5ms", "jitter": { "uniform": "5ms" } },
+                { "from": "r2", "to": "dc2", "delay": "5ms", "jitter": { "pareto": "2ms" }, "mtu": "1400B" }],
+            "edges": [{ "name": "north", "around": "dc2", "rate": "1Gbit/s", "queue": "100 packets" }],
+            "busy-poll": "50us"
         },
         "database": {
             "engine": "postgres", "path": "/usr/lib/postgresql/15/bin", "nodes": 3, "leader": "r1/h1",
             "replication": { "synchronous": "any 1" }, "failover": { "ha-restart": { "after": "5s" } },
-            "settings": { "shared_buffers": "64MB", "fsync": true, "max_connections": 50 }, "cpus": 1.5
+            "settings": { "shared_buffers": "64MB", "fsync": true, "max_connections": 50 }, "cpus": 1.5,
+            "volumes": "torn"
         },
         "loads": [
             { "workload": "tpcb", "scale": 1, "clients": 4, "from": "dc1", "timeout": "2s", "name": "accounts" },
-            { "workload": "ledger", "clients": 2 }
+            { "workload": "ledger", "clients": 2, "think_time": { "exponential": "50ms" }, "sweep": { "clients": [1, 2] } },
+            { "workload": "tpcb", "name": "due", "clients": 9, "rate": "2000/s", "arrival": "poisson" },
+            { "workload": "tpcb", "name": "swept", "clients": 9, "sweep": { "rate": ["0.5/s", "20/s"] } },
+            { "workload": "tpcb", "name": "thinking", "clients": 9, "think_time": "1.5s" },
+            { "workload": "kv", "clients": 2, "options": { "read": "50%", "span": "10%", "span_limit": 7, "batch": 2, "block_min": 3,
+                "block_max": 9, "keys": 1000, "order": "zipfian", "exponent": 1.2, "preload": 5 } },
+            { "workload": "ycsb", "clients": 2, "options": { "workload": "b", "read": "20%", "update": "20%", "insert": "20%",
+                "scan": "20%", "read_modify_write": "20%", "distribution": "hotspot", "records": 50, "fields": 2, "field_length": 20,
+                "read_all_fields": "off", "write_all_fields": "on", "scan_length": 9, "hotspot_keys": "1%",
+                "hotspot_operations": "99%", "insert_order": "ordered" } },
+            { "workload": "tpcc", "clients": 2, "options": { "pauses": "on", "mix": "weights", "deliveries": "at-once",
+                "isolation": "serializable" } },
+            { "workload": "iot", "clients": 2, "options": { "write": "50%", "machines": 5, "sensors": 5, "stations": 5, "limit": 5,
+                "data_min": 5, "data_max": 9, "preload": 5 } },
+            { "workload": "script", "clients": 2, "options": { "scripts": [{ "builtin": "tpcb-like", "weight": 2 },
+                { "text": "SELECT 1;\nSELECT 2;", "name": "mine" }], "setup": "CREATE TABLE t (a int)",
+                "conditions": { "none-negative": "SELECT a FROM t WHERE a < 0" } } }
         ],
         "schedule": [
             { "phase": "baseline", "for": "15s" },
@@ -82,7 +103,7 @@ fn full() -> [Value; 2] {
                 { "power-off": { "rack": "r2" } },
                 { "network": { "from": "dc1", "to": "leader", "delay": "50ms", "jitter": { "normal": "3ms" }, "loss": "10%" }, "for": "20s" },
                 { "network": { "between": ["dc1", "a-follower"], "delay": "0ms", "jitter": { "exponential": "3ms" }, "reorder": "1%" } },
-                { "partition": { "isolate": "random" } },
+                { "partition": { "isolate": "random" }, "flap": { "down": "1s", "up": "500ms" } },
                 { "partition": { "from": "r1", "to": "r2", "answer": "silence" } }
             ] }
         ],

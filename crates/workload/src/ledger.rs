@@ -2,13 +2,18 @@
 //!
 //! Owns the numbering. What was acknowledged and what must be there at the end is the ledger check's to judge.
 
+use client::key_value::{Operation, Value};
 use client::{SessionError, SessionFuture, SqlSession, SqlValue};
 use history::Action;
 
-use crate::workload::{Attempt, ClientState, Request, Statement, Workload, refused};
+use crate::key_value::entries;
+use crate::workload::{Attempt, ClientState, Ground, Request, Statement, Workload, refused};
 
 /// Bits of a row's number that hold the client's own count; the client's number stands above them.
 const SEQUENCE_BITS: u32 = 40;
+
+/// What the keys begin with under which a database of keys and values has the rows.
+const PREFIX: &str = "ledger/";
 
 /// Rows of the final read fetched, and recorded, at a time.
 const PAGE_ROWS: usize = 50_000;
@@ -32,16 +37,23 @@ impl Workload for Ledger {
         "insert"
     }
 
-    fn statements(&self) -> &'static [Statement] {
-        &[Statement { name: "INSERT", sql: "INSERT INTO holdfast_ledger (value, client) VALUES ($1, $2)" }]
+    fn statements(&self) -> &[Statement] {
+        static STATEMENTS: [Statement; 1] =
+            [Statement::fixed("INSERT", "INSERT INTO holdfast_ledger (value, client) VALUES ($1, $2)")];
+        &STATEMENTS
     }
 
     fn checks(&self) -> &'static [&'static str] {
         &["ledger"]
     }
 
-    fn setup<'a>(&'a self, session: &'a mut (dyn SqlSession + 'a), _scale: u32) -> SessionFuture<'a, ()> {
+    fn setup<'a>(&'a self, ground: &'a mut Ground<'_>) -> SessionFuture<'a, ()> {
         Box::pin(async move {
+            let session = &mut *ground.session;
+            if session.key_value().is_some() {
+                // Nothing to make: a list is there once it is appended to, and a lab's database is new.
+                return Ok(());
+            }
             session.batch("DROP TABLE IF EXISTS holdfast_ledger").await?;
             let create = "CREATE TABLE holdfast_ledger (\
                  value bigint PRIMARY KEY, client bigint NOT NULL, written_at timestamptz NOT NULL DEFAULT now())";
@@ -55,7 +67,7 @@ impl Workload for Ledger {
         // Counted on at once: a number is used up whatever becomes of its insert.
         client.sequence += 1;
         let numbers = [value.cast_signed(), client.client.cast_signed(), 0, 0];
-        Request { action: Action::LedgerInsert { value }, numbers }
+        Request::plain(Action::LedgerInsert { value }, 0, numbers)
     }
 
     fn perform<'a>(
@@ -65,6 +77,11 @@ impl Workload for Ledger {
     ) -> SessionFuture<'a, ()> {
         Box::pin(async move {
             let [value, client, ..] = request.numbers;
+            if let Some(session) = attempt.session.key_value() {
+                let append = Operation::Append { key: format!("{PREFIX}{client}"), element: value };
+                session.transact(vec![append]).await?;
+                return Ok(());
+            }
             let rows = attempt.run(0, &[SqlValue::Integer(value), SqlValue::Integer(client)]).await?;
             if rows.affected() == 1 {
                 return Ok(());
@@ -79,6 +96,9 @@ impl Workload for Ledger {
 
     fn final_read<'a>(&'a self, session: &'a mut (dyn SqlSession + 'a)) -> SessionFuture<'a, Vec<Action>> {
         Box::pin(async move {
+            if let Some(session) = session.key_value() {
+                return read_lists(session).await;
+            }
             // The table itself is read, not its index: a row that only one of them knows must not stay hidden.
             session
                 .batch(
@@ -110,6 +130,28 @@ impl Workload for Ledger {
     }
 }
 
+/// Reads the lists in which a database of keys and values has the rows, one list for each client.
+async fn read_lists(session: &mut dyn client::KeyValueSession) -> Result<Vec<Action>, SessionError> {
+    let mut pages = Vec::new();
+    let mut after = None;
+    loop {
+        let scan = Operation::Scan { prefix: PREFIX.to_owned(), after: after.take(), limit: 1 };
+        let found = session.transact(vec![scan]).await?;
+        let entries = entries(found.first())?;
+        let mut values = Vec::new();
+        for (key, value) in entries {
+            let Value::List(rows) = value else { return Err(refused(format!("{key} holds no list"))) };
+            values.extend(rows.iter().map(|row| row.cast_unsigned()));
+            after = Some(key.clone());
+        }
+        let complete = entries.is_empty();
+        pages.push(Action::LedgerRead { values, complete });
+        if complete {
+            return Ok(pages);
+        }
+    }
+}
+
 /// The number of a client's row.
 fn row_number(client: u64, sequence: u64) -> u64 {
     (client << SEQUENCE_BITS) | sequence
@@ -128,8 +170,7 @@ mod tests {
     fn no_two_clients_ever_draw_the_same_number() {
         let mut seen = BTreeSet::new();
         for client in [0, 1, 2, 63, LARGEST_CLIENT] {
-            let mut state =
-                ClientState { client, scale: 1, sequence: 0, rng: ChaCha8Rng::seed_from_u64(client) };
+            let mut state = ClientState::new(client, 1, ChaCha8Rng::seed_from_u64(client));
             for _ in 0..1000 {
                 let request = Ledger.draw(&mut state);
                 let Action::LedgerInsert { value } = request.action else { panic!("not an insert") };

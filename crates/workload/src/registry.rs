@@ -1,20 +1,66 @@
 //! The workloads there are, one line each.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
+
+pub use crate::options::ConfigurationError;
+use crate::options::Options;
 use crate::workload::Workload;
-use crate::{ledger, tpcb};
+use crate::{append, bank, iot, kv, ledger, register, script, tpcb, tpcc, ycsb};
+
+type Made = Result<Arc<dyn Workload>, ConfigurationError>;
+
+/// A workload by name, and how it is made with options.
+type Entry = (&'static str, fn(&BTreeMap<String, String>) -> Made);
 
 /// Every workload, in the order they are listed to people.
-#[must_use]
-pub fn all() -> &'static [&'static dyn Workload] {
-    &[&tpcb::Tpcb, &ledger::Ledger]
+const WORKLOADS: &[Entry] = &[
+    ("tpcb", |options| Ok(without_options(tpcb::Tpcb, options)?)),
+    ("tpcc", |options| Ok(Arc::new(tpcc::Tpcc::configured(options)?))),
+    ("ycsb", |options| Ok(Arc::new(ycsb::Ycsb::configured(options)?))),
+    ("kv", |options| Ok(Arc::new(kv::Kv::configured(options)?))),
+    ("iot", |options| Ok(Arc::new(iot::Iot::configured(options)?))),
+    ("script", |options| Ok(Arc::new(script::Scripts::configured(options)?))),
+    ("ledger", |options| Ok(without_options(ledger::Ledger, options)?)),
+    ("append", |options| Ok(without_options(append::Append::default(), options)?)),
+    ("bank", |options| Ok(without_options(bank::Bank, options)?)),
+    ("register", |options| Ok(without_options(register::Register, options)?)),
+];
+
+fn without_options<W: Workload + 'static>(
+    workload: W,
+    given: &BTreeMap<String, String>,
+) -> Result<Arc<W>, ConfigurationError> {
+    Options::new(workload.name(), given).finish()?;
+    Ok(Arc::new(workload))
 }
 
-/// The workload with this name.
+/// Every workload as it is without options, in the order they are listed to people.
+#[must_use]
+pub fn all() -> &'static [Arc<dyn Workload>] {
+    static ALL: LazyLock<Vec<Arc<dyn Workload>>> = LazyLock::new(|| {
+        let none = BTreeMap::new();
+        WORKLOADS.iter().filter_map(|(_, make)| make(&none).ok()).collect()
+    });
+    &ALL
+}
+
+/// The workload with this name, as it is without options.
 #[must_use]
 pub fn by_name(name: &str) -> Option<&'static dyn Workload> {
-    all().iter().copied().find(|workload| workload.name() == name)
+    all().iter().map(AsRef::as_ref).find(|workload| workload.name() == name)
 }
 
+/// The workload with this name, with these options.
+///
+/// # Errors
+/// When there is no such workload, or an option does not fit it.
+pub fn configured(name: &str, options: &BTreeMap<String, String>) -> Made {
+    match WORKLOADS.iter().find(|(known, _)| *known == name) {
+        Some((_, make)) => make(options),
+        None => Err(ConfigurationError::UnknownWorkload(name.to_owned())),
+    }
+}
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -27,6 +73,16 @@ mod tests {
             assert!(!workload.summary().is_empty() && !workload.statements().is_empty());
         }
         assert!(by_name("tpc-b").is_none());
+        let told = |name: &str, option: &str| {
+            let options = [(option.to_owned(), "1".to_owned())].into_iter().filter(|_| !option.is_empty());
+            configured(name, &options.collect())
+                .map_or_else(|error| error.to_string(), |found| found.name().to_owned())
+        };
+        for workload in all() {
+            assert_eq!(told(workload.name(), ""), workload.name());
+        }
+        assert_eq!(told("tpc-b", ""), "no workload is named \"tpc-b\"");
+        assert_eq!(told("tpcb", "records"), "workload tpcb has no option \"records\"");
     }
 
     #[test]

@@ -3,11 +3,13 @@
 //! Follows `pgbench -i` (PostgreSQL 15: generate on the client, vacuum, primary keys) and the built-in script
 //! `tpcb-like`, so that a figure from here can be laid beside one from pgbench.
 
+use std::io::Write as _;
+
 use client::{SessionError, SessionFuture, SqlSession, SqlValue};
 use history::Action;
 use rand::RngExt;
 
-use crate::workload::{Attempt, ClientState, Request, Statement, Workload, refused};
+use crate::workload::{Attempt, ClientState, Ground, Request, Statement, Workload, refused};
 
 const ACCOUNTS_PER_BRANCH: u64 = 100_000;
 const TELLERS_PER_BRANCH: u64 = 10;
@@ -32,31 +34,28 @@ impl Workload for Tpcb {
         "transaction"
     }
 
-    fn statements(&self) -> &'static [Statement] {
-        const STATEMENTS: [Statement; 7] = [
-            Statement { name: "BEGIN", sql: "BEGIN" },
-            Statement {
-                name: "UPDATE accounts",
-                sql: "UPDATE pgbench_accounts SET abalance = abalance + $1 WHERE aid = $2",
-            },
-            Statement {
-                name: "SELECT accounts",
-                sql: "SELECT abalance FROM pgbench_accounts WHERE aid = $1",
-            },
-            Statement {
-                name: "UPDATE tellers",
-                sql: "UPDATE pgbench_tellers SET tbalance = tbalance + $1 WHERE tid = $2",
-            },
-            Statement {
-                name: "UPDATE branches",
-                sql: "UPDATE pgbench_branches SET bbalance = bbalance + $1 WHERE bid = $2",
-            },
-            Statement {
-                name: "INSERT history",
-                sql: "INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) \
+    fn statements(&self) -> &[Statement] {
+        static STATEMENTS: [Statement; 7] = [
+            Statement::fixed("BEGIN", "BEGIN"),
+            Statement::fixed(
+                "UPDATE accounts",
+                "UPDATE pgbench_accounts SET abalance = abalance + $1 WHERE aid = $2",
+            ),
+            Statement::fixed("SELECT accounts", "SELECT abalance FROM pgbench_accounts WHERE aid = $1"),
+            Statement::fixed(
+                "UPDATE tellers",
+                "UPDATE pgbench_tellers SET tbalance = tbalance + $1 WHERE tid = $2",
+            ),
+            Statement::fixed(
+                "UPDATE branches",
+                "UPDATE pgbench_branches SET bbalance = bbalance + $1 WHERE bid = $2",
+            ),
+            Statement::fixed(
+                "INSERT history",
+                "INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) \
                       VALUES ($1, $2, $3, $4, CURRENT_TIMESTAMP)",
-            },
-            Statement { name: "END", sql: "END" },
+            ),
+            Statement::fixed("END", "END"),
         ];
         &STATEMENTS
     }
@@ -65,8 +64,8 @@ impl Workload for Tpcb {
         &["tpcb"]
     }
 
-    fn setup<'a>(&'a self, session: &'a mut (dyn SqlSession + 'a), scale: u32) -> SessionFuture<'a, ()> {
-        Box::pin(create_and_load(session, scale.max(1)))
+    fn setup<'a>(&'a self, ground: &'a mut Ground<'_>) -> SessionFuture<'a, ()> {
+        Box::pin(create_and_load(ground.session, ground.scale.max(1)))
     }
 
     fn draw(&self, client: &mut ClientState) -> Request {
@@ -78,7 +77,7 @@ impl Workload for Tpcb {
         let teller = rng.random_range(1..=TELLERS_PER_BRANCH.cast_signed() * scale);
         let delta = rng.random_range(-LARGEST_DELTA..=LARGEST_DELTA);
         client.sequence += 1;
-        Request { action: Action::TpcbTransaction { delta }, numbers: [account, branch, teller, delta] }
+        Request::plain(Action::TpcbTransaction { delta }, 0, [account, branch, teller, delta])
     }
 
     fn perform<'a>(
@@ -140,7 +139,10 @@ fn one_row(count: u64, what: &str, number: i64) -> Result<(), SessionError> {
     if count == 1 { Ok(()) } else { Err(refused(format!("{what} {number} is there {count} times"))) }
 }
 
-async fn create_and_load(session: &mut (dyn SqlSession + '_), scale: u32) -> Result<(), SessionError> {
+pub(crate) async fn create_and_load(
+    session: &mut (dyn SqlSession + '_),
+    scale: u32,
+) -> Result<(), SessionError> {
     const TABLES: [&str; 4] = ["pgbench_accounts", "pgbench_branches", "pgbench_history", "pgbench_tellers"];
     let number = if scale >= SCALE_OF_BIG_ACCOUNTS { "bigint" } else { "int" };
     let tables = TABLES.join(", ");
@@ -179,9 +181,15 @@ async fn create_and_load(session: &mut (dyn SqlSession + '_), scale: u32) -> Res
         ))
         .await?;
     let accounts = ACCOUNTS_PER_BRANCH * branches;
-    let mut lines =
-        (0..accounts).map(|index| format!("{}\t{}\t0\t", index + 1, index / ACCOUNTS_PER_BRANCH + 1));
-    let loaded = session.copy_in("pgbench_accounts", "WITH (FREEZE ON)", &mut lines).await?;
+    let mut next = 0..accounts;
+    let mut fill = |lines: &mut Vec<u8>| {
+        for index in next.by_ref().take(1_000) {
+            // Writing into memory cannot fail.
+            let _ = writeln!(lines, "{}\t{}\t0\t", index + 1, index / ACCOUNTS_PER_BRANCH + 1);
+        }
+        !next.is_empty()
+    };
+    let loaded = session.copy_in("COPY pgbench_accounts FROM STDIN WITH (FREEZE ON)", &mut fill).await?;
     if loaded != accounts {
         return Err(refused(format!("{loaded} accounts were loaded instead of {accounts}")));
     }
@@ -204,7 +212,7 @@ mod tests {
     use super::*;
 
     fn client(seed: u64, scale: u32) -> ClientState {
-        ClientState { client: 0, scale, sequence: 0, rng: ChaCha8Rng::seed_from_u64(seed) }
+        ClientState::new(0, scale, ChaCha8Rng::seed_from_u64(seed))
     }
 
     #[test]
@@ -227,7 +235,7 @@ mod tests {
     fn the_same_seed_draws_the_same_transactions() {
         let draws = |seed| {
             let mut state = client(seed, 1);
-            (0..50).map(|_| Tpcb.draw(&mut state)).collect::<Vec<_>>()
+            (0..50).map(|_| Tpcb.draw(&mut state).numbers).collect::<Vec<_>>()
         };
         assert_eq!(draws(1), draws(1));
         assert_ne!(draws(1), draws(2));

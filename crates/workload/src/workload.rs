@@ -2,23 +2,37 @@
 //!
 //! Drawing is apart from carrying out, so that the generator knows what was asked even when no answer ever comes.
 
+use std::any::Any;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use client::{Rows, SessionError, SessionFuture, SqlSession, SqlValue, StatementId};
-use history::Action;
+use client::{Execution, Rows, SessionError, SessionFuture, SqlConnector, SqlSession, SqlValue, StatementId};
+use history::{Action, ErrorClass};
 use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
 
 /// One SQL statement of a workload.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statement {
     /// Its name in reports: `UPDATE accounts`.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// Its text, parameters as `$1`, `$2` ...
-    pub sql: &'static str,
+    pub sql: Cow<'static, str>,
+}
+
+impl Statement {
+    /// A statement known when the program was built.
+    #[must_use]
+    pub const fn fixed(name: &'static str, sql: &'static str) -> Self {
+        Statement { name: Cow::Borrowed(name), sql: Cow::Borrowed(sql) }
+    }
 }
 
 /// What a workload keeps for one client, from the first transaction to the last and over all reconnections.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct ClientState {
     /// The client's number, unique over all loads of the run.
     pub client: u64,
@@ -28,15 +42,69 @@ pub struct ClientState {
     pub sequence: u64,
     /// The client's own chance.
     pub rng: ChaCha8Rng,
+    /// What else the workload remembers of this client.
+    pub memory: Memory,
+}
+
+impl ClientState {
+    /// A client that has drawn nothing yet.
+    #[must_use]
+    pub fn new(client: u64, scale: u32, rng: ChaCha8Rng) -> Self {
+        ClientState { client, scale, sequence: 0, rng, memory: Memory::default() }
+    }
+}
+
+/// A place for a value of one type of the workload's own.
+#[derive(Debug, Default)]
+pub struct Memory(Option<Box<dyn Any>>);
+
+impl Memory {
+    /// What is remembered, made on first use; a value of another type is forgotten.
+    pub fn of<T: Default + 'static>(&mut self) -> &mut T {
+        if !self.0.as_ref().is_some_and(|kept| kept.is::<T>()) {
+            self.0 = Some(Box::<T>::default());
+        }
+        match self.0.as_mut().and_then(|kept| kept.downcast_mut()) {
+            Some(kept) => kept,
+            None => unreachable!("a value of this type was put there just now"),
+        }
+    }
 }
 
 /// One transaction, drawn but not yet carried out.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Request {
     /// What the history records of it.
     pub action: Action,
+    /// Its place in [`Workload::kinds`]; 0 where all transactions are alike.
+    pub kind: usize,
     /// The numbers its statements need; their meaning is the workload's own.
     pub numbers: [i64; 4],
+    /// What does not fit into four numbers, of a type of the workload's own.
+    pub details: Option<Rc<dyn Any>>,
+}
+
+impl Request {
+    /// A transaction described by its numbers alone.
+    #[must_use]
+    pub fn plain(action: Action, kind: usize, numbers: [i64; 4]) -> Self {
+        Request { action, kind, numbers, details: None }
+    }
+
+    /// A transaction with details of the workload's own type.
+    #[must_use]
+    pub fn detailed<T: 'static>(action: Action, kind: usize, details: T) -> Self {
+        Request { action, kind, numbers: [0; 4], details: Some(Rc::new(details)) }
+    }
+
+    /// The details, shared with the request.
+    ///
+    /// # Errors
+    /// When they are of another type: the request was drawn by another workload.
+    pub(crate) fn details<T: 'static>(&self) -> Result<Rc<T>, SessionError> {
+        let shared = self.details.clone().and_then(|details| details.downcast().ok());
+        shared.ok_or_else(|| refused("the request was drawn by another workload".to_owned()))
+    }
 }
 
 /// Takes the latency of each statement that was answered well.
@@ -56,6 +124,34 @@ pub struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
+    /// Runs several statements in one flight, each an index and its parameters; see [`SqlSession::pipeline`]. The latency
+    /// of each is from the sending of the flight to its own answer.
+    ///
+    /// # Errors
+    /// As [`Attempt::run`].
+    pub async fn run_together(
+        &mut self,
+        statements: &[(usize, &[SqlValue<'_>])],
+        answered: &mut dyn FnMut(usize, &Rows),
+    ) -> Result<(), SessionError> {
+        let mut executions = Vec::with_capacity(statements.len());
+        for (statement, parameters) in statements {
+            let Some(prepared) = self.prepared.get(*statement) else {
+                return Err(refused(format!("statement {statement} was not prepared")));
+            };
+            executions.push(Execution { statement: *prepared, parameters });
+        }
+        let begun = Instant::now();
+        let observer = &mut *self.observer;
+        let mut each = |place: usize, rows: &Rows| {
+            if let Some((statement, _)) = statements.get(place) {
+                observer.answered(*statement, begun.elapsed());
+            }
+            answered(place, rows);
+        };
+        self.session.pipeline(&executions, &mut each).await
+    }
+
     /// Runs the statement with this index and reports its latency.
     ///
     /// # Errors
@@ -65,14 +161,56 @@ impl Attempt<'_> {
             return Err(refused(format!("statement {statement} was not prepared")));
         };
         let begun = Instant::now();
-        let rows = self.session.execute(*prepared, parameters).await?;
+        self.session.ask(*prepared, parameters, begun)?;
+        let rows = poll_fn(|context| self.session.poll_answer(context)).await?;
         self.observer.answered(statement, begun.elapsed());
         Ok(rows)
     }
 }
 
-/// A workload. Stateless: what it keeps per client stands in [`ClientState`].
-pub trait Workload: Sync {
+/// What a workload makes its tables with.
+pub struct Ground<'a> {
+    /// A session with the leader.
+    pub session: &'a mut (dyn SqlSession + 'a),
+    /// Opens more of them, for loading in parallel; see [`Ground::open`].
+    pub connector: &'a dyn SqlConnector,
+    /// The scale factor.
+    pub scale: u32,
+    /// Takes word of how far the loading is, one line for people.
+    pub progress: &'a dyn Fn(String),
+}
+
+impl Ground<'_> {
+    /// One more session with the leader.
+    ///
+    /// # Errors
+    /// When no node takes writes just now.
+    pub async fn open(&self) -> Result<Box<dyn SqlSession>, SessionError> {
+        // The chance here only decides which node is asked first.
+        let mut rng = ChaCha8Rng::seed_from_u64(u64::from(self.scale));
+        match self.connector.connect(&mut rng).await {
+            Ok(connected) => Ok(connected.session),
+            Err(error) => {
+                let standbys_only = error.failed_attempts.is_empty();
+                let class = if standbys_only { ErrorClass::ReadOnly } else { ErrorClass::Connection };
+                Err(SessionError { class, definite: true, message: error.to_string(), code: None })
+            }
+        }
+    }
+}
+
+/// What a client waits around a transaction, as a standard has it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Pauses {
+    /// Before it is sent; not part of its latency.
+    pub keying: Duration,
+    /// After its answer.
+    pub thinking: Duration,
+}
+
+/// A workload, configured. What it keeps of one client stands in [`ClientState`]; what its clients share (the next free
+/// key, the deliveries not yet carried out) is its own and begins anew with [`Workload::setup`].
+pub trait Workload: Send + Sync {
     /// Its name in scenarios: `tpcb`.
     fn name(&self) -> &'static str;
 
@@ -82,14 +220,42 @@ pub trait Workload: Sync {
     /// The operation whose rate is the load's throughput.
     fn transaction_name(&self) -> &'static str;
 
-    /// Every statement of a transaction, in order.
-    fn statements(&self) -> &'static [Statement];
+    /// Names of the kinds of transaction it draws, each an operation of its own in the results beside the total under
+    /// [`Workload::transaction_name`]; none where all are alike.
+    fn kinds(&self) -> Vec<&str> {
+        Vec::new()
+    }
+
+    /// Figures that its standard defines, by name with the unit last, from how many transactions of each kind (by name)
+    /// succeeded in so many seconds.
+    fn figures(
+        &self,
+        _succeeded: &BTreeMap<String, u64>,
+        _seconds: f64,
+        _scale: u32,
+    ) -> BTreeMap<String, f64> {
+        BTreeMap::new()
+    }
+
+    /// Every statement of its transactions.
+    fn statements(&self) -> &[Statement];
+
+    /// How many times a transaction that met a serialization failure or a deadlock is tried again, as the workload's
+    /// standard says. Tries are counted; the latency of a transaction is that of all its tries together.
+    fn retries(&self) -> u32 {
+        0
+    }
+
+    /// What a client waits around this transaction.
+    fn pauses(&self, _request: &Request, _client: &mut ClientState) -> Pauses {
+        Pauses::default()
+    }
 
     /// Names of the checks its history can be held against.
     fn checks(&self) -> &'static [&'static str];
 
     /// Creates and loads its tables, throwing away what an earlier run left.
-    fn setup<'a>(&'a self, session: &'a mut (dyn SqlSession + 'a), scale: u32) -> SessionFuture<'a, ()>;
+    fn setup<'a>(&'a self, ground: &'a mut Ground<'_>) -> SessionFuture<'a, ()>;
 
     /// Draws a client's next transaction.
     fn draw(&self, client: &mut ClientState) -> Request;
@@ -101,17 +267,17 @@ pub trait Workload: Sync {
     /// Reads, after everything, what the checks need to know of the database's final state.
     fn final_read<'a>(&'a self, session: &'a mut (dyn SqlSession + 'a)) -> SessionFuture<'a, Vec<Action>>;
 
-    /// Names of the statements timed by themselves; none where a transaction is a single statement, whose latency is
-    /// the transaction's.
-    fn statement_names(&self) -> Vec<&'static str> {
+    /// Names of the statements timed by themselves, one for each of [`Workload::statements`]; none where every transaction
+    /// is a single statement, whose latency is the transaction's.
+    fn statement_names(&self) -> Vec<&str> {
         match self.statements() {
             [_] => Vec::new(),
-            several => several.iter().map(|statement| statement.name).collect(),
+            several => several.iter().map(|statement| statement.name.as_ref()).collect(),
         }
     }
 }
 
 /// An error of the workload's own: the server said nothing wrong, but not what was expected either.
 pub(crate) fn refused(message: String) -> SessionError {
-    SessionError { class: history::ErrorClass::Other, definite: true, message, code: None }
+    SessionError { class: ErrorClass::Other, definite: true, message, code: None }
 }

@@ -61,7 +61,7 @@ struct Boot {
 pub fn run(pairs: usize) -> anyhow::Result<ExitCode> {
     ensure!(pairs > 0, "nothing to measure: --pairs 0");
     adopt_orphans()?;
-    let holdfast = build()?;
+    let holdfast = super::build_holdfast()?;
     let facts = engine::registry::named("postgres")?;
     let installation = match facts.find(None) {
         Ok(found) => found,
@@ -125,15 +125,6 @@ fn rows(boots: &[(Boot, Boot)]) -> Vec<Row> {
             None,
         ),
     ]
-}
-
-/// The program as it is shipped.
-fn build() -> anyhow::Result<std::path::PathBuf> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let arguments = ["build", "--release", "--quiet", "--package", "holdfast"];
-    let status = Command::new(cargo).args(arguments).current_dir(crate::repository_root()).status()?;
-    ensure!(status.success(), "cargo build --release: {status}");
-    Ok(crate::target_directory().join("release/holdfast"))
 }
 
 fn boot_lab(holdfast: &Path) -> anyhow::Result<Boot> {

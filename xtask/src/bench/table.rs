@@ -29,43 +29,108 @@ impl Spread {
     }
 }
 
+/// What is good enough.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Goal {
+    /// The median of the ratios is at most this.
+    RatioAtMost(f64),
+    /// The median of the ratios is at least this.
+    RatioAtLeast(f64),
+    /// The median of ours is at most this.
+    OursAtMost(f64),
+    /// Every one of ours is at most this.
+    EachOfOursAtMost(f64),
+}
+
+impl Goal {
+    fn value(self) -> f64 {
+        match self {
+            Goal::RatioAtMost(value)
+            | Goal::RatioAtLeast(value)
+            | Goal::OursAtMost(value)
+            | Goal::EachOfOursAtMost(value) => value,
+        }
+    }
+
+    fn rule(self) -> &'static str {
+        match self {
+            Goal::RatioAtMost(_) => "ratio at most",
+            Goal::RatioAtLeast(_) => "ratio at least",
+            Goal::OursAtMost(_) => "at most",
+            Goal::EachOfOursAtMost(_) => "each at most",
+        }
+    }
+
+    /// Nothing measured meets no goal.
+    fn is_met(self, ours: Option<Spread>, ratio: Option<Spread>) -> bool {
+        let finite = |figure: Option<f64>| figure.filter(|figure| figure.is_finite());
+        let ratio = finite(ratio.map(|ratio| ratio.median));
+        match self {
+            Goal::RatioAtMost(most) => ratio.is_some_and(|ratio| ratio <= most),
+            Goal::RatioAtLeast(least) => ratio.is_some_and(|ratio| ratio >= least),
+            Goal::OursAtMost(most) => finite(ours.map(|ours| ours.median)).is_some_and(|ours| ours <= most),
+            Goal::EachOfOursAtMost(most) => {
+                finite(ours.map(|ours| ours.max)).is_some_and(|ours| ours <= most)
+            }
+        }
+    }
+}
+
 /// One thing compared.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
     /// What.
     pub what: String,
-    /// Of ours.
-    pub ours: Spread,
-    /// Who theirs is.
+    /// Of ours; nothing when it was not measured.
+    pub ours: Option<Spread>,
+    /// Who theirs is, or why there is none.
     pub peer: String,
-    /// Of theirs.
-    pub theirs: Spread,
+    /// Of theirs; nothing when there is none.
+    pub theirs: Option<Spread>,
     /// Ours by theirs, pair by pair.
-    pub ratio: Spread,
+    pub ratio: Option<Spread>,
     /// Unit of ours and theirs.
     pub unit: String,
-    /// The largest median ratio that is good enough; nothing when the row only informs.
+    /// The figure that is good enough; nothing when the row only informs.
     pub goal: Option<f64>,
+    /// What the goal is held against: `ratio at most`, `ratio at least`, `at most` or `each at most`, the last two of ours.
+    pub goal_rule: Option<&'static str>,
     /// Whether it is; nothing without a goal.
     pub met: Option<bool>,
 }
 
 impl Row {
     /// Compares pairs of ours and theirs, each pair measured side by side. The ratio is taken within pairs, so that a
-    /// machine that was busier for a while is busier for both.
+    /// machine that was busier for a while is busier for both. The goal is the largest median ratio.
     #[must_use]
     pub fn of_pairs(what: &str, peer: &str, unit: &str, pairs: &[(f64, f64)], goal: Option<f64>) -> Row {
-        let ratio = Spread::of(&pairs.iter().map(|(ours, theirs)| ours / theirs).collect::<Vec<_>>());
+        let pairs: Vec<(Option<f64>, Option<f64>)> =
+            pairs.iter().map(|(ours, theirs)| (Some(*ours), Some(*theirs))).collect();
+        Row::of_readings(what, peer, unit, &pairs, goal.map(Goal::RatioAtMost))
+    }
+
+    /// The same where one side or the other was not measured, or has no peer.
+    #[must_use]
+    pub fn of_readings(
+        what: &str,
+        peer: &str,
+        unit: &str,
+        pairs: &[(Option<f64>, Option<f64>)],
+        goal: Option<Goal>,
+    ) -> Row {
+        let spread = |values: Vec<f64>| (!values.is_empty()).then(|| Spread::of(&values));
+        let ours = spread(pairs.iter().filter_map(|pair| pair.0).collect());
+        let ratio = spread(pairs.iter().filter_map(|pair| Some(pair.0? / pair.1?)).collect());
         Row {
             what: what.to_owned(),
-            ours: Spread::of(&pairs.iter().map(|pair| pair.0).collect::<Vec<_>>()),
+            ours,
             peer: peer.to_owned(),
-            theirs: Spread::of(&pairs.iter().map(|pair| pair.1).collect::<Vec<_>>()),
+            theirs: spread(pairs.iter().filter_map(|pair| pair.1).collect()),
             ratio,
             unit: unit.to_owned(),
-            goal,
-            // Without a single pair the ratio is 0, which must not count as good.
-            met: goal.map(|goal| !pairs.is_empty() && ratio.median.is_finite() && ratio.median <= goal),
+            goal: goal.map(Goal::value),
+            goal_rule: goal.map(Goal::rule),
+            met: goal.map(|goal| goal.is_met(ours, ratio)),
         }
     }
 }
@@ -78,14 +143,21 @@ pub fn conclude(name: &str, rows: &[Row]) -> anyhow::Result<bool> {
     println!("| what | ours: median (min-max) | theirs | ratio | goal |");
     println!("|---|---|---|---|---|");
     for row in rows {
-        let spread = |spread: Spread, unit: &str| {
-            format!("{:.2} ({:.2}-{:.2}){unit}", spread.median, spread.min, spread.max)
+        let spread = |spread: Option<Spread>, unit: &str| {
+            spread.map_or_else(
+                || "none".to_owned(),
+                |spread| {
+                    let [median, min, max] = [spread.median, spread.min, spread.max].map(figure);
+                    format!("{median} ({min}-{max}){unit}")
+                },
+            )
         };
         let unit = format!(" {}", row.unit);
-        let goal = match (row.goal, row.met) {
-            (Some(goal), Some(true)) => format!("<= {goal}: met"),
-            (Some(goal), _) => format!("<= {goal}: NOT MET"),
-            (None, _) => String::new(),
+        let goal = match (row.goal, row.goal_rule) {
+            (Some(goal), Some(rule)) => {
+                format!("{rule} {goal}: {}", if row.met == Some(true) { "met" } else { "NOT MET" })
+            }
+            _ => String::new(),
         };
         println!(
             "| {} | {} | {}: {} | {} | {goal} |",
@@ -103,6 +175,11 @@ pub fn conclude(name: &str, rows: &[Row]) -> anyhow::Result<bool> {
     fs::write(&path, format!("{text}\n")).with_context(|| format!("write {}", path.display()))?;
     println!("{}", path.display());
     Ok(rows.iter().all(|row| row.met != Some(false)))
+}
+
+/// Two digits behind the point, more where that would leave nothing.
+fn figure(value: f64) -> String {
+    if value != 0.0 && value.abs() < 0.1 { format!("{value:.4}") } else { format!("{value:.2}") }
 }
 
 #[cfg(test)]
@@ -123,5 +200,20 @@ mod tests {
         assert_eq!(row(&[(3.0, 2.0), (3.0, 2.0), (2.0, 2.0)]).met, Some(false));
         assert_eq!(row(&[]).met, Some(false), "nothing measured is not good");
         assert_eq!(row(&[(1.0, 0.0)]).met, Some(false));
+    }
+    #[test]
+    fn a_goal_may_be_held_against_ours_alone_and_nothing_measured_meets_none() {
+        let met = |ours: &[f64], goal| {
+            let pairs: Vec<_> = ours.iter().map(|ours| (Some(*ours), None)).collect();
+            Row::of_readings("loss", "no peer", "packets", &pairs, Some(goal)).met
+        };
+        assert_eq!(met(&[0.0, 0.0, 1.0], Goal::OursAtMost(0.0)), Some(true));
+        assert_eq!(met(&[0.0, 0.0, 1.0], Goal::EachOfOursAtMost(0.0)), Some(false));
+        assert_eq!(met(&[0.0], Goal::RatioAtLeast(0.6)), Some(false), "there is no ratio");
+        assert_eq!(met(&[], Goal::OursAtMost(1.0)), Some(false));
+        assert_eq!(met(&[f64::NAN], Goal::EachOfOursAtMost(1.0)), Some(false));
+        let faster = [(Some(7.0), Some(10.0)), (Some(5.0), Some(10.0)), (Some(6.0), Some(10.0))];
+        assert_eq!(Row::of_readings("", "", "", &faster, Some(Goal::RatioAtLeast(0.6))).met, Some(true));
+        assert_eq!(Row::of_readings("", "", "", &faster, Some(Goal::RatioAtLeast(0.7))).met, Some(false));
     }
 }

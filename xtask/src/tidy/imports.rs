@@ -36,16 +36,18 @@ const TABLE: &[(&str, May)] = &[
     ("check", May::Only(&["history"])),
     ("faults", May::Only(&["history"])),
     ("fabric", May::Only(&[])),
+    ("disk", May::Only(&[])),
     ("lab", May::Only(&[])),
-    ("engine", May::Only(&[])),
+    ("engine", May::Only(&["control"])),
     ("model", May::Only(&[])),
-    ("client", May::Only(&["history"])),
+    ("control", May::Only(&[])),
+    ("client", May::Only(&["control", "history"])),
     ("workload", May::Only(&["client", "history"])),
     ("load", May::Only(&["client", "history", "measure", "workload"])),
     ("report", May::Only(&["check", "history", "measure"])),
     ("run", May::Anything),
     ("holdfast", May::Anything),
-    ("xtask", May::Only(&["engine"])),
+    ("xtask", May::Only(&["disk", "engine", "fabric", "lab", "model"])),
 ];
 
 /// Programs, which nobody imports.

@@ -50,6 +50,11 @@ pub const EXCEPTIONS: &[Exception] = &[
         why: "a forked child that writes the user maps and may run no destructor of its parent's",
     },
     Exception {
+        path: "crates/lab/src/shell.rs",
+        what: "_exit",
+        why: "the forked processes on the way into a place, which may run no destructor of the caller's",
+    },
+    Exception {
         path: "crates/lab/src/machine.rs",
         what: "_exit",
         why: "a forked child that tries to make namespaces and may run no destructor of its parent's",

@@ -1,11 +1,13 @@
-//! Finds the node that takes writes: the last known one first, then the others in an order of chance.
+//! Finds the node that takes writes: the last known one first, with a head start, then all others at once.
 //!
 //! One round per call. Waiting and trying again is `load`'s business.
 
 use std::cell::Cell;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::task::Poll;
+use std::time::Duration;
 
 use history::ErrorClass;
 use rand::Rng;
@@ -14,6 +16,30 @@ use rand::seq::SliceRandom;
 use super::{PostgresClient, Settings};
 use crate::SessionError;
 use crate::session::{ConnectError, Connected, FailedAttempt, SqlConnector};
+
+/// How long the last known leader is asked alone. One that is alive answers within it in any place the lab can make; for
+/// one that is not, nobody waits longer: the others are asked at the same time, not one after another.
+const HEAD_START: Duration = Duration::from_millis(250);
+
+/// An attempt under way.
+struct Attempt<'a> {
+    index: usize,
+    node: &'a str,
+    future: Pin<Box<dyn Future<Output = Result<Option<PostgresClient>, SessionError>> + 'a>>,
+}
+
+/// What the attempts of one round have found so far.
+#[derive(Default)]
+struct Round {
+    failed_attempts: Vec<FailedAttempt>,
+    read_only_nodes: Vec<String>,
+}
+
+impl Round {
+    fn won_by(self, (client, node): (PostgresClient, String)) -> Connected {
+        Connected { session: Box::new(client), node, failed_attempts: self.failed_attempts }
+    }
+}
 
 /// A node and where it listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,25 +74,62 @@ impl PostgresConnector {
     }
 
     async fn round(&self, rng: &mut dyn Rng) -> Result<Connected, ConnectError> {
-        let mut failed_attempts = Vec::new();
-        let mut read_only_nodes = Vec::new();
-        for index in self.order(rng) {
-            let Some(endpoint) = self.endpoints.get(index) else { continue };
-            match self.attempt(endpoint).await {
-                Ok(Some(client)) => {
-                    self.last_leader.set(Some(index));
-                    let node = endpoint.node.clone();
-                    return Ok(Connected { session: Box::new(client), node, failed_attempts });
-                }
-                Ok(None) => read_only_nodes.push(endpoint.node.clone()),
-                Err(error) => failed_attempts.push(FailedAttempt { node: endpoint.node.clone(), error }),
-            }
-            // It no longer deserves to be asked first, unless another client has just found otherwise.
-            if self.last_leader.get() == Some(index) {
-                self.last_leader.set(None);
+        let mut round = Round::default();
+        let mut order =
+            self.order(rng).into_iter().filter_map(|index| Some((index, self.endpoints.get(index)?)));
+        let mut attempts: Vec<Attempt<'_>> = Vec::new();
+        if self.last_leader.get().is_some() {
+            attempts.extend(order.next().map(|(index, endpoint)| self.begin(index, endpoint)));
+            let head_start = tokio::time::timeout(HEAD_START, self.first_leader(&mut attempts, &mut round));
+            if let Ok(Some(connected)) = head_start.await {
+                return Ok(round.won_by(connected));
             }
         }
-        Err(ConnectError { failed_attempts, read_only_nodes })
+        attempts.extend(order.map(|(index, endpoint)| self.begin(index, endpoint)));
+        match self.first_leader(&mut attempts, &mut round).await {
+            Some(connected) => Ok(round.won_by(connected)),
+            None => Err(ConnectError {
+                failed_attempts: round.failed_attempts,
+                read_only_nodes: round.read_only_nodes,
+            }),
+        }
+    }
+
+    fn begin<'a>(&'a self, index: usize, endpoint: &'a Endpoint) -> Attempt<'a> {
+        Attempt { index, node: &endpoint.node, future: Box::pin(self.attempt(endpoint)) }
+    }
+
+    /// Carries all attempts on at once until one finds a node that takes writes; `None` when none of them does. What the
+    /// others found until then stands in `round`.
+    async fn first_leader(
+        &self,
+        attempts: &mut Vec<Attempt<'_>>,
+        round: &mut Round,
+    ) -> Option<(PostgresClient, String)> {
+        poll_fn(|context| {
+            let mut place = 0;
+            while let Some(attempt) = attempts.get_mut(place) {
+                let Poll::Ready(ended) = attempt.future.as_mut().poll(context) else {
+                    place += 1;
+                    continue;
+                };
+                let Attempt { index, node, .. } = attempts.swap_remove(place);
+                match ended {
+                    Ok(Some(client)) => {
+                        self.last_leader.set(Some(index));
+                        return Poll::Ready(Some((client, node.to_owned())));
+                    }
+                    Ok(None) => round.read_only_nodes.push(node.to_owned()),
+                    Err(error) => round.failed_attempts.push(FailedAttempt { node: node.to_owned(), error }),
+                }
+                // It no longer deserves to be asked first, unless another client has just found otherwise.
+                if self.last_leader.get() == Some(index) {
+                    self.last_leader.set(None);
+                }
+            }
+            if attempts.is_empty() { Poll::Ready(None) } else { Poll::Pending }
+        })
+        .await
     }
 
     /// A session with this endpoint; `None` when it answers but takes no writes.

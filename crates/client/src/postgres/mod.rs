@@ -4,15 +4,20 @@
 //! with prepared statements for the load, simple protocol for everything else; values travel as text.
 
 mod discover;
+mod patience;
+mod pipeline;
+mod question;
 mod session;
 mod startup;
 mod verdict;
 mod wire;
 
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::time::Duration;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
 
 use history::ErrorClass;
 use postgres_protocol::message::frontend;
@@ -21,8 +26,9 @@ use tokio::time::timeout;
 pub use discover::{Endpoint, PostgresConnector};
 
 use crate::{Rows, SessionError};
+use patience::Patience;
 use verdict::{ServerMessage, StatementKind, TransactionStatus, class_of, proves_rollback};
-use wire::{Frame, Wire, invalid, read_server_message, take_bytes, take_i32, take_string};
+use wire::{Frame, Wire, invalid, read_server_message, take_string};
 
 /// Who connects, and how patient it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,11 +55,44 @@ pub struct PostgresClient {
     broken: bool,
     process_id: i32,
     statements: Vec<Prepared>,
+    asked: Asked,
+    answer: Answer,
+    patience: Patience,
 }
 
 struct Prepared {
-    name: String,
+    /// The beginning of every question that runs it, after the message's length.
+    opening: Vec<u8>,
     kind: StatementKind,
+}
+
+/// The question that is open, or was last.
+struct Asked {
+    kind: StatementKind,
+    may_commit: bool,
+    moment: Instant,
+    /// Whether all of it is on its way.
+    sent: bool,
+}
+
+/// How the reading of an answer ended.
+enum Ended {
+    /// The server is ready for the next question.
+    Ready,
+    /// The connection broke, or what came over it makes no sense.
+    Broken(io::Error),
+    /// The time was up.
+    TooLate,
+}
+
+impl Ended {
+    fn of(result: Result<io::Result<()>, tokio::time::error::Elapsed>) -> Self {
+        match result {
+            Ok(Ok(())) => Ended::Ready,
+            Ok(Err(error)) => Ended::Broken(error),
+            Err(_) => Ended::TooLate,
+        }
+    }
 }
 
 /// What has been read of an answer so far; it outlives the reading, which may time out.
@@ -62,8 +101,11 @@ struct Answer {
     sent_anything: bool,
     rows: Rows,
     rows_of_this_statement: Rows,
-    error: Option<ServerMessage>,
-    doubt: Option<ServerMessage>,
+    /// Statements answered with success.
+    completed: usize,
+    /// Boxed, as the next: the good case should not carry their size about.
+    error: Option<Box<ServerMessage>>,
+    doubt: Option<Box<ServerMessage>>,
     rolled_back: bool,
     copying: bool,
 }
@@ -118,61 +160,121 @@ impl PostgresClient {
 
     /// Sends what is in the outgoing buffer and reads to the next readiness.
     async fn exchange(&mut self, kind: StatementKind) -> Result<Rows, SessionError> {
+        self.begin(kind, Instant::now())?;
+        poll_fn(|context| self.poll_exchange(context)).await
+    }
+
+    /// Opens the exchange of what is in the outgoing buffer, put there at `now`, for its answer.
+    fn begin(&mut self, kind: StatementKind, now: Instant) -> Result<(), SessionError> {
         self.refuse_if_broken()?;
         let may_commit = kind.may_commit(self.status);
-        let mut answer = Answer::default();
-        // Whoever drops this future halfway leaves a session whose next answer belongs to another question.
+        self.asked = Asked { kind, may_commit, moment: now, sent: false };
+        self.answer = Answer::default();
+        // Whoever turns away halfway leaves a session whose next answer belongs to another question.
         self.broken = true;
-        let limit = self.timeout;
-        let ended = timeout(limit, self.send_and_read(kind, &mut answer)).await;
-        self.finish(ended, kind, may_commit, answer)
+        Ok(())
+    }
+
+    /// Carries the open exchange on.
+    fn poll_exchange(&mut self, context: &mut Context<'_>) -> Poll<Result<Rows, SessionError>> {
+        let ended = ready!(self.poll_ready(context, &mut |_, _| {}));
+        let Asked { kind, may_commit, .. } = self.asked;
+        let answer = std::mem::take(&mut self.answer);
+        Poll::Ready(self.finish(ended, kind, may_commit, answer))
+    }
+
+    /// Sends and reads until the server is ready again or can be waited for no longer. `completed` is told of each
+    /// statement answered well.
+    fn poll_ready(
+        &mut self,
+        context: &mut Context<'_>,
+        completed: &mut dyn FnMut(usize, &mut Rows),
+    ) -> Poll<Ended> {
+        match self.poll_read_to_ready(context, completed) {
+            Poll::Ready(Ok(())) => Poll::Ready(Ended::Ready),
+            Poll::Ready(Err(error)) => Poll::Ready(Ended::Broken(error)),
+            Poll::Pending => {
+                self.patience.poll_over(self.asked.moment, self.timeout, context).map(|()| Ended::TooLate)
+            }
+        }
+    }
+
+    fn poll_read_to_ready(
+        &mut self,
+        context: &mut Context<'_>,
+        completed: &mut dyn FnMut(usize, &mut Rows),
+    ) -> Poll<io::Result<()>> {
+        if !self.asked.sent {
+            ready!(self.wire.poll_send(context, &mut self.answer.sent_anything))?;
+            self.asked.sent = true;
+        }
+        let kind = self.asked.kind;
+        loop {
+            while let Some(frame) = self.wire.next_frame()? {
+                let before = self.answer.completed;
+                let ready = take_frame(&self.wire, &mut self.status, kind, &frame, &mut self.answer)?;
+                if self.answer.completed > before {
+                    completed(before, &mut self.answer.rows);
+                }
+                if ready {
+                    return Poll::Ready(Ok(()));
+                }
+            }
+            ready!(self.wire.poll_fill(context))?;
+        }
     }
 
     /// Turns what was read, and how the reading ended, into the call's result.
     fn finish(
         &mut self,
-        ended: Result<io::Result<()>, tokio::time::error::Elapsed>,
+        ended: Ended,
         kind: StatementKind,
         may_commit: bool,
         answer: Answer,
     ) -> Result<Rows, SessionError> {
-        self.wire.outgoing.clear();
+        self.wire.forget_outgoing();
         let unsettled = may_commit && answer.sent_anything;
         match (answer.error, ended) {
             (Some(error), ended) => {
                 // Ready again and not told to go: the session lives.
-                self.broken = error.ends_the_session() || !matches!(ended, Ok(Ok(())));
+                self.broken = error.ends_the_session() || !matches!(ended, Ended::Ready);
                 // A dying server session may have died after its commit, whatever the code.
                 let definite = !unsettled || (!error.ends_the_session() && proves_rollback(&error.code));
-                Err(self.refused(error, definite))
+                Err(self.refused(*error, definite))
             }
-            (None, Err(_)) => Err(SessionError {
+            (None, Ended::TooLate) => Err(SessionError {
                 class: ErrorClass::Timeout,
                 definite: !unsettled,
                 message: format!("{}: no answer within {} ms", self.peer, self.timeout.as_millis()),
                 code: None,
             }),
-            (None, Ok(Err(error))) => {
+            (None, Ended::Broken(error)) => {
                 Err(SessionError { definite: !unsettled, ..broken_connection(&self.peer, &error) })
             }
-            (None, Ok(Ok(()))) => {
+            (None, Ended::Ready) => {
                 self.broken = false;
                 if let Some(doubt) = answer.doubt.filter(|_| may_commit) {
-                    return Err(self.refused(doubt, false));
+                    return Err(self.refused(*doubt, false));
                 }
                 if kind == StatementKind::Commit && answer.rolled_back {
-                    return Err(SessionError {
-                        class: ErrorClass::Other,
-                        definite: true,
-                        message: format!("{}: commit answered with a rollback", self.peer),
-                        code: None,
-                    });
+                    return Err(self.rolled_back(true));
                 }
                 Ok(answer.rows)
             }
         }
     }
 
+    /// A commit was asked for and a rollback is what happened.
+    fn rolled_back(&self, definite: bool) -> SessionError {
+        SessionError {
+            class: ErrorClass::Other,
+            definite,
+            message: format!("{}: commit answered with a rollback", self.peer),
+            code: None,
+        }
+    }
+
+    /// Sends and reads up to where the server asks for a bulk load's lines, or is ready again.
     async fn send_and_read(&mut self, kind: StatementKind, answer: &mut Answer) -> io::Result<()> {
         self.wire.send(&mut answer.sent_anything).await?;
         self.read_until(kind, answer, |answer| answer.copying).await
@@ -187,58 +289,12 @@ impl PostgresClient {
     ) -> io::Result<()> {
         loop {
             while let Some(frame) = self.wire.next_frame()? {
-                if self.read_frame(kind, &frame, answer)? || stop(answer) {
+                if take_frame(&self.wire, &mut self.status, kind, &frame, answer)? || stop(answer) {
                     return Ok(());
                 }
             }
             self.wire.fill().await?;
         }
-    }
-
-    /// Takes in one message; true when the server is ready again.
-    fn read_frame(&mut self, kind: StatementKind, frame: &Frame, answer: &mut Answer) -> io::Result<bool> {
-        let mut body = self.wire.body(frame);
-        match frame.tag {
-            b'Z' => {
-                self.status = match body {
-                    b"I" => TransactionStatus::Idle,
-                    b"T" => TransactionStatus::Open,
-                    b"E" => TransactionStatus::Failed,
-                    _ => return Err(invalid("unknown transaction status")),
-                };
-                return Ok(true);
-            }
-            b'D' => read_row(body, &mut answer.rows_of_this_statement)?,
-            b'C' => {
-                let tag = take_string(&mut body)?;
-                answer.rolled_back |= tag == b"ROLLBACK";
-                let mut rows = std::mem::take(&mut answer.rows_of_this_statement);
-                rows.set_affected(affected_rows(tag));
-                if !rows.is_empty() || answer.rows.is_empty() {
-                    answer.rows = rows;
-                }
-            }
-            b'E' => {
-                let error = read_server_message(body)?;
-                // The first error is the cause; one that ends the session outranks it.
-                if answer.error.is_none() || error.ends_the_session() {
-                    answer.error = Some(error);
-                }
-            }
-            b'N' => {
-                let notice = read_server_message(body)?;
-                if notice.casts_doubt_on_a_commit(kind) {
-                    answer.doubt = Some(notice);
-                }
-            }
-            b'G' => answer.copying = true,
-            b'H' | b'W' => return Err(invalid("copy out is not supported")),
-            // Parse, bind and close complete, no data, parameter and row description, empty query, notification,
-            // parameter status, portal suspended.
-            b'1' | b'2' | b'3' | b'n' | b't' | b'T' | b'I' | b'A' | b'S' | b's' => {}
-            tag => return Err(invalid(&format!("unknown message tag {tag:#04x}"))),
-        }
-        Ok(false)
     }
 
     fn refused(&self, said: ServerMessage, definite: bool) -> SessionError {
@@ -262,7 +318,7 @@ impl PostgresClient {
 
     /// A call that failed before a byte left: the message itself could not be built.
     fn not_sent(&mut self, error: &dyn std::fmt::Display) -> SessionError {
-        self.wire.outgoing.clear();
+        self.wire.forget_outgoing();
         SessionError {
             class: ErrorClass::Other,
             definite: true,
@@ -298,16 +354,58 @@ fn connect_timeout(peer: &str, settings: &Settings) -> SessionError {
     }
 }
 
-fn read_row(mut body: &[u8], rows: &mut Rows) -> io::Result<()> {
-    let count = take_bytes(&mut body, 2)?;
-    for _ in 0..u16::from_be_bytes([count[0], count[1]]) {
-        match usize::try_from(take_i32(&mut body)?) {
-            Ok(length) => rows.push_cell(Some(take_bytes(&mut body, length)?)),
-            Err(_) => rows.push_cell(None),
+/// Takes in one message; true when the server is ready again.
+fn take_frame(
+    wire: &Wire,
+    status: &mut TransactionStatus,
+    kind: StatementKind,
+    frame: &Frame,
+    answer: &mut Answer,
+) -> io::Result<bool> {
+    let mut body = wire.body(frame);
+    match frame.tag {
+        b'Z' => {
+            *status = match body {
+                b"I" => TransactionStatus::Idle,
+                b"T" => TransactionStatus::Open,
+                b"E" => TransactionStatus::Failed,
+                _ => return Err(invalid("unknown transaction status")),
+            };
+            return Ok(true);
         }
+        b'D' => answer.rows_of_this_statement.push_row(body)?,
+        b'C' => {
+            let tag = take_string(&mut body)?;
+            answer.completed += 1;
+            answer.rolled_back |= tag == b"ROLLBACK";
+            let mut rows = std::mem::take(&mut answer.rows_of_this_statement);
+            rows.set_affected(affected_rows(tag));
+            if !rows.is_empty() || answer.rows.is_empty() {
+                answer.rows = rows;
+            }
+        }
+        b'E' => {
+            let error = read_server_message(body)?;
+            // The first error is the cause; one that ends the session outranks it.
+            if answer.error.is_none() || error.ends_the_session() {
+                answer.error = Some(Box::new(error));
+            }
+        }
+        b'N' => {
+            let notice = read_server_message(body)?;
+            if notice.casts_doubt_on_a_commit(kind) {
+                answer.doubt = Some(Box::new(notice));
+            }
+        }
+        b'I' => answer.completed += 1,
+        b'G' => answer.copying = true,
+        b'H' | b'W' => return Err(invalid("copy out is not supported")),
+        // Parse, bind and close complete, no data, parameter and row description, notification,
+        // parameter status, portal suspended.
+        b'1' | b'2' | b'3' | b'n' | b't' | b'T' | b'A' | b'S' | b's' => {}
+        tag => return Err(invalid(&format!("unknown message tag {tag:#04x}"))),
     }
-    rows.end_row();
-    Ok(())
+    Ok(false)
 }
 
 /// The number at the end of a command tag: `UPDATE 1`, `INSERT 0 1`; 0 where it has none.

@@ -1,16 +1,19 @@
 //! From an open socket to a session that takes questions: start-up parameters and authentication.
 //!
-//! Trust and SCRAM-SHA-256. Other methods are refused with their name.
+//! Trust, md5 and SCRAM-SHA-256. Other methods are refused with their name; a password in clear text above all.
 
 use std::io;
+use std::time::Instant;
 
 use history::ErrorClass;
+use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
 use postgres_protocol::message::frontend;
 
-use super::verdict::{ServerMessage, TransactionStatus, class_of};
+use super::patience::Patience;
+use super::verdict::{ServerMessage, StatementKind, TransactionStatus, class_of};
 use super::wire::{Wire, invalid, read_server_message, take_bytes, take_i32, take_string};
-use super::{PostgresClient, Settings, broken_connection};
+use super::{Answer, Asked, PostgresClient, Settings, broken_connection};
 use crate::SessionError;
 
 /// What a start-up came to, when it did not fail on the line.
@@ -32,6 +35,14 @@ impl PostgresClient {
                 broken: false,
                 process_id,
                 statements: Vec::new(),
+                asked: Asked {
+                    kind: StatementKind::Single,
+                    may_commit: false,
+                    moment: Instant::now(),
+                    sent: true,
+                },
+                answer: Answer::default(),
+                patience: Patience::default(),
             }),
             Ok(Started::Refused(said)) => Err(SessionError {
                 class: class_of(&said.code),
@@ -76,6 +87,16 @@ async fn start_up(wire: &mut Wire, settings: &Settings) -> io::Result<Started> {
                     return Err(invalid("server skipped its proof of knowing the password"));
                 }
                 0 => authenticated = true,
+                5 => {
+                    let Some(password) = &settings.password else {
+                        return Ok(Started::CannotAuthenticate(no_password(settings)));
+                    };
+                    let salt = take_bytes(&mut body, 4)?;
+                    let salt = [salt[0], salt[1], salt[2], salt[3]];
+                    let proof = md5_hash(settings.user.as_bytes(), password.as_bytes(), salt);
+                    frontend::password_message(proof.as_bytes(), &mut wire.outgoing)?;
+                    wire.send(&mut false).await?;
+                }
                 step @ 10..=12 => {
                     let said = body.to_vec();
                     match sasl_step(step, &said, &mut scram, settings, wire)? {
@@ -111,10 +132,7 @@ fn sasl_step(
     match (step, scram.as_mut()) {
         (10, None) => {
             let Some(password) = &settings.password else {
-                return Ok(Some(format!(
-                    "server asks for the password of {} and none is given",
-                    settings.user
-                )));
+                return Ok(Some(no_password(settings)));
             };
             let mut offered = false;
             while !said.is_empty() {
@@ -145,13 +163,20 @@ fn sasl_step(
     Ok(None)
 }
 
+fn no_password(settings: &Settings) -> String {
+    format!("server asks for the password of {} and none is given", settings.user)
+}
+
 fn unsupported(method: i32) -> String {
     let name = match method {
         3 => "cleartext password",
-        5 => "md5",
         7 | 8 => "GSSAPI",
         9 => "SSPI",
-        _ => return format!("authentication method {method} is not supported, only trust and scram-sha-256"),
+        _ => {
+            return format!(
+                "authentication method {method} is not supported, only trust, md5 and scram-sha-256"
+            );
+        }
     };
-    format!("authentication method {name} is not supported, only trust and scram-sha-256")
+    format!("authentication method {name} is not supported, only trust, md5 and scram-sha-256")
 }

@@ -5,16 +5,21 @@
 use std::io;
 use std::net::SocketAddr;
 use std::ops::Range;
+use std::os::fd::AsRawFd;
 use std::path::Path;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::BytesMut;
 use nix::sys::socket::{setsockopt, sockopt};
 use postgres_protocol::message::backend::Header;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
 use super::verdict::ServerMessage;
+use crate::outbox::{self, Fate, LARGEST_LETTER_BYTES, Letter};
 
 /// A message longer than this is taken for garbage on the line.
 const LARGEST_MESSAGE_BYTES: usize = 256 << 20;
@@ -25,17 +30,37 @@ enum Stream {
     Unix(UnixStream),
 }
 
+impl Stream {
+    fn poll_write(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self {
+            Stream::Tcp(stream) => Pin::new(stream).poll_write(context, bytes),
+            Stream::Unix(stream) => Pin::new(stream).poll_write(context, bytes),
+        }
+    }
+
+    fn poll_read(&mut self, context: &mut Context<'_>, space: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Stream::Tcp(stream) => Pin::new(stream).poll_read(context, space),
+            Stream::Unix(stream) => Pin::new(stream).poll_read(context, space),
+        }
+    }
+}
+
 /// The socket with its buffers.
 pub(super) struct Wire {
     stream: Stream,
-    /// Messages to be sent by the next [`Wire::send`].
+    /// Messages to be sent by the next [`Wire::poll_send`].
     pub(super) outgoing: BytesMut,
+    /// How much of `outgoing` has been sent.
+    sent: usize,
+    /// For what leaves with other sessions' messages.
+    letter: Option<Rc<Letter>>,
     incoming: Vec<u8>,
     read_from: usize,
     filled_to: usize,
 }
 
-/// One message: its tag and where its body lies in the buffer, until the next [`Wire::fill`].
+/// One message: its tag and where its body lies in the buffer, until the next [`Wire::poll_fill`].
 pub(super) struct Frame {
     pub(super) tag: u8,
     pub(super) body: Range<usize>,
@@ -53,40 +78,70 @@ impl Wire {
         let patience_ms =
             u32::try_from(patience.as_millis()).unwrap_or(u32::MAX).clamp(1_000, i32::MAX as u32);
         setsockopt(&stream, sockopt::TcpUserTimeout, &patience_ms)?;
-        Ok(Self::over(Stream::Tcp(stream)))
+        let letter = Letter::of(stream.as_raw_fd());
+        Ok(Self::over(Stream::Tcp(stream), Some(letter)))
     }
 
     /// Connects to a Unix socket.
     pub(super) async fn connect_unix(path: &Path) -> io::Result<Self> {
-        Ok(Self::over(Stream::Unix(UnixStream::connect(path).await?)))
+        let stream = UnixStream::connect(path).await?;
+        let letter = Letter::of(stream.as_raw_fd());
+        Ok(Self::over(Stream::Unix(stream), Some(letter)))
     }
 
-    fn over(stream: Stream) -> Self {
+    fn over(stream: Stream, letter: Option<Rc<Letter>>) -> Self {
         Self {
             stream,
-            outgoing: BytesMut::with_capacity(1 << 10),
+            outgoing: BytesMut::with_capacity(1 << 9),
+            sent: 0,
+            letter,
             incoming: vec![0; FIRST_BUFFER_BYTES],
             read_from: 0,
             filled_to: 0,
         }
     }
 
-    /// Sends everything in `outgoing`. `started` becomes true as soon as one byte has left.
-    pub(super) async fn send(&mut self, started: &mut bool) -> io::Result<()> {
-        let mut sent = 0;
-        while let Some(rest) = self.outgoing.get(sent..).filter(|rest| !rest.is_empty()) {
-            let count = match &mut self.stream {
-                Stream::Tcp(stream) => stream.write(rest).await?,
-                Stream::Unix(stream) => stream.write(rest).await?,
-            };
+    /// Sends everything in `outgoing`, or hands it to the thread's outbox, whose failures [`Wire::poll_fill`] tells.
+    /// `started` becomes true as soon as a byte may have left.
+    pub(super) fn poll_send(
+        &mut self,
+        context: &mut Context<'_>,
+        started: &mut bool,
+    ) -> Poll<io::Result<()>> {
+        if self.sent == 0
+            && self.outgoing.len() <= LARGEST_LETTER_BYTES
+            && let Some(letter) = &self.letter
+            && letter.fate.get() == Fate::Gone
+            && outbox::post(letter, &mut self.outgoing, context.waker())
+        {
+            *started = true;
+            return Poll::Ready(Ok(()));
+        }
+        self.poll_send_here(context, started)
+    }
+
+    fn poll_send_here(&mut self, context: &mut Context<'_>, started: &mut bool) -> Poll<io::Result<()>> {
+        while let Some(rest) = self.outgoing.get(self.sent..).filter(|rest| !rest.is_empty()) {
+            let count = ready!(self.stream.poll_write(context, rest))?;
             if count == 0 {
-                return Err(io::ErrorKind::WriteZero.into());
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
             *started = true;
-            sent += count;
+            self.sent += count;
         }
+        self.forget_outgoing();
+        Poll::Ready(Ok(()))
+    }
+
+    /// Sends everything in `outgoing` and waits until it has left.
+    pub(super) async fn send(&mut self, started: &mut bool) -> io::Result<()> {
+        std::future::poll_fn(|context| self.poll_send_here(context, started)).await
+    }
+
+    /// Throws away what has not been sent.
+    pub(super) fn forget_outgoing(&mut self) {
         self.outgoing.clear();
-        Ok(())
+        self.sent = 0;
     }
 
     /// Says goodbye without waiting; a full socket buffer is no reason to.
@@ -121,23 +176,52 @@ impl Wire {
     }
 
     /// Waits for more bytes. Frames handed out before are void.
-    pub(super) async fn fill(&mut self) -> io::Result<()> {
+    pub(super) fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if let Some(letter) = &self.letter {
+            match letter.fate.get() {
+                Fate::Gone | Fate::Waiting => {}
+                Fate::Failed(errno) => return Poll::Ready(Err(errno.into())),
+                Fate::Stuck(sent) => {
+                    letter.fate.set(Fate::Gone);
+                    std::mem::swap(&mut *letter.bytes.borrow_mut(), &mut self.outgoing);
+                    self.sent = sent;
+                }
+            }
+        }
+        // Reading goes on meanwhile: a server that cannot get rid of its answers takes no questions either.
+        if !self.outgoing.is_empty()
+            && let Poll::Ready(sent) = self.poll_send_here(context, &mut true)
+        {
+            sent?;
+        }
         self.incoming.copy_within(self.read_from..self.filled_to, 0);
         self.filled_to -= self.read_from;
         self.read_from = 0;
         if self.filled_to == self.incoming.len() {
             self.incoming.resize(self.incoming.len() * 2, 0);
         }
-        let space = &mut self.incoming[self.filled_to..];
-        let count = match &mut self.stream {
-            Stream::Tcp(stream) => stream.read(space).await?,
-            Stream::Unix(stream) => stream.read(space).await?,
-        };
+        let mut space = ReadBuf::new(&mut self.incoming[self.filled_to..]);
+        ready!(self.stream.poll_read(context, &mut space))?;
+        let count = space.filled().len();
         if count == 0 {
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "connection closed by the server"));
+            let closed = io::Error::new(io::ErrorKind::UnexpectedEof, "connection closed by the server");
+            return Poll::Ready(Err(closed));
         }
         self.filled_to += count;
-        Ok(())
+        Poll::Ready(Ok(()))
+    }
+
+    /// See [`Wire::poll_fill`].
+    pub(super) async fn fill(&mut self) -> io::Result<()> {
+        std::future::poll_fn(|context| self.poll_fill(context)).await
+    }
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        if let Some(letter) = &self.letter {
+            letter.withdraw();
+        }
     }
 }
 

@@ -107,8 +107,8 @@ pub struct Upstream {
 pub struct Placement<'a> {
     /// The node.
     pub name: &'a str,
-    /// Its address.
-    pub address: IpAddr,
+    /// Its addresses.
+    pub addresses: Vec<IpAddr>,
     /// Where its socket goes.
     pub socket_directory: String,
     /// Every other node of the cluster, by name.
@@ -187,7 +187,8 @@ pub fn text(configuration: &Configuration, placement: &Placement<'_>) -> String 
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{name} = {}  # {reason}", quoted(value));
     };
-    put("listen_addresses", &placement.address.to_string(), "the node's own address, which moves with it");
+    let addresses: Vec<String> = placement.addresses.iter().map(IpAddr::to_string).collect();
+    put("listen_addresses", &addresses.join(","), "the node's own addresses, which move with it");
     put("port", &configuration.port.to_string(), "the cluster's");
     put(
         "unix_socket_directories",
@@ -260,7 +261,7 @@ mod tests {
         let upstream = (!leads).then(|| Upstream { address: IpAddr::from([10, 0, 0, 1]) });
         let placement = Placement {
             name: "n2",
-            address: IpAddr::from([10, 0, 0, 2]),
+            addresses: vec![IpAddr::from([10, 0, 0, 2]), IpAddr::from([0xfd00, 0, 0, 0, 0x10, 0, 0, 2])],
             socket_directory: "/run/db".to_owned(),
             others: vec!["n1", "n3"],
             acknowledgements: acknowledgements(synchronous, 2),
@@ -294,6 +295,12 @@ mod tests {
                 ("primary_slot_name", Some("'n2'")),
             ],
         );
+    }
+
+    #[test]
+    fn a_node_listens_on_both_its_addresses_and_on_nothing_else() {
+        let both = "'10.0.0.2,fd00::10:0:0:2'";
+        check(Synchronous::Off, &[], true, &[("listen_addresses", Some(both))]);
     }
 
     #[test]

@@ -95,8 +95,8 @@ impl Postgres {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A command of the installation's with the environment its programs need.
-    fn command(&self, program: &str, arguments: &[&str]) -> Command {
+    /// The environment the installation's programs need.
+    fn environment(&self) -> BTreeMap<String, String> {
         let mut environment = BTreeMap::from([
             // Messages are read by us and by people who search for them.
             ("LC_ALL".to_owned(), "C".to_owned()),
@@ -106,6 +106,12 @@ impl Postgres {
         if let Some(path) = &self.installation.library_path {
             environment.insert("LD_LIBRARY_PATH".to_owned(), path.display().to_string());
         }
+        environment
+    }
+
+    /// A command of the installation's with the environment its programs need.
+    fn command(&self, program: &str, arguments: &[&str]) -> Command {
+        let environment = self.environment();
         let program = if program.starts_with('/') {
             PathBuf::from(program)
         } else {
@@ -168,7 +174,7 @@ impl Postgres {
                 if upstream.is_some() { state.members.len() } else { state.present.len() }.saturating_sub(1);
             let placement = configuration::Placement {
                 name: node.name(),
-                address: node.address(),
+                addresses: node.addresses(),
                 socket_directory: node.socket_directory().display().to_string(),
                 others: state
                     .members
@@ -247,6 +253,31 @@ impl Engine for Postgres {
             user: configuration::USER.to_owned(),
             database: configuration::DATABASE.to_owned(),
         }
+    }
+
+    fn shell_environment(&self, on: Option<&dyn Node>, nodes: &[Arc<dyn Node>]) -> BTreeMap<String, String> {
+        let mut environment = self.environment();
+        let mut put = |name: &str, value: String| environment.insert(name.to_owned(), value);
+        put("PGPORT", self.configuration.port.to_string());
+        put("PGUSER", configuration::USER.to_owned());
+        put("PGDATABASE", configuration::DATABASE.to_owned());
+        // A file of its own in the home directory would be the only thing a session leaves.
+        put("PSQL_HISTORY", "/dev/null".to_owned());
+        match on {
+            // The socket answers whatever befalls the network, which may be what the person looks into.
+            Some(node) => {
+                put("PGHOST", node.socket_directory().display().to_string());
+                put("PGDATA", Self::data(node));
+            }
+            None => {
+                let addresses: Vec<String> = nodes.iter().map(|node| node.address().to_string()).collect();
+                put("PGHOST", addresses.join(","));
+                put("PGTARGETSESSIONATTRS", "read-write".to_owned());
+                // A node without power does not say no; the next one is to be tried.
+                put("PGCONNECT_TIMEOUT", "2".to_owned());
+            }
+        }
+        environment
     }
 
     fn bootstrap(&self, nodes: &[Arc<dyn Node>]) -> Result<Cluster, EngineError> {

@@ -1,4 +1,5 @@
-//! The hidden doors: this program started again by itself as a lab's supervisor, a node's init or the janitor.
+//! The hidden doors: this program started again by itself as a lab's supervisor, a node's init, the janitor or a node of
+//! the control database.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -26,7 +27,19 @@ pub fn run(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
         let (name, directory) = (arguments.next()?, arguments.next()?);
         let name = name.to_string_lossy().into_owned();
         Some(told(janitor::main(&name, &PathBuf::from(directory)).map_err(|error| error.to_string())))
+    } else if door == control::server::SUBCOMMAND {
+        let node = arguments.next()?;
+        Some(told(control_node(&node.to_string_lossy())))
     } else {
         None
+    }
+}
+
+fn control_node(node: &str) -> Result<(), String> {
+    let node: control::server::Node =
+        serde_json::from_str(node).map_err(|error| format!("what node this is to be: {error}"))?;
+    match control::server::serve(&node) {
+        Ok(never) => match never {},
+        Err(error) => Err(error.to_string()),
     }
 }

@@ -2,11 +2,16 @@
 
 pub mod check;
 pub mod doctor;
+pub mod explain;
 pub mod inner;
 pub mod list;
+pub mod load;
+pub mod predict;
 pub mod report;
 pub mod run;
 pub mod schema;
+pub mod shell;
+pub mod verify;
 
 use std::path::Path;
 

@@ -29,6 +29,7 @@ pub fn run(options: RunOptions) -> Result<Exit, Exit> {
         out: options.out,
         keep: options.keep,
         prevent_faults: options.prevent_faults,
+        captures: options.capture,
         version: env!("CARGO_PKG_VERSION"),
     };
     let mut terminal = Terminal::new(json);
@@ -42,6 +43,7 @@ pub fn run(options: RunOptions) -> Result<Exit, Exit> {
     match launched {
         Ok(ended) => conclude(&ended, &mut terminal, json),
         Err(LaunchError::Rejected(rejection)) => Err(reject(*rejection)),
+        Err(error @ (LaunchError::Workload(_) | LaunchError::Capture(_))) => Err(Exit::wrong(error)),
         Err(LaunchError::Lab { why, run_directory }) => {
             // What was recorded until then may still be worth a report; when it is not, the failure is what counts.
             let _ = report::write(&run_directory);

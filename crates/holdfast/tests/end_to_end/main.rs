@@ -5,10 +5,18 @@
 
 mod bad_input;
 mod contract;
+mod flaws;
 mod holdfast;
 mod host_failure;
 mod interrupts;
+mod ipv6;
 mod kills;
 mod limits;
+mod network;
+mod on_paper;
+mod power_loss;
+mod shell;
 mod traces;
 mod verdicts;
+mod verify;
+mod workloads;

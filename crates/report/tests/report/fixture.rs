@@ -36,6 +36,8 @@ pub struct Fixture {
     pub result: RunResult,
     pub events: Vec<Event>,
     pub timeline: String,
+    /// `links.csv`; empty: the file is not written.
+    pub links: String,
 }
 
 impl Fixture {
@@ -54,6 +56,9 @@ impl Fixture {
         }
         std::fs::write(directory.join("events.jsonl"), lines)?;
         std::fs::write(directory.join("scenario.yaml"), "name: host-failure\nseed: 42\n")?;
+        if !self.links.is_empty() {
+            std::fs::write(directory.join("links.csv"), &self.links)?;
+        }
         std::fs::write(directory.join("timeline.csv"), &self.timeline)
     }
 
@@ -94,7 +99,9 @@ pub fn host_failure() -> Fixture {
         explanations: Vec::new(),
         reproduces: ReproducedReport::default(),
         volumes: Vec::new(),
+        links: Vec::new(),
         lab: LabResult {
+            packets: std::collections::BTreeMap::new(),
             boot_s: Some(2.4),
             nodes: 3,
             cpu_seconds: [("database", 41.2), ("load", 5.1), ("fabric", 7.9), ("disk", 0.0), ("other", 1.3)]
@@ -109,7 +116,7 @@ pub fn host_failure() -> Fixture {
         },
         facts,
     };
-    Fixture { result, events, timeline }
+    Fixture { result, events, timeline, links: String::new() }
 }
 
 fn site() -> SiteFacts {
@@ -128,6 +135,7 @@ fn site() -> SiteFacts {
         role: role.to_owned(),
     };
     SiteFacts {
+        edges: Vec::new(),
         hosts: vec![
             host("r1", "h1", 11),
             host("r1", "h2", 12),
@@ -209,6 +217,7 @@ pub fn two_regions(there_ms: u64, back_ms: u64) -> Fixture {
         node.host = node.host.replacen("dc1", "dc2", 1);
     }
     let link = |from: &str, to: &str, delay_ms: u64| LinkFacts {
+        conditions: format!("delay {delay_ms} ms"),
         from: from.to_owned(),
         to: to.to_owned(),
         delay_us: delay_ms * 1_000,
@@ -350,6 +359,7 @@ fn phase_result(load: &LoadFacts, seconds: &Seconds, name: &str, from_s: f64, to
 fn load_result(load: &LoadFacts, seconds: &Seconds) -> LoadResult {
     let all = phase_result(load, seconds, "all", 5.0, 60.0);
     LoadResult {
+        figures: BTreeMap::new(),
         name: load.name.clone(),
         workload: load.workload.clone(),
         clients: Some(load.clients),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use history::{EventKind, Verdict};
-use report::result::{PredictionResult, WarningResult};
+use report::result::{LinkResult, PredictionResult, WarningResult};
 use tempfile::TempDir;
 
 use crate::fixture::{self, Fixture};
@@ -139,13 +139,45 @@ fn evidence_and_its_limits_stand_on_the_page() {
 }
 
 #[test]
+fn a_saturated_edge_is_drawn_and_a_site_without_links_has_no_such_section() {
+    let mut run = fixture::host_failure();
+    assert!(!words(&page(&run)).contains("How busy the links were"));
+    run.result.links = vec![
+        LinkResult {
+            name: "north in".to_owned(),
+            rate_bits_per_s: Some(2_000_000),
+            packets: 1_200,
+            bytes: 1_048_576,
+            dropped_packets: 17,
+            utilisation: Some(0.5),
+            utilisation_max: Some(1.0),
+            waiting_bytes_max: 65_536,
+        },
+        LinkResult { name: "dc1 -> dc2".to_owned(), packets: 5, bytes: 300, ..LinkResult::default() },
+    ];
+    run.links = "t_s,link,packets,bytes,dropped_packets,utilisation,waiting_bytes\n\
+                 0,north in,600,524288,17,1.0,65536\n0,dc1 -> dc2,5,300,0,,0\n\
+                 1,north in,600,524288,0,0.25,0\n"
+        .to_owned();
+    let words = words(&page(&run));
+    for wanted in [
+        "How busy the links were",
+        "Packets dropped by full queues",
+        "north in 2 Mbit/s 1.00 MiB 1,200 50 % 100 % 17 packets 64.0 KiB",
+        "dc1 -&gt; dc2 no limit 300 B 5 0 packets",
+    ] {
+        assert!(words.contains(wanted), "{wanted} is not in {words}");
+    }
+}
+
+#[test]
 fn delays_stand_between_regions_and_in_words() {
     let html = page(&fixture::two_regions(20, 45));
     let words = words(&html);
-    assert!(words.contains("dc1 → dc2: 20.0 ms; dc2 → dc1: 45.0 ms"), "{words}");
+    assert!(words.contains("Links: dc1 → dc2: delay 20 ms; dc2 → dc1: delay 45 ms."), "{words}");
     assert_eq!(html.matches("<g class=\"link\">").count(), 2, "one arrow each way, on wide screens");
     let words = self::words(&page(&fixture::two_regions(20, 20)));
-    assert!(words.contains("dc1 ↔ dc2: 20.0 ms each way"), "{words}");
+    assert!(words.contains("Links: dc1 ↔ dc2: delay 20 ms each way."), "{words}");
 }
 
 #[test]

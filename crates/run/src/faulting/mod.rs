@@ -1,10 +1,12 @@
 //! Faults as they happen: struck, shown to have taken effect, healed, shown to have healed; and the record of each.
 
+mod flapping;
 mod looks;
 pub mod network;
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -58,6 +60,8 @@ pub struct Faulting {
     evidence: Vec<JoinHandle<()>>,
     /// The site's links, as the fabric has them.
     base_policy: Policy,
+    /// How often hosts or the network have been changed: what was measured across a change belongs to no moment.
+    network_changes: Arc<AtomicU64>,
     /// Network faults that stand, by the fault's number.
     standing: BTreeMap<usize, network::Standing>,
 }
@@ -92,6 +96,7 @@ impl Faulting {
             on_effect,
             evidence: Vec::new(),
             base_policy,
+            network_changes: Arc::default(),
             standing: BTreeMap::new(),
         }
     }
@@ -177,6 +182,7 @@ impl Faulting {
             self.receive(number, None, Receipt { verdict: Verdict::Fail, evidence });
             return;
         }
+        self.network_changes.fetch_add(1, Ordering::AcqRel);
         self.cut_power(number, &record);
     }
 
@@ -227,12 +233,20 @@ impl Faulting {
                 }
             }
         }
+        let losses = match self.prevented {
+            true => Vec::new(),
+            false => record
+                .vms
+                .iter()
+                .filter_map(|vm| self.datacentre.vms[*vm].volume().last_loss(&node_name(*vm)))
+                .collect(),
+        };
         let effect_s = self.chronicle.now_s();
         let (datacentre, longest_delay) = (self.datacentre.clone(), self.longest_delay);
         let told = self.teller();
         self.in_background(move || {
             if let Some(observer) = Observer::new(&datacentre, longest_delay) {
-                let receipt = observer.power_is_off(&before, &namespaces);
+                let receipt = observer.power_is_off(&before, &namespaces, losses);
                 drop(held);
                 told(number, Some(effect_s), receipt);
             }

@@ -1,28 +1,47 @@
 //! Network faults: conditions laid over the site's links, and partitions, imposed through the fabric. That they hold is
 //! shown by `looks`.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use fabric::{Block, Path, Probability, QueueLimit, Rule, RuleGuard};
+use fabric::{Block, FabricError, Path, Probability, QueueLimit, Rule, RuleGuard};
 use faults::partition::{Split, blocked};
-use history::{Receipt, Verdict};
-use scenario::{BlockAnswer, Conditions, Fault, FaultAction, FaultTarget, Level, PartitionShape};
+use history::{EventKind, Receipt, Verdict};
+use scenario::{BlockAnswer, Conditions, Fault, FaultAction, FaultTarget, Flap, Level, PartitionShape};
 
 use crate::asked::Asked;
 use crate::datacentre::node_name;
-use crate::faulting::looks::{Look, Shows, Wanted, conditions_looks, partition_looks, show};
+use crate::faulting::flapping::{self, Flapping};
+use crate::faulting::looks::{Changes, Look, Wanted, conditions_looks, partition_looks, show, watches};
 use crate::faulting::{FaultRecord, Faulting, describe, lock};
-use crate::round_trips::{Station, stations};
+use crate::round_trips::{Station, matrix, stations};
 
 /// The directions a fault concerns, for people and probes, and the rules to impose.
 type Plan = (Vec<(Path, Path)>, Vec<Rule>);
 
 /// A network fault that stands. Dropping it heals it.
 pub(super) struct Standing {
-    guard: Option<RuleGuard>,
+    guard: Option<Imposed>,
     rules: Vec<Rule>,
     action: FaultAction,
     directions: Vec<(Path, Path)>,
+}
+
+/// How the rules of a fault hold. Dropping it lifts them.
+enum Imposed {
+    /// Until they are lifted.
+    Always(RuleGuard),
+    /// In turns.
+    InTurns(Flapping),
+}
+
+impl Imposed {
+    fn lift(self) -> Result<(), FabricError> {
+        match self {
+            Imposed::Always(guard) => guard.lift(),
+            Imposed::InTurns(flapping) => flapping.end(),
+        }
+    }
 }
 
 /// Rules for conditions in one direction.
@@ -39,8 +58,18 @@ pub fn conditions_rule(from: &Path, to: &Path, conditions: &Conditions) -> Rule 
         reorder: probability(conditions.reorder),
         corrupt: probability(conditions.corrupt),
         rate_bits_per_s: conditions.rate_bits_per_s,
-        queue_limit: conditions.queue_bytes.map(QueueLimit::Bytes),
+        queue_limit: conditions.queue.map(queue_limit),
+        mtu_bytes: conditions.mtu_bytes,
         ..Rule::default()
+    }
+}
+
+/// How much waits for a rate.
+#[must_use]
+pub fn queue_limit(queue: scenario::Queue) -> QueueLimit {
+    match queue {
+        scenario::Queue::Bytes(bytes) => QueueLimit::Bytes(bytes),
+        scenario::Queue::Packets(packets) => QueueLimit::Packets(packets),
     }
 }
 
@@ -49,6 +78,7 @@ fn jitter(jitter: scenario::Jitter) -> fabric::Jitter {
         scenario::Distribution::Uniform => fabric::Distribution::Uniform,
         scenario::Distribution::Normal => fabric::Distribution::Normal,
         scenario::Distribution::Exponential => fabric::Distribution::Exponential,
+        scenario::Distribution::Pareto => fabric::Distribution::Pareto,
     };
     fabric::Jitter { spread: jitter.spread, distribution }
 }
@@ -69,16 +99,19 @@ impl Faulting {
         let planned = self.plan(number, &fault.action);
         let mut record = FaultRecord {
             kind: fault.action.kind_name().to_owned(),
-            target: in_words(&fault.action),
+            target: in_words(&fault.action) + &fault.flap.map(in_turns).unwrap_or_default(),
             asked_s,
             ..FaultRecord::default()
         };
-        let Some((directions, rules)) = planned else {
+        let Some((directions, mut rules)) = planned else {
             self.enter(number, &record);
             let evidence = vec![format!("nothing answers to `{}` at this moment", record.target)];
             self.receive(number, None, Receipt { verdict: Verdict::Fail, evidence });
             return;
         };
+        for rule in &mut rules {
+            rule.name = Some(format!("{} -> {} in fault {number}", named(&rule.from), named(&rule.to)));
+        }
         record.hits =
             directions.iter().map(|(from, to)| format!("{} -> {}", named(from), named(to))).collect();
         let places: Vec<&Path> = directions.iter().flat_map(|(from, to)| [from, to]).collect();
@@ -96,26 +129,44 @@ impl Faulting {
             }
             _ => Receipt { verdict: Verdict::Pass, evidence: Vec::new() },
         };
-        let guard = if self.prevented { None } else { self.impose(&rules) };
+        self.network_changes.fetch_add(1, Ordering::AcqRel);
+        let guard = if self.prevented { None } else { self.impose(&rules, fault.flap) };
         let effect_s = self.chronicle.now_s();
         let asked = self.asked_network(Some(&rules));
         let looks = looks_of(&fault.action, &stations, &directions, &rules, &asked);
+        let in_turns = fault.flap.map(|flap| {
+            let watched = watches(&stations, &fault.action, &directions, &looks, (&asked, &before));
+            let turns = match &guard {
+                Some(Imposed::InTurns(flapping)) => flapping.turns(),
+                _ => Arc::default(),
+            };
+            (flap, watched, turns)
+        });
         self.standing.insert(number, Standing { guard, rules, action: fault.action.clone(), directions });
         let told = self.teller();
+        // What comes and goes has no round trip of its own.
+        let shows_matrix = fault.flap.is_none().then(|| self.matrix_teller(number));
         self.in_background(move || {
-            let mut receipt = show(&stations, &looks);
+            let mut receipt = match &in_turns {
+                Some((flap, watched, turns)) => flapping::show(&stations, watched, *flap, turns),
+                None => show(&stations, &looks),
+            };
             if open_before.verdict != Verdict::Pass {
                 receipt.verdict = receipt.verdict.and(Verdict::Unknown);
                 receipt.evidence.push(format!("before the fault: {}", open_before.evidence.join("; ")));
             }
             told(number, Some(effect_s), receipt);
+            if let Some(tell) = shows_matrix {
+                tell("stands", &stations, &asked);
+            }
         });
     }
 
     /// Lifts a network fault, when this is one. Whether it is.
     pub(super) fn mend_network(&mut self, number: usize) -> bool {
         let Some(mut standing) = self.standing.remove(&number) else { return false };
-        if let Some(Err(error)) = standing.guard.take().map(RuleGuard::lift) {
+        self.network_changes.fetch_add(1, Ordering::AcqRel);
+        if let Some(Err(error)) = standing.guard.take().map(Imposed::lift) {
             self.chronicle
                 .warn(format!("lifting a network fault: {error}"), "the lab is broken; report this");
         }
@@ -125,16 +176,42 @@ impl Faulting {
         let asked = self.asked_network(None);
         let looks = match &standing.action {
             FaultAction::Partition { .. } => opened(partition_looks(&stations, &standing.rules, &asked)),
-            action => looks_of(&healed(action), &stations, &standing.directions, &[], &asked),
+            action => looks_of(action, &stations, &standing.directions, &[], &asked),
         };
         let told = self.healing_teller();
-        self.in_background(move || told(number, mended_s, show(&stations, &looks)));
+        let tell = self.matrix_teller(number);
+        self.in_background(move || {
+            told(number, mended_s, show(&stations, &looks));
+            tell("has healed", &stations, &asked);
+        });
         true
     }
 
-    fn impose(&self, rules: &[Rule]) -> Option<RuleGuard> {
-        match self.datacentre.fabric.impose_all(rules.to_vec()) {
-            Ok(guard) => Some(guard),
+    /// Measures the round trips between all places and tells of them, unless the network has been changed meanwhile:
+    /// such figures belong to no moment.
+    fn matrix_teller(&self, number: usize) -> impl Fn(&str, &[Station], &Asked) + Send + 'static {
+        let (chronicle, changes) = (self.chronicle.clone(), self.network_changes.clone());
+        let begun = changes.load(Ordering::Acquire);
+        move |what, stations, asked| {
+            if changes.load(Ordering::Acquire) != begun {
+                return;
+            }
+            let pairs = matrix(stations, asked);
+            if changes.load(Ordering::Acquire) == begun {
+                let occasion = format!("while fault {number} {what}");
+                chronicle.say(EventKind::RoundTrips { occasion, pairs });
+            }
+        }
+    }
+
+    fn impose(&self, rules: &[Rule], flap: Option<Flap>) -> Option<Imposed> {
+        let fabric = &self.datacentre.fabric;
+        let imposed = match flap {
+            None => fabric.impose_all(rules.to_vec()).map(Imposed::Always),
+            Some(flap) => Flapping::start(fabric.clone(), rules.to_vec(), flap).map(Imposed::InTurns),
+        };
+        match imposed {
+            Ok(imposed) => Some(imposed),
             Err(error) => {
                 self.chronicle.warn(format!("network fault: {error}"), "the lab is broken; report this");
                 None
@@ -244,22 +321,6 @@ fn opened(mut looks: Vec<Look>) -> Vec<Look> {
     looks
 }
 
-/// What is to be seen of a network fault once it is gone: delays as the links have them, nothing lost.
-fn healed(action: &FaultAction) -> FaultAction {
-    match action {
-        FaultAction::Network { directions, conditions } => FaultAction::Network {
-            directions: directions.clone(),
-            conditions: Conditions {
-                delay: conditions.delay,
-                loss: conditions.loss.map(|_| 0.0),
-                corrupt: conditions.corrupt.map(|_| 0.0),
-                ..Conditions::default()
-            },
-        },
-        other => other.clone(),
-    }
-}
-
 fn looks_of(
     action: &FaultAction,
     stations: &[Station],
@@ -270,17 +331,24 @@ fn looks_of(
     let FaultAction::Network { conditions, .. } = action else {
         return partition_looks(stations, rules, asked);
     };
-    // Whoever gets a corrupted packet throws it away.
-    let arrives = (1.0 - conditions.loss.unwrap_or(0.0)) * (1.0 - conditions.corrupt.unwrap_or(0.0));
-    let loses = conditions.loss.is_some() || conditions.corrupt.is_some();
-    let spread = conditions.jitter.map_or(Duration::ZERO, |jitter| jitter.spread);
-    let shows =
-        Shows { delay_spread: conditions.delay.map(|_| spread), lost: loses.then_some(1.0 - arrives) };
-    directions.iter().flat_map(|(from, to)| conditions_looks(stations, from, to, shows, asked)).collect()
+    let changes = Changes {
+        delay: conditions.delay.is_some() || conditions.jitter.is_some(),
+        lost: conditions.loss.is_some() || conditions.corrupt.is_some(),
+        twice: conditions.duplicate.is_some(),
+        overtaking: conditions.reorder.is_some(),
+        rate_bits_per_s: conditions.rate_bits_per_s,
+        queue: conditions.queue.is_some(),
+        mtu: conditions.mtu_bytes.is_some(),
+    };
+    directions.iter().flat_map(|(from, to)| conditions_looks(stations, from, to, changes, asked)).collect()
 }
 
 fn named(path: &Path) -> String {
     if path.is_empty() { "everything else".to_owned() } else { path.join("/") }
+}
+
+fn in_turns(flap: Flap) -> String {
+    format!(", {} s down and {} s up in turns", flap.down.as_secs_f64(), flap.up.as_secs_f64())
 }
 
 /// A network fault as a person would say it.
@@ -304,7 +372,9 @@ fn in_words(action: &FaultAction) -> String {
     }
 }
 
-fn conditions_in_words(conditions: &Conditions) -> String {
+/// Conditions as a person would say them: `delay 50 ms, rate 2 Mbit/s`.
+#[must_use]
+pub fn conditions_in_words(conditions: &Conditions) -> String {
     let mut words = Vec::new();
     if let Some(delay) = conditions.delay {
         words.push(format!("delay {} ms", delay.as_secs_f64() * 1e3));
@@ -322,5 +392,10 @@ fn conditions_in_words(conditions: &Conditions) -> String {
         words.extend(ratio.map(|ratio| format!("{name} {} %", ratio * 100.0)));
     }
     words.extend(conditions.rate_bits_per_s.map(|rate| format!("rate {} Mbit/s", rate as f64 / 1e6)));
+    words.extend(conditions.queue.map(|queue| match queue {
+        scenario::Queue::Bytes(bytes) => format!("queue {} KiB", bytes as f64 / 1024.0),
+        scenario::Queue::Packets(packets) => format!("queue {packets} packets"),
+    }));
+    words.extend(conditions.mtu_bytes.map(|bytes| format!("MTU {bytes} bytes")));
     words.join(", ")
 }

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use fabric::{Fabric, Policy, PortId, Rule};
+use fabric::{Block, Fabric, Policy, PortId, Rule, RuleGuard};
 use lab::protocol::{NODE_USER, NodeSetUp};
-use lab::{Attachment, BootPlan, Node, attachment, probe};
+use lab::{Addresses, Attachment, BootPlan, Family, Node, attachment, probe};
 
 /// Long enough for an answer that is to come; silence takes it whole.
 const PATIENCE: Duration = Duration::from_millis(400);
@@ -32,24 +32,49 @@ pub struct Place {
     pub port: PortId,
 }
 
-/// A place's address by its number.
-pub fn address(number: u8) -> Ipv4Addr {
-    Ipv4Addr::new(10, 1, 0, number)
+/// A place's IPv4 address by its number.
+pub fn address(number: u8) -> IpAddr {
+    addresses(number).in_family(Family::V4)
+}
+
+/// Both addresses of a place by its number.
+pub fn addresses(number: u8) -> Addresses {
+    Addresses::of(Ipv4Addr::new(10, 1, 0, number))
+}
+
+/// The families that can be tested here; says so where one cannot.
+pub fn families(test: &str) -> Vec<Family> {
+    if lab::interface::has_ipv6() {
+        return vec![Family::V4, Family::V6];
+    }
+    eprintln!("skipped: {test}: over IPv6: the kernel knows none");
+    vec![Family::V4]
 }
 
 impl Ground {
     /// Joins a place to the network.
     pub fn place(&self, name: &str, number: u8) -> Place {
-        let attachment = Attachment::make(address(number)).expect("an attachment");
+        let attachment = Attachment::make(addresses(number)).expect("an attachment");
         let tun = attachment.tun.try_clone().expect("a second descriptor");
-        let port = self.attach(name, address(number), tun);
+        let port = self.attach(name, number, tun);
         Place { attachment, port }
     }
 
     /// Joins an interface to the network.
-    pub fn attach(&self, name: &str, address: Ipv4Addr, tun: OwnedFd) -> PortId {
+    pub fn attach(&self, name: &str, number: u8, tun: OwnedFd) -> PortId {
         let path = name.split('/').map(str::to_owned).collect();
-        self.fabric.attach(path, vec![IpAddr::V4(address)], tun).expect("a port")
+        self.fabric.attach(path, addresses(number).all(Family::V4), tun).expect("a port")
+    }
+
+    /// Lets nothing through from one place to another until the guard is dropped.
+    pub fn cut(&self, from: &str, to: &str) -> RuleGuard {
+        let rule = Rule {
+            from: vec![from.to_owned()],
+            to: vec![to.to_owned()],
+            block: Some(Block::BlackHole),
+            ..Rule::default()
+        };
+        self.fabric.impose(rule).expect("a rule")
     }
 
     /// Lets packets from one place to another take this long, each way as given.
@@ -80,12 +105,12 @@ impl Ground {
             sockets: folder("sockets"),
             logs: folder("logs"),
             programs: None,
-            names: BTreeMap::from([(name.to_owned(), address(number).to_string())]),
+            names: BTreeMap::from([(name.to_owned(), addresses(number).all(Family::V4))]),
             users_mapped: self.users_mapped,
         };
-        let plan = BootPlan { name: name.to_owned(), address: address(number), set_up };
+        let plan = BootPlan { name: name.to_owned(), addresses: addresses(number), set_up };
         let (node, tun) = Node::boot(&plan).expect("a node");
-        let port = self.attach(&format!("here/{name}"), address(number), tun);
+        let port = self.attach(&format!("here/{name}"), number, tun);
         (node, port)
     }
 }
@@ -118,13 +143,42 @@ pub fn at<T: Send>(place: &Place, work: impl FnOnce() -> T + Send) -> T {
 }
 
 /// The round trip from a place to an address; none for silence.
-pub fn round_trip(from: &Place, to: Ipv4Addr) -> Option<Duration> {
+pub fn round_trip(from: &Place, to: IpAddr) -> Option<Duration> {
     at(from, || probe::echo(to, Duration::from_millis(50), PATIENCE).expect("an echo request"))
 }
 
+/// Whether one of a few datagrams from one place arrives at another.
+pub fn datagram_arrives(from: &Place, to: &Place, family: Family) -> bool {
+    let here = from.attachment.addresses.in_family(family);
+    let socket = at(to, || {
+        UdpSocket::bind((to.attachment.addresses.in_family(family), 0)).expect("a socket to receive at")
+    });
+    socket.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    let target = socket.local_addr().expect("its address");
+    at(from, || {
+        let sender = UdpSocket::bind((here, 0)).expect("a socket to send from");
+        for _ in 0..3 {
+            sender.send_to(b"knock", target).expect("sent");
+        }
+    });
+    matches!(socket.recv_from(&mut [0; 16]), Ok((5, sender)) if sender.ip() == here)
+}
+
+/// Whether a TCP connection from one place to another comes about.
+pub fn connects(from: &Place, to: &Place, family: Family) -> bool {
+    let listener = listen(to, family);
+    let target = listener.local_addr().expect("its address");
+    at(from, || TcpStream::connect_timeout(&target, PATIENCE).is_ok())
+}
+
+fn listen(place: &Place, family: Family) -> TcpListener {
+    let address = place.attachment.addresses.in_family(family);
+    at(place, || TcpListener::bind((address, 0)).expect("a listener"))
+}
+
 /// Sends `bytes` from one place to another over TCP; returns what arrived.
-pub fn transfer(from: &Place, to: &Place, bytes: &[u8]) -> Vec<u8> {
-    let listener = at(to, || TcpListener::bind((to.attachment.address, 0)).expect("a listener"));
+pub fn transfer(from: &Place, to: &Place, family: Family, bytes: &[u8]) -> Vec<u8> {
+    let listener = listen(to, family);
     let target = listener.local_addr().expect("its address");
     std::thread::scope(|scope| {
         let receiver = scope.spawn(move || {

@@ -3,17 +3,27 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use fabric::Fabric;
-use lab::{probe, supervisor};
+use fabric::{Fabric, Policy, Rule};
+use lab::{Family, probe, supervisor};
 
-use crate::ground::{Ground, address, leave_running, round_trip, shell, transfer};
+use crate::contract::CONTRACT;
+use crate::ground::{
+    Ground, Place, address, addresses, connects, datagram_arrives, families, leave_running, round_trip,
+    shell, transfer,
+};
+use crate::joined::{BOTH, joined};
+use crate::{crowd, fates};
 
 /// A test's name, and what it does on fresh ground.
 type Test = (&'static str, fn(&Ground));
 
 /// All of them.
 pub const TESTS: &[Test] = &[
-    ("two_places_reach_each_other_and_exchange_a_megabyte", exchange_a_megabyte),
+    ("two_places_reach_each_other_and_exchange_a_megabyte_over_both_families", exchange_a_megabyte),
+    ("echo_datagrams_and_connections_pass_over_both_families", everything_passes),
+    ("a_place_at_rest_says_nothing", a_place_at_rest_says_nothing),
+    ("a_cut_leaks_through_neither_family_and_cuts_one_direction_only", a_cut_leaks_nothing),
+    ("a_path_that_carries_less_is_found_out_over_both_families", a_narrow_path_is_found_out),
     ("a_delay_is_felt_in_the_direction_that_has_it", a_delay_is_felt),
     ("a_detached_address_is_silent_and_others_are_not", a_detached_address_is_silent),
     ("a_hundred_hosts_answer", a_hundred_hosts_answer),
@@ -22,7 +32,41 @@ pub const TESTS: &[Test] = &[
     ("a_process_of_a_node_holds_nothing_of_the_lab", a_process_holds_nothing_of_the_lab),
     ("a_node_sees_itself_and_nothing_else", a_node_sees_itself),
     ("nodes_reach_each_other_by_name_over_the_fabric", nodes_reach_each_other),
+    ("two_hundred_hosts_all_to_all_lose_nothing", fates::two_hundred_hosts_lose_nothing),
+    ("a_thousand_hosts_come_and_leave_nothing", crowd::a_thousand_hosts_come_and_go),
 ];
+
+/// Those that give the places they join addresses of their own.
+pub const JOINED_TESTS: &[Test] = &[
+    ("single_packets_are_lost_as_often_as_asked", fates::single_packets_are_lost_as_asked),
+    (
+        "segmented_packets_are_lost_each_for_itself_and_as_often_as_asked",
+        fates::segmented_packets_are_lost_each_for_itself,
+    ),
+    ("a_streams_packets_are_lost_as_often_as_asked", fates::a_streams_packets_are_lost_as_asked),
+    ("delays_follow_the_distribution_asked_for", fates::delays_follow_the_distribution_asked_for),
+    ("a_path_of_small_packets_is_found_out", fates::a_path_of_small_packets_is_found_out),
+];
+
+/// Every expectation of the contract, for either way of joining two places.
+pub fn contract_names() -> impl Iterator<Item = String> {
+    BOTH.into_iter()
+        .flat_map(|by| CONTRACT.iter().map(move |(name, _)| format!("over_{}::{name}", by.name())))
+}
+
+/// Carries out a test of the contract, if the job is one.
+fn perform_contract(ground: &Ground, job: &str) -> bool {
+    for by in BOTH {
+        for (name, expectation) in CONTRACT {
+            if job == format!("over_{}::{name}", by.name()) {
+                let [client, server] = joined(ground, by);
+                expectation(&client, &server);
+                return true;
+            }
+        }
+    }
+    false
+}
 
 /// The job that is no test: stands until it is killed.
 pub const STAND: &str = "stand";
@@ -42,7 +86,11 @@ pub fn perform() {
     if job == STAND {
         return stand(&ground);
     }
-    let (_, test) = TESTS.iter().find(|(name, _)| *name == job).expect("a test of this name");
+    if perform_contract(&ground, &job) {
+        return;
+    }
+    let mut tests = TESTS.iter().chain(JOINED_TESTS);
+    let (_, test) = tests.find(|(name, _)| *name == job).expect("a test of this name");
     test(&ground);
 }
 
@@ -50,10 +98,82 @@ fn exchange_a_megabyte(ground: &Ground) {
     let (one, two) = (ground.place("dc1", 1), ground.place("dc2", 2));
     assert!(round_trip(&one, address(2)).is_some());
     let bytes: Vec<u8> = (0..1_000_000u32).map(|number| (number * 7 % 251) as u8).collect();
-    assert!(transfer(&one, &two, &bytes) == bytes, "what arrived is not what was sent");
+    for family in families("exchange a megabyte") {
+        assert!(
+            transfer(&one, &two, family, &bytes) == bytes,
+            "what arrived over {family} is not what was sent"
+        );
+    }
     let counters = ground.fabric.counters().expect("counters");
     assert!(counters.bytes > 1_000_000, "{counters:?}");
     assert_eq!(counters.malformed_packets, 0, "{counters:?}");
+}
+
+/// What of ICMP, UDP and TCP passes from one place to another in a family.
+fn passes(from: &Place, to: &Place, family: Family) -> [bool; 3] {
+    [
+        round_trip(from, to.attachment.addresses.in_family(family)).is_some(),
+        datagram_arrives(from, to, family),
+        connects(from, to, family),
+    ]
+}
+
+fn everything_passes(ground: &Ground) {
+    let (one, two) = (ground.place("dc1", 1), ground.place("dc2", 2));
+    for family in families("everything passes") {
+        assert_eq!(passes(&one, &two, family), [true; 3], "{family}");
+        assert_eq!(passes(&two, &one, family), [true; 3], "{family}");
+    }
+}
+
+/// What a place would say of its own accord (who am I, are there routers, which groups do I listen to) would stand in
+/// every capture and be counted as traffic of the database.
+fn a_place_at_rest_says_nothing(ground: &Ground) {
+    let _places = [1, 2, 3].map(|number| ground.place("dc1", number));
+    let (_node, _) = ground.boot("n1", 4);
+    std::thread::sleep(Duration::from_millis(1_500));
+    assert_eq!(ground.fabric.counters().expect("counters").packets, 0);
+}
+
+fn a_cut_leaks_nothing(ground: &Ground) {
+    let (one, two) = (ground.place("dc1", 1), ground.place("dc2", 2));
+    let families = families("a cut leaks nothing");
+    let cut = ground.cut("dc1", "dc2");
+    for family in &families {
+        assert_eq!(passes(&one, &two, *family), [false; 3], "{family}");
+        // Nothing of it needs an answer but the datagram, which is the only one to arrive.
+        assert_eq!(passes(&two, &one, *family), [false, true, false], "{family}");
+    }
+    let back = ground.cut("dc2", "dc1");
+    for family in &families {
+        assert_eq!(passes(&two, &one, *family), [false; 3], "{family}");
+    }
+    drop((cut, back));
+    for family in &families {
+        assert_eq!(passes(&one, &two, *family), [true; 3], "{family} after the healing");
+    }
+}
+
+/// A path for less than the interfaces' 1500 bytes: TCP finds it out by the network's "too big" and gets through.
+fn a_narrow_path_is_found_out(ground: &Ground) {
+    let (one, two) = (ground.place("dc1", 1), ground.place("dc2", 2));
+    let rule = Rule {
+        from: vec!["dc1".to_owned()],
+        to: vec!["dc2".to_owned()],
+        mtu_bytes: Some(1_300),
+        ..Rule::default()
+    };
+    ground.fabric.set_policy(Policy { rules: vec![rule], ..Policy::default() }).expect("a policy");
+    let bytes: Vec<u8> = (0..200_000u32).map(|number| (number * 7 % 251) as u8).collect();
+    for family in families("a narrow path is found out") {
+        let before = ground.fabric.counters().expect("counters").too_big_packets;
+        assert!(
+            transfer(&one, &two, family, &bytes) == bytes,
+            "what arrived over {family} is not what was sent"
+        );
+        let too_big = ground.fabric.counters().expect("counters").too_big_packets - before;
+        assert!(too_big > 0, "no packet over {family} met the limit");
+    }
 }
 
 /// A lower bound only: how much longer it takes is the machine's business.
@@ -78,7 +198,7 @@ fn a_detached_address_is_silent(ground: &Ground) {
     assert_eq!(round_trip(&one, address(2)), None);
     assert!(round_trip(&one, address(3)).is_some());
     let again = two.attachment.tun.try_clone().expect("a second descriptor");
-    ground.attach("dc1", address(2), again);
+    ground.attach("dc1", 2, again);
     assert!(round_trip(&one, address(2)).is_some());
 }
 
@@ -150,7 +270,7 @@ fn a_node_sees_itself(ground: &Ground) {
     assert_eq!(shell(&node, "ls /run").trim().replace('\n', " "), "group hosts node passwd");
     assert_eq!(
         shell(&node, "ls /sys/class/net 2>/dev/null | wc -l; ls /run/node | wc -l").lines().last(),
-        Some("3")
+        Some("4")
     );
     // Without a pipe the shell does all of this by itself: its init and the shell are all there is.
     let processes = shell(&node, "cd /proc; for process in [0-9]*; do echo $process; done");
@@ -163,7 +283,11 @@ fn nodes_reach_each_other(ground: &Ground) {
     let (_two, _) = ground.boot("n2", 3);
     let watcher = ground.place("dc1", 1);
     assert!(round_trip(&watcher, address(2)).is_some() && round_trip(&watcher, address(3)).is_some());
-    assert_eq!(shell(&one, "getent hosts n1 | cut -d' ' -f1").trim(), address(2).to_string());
+    assert_eq!(shell(&one, "getent ahostsv4 n1 | cut -d' ' -f1 | uniq").trim(), address(2).to_string());
+    if families("nodes reach each other").contains(&Family::V6) {
+        let ipv6 = addresses(2).ipv6().to_string();
+        assert_eq!(shell(&one, "getent ahostsv6 n1 | cut -d' ' -f1 | uniq").trim(), ipv6);
+    }
 }
 
 /// Three hosts, two nodes with something running, until somebody ends it.

@@ -4,8 +4,12 @@
 //! test of [`inside`] runs as PID 1 of a fresh lab; those of [`outside`] look at a lab from the machine. Where no lab
 //! can be had, every test says so on a line `skipped: TEST: why`.
 
+mod contract;
+mod crowd;
+mod fates;
 mod ground;
 mod inside;
+mod joined;
 mod outside;
 
 use std::io::{Read, Write};
@@ -43,15 +47,23 @@ fn tests() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // Each loads the machine.
     arguments.test_threads = Some(1);
-    let inside = inside::TESTS.iter().map(|(name, _)| (*name, Place::Inside));
-    let outside = outside::TESTS.iter().map(|(name, test)| (*name, Place::Outside(*test)));
-    let trials = inside.chain(outside).map(|(name, place)| Trial::test(name, move || attempt(name, place)));
+    let inside = inside::TESTS.iter().map(|(name, _)| ((*name).to_owned(), Place::Inside));
+    let joined = inside::JOINED_TESTS.iter().map(|(name, _)| ((*name).to_owned(), Place::Joined));
+    let contract = inside::contract_names().map(|name| (name, Place::Joined));
+    let outside = outside::TESTS.iter().map(|(name, test)| ((*name).to_owned(), Place::Outside(*test)));
+    let trials = inside
+        .chain(joined)
+        .chain(contract)
+        .chain(outside)
+        .map(|(name, place)| Trial::test(name.clone(), move || attempt(&name, place)));
     libtest_mimic::run(&arguments, trials.collect()).exit_code()
 }
 
 #[derive(Clone, Copy)]
 enum Place {
     Inside,
+    /// Inside, between places joined by hand.
+    Joined,
     Outside(fn()),
 }
 
@@ -65,9 +77,13 @@ fn attempt(name: &str, place: Place) -> Result<(), Failed> {
         eprintln!("skipped: {name}: no lab can be had here: {}", missing.join("; "));
         return Ok(());
     }
+    if let (Place::Joined, Some(obstacle)) = (place, joined::obstacle()) {
+        eprintln!("skipped: {name}: {obstacle}");
+        return Ok(());
+    }
     match place {
         Place::Outside(test) => test(),
-        Place::Inside => {
+        Place::Inside | Place::Joined => {
             let folder = tempfile::Builder::new().prefix("holdfast-lab-").tempdir()?;
             let mut lab = start(folder.path(), name);
             let mut said = String::new();
@@ -77,6 +93,9 @@ fn attempt(name: &str, place: Place) -> Result<(), Failed> {
             if !status.success() {
                 let log = std::fs::read_to_string(folder.path().join("log"))?;
                 return Err(format!("{status}\n{said}{log}").into());
+            }
+            for line in said.lines().filter(|line| line.starts_with("skipped:")) {
+                eprintln!("{line}");
             }
         }
     }

@@ -1,0 +1,347 @@
+//! Conditions: after everything, the data meets every condition its workload sets, and no acknowledged work is missing.
+//!
+//! The conditions were looked at in the database, all in one transaction; the final read tells how often each is violated.
+//! Owns two checks, which differ in what they demand to have been looked at:
+//! - `tpcc-conditions`: the twelve consistency conditions of clause 3.3.2 of the TPC-C standard, all of them; and, as the
+//!   durability tests of its clause 3.5 have it, at least one order for every acknowledged New-Order, one history row for
+//!   every acknowledged Payment, and none that nobody asked for. A transaction without a definite answer may have left
+//!   its row or not, and rows carry no name of the transaction, so losses are counted only as far as those without an
+//!   answer cannot stand in their place. All loads are taken together: they work on the same tables;
+//! - `script-conditions`: the conditions the user wrote down for a script of their own, at least one. It says nothing of
+//!   single transactions, whose meaning only the user knows.
+
+use std::collections::BTreeMap;
+
+use history::{Action, ConditionFound, Operation, Outcome};
+
+use crate::Check;
+use crate::report::Report;
+use crate::story::{Story, counted, is_or_are, with_examples};
+
+/// The name of the check on TPC-C.
+pub const TPCC: &str = "tpcc-conditions";
+/// The name of the check on scripts.
+pub const SCRIPT: &str = "script-conditions";
+
+/// Conditions of TPC-C, told by the number their names begin with.
+const TPCC_CONDITIONS: usize = 12;
+
+/// Transactions that leave a row that can be counted: the kind, the count's name, what the row is.
+const TPCC_ROWS: [(&str, &str, &str); 2] =
+    [("NEW-ORDER", "orders", "order"), ("PAYMENT", "payments", "history row")];
+
+/// Transactions of one kind, by how they came out. Those that rolled back because they were asked to are left out.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Ended {
+    acknowledged: i64,
+    indeterminate: i64,
+}
+
+/// The final look.
+#[derive(Debug)]
+struct Look {
+    began_s: f64,
+    conditions: Vec<ConditionFound>,
+    counts: BTreeMap<String, i64>,
+}
+
+/// Either check, to be fed operation by operation.
+#[derive(Debug)]
+pub struct Conditions {
+    name: &'static str,
+    /// By kind of transaction.
+    ended: BTreeMap<String, Ended>,
+    last_acknowledged_s: f64,
+    look: Option<Look>,
+}
+
+impl Conditions {
+    /// The check on TPC-C.
+    #[must_use]
+    pub fn of_tpcc() -> Self {
+        Self::new(TPCC)
+    }
+
+    /// The check on scripts.
+    #[must_use]
+    pub fn of_scripts() -> Self {
+        Self::new(SCRIPT)
+    }
+
+    fn new(name: &'static str) -> Self {
+        Conditions { name, ended: BTreeMap::new(), last_acknowledged_s: f64::NEG_INFINITY, look: None }
+    }
+}
+
+impl Check for Conditions {
+    fn observe(&mut self, operation: &Operation) {
+        match &operation.action {
+            Action::Transaction { name, rolled_back } => {
+                if !self.ended.contains_key(name.as_ref()) {
+                    self.ended.insert(name.to_string(), Ended::default());
+                }
+                let Some(ended) = self.ended.get_mut(name.as_ref()) else { return };
+                match operation.outcome {
+                    Outcome::Ok if *rolled_back => {}
+                    Outcome::Ok => ended.acknowledged += 1,
+                    Outcome::Unknown => ended.indeterminate += 1,
+                    Outcome::Fail => {}
+                }
+                if operation.outcome == Outcome::Ok {
+                    self.last_acknowledged_s = self.last_acknowledged_s.max(operation.completed_s);
+                }
+            }
+            Action::ConditionsRead { conditions, counts } if operation.outcome == Outcome::Ok => {
+                let (conditions, counts) = (conditions.clone(), counts.clone());
+                self.look = Some(Look { began_s: operation.invoked_s, conditions, counts });
+            }
+            _ => {}
+        }
+    }
+
+    fn conclude(self: Box<Self>) -> Report {
+        let mut report = Report::new(self.name);
+        let mut story = Story::default();
+        let sum = |pick: fn(&Ended) -> i64| self.ended.values().map(pick).sum::<i64>();
+        let (acknowledged, indeterminate) =
+            (sum(|ended| ended.acknowledged), sum(|ended| ended.indeterminate));
+        report.counts.insert("transactions".into(), acknowledged);
+        report.indeterminate = u64::try_from(indeterminate).ok();
+        if acknowledged == 0 {
+            story.doubt("no transaction was acknowledged, so nothing was put to the test".into());
+        }
+        let Some(look) = &self.look else {
+            story.doubt(
+                "there is no final look at the conditions, so it is not known whether they hold".into(),
+            );
+            (report.verdict, report.explanation) = story.conclude(String::new());
+            return report;
+        };
+        report.counts.extend(look.counts.iter().map(|(name, count)| (name.clone(), *count)));
+        report.count("conditions", look.conditions.len());
+        judge_conditions(look, &mut story);
+        let mut rows = String::new();
+        if self.name == TPCC {
+            demand_all_twelve(look, &mut story);
+            rows = self.judge_rows(look, &mut report, &mut story);
+        } else if look.conditions.is_empty() {
+            story.doubt("there are no conditions, so nothing can be said of the data".into());
+        }
+        if self.last_acknowledged_s > look.began_s {
+            story.doubt(format!(
+                "the final look began at {:.3} s, before the last acknowledgement at {:.3} s",
+                look.began_s, self.last_acknowledged_s
+            ));
+        }
+        let conditions = counted(look.conditions.len(), "condition");
+        (report.verdict, report.explanation) = story.conclude(format!(
+            "{conditions} looked at after {}, none is violated{rows}",
+            counted(usize::try_from(acknowledged).unwrap_or_default(), "acknowledged transaction")
+        ));
+        report
+    }
+}
+
+/// A violated condition is a failure, whoever violated it.
+fn judge_conditions(look: &Look, story: &mut Story) {
+    for condition in look.conditions.iter().filter(|condition| condition.violations > 0) {
+        let times = usize::try_from(condition.violations).unwrap_or(usize::MAX);
+        let claim = format!("condition {} has {}", condition.name, counted(times, "violation"));
+        story.fail(with_examples(&claim, &condition.examples, String::clone));
+    }
+}
+
+/// A condition that was not looked at may be violated.
+fn demand_all_twelve(look: &Look, story: &mut Story) {
+    let seen =
+        |number: usize| look.conditions.iter().any(|condition| number_of(&condition.name) == Some(number));
+    let missing: Vec<usize> = (1..=TPCC_CONDITIONS).filter(|number| !seen(*number)).collect();
+    if !missing.is_empty() {
+        let count = missing.len();
+        let claim = format!("{} {} not looked at", counted(count, "condition"), is_or_are(count));
+        story.doubt(with_examples(&claim, &missing, usize::to_string));
+    }
+}
+
+fn number_of(name: &str) -> Option<usize> {
+    name.split_once(':')?.0.parse().ok()
+}
+
+impl Conditions {
+    /// Holds the rows that transactions must have left against those that were acknowledged; tells what was found where
+    /// nothing is wrong.
+    fn judge_rows(&self, look: &Look, report: &mut Report, story: &mut Story) -> String {
+        let (mut lost, mut open, mut told) = (0, false, String::new());
+        let mut acknowledged = 0;
+        for (kind, count, what) in TPCC_ROWS {
+            let ended = self.ended.get(kind).copied().unwrap_or_default();
+            acknowledged += ended.acknowledged;
+            let Some(there) = look.counts.get(count) else {
+                story.doubt(format!("the {what}s were not counted"));
+                open = true;
+                continue;
+            };
+            let Ended { acknowledged, indeterminate } = ended;
+            let extra = there - acknowledged;
+            if extra < 0 {
+                lost += -extra;
+                story.fail(format!(
+                    "at least {} of {acknowledged} acknowledged {kind} transactions lost: they left {there} {what}s",
+                    -extra
+                ));
+            } else if extra > indeterminate {
+                story.fail(format!(
+                    "there are {there} {what}s, {} more than {acknowledged} acknowledged {kind} transactions and \
+                     {indeterminate} without a definite answer can have left",
+                    extra - indeterminate
+                ));
+            }
+            // Where one without an answer is missing, it may as well be there in the place of one that is lost.
+            open |= extra < indeterminate;
+            told.push_str(&format!(
+                "; {there} {what}s for {acknowledged} acknowledged {kind} transactions and \
+                                    {indeterminate} without a definite answer"
+            ));
+        }
+        report.acknowledged = u64::try_from(acknowledged).ok();
+        let judged = !open && self.last_acknowledged_s <= look.began_s;
+        report.lost = (lost > 0 || judged).then_some(u64::try_from(lost).unwrap_or_default());
+        told
+    }
+}
+
+/// Judges a whole history of TPC-C.
+#[must_use]
+pub fn check_tpcc<'a>(operations: impl IntoIterator<Item = &'a Operation>) -> Report {
+    let mut check = Box::new(Conditions::of_tpcc());
+    operations.into_iter().for_each(|operation| check.observe(operation));
+    check.conclude()
+}
+
+#[cfg(test)]
+mod tests {
+    use history::{ErrorClass, Verdict};
+
+    use super::*;
+
+    fn operation(action: Action, invoked_s: f64, outcome: Outcome) -> Operation {
+        Operation {
+            load: "tpcc".to_owned(),
+            client: 1,
+            action,
+            invoked_s,
+            completed_s: invoked_s + 0.5,
+            outcome,
+            error: (outcome != Outcome::Ok).then_some(ErrorClass::Connection),
+            node: None,
+        }
+    }
+
+    /// `NEW-ORDER`, with `?` behind it without a definite answer, with `!` refused, with `~` rolled back as asked for.
+    fn transactions(words: &str) -> Vec<Operation> {
+        let transaction = |(place, word): (usize, &str)| {
+            let (name, mark) = match word.find(['?', '!', '~']) {
+                Some(at) => word.split_at(at),
+                None => (word, ""),
+            };
+            let outcome = match mark {
+                "?" => Outcome::Unknown,
+                "!" => Outcome::Fail,
+                _ => Outcome::Ok,
+            };
+            let action = Action::Transaction { name: name.to_owned().into(), rolled_back: mark == "~" };
+            operation(action, place as f64, outcome)
+        };
+        words.split_whitespace().enumerate().map(transaction).collect()
+    }
+
+    fn look(conditions: usize, violated: &[usize], counts: [i64; 2]) -> Operation {
+        let condition = |number: usize| ConditionFound {
+            name: format!("{number}: it holds"),
+            violations: u64::from(violated.contains(&number)) * 4,
+            examples: violated
+                .iter()
+                .filter(|one| **one == number)
+                .map(|_| format!("row of {number}"))
+                .collect(),
+        };
+        let conditions = (1..=conditions).map(condition).collect();
+        let counts = [("orders".to_owned(), counts[0]), ("payments".to_owned(), counts[1])].into();
+        operation(Action::ConditionsRead { conditions, counts }, 100.0, Outcome::Ok)
+    }
+
+    #[track_caller]
+    fn judged(words: &str, look: Option<Operation>, verdict: Verdict, lost: Option<u64>, told: &str) {
+        let mut history = transactions(words);
+        history.extend(look);
+        let report = check_tpcc(&history);
+        assert_eq!((report.verdict, report.lost), (verdict, lost), "{}", report.explanation);
+        assert!(report.explanation.contains(told), "{}", report.explanation);
+    }
+
+    #[test]
+    fn all_twelve_hold_and_every_acknowledged_row_is_there() {
+        judged(
+            "NEW-ORDER PAYMENT DELIVERY",
+            Some(look(12, &[], [1, 1])),
+            Verdict::Pass,
+            Some(0),
+            "12 conditions",
+        );
+        // Rolled back as its input wanted: no order.
+        judged("NEW-ORDER NEW-ORDER~ PAYMENT!", Some(look(12, &[], [1, 0])), Verdict::Pass, Some(0), "");
+    }
+
+    #[test]
+    fn each_violated_condition_fails_with_an_example() {
+        for number in 1..=12 {
+            let told = format!("condition {number}: it holds has 4 violations: row of {number}");
+            judged("NEW-ORDER", Some(look(12, &[number], [1, 0])), Verdict::Fail, Some(0), &told);
+        }
+    }
+
+    #[test]
+    fn a_condition_that_was_not_looked_at_leaves_doubt() {
+        judged(
+            "NEW-ORDER",
+            Some(look(11, &[], [1, 0])),
+            Verdict::Unknown,
+            Some(0),
+            "1 condition is not looked at: 12",
+        );
+        judged("NEW-ORDER", None, Verdict::Unknown, None, "no final look");
+        judged("", Some(look(12, &[], [0, 0])), Verdict::Unknown, Some(0), "no transaction was acknowledged");
+    }
+
+    #[test]
+    fn acknowledged_work_that_left_no_row_is_lost() {
+        judged("NEW-ORDER NEW-ORDER", Some(look(12, &[], [1, 0])), Verdict::Fail, Some(1), "at least 1 of 2");
+        judged("PAYMENT", Some(look(12, &[], [0, 0])), Verdict::Fail, Some(1), "they left 0 history rows");
+        judged("PAYMENT", Some(look(12, &[], [0, 2])), Verdict::Fail, Some(0), "1 more than");
+    }
+
+    #[test]
+    fn what_has_no_definite_answer_may_be_there_or_not_but_may_hide_a_loss() {
+        judged("PAYMENT PAYMENT?", Some(look(12, &[], [0, 2])), Verdict::Pass, Some(0), "");
+        judged("PAYMENT PAYMENT?", Some(look(12, &[], [0, 1])), Verdict::Pass, None, "");
+        judged("PAYMENT PAYMENT?", Some(look(12, &[], [0, 0])), Verdict::Fail, Some(1), "");
+    }
+
+    #[test]
+    fn a_script_is_judged_by_the_conditions_there_are_and_needs_one() {
+        let check = |look: Operation, verdict: Verdict| {
+            let mut check = Box::new(Conditions::of_scripts());
+            transactions("mine").iter().chain([&look]).for_each(|operation| check.observe(operation));
+            let report = check.conclude();
+            assert_eq!(
+                (report.name, report.verdict, report.lost),
+                (SCRIPT, verdict, None),
+                "{}",
+                report.explanation
+            );
+        };
+        check(look(1, &[], [0, 0]), Verdict::Pass);
+        check(look(1, &[1], [0, 0]), Verdict::Fail);
+        check(look(0, &[], [0, 0]), Verdict::Unknown);
+    }
+}

@@ -1,0 +1,239 @@
+//! List-append: transactions that append to lists and read them whole, held against an isolation level.
+//!
+//! After Kingsbury and Alvaro, "Elle" (2020). Every value names its append and every list tells the order of its appends,
+//! so what was read tells who came before whom; a circle of that is an anomaly. This file owns how the verdict and the
+//! story come about: `record` keeps a history while it goes by, `versions` infers who wrote what in which order,
+//! `graph` who must come before whom, `cycles` which levels that rules out, `tell` puts it into words.
+
+mod cycles;
+mod graph;
+pub mod level;
+mod record;
+mod tell;
+mod versions;
+
+use history::{Action, Operation, Outcome, Verdict};
+
+pub use level::{Isolation, Level, Order, UnknownLevel};
+
+use crate::Check;
+use crate::report::Report;
+use crate::story::{Story, counted, with_examples};
+use cycles::{Cycle, Cycles};
+use graph::Graph;
+use record::Record;
+use tell::Teller;
+use versions::Versions;
+
+/// The check's name.
+pub const NAME: &str = "list-append";
+
+/// Judges a whole history against a level.
+#[must_use]
+pub fn check<'a>(operations: impl IntoIterator<Item = &'a Operation>, claimed: Level) -> Report {
+    let mut check = Box::new(ListAppend::claiming(claimed));
+    for operation in operations {
+        check.observe(operation);
+    }
+    check.conclude()
+}
+
+/// The list-append check, to be fed operation by operation.
+#[derive(Debug)]
+pub struct ListAppend {
+    record: Record,
+    claimed: Level,
+}
+
+impl ListAppend {
+    /// One that holds the history against this level.
+    #[must_use]
+    pub fn claiming(claimed: Level) -> Self {
+        ListAppend { record: Record::default(), claimed }
+    }
+}
+
+/// Something found, with the weakest level that forbids it.
+struct Anomaly {
+    name: String,
+    breaks: Level,
+    count: usize,
+    told: String,
+}
+
+impl Check for ListAppend {
+    fn observe(&mut self, operation: &Operation) {
+        if let Action::AppendTransaction { steps } = &operation.action {
+            self.record.observe(operation, steps);
+        }
+    }
+
+    fn conclude(mut self: Box<Self>) -> Report {
+        let places = self.record.put_in_order();
+        let mut report = self.counts();
+        if let Some(contradiction) = &self.record.contradiction {
+            let mut story = Story::default();
+            story.doubt(format!("the history contradicts itself, so it proves nothing: {contradiction}"));
+            (report.verdict, report.explanation) = story.conclude(String::new());
+            return report;
+        }
+        let versions = Versions::of(&self.record, &places);
+        let graph = Graph::of(&self.record, &versions);
+        let cycles = cycles::find(&graph, &self.record.transactions);
+        drop(graph);
+        let teller = Teller { record: &self.record, versions: &versions, places: &places };
+        let mut anomalies = single_anomalies(&teller);
+        anomalies.extend(cycles.found.iter().map(|cycle| cycle_anomaly(cycle, &teller)));
+        self.tell(&teller, &cycles, &anomalies, &mut report);
+        report
+    }
+}
+
+impl ListAppend {
+    fn counts(&self) -> Report {
+        let with = |outcome| self.record.transactions.iter().filter(|one| one.outcome == outcome).count();
+        let mut report = Report::new(NAME);
+        report.acknowledged = Some(with(Outcome::Ok) as u64);
+        report.indeterminate = Some(with(Outcome::Unknown) as u64);
+        report.count("refused", with(Outcome::Fail));
+        report.count("keys", self.record.keys.len());
+        report
+    }
+
+    fn tell(&self, teller: &Teller<'_>, cycles: &Cycles, anomalies: &[Anomaly], report: &mut Report) {
+        for anomaly in anomalies {
+            report.count(&anomaly.name, anomaly.count);
+        }
+        report.count("cyclic_groups", cycles.groups as usize);
+        let is_allowed = |level: &Level| {
+            !cycles.ruled_out.contains(level) && anomalies.iter().all(|one| !level.implies(one.breaks))
+        };
+        report.strongest_levels = strongest(is_allowed);
+        let allowed = match report.strongest_levels.as_slice() {
+            [] => "not even read-uncommitted is possible".to_owned(),
+            levels => format!("the strongest level this history allows is {}", levels.join(" or ")),
+        };
+
+        let mut story = Story::default();
+        let (broken, tolerated): (Vec<&Anomaly>, Vec<&Anomaly>) =
+            anomalies.iter().partition(|anomaly| self.claimed.implies(anomaly.breaks));
+        for anomaly in broken {
+            story.fail(format!(
+                "{} is claimed, but there is {}: {}",
+                self.claimed, anomaly.name, anomaly.told
+            ));
+        }
+        if cycles.ruled_out.contains(&self.claimed) && is_allowed_by(anomalies, self.claimed) {
+            // Every level that is ruled out has a cycle to show; should that ever fail, the verdict must not.
+            story.fail(format!("{} is claimed, but the order of transactions has cycles", self.claimed));
+        }
+        let versions = teller.versions;
+        if !versions.reused.is_empty() {
+            let claim = "values were appended more than once, so no order can be told, for key";
+            story.doubt(with_examples(claim, &versions.reused, |key| self.record.keys.key(*key).to_string()));
+        }
+        let incompatible = incompatible_lists(&self.record);
+        if !incompatible.is_empty() && self.claimed.isolation == Isolation::ReadUncommitted {
+            let claim = "reads disagree about the order of appends, so no order can be told, for key";
+            story.doubt(with_examples(claim, &incompatible, |key| self.record.keys.key(*key).to_string()));
+        }
+        if !self.record.has_read_values {
+            story.doubt("no acknowledged transaction read a value, so nothing was shown".into());
+        }
+        let otherwise = format!(
+            "{} over {} keep to {}",
+            counted(report.acknowledged.unwrap_or(0) as usize, "acknowledged transaction"),
+            counted(self.record.keys.len(), "list"),
+            self.claimed
+        );
+        let (verdict, mut explanation) = story.conclude(otherwise);
+        if !tolerated.is_empty() {
+            let names: Vec<&str> = tolerated.iter().map(|anomaly| anomaly.name.as_str()).collect();
+            explanation +=
+                &format!("; {} does not forbid what else was found: {}", self.claimed, names.join(", "));
+        }
+        if verdict == Verdict::Unknown {
+            // What could not be judged might forbid more.
+            report.strongest_levels.clear();
+        } else {
+            explanation += &format!("; {allowed}");
+        }
+        (report.verdict, report.explanation) = (verdict, explanation);
+    }
+}
+
+fn is_allowed_by(anomalies: &[Anomaly], claimed: Level) -> bool {
+    anomalies.iter().all(|anomaly| !claimed.implies(anomaly.breaks))
+}
+
+/// Of the allowed levels those that no other allowed one implies, strongest isolation first.
+fn strongest(is_allowed: impl Fn(&Level) -> bool) -> Vec<String> {
+    let allowed: Vec<Level> = Level::all().filter(|level| is_allowed(level)).collect();
+    let is_surpassed = |level: &Level| allowed.iter().any(|other| other != level && other.implies(*level));
+    allowed.iter().rev().filter(|level| !is_surpassed(level)).map(Level::to_string).collect()
+}
+
+fn incompatible_lists(record: &Record) -> Vec<u32> {
+    let mut keys: Vec<u32> = record
+        .lists
+        .iter()
+        .zip(0u32..)
+        .filter_map(|(list, key)| list.incompatible.as_ref().map(|_| key))
+        .collect();
+    keys.sort_by(|one, other| record.keys.key(*one).cmp(record.keys.key(*other)));
+    keys
+}
+
+fn cycle_anomaly(cycle: &Cycle, teller: &Teller<'_>) -> Anomaly {
+    let suffix = match cycle.order {
+        Order::Any => "",
+        Order::Session => "-process",
+        Order::RealTime => "-realtime",
+    };
+    Anomaly {
+        name: format!("{}{suffix}", cycle.class.name()),
+        breaks: cycle.breaks(),
+        count: 1,
+        told: teller.told_cycle(cycle),
+    }
+}
+
+/// What is wrong with single reads and lists.
+fn single_anomalies(teller: &Teller<'_>) -> Vec<Anomaly> {
+    let Teller { record, versions, .. } = teller;
+    let mut found = Vec::new();
+    let mut add = |name: &str, isolation, count: usize, examples: &[String]| {
+        if count > 0 {
+            let told = match count - examples.len() {
+                0 => examples.join("; "),
+                more => format!("{}; and {more} more", examples.join("; ")),
+            };
+            let breaks = Level { isolation, order: Order::Any };
+            found.push(Anomaly { name: name.to_owned(), breaks, count, told });
+        }
+    };
+    let told = |seen: &versions::Examples, tell: &dyn Fn(&versions::Seen) -> String| {
+        (seen.count, seen.examples.iter().map(tell).collect::<Vec<String>>())
+    };
+    let duplicates: Vec<String> =
+        versions.duplicated.iter().take(5).map(|one| teller.told_duplicate(one)).collect();
+    add("duplicate elements", Isolation::ReadUncommitted, versions.duplicated.len(), &duplicates);
+    let (count, examples) = told(&versions.invented, &|seen| teller.told_invented(seen));
+    add("invented elements", Isolation::ReadUncommitted, count, &examples);
+    let incompatible = incompatible_lists(record);
+    let examples: Vec<String> =
+        incompatible.iter().take(5).map(|key| teller.told_incompatible(*key)).collect();
+    add("incompatible orders", Isolation::ReadCommitted, incompatible.len(), &examples);
+    let (count, examples) = told(&versions.aborted, &|seen| teller.told_aborted(seen));
+    add("G1a", Isolation::ReadCommitted, count, &examples);
+    let (count, examples) = told(&versions.intermediate, &|seen| teller.told_intermediate(seen));
+    add("G1b", Isolation::ReadCommitted, count, &examples);
+    let (count, examples) = told(&versions.dirty_updates, &|seen| teller.told_dirty_update(seen));
+    add("dirty update", Isolation::ReadCommitted, count, &examples);
+    let (count, examples) = told(&versions.lost_updates, &|seen| teller.told_lost_update(seen));
+    add("lost update", Isolation::Snapshot, count, &examples);
+    let examples: Vec<String> =
+        record.disagreements.iter().map(|one| teller.told_disagreement(one)).collect();
+    add("internal inconsistency", Isolation::Snapshot, record.disagreement_count, &examples);
+    found
+}

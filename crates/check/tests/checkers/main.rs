@@ -1,0 +1,10 @@
+//! The checkers of isolation, order and conservation: small histories told in a notation, and random ones against
+//! brute force.
+
+mod bank;
+mod convergence;
+mod list_append;
+mod list_append_by_force;
+mod notation;
+mod register;
+mod register_by_force;

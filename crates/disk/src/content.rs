@@ -1,0 +1,294 @@
+//! The content of a volume's files: reading, writing, sizes, and what makes them durable.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use crate::Refusal;
+use crate::attributes::Kind;
+use crate::block_log::BLOCK_BYTES;
+use crate::store::{Object, Seek, Store};
+use crate::tree::{Body, FileBody};
+use crate::volume::{Scope, State, Volume, refusal};
+
+impl<S: Store> Volume<S> {
+    fn object(&self, state: &State<S::Object>, number: u64) -> Result<Arc<S::Object>, Refusal> {
+        state.open.get(&self.store, number).map_err(|error| refusal(&error))
+    }
+
+    /// Opens a file or directory: what it consists of stays, even without a name, until it is released.
+    ///
+    /// # Errors
+    /// `ESTALE`, and what the store says.
+    pub fn open(&self, number: u64) -> Result<(), Refusal> {
+        let mut state = self.lock();
+        if state.tree.get(number)?.kind == Kind::File {
+            let object = self.object(&state, number)?;
+            state.open.hold(number, object);
+        }
+        state.tree.get_mut(number)?.handles += 1;
+        Ok(())
+    }
+
+    /// Ends one opening.
+    pub fn release(&self, number: u64) {
+        let mut state = self.lock();
+        let Ok(inode) = state.tree.get_mut(number) else { return };
+        inode.handles = inode.handles.saturating_sub(1);
+        if inode.handles == 0 {
+            state.open.let_go(number);
+            self.release_if_unneeded(&mut state, number);
+        }
+    }
+
+    /// Reads at `offset` into `buffer`; fewer bytes at the file's end.
+    ///
+    /// # Errors
+    /// `EISDIR`, `EINVAL` for what has no content, and what the store says.
+    pub fn read(&self, number: u64, offset: u64, buffer: &mut [u8]) -> Result<usize, Refusal> {
+        let object = {
+            let state = self.lock();
+            file(&state, number)?;
+            self.object(&state, number)?
+        };
+        object.read(offset, buffer).map_err(|error| refusal(&error))
+    }
+
+    /// Writes `content` at `offset`. With `through`, it is durable when this returns, as far as the scope goes.
+    /// `by_unprivileged` takes set-user and set-group bits away.
+    ///
+    /// # Errors
+    /// `EFBIG`, and what the store says.
+    pub fn write(
+        &self,
+        number: u64,
+        offset: u64,
+        content: &[u8],
+        through: Option<Scope>,
+        by_unprivileged: bool,
+        now: SystemTime,
+    ) -> Result<(), Refusal> {
+        let end = offset.checked_add(content.len() as u64).ok_or(Refusal::EFBIG)?;
+        let mut state = self.lock();
+        file(&state, number)?;
+        let object = self.object(&state, number)?;
+        self.keep(&mut state, number, &object, offset, end)?;
+        state.last_write = Some((number, offset, end));
+        let written = object.write(offset, content);
+        let inode = state.tree.get_mut(number)?;
+        inode.attributes.modified = now;
+        inode.attributes.changed = now;
+        if by_unprivileged {
+            inode.drop_privileges();
+        }
+        if let Body::File(file) = &mut inode.body {
+            // Part may have been written where writing failed.
+            file.size = match &written {
+                Ok(()) => file.size.max(end),
+                Err(_) => object.size().unwrap_or(file.size),
+            };
+        }
+        written.map_err(|error| refusal(&error))?;
+        self.hold_to_limits(&mut state)?;
+        drop(state);
+        through.map_or(Ok(()), |scope| self.sync(number, scope))
+    }
+
+    /// Keeps the content of what is about to change between `from` and `to`, as far as it is durable.
+    fn keep(
+        &self,
+        state: &mut State<S::Object>,
+        number: u64,
+        object: &S::Object,
+        from: u64,
+        to: u64,
+    ) -> Result<(), Refusal> {
+        let next = state.next_dirty;
+        let file = file_mut(state, number)?;
+        let mut kept = 0;
+        for (block, bytes) in file.log.wanted(from, to) {
+            let mut content = vec![0; bytes].into_boxed_slice();
+            object.read(block * BLOCK_BYTES, &mut content).map_err(|error| refusal(&error))?;
+            file.log.keep(block, content);
+            kept += 1;
+        }
+        let is_first = file.dirty_since.is_none();
+        if is_first {
+            file.dirty_since = Some(next);
+        }
+        state.blocks_kept += kept;
+        if is_first {
+            state.dirty.insert(next, number);
+            state.next_dirty += 1;
+        }
+        Ok(())
+    }
+
+    /// Cuts or stretches a file.
+    pub(crate) fn resize(
+        &self,
+        state: &mut State<S::Object>,
+        number: u64,
+        size: u64,
+        now: SystemTime,
+    ) -> Result<(), Refusal> {
+        let old = file(state, number)?.size;
+        let object = self.object(state, number)?;
+        let cut_blocks = old.saturating_sub(size) / BLOCK_BYTES;
+        if cut_blocks > self.limits.blocks_max as u64 {
+            // More than is remembered: durable at once, so that memory is not filled with it first.
+            object.set_size(size).map_err(|error| refusal(&error))?;
+            file_mut(state, number)?.size = size;
+            self.content_is_durable(state, number)?;
+        } else {
+            self.keep(state, number, &object, size, old)?;
+            object.set_size(size).map_err(|error| refusal(&error))?;
+            file_mut(state, number)?.size = size;
+        }
+        let attributes = &mut state.tree.get_mut(number)?.attributes;
+        attributes.modified = now;
+        attributes.changed = now;
+        self.hold_to_limits(state)
+    }
+
+    /// fallocate(2): room, holes and zeros.
+    ///
+    /// # Errors
+    /// `EOPNOTSUPP` for the modes that move content, and what the store says.
+    pub fn allocate(
+        &self,
+        number: u64,
+        mode: i32,
+        offset: u64,
+        bytes: u64,
+        now: SystemTime,
+    ) -> Result<(), Refusal> {
+        let end = offset.checked_add(bytes).ok_or(Refusal::EFBIG)?;
+        let known = libc::FALLOC_FL_KEEP_SIZE | libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_ZERO_RANGE;
+        if mode & !known != 0 {
+            return Err(Refusal::EOPNOTSUPP);
+        }
+        let mut state = self.lock();
+        file(&state, number)?;
+        let object = self.object(&state, number)?;
+        let changes_content = mode & (libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_ZERO_RANGE) != 0;
+        self.keep(&mut state, number, &object, offset, if changes_content { end } else { offset })?;
+        object.allocate(mode, offset, bytes).map_err(|error| refusal(&error))?;
+        let inode = state.tree.get_mut(number)?;
+        inode.attributes.modified = now;
+        inode.attributes.changed = now;
+        if let Body::File(file) = &mut inode.body
+            && mode & libc::FALLOC_FL_KEEP_SIZE == 0
+        {
+            file.size = file.size.max(end);
+        }
+        self.hold_to_limits(&mut state)
+    }
+
+    /// The next data or hole from `offset` on.
+    ///
+    /// # Errors
+    /// `ENXIO` beyond the end.
+    pub fn seek(&self, number: u64, offset: u64, to: Seek) -> Result<u64, Refusal> {
+        let object = {
+            let state = self.lock();
+            file(&state, number)?;
+            self.object(&state, number)?
+        };
+        object.seek(offset, to).map_err(|error| refusal(&error))
+    }
+
+    /// Makes an object durable: a file's content, its attributes and names; a directory's names and its own. What
+    /// changes while this goes on may or may not be covered.
+    ///
+    /// # Errors
+    /// What the store says; then nothing has become durable.
+    pub fn sync(&self, number: u64, scope: Scope) -> Result<(), Refusal> {
+        let data_only = scope == Scope::Data;
+        let (begun, operations, kept) = {
+            let mut state = self.lock();
+            let operations = state.tree.waiting_of(number, data_only);
+            let begun = match &mut state.tree.get_mut(number)?.body {
+                Body::File(file) => Some(file.log.begin_sync(file.size)),
+                _ => None,
+            };
+            let object = begun.map(|sync| Ok((sync, self.object(&state, number)?))).transpose()?;
+            let kept = if data_only { None } else { state.tree.get_mut(number)?.kept.take() };
+            (object, operations, kept)
+        };
+        if let Some((_, object)) = &begun
+            && let Err(error) = object.sync(data_only)
+        {
+            let mut state = self.lock();
+            if let Ok(inode) = state.tree.get_mut(number) {
+                // What was durable before is older than what has been kept meanwhile.
+                inode.kept = kept.or_else(|| inode.kept.take());
+            }
+            return Err(refusal(&error));
+        }
+        let mut state = self.lock();
+        if let Some((sync, _)) = begun {
+            self.end_sync(&mut state, number, sync);
+        }
+        self.names_are_durable(&mut state, operations);
+        Ok(())
+    }
+
+    fn end_sync(&self, state: &mut State<S::Object>, number: u64, sync: u64) {
+        let Ok(file) = file_mut(state, number) else { return };
+        let before = file.log.kept();
+        file.log.end_sync(sync);
+        let (gone, size) = (before - file.log.kept(), file.size);
+        // A file that has grown since the sync began, or of which a block was overwritten, is still dirty.
+        let clean = file.log.is_clean(size).then(|| file.dirty_since.take()).flatten();
+        state.blocks_kept = state.blocks_kept.saturating_sub(gone);
+        if let Some(since) = clean {
+            state.dirty.remove(&since);
+        }
+    }
+
+    /// Takes a file's content as durable without asking the store.
+    pub(crate) fn content_is_durable(
+        &self,
+        state: &mut State<S::Object>,
+        number: u64,
+    ) -> Result<(), Refusal> {
+        let file = file_mut(state, number)?;
+        let sync = file.log.begin_sync(file.size);
+        self.end_sync(state, number, sync);
+        Ok(())
+    }
+
+    /// Takes everything as it is now as durable, names and content: the moment from which the volume's losses count. The
+    /// store is not asked to sync.
+    pub fn take_all_as_durable(&self) {
+        let mut state = self.lock();
+        for number in state.dirty.values().copied().collect::<Vec<u64>>() {
+            // Every one of these is a file that is there.
+            let _ = self.content_is_durable(&mut state, number);
+        }
+        for number in state.tree.numbers() {
+            if let Ok(inode) = state.tree.get_mut(number) {
+                inode.kept = None;
+            }
+        }
+        while let Some(oldest) = state.tree.oldest() {
+            self.names_are_durable(&mut state, [oldest].into());
+        }
+    }
+}
+
+fn file<O>(state: &State<O>, number: u64) -> Result<&FileBody, Refusal> {
+    match &state.tree.get(number)?.body {
+        Body::File(file) => Ok(file),
+        Body::Directory(_) => Err(Refusal::EISDIR),
+        _ => Err(Refusal::EINVAL),
+    }
+}
+
+fn file_mut<O>(state: &mut State<O>, number: u64) -> Result<&mut FileBody, Refusal> {
+    match &mut state.tree.get_mut(number)?.body {
+        Body::File(file) => Ok(file),
+        Body::Directory(_) => Err(Refusal::EISDIR),
+        _ => Err(Refusal::EINVAL),
+    }
+}

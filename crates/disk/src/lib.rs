@@ -1,0 +1,49 @@
+//! Virtual disks: a node's volume is a file system of our own, which at a power-off loses everything that was not made
+//! durable.
+//!
+//! The name space lives in memory (`tree`), the files' content in a [`Store`] under it. Both remember how things stood
+//! when they were last made durable: names in a log of operations (`name_log`), content as the blocks that have been
+//! overwritten since (`block_log`). [`Volume`] puts the three together and knows no FUSE and no clock; `fuse` alone
+//! speaks to the kernel, `mount` alone mounts.
+//!
+//! # What is durable when
+//!
+//! As much is lost as a careful reading of the manuals allows, but nothing that every Linux file system for databases
+//! keeps, because databases rely on it:
+//!
+//! * `fsync(file)`: its content, size, mode, owner, extended attributes, and its names: creations, links and renames of
+//!   this file, with what they depend on. POSIX promises no names; ext4, XFS, Btrfs and F2FS keep them.
+//! * `fdatasync(file)`: content and size; names only of a file that has no durable name yet, which could not be found
+//!   again otherwise.
+//! * `fsync(directory)`: all changes of names in it, and what they depend on.
+//! * `O_SYNC`, `O_DSYNC`: as if `fsync`, `fdatasync` followed each write.
+//! * `sync_file_range`: nothing, as its manual page says. `sync` and `syncfs`: nothing, because the kernel does not tell a
+//!   file system in user space of them.
+//! * `rename` happens at a power-off either whole or not at all.
+//!
+//! Time stamps are not taken back. Changes beyond [`Limits`] are made durable, the oldest first, as a kernel writes
+//! back what fills its memory.
+#![warn(missing_docs)]
+
+mod attributes;
+mod block_log;
+mod content;
+mod cpu;
+mod fuse;
+mod loss;
+mod mount;
+mod name_log;
+mod power;
+mod store;
+mod tree;
+mod volume;
+
+pub use attributes::{Attributes, Change, Kind, Status};
+pub use block_log::{BLOCK_BYTES, SECTOR_BYTES};
+pub use mount::{Mount, MountError, MountPoint, prepare, try_out};
+pub use store::{Flush, FolderStore, Object, Seek, Space, Store};
+pub use tree::{ROOT, RenameKind};
+pub use volume::{Limits, Lost, NewInode, Scope, Volume};
+
+/// What an operation on a volume is refused with: the number that the program asking for it gets.
+pub type Refusal = nix::errno::Errno;

@@ -1,0 +1,167 @@
+//! A volume's place in a node: the mount, made by ourselves with mount(2), and the thread that serves it.
+//!
+//! Owns the order of birth and death. The mount is made on the thread that has the node's fresh mount namespace; it is
+//! served from ordinary threads of the lab, because a thread that stays in a node's namespaces would keep them alive. It
+//! ends when the last user of the node's mount namespace does. Until then it answers, after [`Mount::power_off`] with
+//! `EIO`, so that nobody ever waits for it.
+//!
+//! **The serving process must never use the mount itself.** If it is killed in the midst of that, one of its threads
+//! waits for an answer that none of its other threads will give, and the device is not closed before all have ended.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Once};
+use std::time::Duration;
+
+use fuser::{Config, Session, SessionACL};
+use nix::mount::MsFlags;
+use nix::sched::{CloneFlags, unshare};
+
+use crate::cpu::CpuTime;
+use crate::fuse::Served;
+use crate::power::Power;
+use crate::store::Store;
+use crate::volume::Volume;
+
+/// The device by which the kernel speaks to a file system in user space.
+const DEVICE: &str = "/dev/fuse";
+/// What mount tables call it.
+const NAME: &str = "holdfast";
+/// Threads of one mount: one may wait for the machine's disk and another for the lock while the third goes on.
+const THREADS: usize = 3;
+
+/// What can go wrong with a mount.
+#[derive(Debug, thiserror::Error)]
+pub enum MountError {
+    /// The device could not be opened.
+    #[error("{DEVICE}: {0}")]
+    Device(io::Error),
+    /// The kernel refused the mount.
+    #[error("mount {path}: {source}")]
+    Mount {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// No thread was to be had.
+    #[error("start the thread that serves a volume: {0}")]
+    Thread(io::Error),
+    /// The thread that should serve it is gone.
+    #[error("mount {path}: nobody is there to serve it")]
+    NotServed {
+        /// Where.
+        path: PathBuf,
+    },
+}
+
+/// A volume about to be mounted: to be taken to the thread that has the mount namespace.
+#[derive(Debug)]
+pub struct MountPoint {
+    device: SyncSender<OwnedFd>,
+}
+
+/// A volume as mounted for one boot of its node.
+#[derive(Debug)]
+pub struct Mount {
+    power: Arc<Power>,
+    cpu: Arc<CpuTime>,
+}
+
+/// Starts serving a volume that is going to be mounted once.
+///
+/// # Errors
+/// When no thread is to be had.
+pub fn prepare<S: Store>(volume: Arc<Volume<S>>) -> Result<(MountPoint, Mount), MountError> {
+    keep_buffers_out_of_the_heap();
+    let (device, opened) = sync_channel(1);
+    let mount = Mount { power: Arc::default(), cpu: Arc::default() };
+    let served = Served::new(volume, mount.power.clone(), mount.cpu.clone());
+    let serve = move || serve(served, &opened);
+    std::thread::Builder::new().name("disk".to_owned()).spawn(serve).map_err(MountError::Thread)?;
+    Ok((MountPoint { device }, mount))
+}
+
+fn serve<S: Store>(served: Served<S>, opened: &Receiver<OwnedFd>) {
+    // Nobody mounted it.
+    let Ok(device) = opened.recv() else { return };
+    let mut config = Config::default();
+    config.n_threads = Some(THREADS);
+    // A mount that went away while it was being greeted, or was ended by the kernel, has no users to tell.
+    if let Ok(session) = Session::from_fd(served, device, SessionACL::All, config) {
+        let _ = session.run();
+    }
+}
+
+impl MountPoint {
+    /// Mounts the volume over a folder, in the mount namespace of the calling thread.
+    ///
+    /// # Errors
+    /// When the device cannot be opened or the kernel refuses.
+    pub fn mount_over(self, folder: &Path) -> Result<(), MountError> {
+        let device = mount_over(folder)?;
+        self.device.send(device).map_err(|_| MountError::NotServed { path: folder.to_owned() })
+    }
+}
+
+/// Whether volumes can be mounted here: mounts one over `folder`, in a namespace that goes at once.
+///
+/// # Errors
+/// What stands in the way.
+pub fn try_out(folder: &Path) -> Result<(), MountError> {
+    let refused = |source: io::Error| MountError::Mount { path: folder.to_owned(), source };
+    let attempt = || -> Result<(), MountError> {
+        unshare(CloneFlags::CLONE_NEWNS).map_err(|error| refused(error.into()))?;
+        let slave = MsFlags::MS_REC | MsFlags::MS_SLAVE;
+        nix::mount::mount(None::<&str>, "/", None::<&str>, slave, None::<&str>)
+            .map_err(|error| refused(error.into()))?;
+        mount_over(folder).map(drop)
+    };
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("disk".to_owned()).spawn_scoped(scope, attempt);
+        let thread = thread.map_err(MountError::Thread)?;
+        thread.join().unwrap_or_else(|_| Err(refused(io::Error::other("the attempt panicked"))))
+    })
+}
+
+/// Mounts over a folder and returns the device on which requests will come.
+fn mount_over(folder: &Path) -> Result<OwnedFd, MountError> {
+    let device = OpenOptions::new().read(true).write(true).open(DEVICE).map_err(MountError::Device)?;
+    let options = format!(
+        "fd={},rootmode=40000,user_id=0,group_id=0,default_permissions,allow_other",
+        device.as_raw_fd()
+    );
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOATIME;
+    nix::mount::mount(Some(NAME), folder, Some("fuse"), flags, Some(options.as_str()))
+        .map_err(|error| MountError::Mount { path: folder.to_owned(), source: error.into() })?;
+    Ok(device.into())
+}
+
+impl Mount {
+    /// The power is off: from here on every request gets `EIO`, at once, and none is under way any more.
+    pub fn power_off(&self) {
+        self.power.cut();
+    }
+
+    /// CPU time of the threads that serve it.
+    #[must_use]
+    pub fn cpu_time(&self) -> Duration {
+        self.cpu.total()
+    }
+}
+
+/// Each serving thread has a buffer of 16 MiB, of which it touches little. By default the C library learns from the
+/// first one freed to take the next from its heap, where all of it is zeroed by touching it: 4 MiB a mount become 50.
+fn keep_buffers_out_of_the_heap() {
+    static ONCE: Once = Once::new();
+    #[cfg(target_env = "gnu")]
+    ONCE.call_once(|| {
+        // SAFETY: mallopt(3) takes two numbers. This one says from which size on memory is mapped on its own.
+        unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, 1 << 20) };
+    });
+    #[cfg(not(target_env = "gnu"))]
+    ONCE.call_once(|| ());
+}

@@ -1,0 +1,157 @@
+//! What a power-off does to a mounted volume and to the processes on it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+
+use libtest_mimic::Failed;
+
+use crate::contract::Check;
+use crate::ground::{self, Mounted};
+
+/// A test by its name.
+type Test = (&'static str, fn() -> Result<(), Failed>);
+
+/// Tests of this file.
+pub const TESTS: &[Test] = &[
+    ("what_a_process_synced_is_there_after_a_power_off_and_nothing_else", synced_and_not),
+    ("a_process_that_writes_gets_an_error_when_the_power_goes_and_can_be_killed", no_process_hangs),
+    ("writes_through_a_mapping_are_taken_back_unless_they_were_synced", mappings),
+    ("serving_a_mount_takes_less_than_5_mb", memory),
+];
+
+/// What their processes do.
+pub const PARTS: &[Check] = &[
+    ("write and sync some", write_and_sync_some),
+    ("tell what is there", tell_what_is_there),
+    ("write on and on", write_on_and_on),
+    ("write through a mapping", write_through_a_mapping),
+];
+
+fn synced_and_not() -> Result<(), Failed> {
+    let mut mounted = Mounted::new();
+    ground::run("write and sync some", &mounted.place)?;
+    mounted.lose_power(|| ());
+    let there = ground::run("tell what is there", &mounted.place)?;
+    let expected =
+        "dsync: 7 bytes\nfsync: 5 bytes\nfsync-then-more: 5 bytes\nrange: not there\nsync: 6 bytes\n";
+    assert_eq!(there, expected.replace("range: not there\n", ""));
+    Ok(())
+}
+
+fn write_and_sync_some(folder: &Path) {
+    let with = |name: &str, flags: i32| {
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true).custom_flags(flags).open(folder.join(name)).expect("made")
+    };
+    let write = |mut file: File, text: &str| {
+        file.write_all(text.as_bytes()).expect("written");
+        file
+    };
+    write(with("never", 0), "never");
+    write(with("fsync", 0), "fsync").sync_all().expect("synced");
+    let file = write(with("fsync-then-more", 0), "fsync");
+    file.sync_data().expect("synced");
+    write(file, "more");
+    write(with("sync", libc::O_SYNC), "o_sync");
+    write(with("dsync", libc::O_DSYNC), "o_dsync");
+    let ranged = write(with("range", 0), "range");
+    let all =
+        libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+    // SAFETY: sync_file_range(2) takes no pointers.
+    let result = unsafe { libc::sync_file_range(std::os::fd::AsRawFd::as_raw_fd(&ranged), 0, 0, all) };
+    assert_eq!(result, 0);
+}
+
+fn tell_what_is_there(folder: &Path) {
+    let mut names: Vec<_> =
+        fs::read_dir(folder).expect("read").map(|entry| entry.expect("read").path()).collect();
+    names.sort();
+    for path in names {
+        let name = path.file_name().expect("a name").display();
+        println!("{name}: {} bytes", fs::read(&path).expect("read").len());
+    }
+}
+
+fn no_process_hangs() -> Result<(), Failed> {
+    let mut mounted = Mounted::new();
+    for _ in 0..5 {
+        let mut writers: Vec<_> = (0..3).map(|_| ground::start("write on and on", &mounted.place)).collect();
+        for writer in &mut writers {
+            let said = writer.stdout.as_mut().expect("its output");
+            let mut line = String::new();
+            BufReader::new(said).read_line(&mut line)?;
+        }
+        mounted.lose_power(|| {
+            for writer in &mut writers {
+                writer.kill().expect("killed");
+                writer.wait().expect("it ends");
+            }
+        });
+    }
+    Ok(())
+}
+
+fn write_on_and_on(folder: &Path) {
+    let file = File::create(folder.join(std::process::id().to_string())).expect("made");
+    for round in 0u64.. {
+        if file.write_all_at(&[1; 8192], round % 64 * 8192).and_then(|()| file.sync_data()).is_err() {
+            return;
+        }
+        if round == 10 {
+            println!("writing");
+        }
+    }
+}
+
+fn mappings() -> Result<(), Failed> {
+    let mut mounted = Mounted::new();
+    ground::run("write through a mapping", &mounted.place)?;
+    mounted.lose_power(|| ());
+    let there = ground::run("tell what is there", &mounted.place)?;
+    assert_eq!(there, "mapped: 8192 bytes\n");
+    let status = mounted.volume.look_up(disk::ROOT, "mapped".as_ref())?;
+    let mut content = vec![0; 8192];
+    mounted.volume.read(status.inode, 0, &mut content)?;
+    assert_eq!((content[0], content[4096]), (b'S', b'o'), "the synced page is new, the other is old");
+    Ok(())
+}
+
+fn write_through_a_mapping(folder: &Path) {
+    use nix::sys::mman::{MapFlags, MsFlags, ProtFlags, mmap, msync};
+    let path = folder.join("mapped");
+    let file = OpenOptions::new().read(true).write(true).create_new(true).open(path).expect("made");
+    file.write_all_at(&[b'o'; 8192], 0).expect("written");
+    file.sync_all().expect("synced");
+    let length = std::num::NonZeroUsize::new(8192).expect("not zero");
+    let both = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
+    // SAFETY: a fresh mapping of 8192 bytes of a file that is that long, used within its bounds, never unmapped.
+    unsafe {
+        let mapping = mmap(None, length, both, MapFlags::MAP_SHARED, &file, 0).expect("mapped");
+        mapping.cast::<u8>().write(b'S');
+        msync(mapping, 8192, MsFlags::MS_SYNC).expect("synced");
+        mapping.cast::<u8>().add(4096).write(b'N');
+        msync(mapping, 8192, MsFlags::MS_ASYNC).expect("begun");
+    }
+    let mut first = [0; 1];
+    file.read_exact_at(&mut first, 0).expect("read");
+    assert_eq!(first, *b"S");
+}
+
+fn memory() -> Result<(), Failed> {
+    const MOUNTS: u64 = 20;
+    let resident = || -> u64 {
+        let status = fs::read_to_string("/proc/self/status").expect("read");
+        let line = status.lines().find(|line| line.starts_with("RssAnon:")).expect("a line");
+        line.split_whitespace().nth(1).and_then(|kilobytes| kilobytes.parse().ok()).expect("a number")
+    };
+    let before = resident();
+    let mounts: Vec<Mounted> = (0..MOUNTS).map(|_| Mounted::new()).collect();
+    for mounted in &mounts {
+        ground::run("write and sync some", &mounted.place)?;
+    }
+    let each_kb = resident().saturating_sub(before) / MOUNTS;
+    assert!(each_kb < 5_000, "{each_kb} kB a mount");
+    Ok(())
+}

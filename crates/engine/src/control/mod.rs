@@ -1,0 +1,423 @@
+//! The control database: found at once, since it is part of this program; started, asked for its roles, promoted.
+//!
+//! Owns how its nodes are started and how they are spoken to on their own machines. It elects its leaders itself: what a
+//! platform asks of it is seldom more than to start a process.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use ::control::Flaw;
+use ::control::replica::{Acknowledgements, Status};
+use ::control::server::{self, SOCKET, SUBCOMMAND};
+
+use crate::installation::{Found, Installation, Origin};
+use crate::{
+    Cluster, Command, Configuration, Endpoint, Engine, EngineError, InstallError, Isolation, Node, NodeError,
+    ProcessId, Promotion, RejoinMethod, Rejoined, Roles, Signal, Synchronous,
+};
+
+/// Its name in scenarios.
+pub const NAME: &str = "control";
+
+/// The log of a node's process.
+const LOG: &str = "control";
+/// The one setting there is.
+const FLAW: &str = "flaw";
+/// How often a node is asked again.
+const GLANCE: Duration = Duration::from_millis(10);
+/// How long a node may take over its answer.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(1);
+/// How long an election may take, several tries included.
+const ELECTION_PATIENCE: Duration = Duration::from_secs(30);
+/// After how long without a result a node is asked to stand again.
+const STAND_AGAIN: Duration = Duration::from_secs(1);
+/// How long a process may take to be there.
+const START_PATIENCE: Duration = Duration::from_secs(20);
+
+/// This program, as the installation that it is.
+///
+/// # Errors
+/// When a path is given, since there is nothing to be found at one; or when this program does not know where it is.
+pub fn find(explicit: Option<&Path>) -> Result<Installation, InstallError> {
+    if let Some(path) = explicit {
+        let why = "the control database is part of holdfast: leave `path` out".to_owned();
+        return Err(InstallError::Explicit { path: path.to_owned(), why });
+    }
+    let (bin, _) = own_program()?;
+    Ok(Installation {
+        root: bin.clone(),
+        bin,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        origin: Origin::Itself,
+        library_path: None,
+    })
+}
+
+/// As [`find`]: there is nothing to install.
+///
+/// # Errors
+/// As [`find`].
+pub fn install(_: &mut dyn FnMut(&str)) -> Result<Installation, InstallError> {
+    find(None)
+}
+
+/// What `doctor` says of it.
+#[must_use]
+pub fn describe() -> Vec<Found> {
+    let found = own_program().map(|(bin, program)| bin.join(program));
+    let path = found.as_ref().map_or_else(|_| PathBuf::new(), Clone::clone);
+    let usable = found.map(|_| env!("CARGO_PKG_VERSION").to_owned()).map_err(|error| error.to_string());
+    vec![Found { path, origin: Origin::Itself, usable }]
+}
+
+/// This program's folder and name.
+fn own_program() -> Result<(PathBuf, PathBuf), InstallError> {
+    let explicit = |path: PathBuf, why: String| InstallError::Explicit { path, why };
+    let path = std::env::current_exe()
+        .map_err(|error| explicit(PathBuf::from("/proc/self/exe"), error.to_string()))?;
+    match (path.parent(), path.file_name()) {
+        (Some(folder), Some(name)) => Ok((folder.to_owned(), PathBuf::from(name))),
+        _ => Err(explicit(path, "not the path of a program".to_owned())),
+    }
+}
+
+#[derive(Default)]
+struct State {
+    /// The nodes of the cluster.
+    members: BTreeMap<String, IpAddr>,
+    /// The process last started on each node, and in which of its boots.
+    processes: BTreeMap<String, (u64, ProcessId)>,
+}
+
+/// See the module.
+pub struct Control {
+    program: PathBuf,
+    configuration: Configuration,
+    flaw: Option<Flaw>,
+    state: Mutex<State>,
+}
+
+impl Control {
+    /// The engine over this program as nodes see it.
+    ///
+    /// # Errors
+    /// When a setting is none of its own or names no flaw.
+    pub fn new(installation: Installation, configuration: Configuration) -> Result<Self, EngineError> {
+        let mut flaw = None;
+        for (name, value) in &configuration.settings {
+            let refused = |why| EngineError::Setting { name: name.clone(), why };
+            if name != FLAW {
+                return Err(refused("the control database has one setting, `flaw`"));
+            }
+            if value != "none" {
+                let known = value.parse().map_err(|_| {
+                    refused(
+                        "no flaw has this name; there are none, ack-before-fsync, ack-before-replication, \
+                         clock-last-write-wins, dirty-read, duplicate-on-retry, forget-on-restart, lost-update, \
+                         non-repeatable-order, split-brain, stale-reads and write-skew",
+                    )
+                })?;
+                flaw = Some(known);
+            }
+        }
+        let (_, name) = own_program().map_err(|error| {
+            EngineError::Node(NodeError::Io {
+                node: NAME.to_owned(),
+                what: "finding this program".to_owned(),
+                source: std::io::Error::other(error.to_string()),
+            })
+        })?;
+        let program = installation.bin.join(name);
+        Ok(Control { program, configuration, flaw, state: Mutex::default() })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn acknowledgements(&self) -> Acknowledgements {
+        match self.configuration.synchronous {
+            Synchronous::Off => Acknowledgements::Leader,
+            Synchronous::Any(count) => Acknowledgements::Followers(count),
+            Synchronous::All => Acknowledgements::All,
+        }
+    }
+
+    fn launch(&self, node: &dyn Node) -> Result<(), EngineError> {
+        let name = node.name().to_owned();
+        let (peers, is_member) = {
+            let state = self.state();
+            let address = |address: &IpAddr| SocketAddr::new(*address, self.configuration.port);
+            let others = state.members.iter().filter(|(other, _)| **other != name);
+            let peers = others.map(|(other, at)| (other.clone(), address(at))).collect();
+            (peers, state.members.contains_key(&name))
+        };
+        if !is_member {
+            return Err(EngineError::Stranger { node: name });
+        }
+        if self.is_running(node) {
+            return Err(EngineError::Running { node: name });
+        }
+        let settings = server::Node {
+            listen: SocketAddr::new(node.address(), self.configuration.port),
+            peers,
+            volume: node.data_directory(),
+            socket_directory: node.socket_directory(),
+            acknowledgements: self.acknowledgements(),
+            flaw: self.flaw,
+            // Only that nodes differ matters, and that one that starts again does not do the same again.
+            seed: name
+                .bytes()
+                .fold(node.boot(), |seed, byte| seed.wrapping_mul(31).wrapping_add(byte.into())),
+            name: name.clone(),
+        };
+        let settings = serde_json::to_string(&settings).map_err(|error| EngineError::Answer {
+            node: name.clone(),
+            statement: "its settings".to_owned(),
+            answer: error.to_string(),
+        })?;
+        let command = Command {
+            program: self.program.clone(),
+            arguments: vec![SUBCOMMAND.to_owned(), settings],
+            environment: BTreeMap::new(),
+        };
+        let boot = node.boot();
+        let process = node.spawn(&command, LOG)?;
+        self.state().processes.insert(name, (boot, process));
+        Ok(())
+    }
+
+    /// The node's process of this boot.
+    fn process(&self, node: &dyn Node) -> Option<ProcessId> {
+        let last = self.state().processes.get(node.name()).copied();
+        last.filter(|(boot, _)| *boot == node.boot()).map(|(_, process)| process)
+    }
+
+    fn is_running(&self, node: &dyn Node) -> bool {
+        self.process(node).is_some_and(|process| node.is_running(process))
+    }
+
+    fn ask(&self, node: &dyn Node, campaign: bool) -> Result<Status, EngineError> {
+        let silent = |source| EngineError::Silent { node: node.name().to_owned(), source };
+        if !self.is_running(node) {
+            return Err(silent(std::io::Error::other("its process is not there")));
+        }
+        let socket = node.socket_directory_outside().join(SOCKET);
+        server::status(&socket, campaign, ANSWER_PATIENCE)
+            .map_err(|error| silent(std::io::Error::other(error.to_string())))
+    }
+
+    fn not_ready(&self, node: &dyn Node, what: &str, waited: Duration) -> EngineError {
+        let tail = node.log_tail(LOG, 12);
+        let log = if tail.is_empty() { String::new() } else { format!("; its log ends:\n{tail}") };
+        EngineError::NotReady { node: node.name().to_owned(), what: what.to_owned(), waited, log }
+    }
+
+    /// Has `node` stand for election until it leads and has committed its first entry.
+    fn elect(&self, node: &dyn Node) -> Result<Status, EngineError> {
+        let deadline = Instant::now() + ELECTION_PATIENCE;
+        let mut stand_at = Instant::now();
+        while Instant::now() < deadline {
+            let stand = Instant::now() >= stand_at;
+            if stand {
+                stand_at = Instant::now() + STAND_AGAIN;
+            }
+            let status = self.ask(node, stand)?;
+            if status.leads && status.commit > 0 && status.commit == status.last_index {
+                return Ok(status);
+            }
+            std::thread::sleep(GLANCE);
+        }
+        Err(self.not_ready(node, "it does not come to lead", ELECTION_PATIENCE))
+    }
+
+    fn await_follower(&self, node: &dyn Node, leader: &Status) -> Result<(), EngineError> {
+        let deadline = Instant::now() + ELECTION_PATIENCE;
+        while Instant::now() < deadline {
+            let status = self.ask(node, false)?;
+            if status.leader.as_ref() == Some(&leader.node) && status.last_index >= leader.last_index {
+                return Ok(());
+            }
+            std::thread::sleep(GLANCE);
+        }
+        Err(self.not_ready(node, "it does not come to follow", ELECTION_PATIENCE))
+    }
+}
+
+impl Engine for Control {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn version(&self) -> String {
+        env!("CARGO_PKG_VERSION").to_owned()
+    }
+
+    fn isolation(&self) -> Isolation {
+        // With a flaw too: that it does not keep its word is what is to be found.
+        Isolation::Serializable
+    }
+
+    fn settings(&self) -> BTreeMap<String, String> {
+        let flaw = self.flaw.map_or("none", Flaw::name);
+        BTreeMap::from([
+            (FLAW.to_owned(), flaw.to_owned()),
+            ("synchronous".to_owned(), self.configuration.synchronous.to_string()),
+            ("installation".to_owned(), "part of holdfast".to_owned()),
+        ])
+    }
+
+    fn endpoint(&self, node: &dyn Node) -> Endpoint {
+        Endpoint {
+            node: node.name().to_owned(),
+            address: node.address(),
+            port: self.configuration.port,
+            user: String::new(),
+            database: String::new(),
+        }
+    }
+
+    fn shell_environment(&self, on: Option<&dyn Node>, nodes: &[Arc<dyn Node>]) -> BTreeMap<String, String> {
+        // It has no programs of its own to be reached with; where its nodes are is all there is to say.
+        let address =
+            |node: &Arc<dyn Node>| SocketAddr::new(node.address(), self.configuration.port).to_string();
+        let addresses: Vec<String> = nodes.iter().map(address).collect();
+        let mut environment = BTreeMap::from([("CONTROL_NODES".to_owned(), addresses.join(","))]);
+        if let Some(node) = on {
+            let socket = node.socket_directory().join(SOCKET).display().to_string();
+            environment.insert("CONTROL_SOCKET".to_owned(), socket);
+        }
+        environment
+    }
+
+    fn bootstrap(&self, nodes: &[Arc<dyn Node>]) -> Result<Cluster, EngineError> {
+        let standbys = nodes.len().saturating_sub(1);
+        let first =
+            nodes.first().ok_or_else(|| EngineError::NoCandidate { reasons: "no nodes".to_owned() })?;
+        if let Synchronous::Any(count) = self.configuration.synchronous
+            && usize::try_from(count).is_ok_and(|count| count > standbys)
+        {
+            let wanted = self.configuration.synchronous.to_string();
+            return Err(EngineError::Synchronous { wanted, standbys });
+        }
+        self.state().members = nodes.iter().map(|node| (node.name().to_owned(), node.address())).collect();
+        let began = Instant::now();
+        for node in nodes {
+            self.launch(node.as_ref())?;
+        }
+        for node in nodes {
+            self.wait_ready(node.as_ref(), START_PATIENCE)?;
+        }
+        let started_s = began.elapsed().as_secs_f64();
+        let leader = self.elect(first.as_ref())?;
+        for node in &nodes[1..] {
+            self.await_follower(node.as_ref(), &leader)?;
+        }
+        let elected_s = began.elapsed().as_secs_f64() - started_s;
+        Ok(Cluster {
+            leader: first.name().to_owned(),
+            followers: nodes[1..].iter().map(|node| node.name().to_owned()).collect(),
+            steps: vec![("start".to_owned(), started_s), ("elect".to_owned(), elected_s)],
+        })
+    }
+
+    fn start(&self, node: &dyn Node) -> Result<(), EngineError> {
+        self.launch(node)
+    }
+
+    fn wait_ready(&self, node: &dyn Node, timeout: Duration) -> Result<(), EngineError> {
+        let deadline = Instant::now() + timeout;
+        loop {
+            if self.ask(node, false).is_ok() {
+                return Ok(());
+            }
+            if !self.is_running(node) {
+                return Err(EngineError::Exited {
+                    node: node.name().to_owned(),
+                    log: node.log_tail(LOG, 12),
+                });
+            }
+            if Instant::now() >= deadline {
+                return Err(self.not_ready(node, "the database is not ready", timeout));
+            }
+            std::thread::sleep(GLANCE);
+        }
+    }
+
+    fn stop(&self, node: &dyn Node, timeout: Duration) -> Result<(), EngineError> {
+        let Some(process) = self.process(node) else { return Ok(()) };
+        for (signal, patience) in [(Signal::Terminate, timeout), (Signal::Kill, Duration::from_secs(5))] {
+            node.signal(process, signal)?;
+            let deadline = Instant::now() + patience;
+            while node.is_running(process) && Instant::now() < deadline {
+                std::thread::sleep(GLANCE);
+            }
+            if !node.is_running(process) {
+                return Ok(());
+            }
+        }
+        Err(self.not_ready(node, "the database has not ended", timeout))
+    }
+
+    fn leader(&self, nodes: &[Arc<dyn Node>]) -> Roles {
+        let mut roles = Roles::default();
+        for node in nodes {
+            let name = node.name().to_owned();
+            match self.ask(node.as_ref(), false) {
+                Ok(status) if status.leads => roles.leaders.push(name),
+                Ok(_) => roles.followers.push(name),
+                Err(error) => drop(roles.silent.insert(name, error.to_string())),
+            }
+        }
+        roles.leaders.sort();
+        roles.followers.sort();
+        roles
+    }
+
+    fn promote(&self, candidates: &[Arc<dyn Node>]) -> Result<Promotion, EngineError> {
+        let (mut asked, mut reasons) = (Vec::new(), Vec::new());
+        for node in candidates {
+            match self.ask(node.as_ref(), false) {
+                Ok(status) => asked.push((node, status)),
+                Err(error) => reasons.push(error.to_string()),
+            }
+        }
+        let chosen =
+            asked.iter().max_by_key(|(_, status)| (status.leads, status.last_term, status.last_index));
+        let Some((chosen, status)) = chosen else {
+            return Err(EngineError::NoCandidate { reasons: reasons.join("; ") });
+        };
+        let mut notes = reasons;
+        if status.leads {
+            notes.push("the nodes had elected it already, by themselves".to_owned());
+        } else {
+            self.elect(chosen.as_ref())?;
+        }
+        let position = |status: &Status| format!("{}/{}", status.last_term, status.last_index);
+        let leader = chosen.name().to_owned();
+        Ok(Promotion {
+            positions: asked
+                .iter()
+                .map(|(node, status)| (node.name().to_owned(), position(status)))
+                .collect(),
+            followers: asked
+                .iter()
+                .map(|(node, _)| node.name().to_owned())
+                .filter(|name| *name != leader)
+                .collect(),
+            leader,
+            notes,
+        })
+    }
+
+    fn rejoin(&self, node: &dyn Node, leader: &dyn Node) -> Result<Rejoined, EngineError> {
+        if !self.ask(leader, false)?.leads {
+            return Err(EngineError::NotLeader { node: leader.name().to_owned() });
+        }
+        self.launch(node)?;
+        Ok(Rejoined { method: RejoinMethod::Follow, notes: Vec::new() })
+    }
+}

@@ -1,0 +1,119 @@
+//! `holdfast load`: the generator alone, against a database that is already there.
+
+mod url;
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use history::Verdict;
+use load::{Arrival, LoadPlan, Step, ThinkTime};
+use run::{Standalone, StandaloneEnd, Told};
+
+use crate::arguments::{ArrivalWord, LoadOptions};
+use crate::exit::Exit;
+use crate::{complained, printed};
+use url::DatabaseUrl;
+
+/// How long a client tries one node before it tries the next.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Seconds between two lines of figures where there is no terminal.
+const PLAIN_INTERVAL_S: u64 = 5;
+
+/// Runs a load alone.
+pub fn load(options: LoadOptions) -> Result<Exit, Exit> {
+    let database = url::parse(&options.url).map_err(Exit::wrong)?;
+    let json = options.json;
+    let asked = asked(options, database)?;
+    let interrupted = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        // The second one ends the process at once: there is nothing to be put in order but files that are whole anyway.
+        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&interrupted))
+            .map_err(Exit::failed)?;
+        signal_hook::flag::register(signal, Arc::clone(&interrupted)).map_err(Exit::failed)?;
+    }
+    let end = run::run_alone(&asked, &|| interrupted.load(Ordering::Relaxed), &|told| tell(&told, json));
+    let end = end.map_err(Exit::failed)?;
+    conclude(&end, json)
+}
+
+fn asked(options: LoadOptions, database: DatabaseUrl) -> Result<Standalone, Exit> {
+    let given: BTreeMap<String, String> = options.option.into_iter().collect();
+    let workload = workload::configured(&options.workload, &given).map_err(Exit::wrong)?;
+    let endpoints = url::resolve(&database.hosts).map_err(Exit::wrong)?;
+    let plan = LoadPlan {
+        name: options.workload,
+        workload,
+        steps: vec![Step { from_s: 0.0, clients: options.clients, rate_per_s: options.rate }],
+        arrival: match options.arrival {
+            ArrivalWord::Constant => Arrival::Constant,
+            ArrivalWord::Poisson => Arrival::Poisson,
+        },
+        think_time: options.think_time.map_or(ThinkTime::None, ThinkTime::Constant),
+        first_client: 0,
+        keeps_history: !options.no_history,
+        scale: options.scale,
+        protocol: load::Protocol::Postgres,
+        seed: options.seed,
+        endpoints,
+        database: database.name,
+        user: database.user,
+        password: database.password,
+        timeout: options.timeout,
+        connect_timeout: CONNECT_TIMEOUT,
+    };
+    Ok(Standalone {
+        plan,
+        options: given,
+        warm_up: options.warm_up.unwrap_or_default(),
+        length: options.length,
+        makes_tables: options.prepare,
+        out: options.out,
+        version: env!("CARGO_PKG_VERSION"),
+    })
+}
+
+fn tell(told: &Told<'_>, json: bool) {
+    let line = match told {
+        Told::Step(step) => format!("         {step}"),
+        Told::Directory(path) => format!("         run directory {}", path.display()),
+        Told::Second { second, of_s, transactions, errors, us_p99 } => {
+            if !std::io::stderr().is_terminal() && (second + 1) % PLAIN_INTERVAL_S != 0 {
+                return;
+            }
+            let failed = if *errors > 0 { format!(", {errors} errors") } else { String::new() };
+            let p99_ms = *us_p99 as f64 / 1e3;
+            format!("{:7} s of {of_s}: {transactions}/s, p99 {p99_ms:.2} ms{failed}", second + 1)
+        }
+    };
+    if json {
+        complained!("{line}");
+    } else {
+        printed!("{line}");
+    }
+}
+
+fn conclude(end: &StandaloneEnd, json: bool) -> Result<Exit, Exit> {
+    // The page is the report's business: without it everything measured is still in the directory.
+    if let Err(error) = report::write(&end.directory) {
+        complained!("no report: {error}");
+    }
+    let summary = report::text(&end.result);
+    if json {
+        complained!("{}", summary.trim_end());
+        printed!("{}", serde_json::to_string_pretty(&end.result).map_err(Exit::failed)?);
+    } else {
+        printed!("{}", summary.trim_end());
+        printed!("{}", end.directory.display());
+    }
+    let succeeded = end.result.loads.iter().any(|load| load.transactions > 0);
+    // A load that proved nothing because nothing was asked of it in the way of proof has done its job.
+    if end.result.verdict == Verdict::Unknown && end.result.checks.is_empty() && succeeded && !end.interrupted
+    {
+        return Ok(Exit::Done);
+    }
+    Ok(Exit::Verdict(end.result.verdict))
+}

@@ -1,0 +1,40 @@
+//! `holdfast predict`: what follows from a scenario on paper, at any scale. Starts nothing.
+
+use model::scale::durability::Rates;
+use run::on_paper::at_scale::{Scale, predict as reckon};
+
+use crate::arguments::PredictOptions;
+use crate::commands::{read_source, reject};
+use crate::exit::Exit;
+use crate::{paper, printed};
+
+/// Predicts.
+pub fn predict(options: &PredictOptions) -> Result<Exit, Exit> {
+    let scenario = scenario::parse(&read_source(&options.scenario)?, &options.set).map_err(reject)?;
+    for (name, share) in [("--not-returning", options.not_returning), ("--host-down", options.host_down)] {
+        if !(0.0..=1.0).contains(&share) {
+            return Err(Exit::wrong(anyhow::anyhow!("{name} is a share: write from 0% to 100%")));
+        }
+    }
+    let scale = Scale {
+        nodes: options.nodes,
+        ranges: options.ranges,
+        replicas: options.replicas,
+        racks: options.racks,
+        zones: options.zones,
+        regions: options.regions,
+        copysets: options.copysets,
+        range_bytes: options.range_size as f64,
+        host_bits_per_s: options.host_rate.max(1) as f64,
+        edge_bits_per_s: options.edge_rate.map(|rate| rate.max(1) as f64),
+        rates: Rates { host_failure_h: options.host_failure_hours, repair_h: options.repair_hours },
+        not_returning: options.not_returning,
+        host_down: options.host_down,
+        seed: options.seed,
+    };
+    let prediction = reckon(&scenario, &scale).map_err(Exit::wrong)?;
+    for line in paper::prediction(&scenario.name, &prediction) {
+        printed!("{line}");
+    }
+    Ok(Exit::Done)
+}

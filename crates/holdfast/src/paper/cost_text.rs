@@ -1,0 +1,106 @@
+//! What commits cost on the network, as text.
+
+use model::cost::{LatencyMs, TransactionCost};
+use run::on_paper::{CommitCost, OnPaper, PhaseCost};
+
+use super::beside;
+
+/// Where what it costs stands.
+const LABEL: usize = 28;
+
+pub(super) fn costs(paper: &OnPaper) -> Vec<String> {
+    let mut lines = Vec::new();
+    for load in &paper.commits {
+        lines.push(String::new());
+        lines.extend(of_load(paper, load));
+    }
+    lines
+}
+
+fn of_load(paper: &OnPaper, load: &CommitCost) -> Vec<String> {
+    let mut lines = vec![format!(
+        "What the network adds to a transaction of {}, without loss and waiting for a rate",
+        load.load
+    )];
+    if load.phases.is_empty() {
+        lines.push(
+            "  not reckoned: its transactions are of several kinds, of which chance draws one at a time"
+                .to_owned(),
+        );
+    }
+    for phase in &load.phases {
+        lines.extend(of_phase(paper, phase));
+    }
+    lines
+}
+
+fn of_phase(paper: &OnPaper, phase: &PhaseCost) -> Vec<String> {
+    let head = format!("  {}", phase.names.join(", "));
+    if !phase.steady {
+        return beside(&head, LABEL, "more than delays changes, or not for the whole phase: no one figure");
+    }
+    let Some(cost) = &phase.cost else {
+        return beside(&head, LABEL, "a commit waits for more standbys than there are: for ever");
+    };
+    let node = |node: &usize| format!("n{} ({})", node + 1, paper.deployment.host_of(*node).join("/"));
+    let quorum: Vec<String> = cost.quorum.iter().map(node).collect();
+    let trips: usize = cost.statements.iter().map(|cost| cost.quorum_round_trips).sum();
+    let waits = if trips == 0 {
+        "no statement waits for a standby".to_owned()
+    } else {
+        let waiting: Vec<String> = cost
+            .statements
+            .iter()
+            .filter(|cost| cost.quorum_round_trips > 0)
+            .map(|cost| cost.name.clone())
+            .collect();
+        format!(
+            "{} for {}",
+            waiting.join(", ") + if waiting.len() == 1 { " waits" } else { " wait" },
+            quorum.join(" and ")
+        )
+    };
+    let mut lines = beside(&head, LABEL, &format!("{}; {waits}", latency(&cost.total_ms)));
+    lines.extend(by_statement(cost));
+    if let Some(raft) = phase.on_raft.as_ref().filter(|raft| raft.total_ms.mean > cost.total_ms.mean) {
+        let trips: usize = raft.statements.iter().map(|cost| cost.quorum_round_trips).sum();
+        let text = format!(
+            "with a Raft group for each tablet the same would be {}: {trips} quorum round {}",
+            latency(&raft.total_ms),
+            if trips == 1 { "trip" } else { "trips, one after the other" }
+        );
+        lines.extend(beside("", LABEL, &text));
+    }
+    if let Some((leader, mean_ms)) = &phase.better_leader {
+        let text = format!(
+            "with n{} ({}) leading: {mean_ms:.2} ms",
+            leader + 1,
+            paper.deployment.host_of(*leader).join("/")
+        );
+        lines.extend(beside("", LABEL, &text));
+    }
+    lines
+}
+
+/// Statements that cost something; nothing when none does.
+fn by_statement(cost: &TransactionCost) -> Vec<String> {
+    let paying: Vec<String> = cost
+        .statements
+        .iter()
+        .filter(|statement| statement.latency_ms.mean >= 0.005)
+        .map(|statement| format!("{} {}", statement.name, latency(&statement.latency_ms)))
+        .collect();
+    if cost.statements.len() < 2 || paying.is_empty() {
+        Vec::new()
+    } else {
+        beside("", LABEL, &paying.join("; "))
+    }
+}
+
+fn latency(latency: &LatencyMs) -> String {
+    if (latency.p99 - latency.p50).abs() < 1e-9 {
+        format!("{:.2} ms", latency.mean)
+    } else {
+        format!("{:.2} ms (p50 {:.2}, p99 {:.2})", latency.mean, latency.p50, latency.p99)
+    }
+}

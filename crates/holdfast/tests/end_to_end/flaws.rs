@@ -1,0 +1,61 @@
+//! The control database end to end: without a flaw it passes, and a flaw is found by the check meant for it.
+//!
+//! Two runs that need no fault stand for all in the first tier; `cargo xtask flaws` runs every flaw over many seeds.
+
+use crate::contract;
+use crate::holdfast::{Desk, machine};
+
+/// Runs a scenario of the control database; the check of that name must say this, and so must the run.
+fn check(test: &str, arguments: &[&str], checked: &str, expected: &str) {
+    let _turn = machine();
+    let desk = Desk::new();
+    if !desk.can_have_a_lab(test) {
+        return;
+    }
+    let finished = desk.run(&[&["run"], arguments].concat());
+    finished.ends_with(i32::from(expected == "fail"));
+    let result = finished.result();
+    assert_eq!(result["verdict"], expected);
+    let checks = result["checks"].as_array().expect("checks");
+    let of_name = checks.iter().find(|check| check["name"] == checked).expect("the check is made");
+    assert_eq!(of_name["verdict"], expected, "{of_name:#}");
+    contract::holds(&result);
+}
+
+const SOUND: [&str; 2] = ["--set", "database.settings.flaw=none"];
+
+#[test]
+fn write_skew_is_found_where_serializable_is_claimed() {
+    let test = "write_skew_is_found_where_serializable_is_claimed";
+    check(test, &["scenarios/flaws/write-skew.yaml"], "list-append", "fail");
+}
+
+#[test]
+fn the_control_database_without_a_flaw_survives_the_loss_of_its_leader() {
+    let test = "the_control_database_without_a_flaw_survives_the_loss_of_its_leader";
+    let arguments = [&["scenarios/flaws/ack-before-replication.yaml"], &SOUND[..]].concat();
+    check(test, &arguments, "ledger", "pass");
+}
+
+#[test]
+#[ignore = "takes three minutes; part of `cargo xtask test --all`"]
+fn every_flaw_is_found_by_the_check_meant_for_it_and_none_passes_under_all_their_faults() {
+    let test = "every_flaw_is_found_by_the_check_meant_for_it_and_none_passes_under_all_their_faults";
+    for (flaw, checked) in [
+        ("ack-before-fsync", "ledger"),
+        ("ack-before-replication", "ledger"),
+        ("clock-last-write-wins", "register"),
+        ("dirty-read", "bank"),
+        ("duplicate-on-retry", "list-append"),
+        ("forget-on-restart", "ledger"),
+        ("lost-update", "list-append"),
+        ("non-repeatable-order", "list-append"),
+        ("split-brain", "ledger"),
+        ("stale-reads", "register"),
+        ("write-skew", "list-append"),
+    ] {
+        check(test, &[&format!("scenarios/flaws/{flaw}.yaml")], checked, "fail");
+    }
+    // The run passes only when every one of its four checks does.
+    check(test, &["scenarios/flaws/none.yaml"], "ledger", "pass");
+}

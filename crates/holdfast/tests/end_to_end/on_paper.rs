@@ -1,0 +1,96 @@
+//! What `check` and `predict` say without starting anything.
+
+use crate::holdfast::Desk;
+
+#[test]
+fn every_shipped_scenario_is_checked_on_paper_and_nothing_is_started() {
+    let desk = Desk::new();
+    let mut checked = 0;
+    for entry in std::fs::read_dir(desk.path().join("scenarios")).expect("scenarios") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_none_or(|extension| extension != "yaml") {
+            continue;
+        }
+        let finished = desk.run(&["check".as_ref(), path.as_os_str()]);
+        finished.ends_with(0);
+        for words in
+            ["is right", "What survives", "one failure leaves", "What the network adds", "Best practice"]
+        {
+            assert!(
+                finished.stdout.contains(words),
+                "{}: no `{words}` in\n{}",
+                path.display(),
+                finished.stdout
+            );
+        }
+        checked += 1;
+    }
+    assert!(checked >= 11, "{checked}");
+    assert!(!desk.path().join("runs").exists());
+}
+
+#[test]
+fn two_data_centres_are_told_not_to_be_highly_available_and_three_are_not() {
+    let desk = Desk::new();
+    let two = desk.run(&["check", "scenarios/fr3-two-datacentres.yaml"]);
+    assert!(two.stdout.contains("departs   three-data-centres"), "{}", two.stdout);
+    // Lines are folded; what they say is not.
+    let unfolded = two.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in ["END 50.00 ms", "250.00 ms: 5 quorum round trips"] {
+        assert!(unfolded.contains(words), "{}", two.stdout);
+    }
+    let three = desk.run(&["check", "scenarios/fr3-three-datacentres.yaml"]);
+    assert!(!three.stdout.contains("departs   three-data-centres"), "{}", three.stdout);
+}
+
+#[test]
+fn this_machine_is_held_against_best_practice_with_and_without_a_scenario() {
+    let desk = Desk::new();
+    let alone = desk.run(&["check", "--this-host"]);
+    alone.ends_with(0);
+    assert!(alone.stdout.starts_with("Best practice, from this machine"), "{}", alone.stdout);
+    let both = desk.run(&["check", "scenarios/host-failure.yaml", "--this-host"]);
+    assert!(
+        both.stdout.contains("from the scenario") && both.stdout.contains("from this machine"),
+        "{}",
+        both.stdout
+    );
+    desk.run(&["check"]).ends_with(254);
+}
+
+#[test]
+fn a_prediction_is_the_same_again_with_its_seed_and_another_with_another() {
+    let desk = Desk::new();
+    let ask = |seed: &str| {
+        let scenario = "scenarios/fr3-cloud-regions.yaml";
+        let finished = desk.run(&["predict", scenario, "--nodes", "90", "--ranges", "900", "--seed", seed]);
+        finished.ends_with(0);
+        finished.stdout
+    };
+    let first = ask("1");
+    assert!(
+        first.contains("90 hosts in 5 racks, 3 zones and 3 regions, 900 ranges of 3 replicas"),
+        "{first}"
+    );
+    assert!(
+        first.contains("host + host") && first.contains("Loss of data") && first.contains("Rebuild"),
+        "{first}"
+    );
+    assert_eq!(first, ask("1"));
+    assert_ne!(first, ask("2"));
+}
+
+#[test]
+fn a_cluster_that_cannot_be_is_refused() {
+    let desk = Desk::new();
+    let check = |arguments: &[&str], words: &str| {
+        let finished = desk.run(&[&["predict", "scenarios/host-failure.yaml"], arguments].concat());
+        finished.ends_with(254);
+        assert!(finished.stderr.contains(words), "{arguments:?}: {}", finished.stderr);
+    };
+    check(&["--nodes", "0"], "hosts is 0");
+    check(&["--nodes", "99999999"], "at most 15000");
+    check(&["--replicas", "4"], "4 replicas need as many hosts");
+    check(&["--not-returning", "200%"], "from 0% to 100%");
+    check(&["--repair-hours", "0"], "no number above 0");
+}

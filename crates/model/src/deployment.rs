@@ -1,0 +1,139 @@
+//! A database on a site, as far as survival needs it: hosts as paths, nodes on hosts, clients, the rules of its quorums.
+//!
+//! Owns these types and which places there are. What a failure does to them is in `survival`.
+
+use std::collections::BTreeSet;
+
+use crate::commit::Acknowledgements;
+
+/// A place by its names, outermost first: region, zone, perhaps rack, host.
+pub type Path = Vec<String>;
+
+/// A database on a site.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Deployment {
+    /// Every host.
+    pub hosts: Vec<Path>,
+    /// The host of each node, as an index into `hosts`.
+    pub nodes: Vec<usize>,
+    /// Where clients stand. They are taken to live on whatever fails; what cuts their place off cuts them off.
+    pub clients: Vec<Path>,
+    /// What the database needs in order to serve.
+    pub rules: Rules,
+}
+
+/// What a database needs in order to serve.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rules {
+    /// One write-ahead log: node 0 leads and writes it, the others are its standbys. PostgreSQL.
+    SingleLog {
+        /// What a commit waits for.
+        acknowledgements: Acknowledgements,
+        /// What the platform does when a node's host is gone.
+        takeover: Takeover,
+    },
+    /// Groups of replicas, each with its own quorum; the nodes of each. Every group must serve.
+    Groups {
+        /// The replicas of each group, as node numbers.
+        groups: Vec<Vec<usize>>,
+        /// What a group needs.
+        quorum: Quorum,
+    },
+}
+
+/// What the platform does when a node's host is gone. It acts on lost power, never on a partition: from outside it
+/// cannot tell a leader that is cut off from one that serves others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Takeover {
+    /// Nothing.
+    None,
+    /// The node's machine starts on another host, with its volume.
+    Restart,
+    /// The most advanced standby leads.
+    Promote,
+}
+
+/// What a group of replicas needs in order to serve.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Quorum {
+    /// A majority of replicas that hear each other, for reads as for writes. Raft.
+    Majority,
+    /// A coordinator that hears so many. Cassandra's consistency levels.
+    Counted {
+        /// Replicas that a read waits for.
+        read: Level,
+        /// Replicas that a write waits for.
+        write: Level,
+    },
+}
+
+/// How many replicas must answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    /// One.
+    One,
+    /// Two.
+    Two,
+    /// More than half.
+    Quorum,
+    /// Every one.
+    All,
+}
+
+impl Level {
+    /// As a number, of so many replicas.
+    #[must_use]
+    pub fn of(self, replicas: usize) -> usize {
+        match self {
+            Level::One => 1,
+            Level::Two => 2,
+            Level::Quorum => replicas / 2 + 1,
+            Level::All => replicas,
+        }
+    }
+}
+
+impl Deployment {
+    /// Every place that holds a host, itself included, outermost first.
+    #[must_use]
+    pub fn places(&self) -> BTreeSet<Path> {
+        let prefixes =
+            |host: &Path| (1..=host.len()).map(|length| host[..length].to_vec()).collect::<Vec<_>>();
+        self.hosts.iter().flat_map(prefixes).collect()
+    }
+
+    /// What kind of place this is.
+    #[must_use]
+    pub fn kind(&self, place: &[String]) -> &'static str {
+        match place.len() {
+            1 => "region",
+            2 => "zone",
+            _ if self.hosts.iter().any(|host| host == place) => "host",
+            _ => "rack",
+        }
+    }
+
+    /// Indexes of the hosts in a place.
+    #[must_use]
+    pub fn hosts_in(&self, place: &[String]) -> Vec<usize> {
+        (0..self.hosts.len()).filter(|host| self.hosts[*host].starts_with(place)).collect()
+    }
+
+    /// The path of a node's host; empty for a node that does not exist.
+    #[must_use]
+    pub fn host_of(&self, node: usize) -> &[String] {
+        self.nodes.get(node).and_then(|host| self.hosts.get(*host)).map_or(&[], Vec::as_slice)
+    }
+
+    /// The replica groups of a database that keeps one replica in each of so many places (racks), one group for every
+    /// way to choose them: whatever the hash of a key, its group is among these.
+    #[must_use]
+    pub fn one_replica_in_each(places: &[Vec<usize>]) -> Vec<Vec<usize>> {
+        places.iter().fold(vec![Vec::new()], |groups, nodes| {
+            let with = |group: &Vec<usize>| {
+                nodes.iter().map(|node| [group.as_slice(), &[*node]].concat()).collect::<Vec<_>>()
+            };
+            groups.iter().flat_map(with).collect()
+        })
+    }
+}

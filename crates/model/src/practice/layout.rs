@@ -1,0 +1,331 @@
+//! Rules about a layout: which places the nodes are in, what commits wait for, how the database is set.
+//!
+//! Sources by their short names: FR-1 (CockroachDB on a hyperconverged cluster), FR-2 (Cassandra on three racks), FR-3
+//! (two data centres and 50 ms), and the PostgreSQL documentation's chapters.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Judgement, Rule, judged};
+use crate::commit::Acknowledgements;
+use crate::deployment::{Deployment, Path, Rules, Takeover};
+
+/// What a scenario says.
+#[derive(Debug, Clone)]
+pub struct LayoutFacts {
+    /// The database on its site.
+    pub deployment: Deployment,
+    /// Settings of the database that differ from its defaults.
+    pub settings: BTreeMap<String, String>,
+    /// CPUs each node may use; nothing when there is no limit.
+    pub cpus: Option<f64>,
+    /// Bottlenecks that everything in and out of a place shares.
+    pub edges: Vec<EdgeFacts>,
+}
+
+/// A bottleneck around a place.
+#[derive(Debug, Clone)]
+pub struct EdgeFacts {
+    /// Its name.
+    pub name: String,
+    /// The place.
+    pub around: Path,
+    /// What it carries each way.
+    pub rate_bits_per_s: u64,
+}
+
+/// The rules, in the order they are told.
+pub const LAYOUT_RULES: &[Rule<LayoutFacts>] = &[
+    Rule {
+        id: "three-data-centres",
+        source: "FR-3",
+        remedy: "put a third data centre beside the two, with a node that can acknowledge; or accept that commits stop with the link",
+        judge: three_data_centres,
+    },
+    Rule {
+        id: "one-node-per-host",
+        source: "FR-1 (anti-affinity)",
+        remedy: "give each node a host of its own",
+        judge: one_node_per_host,
+    },
+    Rule {
+        id: "spread-over-racks",
+        source: "FR-1, FR-2 (placement matches failure domains)",
+        remedy: "place one node in each rack before a second in any",
+        judge: spread_over_racks,
+    },
+    Rule {
+        id: "acknowledged-elsewhere",
+        source: "FR-2, PostgreSQL documentation, Synchronous Replication",
+        remedy: "let commits wait for more standbys than stand beside the leader, or move those away from it",
+        judge: acknowledged_elsewhere,
+    },
+    Rule {
+        id: "spare-standby",
+        source: "PostgreSQL documentation, Planning for High Availability",
+        remedy: "have more standbys than a commit waits for, so that one may fail: `synchronous: any 1` of two",
+        judge: spare_standby,
+    },
+    Rule {
+        id: "synchronous-before-promotion",
+        source: "PostgreSQL documentation, Synchronous Replication; FR-3",
+        remedy: "write `synchronous: any 1`, or expect acknowledged writes to be lost with the leader",
+        judge: synchronous_before_promotion,
+    },
+    Rule {
+        id: "failover-on",
+        source: "FR-1 (high availability on)",
+        remedy: "let the platform restart or promote: `failover: { ha-restart: { after: 30s } }`",
+        judge: failover_on,
+    },
+    Rule {
+        id: "spare-host",
+        source: "FR-1 (high availability on)",
+        remedy: "keep one host more than nodes, so that a restart does not put two nodes on one",
+        judge: spare_host,
+    },
+    Rule {
+        id: "four-cpus",
+        source: "FR-1 (vCPU between 4 and the cores of one socket)",
+        remedy: "give each node 4 CPUs or more",
+        judge: four_cpus,
+    },
+    Rule {
+        id: "edge-carries-rebuild",
+        source: "FR-1 (edges sized for steady state and rebuild)",
+        remedy: "size the edge for clients and rebuild together, or keep leader, standbys and clients on one side of it",
+        judge: edge_carries_rebuild,
+    },
+    Rule {
+        id: "fsync-on",
+        source: "PostgreSQL documentation, Write Ahead Log settings",
+        remedy: "take `fsync: off` out: a loss of power then corrupts the database",
+        judge: |facts| switched_on(facts, "fsync"),
+    },
+    Rule {
+        id: "full-page-writes-on",
+        source: "PostgreSQL documentation, Write Ahead Log settings",
+        remedy: "take `full_page_writes: off` out: a torn page cannot be repaired without them",
+        judge: |facts| switched_on(facts, "full_page_writes"),
+    },
+    Rule {
+        id: "synchronous-commit-on",
+        source: "PostgreSQL documentation, Asynchronous Commit",
+        remedy: "take `synchronous_commit` out or write `on`: with less a commit is acknowledged before it is durable where it must be",
+        judge: synchronous_commit_on,
+    },
+    Rule {
+        id: "autovacuum-on",
+        source: "PostgreSQL documentation, Routine Vacuuming",
+        remedy: "take `autovacuum: off` out: tables bloat, and transaction numbers run out",
+        judge: |facts| switched_on(facts, "autovacuum"),
+    },
+];
+
+fn domains(facts: &LayoutFacts, length: impl Fn(&Path) -> usize) -> BTreeSet<Path> {
+    let deployment = &facts.deployment;
+    let path = |host: &usize| deployment.hosts.get(*host);
+    deployment.nodes.iter().filter_map(path).map(|host| host[..length(host)].to_vec()).collect()
+}
+
+fn rack_length(host: &Path) -> usize {
+    host.len().saturating_sub(1)
+}
+
+/// Acknowledgements a commit waits for, and standbys there are; nothing for a database without one log.
+fn synchronous(facts: &LayoutFacts) -> Option<(usize, usize)> {
+    let Rules::SingleLog { acknowledgements, .. } = &facts.deployment.rules else { return None };
+    let standbys = facts.deployment.nodes.len().saturating_sub(1);
+    let wanted = match acknowledgements {
+        Acknowledgements::None => 0,
+        Acknowledgements::Any(count) => (*count).min(standbys),
+        Acknowledgements::All => standbys,
+    };
+    Some((wanted, standbys))
+}
+
+fn takeover(facts: &LayoutFacts) -> Option<Takeover> {
+    match &facts.deployment.rules {
+        Rules::SingleLog { takeover, .. } => Some(*takeover),
+        Rules::Groups { .. } => None,
+    }
+}
+
+fn three_data_centres(facts: &LayoutFacts) -> Judgement {
+    let regions = domains(facts, |host| host.len().min(1));
+    let across = match synchronous(facts) {
+        Some((wanted, _)) => {
+            let leader = facts.deployment.host_of(0);
+            let beside = (1..facts.deployment.nodes.len())
+                .filter(|node| facts.deployment.host_of(*node).first() == leader.first())
+                .count();
+            // With enough standbys beside the leader commits never wait for the other data centre.
+            wanted > beside
+        }
+        None => true,
+    };
+    let names: Vec<String> = regions.iter().map(|region| region.join("/")).collect();
+    match (regions.len(), across) {
+        (0 | 1, _) | (2, false) => Judgement::DoesNotApply,
+        (2, true) => Judgement::Departs(format!(
+            "two data centres ({}) with synchronous replication between them are not highly available: when the link or the second one fails, commits wait, and no third place can say which of the two is right",
+            names.join(", ")
+        )),
+        (count, _) => {
+            Judgement::Follows(format!("nodes stand in {count} data centres ({})", names.join(", ")))
+        }
+    }
+}
+
+fn one_node_per_host(facts: &LayoutFacts) -> Judgement {
+    let nodes = &facts.deployment.nodes;
+    let mut count: BTreeMap<usize, usize> = BTreeMap::new();
+    for host in nodes {
+        *count.entry(*host).or_default() += 1;
+    }
+    let crowded = count.iter().find(|(_, nodes)| **nodes > 1);
+    match crowded {
+        Some((host, nodes)) => {
+            let path = facts.deployment.hosts.get(*host).map(|host| host.join("/")).unwrap_or_default();
+            Judgement::Departs(format!("{nodes} nodes stand on host {path} and fall with it"))
+        }
+        None => Judgement::Follows(format!("{} nodes on as many hosts", nodes.len())),
+    }
+}
+
+fn spread_over_racks(facts: &LayoutFacts) -> Judgement {
+    let used = domains(facts, rack_length).len();
+    let there: BTreeSet<&[String]> =
+        facts.deployment.hosts.iter().map(|host| &host[..rack_length(host)]).collect();
+    let could = facts.deployment.nodes.len().min(there.len());
+    if there.len() < 2 {
+        return Judgement::DoesNotApply;
+    }
+    judged(
+        used >= could,
+        format!(
+            "{} nodes stand in {used} of {} racks (or zones without racks)",
+            facts.deployment.nodes.len(),
+            there.len()
+        ),
+    )
+}
+
+/// Whether a commit can be acknowledged without leaving the smallest place around the leader that not all nodes share.
+fn acknowledged_elsewhere(facts: &LayoutFacts) -> Judgement {
+    let Some((wanted, _)) = synchronous(facts).filter(|(wanted, _)| *wanted > 0) else {
+        return Judgement::DoesNotApply;
+    };
+    let deployment = &facts.deployment;
+    let leader = deployment.host_of(0);
+    for length in (1..=leader.len()).rev() {
+        let place = &leader[..length];
+        let beside =
+            (1..deployment.nodes.len()).filter(|node| deployment.host_of(*node).starts_with(place)).count();
+        let elsewhere = deployment.nodes.len() - 1 - beside;
+        if elsewhere > 0 && beside >= wanted {
+            return Judgement::Departs(format!(
+                "{beside} standbys stand in {} with the leader, and a commit waits for {wanted}: when that {} fails, what was acknowledged there may be nowhere else",
+                place.join("/"),
+                deployment.kind(place)
+            ));
+        }
+    }
+    Judgement::Follows("every commit is acknowledged outside the leader's own rack, zone or region as far as nodes stand there".to_owned())
+}
+
+fn spare_standby(facts: &LayoutFacts) -> Judgement {
+    match synchronous(facts) {
+        Some((wanted, standbys)) if wanted > 0 => {
+            judged(standbys > wanted, format!("a commit waits for {wanted} of {standbys} standbys"))
+        }
+        _ => Judgement::DoesNotApply,
+    }
+}
+
+fn synchronous_before_promotion(facts: &LayoutFacts) -> Judgement {
+    match (synchronous(facts), takeover(facts)) {
+        (Some((wanted, _)), Some(Takeover::Promote)) => {
+            judged(wanted > 0, format!("a standby is promoted, and commits wait for {wanted} standbys"))
+        }
+        _ => Judgement::DoesNotApply,
+    }
+}
+
+fn failover_on(facts: &LayoutFacts) -> Judgement {
+    match takeover(facts) {
+        Some(Takeover::None) => {
+            Judgement::Departs("nobody takes over when the leader's host is gone".to_owned())
+        }
+        Some(Takeover::Restart) => Judgement::Follows("lost nodes start on another host".to_owned()),
+        Some(Takeover::Promote) => Judgement::Follows("a standby is promoted".to_owned()),
+        None => Judgement::DoesNotApply,
+    }
+}
+
+fn spare_host(facts: &LayoutFacts) -> Judgement {
+    if takeover(facts) != Some(Takeover::Restart) {
+        return Judgement::DoesNotApply;
+    }
+    let (hosts, nodes) = (facts.deployment.hosts.len(), facts.deployment.nodes.len());
+    judged(hosts > nodes, format!("{hosts} hosts for {nodes} nodes"))
+}
+
+fn four_cpus(facts: &LayoutFacts) -> Judgement {
+    match facts.cpus {
+        Some(cpus) => judged(cpus >= 4.0, format!("{cpus} CPUs for each node")),
+        None => Judgement::DoesNotApply,
+    }
+}
+
+fn edge_carries_rebuild(facts: &LayoutFacts) -> Judgement {
+    let deployment = &facts.deployment;
+    let inner = facts.edges.iter().filter(|edge| deployment.kind(&edge.around) != "host");
+    let mut passed = Vec::new();
+    for edge in inner {
+        let inside = |path: &[String]| path.starts_with(&edge.around);
+        let leader = inside(deployment.host_of(0));
+        let nodes = (1..deployment.nodes.len()).any(|node| inside(deployment.host_of(node)) != leader);
+        let clients = deployment.clients.iter().any(|client| inside(client) != leader);
+        let megabits = edge.rate_bits_per_s as f64 / 1e6;
+        if nodes && clients {
+            return Judgement::Departs(format!(
+                "edge {} of {megabits} Mbit/s lies between the leader and clients and between the leader and a standby: a rebuild and the load share it",
+                edge.name
+            ));
+        }
+        passed.push(edge.name.clone());
+    }
+    if passed.is_empty() {
+        return Judgement::DoesNotApply;
+    }
+    Judgement::Follows(format!("no rebuild shares an edge with the clients ({})", passed.join(", ")))
+}
+
+fn setting<'a>(facts: &'a LayoutFacts, name: &str) -> Option<&'a str> {
+    let found = facts.settings.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));
+    found.map(|(_, value)| value.trim().trim_matches('\''))
+}
+
+/// PostgreSQL takes any unambiguous beginning of these words.
+fn is_off(value: &str) -> bool {
+    let value = value.to_ascii_lowercase();
+    let begins = |word: &str, least: usize| value.len() >= least && word.starts_with(&value);
+    value == "0" || begins("off", 2) || begins("false", 1) || begins("no", 1)
+}
+
+fn switched_on(facts: &LayoutFacts, name: &str) -> Judgement {
+    match setting(facts, name) {
+        Some(value) => judged(!is_off(value), format!("{name} = {value}")),
+        None => Judgement::Follows(format!("{name} is on, as is the default")),
+    }
+}
+
+fn synchronous_commit_on(facts: &LayoutFacts) -> Judgement {
+    match setting(facts, "synchronous_commit") {
+        None => Judgement::Follows("synchronous_commit is on, as is the default".to_owned()),
+        Some(value) => {
+            let durable = !is_off(value) && !matches!(value, "local" | "remote_write");
+            judged(durable, format!("synchronous_commit = {value}"))
+        }
+    }
+}

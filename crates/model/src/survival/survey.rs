@@ -1,0 +1,145 @@
+//! Every single and every double failure of a deployment, and the smallest that hurts.
+//!
+//! Owns which failures there are and the counting; what one of them does is in the parent.
+
+use std::collections::BTreeSet;
+
+use super::{Data, Failure, Outcome, Service, outcome};
+use crate::deployment::{Deployment, Path};
+
+/// More sets than this are not looked through for one size; the answer then says so.
+const MOST_SETS: u64 = 400_000;
+/// Larger sets are not looked for.
+const LARGEST_SET: usize = 4;
+
+/// Everything that can fail by itself: each place that holds hosts (of several names for the same hosts the innermost),
+/// the way between each two regions and each two zones of a region, and `links` and `edges` besides.
+#[must_use]
+pub fn failures(deployment: &Deployment, links: &[(Path, Path)], edges: &[Path]) -> Vec<Failure> {
+    let places = deployment.places();
+    let mut by_hosts: BTreeSet<Vec<usize>> = BTreeSet::new();
+    // Innermost first, so that of equal sets the host's own name stays.
+    let mut innermost: Vec<&Path> = places.iter().collect();
+    innermost.sort_by_key(|place| std::cmp::Reverse(place.len()));
+    innermost.retain(|place| by_hosts.insert(deployment.hosts_in(place)));
+    innermost.sort();
+    let mut found: Vec<Failure> = innermost.into_iter().cloned().map(Failure::Down).collect();
+    let pair = |one: &Path, other: &Path| {
+        let (one, other) = if one <= other { (one, other) } else { (other, one) };
+        Failure::Cut(one.clone(), other.clone())
+    };
+    let wide: Vec<&Path> = places.iter().filter(|place| place.len() <= 2).collect();
+    let mut cuts: BTreeSet<Failure> = BTreeSet::new();
+    for (number, one) in wide.iter().enumerate() {
+        let siblings = wide[number + 1..]
+            .iter()
+            .filter(|other| other.len() == one.len() && other[..other.len() - 1] == one[..one.len() - 1]);
+        cuts.extend(siblings.map(|other| pair(one, other)));
+    }
+    let apart = |(one, other): &&(Path, Path)| !one.starts_with(other) && !other.starts_with(one);
+    cuts.extend(links.iter().filter(apart).map(|(one, other)| pair(one, other)));
+    found.extend(cuts);
+    found.extend(edges.iter().cloned().collect::<BTreeSet<Path>>().into_iter().map(Failure::Isolated));
+    found
+}
+
+/// The smallest set of failures that does something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Smallest {
+    /// Of this size, this is one of so many.
+    Found {
+        /// The first.
+        set: Vec<Failure>,
+        /// How many of that size there are.
+        alike: usize,
+    },
+    /// None of up to so many failures does; larger sets were not looked through.
+    MoreThan(usize),
+}
+
+/// What single and double failures leave.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Survey {
+    /// Each by itself.
+    pub singles: Vec<(Failure, Outcome)>,
+    /// Each two that do not contain each other; `None` when there are too many to look through.
+    pub doubles: Option<Vec<([Failure; 2], Outcome)>>,
+    /// The smallest set after which not everything is served.
+    pub stops_service: Smallest,
+    /// The smallest set after which acknowledged writes are on no node that lives on.
+    pub loses_data: Smallest,
+}
+
+/// Looks at every single and every double failure of these.
+#[must_use]
+pub fn survey(deployment: &Deployment, failures: &[Failure]) -> Survey {
+    let singles: Vec<(Failure, Outcome)> = failures
+        .iter()
+        .map(|failure| (failure.clone(), outcome(deployment, std::slice::from_ref(failure))))
+        .collect();
+    let doubles = (sets(failures.len(), 2) <= MOST_SETS).then(|| {
+        let mut doubles = Vec::new();
+        for (number, one) in failures.iter().enumerate() {
+            for other in failures[number + 1..].iter().filter(|other| !contain(one, other)) {
+                let both = [one.clone(), other.clone()];
+                let outcome = outcome(deployment, &both);
+                doubles.push((both, outcome));
+            }
+        }
+        doubles
+    });
+    let stops = |outcome: &Outcome| outcome.service != Service::ReadsAndWrites;
+    let loses = |outcome: &Outcome| outcome.data != Data::Kept;
+    Survey {
+        stops_service: smallest(deployment, failures, &stops),
+        loses_data: smallest(deployment, failures, &loses),
+        singles,
+        doubles,
+    }
+}
+
+/// Whether one is part of the other, so that both together are no more than one.
+fn contain(one: &Failure, other: &Failure) -> bool {
+    match (one, other) {
+        (Failure::Down(one), Failure::Down(other)) => one.starts_with(other) || other.starts_with(one),
+        _ => one == other,
+    }
+}
+
+/// How many sets of that size there are.
+fn sets(of: usize, size: usize) -> u64 {
+    (0..size as u64)
+        .fold(1, |sets, taken| sets.saturating_mul((of as u64).saturating_sub(taken)) / (taken + 1))
+}
+
+fn smallest(deployment: &Deployment, failures: &[Failure], hurts: &dyn Fn(&Outcome) -> bool) -> Smallest {
+    for size in 1..=LARGEST_SET.min(failures.len()) {
+        if sets(failures.len(), size) > MOST_SETS {
+            return Smallest::MoreThan(size - 1);
+        }
+        let mut found: Vec<Vec<Failure>> = Vec::new();
+        each_set(failures, size, &mut Vec::new(), &mut |set| {
+            if hurts(&outcome(deployment, set)) {
+                found.push(set.to_vec());
+            }
+        });
+        if let Some(set) = found.first() {
+            return Smallest::Found { set: set.clone(), alike: found.len() };
+        }
+    }
+    Smallest::MoreThan(LARGEST_SET.min(failures.len()))
+}
+
+fn each_set(failures: &[Failure], size: usize, chosen: &mut Vec<Failure>, look: &mut dyn FnMut(&[Failure])) {
+    if size == 0 {
+        return look(chosen);
+    }
+    for (number, failure) in failures.iter().enumerate() {
+        if chosen.iter().any(|one| contain(one, failure)) {
+            continue;
+        }
+        chosen.push(failure.clone());
+        each_set(&failures[number + 1..], size - 1, chosen, look);
+        chosen.pop();
+    }
+}

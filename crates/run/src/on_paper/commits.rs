@@ -1,0 +1,144 @@
+//! What the transactions of each load wait for on the network, phase by phase.
+//!
+//! Owns the distances, taken from the site's links and the faults that stand over a whole phase; the arithmetic is
+//! `model`'s.
+
+use std::time::Duration;
+
+use fabric::Jitter;
+use history::PhaseFacts;
+use model::cost::{Delays, Engine, Kind, Transaction, TransactionCost, cost, leaders_by_cost};
+use rand_chacha::ChaCha8Rng;
+use scenario::{Load, Scenario};
+
+use super::acknowledgements;
+use crate::paper;
+
+/// Where the scenario gives no seed: what is sampled on paper must not change from call to call.
+const SEED: u64 = 1;
+
+/// One load.
+pub struct CommitCost {
+    /// The load's name.
+    pub load: String,
+    /// Phases with the same network together, in order of the first of each; none where the load's transactions are of
+    /// several kinds.
+    pub phases: Vec<PhaseCost>,
+}
+
+/// Phases with the same network.
+pub struct PhaseCost {
+    /// Their names.
+    pub names: Vec<String>,
+    /// Whether its network is the same for its whole length; if not, there is no one figure, and all else is empty.
+    pub steady: bool,
+    /// What the engine's transaction waits for; `None` when it waits for ever.
+    pub cost: Option<TransactionCost>,
+    /// What the same transaction waits for on an engine with a Raft group for each tablet or range.
+    pub on_raft: Option<TransactionCost>,
+    /// Another node whose leadership would cost this load less, and the mean of its transactions then, in milliseconds.
+    pub better_leader: Option<(usize, f64)>,
+}
+
+pub(super) fn of_loads(scenario: &Scenario) -> Vec<CommitCost> {
+    scenario.loads.iter().filter_map(|load| of_load(scenario, load)).collect()
+}
+
+fn of_load(scenario: &Scenario, load: &Load) -> Option<CommitCost> {
+    let workload = workload::configured(&load.workload, &load.options).ok()?;
+    let Some(statements) = one_transaction(workload.statements()) else {
+        return Some(CommitCost { load: load.name.clone(), phases: Vec::new() });
+    };
+    let transaction = Transaction {
+        nodes: scenario.database.nodes.len(),
+        leader: 0,
+        engine: Engine::AtCommit(acknowledgements(scenario)),
+        statements,
+    };
+    let seed = scenario.seed.unwrap_or(SEED);
+    let mut networks: Vec<(Option<Matrix>, Vec<String>)> = Vec::new();
+    for phase in phases_of(scenario) {
+        let matrix = Matrix::of(scenario, load, &phase);
+        match networks.iter_mut().find(|(known, _)| *known == matrix) {
+            Some((_, names)) => names.push(phase.name),
+            None => networks.push((matrix, vec![phase.name])),
+        }
+    }
+    let phases = networks
+        .into_iter()
+        .map(|(matrix, names)| of_phases(names, &transaction, matrix.as_ref(), seed))
+        .collect();
+    Some(CommitCost { load: load.name.clone(), phases })
+}
+
+/// The statements as one transaction; `None` where they are those of several, of which chance draws one at a time.
+fn one_transaction(statements: &[workload::Statement]) -> Option<Vec<(String, Kind)>> {
+    let alone = statements.len() == 1;
+    let kinds: Vec<Kind> = statements.iter().map(|statement| Kind::of_sql(&statement.sql, alone)).collect();
+    let count = |kind: Kind| kinds.iter().filter(|one| **one == kind).count();
+    let whole = kinds.first() == Some(&Kind::Begin)
+        && kinds.last() == Some(&Kind::Commit)
+        && count(Kind::Begin) == 1
+        && count(Kind::Commit) == 1;
+    let named = statements.iter().map(|statement| statement.name.to_string());
+    (alone || whole).then(|| named.zip(kinds.iter().copied()).collect())
+}
+
+fn of_phases(names: Vec<String>, transaction: &Transaction, matrix: Option<&Matrix>, seed: u64) -> PhaseCost {
+    let Some(matrix) = matrix else {
+        return PhaseCost { names, steady: false, cost: None, on_raft: None, better_leader: None };
+    };
+    let ours = cost(transaction, matrix, seed);
+    let raft = Transaction { engine: Engine::AtEachWrite, ..transaction.clone() };
+    let better_leader =
+        leaders_by_cost(transaction, matrix, seed).first().copied().filter(|(node, mean_ms)| {
+            // Less than a hundredth is no reason to move a leader.
+            let now_ms = ours.as_ref().map(|cost| cost.total_ms.mean);
+            *node != transaction.leader && now_ms.is_some_and(|now_ms| *mean_ms < 0.99 * now_ms)
+        });
+    PhaseCost { names, steady: true, on_raft: cost(&raft, matrix, seed), cost: ours, better_leader }
+}
+
+fn phases_of(scenario: &Scenario) -> Vec<PhaseFacts> {
+    let mut begins = Duration::ZERO;
+    let mut phases = Vec::new();
+    for phase in &scenario.schedule {
+        let ends = begins + phase.length;
+        phases.push(PhaseFacts {
+            name: phase.name.clone(),
+            from_s: begins.as_secs_f64(),
+            to_s: ends.as_secs_f64(),
+        });
+        begins = ends;
+    }
+    phases
+}
+
+/// Delays and their jitter between the nodes, and the clients as the last.
+#[derive(PartialEq)]
+struct Matrix(Vec<Vec<(u64, Option<Jitter>)>>);
+
+impl Matrix {
+    /// `None` when they change within the phase.
+    fn of(scenario: &Scenario, load: &Load, phase: &PhaseFacts) -> Option<Matrix> {
+        let (asked, paths) = paper::asked_during(scenario, load, phase)?;
+        let row = |from: &Vec<String>| {
+            paths.iter().map(|to| asked.treatment(from, to)).map(|way| (way.delay_ns, way.jitter)).collect()
+        };
+        Some(Matrix(paths.iter().map(row).collect()))
+    }
+}
+
+impl Delays for Matrix {
+    fn draw_ns(&self, from: usize, to: usize, random: &mut ChaCha8Rng) -> u64 {
+        match self.0.get(from).and_then(|row| row.get(to)) {
+            Some((delay_ns, Some(jitter))) => jitter.draw_ns(*delay_ns, random),
+            Some((delay_ns, None)) => *delay_ns,
+            None => 0,
+        }
+    }
+
+    fn vary(&self) -> bool {
+        self.0.iter().flatten().any(|(_, jitter)| jitter.is_some())
+    }
+}

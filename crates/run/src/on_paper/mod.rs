@@ -1,0 +1,173 @@
+//! A scenario on paper: handed to `model` in its own terms, before anything is started.
+//!
+//! Owns the conversion. What follows from it is `model`'s to say, how it is shown the program's.
+
+pub mod at_scale;
+mod commits;
+mod schedule;
+mod this_host;
+
+use model::Acknowledgements;
+use model::deployment::{Deployment, Path, Rules, Takeover};
+use model::practice::{EdgeFacts, Finding, LAYOUT_RULES, LayoutFacts, MACHINE_RULES, apply};
+use model::survival::{Failure, Survey, failures, survey};
+use scenario::{Failover, Scenario, Synchronous};
+
+use crate::datacentre::node_name;
+
+pub use commits::{CommitCost, PhaseCost};
+pub use schedule::{Planned, Struck};
+pub use this_host::machine_facts;
+
+/// Everything that the scenario alone says.
+pub struct OnPaper {
+    /// The database on its site.
+    pub deployment: Deployment,
+    /// Single and double failures.
+    pub survey: Survey,
+    /// What the schedule breaks.
+    pub planned: Vec<Planned>,
+    /// What the transactions of each load wait for.
+    pub commits: Vec<CommitCost>,
+    /// What best practice says of the layout.
+    pub practice: Vec<Finding>,
+}
+
+/// Reads a scenario on paper.
+#[must_use]
+pub fn on_paper(scenario: &Scenario) -> OnPaper {
+    let deployment = deployment(scenario);
+    let survey = survey(&deployment, &every_failure(scenario, &deployment));
+    let planned = schedule::planned(scenario, &deployment);
+    let practice = apply(LAYOUT_RULES, &layout(scenario, &deployment));
+    OnPaper { survey, planned, commits: commits::of_loads(scenario), practice, deployment }
+}
+
+/// What best practice says of this machine.
+#[must_use]
+pub fn practice_of_this_host() -> Vec<Finding> {
+    apply(MACHINE_RULES, &machine_facts())
+}
+
+fn layout(scenario: &Scenario, deployment: &Deployment) -> LayoutFacts {
+    let edges = scenario.site.edges.iter().map(|edge| EdgeFacts {
+        name: edge.name.clone(),
+        around: edge.around.path.clone(),
+        rate_bits_per_s: edge.rate_bits_per_s,
+    });
+    LayoutFacts {
+        deployment: deployment.clone(),
+        settings: scenario.database.settings.clone(),
+        cpus: scenario.database.cpus,
+        edges: edges.collect(),
+    }
+}
+
+/// The scenario's database on its site.
+#[must_use]
+pub fn deployment(scenario: &Scenario) -> Deployment {
+    let takeover = match scenario.database.failover {
+        Failover::None => Takeover::None,
+        Failover::HaRestart { .. } => Takeover::Restart,
+        Failover::Promote { .. } => Takeover::Promote,
+    };
+    let clients = scenario.loads.iter().map(|load| {
+        let mut path = load.from.path.clone();
+        path.push("clients".to_owned());
+        path
+    });
+    Deployment {
+        hosts: scenario.site.hosts.iter().map(scenario::Host::path).collect(),
+        nodes: scenario.database.nodes.clone(),
+        clients: clients.collect(),
+        rules: Rules::SingleLog { acknowledgements: acknowledgements(scenario), takeover },
+    }
+}
+
+/// What a commit waits for.
+#[must_use]
+pub fn acknowledgements(scenario: &Scenario) -> Acknowledgements {
+    match scenario.database.synchronous {
+        Synchronous::Off => Acknowledgements::None,
+        Synchronous::Any(count) => Acknowledgements::Any(count as usize),
+        Synchronous::All => Acknowledgements::All,
+    }
+}
+
+fn every_failure(scenario: &Scenario, deployment: &Deployment) -> Vec<Failure> {
+    let links: Vec<(Path, Path)> =
+        scenario.site.links.iter().map(|link| (link.from.path.clone(), link.to.path.clone())).collect();
+    // A host's own card is no more than the host: what cuts it off is told as the host's failure is.
+    let inner = |path: &&Path| deployment.kind(path) != "host";
+    let edges: Vec<Path> =
+        scenario.site.edges.iter().map(|edge| &edge.around.path).filter(inner).cloned().collect();
+    failures(deployment, &links, &edges)
+}
+
+/// `n1, n2` for the nodes on hosts of a place.
+#[must_use]
+pub fn nodes_in(deployment: &Deployment, place: &[String]) -> Vec<String> {
+    let within = |node: &usize| deployment.host_of(*node).starts_with(place);
+    (0..deployment.nodes.len()).filter(within).map(node_name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use model::survival::{Data, Service, outcome};
+    use scenario::Source;
+
+    use super::*;
+
+    fn shipped(name: &str) -> Scenario {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios").join(name);
+        let text = std::fs::read_to_string(&path).expect("a shipped scenario");
+        scenario::parse(&Source { name: name.to_owned(), text }, &[]).expect("a sound scenario")
+    }
+
+    /// What the schedule's faults leave, in order.
+    fn check(name: &str, expected: &[(Service, Data)]) {
+        let paper = on_paper(&shipped(name));
+        let found: Vec<(Service, Data)> = paper
+            .planned
+            .iter()
+            .filter_map(|planned| match &planned.struck {
+                Struck::Worst { outcome, .. } => Some((outcome.service, outcome.data)),
+                Struck::NotOnPaper(_) => None,
+            })
+            .collect();
+        assert_eq!(found, expected, "{name}");
+    }
+
+    #[test]
+    fn the_shipped_scenarios_end_on_paper_as_their_first_comment_says() {
+        let whole = (Service::ReadsAndWrites, Data::Kept);
+        check("host-failure.yaml", &[whole]);
+        check("host-failure-promote.yaml", &[whole]);
+        check("host-failure-async-promote.yaml", &[(Service::ReadsAndWrites, Data::MayBeLost)]);
+        check("partition.yaml", &[(Service::ReadsOnly, Data::Kept)]);
+        check("partition-one-way.yaml", &[(Service::ReadsOnly, Data::Kept); 2]);
+        check("fr3-cloud-regions.yaml", &[whole]);
+        check("fr1-topologies-edge.yaml", &[whole]);
+    }
+
+    #[test]
+    fn what_the_survey_says_of_a_planned_place_is_what_the_plan_says() {
+        let paper = on_paper(&shipped("host-failure-promote.yaml"));
+        for (failure, found) in &paper.survey.singles {
+            assert_eq!(outcome(&paper.deployment, std::slice::from_ref(failure)), *found);
+        }
+        assert!(paper.survey.doubles.is_some());
+    }
+
+    #[test]
+    fn fr3_costs_fifty_milliseconds_at_commit_and_five_times_as_much_on_raft() {
+        let paper = on_paper(&shipped("fr3-two-datacentres.yaml"));
+        let delayed =
+            paper.commits[0].phases.iter().find(|phase| phase.names == ["delayed"]).expect("a phase");
+        let cost = delayed.cost.as_ref().expect("enough standbys");
+        assert!((cost.total_ms.mean - 50.0).abs() < 1e-9, "{cost:?}");
+        let raft = delayed.on_raft.as_ref().expect("three nodes");
+        assert!((raft.total_ms.mean - 250.0).abs() < 1e-9, "{raft:?}");
+        assert_eq!(raft.statements.iter().map(|cost| cost.quorum_round_trips).sum::<usize>(), 5);
+    }
+}

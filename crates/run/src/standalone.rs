@@ -1,0 +1,373 @@
+//! A load alone, against a database that is already there: the same files as a run's, without a lab.
+//!
+//! Owns the order of it: tables (where asked for), load, final read, checks, result. No fault is made and nothing is
+//! started, so that nothing is to be torn down.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+use history::{Event, EventKind, EventWriter, LoadFacts, PhaseFacts, RunFacts, SiteFacts, Verdict};
+use load::{Batch, Clock, LoadPlan, OnThread, OpenLoop};
+use measure::{Doubt, Histogram, Timeline, warnings};
+use report::result::{LabResult, LoadResult, PhaseResult, ReproducedReport, RunResult, WarningResult};
+
+use crate::collector::{CollectorError, Files, append_to_history};
+use crate::directory::{DirectoryError, RunDirectory};
+use crate::outcome::{WARM_UP, checks_of, phase_result};
+
+/// How long the end of the database is looked for.
+const FINAL_READ_PATIENCE: Duration = Duration::from_secs(60);
+
+/// How often an interruption is looked for while nothing else happens.
+const LOOK_AROUND: Duration = Duration::from_millis(100);
+
+/// What a load alone is asked to do.
+#[derive(Debug)]
+pub struct Standalone {
+    /// The load. Its name is the run's.
+    pub plan: LoadPlan,
+    /// Options of its workload, for the record.
+    pub options: BTreeMap<String, String>,
+    /// What is left out of totals.
+    pub warm_up: Duration,
+    /// How long it is measured.
+    pub length: Duration,
+    /// Whether the workload's tables are made first, and the end is read and checked.
+    pub makes_tables: bool,
+    /// Folder under which the run directory is made.
+    pub out: PathBuf,
+    /// Holdfast's version.
+    pub version: &'static str,
+}
+
+/// What can keep a load alone from doing its job.
+#[derive(Debug, thiserror::Error)]
+pub enum StandaloneError {
+    /// The run directory.
+    #[error(transparent)]
+    Directory(#[from] DirectoryError),
+    /// The load.
+    #[error(transparent)]
+    Load(#[from] load::LoadError),
+    /// A file of the run directory.
+    #[error(transparent)]
+    Recording(#[from] CollectorError),
+    /// Something could not be written.
+    #[error("recording: {0}")]
+    Writing(String),
+}
+
+/// What is told while it goes on.
+pub enum Told<'a> {
+    /// A step.
+    Step(String),
+    /// The run directory.
+    Directory(&'a Path),
+    /// A second of the load.
+    Second {
+        /// The second.
+        second: u64,
+        /// Seconds in all.
+        of_s: u64,
+        /// Transactions that succeeded in it.
+        transactions: u64,
+        /// Errors in it.
+        errors: u64,
+        /// Their 99th percentile, microseconds.
+        us_p99: u64,
+    },
+}
+
+/// How it ended.
+#[derive(Debug)]
+pub struct StandaloneEnd {
+    /// The result, as it stands in the run directory.
+    pub result: RunResult,
+    /// The run directory.
+    pub directory: PathBuf,
+    /// Whether it was interrupted.
+    pub interrupted: bool,
+}
+
+/// What the load handed on.
+#[derive(Default)]
+struct Record {
+    timeline: Timeline,
+    lateness: Option<Histogram<u64>>,
+    waiting: u64,
+}
+
+/// Carries it out. `interrupted` is asked several times a second.
+///
+/// # Errors
+/// When the tables cannot be made, the load cannot run or something cannot be written.
+pub fn run_alone(
+    asked: &Standalone,
+    interrupted: &dyn Fn() -> bool,
+    tell: &(dyn Fn(Told<'_>) + Sync),
+) -> Result<StandaloneEnd, StandaloneError> {
+    let now = jiff::Timestamp::now();
+    let plan = &asked.plan;
+    let timestamp = now.strftime("%Y-%m-%dT%H-%M-%SZ").to_string();
+    // First of all: a database that is not there leaves no empty directory behind.
+    let version = load::server_version(plan, here())?;
+    let directory = RunDirectory::make(&asked.out, &plan.name, &timestamp)?;
+    tell(Told::Directory(directory.path()));
+    let facts = facts(asked, &now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(), version);
+    write_event(&directory, &EventKind::RunStarted { facts: Box::new(facts.clone()) })?;
+    if asked.makes_tables {
+        tell(Told::Step(format!("making the tables of {}", plan.workload.name())));
+        load::prepare(plan, here(), &|line| tell(Told::Step(line)))?;
+    }
+    let clock = Clock::new();
+    let (sink, batches) = channel();
+    let ticks = crate::conductor::busy_ticks();
+    let handle = load::start(plan.clone(), clock.clone(), here(), sink);
+    let mut files = Files::create(&directory)?;
+    let of_s = (asked.warm_up + asked.length).as_secs();
+    let mut record = Record::default();
+    let was_interrupted = listen(&batches, &handle, of_s, interrupted, |batch| {
+        record.take(batch, plan, of_s, &mut files, tell)
+    })?;
+    let ended_s = clock.seconds().unwrap_or(0.0).min(of_s as f64);
+    let busy_share = crate::conductor::busy_since(ticks);
+    let cpu = handle.join()?.cpu;
+    files.finish()?;
+    if asked.makes_tables && !was_interrupted {
+        append_to_history(&directory, &load::final_read(plan, &clock, here(), FINAL_READ_PATIENCE)?)?;
+    }
+    let mut result = draw(asked, facts, &record, ended_s, cpu);
+    result.lab.warnings = doubts(asked, &record, &result.loads, busy_share);
+    if asked.makes_tables && !was_interrupted {
+        result.checks = checks_of(&[plan.workload.name()], &directory);
+    }
+    (result.verdict, result.reasons) = verdict(&result, asked.makes_tables, was_interrupted);
+    write_event(&directory, &EventKind::RunEnded { verdict: result.verdict })?;
+    let text = serde_json::to_string_pretty(&result).map_err(|error| writing(&error))?;
+    directory.write("result.json", &format!("{text}\n"))?;
+    Ok(StandaloneEnd { result, directory: directory.path().to_owned(), interrupted: was_interrupted })
+}
+
+/// Takes batches until the load has ended; tells it to stop after its time. Whether it was interrupted.
+fn listen(
+    batches: &Receiver<Batch>,
+    handle: &load::LoadHandle,
+    of_s: u64,
+    interrupted: &dyn Fn() -> bool,
+    mut take: impl FnMut(&Batch) -> Result<(), StandaloneError>,
+) -> Result<bool, StandaloneError> {
+    let mut was_interrupted = false;
+    loop {
+        match batches.recv_timeout(LOOK_AROUND) {
+            Ok(batch) => {
+                take(&batch)?;
+                if batch.interval.second + 1 >= of_s {
+                    handle.stop();
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Ok(was_interrupted),
+        }
+        if !was_interrupted && interrupted() {
+            was_interrupted = true;
+            handle.stop();
+        }
+    }
+}
+
+impl Record {
+    fn take(
+        &mut self,
+        batch: &Batch,
+        plan: &LoadPlan,
+        of_s: u64,
+        files: &mut Files,
+        tell: &(dyn Fn(Told<'_>) + Sync),
+    ) -> Result<(), StandaloneError> {
+        let second = batch.interval.second;
+        files.write_history(batch)?;
+        // After the end only what was in flight comes in.
+        if second >= of_s {
+            return Ok(());
+        }
+        files.write_figures(batch)?;
+        self.timeline.add(&batch.interval).map_err(|error| writing(&error))?;
+        if let Some(OpenLoop { lateness, backlog }) = &batch.open_loop {
+            let merged = self.lateness.get_or_insert_with(measure::interval::new_histogram);
+            // It grows as it needs to, so that adding cannot fail.
+            let _ = merged.add(lateness);
+            self.waiting = *backlog;
+        }
+        let transaction = batch.interval.operations.get(plan.workload.transaction_name());
+        tell(Told::Second {
+            second,
+            of_s,
+            transactions: transaction.map_or(0, measure::OperationInterval::count),
+            errors: batch.interval.operations.values().map(measure::OperationInterval::error_count).sum(),
+            us_p99: transaction.map_or(0, |measured| measured.histogram.value_at_quantile(0.99)),
+        });
+        Ok(())
+    }
+}
+
+fn here() -> OnThread {
+    Box::new(|| Ok(()))
+}
+
+fn writing(error: &dyn std::fmt::Display) -> StandaloneError {
+    StandaloneError::Writing(error.to_string())
+}
+
+fn write_event(directory: &RunDirectory, kind: &EventKind) -> Result<(), StandaloneError> {
+    let path = directory.file("events.jsonl");
+    let file = File::options().create(true).append(true).open(path).map_err(|error| writing(&error))?;
+    EventWriter::new(file).write(&Event { t_s: 0.0, kind: kind.clone() }).map_err(|error| writing(&error))
+}
+
+fn phases(asked: &Standalone) -> Vec<PhaseFacts> {
+    let warm_s = asked.warm_up.as_secs_f64();
+    let measured =
+        PhaseFacts { name: "measured".to_owned(), from_s: warm_s, to_s: warm_s + asked.length.as_secs_f64() };
+    let warm_up = PhaseFacts { name: WARM_UP.to_owned(), from_s: 0.0, to_s: warm_s };
+    (warm_s > 0.0).then_some(warm_up).into_iter().chain([measured]).collect()
+}
+
+fn facts(asked: &Standalone, started_at: &str, engine_version: String) -> RunFacts {
+    let plan = &asked.plan;
+    let workload = &plan.workload;
+    RunFacts {
+        holdfast: asked.version.to_owned(),
+        scenario: plan.name.clone(),
+        description: "a load alone, against a database that was already there".to_owned(),
+        seed: plan.seed,
+        started_at: started_at.to_owned(),
+        engine: "postgres".to_owned(),
+        engine_version,
+        engine_settings: asked.options.clone(),
+        machine: crate::machine::facts(),
+        site: SiteFacts::default(),
+        loads: vec![LoadFacts {
+            name: plan.name.clone(),
+            workload: workload.name().to_owned(),
+            clients: plan.most_clients(),
+            from: "this machine".to_owned(),
+            transaction: workload.transaction_name().to_owned(),
+            statements: workload.statement_names().into_iter().map(str::to_owned).collect(),
+        }],
+        phases: phases(asked),
+    }
+}
+
+fn draw(asked: &Standalone, facts: RunFacts, record: &Record, ended_s: f64, cpu: Duration) -> RunResult {
+    let plan = &asked.plan;
+    let step = plan.step_at(0.0);
+    let rate_per_s = step.and_then(|step| step.rate_per_s);
+    let clients = step.filter(|_| rate_per_s.is_none()).map(|step| step.clients);
+    let result_of = |phase: &PhaseFacts| {
+        let to_s = phase.to_s.min(ended_s);
+        let figures = record.timeline.summarize(&plan.name, phase.from_s, to_s).unwrap_or_default();
+        let cut = PhaseFacts { to_s, ..phase.clone() };
+        let result = phase_result(&cut, &figures, plan.workload.transaction_name());
+        PhaseResult { clients, rate_per_s, ..result }
+    };
+    let phases: Vec<PhaseResult> =
+        facts.phases.iter().filter(|phase| phase.from_s < ended_s).map(result_of).collect();
+    let total = phases.iter().rfind(|phase| phase.name != WARM_UP).cloned().unwrap_or_default();
+    let succeeded =
+        total.operations.iter().map(|(name, operation)| (name.clone(), operation.count)).collect();
+    let load = LoadResult {
+        name: plan.name.clone(),
+        workload: plan.workload.name().to_owned(),
+        clients,
+        rate_per_s,
+        figures: plan.workload.figures(&succeeded, total.to_s - total.from_s, plan.scale),
+        transactions: total.transactions,
+        errors: total.errors,
+        throughput_per_s: total.throughput_per_s,
+        latency_us: total.latency_us,
+        operations: total.operations,
+        phases,
+    };
+    RunResult {
+        holdfast: facts.holdfast.clone(),
+        scenario: facts.scenario.clone(),
+        seed: facts.seed,
+        started_at: facts.started_at.clone(),
+        verdict: Verdict::Unknown,
+        reasons: Vec::new(),
+        expectations: Vec::new(),
+        checks: Vec::new(),
+        faults: Vec::new(),
+        loads: vec![load],
+        prediction: Vec::new(),
+        explanations: Vec::new(),
+        reproduces: ReproducedReport::default(),
+        volumes: Vec::new(),
+        links: Default::default(),
+        lab: LabResult {
+            cpu_seconds: BTreeMap::from([("load".to_owned(), cpu.as_secs_f64())]),
+            ..LabResult::default()
+        },
+        facts,
+    }
+}
+
+fn doubts(
+    asked: &Standalone,
+    record: &Record,
+    loads: &[LoadResult],
+    busy_share: Option<f64>,
+) -> Vec<WarningResult> {
+    let mut doubts: Vec<Doubt> = busy_share.and_then(warnings::cpu_saturated).into_iter().collect();
+    for load in loads {
+        let name = &load.name;
+        let series = record.timeline.throughput(name, asked.plan.workload.transaction_name());
+        let warm_s = asked.warm_up.as_secs();
+        let measured: Vec<u64> =
+            series.iter().filter(|(second, _)| *second >= warm_s).map(|(_, count)| *count).collect();
+        doubts.extend(warnings::baseline_doubt(name, &measured));
+        doubts.extend(warnings::few_samples(name, load.transactions));
+        if let Some(lateness) = &record.lateness {
+            let late_us_p99 = lateness.value_at_quantile(0.99);
+            doubts.extend(warnings::generator_late(name, late_us_p99, load.latency_us.p50));
+            doubts.extend(warnings::rate_not_kept(name, record.waiting, load.rate_per_s.unwrap_or(0.0)));
+        }
+    }
+    doubts
+        .iter()
+        .map(|doubt| WarningResult { what: doubt.what(), remedy: doubt.remedy().to_owned() })
+        .collect()
+}
+
+/// What is proved. A load on tables it did not make proves nothing about them, which is no failure of the load.
+fn verdict(result: &RunResult, makes_tables: bool, interrupted: bool) -> (Verdict, Vec<String>) {
+    let mut reasons = Vec::new();
+    let mut verdict = result.checks.iter().fold(Verdict::Pass, |verdict, check| {
+        if check.verdict != Verdict::Pass {
+            reasons.push(format!("check {}: {}", check.name, check.explanation));
+        }
+        verdict.and(check.verdict)
+    });
+    let mut doubt = |why: &str| {
+        reasons.push(why.to_owned());
+        verdict = verdict.and(Verdict::Unknown);
+    };
+    if interrupted {
+        doubt("the load was interrupted");
+    }
+    if result.loads.iter().all(|load| load.transactions == 0) {
+        doubt("no transaction succeeded");
+    }
+    if !makes_tables {
+        doubt("the load ran on tables it had not made, so nothing is proved about the data");
+    } else if result.checks.is_empty() && !interrupted {
+        doubt("no check applies to this workload, so nothing is proved about the data");
+    }
+    if reasons.is_empty() {
+        reasons.push("every check passed".to_owned());
+    }
+    (verdict, reasons)
+}

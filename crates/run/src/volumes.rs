@@ -1,0 +1,154 @@
+//! What a VM keeps its data on: a virtual disk that loses at a power-off what was not synced, or a plain directory.
+//!
+//! Owns which of the two it is, its mounts from boot to boot, and what each power-off took. Files on it are the business
+//! of the node's init, because the lab must not use a mount that it serves.
+
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use disk::{Flush, FolderStore, Limits, Lost, Mount, MountError, MountPoint};
+use history::Verdict;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+/// A VM's volume.
+#[derive(Debug)]
+pub enum NodeVolume {
+    /// A plain directory: a power-off takes nothing back.
+    Directory,
+    /// A virtual disk.
+    Virtual(Box<VirtualDisk>),
+}
+
+/// A virtual disk over a folder.
+#[derive(Debug)]
+pub struct VirtualDisk {
+    volume: Arc<disk::Volume<FolderStore>>,
+    /// Decides which sectors of a torn last write survive; none where writes are not torn.
+    chance: Option<Mutex<ChaCha8Rng>>,
+    past: Mutex<Past>,
+}
+
+#[derive(Debug, Default)]
+struct Past {
+    cpu: Duration,
+    last_loss: Option<Result<Lost, String>>,
+}
+
+impl VirtualDisk {
+    /// An empty disk over an empty folder, owned by `user`. With a seed, power-offs tear the last write.
+    #[must_use]
+    pub fn new(folder: &Path, user: u32, torn_by: Option<u64>) -> VirtualDisk {
+        // Syncs are passed on to the machine's disk: a commit costs what it costs there.
+        let store = FolderStore::new(folder, Flush::Real);
+        let volume = disk::Volume::new(store, Limits::default(), user, user, SystemTime::now());
+        let chance = torn_by.map(|seed| Mutex::new(ChaCha8Rng::seed_from_u64(seed)));
+        VirtualDisk { volume: Arc::new(volume), chance, past: Mutex::default() }
+    }
+
+    fn past(&self) -> std::sync::MutexGuard<'_, Past> {
+        self.past.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gets ready to be mounted for one boot.
+    ///
+    /// # Errors
+    /// When it cannot be served.
+    pub fn prepare(&self) -> Result<(MountPoint, Mount), MountError> {
+        disk::prepare(self.volume.clone())
+    }
+
+    /// The boot with this mount is over, and so are its processes: takes back what was not durable.
+    ///
+    /// # Errors
+    /// When the folder's file system refuses; then the disk's content is in doubt.
+    pub fn lose(&self, mount: &Mount) -> io::Result<()> {
+        let lost = match &self.chance {
+            None => self.volume.power_off(None),
+            Some(chance) => {
+                let mut chance = chance.lock().unwrap_or_else(PoisonError::into_inner);
+                self.volume.power_off(Some(&mut || chance.random_bool(0.5)))
+            }
+        };
+        let mut past = self.past();
+        past.cpu += mount.cpu_time();
+        past.last_loss = Some(lost.map_err(|refusal| refusal.to_string()));
+        lost.map(drop).map_err(io::Error::from)
+    }
+}
+
+impl NodeVolume {
+    /// CPU time of serving all mounts that have ended.
+    #[must_use]
+    pub fn cpu_of_past_mounts(&self) -> Duration {
+        match self {
+            NodeVolume::Directory => Duration::ZERO,
+            NodeVolume::Virtual(disk) => disk.past().cpu,
+        }
+    }
+
+    /// Takes everything on it as durable now.
+    pub fn take_all_as_durable(&self) {
+        if let NodeVolume::Virtual(disk) = self {
+            disk.volume.take_all_as_durable();
+        }
+    }
+
+    /// What the last power-off took, as evidence; nothing for a directory, or before any.
+    #[must_use]
+    pub fn last_loss(&self, node: &str) -> Option<(Verdict, String)> {
+        let NodeVolume::Virtual(disk) = self else { return None };
+        Some(match disk.past().last_loss.clone()? {
+            Ok(lost) => (Verdict::Pass, in_words(node, &lost)),
+            Err(why) => (
+                Verdict::Unknown,
+                format!("the volume of {node} could not be brought back to what was durable: {why}"),
+            ),
+        })
+    }
+}
+
+fn in_words(node: &str, lost: &Lost) -> String {
+    let mut parts = Vec::new();
+    let mut say = |count: u64, one: &str, many: &str| {
+        if count > 0 {
+            parts.push(format!("{count} {}", if count == 1 { one } else { many }));
+        }
+    };
+    say(lost.blocks_restored, "overwritten block of 4 KiB", "overwritten blocks of 4 KiB");
+    say(lost.bytes_cut, "appended byte", "appended bytes");
+    say(lost.operations, "change of names", "changes of names");
+    say(lost.attributes, "change of mode, owner or attributes", "changes of mode, owner or attributes");
+    let torn = match lost.sectors_survived {
+        0 => String::new(),
+        sectors => format!("; of its last write {sectors} sectors survived"),
+    };
+    if parts.is_empty() {
+        return format!("the volume of {node} lost nothing: all was synced{torn}");
+    }
+    format!("the volume of {node} lost what was not synced: {}{torn}", parts.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(lost: Lost, expected: &str) {
+        assert_eq!(in_words("n1", &lost), expected);
+    }
+
+    #[test]
+    fn a_loss_is_told_by_what_was_lost() {
+        check(Lost::default(), "the volume of n1 lost nothing: all was synced");
+        check(
+            Lost { blocks_restored: 3, bytes_cut: 1, files: 2, ..Lost::default() },
+            "the volume of n1 lost what was not synced: 3 overwritten blocks of 4 KiB, 1 appended byte",
+        );
+        check(
+            Lost { operations: 1, sectors_survived: 5, ..Lost::default() },
+            "the volume of n1 lost what was not synced: 1 change of names; of its last write 5 sectors survived",
+        );
+    }
+}

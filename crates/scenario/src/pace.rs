@@ -1,0 +1,187 @@
+//! How much a load asks: a rate, how operations are spread, think time, and a sweep over the phases.
+//!
+//! Owns reading these keys of a load, holding them against each other and against the schedule, and writing them.
+
+use std::time::Duration;
+
+use crate::decode::Decoder;
+use crate::language::{SWEEP, THINK_TIME};
+use crate::rejection::{Findings, Spanned, Spot};
+use crate::resolved::{Arrival, Pace, Phase, Sweep, ThinkTime};
+use crate::tree::{Node, Value};
+use crate::units::{format_duration, format_rate};
+
+/// How operations of an open loop are spread, in the language's words.
+pub(crate) const ARRIVALS: &[&str] = &["constant", "poisson"];
+
+/// The highest rate one generator is asked for, operations a second.
+const HIGHEST_RATE_PER_S: f64 = 1_000_000.0;
+
+/// The phase that takes a sweep's first value, and is not one of its steps.
+const WARM_UP: &str = "warm-up";
+
+/// These keys as written.
+#[derive(Default)]
+pub(crate) struct PaceDocument {
+    rate_per_s: Option<Spanned<f64>>,
+    arrival: Option<Spanned<&'static str>>,
+    think_time: Option<Spanned<ThinkTime>>,
+    sweep: Option<Spanned<Sweep>>,
+}
+
+/// A key of the load by its name.
+type Keys<'n> = dyn Fn(&'static str) -> Option<&'n Node> + 'n;
+
+/// Reads the keys.
+pub(crate) fn decode(key: &Keys<'_>, decoder: &mut Decoder) -> PaceDocument {
+    PaceDocument {
+        rate_per_s: key("rate").and_then(|node| decode_rate(node, "the rate", decoder)),
+        arrival: key("arrival").and_then(|node| decoder.word(node, "arrival", ARRIVALS)),
+        think_time: key("think_time").and_then(|node| decode_think_time(node, decoder)),
+        sweep: key("sweep").and_then(|node| decode_sweep(node, decoder)),
+    }
+}
+
+fn decode_rate(node: &Node, what: &str, decoder: &mut Decoder) -> Option<Spanned<f64>> {
+    let rate = decoder.rate(node, what)?;
+    if rate.value > 0.0 && rate.value <= HIGHEST_RATE_PER_S {
+        return Some(rate);
+    }
+    let message = format!("{what} is not above 0/s and at most {HIGHEST_RATE_PER_S}/s");
+    decoder.findings.add("out-of-range", rate.at, message, "this rate", "write a rate such as 2000/s");
+    None
+}
+
+fn decode_think_time(node: &Node, decoder: &mut Decoder) -> Option<Spanned<ThinkTime>> {
+    if !matches!(node.value, Value::Map(_)) {
+        let pause = decoder.duration(node, "the think time", "ms")?;
+        return Some(Spanned { value: ThinkTime::Constant(pause.value), at: pause.at });
+    }
+    let record = decoder.record(node, &THINK_TIME)?;
+    let mean = record.get("exponential").and_then(|node| decoder.duration(node, "the mean", "ms"))?;
+    Some(Spanned { value: ThinkTime::Exponential(mean.value), at: mean.at })
+}
+
+fn decode_sweep(node: &Node, decoder: &mut Decoder) -> Option<Spanned<Sweep>> {
+    let record = decoder.record(node, &SWEEP)?;
+    let at = node.head;
+    if let Some(node) = record.get("clients") {
+        let items = decoder.list(node, "the sweep's clients", 2)?;
+        let clients: Option<Vec<u32>> = items
+            .iter()
+            .map(|item| {
+                let count = decoder.count(item, "the number of clients", 1, 100_000)?;
+                u32::try_from(count.value).ok()
+            })
+            .collect();
+        return Some(Spanned { value: Sweep::Clients(clients?), at });
+    }
+    let items = decoder.list(record.get("rate")?, "the sweep's rates", 2)?;
+    let rates: Option<Vec<f64>> =
+        items.iter().map(|item| Some(decode_rate(item, "the rate", decoder)?.value)).collect();
+    Some(Spanned { value: Sweep::Rate(rates?), at })
+}
+
+impl PaceDocument {
+    /// Holds the keys against each other and against the schedule.
+    pub(crate) fn resolve(self, schedule: &[Phase], findings: &mut Findings) -> Pace {
+        let sweeps_rate = matches!(&self.sweep, Some(Spanned { value: Sweep::Rate(_), .. }));
+        let is_open = self.rate_per_s.is_some() || sweeps_rate;
+        let mut refuse = |at: Spot, message: &str, help: &str| {
+            findings.add("contradiction", at, message, "does not go together", help);
+        };
+        if let (Some(rate), true) = (&self.rate_per_s, sweeps_rate) {
+            refuse(
+                rate.at,
+                "the load has a rate and sweeps its rate",
+                "leave `rate` out: the sweep gives it",
+            );
+        }
+        if let (Some(arrival), false) = (&self.arrival, is_open) {
+            let help = "add `rate: 2000/s`, or leave `arrival` out";
+            refuse(arrival.at, "operations of a closed loop are not spread: each follows an answer", help);
+        }
+        if let (Some(think), true) = (&self.think_time, is_open) {
+            let help = "leave `think_time` out, or the rate";
+            refuse(think.at, "clients of an open loop do not think: operations are due at their rate", help);
+        }
+        let steps = schedule.iter().filter(|phase| phase.name != WARM_UP).count();
+        if let Some(sweep) = &self.sweep
+            && sweep.value.len() != steps
+        {
+            let values = sweep.value.len();
+            findings.add(
+                "sweep-and-phases",
+                sweep.at,
+                format!("the sweep has {values} values and the schedule {steps} phases beside warm-up"),
+                "one value for each phase",
+                "give the schedule as many phases as the sweep has values, in the same order",
+            );
+        }
+        Pace {
+            rate_per_s: self.rate_per_s.map(|rate| rate.value),
+            arrival: match self.arrival {
+                Some(Spanned { value: "poisson", .. }) => Arrival::Poisson,
+                _ => Arrival::Constant,
+            },
+            think_time: self.think_time.map_or(ThinkTime::None, |think| think.value),
+            sweep: self.sweep.map(|sweep| sweep.value),
+        }
+    }
+}
+
+/// The lines of these keys, as the language reads them.
+pub(crate) fn written(pace: &Pace) -> Vec<String> {
+    let mut lines = Vec::new();
+    let is_open = pace.rate_per_s.is_some() || matches!(pace.sweep, Some(Sweep::Rate(_)));
+    lines.extend(pace.rate_per_s.map(|rate| format!("rate: {}", format_rate(rate))));
+    if is_open {
+        let arrival = if pace.arrival == Arrival::Poisson { "poisson" } else { "constant" };
+        lines.push(format!("arrival: {arrival}"));
+    }
+    match pace.think_time {
+        ThinkTime::None => {}
+        ThinkTime::Constant(pause) => lines.push(format!("think_time: {}", format_duration(pause))),
+        ThinkTime::Exponential(mean) => {
+            lines.push(format!("think_time: {{ exponential: {} }}", format_duration(mean)));
+        }
+    }
+    lines.extend(pace.sweep.as_ref().map(|sweep| match sweep {
+        Sweep::Clients(clients) => {
+            let values: Vec<String> = clients.iter().map(u32::to_string).collect();
+            format!("sweep: {{ clients: [{}] }}", values.join(", "))
+        }
+        Sweep::Rate(rates) => {
+            let values: Vec<String> = rates.iter().copied().map(format_rate).collect();
+            format!("sweep: {{ rate: [{}] }}", values.join(", "))
+        }
+    }));
+    lines
+}
+
+impl Sweep {
+    fn len(&self) -> usize {
+        match self {
+            Sweep::Clients(clients) => clients.len(),
+            Sweep::Rate(rates) => rates.len(),
+        }
+    }
+}
+
+/// One step of a load: from when, how many clients, at what rate.
+pub(crate) fn steps(pace: &Pace, clients: u32, schedule: &[Phase]) -> Vec<(Duration, u32, Option<f64>)> {
+    let Some(sweep) = &pace.sweep else { return vec![(Duration::ZERO, clients, pace.rate_per_s)] };
+    let value = |place: usize| match sweep {
+        Sweep::Clients(values) => (values.get(place).copied().unwrap_or(clients), pace.rate_per_s),
+        Sweep::Rate(values) => (clients, values.get(place).copied()),
+    };
+    let mut steps = Vec::new();
+    let (mut begins, mut place) = (Duration::ZERO, 0);
+    for phase in schedule {
+        let (clients, rate) = value(place);
+        steps.push((begins, clients, rate));
+        begins += phase.length;
+        place += usize::from(phase.name != WARM_UP);
+    }
+    steps
+}

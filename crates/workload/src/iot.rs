@@ -1,0 +1,353 @@
+//! Time series of machines' sensors, as NoSQLBench's `cql-iot` has them, on SQL.
+//!
+//! Follows that workload's bindings: cycle n writes for machine n modulo `machines`, a sensor chosen by a hash, a time that
+//! moves on 100 ms for every round over all machines, a value around 100 with a deviation of 5, the machine's station,
+//! and 800 to 1200 characters of data; a read asks for the newest `limit` values of one machine and sensor. FR-2 ran it
+//! with 90 % and with 50 % writes. Where it differs: the data is random text instead of pieces of one text, so that no
+//! database can compress it away. The column `w` is ours: which write a row comes from, for the check `last-writes`.
+//!
+//! Options: `write`, `machines`, `sensors`, `stations`, `limit`, `data_min`, `data_max`, `preload`.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use client::{SessionError, SessionFuture, SqlSession, SqlValue};
+use history::Action;
+use rand::{Rng, RngExt};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+
+use crate::cells::{LOADED, next_write, read_all};
+use crate::distribution::hash::fnv64;
+use crate::options::{ConfigurationError, Options};
+use crate::parallel;
+use crate::random_text::{push_alphanumeric, push_alphanumeric_of};
+use crate::workload::{Attempt, ClientState, Ground, Request, Statement, Workload, refused};
+
+const WRITE: usize = 0;
+const READ: usize = 1;
+const KINDS: [&str; 2] = ["write", "read"];
+
+/// Milliseconds between two values of a machine.
+const INTERVAL_MS: u64 = 100;
+/// When the time series begin: 2020-01-01, in milliseconds since 1970.
+const BEGIN_MS: u64 = 1_577_836_800_000;
+
+/// Rows loaded by one session, and sessions at most.
+const ROWS_PER_SESSION: u64 = 20_000;
+const SESSIONS_MAX: u64 = 4;
+
+/// See the module.
+pub struct Iot {
+    write: f64,
+    machines: u64,
+    sensors: u64,
+    stations: u64,
+    data: (usize, usize),
+    preload: u64,
+    statements: [Statement; 2],
+    /// The next cycle that writes.
+    cycle: AtomicU64,
+}
+
+/// A value sent by a machine, or what a read asks for.
+#[derive(Debug, Clone, PartialEq)]
+struct Drawn {
+    machine: String,
+    sensor: String,
+    time_ms: u64,
+    value: f64,
+    station: String,
+    data: String,
+    write: u64,
+}
+
+impl Iot {
+    /// With these options.
+    ///
+    /// # Errors
+    /// When one of them does not fit.
+    pub fn configured(given: &BTreeMap<String, String>) -> Result<Self, ConfigurationError> {
+        let mut options = Options::new("iot", given);
+        let write = options.share("write", 0.9)?;
+        let machines = options.count("machines", 10_000, 1..=1_000_000)?;
+        let sensors = options.count("sensors", 100, 1..=100_000)?;
+        let stations = options.count("stations", 100, 1..=1_000_000)?;
+        let limit = options.count("limit", 10, 1..=100_000)?;
+        let data_min = options.count("data_min", 800, 1..=1_000_000)?;
+        let data_max = options.count("data_max", 1_200.max(data_min), data_min..=1_000_000)?;
+        let preload = options.count("preload", 10_000, 0..=1_000_000_000)?;
+        options.finish()?;
+        let read = format!(
+            "SELECT machine_id, sensor_name, time, sensor_value, station_id, data FROM holdfast_iot \
+             WHERE machine_id = $1 AND sensor_name = $2 ORDER BY time DESC LIMIT {limit}"
+        );
+        let characters = |count| usize::try_from(count).unwrap_or(usize::MAX);
+        Ok(Iot {
+            write,
+            machines,
+            sensors,
+            stations,
+            data: (characters(data_min), characters(data_max)),
+            preload,
+            statements: [
+                Statement::fixed(
+                    KINDS[WRITE],
+                    "INSERT INTO holdfast_iot (machine_id, sensor_name, time, sensor_value, station_id, data, w) \
+                     VALUES ($1, $2, to_timestamp($3::float8 / 1000), $4, $5, $6, $7)",
+                ),
+                Statement { name: KINDS[READ].into(), sql: read.into() },
+            ],
+            cycle: AtomicU64::new(0),
+        })
+    }
+
+    /// What the cycle sends, but for its data.
+    fn of_cycle(&self, cycle: u64, write: u64, rng: &mut impl Rng) -> Drawn {
+        Drawn {
+            machine: uuid(cycle % self.machines, 1),
+            sensor: format!("sensor-{}", fnv64(cycle) % self.sensors),
+            time_ms: BEGIN_MS + cycle / self.machines * INTERVAL_MS,
+            value: 100.0 + 5.0 * standard_normal(rng),
+            station: uuid(cycle / self.machines % self.stations, 2),
+            data: String::new(),
+            write,
+        }
+    }
+}
+
+/// A number as the identifier of one of its kind: the same for the same number, and no other's.
+fn uuid(number: u64, kind: u64) -> String {
+    let (high, low) = (fnv64(number ^ kind << 56), number);
+    format!(
+        "{:08x}-{:04x}-{kind:04x}-{:04x}-{:012x}",
+        high >> 32,
+        high >> 16 & 0xFFFF,
+        high & 0xFFFF,
+        low & 0xFFFF_FFFF_FFFF
+    )
+}
+
+/// A normally distributed number, by Box and Muller.
+fn standard_normal(rng: &mut impl Rng) -> f64 {
+    // From 0 to 1, 0 excluded: its logarithm would be no number.
+    let (u, v) = (1.0 - rng.random::<f64>(), rng.random::<f64>());
+    (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
+}
+
+impl Workload for Iot {
+    fn name(&self) -> &'static str {
+        "iot"
+    }
+
+    fn summary(&self) -> &'static str {
+        "time series of machines' sensors, as NoSQLBench's cql-iot has them: inserts, and reads of the newest values"
+    }
+
+    fn transaction_name(&self) -> &'static str {
+        "operation"
+    }
+
+    fn kinds(&self) -> Vec<&str> {
+        KINDS.to_vec()
+    }
+
+    fn statements(&self) -> &[Statement] {
+        &self.statements
+    }
+
+    fn statement_names(&self) -> Vec<&str> {
+        Vec::new()
+    }
+
+    fn checks(&self) -> &'static [&'static str] {
+        &["last-writes"]
+    }
+
+    fn setup<'a>(&'a self, ground: &'a mut Ground<'_>) -> SessionFuture<'a, ()> {
+        Box::pin(async move {
+            self.cycle.store(self.preload, Ordering::Relaxed);
+            ground.session.batch("DROP TABLE IF EXISTS holdfast_iot").await?;
+            let create = "CREATE TABLE holdfast_iot (machine_id uuid, sensor_name text, time timestamptz, \
+                 sensor_value float8 NOT NULL, station_id uuid NOT NULL, data text NOT NULL, w bigint NOT NULL, \
+                 PRIMARY KEY (machine_id, sensor_name, time))";
+            ground.session.batch(create).await?;
+            let sessions = self.preload.div_ceil(ROWS_PER_SESSION).min(SESSIONS_MAX);
+            let share = self.preload.div_ceil(sessions.max(1));
+            let mut parts = Vec::new();
+            for part in 0..sessions {
+                parts.push((ground.open().await?, part * share..((part + 1) * share).min(self.preload)));
+            }
+            let loads = parts
+                .into_iter()
+                .map(|(mut session, cycles)| async move { self.load(session.as_mut(), cycles).await });
+            parallel::all(loads).await?;
+            ground.session.batch("VACUUM ANALYZE holdfast_iot").await?;
+            (ground.progress)(format!("{} values of the time series are loaded", self.preload));
+            Ok(())
+        })
+    }
+
+    fn draw(&self, client: &mut ClientState) -> Request {
+        if client.rng.random::<f64>() < self.write {
+            let cycle = self.cycle.fetch_add(1, Ordering::Relaxed);
+            let write = next_write(client);
+            let mut drawn = self.of_cycle(cycle, write, &mut client.rng);
+            let mut data = Vec::new();
+            push_alphanumeric_of(&mut client.rng, self.data.0..=self.data.1, &mut data);
+            drawn.data = String::from_utf8(data).unwrap_or_default();
+            // Every write is a row of its own: its cell is its number.
+            return Request::detailed(Action::CellsWrite { cells: vec![write], value: write }, WRITE, drawn);
+        }
+        let cycle = client.rng.random_range(0..self.cycle.load(Ordering::Relaxed).max(1));
+        let drawn = self.of_cycle(cycle, 0, &mut client.rng);
+        Request::detailed(Action::Transaction { name: KINDS[READ].into(), rolled_back: false }, READ, drawn)
+    }
+
+    fn perform<'a>(
+        &'a self,
+        request: &'a mut Request,
+        attempt: &'a mut Attempt<'_>,
+    ) -> SessionFuture<'a, ()> {
+        Box::pin(async move {
+            let drawn = request.details::<Drawn>()?;
+            let (machine, sensor) = (SqlValue::Text(&drawn.machine), SqlValue::Text(&drawn.sensor));
+            if request.kind == READ {
+                attempt.run(READ, &[machine, sensor]).await?;
+                return Ok(());
+            }
+            let (time, value) = (drawn.time_ms.to_string(), drawn.value.to_string());
+            let values = [
+                machine,
+                sensor,
+                SqlValue::Text(&time),
+                SqlValue::Text(&value),
+                SqlValue::Text(&drawn.station),
+                SqlValue::Text(&drawn.data),
+                SqlValue::Integer(drawn.write.cast_signed()),
+            ];
+            let rows = attempt.run(WRITE, &values).await?;
+            if rows.affected() == 1 {
+                return Ok(());
+            }
+            // Committed, but not as the one row it was: nothing definite can be said of it.
+            let message = format!("write {} wrote {} rows", drawn.write, rows.affected());
+            Err(SessionError { definite: false, ..refused(message) })
+        })
+    }
+
+    fn final_read<'a>(&'a self, session: &'a mut (dyn SqlSession + 'a)) -> SessionFuture<'a, Vec<Action>> {
+        let query = format!("SELECT w FROM holdfast_iot WHERE w <> {LOADED}");
+        Box::pin(async move {
+            read_all(session, &query, |rows, row, cells| {
+                let write = rows.integer(row, 0)?.cast_unsigned();
+                cells.push((write, write));
+                Some(())
+            })
+            .await
+        })
+    }
+}
+
+impl Iot {
+    async fn load(
+        &self,
+        session: &mut (dyn SqlSession + '_),
+        mut cycles: std::ops::Range<u64>,
+    ) -> Result<(), SessionError> {
+        let wanted = cycles.end.saturating_sub(cycles.start);
+        let mut rng = ChaCha8Rng::seed_from_u64(cycles.start);
+        let mut fill = |lines: &mut Vec<u8>| {
+            for cycle in cycles.by_ref().take(50) {
+                let Drawn { machine, sensor, time_ms, value, station, .. } =
+                    self.of_cycle(cycle, LOADED, &mut rng);
+                let seconds = time_ms / 1_000 - BEGIN_MS / 1_000;
+                // The bulk format wants a date: the beginning and the time since then, as an interval cannot be added there.
+                let time = time_of_day(seconds, time_ms % 1_000);
+                // Writing into memory cannot fail.
+                let _ = write!(lines, "{machine}\t{sensor}\t{time}\t{value}\t{station}\t{LOADED}\t");
+                let length = rng.random_range(self.data.0..=self.data.1);
+                push_alphanumeric(&mut rng, length, lines);
+                lines.push(b'\n');
+            }
+            !cycles.is_empty()
+        };
+        let copy =
+            "COPY holdfast_iot (machine_id, sensor_name, time, sensor_value, station_id, w, data) FROM STDIN";
+        let loaded = session.copy_in(copy, &mut fill).await?;
+        if loaded == wanted {
+            Ok(())
+        } else {
+            Err(refused(format!("{loaded} of {wanted} values were loaded")))
+        }
+    }
+}
+
+/// A moment so many seconds and milliseconds after [`BEGIN_MS`], as the database reads it: a Julian day and a time.
+fn time_of_day(seconds: u64, milliseconds: u64) -> String {
+    // 2020-01-01 is Julian day 2,458,850.
+    let (day, rest) = (2_458_850 + seconds / 86_400, seconds % 86_400);
+    format!("J{day} {:02}:{:02}:{:02}.{milliseconds:03}+00", rest / 3_600, rest / 60 % 60, rest % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::distribution::chi_square;
+
+    fn iot(options: &[(&str, &str)]) -> Iot {
+        let options = options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Iot::configured(&options).expect("fits")
+    }
+
+    #[test]
+    fn both_mixes_of_the_report_come_as_asked() {
+        for (written, share) in [("90%", 0.9), ("50%", 0.5)] {
+            let iot = iot(&[("write", written), ("data_min", "1"), ("data_max", "1")]);
+            let mut client = ClientState::new(1, 1, ChaCha8Rng::seed_from_u64(1));
+            chi_square::check(written, &[share, 1.0 - share], 20_000, |_| iot.draw(&mut client).kind);
+        }
+    }
+
+    #[test]
+    fn no_two_cycles_write_the_same_row_and_cardinalities_are_as_asked() {
+        let iot = iot(&[("machines", "7"), ("sensors", "3"), ("stations", "2")]);
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        let drawn: Vec<Drawn> = (0..2_000).map(|cycle| iot.of_cycle(cycle, 1, &mut rng)).collect();
+        let keys: BTreeSet<_> = drawn.iter().map(|one| (&one.machine, &one.sensor, one.time_ms)).collect();
+        assert_eq!(keys.len(), drawn.len());
+        let count = |pick: fn(&Drawn) -> &String| drawn.iter().map(pick).collect::<BTreeSet<_>>().len();
+        assert_eq!(
+            [count(|one| &one.machine), count(|one| &one.sensor), count(|one| &one.station)],
+            [7, 3, 2]
+        );
+    }
+
+    #[test]
+    fn values_are_normally_distributed_around_a_hundred() {
+        let iot = iot(&[]);
+        // Shares of a normal distribution between -2, -1, 0, 1, 2 deviations.
+        let shares = [0.022_750, 0.135_905, 0.341_345, 0.341_345, 0.135_905, 0.022_750];
+        chi_square::check("values", &shares, 50_000, |rng| {
+            let deviations = (iot.of_cycle(1, 1, rng).value - 100.0) / 5.0;
+            (deviations.floor().clamp(-3.0, 2.0) + 3.0) as usize
+        });
+    }
+
+    #[test]
+    fn identifiers_are_those_of_the_database_and_differ() {
+        assert_eq!(uuid(5, 1).len(), 36);
+        let all: BTreeSet<String> =
+            (0..1_000).flat_map(|number| [uuid(number, 1), uuid(number, 2)]).collect();
+        assert_eq!(all.len(), 2_000);
+    }
+
+    #[test]
+    fn loaded_times_are_written_as_days_and_times() {
+        assert_eq!(time_of_day(0, 0), "J2458850 00:00:00.000+00");
+        assert_eq!(time_of_day(86_400 + 3_661, 250), "J2458851 01:01:01.250+00");
+    }
+}

@@ -1,0 +1,357 @@
+//! Reads and writes of single keys, as `cockroach workload kv` has them.
+//!
+//! Follows that tool's `kv` (its options, in ours): a table of numbered keys with a value of random bytes; each operation
+//! reads (`read`), counts a span of (`span`) or overwrites one or several keys. New keys come from one counter for all
+//! clients, by default spread over all numbers by a hash, and begin anew after `keys` of them. Without `preload` the table
+//! starts empty and reads may find nothing. The column `w` is ours: it says which write a row comes from, for the check
+//! `last-writes`.
+//!
+//! Options: `read`, `span`, `span_limit`, `batch`, `block_min`, `block_max`, `keys`, `order`, `exponent`, `preload`.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use client::{SessionError, SessionFuture, SqlSession, SqlValue};
+use history::Action;
+use rand::{Rng, RngExt};
+
+use crate::cells::{LOADED, next_write, read_all};
+use crate::distribution::{RejectionZipf, hash, skewed};
+use crate::options::{ConfigurationError, Options};
+use crate::random_text::{alphanumeric, push_alphanumeric_of};
+use crate::workload::{Attempt, ClientState, Ground, Request, Statement, Workload, refused};
+
+/// Kinds of operation, in the order of [`KINDS`] and of the statements.
+const READ: usize = 0;
+const WRITE: usize = 1;
+const SPAN: usize = 2;
+const KINDS: [&str; 3] = ["read", "write", "span"];
+
+/// How keys are chosen.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Order {
+    /// In order of the counter, spread by a hash.
+    Hashed,
+    /// In order of the counter.
+    Sequential,
+    /// By popularity, spread by a hash.
+    Zipfian(RejectionZipf),
+}
+
+/// See the module.
+pub struct Kv {
+    read: f64,
+    span: f64,
+    batch: usize,
+    block: (usize, usize),
+    keys: u64,
+    order: Order,
+    preload: u64,
+    statements: [Statement; 3],
+    /// Keys taken from the counter so far.
+    written: AtomicU64,
+}
+
+/// An operation drawn.
+struct Drawn {
+    /// In order: two writes of the same keys must not wait for each other.
+    keys: Vec<i64>,
+    value: i64,
+    block: String,
+}
+
+impl Kv {
+    /// With these options.
+    ///
+    /// # Errors
+    /// When one of them does not fit.
+    pub fn configured(given: &BTreeMap<String, String>) -> Result<Self, ConfigurationError> {
+        let mut options = Options::new("kv", given);
+        let read = options.share("read", 0.0)?;
+        let span = options.share("span", 0.0)?;
+        if read + span > 1.0 + 1e-9 {
+            return Err(options.bad("span", options_text(given, "span"), "with `read` it is more than 100%"));
+        }
+        let span_limit = options.count("span_limit", 100, 0..=1_000_000)?;
+        let batch = options.count("batch", 1, 1..=1_000)?;
+        let block_min = options.count("block_min", 1, 1..=1_000_000)?;
+        let block_max = options.count("block_max", block_min, block_min..=1_000_000)?;
+        let keys = options.count("keys", 100_000, batch..=1_000_000_000)?;
+        let order = options.word("order", 0, &["hashed", "sequential", "zipfian"])?;
+        let exponent = options.number("exponent", 1.1, skewed::LEAST_EXPONENT..=skewed::MOST_EXPONENT)?;
+        let preload = options.count("preload", 0, 0..=keys)?;
+        options.finish()?;
+        let batch = usize::try_from(batch).unwrap_or(usize::MAX);
+        let bytes = |count| usize::try_from(count).unwrap_or(usize::MAX);
+        Ok(Kv {
+            read,
+            span,
+            batch,
+            block: (bytes(block_min), bytes(block_max)),
+            keys,
+            order: match (order, RejectionZipf::new(keys, exponent)) {
+                (2, Some(zipf)) => Order::Zipfian(zipf),
+                (1, _) => Order::Sequential,
+                _ => Order::Hashed,
+            },
+            preload,
+            statements: statements(batch, span_limit),
+            written: AtomicU64::new(0),
+        })
+    }
+
+    /// The key with this place in the order.
+    fn key(&self, place: u64) -> i64 {
+        match self.order {
+            Order::Sequential => place.cast_signed(),
+            Order::Hashed | Order::Zipfian(_) => hash::fnv64(place).cast_signed(),
+        }
+    }
+
+    fn place_to_write(&self, rng: &mut impl Rng) -> u64 {
+        match self.order {
+            Order::Zipfian(zipf) => zipf.draw(rng) - 1,
+            Order::Hashed | Order::Sequential => self.written.fetch_add(1, Ordering::Relaxed) % self.keys,
+        }
+    }
+
+    fn place_to_read(&self, rng: &mut impl Rng) -> u64 {
+        match self.order {
+            Order::Zipfian(zipf) => zipf.draw(rng) - 1,
+            Order::Hashed | Order::Sequential => {
+                rng.random_range(0..self.written.load(Ordering::Relaxed).clamp(1, self.keys))
+            }
+        }
+    }
+
+    /// As many different keys as a batch has.
+    fn draw_keys<R: Rng>(&self, rng: &mut R, place: impl Fn(&Self, &mut R) -> u64) -> Vec<i64> {
+        let mut keys: Vec<i64> = Vec::with_capacity(self.batch);
+        while keys.len() < self.batch {
+            let mut place = place(self, rng);
+            // A popular key comes again and again: its neighbour is taken instead.
+            while keys.contains(&self.key(place)) {
+                place = (place + 1) % self.keys;
+            }
+            keys.push(self.key(place));
+        }
+        keys.sort_unstable();
+        keys
+    }
+}
+
+fn options_text<'o>(given: &'o BTreeMap<String, String>, name: &str) -> &'o str {
+    given.get(name).map_or("", String::as_str)
+}
+
+fn statements(batch: usize, span_limit: u64) -> [Statement; 3] {
+    let list = |each: &dyn Fn(usize) -> String| (0..batch).map(each).collect::<Vec<_>>().join(", ");
+    let keys = list(&|row| format!("${}", row + 1));
+    let rows = list(&|row| format!("(${}, $1, $2)", row + 3));
+    let limit = if span_limit == 0 { String::new() } else { format!(" LIMIT {span_limit}") };
+    let named = |kind: usize, sql: String| Statement { name: KINDS[kind].into(), sql: sql.into() };
+    [
+        named(READ, format!("SELECT k, v FROM holdfast_kv WHERE k IN ({keys})")),
+        named(
+            WRITE,
+            format!(
+                "INSERT INTO holdfast_kv (k, v, w) VALUES {rows} \
+                 ON CONFLICT (k) DO UPDATE SET v = excluded.v, w = excluded.w"
+            ),
+        ),
+        named(
+            SPAN,
+            format!(
+                "SELECT count(v) FROM (SELECT v FROM holdfast_kv WHERE k >= $1 ORDER BY k{limit}) AS span"
+            ),
+        ),
+    ]
+}
+
+impl Workload for Kv {
+    fn name(&self) -> &'static str {
+        "kv"
+    }
+
+    fn summary(&self) -> &'static str {
+        "reads and writes of single keys, as cockroach workload kv has them"
+    }
+
+    fn transaction_name(&self) -> &'static str {
+        "operation"
+    }
+
+    fn kinds(&self) -> Vec<&str> {
+        KINDS.to_vec()
+    }
+
+    fn statements(&self) -> &[Statement] {
+        &self.statements
+    }
+
+    fn statement_names(&self) -> Vec<&str> {
+        Vec::new()
+    }
+
+    fn checks(&self) -> &'static [&'static str] {
+        &["last-writes"]
+    }
+
+    fn setup<'a>(&'a self, ground: &'a mut Ground<'_>) -> SessionFuture<'a, ()> {
+        Box::pin(async move {
+            self.written.store(self.preload, Ordering::Relaxed);
+            ground.session.batch("DROP TABLE IF EXISTS holdfast_kv").await?;
+            let create =
+                "CREATE TABLE holdfast_kv (k bigint PRIMARY KEY, v bytea NOT NULL, w bigint NOT NULL)";
+            ground.session.batch(create).await?;
+            if self.preload > 0 {
+                self.load(ground).await?;
+            }
+            Ok(())
+        })
+    }
+
+    fn draw(&self, client: &mut ClientState) -> Request {
+        let choice = client.rng.random::<f64>();
+        if choice >= self.read + self.span {
+            let keys = self.draw_keys(&mut client.rng, Self::place_to_write);
+            let length = client.rng.random_range(self.block.0..=self.block.1);
+            let block = alphanumeric(&mut client.rng, length);
+            let value = next_write(client);
+            let cells = keys.iter().map(|key| key.cast_unsigned()).collect();
+            let drawn = Drawn { keys, value: value.cast_signed(), block };
+            return Request::detailed(Action::CellsWrite { cells, value }, WRITE, drawn);
+        }
+        let kind = if choice < self.read { READ } else { SPAN };
+        let mut keys = self.draw_keys(&mut client.rng, Self::place_to_read);
+        if kind == SPAN {
+            keys.truncate(1);
+        }
+        let drawn = Drawn { keys, value: 0, block: String::new() };
+        Request::detailed(Action::Transaction { name: KINDS[kind].into(), rolled_back: false }, kind, drawn)
+    }
+
+    fn perform<'a>(
+        &'a self,
+        request: &'a mut Request,
+        attempt: &'a mut Attempt<'_>,
+    ) -> SessionFuture<'a, ()> {
+        Box::pin(async move {
+            let drawn = request.details::<Drawn>()?;
+            let mut values = Vec::with_capacity(drawn.keys.len() + 2);
+            if request.kind == WRITE {
+                values.push(SqlValue::Text(&drawn.block));
+                values.push(SqlValue::Integer(drawn.value));
+            }
+            values.extend(drawn.keys.iter().map(|key| SqlValue::Integer(*key)));
+            let rows = attempt.run(request.kind, &values).await?;
+            if request.kind == WRITE && rows.affected() != drawn.keys.len() as u64 {
+                // Committed, but not as it should be: nothing definite can be said of it.
+                let message = format!("a write of {} keys wrote {} rows", drawn.keys.len(), rows.affected());
+                return Err(SessionError { definite: false, ..refused(message) });
+            }
+            Ok(())
+        })
+    }
+
+    fn final_read<'a>(&'a self, session: &'a mut (dyn SqlSession + 'a)) -> SessionFuture<'a, Vec<Action>> {
+        Box::pin(read_all(session, "SELECT k, w FROM holdfast_kv", |rows, row, cells| {
+            let (key, write) = (rows.integer(row, 0)?, rows.integer(row, 1)?);
+            cells.push((key.cast_unsigned(), write.cast_unsigned()));
+            Some(())
+        }))
+    }
+}
+
+impl Kv {
+    async fn load(&self, ground: &mut Ground<'_>) -> Result<(), SessionError> {
+        use rand_chacha::rand_core::SeedableRng;
+
+        let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(self.keys);
+        let mut places = 0..self.preload;
+        let mut fill = |lines: &mut Vec<u8>| {
+            for place in places.by_ref().take(500) {
+                lines.extend_from_slice(format!("{}\t{LOADED}\t", self.key(place)).as_bytes());
+                push_alphanumeric_of(&mut rng, self.block.0..=self.block.1, lines);
+                lines.push(b'\n');
+            }
+            !places.is_empty()
+        };
+        let loaded = ground.session.copy_in("COPY holdfast_kv (k, w, v) FROM STDIN", &mut fill).await?;
+        if loaded != self.preload {
+            return Err(refused(format!("{loaded} keys were loaded instead of {}", self.preload)));
+        }
+        ground.session.batch("VACUUM ANALYZE holdfast_kv").await?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand_chacha::ChaCha8Rng;
+    use rand_chacha::rand_core::SeedableRng;
+
+    use super::*;
+    use crate::distribution::chi_square;
+
+    fn configured(options: &[(&str, &str)]) -> Result<Kv, ConfigurationError> {
+        Kv::configured(
+            &options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+        )
+    }
+
+    fn client() -> ClientState {
+        ClientState::new(3, 1, ChaCha8Rng::seed_from_u64(3))
+    }
+
+    #[test]
+    fn kinds_come_in_the_shares_asked_for() {
+        let kv = configured(&[("read", "70%"), ("span", "10%")]).expect("fits");
+        let mut client = client();
+        chi_square::check("kinds", &[0.7, 0.2, 0.1], 20_000, |_| kv.draw(&mut client).kind);
+    }
+
+    #[test]
+    fn popular_keys_are_as_popular_as_the_exponent_says() {
+        let kv = configured(&[("order", "zipfian"), ("exponent", "1.3"), ("keys", "50")]).expect("fits");
+        let weights: Vec<f64> = (1..=50).map(|rank| f64::from(rank).powf(-1.3)).collect();
+        let expected: Vec<f64> = weights.iter().map(|weight| weight / weights.iter().sum::<f64>()).collect();
+        let mut client = client();
+        chi_square::check("popularity", &expected, 20_000, |_| {
+            let drawn = kv.draw(&mut client).details::<Drawn>().expect("its own");
+            (0..50).position(|place| kv.key(place) == drawn.keys[0]).expect("of the fifty")
+        });
+    }
+
+    #[test]
+    fn a_batch_writes_different_keys_in_order_each_recorded_as_a_cell() {
+        for order in ["hashed", "sequential", "zipfian"] {
+            let kv = configured(&[("batch", "5"), ("keys", "7"), ("order", order)]).expect("fits");
+            let mut client = client();
+            for _ in 0..200 {
+                let request = kv.draw(&mut client);
+                let drawn = request.details::<Drawn>().expect("its own");
+                assert!(
+                    drawn.keys.len() == 5 && drawn.keys.windows(2).all(|pair| pair[0] < pair[1]),
+                    "{order}"
+                );
+                let Action::CellsWrite { cells, value } = request.action else { panic!("not a write") };
+                assert_eq!(cells.len(), 5);
+                assert!(value > 0);
+            }
+        }
+    }
+
+    #[test]
+    fn options_that_cannot_be_are_refused() {
+        let check = |options: &[(&str, &str)], expected: &str| {
+            let error = configured(options).err().expect("refused").to_string();
+            assert!(error.contains(expected), "{error}");
+        };
+        check(&[("read", "60%"), ("span", "50%")], "with `read` it is more than 100%");
+        check(&[("block_min", "9"), ("block_max", "8")], "from 9 to");
+        check(&[("batch", "8"), ("keys", "7")], "from 8 to");
+        check(&[("order", "random")], "hashed, sequential, zipfian");
+        check(&[("reads", "1%")], "no option \"reads\"");
+    }
+}

@@ -1,0 +1,214 @@
+//! Registers: few keys, each read, written and compared-and-set by everybody.
+//!
+//! Owns the keys and the values, no two of which are the same. Whether each key behaved as one register is the register
+//! check's to judge.
+
+use std::collections::BTreeMap;
+
+use client::key_value::{Operation, Value};
+use client::{SessionError, SessionFuture, SqlSession, SqlValue};
+use history::{Action, ErrorClass, Key};
+use rand::RngExt;
+
+use crate::key_value::{contended, integer};
+use crate::workload::{Attempt, ClientState, Ground, Request, Statement, Workload, refused};
+
+/// How many registers there are.
+const KEYS: i64 = 10;
+/// Bits of a value that hold the client's own count; the client's number stands above them.
+const SEQUENCE_BITS: u32 = 40;
+
+const READ: usize = 0;
+const WRITE: usize = 1;
+const COMPARE_AND_SET: usize = 2;
+
+/// See the module.
+pub struct Register;
+
+impl Workload for Register {
+    fn name(&self) -> &'static str {
+        "register"
+    }
+
+    fn summary(&self) -> &'static str {
+        "reads, writes and compare-and-sets of ten keys: each must behave as one register"
+    }
+
+    fn transaction_name(&self) -> &'static str {
+        "operation"
+    }
+
+    fn kinds(&self) -> Vec<&str> {
+        vec!["read", "write", "compare-and-set"]
+    }
+
+    fn statements(&self) -> &[Statement] {
+        static STATEMENTS: [Statement; 3] = [
+            Statement::fixed("SELECT", "SELECT value FROM holdfast_register WHERE key = $1"),
+            Statement::fixed(
+                "INSERT",
+                "INSERT INTO holdfast_register (key, value) VALUES ($1, $2) \
+                 ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+            ),
+            Statement::fixed(
+                "UPDATE",
+                "UPDATE holdfast_register SET value = $3 WHERE key = $1 AND value = $2",
+            ),
+        ];
+        &STATEMENTS
+    }
+
+    fn checks(&self) -> &'static [&'static str] {
+        &["register"]
+    }
+
+    fn setup<'a>(&'a self, ground: &'a mut Ground<'_>) -> SessionFuture<'a, ()> {
+        Box::pin(async move {
+            if ground.session.key_value().is_some() {
+                // Nothing to make: a key is there once it is written, and a lab's database is new.
+                return Ok(());
+            }
+            ground.session.batch("DROP TABLE IF EXISTS holdfast_register").await?;
+            let create = "CREATE TABLE holdfast_register (key bigint PRIMARY KEY, value bigint NOT NULL)";
+            ground.session.batch(create).await?;
+            Ok(())
+        })
+    }
+
+    fn draw(&self, client: &mut ClientState) -> Request {
+        let number = client.rng.random_range(0..KEYS);
+        client.sequence += 1;
+        let new = ((client.client << SEQUENCE_BITS) | client.sequence).cast_signed();
+        let key = Key::Number(number);
+        // What this client last knew the key to hold: often enough still right.
+        let known = client.memory.of::<BTreeMap<i64, i64>>().get(&number).copied();
+        let choice = client.rng.random_range(0..10);
+        match (choice, known) {
+            (0..5, _) | (8.., None) => {
+                Request::plain(Action::RegisterRead { key, value: None }, READ, [number, 0, 0, 0])
+            }
+            (8.., Some(expected)) => {
+                let action = Action::RegisterCompareAndSet { key, expected: Some(expected), new };
+                client.memory.of::<BTreeMap<i64, i64>>().remove(&number);
+                Request::plain(action, COMPARE_AND_SET, [number, expected, new, 0])
+            }
+            _ => {
+                client.memory.of::<BTreeMap<i64, i64>>().insert(number, new);
+                Request::plain(Action::RegisterWrite { key, value: new }, WRITE, [number, new, 0, 0])
+            }
+        }
+    }
+
+    fn perform<'a>(
+        &'a self,
+        request: &'a mut Request,
+        attempt: &'a mut Attempt<'_>,
+    ) -> SessionFuture<'a, ()> {
+        Box::pin(async move {
+            let [key, first, second, _] = request.numbers;
+            let read = if let Some(session) = attempt.session.key_value() {
+                let key = key_name(key);
+                let operation = match request.kind {
+                    READ => Operation::Read { key },
+                    WRITE => Operation::Write { key, value: Value::Integer(first) },
+                    _ => Operation::CompareAndSet {
+                        key,
+                        expected: Some(Value::Integer(first)),
+                        new: Value::Integer(second),
+                    },
+                };
+                let found = contended(session, vec![operation]).await?;
+                if request.kind == READ { integer(found.first())? } else { None }
+            } else {
+                let numbers = [key, first, second].map(SqlValue::Integer);
+                let count = [1, 2, 3][request.kind.min(2)];
+                let rows = attempt.run(request.kind.min(2), &numbers[..count]).await?;
+                match request.kind {
+                    READ if rows.is_empty() => None,
+                    READ => Some(
+                        rows.integer(0, 0).ok_or_else(|| refused("a register has no number".to_owned()))?,
+                    ),
+                    COMPARE_AND_SET if rows.affected() == 0 => {
+                        let message = format!("register {key} does not hold what was expected");
+                        return Err(SessionError { class: ErrorClass::Serialization, ..refused(message) });
+                    }
+                    _ if rows.affected() == 1 => None,
+                    _ => {
+                        let message = format!("register {key} is there {} times", rows.affected());
+                        return Err(SessionError { definite: false, ..refused(message) });
+                    }
+                }
+            };
+            if let Action::RegisterRead { value, .. } = &mut request.action {
+                *value = read;
+            }
+            Ok(())
+        })
+    }
+
+    fn final_read<'a>(&'a self, session: &'a mut (dyn SqlSession + 'a)) -> SessionFuture<'a, Vec<Action>> {
+        Box::pin(async move {
+            let mut actions = Vec::new();
+            if let Some(session) = session.key_value() {
+                let reads = (0..KEYS).map(|key| Operation::Read { key: key_name(key) }).collect();
+                let found = session.transact(reads).await?;
+                for key in 0..KEYS {
+                    let found = usize::try_from(key).ok().and_then(|place| found.get(place));
+                    actions.push(Action::RegisterRead { key: Key::Number(key), value: integer(found)? });
+                }
+                return Ok(actions);
+            }
+            let rows = session.batch("SELECT key, value FROM holdfast_register").await?;
+            let mut held = BTreeMap::new();
+            for row in 0..rows.len() {
+                match (rows.integer(row, 0), rows.integer(row, 1)) {
+                    (Some(key), Some(value)) => held.insert(key, value),
+                    _ => return Err(refused(format!("register row {row} cannot be read"))),
+                };
+            }
+            let read = |key| Action::RegisterRead { key: Key::Number(key), value: held.get(&key).copied() };
+            Ok((0..KEYS).map(read).collect())
+        })
+    }
+
+    fn statement_names(&self) -> Vec<&str> {
+        // Every operation is one statement, and counted by its kind.
+        Vec::new()
+    }
+}
+
+fn key_name(key: i64) -> String {
+    format!("register/{key}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use rand_chacha::ChaCha8Rng;
+    use rand_chacha::rand_core::SeedableRng;
+
+    use super::*;
+
+    #[test]
+    fn no_value_is_written_twice_and_every_kind_of_operation_is_drawn() {
+        let (mut values, mut kinds) = (BTreeSet::new(), [0; 3]);
+        for client in [0, 1, crate::ledger::LARGEST_CLIENT] {
+            let mut state = ClientState::new(client, 1, ChaCha8Rng::seed_from_u64(client));
+            for _ in 0..1_000 {
+                let request = Register.draw(&mut state);
+                kinds[request.kind] += 1;
+                match request.action {
+                    Action::RegisterWrite { value, .. } => assert!(values.insert(value) && value > 0),
+                    Action::RegisterCompareAndSet { expected: Some(expected), new, .. } => {
+                        assert!(values.contains(&expected), "{expected} was never written");
+                        assert!(values.insert(new) && new > 0);
+                    }
+                    Action::RegisterRead { value: None, .. } => {}
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+        assert!(kinds.iter().all(|count| *count > 300), "{kinds:?}");
+    }
+}

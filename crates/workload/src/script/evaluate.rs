@@ -1,0 +1,163 @@
+//! The value of an expression, by pgbench's rules: whole numbers and numbers with a fraction, truth values, NULL.
+//!
+//! Owns operators. Functions are `functions`'.
+
+use std::collections::BTreeMap;
+
+use rand::Rng;
+
+use super::expression::{Binary, Expression, Kind};
+use super::functions::remainder;
+use super::value::{EvaluationError, Value};
+
+type Result<T> = std::result::Result<T, EvaluationError>;
+
+/// Variables by name.
+pub(super) type Variables = BTreeMap<String, Value>;
+
+/// The variable whose value seeds hash functions that are given no seed.
+pub(super) const DEFAULT_SEED: &str = "default_seed";
+
+/// Computes an expression.
+pub(super) fn evaluate(expression: &Expression, variables: &Variables, rng: &mut impl Rng) -> Result<Value> {
+    match expression {
+        Expression::Constant(value) => Ok(value.clone()),
+        Expression::Variable(name) => match variables.get(name) {
+            Some(value) => value.clone().typed(),
+            None => Err(EvaluationError::Unset(name.clone())),
+        },
+        Expression::Not(operand) => match evaluate(operand, variables, rng)? {
+            Value::Null => Ok(Value::Null),
+            value => Ok(Value::Boolean(!value.boolean()?)),
+        },
+        Expression::Negate(operand) => match evaluate(operand, variables, rng)? {
+            Value::Null => Ok(Value::Null),
+            Value::Double(value) => Ok(Value::Double(-value)),
+            value => fits(value.integer()?.checked_neg()),
+        },
+        Expression::Invert(operand) => match evaluate(operand, variables, rng)? {
+            Value::Null => Ok(Value::Null),
+            value => Ok(Value::Integer(!value.integer()?)),
+        },
+        Expression::Is { operand, kind, negated } => {
+            let value = evaluate(operand, variables, rng)?;
+            let is = match kind {
+                Kind::Null => value == Value::Null,
+                Kind::True => value == Value::Boolean(true),
+                Kind::False => value == Value::Boolean(false),
+            };
+            Ok(Value::Boolean(is != *negated))
+        }
+        Expression::Binary { operator: Binary::And, left, right } => {
+            logic(false, left, right, variables, rng)
+        }
+        Expression::Binary { operator: Binary::Or, left, right } => logic(true, left, right, variables, rng),
+        Expression::Binary { operator, left, right } => {
+            let (left, right) = (evaluate(left, variables, rng)?, evaluate(right, variables, rng)?);
+            if left == Value::Null || right == Value::Null {
+                return Ok(Value::Null);
+            }
+            binary(*operator, &left, &right)
+        }
+        Expression::Case { branches, otherwise } => {
+            for (condition, value) in branches {
+                if evaluate(condition, variables, rng)?.truth()? {
+                    return evaluate(value, variables, rng);
+                }
+            }
+            evaluate(otherwise, variables, rng)
+        }
+        Expression::Call { function, arguments } => {
+            let mut values = Vec::with_capacity(arguments.len());
+            for argument in arguments {
+                values.push(evaluate(argument, variables, rng)?);
+            }
+            let seed = variables.get(DEFAULT_SEED).map_or(Ok(0), Value::integer)?;
+            function.call(&values, seed, rng)
+        }
+    }
+}
+
+fn fits(number: Option<i64>) -> Result<Value> {
+    number.map(Value::Integer).ok_or(EvaluationError::OutOfRange)
+}
+
+/// AND decides at the first false, OR at the first true; NULL is neither.
+fn logic(
+    decisive: bool,
+    left: &Expression,
+    right: &Expression,
+    variables: &Variables,
+    rng: &mut impl Rng,
+) -> Result<Value> {
+    let left = evaluate(left, variables, rng)?;
+    if left != Value::Null && left.boolean()? == decisive {
+        return Ok(left);
+    }
+    let right = evaluate(right, variables, rng)?;
+    if right != Value::Null && right.boolean()? == decisive {
+        return Ok(right);
+    }
+    Ok(if left == Value::Null { left } else { right })
+}
+
+fn binary(operator: Binary, left: &Value, right: &Value) -> Result<Value> {
+    if let (Value::Boolean(left), Value::Boolean(right)) = (left, right) {
+        match operator {
+            Binary::Equal => return Ok(Value::Boolean(left == right)),
+            Binary::Unequal => return Ok(Value::Boolean(left != right)),
+            _ => {}
+        }
+    }
+    if left.is_double() || right.is_double() {
+        return doubles(operator, left.double()?, right.double()?);
+    }
+    integers(operator, left.integer()?, right.integer()?)
+}
+
+fn doubles(operator: Binary, left: f64, right: f64) -> Result<Value> {
+    let truth = |truth| Ok(Value::Boolean(truth));
+    match operator {
+        Binary::Less => truth(left < right),
+        Binary::AtMost => truth(left <= right),
+        Binary::Equal => truth(left == right),
+        Binary::Unequal => truth(left != right),
+        Binary::Greater => truth(left > right),
+        Binary::AtLeast => truth(left >= right),
+        Binary::Add => Ok(Value::Double(left + right)),
+        Binary::Subtract => Ok(Value::Double(left - right)),
+        Binary::Multiply => Ok(Value::Double(left * right)),
+        Binary::Divide => Ok(Value::Double(left / right)),
+        // Remainders and bits are for whole numbers: the operands are rounded to them.
+        other => integers(other, Value::Double(left).integer()?, Value::Double(right).integer()?),
+    }
+}
+
+fn integers(operator: Binary, left: i64, right: i64) -> Result<Value> {
+    let truth = |truth| Ok(Value::Boolean(truth));
+    // As in C on the machines pgbench runs on: the lowest six bits of the distance count.
+    let distance = right.cast_unsigned() as u32 & 63;
+    match operator {
+        Binary::Less => truth(left < right),
+        Binary::AtMost => truth(left <= right),
+        Binary::Equal => truth(left == right),
+        Binary::Unequal => truth(left != right),
+        Binary::Greater => truth(left > right),
+        Binary::AtLeast => truth(left >= right),
+        Binary::Add => fits(left.checked_add(right)),
+        Binary::Subtract => fits(left.checked_sub(right)),
+        Binary::Multiply => fits(left.checked_mul(right)),
+        Binary::Divide if right == 0 => Err(EvaluationError::DivisionByZero),
+        Binary::Divide => fits(left.checked_div(right)),
+        Binary::Remainder => remainder(left, right),
+        Binary::BitOr => Ok(Value::Integer(left | right)),
+        Binary::BitXor => Ok(Value::Integer(left ^ right)),
+        Binary::BitAnd => Ok(Value::Integer(left & right)),
+        Binary::ShiftLeft => Ok(Value::Integer(left.wrapping_shl(distance))),
+        Binary::ShiftRight => Ok(Value::Integer(left.wrapping_shr(distance))),
+        // Decided before, without both sides.
+        Binary::And | Binary::Or => {
+            Err(EvaluationError::Argument("AND and OR are for truth values".to_owned()))
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! The user's own transactions, in the language of pgbench's scripts.
+//!
+//! Each transaction is one of the scripts, chosen by weight. `parse` makes a program of a script, `expression`,
+//! `evaluate` and `functions` compute, `run` carries it out. The scripts that pgbench brings (`tpcb-like`,
+//! `simple-update`, `select-only`) are there by name and bring its tables at the load's scale.
+//!
+//! What a script must keep only its user knows: `conditions` are queries that find nothing when all is well, and the
+//! check `script-conditions` judges them. Where a builtin is used, that its tables add up is a condition as well.
+//!
+//! Options: `scripts.N.text` or `scripts.N.builtin`, `scripts.N.name`, `scripts.N.weight`, `setup`, `conditions.NAME`.
+
+mod evaluate;
+mod expression;
+mod functions;
+mod parse;
+mod problem;
+mod run;
+mod value;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use client::{SessionFuture, SqlSession};
+use history::{Action, ConditionFound};
+use rand::{Rng, RngExt};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+
+use self::evaluate::{DEFAULT_SEED, Variables};
+use self::parse::Program;
+pub use self::problem::{Problem, ScriptError};
+use self::value::Value;
+use crate::options::{ConfigurationError, Options};
+use crate::tpcb;
+use crate::workload::{Attempt, ClientState, Ground, Request, Statement, Workload, refused};
+
+const NAME: &str = "script";
+
+/// Examples of each violated condition.
+const EXAMPLES: usize = 3;
+
+/// The scripts that pgbench brings.
+const BUILTINS: [(&str, &str); 3] = [
+    (
+        "tpcb-like",
+        "\\set aid random(1, 100000 * :scale)\n\\set bid random(1, 1 * :scale)\n\\set tid random(1, 10 * :scale)\n\
+         \\set delta random(-5000, 5000)\nBEGIN;\n\
+         UPDATE pgbench_accounts SET abalance = abalance + :delta WHERE aid = :aid;\n\
+         SELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n\
+         UPDATE pgbench_tellers SET tbalance = tbalance + :delta WHERE tid = :tid;\n\
+         UPDATE pgbench_branches SET bbalance = bbalance + :delta WHERE bid = :bid;\n\
+         INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (:tid, :bid, :aid, :delta, CURRENT_TIMESTAMP);\n\
+         END;\n",
+    ),
+    (
+        "simple-update",
+        "\\set aid random(1, 100000 * :scale)\n\\set bid random(1, 1 * :scale)\n\\set tid random(1, 10 * :scale)\n\
+         \\set delta random(-5000, 5000)\nBEGIN;\n\
+         UPDATE pgbench_accounts SET abalance = abalance + :delta WHERE aid = :aid;\n\
+         SELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n\
+         INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (:tid, :bid, :aid, :delta, CURRENT_TIMESTAMP);\n\
+         END;\n",
+    ),
+    (
+        "select-only",
+        "\\set aid random(1, 100000 * :scale)\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n",
+    ),
+];
+
+/// What holds of pgbench's tables whichever of its scripts ran: every one of them writes an account and the history
+/// together.
+const BUILTIN_CONDITION: (&str, &str) = (
+    "accounts-add-up",
+    "SELECT format('accounts %s, history %s', accounts, history) FROM \
+     (SELECT coalesce(sum(abalance), 0) AS accounts FROM pgbench_accounts) AS a, \
+     (SELECT coalesce(sum(delta), 0) AS history FROM pgbench_history) AS h WHERE accounts <> history",
+);
+
+/// One script.
+struct Script {
+    name: String,
+    weight: u64,
+    program: Program,
+    /// Place of its first statement among all.
+    first_statement: usize,
+}
+
+/// See the module.
+pub struct Scripts {
+    scripts: Vec<Script>,
+    statements: Vec<Statement>,
+    needs_pgbench: bool,
+    setup: Option<String>,
+    conditions: Vec<(String, String)>,
+}
+
+/// What a client remembers: the variables, from one transaction to the next.
+#[derive(Debug, Default)]
+struct ClientMemory {
+    variables: Option<Rc<RefCell<Variables>>>,
+}
+
+/// One transaction to be run: which script, with the client's variables and a chance of its own.
+struct Drawn {
+    script: usize,
+    variables: Rc<RefCell<Variables>>,
+    rng: ChaCha8Rng,
+}
+
+impl Scripts {
+    /// With these options.
+    ///
+    /// # Errors
+    /// When one of them does not fit, or a script cannot be read.
+    pub fn configured(given: &BTreeMap<String, String>) -> Result<Self, ConfigurationError> {
+        let mut options = Options::new(NAME, given);
+        let mut scripts: Vec<Script> = Vec::new();
+        let mut statements = Vec::new();
+        let mut needs_pgbench = false;
+        let any_given = given.keys().any(|name| name.starts_with("scripts."));
+        loop {
+            let place = scripts.len();
+            let option = |key: &str| format!("scripts.{place}.{key}");
+            let (text, builtin) = (options.text(&option("text")), options.text(&option("builtin")));
+            let (default_name, text) = match (text, builtin) {
+                (Some(text), None) => (format!("script-{}", place + 1), text),
+                (None, Some(name)) => builtin_named(&options, &option("builtin"), name)?,
+                (None, None) if place == 0 && !any_given => {
+                    builtin_named(&options, &option("builtin"), BUILTINS[0].0)?
+                }
+                (None, None) => break,
+                (Some(_), Some(name)) => {
+                    return Err(options.bad(&option("builtin"), name, "the script has a text of its own"));
+                }
+            };
+            needs_pgbench |= BUILTINS.iter().any(|known| known.1 == text);
+            let name = options.text(&option("name")).map_or(default_name, str::to_owned);
+            if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')) {
+                return Err(options.bad(
+                    &option("name"),
+                    &name,
+                    "names are made of letters, digits, `-` and `_`",
+                ));
+            }
+            if scripts.iter().any(|known| known.name == name) {
+                return Err(options.bad(&option("name"), &name, "another script has the same name"));
+            }
+            let weight = options.count(&option("weight"), 1, 1..=1_000_000)?;
+            let program = parse::parse(&name, text).map_err(|source| ConfigurationError::Script {
+                workload: NAME.to_owned(),
+                source: Box::new(source),
+            })?;
+            let first_statement = statements.len();
+            statements.extend(program.statements.iter().enumerate().map(|(number, sql)| Statement {
+                name: format!("{name} {}: {}", number + 1, shortened(parse::original(sql))).into(),
+                sql: sql.clone().into(),
+            }));
+            scripts.push(Script { name, weight, program, first_statement });
+        }
+        let setup = options.text("setup").map(str::to_owned);
+        let own = options.under("conditions.");
+        if scripts.is_empty() {
+            let wanted = "the first script needs `scripts.0.text` or `scripts.0.builtin`";
+            return Err(options.bad("scripts", "", wanted));
+        }
+        options.finish()?;
+        let builtin = needs_pgbench.then_some(BUILTIN_CONDITION);
+        let conditions = builtin.into_iter().chain(own);
+        let conditions = conditions.map(|(name, query)| (name.to_owned(), query.to_owned())).collect();
+        Ok(Scripts { scripts, statements, needs_pgbench, setup, conditions })
+    }
+
+    fn choose(&self, rng: &mut impl Rng) -> usize {
+        let mut left = rng.random_range(0..self.scripts.iter().map(|script| script.weight).sum());
+        for (place, script) in self.scripts.iter().enumerate() {
+            if left < script.weight {
+                return place;
+            }
+            left -= script.weight;
+        }
+        0
+    }
+}
+
+fn builtin_named(
+    options: &Options<'_>,
+    option: &str,
+    name: &str,
+) -> Result<(String, &'static str), ConfigurationError> {
+    let names: Vec<&str> = BUILTINS.iter().map(|known| known.0).collect();
+    let found = BUILTINS.iter().find(|known| known.0 == name);
+    let found =
+        found.ok_or_else(|| options.bad(option, name, &format!("it is one of {}", names.join(", "))))?;
+    Ok((found.0.to_owned(), found.1))
+}
+
+/// A statement's first words, without what a table of figures would have to quote.
+fn shortened(sql: &str) -> String {
+    const MOST_WORDS: usize = 4;
+    const MOST_CHARACTERS: usize = 40;
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '*' | '-');
+    let words: Vec<String> = sql
+        .split(|c: char| c.is_whitespace() || c == '(')
+        .map(|word| word.chars().filter(|c| is_plain(*c)).collect::<String>())
+        .filter(|word| !word.is_empty())
+        .take(MOST_WORDS)
+        .collect();
+    words.join(" ").chars().take(MOST_CHARACTERS).collect()
+}
+
+impl Workload for Scripts {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "transactions of your own, in the language of pgbench's scripts; without options pgbench's tpcb-like"
+    }
+
+    fn transaction_name(&self) -> &'static str {
+        "transaction"
+    }
+
+    fn kinds(&self) -> Vec<&str> {
+        if self.scripts.len() < 2 {
+            Vec::new()
+        } else {
+            self.scripts.iter().map(|script| script.name.as_str()).collect()
+        }
+    }
+
+    fn statements(&self) -> &[Statement] {
+        &self.statements
+    }
+
+    fn checks(&self) -> &'static [&'static str] {
+        &["script-conditions"]
+    }
+
+    fn setup<'a>(&'a self, ground: &'a mut Ground<'_>) -> SessionFuture<'a, ()> {
+        Box::pin(async move {
+            if self.needs_pgbench {
+                tpcb::create_and_load(ground.session, ground.scale.max(1)).await?;
+            }
+            if let Some(sql) = &self.setup {
+                ground.session.batch(sql).await?;
+            }
+            Ok(())
+        })
+    }
+
+    fn draw(&self, client: &mut ClientState) -> Request {
+        let script = self.choose(&mut client.rng);
+        let rng = ChaCha8Rng::from_rng(&mut client.rng);
+        let (number, scale, first) = (client.client, client.scale, client.sequence == 0);
+        client.sequence += 1;
+        let seed: i64 = if first { client.rng.random() } else { 0 };
+        let memory = client.memory.of::<ClientMemory>();
+        let variables = memory.variables.get_or_insert_with(|| {
+            let known = [
+                ("client_id", i64::try_from(number).unwrap_or(i64::MAX)),
+                ("scale", i64::from(scale.max(1))),
+                (DEFAULT_SEED, seed),
+                ("random_seed", seed),
+            ];
+            let known = known.into_iter().map(|(name, value)| (name.to_owned(), Value::Integer(value)));
+            Rc::new(RefCell::new(known.collect()))
+        });
+        let drawn = Drawn { script, variables: Rc::clone(variables), rng };
+        let name = self.scripts[script].name.clone();
+        Request::detailed(Action::Transaction { name: name.into(), rolled_back: false }, script, drawn)
+    }
+
+    fn perform<'a>(
+        &'a self,
+        request: &'a mut Request,
+        attempt: &'a mut Attempt<'_>,
+    ) -> SessionFuture<'a, ()> {
+        Box::pin(async move {
+            let drawn = request.details::<Drawn>()?;
+            let script = &self.scripts[drawn.script];
+            // A transaction that is tried again draws the same numbers again.
+            let mut rng = drawn.rng.clone();
+            run::run(script, &drawn.variables, &mut rng, attempt).await
+        })
+    }
+
+    fn final_read<'a>(&'a self, session: &'a mut (dyn SqlSession + 'a)) -> SessionFuture<'a, Vec<Action>> {
+        Box::pin(async move {
+            session.batch("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
+            let mut conditions = Vec::new();
+            for (name, query) in &self.conditions {
+                // A condition may have any columns: a row is told as a whole.
+                let query = query.trim().trim_end_matches(';');
+                let counted = format!(
+                    "SELECT violation::text, count(*) OVER () FROM ({query}) AS violation ORDER BY 1 LIMIT {EXAMPLES}"
+                );
+                let rows = session.batch(&counted).await?;
+                let violations = match rows.len() {
+                    0 => 0,
+                    _ => rows.integer(0, 1).and_then(|count| u64::try_from(count).ok()).ok_or_else(|| {
+                        refused(format!("condition {name}: its violations cannot be counted"))
+                    })?,
+                };
+                let examples =
+                    (0..rows.len()).filter_map(|row| rows.text(row, 0)).map(str::to_owned).collect();
+                conditions.push(ConditionFound { name: name.clone(), violations, examples });
+            }
+            session.batch("COMMIT").await?;
+            Ok(vec![Action::ConditionsRead { conditions, counts: BTreeMap::new() }])
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

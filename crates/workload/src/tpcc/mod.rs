@@ -1,0 +1,250 @@
+//! TPC-C (standard revision 5.11): five transactions of a wholesale supplier on nine tables.
+//!
+//! The scale is the number of warehouses. Terminals are the load's clients, ten to a warehouse where the standard's
+//! pauses are on. `terminal` draws the input, `transactions` carries it out, `population` fills the tables, `conditions`
+//! looks at the twelve consistency conditions in the end, for the check `tpcc-conditions`.
+//!
+//! Where it leaves the standard: without pauses (the default) there are as many terminals as the load has clients;
+//! queued deliveries are carried out by the next terminal that is free instead of by processes of their own, and their
+//! results are recorded as operations instead of in a file of their own; the run is as long as the scenario says.
+//!
+//! Options: `pauses`, `mix`, `deliveries`, `isolation`.
+
+mod conditions;
+mod population;
+mod random;
+mod schema;
+mod terminal;
+mod transactions;
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use client::{SessionError, SessionFuture, SqlSession};
+use history::Action;
+
+use self::population::Part;
+use self::random::{DELIVERY, KINDS, NEW_ORDER};
+use self::terminal::{DeliveryQueue, Habits, Input, Terminal};
+use crate::options::{ConfigurationError, Options};
+use crate::parallel;
+use crate::workload::{Attempt, ClientState, Ground, Pauses, Request, Statement, Workload, refused};
+
+/// Most sessions that load at the same time.
+const SESSIONS_MAX: usize = 4;
+
+/// New orders a minute that one warehouse can have by the standard's pauses (clause 4.1.3).
+const MOST_TPMC_PER_WAREHOUSE: f64 = 12.86;
+
+/// How often a transaction that met a serialization failure or a deadlock is tried again, as the terminal of a user
+/// would.
+const RETRIES: u32 = 10;
+
+/// See the module.
+pub struct Tpcc {
+    weights: bool,
+    queue: bool,
+    pauses: bool,
+    statements: Vec<Statement>,
+    waiting: Mutex<DeliveryQueue>,
+}
+
+impl Tpcc {
+    /// With these options.
+    ///
+    /// # Errors
+    /// When one of them does not fit.
+    pub fn configured(given: &BTreeMap<String, String>) -> Result<Self, ConfigurationError> {
+        let mut options = Options::new("tpcc", given);
+        let pauses = options.switch("pauses", false)?;
+        let weights = options.word("mix", 0, &["deck", "weights"])? == 1;
+        let queue = options.word("deliveries", 0, &["queued", "at-once"])? == 0;
+        let levels = ["read-committed", "repeatable-read", "serializable"];
+        let isolation = levels[options.word("isolation", 0, &levels)?];
+        options.finish()?;
+        let begin = format!("BEGIN ISOLATION LEVEL {}", isolation.replace('-', " ").to_uppercase());
+        let mut statements = transactions::STATEMENTS.to_vec();
+        if let Some(first) = statements.first_mut() {
+            first.sql = begin.into();
+        }
+        Ok(Tpcc { weights, queue, pauses, statements, waiting: Mutex::default() })
+    }
+
+    fn waiting(&self) -> std::sync::MutexGuard<'_, DeliveryQueue> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Workload for Tpcc {
+    fn name(&self) -> &'static str {
+        "tpcc"
+    }
+
+    fn summary(&self) -> &'static str {
+        "TPC-C: orders, payments, deliveries and queries of a wholesale supplier; scale is the number of warehouses"
+    }
+
+    fn transaction_name(&self) -> &'static str {
+        "transaction"
+    }
+
+    fn kinds(&self) -> Vec<&str> {
+        KINDS.to_vec()
+    }
+
+    fn figures(&self, succeeded: &BTreeMap<String, u64>, seconds: f64, scale: u32) -> BTreeMap<String, f64> {
+        let Some(new_orders) = succeeded.get(KINDS[NEW_ORDER]) else { return BTreeMap::new() };
+        if seconds <= 0.0 {
+            return BTreeMap::new();
+        }
+        let tpmc = *new_orders as f64 / seconds * 60.0;
+        let most = MOST_TPMC_PER_WAREHOUSE * f64::from(scale.max(1));
+        BTreeMap::from([("tpmC".to_owned(), tpmc), ("efficiency_percent".to_owned(), tpmc / most * 100.0)])
+    }
+
+    fn statements(&self) -> &[Statement] {
+        &self.statements
+    }
+
+    fn retries(&self) -> u32 {
+        RETRIES
+    }
+
+    fn pauses(&self, request: &Request, client: &mut ClientState) -> Pauses {
+        let owed = std::mem::take(&mut client.memory.of::<Terminal>().owed);
+        if !self.pauses {
+            return Pauses::default();
+        }
+        if self.queue && request.kind == DELIVERY {
+            // It was keyed in when it was queued.
+            return Pauses { keying: Duration::ZERO, thinking: owed };
+        }
+        let thinking = random::thinking(request.kind, &mut client.rng);
+        Pauses { keying: owed + random::keying(request.kind), thinking }
+    }
+
+    fn checks(&self) -> &'static [&'static str] {
+        &["tpcc-conditions"]
+    }
+
+    fn setup<'a>(&'a self, ground: &'a mut Ground<'_>) -> SessionFuture<'a, ()> {
+        Box::pin(async move {
+            self.waiting().clear();
+            ground.session.batch(&schema::creation()).await?;
+            let now = ground.session.batch("SELECT to_char(now(), 'YYYY-MM-DD HH24:MI:SS')").await?;
+            let now = now.text(0, 0).ok_or_else(|| refused("the time cannot be read".to_owned()))?.to_owned();
+            let mut sessions = Vec::new();
+            for _ in 0..SESSIONS_MAX {
+                sessions.push(ground.open().await?);
+            }
+            let warehouses = ground.scale.max(1);
+            load(&mut sessions, warehouses, &now, ground.progress).await?;
+            finish(&mut sessions).await
+        })
+    }
+
+    fn draw(&self, client: &mut ClientState) -> Request {
+        let ClientState { client: number, scale, rng, memory, .. } = client;
+        let habits = Habits {
+            warehouses: (*scale).max(1),
+            weights: self.weights,
+            queue: self.queue,
+            pauses: self.pauses,
+        };
+        let (kind, input) = memory.of::<Terminal>().draw(*number, habits, &mut self.waiting(), rng);
+        client.sequence += 1;
+        Request::detailed(Action::Transaction { name: KINDS[kind].into(), rolled_back: false }, kind, input)
+    }
+
+    fn perform<'a>(
+        &'a self,
+        request: &'a mut Request,
+        attempt: &'a mut Attempt<'_>,
+    ) -> SessionFuture<'a, ()> {
+        Box::pin(async move {
+            let input = request.details::<Input>()?;
+            let rolled_back = transactions::perform(&input, attempt).await?;
+            if rolled_back {
+                request.action = Action::Transaction { name: KINDS[request.kind].into(), rolled_back };
+            }
+            Ok(())
+        })
+    }
+
+    fn final_read<'a>(&'a self, session: &'a mut (dyn SqlSession + 'a)) -> SessionFuture<'a, Vec<Action>> {
+        Box::pin(async move { Ok(vec![conditions::look(session).await?]) })
+    }
+}
+
+/// Fills the tables: every session takes the next part as long as there are any.
+async fn load(
+    sessions: &mut [Box<dyn SqlSession>],
+    warehouses: u32,
+    now: &str,
+    progress: &dyn Fn(String),
+) -> Result<(), SessionError> {
+    let parts = Part::all(warehouses);
+    let count = parts.len();
+    let parts = RefCell::new(parts.into_iter());
+    let (parts, done) = (&parts, &Cell::new(0));
+    let workers = sessions.iter_mut().map(|session| async move {
+        loop {
+            // Taken in a statement of its own: the borrow must not outlive it.
+            let next = parts.borrow_mut().next();
+            let Some(part) = next else { return Ok(()) };
+            let sql = format!("COPY {} FROM STDIN", part.table());
+            session.copy_in(&sql, &mut *part.lines(now)).await?;
+            done.set(done.get() + 1);
+            progress(format!("tpcc: {} of {count} parts are loaded ({})", done.get(), part.table()));
+        }
+    });
+    parallel::all(workers).await
+}
+
+/// Makes keys and indexes, and the statistics that the planner needs.
+async fn finish(sessions: &mut [Box<dyn SqlSession>]) -> Result<(), SessionError> {
+    let steps = RefCell::new(schema::FINISHING.iter());
+    let steps = &steps;
+    let workers = sessions.iter_mut().map(|session| async move {
+        loop {
+            let next = steps.borrow_mut().next();
+            let Some(step) = next else { return Ok(()) };
+            session.batch(step).await?;
+        }
+    });
+    parallel::all(workers).await?;
+    let tables: Vec<&str> = schema::TABLES.iter().map(|table| table.0).collect();
+    match sessions.first_mut() {
+        Some(session) => session.batch(&format!("VACUUM ANALYZE {}", tables.join(", "))).await.map(|_| ()),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tpmc_and_efficiency_are_those_of_the_standard() {
+        let tpcc = Tpcc::configured(&BTreeMap::new()).expect("fits");
+        // FR-1's baseline: 1,000 warehouses, 12,581.6 new orders a minute.
+        let succeeded = BTreeMap::from([("NEW-ORDER".to_owned(), 125_816), ("PAYMENT".to_owned(), 120_000)]);
+        let figures = tpcc.figures(&succeeded, 600.0, 1_000);
+        assert!((figures["tpmC"] - 12_581.6).abs() < 1e-6);
+        assert!((figures["efficiency_percent"] - 97.8).abs() < 0.1, "{figures:?}");
+        assert!(tpcc.figures(&BTreeMap::new(), 600.0, 1).is_empty());
+        assert!(tpcc.figures(&succeeded, 0.0, 1).is_empty());
+    }
+
+    #[test]
+    fn the_isolation_level_asked_for_is_the_one_begun_with() {
+        let begin = |level: &str| {
+            let options = BTreeMap::from([("isolation".to_owned(), level.to_owned())]);
+            Tpcc::configured(&options).map(|tpcc| tpcc.statements()[0].sql.to_string())
+        };
+        assert_eq!(begin("repeatable-read").as_deref(), Ok("BEGIN ISOLATION LEVEL REPEATABLE READ"));
+        assert!(begin("chaos").is_err());
+    }
+}

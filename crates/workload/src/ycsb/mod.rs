@@ -1,0 +1,313 @@
+//! YCSB's core workloads A to F on SQL, with its table, its keys and the names of its operations.
+//!
+//! Follows YCSB's `CoreWorkload` and its JDBC binding: `usertable` with a text key `user` + number and text fields.
+//! Which keys are asked for is `keys`' business, which options there are `settings`'. As in YCSB an operation is one
+//! statement in a transaction of its own; READ-MODIFY-WRITE is two, and its parts count as a READ and an UPDATE as well.
+//! Every field begins with the number of the write it comes from, for the check `last-writes`; the rest is random text.
+
+mod keys;
+mod settings;
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use client::{SessionError, SessionFuture, SqlSession, SqlValue};
+use history::Action;
+use rand::{Rng, RngExt};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+
+use self::keys::{Keys, name_of};
+pub use self::settings::{INSERT, READ, READ_MODIFY_WRITE, SCAN, UPDATE};
+use self::settings::{KINDS, Settings};
+use crate::cells::{LOADED, next_write, read_all};
+use crate::options::ConfigurationError;
+use crate::random_text::push_alphanumeric;
+use crate::workload::{Attempt, ClientState, Ground, Request, Statement, Workload, refused};
+
+/// Characters at the front of a field that hold the write's number, in hexadecimal.
+const NUMBER_CHARACTERS: usize = 16;
+
+/// Rows loaded by one session.
+const ROWS_PER_SESSION: u64 = 100_000;
+
+/// Most sessions that load at the same time.
+const SESSIONS_MAX: u64 = 4;
+
+/// See the module.
+pub struct Ycsb {
+    settings: Settings,
+    statements: Vec<Statement>,
+    /// What all clients know of the keys there are; held for a moment only.
+    keys: Mutex<Keys>,
+}
+
+/// An operation drawn.
+struct Drawn {
+    /// The key's number; its name is made from it.
+    number: u64,
+    name: String,
+    /// The fields written or read: their first and how many.
+    fields: std::ops::Range<usize>,
+    /// What they become.
+    values: Vec<String>,
+    rows: i64,
+}
+
+impl Ycsb {
+    /// With these options.
+    ///
+    /// # Errors
+    /// When one of them does not fit.
+    pub fn configured(given: &BTreeMap<String, String>) -> Result<Self, ConfigurationError> {
+        let settings = Settings::read(given)?;
+        let keys = Mutex::new(Keys::new(&settings));
+        Ok(Ycsb { statements: statements(&settings), settings, keys })
+    }
+
+    fn keys(&self) -> std::sync::MutexGuard<'_, Keys> {
+        self.keys.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn cell(&self, number: u64, field: usize) -> u64 {
+        number * self.settings.fields as u64 + field as u64
+    }
+
+    fn value(&self, write: u64, rng: &mut impl Rng) -> String {
+        let mut text = format!("{write:0NUMBER_CHARACTERS$x}").into_bytes();
+        push_alphanumeric(rng, self.settings.field_length - NUMBER_CHARACTERS, &mut text);
+        String::from_utf8(text).unwrap_or_default()
+    }
+
+    /// The field a read or an update asks for, or all of them.
+    fn some_fields(&self, all: bool, rng: &mut impl Rng) -> std::ops::Range<usize> {
+        if all {
+            return 0..self.settings.fields;
+        }
+        let field = rng.random_range(0..self.settings.fields);
+        field..field + 1
+    }
+}
+
+/// The statements, one for each field where a single field is asked for. See [`Statements`] for their places.
+fn statements(settings: &Settings) -> Vec<Statement> {
+    let fields: Vec<String> = (0..settings.fields).map(|field| format!("field{field}")).collect();
+    let all = fields.join(", ");
+    let named = |kind: usize, sql: String| Statement { name: KINDS[kind].into(), sql: sql.into() };
+    let read = |what: &str| format!("SELECT ycsb_key, {what} FROM usertable WHERE ycsb_key = $1");
+    let update = |what: &[String]| {
+        let set: Vec<_> =
+            what.iter().enumerate().map(|(place, field)| format!("{field} = ${}", place + 2)).collect();
+        format!("UPDATE usertable SET {} WHERE ycsb_key = $1", set.join(", "))
+    };
+    let marks: Vec<_> = (0..=settings.fields).map(|place| format!("${}", place + 1)).collect();
+    let mut statements = vec![
+        named(INSERT, format!("INSERT INTO usertable (ycsb_key, {all}) VALUES ({})", marks.join(", "))),
+        named(
+            SCAN,
+            format!("SELECT ycsb_key, {all} FROM usertable WHERE ycsb_key >= $1 ORDER BY ycsb_key LIMIT $2"),
+        ),
+        named(READ, read(&all)),
+        named(UPDATE, update(&fields)),
+    ];
+    statements.extend(fields.iter().map(|field| named(READ, read(field))));
+    statements.extend(fields.iter().map(|field| named(UPDATE, update(std::slice::from_ref(field)))));
+    statements
+}
+
+/// Places of the statements.
+struct Statements;
+
+impl Statements {
+    const INSERT: usize = 0;
+    const SCAN: usize = 1;
+    const READ_ALL: usize = 2;
+    const UPDATE_ALL: usize = 3;
+    const READ_ONE: usize = 4;
+
+    fn read(fields: &std::ops::Range<usize>, of: usize) -> usize {
+        if fields.len() == of { Self::READ_ALL } else { Self::READ_ONE + fields.start }
+    }
+
+    fn update(fields: &std::ops::Range<usize>, of: usize) -> usize {
+        if fields.len() == of { Self::UPDATE_ALL } else { Self::READ_ONE + of + fields.start }
+    }
+}
+
+impl Workload for Ycsb {
+    fn name(&self) -> &'static str {
+        "ycsb"
+    }
+
+    fn summary(&self) -> &'static str {
+        "YCSB's core workloads A to F: reads, updates, inserts, scans and read-modify-writes of rows by key"
+    }
+
+    fn transaction_name(&self) -> &'static str {
+        "operation"
+    }
+
+    fn kinds(&self) -> Vec<&str> {
+        KINDS.to_vec()
+    }
+
+    fn statements(&self) -> &[Statement] {
+        &self.statements
+    }
+
+    fn statement_names(&self) -> Vec<&str> {
+        Vec::new()
+    }
+
+    fn checks(&self) -> &'static [&'static str] {
+        &["last-writes"]
+    }
+
+    fn setup<'a>(&'a self, ground: &'a mut Ground<'_>) -> SessionFuture<'a, ()> {
+        Box::pin(async move {
+            *self.keys() = Keys::new(&self.settings);
+            let fields: Vec<_> =
+                (0..self.settings.fields).map(|field| format!("field{field} text")).collect();
+            ground.session.batch("DROP TABLE IF EXISTS usertable").await?;
+            let create =
+                format!("CREATE TABLE usertable (ycsb_key varchar(255) PRIMARY KEY, {})", fields.join(", "));
+            ground.session.batch(&create).await?;
+            self.load(ground).await?;
+            ground.session.batch("VACUUM ANALYZE usertable").await?;
+            Ok(())
+        })
+    }
+
+    fn draw(&self, client: &mut ClientState) -> Request {
+        let kind = self.settings.draw_kind(&mut client.rng);
+        let mut keys = self.keys();
+        let number = if kind == INSERT { keys.next_insert() } else { keys.draw(&mut client.rng) };
+        drop(keys);
+        let fields = match kind {
+            INSERT | SCAN => 0..self.settings.fields,
+            READ => self.some_fields(self.settings.read_all_fields, &mut client.rng),
+            _ => self.some_fields(self.settings.write_all_fields, &mut client.rng),
+        };
+        let rows = if kind == SCAN { client.rng.random_range(1..=self.settings.scan_length) } else { 0 };
+        let mut drawn =
+            Drawn { number, name: name_of(number, self.settings.ordered), fields, values: Vec::new(), rows };
+        if matches!(kind, READ | SCAN) {
+            let action = Action::Transaction { name: KINDS[kind].into(), rolled_back: false };
+            return Request::detailed(action, kind, drawn);
+        }
+        let write = next_write(client);
+        drawn.values = drawn.fields.clone().map(|_| self.value(write, &mut client.rng)).collect();
+        let cells = drawn.fields.clone().map(|field| self.cell(number, field)).collect();
+        Request::detailed(Action::CellsWrite { cells, value: write }, kind, drawn)
+    }
+
+    fn perform<'a>(
+        &'a self,
+        request: &'a mut Request,
+        attempt: &'a mut Attempt<'_>,
+    ) -> SessionFuture<'a, ()> {
+        Box::pin(async move {
+            let drawn = request.details::<Drawn>()?;
+            let of = self.settings.fields;
+            let key = SqlValue::Text(&drawn.name);
+            if matches!(request.kind, READ | READ_MODIFY_WRITE) {
+                let fields = if self.settings.read_all_fields { 0..of } else { drawn.fields.clone() };
+                let rows = attempt.run(Statements::read(&fields, of), &[key]).await?;
+                self.there(&drawn, rows.len() as u64)?;
+            }
+            if request.kind == SCAN {
+                attempt.run(Statements::SCAN, &[key, SqlValue::Integer(drawn.rows)]).await?;
+            }
+            if drawn.values.is_empty() {
+                return Ok(());
+            }
+            let mut values = vec![key];
+            values.extend(drawn.values.iter().map(|value| SqlValue::Text(value)));
+            let statement = if request.kind == INSERT {
+                Statements::INSERT
+            } else {
+                Statements::update(&drawn.fields, of)
+            };
+            let result = attempt.run(statement, &values).await;
+            if request.kind == INSERT {
+                // One without a definite answer may be there: who asks for it and finds nothing has an error to show.
+                let there = result.as_ref().map_or_else(|error| !error.definite, |_| true);
+                self.keys().inserted(drawn.number, there);
+            }
+            self.there(&drawn, result?.affected())
+        })
+    }
+
+    fn final_read<'a>(&'a self, session: &'a mut (dyn SqlSession + 'a)) -> SessionFuture<'a, Vec<Action>> {
+        Box::pin(async move {
+            let fields: Vec<_> = (0..self.settings.fields)
+                .map(|field| format!("left(field{field}, {NUMBER_CHARACTERS})"))
+                .collect();
+            let numbers = self.keys().numbers_by_name(self.settings.ordered);
+            let query = format!("SELECT ycsb_key, {} FROM usertable", fields.join(", "));
+            read_all(session, &query, |rows, row, cells| {
+                let name = rows.text(row, 0)?;
+                // A row by a name that no insert had gets a number that no key has: the check calls it invented.
+                let stranger = || u64::MAX / self.settings.fields as u64 - 1;
+                let number = numbers.get(name).copied().unwrap_or_else(stranger);
+                for field in 0..self.settings.fields {
+                    let write = u64::from_str_radix(rows.text(row, field + 1)?, 16).ok()?;
+                    cells.push((self.cell(number, field), write));
+                }
+                Some(())
+            })
+            .await
+        })
+    }
+}
+
+impl Ycsb {
+    fn there(&self, drawn: &Drawn, rows: u64) -> Result<(), SessionError> {
+        if rows == 1 { Ok(()) } else { Err(refused(format!("key {} is there {rows} times", drawn.name))) }
+    }
+
+    async fn load(&self, ground: &mut Ground<'_>) -> Result<(), SessionError> {
+        let records = self.settings.records;
+        let sessions = records.div_ceil(ROWS_PER_SESSION).clamp(1, SESSIONS_MAX);
+        let share = records.div_ceil(sessions);
+        let mut parts = Vec::new();
+        for part in 0..sessions {
+            parts.push((ground.open().await?, part * share..((part + 1) * share).min(records)));
+        }
+        let loads = parts.into_iter().map(|(mut session, numbers)| async move {
+            let wanted = numbers.end.saturating_sub(numbers.start);
+            let loaded = self.load_part(session.as_mut(), numbers).await?;
+            if loaded == wanted {
+                Ok(())
+            } else {
+                Err(refused(format!("{loaded} of {wanted} rows were loaded")))
+            }
+        });
+        crate::parallel::all(loads).await?;
+        (ground.progress)(format!("{records} rows of usertable are loaded"));
+        Ok(())
+    }
+
+    async fn load_part(
+        &self,
+        session: &mut (dyn SqlSession + '_),
+        mut numbers: std::ops::Range<u64>,
+    ) -> Result<u64, SessionError> {
+        let mut rng = ChaCha8Rng::seed_from_u64(numbers.start);
+        let mut fill = |lines: &mut Vec<u8>| {
+            for number in numbers.by_ref().take(50) {
+                lines.extend_from_slice(name_of(number, self.settings.ordered).as_bytes());
+                for _ in 0..self.settings.fields {
+                    lines.push(b'\t');
+                    lines.extend_from_slice(self.value(LOADED, &mut rng).as_bytes());
+                }
+                lines.push(b'\n');
+            }
+            !numbers.is_empty()
+        };
+        session.copy_in("COPY usertable FROM STDIN", &mut fill).await
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,144 @@
+//! YCSB's options: the six core workloads as they ship, and what may be asked for instead.
+//!
+//! Owns the table of the standard and the reading of options. Source: YCSB's files `workloads/workloada` to `workloadf`
+//! and the properties of `CoreWorkload`.
+//!
+//! | workload | operations | keys |
+//! |---|---|---|
+//! | a | READ 50 %, UPDATE 50 % | zipfian |
+//! | b | READ 95 %, UPDATE 5 % | zipfian |
+//! | c | READ | zipfian |
+//! | d | READ 95 %, INSERT 5 % | latest |
+//! | e | SCAN 95 %, INSERT 5 % | zipfian |
+//! | f | READ 50 %, READ-MODIFY-WRITE 50 % | zipfian |
+
+use std::collections::BTreeMap;
+
+use rand::{Rng, RngExt};
+
+use super::NUMBER_CHARACTERS;
+use crate::options::{ConfigurationError, Options};
+
+/// Places of the operations in [`KINDS`].
+pub const READ: usize = 0;
+/// See [`READ`].
+pub const UPDATE: usize = 1;
+/// See [`READ`].
+pub const INSERT: usize = 2;
+/// See [`READ`].
+pub const SCAN: usize = 3;
+/// See [`READ`].
+pub const READ_MODIFY_WRITE: usize = 4;
+
+/// Names of the operations, as YCSB prints them.
+pub(super) const KINDS: [&str; 5] = ["READ", "UPDATE", "INSERT", "SCAN", "READ-MODIFY-WRITE"];
+
+/// Names of the options that hold their shares, in the same order.
+const SHARES: [&str; 5] = ["read", "update", "insert", "scan", "read_modify_write"];
+
+/// How keys are chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Choice {
+    Uniform,
+    /// Popular keys spread over all.
+    Zipfian,
+    /// The newest most.
+    Latest,
+    Hotspot,
+    /// One after another, from the first again after the last.
+    Sequential,
+    /// The nearer to the newest the likelier, falling off exponentially.
+    Exponential,
+}
+
+const CHOICES: [(&str, Choice); 6] = [
+    ("uniform", Choice::Uniform),
+    ("zipfian", Choice::Zipfian),
+    ("latest", Choice::Latest),
+    ("hotspot", Choice::Hotspot),
+    ("sequential", Choice::Sequential),
+    ("exponential", Choice::Exponential),
+];
+
+/// A core workload: its letter, the shares of its operations, how it chooses keys.
+type Core = (&'static str, [f64; 5], Choice);
+
+const CORES: [Core; 6] = [
+    ("a", [0.5, 0.5, 0.0, 0.0, 0.0], Choice::Zipfian),
+    ("b", [0.95, 0.05, 0.0, 0.0, 0.0], Choice::Zipfian),
+    ("c", [1.0, 0.0, 0.0, 0.0, 0.0], Choice::Zipfian),
+    ("d", [0.95, 0.0, 0.05, 0.0, 0.0], Choice::Latest),
+    ("e", [0.0, 0.0, 0.05, 0.95, 0.0], Choice::Zipfian),
+    ("f", [0.5, 0.0, 0.0, 0.0, 0.5], Choice::Zipfian),
+];
+
+/// What was asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Settings {
+    /// Of the operations, in the order of [`KINDS`]; together 1.
+    pub(super) shares: [f64; 5],
+    pub(super) choice: Choice,
+    pub(super) records: u64,
+    pub(super) fields: usize,
+    pub(super) field_length: usize,
+    pub(super) read_all_fields: bool,
+    pub(super) write_all_fields: bool,
+    /// Rows of a scan at most; how many, every length is as likely.
+    pub(super) scan_length: i64,
+    pub(super) hotspot_keys: f64,
+    pub(super) hotspot_operations: f64,
+    /// Keys are named in the order of their insertion instead of by a hash.
+    pub(super) ordered: bool,
+}
+
+impl Settings {
+    pub(super) fn read(given: &BTreeMap<String, String>) -> Result<Self, ConfigurationError> {
+        let mut options = Options::new("ycsb", given);
+        let letters: Vec<&str> = CORES.iter().map(|core| core.0).collect();
+        let (_, core_shares, core_choice) = CORES[options.word("workload", 0, &letters)?];
+        // Given one by one, they stand for themselves: what is not given is nothing.
+        let any_given = SHARES.iter().any(|name| given.contains_key(*name));
+        let mut shares = core_shares;
+        for (share, name) in shares.iter_mut().zip(SHARES) {
+            *share = options.share(name, if any_given { 0.0 } else { *share })?;
+        }
+        let sum: f64 = shares.iter().sum();
+        if (sum - 1.0).abs() > 1e-6 {
+            let told = format!("{}%", (sum * 1e4).round() / 1e2);
+            return Err(options.bad("read", &told, "the shares of all operations must add up to 100%"));
+        }
+        let names: Vec<&str> = CHOICES.iter().map(|choice| choice.0).collect();
+        let absent = CHOICES.iter().position(|choice| choice.1 == core_choice).unwrap_or_default();
+        let settings = Settings {
+            shares,
+            choice: CHOICES[options.word("distribution", absent, &names)?].1,
+            records: options.count("records", 10_000, 1..=1_000_000_000)?,
+            fields: small(options.count("fields", 10, 1..=100)?),
+            field_length: small(options.count("field_length", 100, NUMBER_CHARACTERS as u64..=100_000)?),
+            read_all_fields: options.switch("read_all_fields", true)?,
+            write_all_fields: options.switch("write_all_fields", false)?,
+            scan_length: i64::try_from(options.count("scan_length", 100, 1..=1_000_000)?).unwrap_or(i64::MAX),
+            hotspot_keys: options.share("hotspot_keys", 0.2)?,
+            hotspot_operations: options.share("hotspot_operations", 0.8)?,
+            ordered: options.word("insert_order", 0, &["hashed", "ordered"])? == 1,
+        };
+        options.finish()?;
+        Ok(settings)
+    }
+
+    pub(super) fn draw_kind(&self, rng: &mut impl Rng) -> usize {
+        let mut left = rng.random::<f64>();
+        for (kind, share) in self.shares.iter().enumerate() {
+            left -= share;
+            if left < 0.0 {
+                return kind;
+            }
+        }
+        // Rounding may leave a crumb: it goes to the last operation there is.
+        self.shares.iter().rposition(|share| *share > 0.0).unwrap_or(READ)
+    }
+}
+
+fn small(count: u64) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
+}
