@@ -24,6 +24,7 @@ pub mod resolved;
 mod schedule;
 mod schema;
 mod site;
+mod storage;
 mod tree;
 pub mod units;
 mod wording;
@@ -38,4 +39,5 @@ pub use resolved::{
     Place, Queue, Reproduces, Scenario, Site, Sweep, Synchronous, ThinkTime, Volumes,
 };
 pub use schema::json_schema;
+pub use storage::{Acknowledge, Apart, Promotion, Storage, StorageClass};
 pub use write::to_yaml;

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::storage::Storage;
+
 /// A checked scenario.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Scenario {
@@ -236,6 +238,8 @@ pub struct Database {
     pub cpus: Option<f64>,
     /// What the nodes' volumes are.
     pub volumes: Volumes,
+    /// How they are mirrored, where anything is said of it.
+    pub storage: Option<Storage>,
 }
 
 /// What a node's volume is.

@@ -13,6 +13,7 @@ use crate::links::{self, LinkDocument};
 use crate::places::Places;
 use crate::rejection::{Finding, Findings, Spanned, Spot};
 use crate::resolved::{Edge, Host, IpVersion, Link};
+use crate::storage::{self, StorageClass};
 use crate::tree::{Node, Value};
 
 /// The section as written.
@@ -24,6 +25,8 @@ pub(crate) struct SiteDocument {
     edges: Vec<EdgeDocument>,
     /// How long the fabric looks for packets without sleeping.
     pub(crate) busy_poll: Duration,
+    /// The scenario's own storage classes.
+    pub(crate) storage_classes: BTreeMap<String, StorageClass>,
 }
 
 /// Longest that the fabric looks for packets without sleeping: what comes after it sleeps is late by less.
@@ -69,8 +72,11 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<SiteDocument>
     for node in site.get("edges").and_then(|node| decoder.list(node, "edges", 0)).unwrap_or_default() {
         edges.extend(edges::decode(node, decoder));
     }
-    let busy_poll = site.get("busy-poll").and_then(|node| decode_busy_poll(node, decoder));
-    Some(SiteDocument { groups, links, edges, busy_poll: busy_poll.unwrap_or_default(), ip })
+    let busy_poll =
+        site.get("busy-poll").and_then(|node| decode_busy_poll(node, decoder)).unwrap_or_default();
+    let classes = site.get("storage_classes").map(|node| storage::decode_classes(node, decoder));
+    let storage_classes = classes.unwrap_or_default();
+    Some(SiteDocument { groups, links, edges, busy_poll, ip, storage_classes })
 }
 
 fn decode_busy_poll(node: &Node, decoder: &mut Decoder) -> Option<Duration> {

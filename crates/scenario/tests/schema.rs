@@ -68,13 +68,16 @@ fn full() -> [Value; 2] {
                 { "from": "r2", "to": "r1", "delay": "5ms", "jitter": { "uniform": "5ms" } },
                 { "from": "r2", "to": "dc2", "delay": "5ms", "jitter": { "pareto": "2ms" }, "mtu": "1400B" }],
             "edges": [{ "name": "north", "around": "dc2", "rate": "1Gbit/s", "queue": "100 packets" }],
-            "busy-poll": "50us"
+            "busy-poll": "50us",
+            "storage_classes": { "fast": { "metadata": "own-device", "attach": "local", "flush": "never", "buffer": "4MiB" } }
         },
         "database": {
             "engine": "postgres", "path": "/usr/lib/postgresql/15/bin", "nodes": 3, "leader": "r1/h1",
             "replication": { "synchronous": "any 1" }, "failover": { "ha-restart": { "after": "5s" } },
             "settings": { "shared_buffers": "64MB", "fsync": true, "max_connections": 50 }, "cpus": 1.5,
-            "volumes": "torn"
+            "volumes": "torn",
+            "storage": { "replicas": 2, "acknowledge": "semi", "apart": "racks", "rebuild_after": "60s", "timeout": "2s",
+                "promote": "forced", "class": "fast" }
         },
         "loads": [
             { "workload": "tpcb", "scale": 1, "clients": 4, "from": "dc1", "timeout": "2s", "name": "accounts" },
