@@ -29,8 +29,10 @@ mod attributes;
 mod block_log;
 mod content;
 mod cpu;
+mod files;
 mod fuse;
 mod loss;
+pub mod mirror;
 mod mount;
 mod name_log;
 mod power;
@@ -40,6 +42,7 @@ mod volume;
 
 pub use attributes::{Attributes, Change, Kind, Status};
 pub use block_log::{BLOCK_BYTES, SECTOR_BYTES};
+pub use files::Files;
 pub use mount::{Mount, MountError, MountPoint, prepare, try_out};
 pub use store::{Flush, FolderStore, Object, Seek, Space, Store};
 pub use tree::{ROOT, RenameKind};

@@ -21,10 +21,9 @@ use nix::mount::MsFlags;
 use nix::sched::{CloneFlags, unshare};
 
 use crate::cpu::CpuTime;
+use crate::files::Files;
 use crate::fuse::Served;
 use crate::power::Power;
-use crate::store::Store;
-use crate::volume::Volume;
 
 /// The device by which the kernel speaks to a file system in user space.
 const DEVICE: &str = "/dev/fuse";
@@ -75,7 +74,7 @@ pub struct Mount {
 ///
 /// # Errors
 /// When no thread is to be had.
-pub fn prepare<S: Store>(volume: Arc<Volume<S>>) -> Result<(MountPoint, Mount), MountError> {
+pub fn prepare<F: Files>(volume: Arc<F>) -> Result<(MountPoint, Mount), MountError> {
     keep_buffers_out_of_the_heap();
     let (device, opened) = sync_channel(1);
     let mount = Mount { power: Arc::default(), cpu: Arc::default() };
@@ -85,7 +84,7 @@ pub fn prepare<S: Store>(volume: Arc<Volume<S>>) -> Result<(MountPoint, Mount), 
     Ok((MountPoint { device }, mount))
 }
 
-fn serve<S: Store>(served: Served<S>, opened: &Receiver<OwnedFd>) {
+fn serve<F: Files>(served: Served<F>, opened: &Receiver<OwnedFd>) {
     // Nobody mounted it.
     let Ok(device) = opened.recv() else { return };
     let mut config = Config::default();
