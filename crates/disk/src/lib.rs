@@ -42,6 +42,7 @@ mod volume;
 
 pub use attributes::{Attributes, Change, Kind, Status};
 pub use block_log::{BLOCK_BYTES, SECTOR_BYTES};
+pub use cpu::CpuTime;
 pub use files::Files;
 pub use mount::{Mount, MountError, MountPoint, prepare, try_out};
 pub use store::{Flush, FolderStore, Object, Seek, Space, Store};

@@ -22,7 +22,6 @@ const ACKNOWLEDGES: &[&str] = &["sync", "semi", "async"];
 const APARTS: &[&str] = &["hosts", "racks"];
 const PROMOTIONS: &[&str] = &["up-to-date", "forced"];
 const METADATA: &[&str] = &["with-data", "own-device"];
-const ATTACHES: &[&str] = &["anywhere", "local"];
 const FLUSHES: &[&str] = &["each-sync", "never"];
 const BASIC: &str = "basic";
 const TUNED: &str = "tuned";
@@ -87,12 +86,6 @@ pub(crate) static STORAGE_CLASS: Fields = plain(
             Shape::Word(METADATA),
             "where a component notes which extents are being written: on the data's device, at the price of a flush for \
              each that is new (with-data, as without it), or on a device of its own that needs none (own-device)",
-        ),
-        optional(
-            "attach",
-            Shape::Word(ATTACHES),
-            "where a node may be started: anywhere, over the network if need be, as without it; or only on hosts with a \
-             component that is up to date (local)",
         ),
         optional(
             "flush",
@@ -173,15 +166,13 @@ pub enum Promotion {
     Forced,
 }
 
-/// On what components lie and how they are reached.
+/// On what components lie.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StorageClass {
     /// Its name.
     pub name: String,
     /// Whether the log of extents has a device of its own, which needs no flush.
     pub metadata_on_own_device: bool,
-    /// Whether a node may use a component on another host.
-    pub remote_attach: bool,
     /// Whether a sync is passed on to the machine's disk.
     pub flush: bool,
     /// Bytes under way to a component before writes wait.
@@ -193,7 +184,6 @@ impl StorageClass {
         StorageClass {
             name: name.to_owned(),
             metadata_on_own_device: false,
-            remote_attach: true,
             flush: true,
             buffer_bytes: 1 << 20,
         }
@@ -203,7 +193,6 @@ impl StorageClass {
         StorageClass {
             name: TUNED.to_owned(),
             metadata_on_own_device: true,
-            remote_attach: false,
             flush: false,
             buffer_bytes: 10 << 20,
         }
@@ -290,8 +279,6 @@ fn decode_class(name: &str, node: &Node, decoder: &mut Decoder) -> Option<Storag
     let mut class = StorageClass::basic(name);
     let metadata = record.get("metadata").and_then(|node| decoder.word(node, "place of metadata", METADATA));
     class.metadata_on_own_device = metadata.is_some_and(|word| word.value == "own-device");
-    let attach = record.get("attach").and_then(|node| decoder.word(node, "attachment", ATTACHES));
-    class.remote_attach = attach.is_none_or(|word| word.value == "anywhere");
     let flush = record.get("flush").and_then(|node| decoder.word(node, "flushing", FLUSHES));
     class.flush = flush.is_none_or(|word| word.value == "each-sync");
     if let Some(size) = record.get("buffer").and_then(|node| decoder.size(node, "`buffer`")) {
@@ -452,10 +439,9 @@ pub(crate) fn class_written(class: &StorageClass) -> Option<String> {
     let own = ![BASIC, TUNED].contains(&class.name.as_str());
     own.then(|| {
         format!(
-            "\"{}\": {{ metadata: {}, attach: {}, flush: {}, buffer: {} }}",
+            "\"{}\": {{ metadata: {}, flush: {}, buffer: {} }}",
             class.name,
             if class.metadata_on_own_device { "own-device" } else { "with-data" },
-            if class.remote_attach { "anywhere" } else { "local" },
             if class.flush { "each-sync" } else { "never" },
             format_size(class.buffer_bytes),
         )

@@ -69,7 +69,7 @@ fn full() -> [Value; 2] {
                 { "from": "r2", "to": "dc2", "delay": "5ms", "jitter": { "pareto": "2ms" }, "mtu": "1400B" }],
             "edges": [{ "name": "north", "around": "dc2", "rate": "1Gbit/s", "queue": "100 packets" }],
             "busy-poll": "50us",
-            "storage_classes": { "fast": { "metadata": "own-device", "attach": "local", "flush": "never", "buffer": "4MiB" } }
+            "storage_classes": { "fast": { "metadata": "own-device", "flush": "never", "buffer": "4MiB" } }
         },
         "database": {
             "engine": "postgres", "path": "/usr/lib/postgresql/15/bin", "nodes": 3, "leader": "r1/h1",

@@ -5,9 +5,10 @@
 use std::io::{self, Read};
 
 use crate::Refusal;
+use crate::mirror::extents::ExtentLog;
 use crate::mirror::operation::{LENGTH_BYTES, MESSAGE_BYTES_MAX, Message, Operation};
 use crate::store::Store;
-use crate::volume::Volume;
+use crate::volume::{Volume, refusal};
 
 /// How far a component is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -83,23 +84,26 @@ impl<'a> Incoming<'a> {
         matches!(self.0.operation, Operation::Sync { .. } | Operation::End)
     }
 
-    /// The first write to an extent of 4 MiB costs an entry in the log of extents: object and number of the extent, where
-    /// it writes.
-    #[must_use]
-    pub fn extent(&self) -> Option<(u64, u64)> {
-        match &self.0.operation {
-            Operation::Write { number, offset, .. } => Some((*number, offset >> 22)),
-            Operation::Content { number, from, .. } => Some((*number, from >> 22)),
-            _ => None,
-        }
-    }
-
-    /// Carries it out.
+    /// Carries it out; what it writes is noted before in the component's log, where it has one.
     ///
     /// # Errors
     /// When the component refuses: it is not like the one that serves any more.
-    pub fn carry_out<S: Store>(&self, volume: &Volume<S>) -> Result<(), IncomingError> {
-        self.0.operation.carry_out(volume).map_err(|refusal| {
+    pub fn carry_out<S: Store>(
+        &self,
+        volume: &Volume<S>,
+        extents: Option<&ExtentLog>,
+    ) -> Result<(), IncomingError> {
+        let noted = match (&self.0.operation, extents) {
+            (Operation::Write { number, offset, content, .. }, Some(log)) => {
+                log.note(*number, *offset, content.len() as u64)
+            }
+            (Operation::Content { number, from, content }, Some(log)) => {
+                log.note(*number, *from, content.len() as u64)
+            }
+            _ => Ok(()),
+        };
+        let done = noted.map_err(|error| refusal(&error)).and_then(|()| self.0.operation.carry_out(volume));
+        done.map_err(|refusal| {
             // The head of the debug form names the operation and its objects; content would flood the message.
             let what: String = format!("{:?}", self.0.operation).chars().take(80).collect();
             IncomingError::Refused { sequence: self.0.sequence, what, refusal }
@@ -147,7 +151,7 @@ mod tests {
             let store = FolderStore::new(folder.path(), Flush::Pretended);
             let volume = Volume::new(store, Limits::default(), 0, 0, std::time::SystemTime::UNIX_EPOCH);
             if let Ok(message) = Incoming::read(&bytes) {
-                let _ = message.carry_out(&volume);
+                let _ = message.carry_out(&volume, None);
             }
             let mut buffer = Vec::new();
             let _ = read_frame(&mut bytes.as_slice(), &mut buffer);

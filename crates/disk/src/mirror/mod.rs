@@ -35,6 +35,7 @@
 
 mod differences;
 mod dirt;
+mod extents;
 mod image;
 mod incoming;
 mod operation;
@@ -43,6 +44,7 @@ mod serving;
 
 pub use differences::Differences;
 pub use dirt::Dirt;
+pub use extents::ExtentLog;
 pub use incoming::{Answer, Incoming, IncomingError, read_frame};
 pub use peers::{Acknowledge, Occurrence, PeerState, Policy, Standing};
 pub use serving::{Frame, Mirror, Next};

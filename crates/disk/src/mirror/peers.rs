@@ -121,6 +121,7 @@ struct Peer {
     copying_bytes: u64,
     answer: Answer,
     sign_at: Duration,
+    away_since: Duration,
     dirt: Dirt,
     /// What was marked and is settled by the end of catching up alone: gone on the serving component, or beyond a file's
     /// end.
@@ -151,6 +152,7 @@ impl Peers {
             copying_bytes: 0,
             answer: Answer::default(),
             sign_at: Duration::ZERO,
+            away_since: Duration::ZERO,
             dirt,
             unsettled: Dirt::new(),
             bytes_replicated: 0,
@@ -211,6 +213,7 @@ impl Peers {
         }
         it.connection += 1;
         it.standing = Standing::Away;
+        it.away_since = now;
         it.queue.clear();
         it.copies_queued = 0;
         (it.under_way_bytes, it.copying_bytes) = (0, 0);
@@ -344,6 +347,12 @@ impl Peers {
         it.bytes_copied += bytes;
         it.under_way.push_back(UnderWay { sequence, at: now, bytes, marks, is_copy: true });
         sequence
+    }
+
+    /// Since when a component is away.
+    pub(crate) fn away_since(&self, peer: usize) -> Option<Duration> {
+        let it = &self.peers[peer];
+        (it.standing == Standing::Away).then_some(it.away_since)
     }
 
     /// What goes out next to a component.

@@ -13,12 +13,13 @@ use crate::Refusal;
 use crate::attributes::{Attributes, Change, Kind, Status};
 use crate::files::Files;
 use crate::mirror::dirt::{Dirt, Piece};
+use crate::mirror::extents::ExtentLog;
 use crate::mirror::incoming::Answer;
 use crate::mirror::operation::{Message, New, Operation, framed};
 use crate::mirror::peers::{Mark, Occurrence, PeerState, Peers, PieceFor, Policy};
 use crate::store::{Seek, Space, Store};
 use crate::tree::RenameKind;
-use crate::volume::{NewInode, Scope, Volume};
+use crate::volume::{NewInode, Scope, Volume, refusal};
 
 /// Bytes copied at once to a component that is catching up: the serving volume is locked while they are read.
 const PIECE_BYTES: u64 = 128 << 10;
@@ -47,6 +48,7 @@ pub enum Next {
 /// A volume that serves, and tells the other components.
 pub struct Mirror<S: Store> {
     volume: Arc<Volume<S>>,
+    extents: Option<Arc<ExtentLog>>,
     order: Mutex<Order>,
     /// There is something to send.
     to_send: Condvar,
@@ -77,13 +79,19 @@ fn begin(sequence: u64) -> Frame {
 impl<S: Store> Mirror<S> {
     /// Serves from a volume; of the other components each lacks what is marked for it, and none is connected. `generation`
     /// counts how often another component has begun to serve: one that did not know of all objects there were must not give
-    /// their numbers to others.
+    /// their numbers to others. What is written is noted in `extents`.
     #[must_use]
-    pub fn new(volume: Arc<Volume<S>>, policy: Policy, lacking: Vec<Dirt>, generation: u64) -> Mirror<S> {
+    pub fn new(
+        volume: Arc<Volume<S>>,
+        policy: Policy,
+        lacking: Vec<Dirt>,
+        generation: u64,
+        extents: Option<Arc<ExtentLog>>,
+    ) -> Mirror<S> {
         volume.lock().tree.number_from(generation << GENERATION_SHIFT);
         let order = Mutex::new(Order { peers: Peers::new(policy, lacking), is_over: false });
         let (to_send, answered) = (Condvar::new(), Condvar::new());
-        Mirror { volume, order, to_send, answered, began: Instant::now() }
+        Mirror { volume, extents, order, to_send, answered, began: Instant::now() }
     }
 
     fn order(&self) -> MutexGuard<'_, Order> {
@@ -191,6 +199,13 @@ impl<S: Store> Mirror<S> {
     pub fn state(&self, peer: usize) -> PeerState {
         let now = self.now();
         self.order().peers.state(peer, now, |number| self.volume.size_of(number))
+    }
+
+    /// How long a component has been away; `None` while it is connected.
+    #[must_use]
+    pub fn away_for(&self, peer: usize) -> Option<Duration> {
+        let now = self.now();
+        self.order().peers.away_since(peer).map(|since| now.saturating_sub(since))
     }
 
     /// What has happened since this was last asked.
@@ -471,6 +486,9 @@ impl<S: Store> Files for Mirror<S> {
         now: SystemTime,
     ) -> Result<(), Refusal> {
         let end = offset.checked_add(content.len() as u64).ok_or(Refusal::EFBIG)?;
+        if let Some(log) = &self.extents {
+            log.note(number, offset, content.len() as u64).map_err(|error| refusal(&error))?;
+        }
         self.change_and_record(
             |volume| vec![reach(volume, number, offset, end)],
             |volume| volume.write(number, offset, content, None, by_unprivileged, now),

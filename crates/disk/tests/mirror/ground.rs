@@ -87,7 +87,7 @@ impl Ground {
         // Nobody is ever too slow here.
         let policy = Policy { acknowledge, buffer_bytes: 1 << 30, timeout: Duration::from_secs(3_600) };
         let lacking = vec![Dirt::new(); components.len() - 1];
-        let mirror = Arc::new(Mirror::new(components[0].volume.clone(), policy, lacking, 0));
+        let mirror = Arc::new(Mirror::new(components[0].volume.clone(), policy, lacking, 0, None));
         let wires = wires_from(0, components.len());
         Ground {
             components,
@@ -272,7 +272,7 @@ impl Ground {
         };
         let message = Incoming::read(&frame[LENGTH_BYTES..]).expect("a message");
         let volume = &self.components[wire.component].volume;
-        message.carry_out(volume).unwrap_or_else(|error| panic!("{error}"));
+        message.carry_out(volume, None).unwrap_or_else(|error| panic!("{error}"));
         let answer = Answer { received: message.sequence(), applied: message.sequence() };
         self.mirror.answered(peer, connection, answer);
         true
@@ -337,6 +337,7 @@ impl Ground {
             self.policy,
             lacking,
             self.differences.generation(),
+            None,
         ));
         (self.serving, self.wires) = (next, wires);
     }
