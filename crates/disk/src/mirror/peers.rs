@@ -386,6 +386,12 @@ impl Peers {
         }
     }
 
+    /// A component's last answer, whichever connection it came by.
+    pub(crate) fn heard_last(&mut self, peer: usize, answer: Answer, now: Duration) {
+        let connection = self.peers[peer].connection;
+        self.answered(peer, connection, answer, now);
+    }
+
     /// Gives up components that give no sign. True when there was one.
     pub(crate) fn give_up_the_silent(&mut self, now: Duration) -> bool {
         let silent = |peer: &Peer, timeout: Duration| {

@@ -122,7 +122,13 @@ impl<S: Store> Mirror<S> {
     /// A connection broke.
     pub fn connection_broke(&self, peer: usize, connection: u64) {
         let now = self.now();
-        self.order().peers.connection_broke(peer, connection, now);
+        let mut order = self.order();
+        if order.is_over {
+            // What had been reached when service ended is for the end to tell.
+            return;
+        }
+        order.peers.connection_broke(peer, connection, now);
+        drop(order);
         self.to_send.notify_all();
         self.answered.notify_all();
     }
@@ -220,6 +226,13 @@ impl<S: Store> Mirror<S> {
         self.order().is_over = true;
         self.answered.notify_all();
         self.to_send.notify_all();
+    }
+
+    /// What a component has carried out when no more can reach it, after [`Mirror::stop_waiting`]: only what is beyond that is
+    /// lacking. Zero when nothing of the present connection has.
+    pub fn heard_last(&self, peer: usize, applied: u64) {
+        let now = self.now();
+        self.order().peers.heard_last(peer, Answer { received: applied, applied }, now);
     }
 
     /// Ends service: nothing is sent any more. Returns what each of the others lacks, or may lack.

@@ -5,7 +5,7 @@
 use std::io::{self, BufReader, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
@@ -67,6 +67,8 @@ struct Server {
 struct Shared {
     /// Nothing is done any more.
     is_off: AtomicBool,
+    /// Number of the last message carried out on the present connection.
+    applied: AtomicU64,
     /// The connection of the one that serves, and what is wrong with it.
     connection: Mutex<Connection>,
 }
@@ -171,10 +173,13 @@ impl Component {
     }
 
     /// Carries out what has arrived, and hears the present connection no longer: the one at its other end serves no more.
-    pub fn drain(&self) {
-        if let Some(server) = &*self.server() {
+    /// Returns the number of the last message carried out; zero when there was none, or its host has no power.
+    #[must_use]
+    pub fn drain(&self) -> u64 {
+        self.server().as_ref().map_or(0, |server| {
             server.shared.end_connection(Shutdown::Read);
-        }
+            server.shared.applied.load(Ordering::Acquire)
+        })
     }
 
     /// Why it last broke a connection by itself.
@@ -232,6 +237,7 @@ impl Serve {
             if let Ok((stream, _)) = listener.accept() {
                 // A new connection means that the one that serves has given up the old one.
                 self.shared.end_connection(Shutdown::Both);
+                self.shared.applied.store(0, Ordering::Release);
                 self.begin(stream);
             }
         }
@@ -281,6 +287,7 @@ impl Serve {
             }
             message.carry_out(&self.volume, Some(&self.extents)).map_err(|error| error.to_string())?;
             answer.applied = message.sequence();
+            self.shared.applied.store(answer.applied, Ordering::Release);
             unanswered += 1;
             if is_awaited || reader.buffer().is_empty() || unanswered >= MESSAGES_PER_ANSWER {
                 say(stream, answer);

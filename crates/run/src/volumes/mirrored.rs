@@ -94,6 +94,8 @@ struct State {
 #[derive(Debug, Clone, Copy)]
 struct Ended {
     standing: Standing,
+    /// What had not reached it.
+    lag_bytes: u64,
     lag: Duration,
 }
 
@@ -272,16 +274,18 @@ impl MirroredDisk {
         let bytes = self.lacking(state, number);
         let place = &state.components[number].place.name;
         let lag = match state.ended.get(&number) {
-            Some(Ended { standing: Standing::Live, lag }) => {
-                format!("it was {:.3} s behind when the one that served was lost", lag.as_secs_f64())
-            }
+            Some(Ended { standing: Standing::Live, lag_bytes, lag }) => format!(
+                "the last {:.3} s of changes, {}, had not reached it",
+                lag.as_secs_f64(),
+                in_bytes(*lag_bytes)
+            ),
             _ => {
                 "it had not been reached, or had not caught up, when the one that served was lost".to_owned()
             }
         };
         format!(
-            "the component on {place} is promoted by force: {lag}; {} of changes that only others have are given up, and \
-             are overwritten there when they return",
+            "the component on {place} is promoted by force: {lag}; what only others have, in {} of blocks, is given up and \
+             overwritten there when they return",
             in_bytes(bytes)
         )
     }
@@ -320,13 +324,14 @@ impl MirroredDisk {
     pub fn lose(&self, mount: &Mount) -> io::Result<()> {
         let mut state = self.state();
         let Some(serving) = state.serving.take() else { return Ok(()) };
+        serving.mirror.stop_waiting();
+        let others: Vec<usize> = serving.peers.clone();
+        for (peer, other) in others.iter().enumerate() {
+            serving.mirror.heard_last(peer, state.components[*other].drain());
+        }
         self.note_ends(&mut state, &serving);
         let lacking = serving.mirror.end();
         drop(serving.conversations);
-        let others: Vec<usize> = serving.peers.clone();
-        for other in &others {
-            state.components[*other].drain();
-        }
         self.differences().ended(others.iter().copied().zip(lacking));
         let mut first_error = None;
         let served = serving.component;
@@ -350,7 +355,8 @@ impl MirroredDisk {
         state.ended.clear();
         for (peer, number) in serving.peers.iter().enumerate() {
             let stood = serving.mirror.state(peer);
-            state.ended.insert(*number, Ended { standing: stood.standing, lag: stood.lag });
+            let (lag_bytes, lag) = (stood.lag_bytes, stood.lag);
+            state.ended.insert(*number, Ended { standing: stood.standing, lag_bytes, lag });
             let moved = state.moved.entry(*number).or_default();
             moved.replicated_bytes += stood.bytes_replicated;
             moved.copied_bytes += stood.bytes_copied;
