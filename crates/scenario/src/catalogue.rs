@@ -60,6 +60,18 @@ pub const FAULTS: &[FaultEntry] = &[
             "- { partition: { between: [dc1, dc2] }, for: 20s, flap: { down: 1s, up: 2s } }",
         ],
     },
+    FaultEntry {
+        name: "disk",
+        meaning: "a disk under a node's volume fails, stalls, slows down, fills up, reads wrongly, loses flushes or becomes read-only, until it is cleared; a cache disk takes its group with it",
+        examples: &[
+            "- { disk: { of: leader, how: fail }, for: 20s }",
+            "- { disk: { cache-of: leader, how: stall }, for: 5s }",
+            "- { disk: { disk: r1/h2/d1, how: { slow: 20ms } } }",
+            "- { disk: { of: a-follower, how: { fail-after: 1000 } } }",
+            "- { disk: { of: leader, how: { corrupt: { reads: 1%, checksums: true } } } }",
+            "- { disk: { of: leader, how: lose-flush }, for: 10s }",
+        ],
+    },
 ];
 
 /// Quantities a scenario may expect.

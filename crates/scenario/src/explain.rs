@@ -160,6 +160,7 @@ fn holds(shape: &Shape) -> String {
         Shape::Duration => "a duration (50ms, 2s, 5m)".to_owned(),
         Shape::BitRate => "a bit rate (10Mbit/s)".to_owned(),
         Shape::Size => "a size (64KiB, 1500B)".to_owned(),
+        Shape::Flag => "true or false".to_owned(),
         Shape::Packets => "a number of packets (100 packets)".to_owned(),
         Shape::Percent => "a percentage (0.5%)".to_owned(),
         Shape::Synchronous => "off, all, or any N".to_owned(),
