@@ -103,8 +103,8 @@ impl Disk {
         !self.group.has_defects.load(Ordering::Acquire)
     }
 
-    /// An operation comes: waits as long as the disk takes, and tells what becomes of it. Also tells whether it had to
-    /// wait.
+    /// An operation comes: waits as long as the disk takes, and tells what becomes of it. `held_up` is called before it
+    /// waits, if it does.
     ///
     /// # Errors
     /// What a defect refuses it with; `EIO` once `interrupted` is set, which [`Disk::wake`] makes known.
@@ -113,13 +113,14 @@ impl Disk {
         access: Access,
         counts: bool,
         interrupted: &AtomicBool,
-    ) -> (bool, Result<Admitted, Refusal>) {
+        held_up: impl FnOnce(),
+    ) -> Result<Admitted, Refusal> {
         let came = Instant::now();
-        let mut waited = false;
+        let mut held_up = Some(held_up);
         let mut medium = self.group.medium();
         loop {
             if interrupted.load(Ordering::Acquire) {
-                return (waited, Err(Refusal::EIO));
+                return Err(Refusal::EIO);
             }
             let left = match medium.delay(self.reach) {
                 Delay::UntilCleared => None,
@@ -128,14 +129,16 @@ impl Disk {
                     left => Some(left),
                 },
             };
-            waited = true;
+            if let Some(tell) = held_up.take() {
+                tell();
+            }
             let changed = &self.group.changed;
             medium = match left {
                 None => changed.wait(medium).unwrap_or_else(PoisonError::into_inner),
                 Some(left) => changed.wait_timeout(medium, left).unwrap_or_else(PoisonError::into_inner).0,
             };
         }
-        (waited, medium.judge(self.reach, access, counts))
+        medium.judge(self.reach, access, counts)
     }
 
     /// Lets everybody who waits look again.

@@ -125,9 +125,9 @@ impl<S: Store> Store for OnDisk<S> {
         if self.disk.is_sound() {
             return self.store.admit(access);
         }
-        let (waited, judged) = self.disk.admit(access, self.counts, &self.interrupted);
         count(&self.met.asked, 1);
-        count(&self.met.held_up, u64::from(waited));
+        let held_up = || count(&self.met.held_up, 1);
+        let judged = self.disk.admit(access, self.counts, &self.interrupted, held_up);
         count(&self.met.refused, u64::from(judged.is_err()));
         match judged? {
             Admitted::InAppearance => {

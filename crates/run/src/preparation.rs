@@ -280,10 +280,10 @@ fn plans(
             keeps_history: true,
             scale: load.scale,
             seed,
-            protocol: if engine.name() == engine::control::NAME {
-                load::Protocol::Control
-            } else {
-                load::Protocol::Postgres
+            protocol: match engine.name() {
+                engine::control::NAME => load::Protocol::Control,
+                engine::none::NAME => load::Protocol::Volume,
+                _ => load::Protocol::Postgres,
             },
             endpoints: endpoints.clone(),
             database: database.clone(),

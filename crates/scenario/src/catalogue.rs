@@ -7,14 +7,17 @@ use crate::language::Field;
 use crate::workload_options;
 
 /// Engines a scenario may name.
-pub const ENGINES: &[&str] = &["postgres", "control"];
+pub const ENGINES: &[&str] = &["postgres", "control", "none"];
 
 /// Workloads a scenario may name.
 pub const WORKLOADS: &[&str] =
-    &["tpcb", "tpcc", "ycsb", "kv", "iot", "script", "ledger", "append", "bank", "register"];
+    &["tpcb", "tpcc", "ycsb", "kv", "iot", "script", "ledger", "append", "bank", "register", "rawio"];
 
 /// The engine that speaks no SQL, and the workloads that need none.
 pub(crate) const WITHOUT_SQL: (&str, &[&str]) = ("control", &["ledger", "append", "bank", "register"]);
+
+/// The engine that is none, and the workload that asks a volume and no database.
+pub(crate) const WITHOUT_DATABASE: (&str, &str) = ("none", "rawio");
 
 /// The workload whose history names each lost and invented write.
 const LEDGER: &str = "ledger";

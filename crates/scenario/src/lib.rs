@@ -23,6 +23,7 @@ mod placement;
 mod places;
 mod rejection;
 pub mod resolved;
+mod resolved_disks;
 mod schedule;
 mod schema;
 mod site;

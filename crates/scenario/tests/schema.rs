@@ -48,7 +48,7 @@ fn node<'t>(event: Event<'t>, events: &mut impl Iterator<Item = Event<'t>>) -> V
 }
 
 /// Between them these hold every key of the language.
-fn full() -> [Value; 2] {
+fn full() -> [Value; 3] {
     let expect: Map<String, Value> = scenario::catalogue::EXPECTATIONS
         .iter()
         .map(|entry| (entry.name.to_owned(), json!(entry.example)))
@@ -121,7 +121,17 @@ fn full() -> [Value; 2] {
             { "partition": { "between": ["dc1", "dc2"], "answer": "reset" } }, { "partition": { "halves": "nodes" } },
             { "partition": { "bridge": "a-follower" } }, { "partition": { "ring": "nodes" } },
             { "disk": { "of": "a-follower", "how": { "fail-after": 100 } } }]);
-    [first, second]
+    let third = without_a_database(&second);
+    [first, second, third]
+}
+
+fn without_a_database(other: &Value) -> Value {
+    let mut third = other.clone();
+    third["database"]["engine"] = json!("none");
+    third["loads"] = json!([{ "workload": "rawio", "clients": 1, "options": { "block": 1024, "count": 20, "random": 20,
+        "direct": "on", "durable": "each" } }]);
+    third["expect"] = json!({ "errors": "0" });
+    third
 }
 
 /// JSON is YAML: the same document goes to both.
