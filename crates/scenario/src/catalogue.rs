@@ -14,7 +14,8 @@ pub const WORKLOADS: &[&str] =
     &["tpcb", "tpcc", "ycsb", "kv", "iot", "script", "ledger", "append", "bank", "register"];
 
 /// The engine that speaks no SQL, and the workloads that need none.
-pub(crate) const WITHOUT_SQL: (&str, &[&str]) = ("control", &["ledger", "append", "bank", "register"]);
+pub(crate) const WITHOUT_SQL: (&str, &[&str]) =
+    ("control", &["tpcb", "ledger", "append", "bank", "register"]);
 
 /// The workload whose history names each lost and invented write.
 const LEDGER: &str = "ledger";
