@@ -72,7 +72,7 @@ pub(crate) fn transaction(scenario: &Scenario, workload: &dyn workload::Workload
     let (engine, statements) = if elects(scenario) {
         (Engine::AtEachRequest(acknowledgements), requests(workload))
     } else {
-        (Engine::AtCommit(acknowledgements), one_transaction(workload.statements())?)
+        (Engine::AtCommit(acknowledgements), one_transaction(workload)?)
     };
     Some(Transaction { nodes: scenario.database.nodes.len(), leader: 0, engine, statements })
 }
@@ -93,16 +93,20 @@ fn requests(workload: &dyn workload::Workload) -> Vec<(String, Kind)> {
 }
 
 /// The statements as one transaction; `None` where they are those of several, of which chance draws one at a time.
-fn one_transaction(statements: &[workload::Statement]) -> Option<Vec<(String, Kind)>> {
-    let alone = statements.len() == 1;
-    let kinds: Vec<Kind> = statements.iter().map(|statement| Kind::of_sql(&statement.sql, alone)).collect();
+fn one_transaction(workload: &dyn workload::Workload) -> Option<Vec<(String, Kind)>> {
+    let statements = workload.statements();
+    if let [only] = statements {
+        // Timed as the transaction that it is.
+        return Some(vec![(workload.transaction_name().to_owned(), Kind::of_sql(&only.sql, true))]);
+    }
+    let kinds: Vec<Kind> = statements.iter().map(|statement| Kind::of_sql(&statement.sql, false)).collect();
     let count = |kind: Kind| kinds.iter().filter(|one| **one == kind).count();
     let whole = kinds.first() == Some(&Kind::Begin)
         && kinds.last() == Some(&Kind::Commit)
         && count(Kind::Begin) == 1
         && count(Kind::Commit) == 1;
     let named = statements.iter().map(|statement| statement.name.to_string());
-    (alone || whole).then(|| named.zip(kinds.iter().copied()).collect())
+    whole.then(|| named.zip(kinds.iter().copied()).collect())
 }
 
 fn of_phases(names: Vec<String>, transaction: &Transaction, matrix: Option<&Matrix>, seed: u64) -> PhaseCost {
