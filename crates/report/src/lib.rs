@@ -16,6 +16,7 @@ mod marks;
 mod markup;
 mod method;
 mod page;
+mod prediction;
 pub mod result;
 mod round_trips;
 mod run_directory;
