@@ -9,6 +9,7 @@ pub mod outbox;
 pub mod postgres;
 pub mod rows;
 pub mod session;
+pub mod volume;
 
 pub use key_value::KeyValueSession;
 pub use rows::Rows;
@@ -16,3 +17,4 @@ pub use session::{
     ConnectError, Connected, Execution, FailedAttempt, SessionError, SessionFuture, SqlConnector, SqlSession,
     SqlValue, StatementId,
 };
+pub use volume::VolumeSession;

@@ -76,6 +76,9 @@ pub trait Files: Send + Sync + 'static {
     ) -> Result<(), Refusal>;
     fn seek(&self, number: u64, offset: u64, to: Seek) -> Result<u64, Refusal>;
     fn sync(&self, number: u64, scope: Scope) -> Result<(), Refusal>;
+    /// From here on nobody waits, those included who do now: they get `EIO`. Until it is called with `false`; a mirror that
+    /// was interrupted serves no more.
+    fn interrupt(&self, interrupted: bool);
 }
 
 impl<S: Store> Files for Volume<S> {
@@ -181,5 +184,8 @@ impl<S: Store> Files for Volume<S> {
     }
     fn sync(&self, number: u64, scope: Scope) -> Result<(), Refusal> {
         Volume::sync(self, number, scope)
+    }
+    fn interrupt(&self, interrupted: bool) {
+        self.store.interrupt(interrupted);
     }
 }

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::Refusal;
 use crate::attributes::{Attributes, Change, Kind, MODE_BITS, SET_GROUP, Status};
 use crate::block_log::BLOCK_BYTES;
+use crate::medium::Access;
 use crate::store::{Object, OpenObjects, Space, Store};
 use crate::tree::{Body, FileBody, ROOT, RenameKind, Tree};
 
@@ -34,12 +35,12 @@ impl Default for Limits {
 }
 
 /// How much a sync covers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Scope {
-    /// Everything about the object, as fsync(2).
-    All,
     /// Content and what reading it needs, as fdatasync(2).
     Data,
+    /// Everything about the object, as fsync(2).
+    All,
 }
 
 /// A new object.
@@ -93,6 +94,10 @@ pub(crate) struct State<O> {
     pub(crate) last_write: Option<(u64, u64, u64)>,
     /// A copy is arriving: what has no name yet, or for the moment, is not forgotten.
     pub(crate) keeps_nameless: bool,
+    /// Files of which the copy has brought something that is not on the medium yet.
+    pub(crate) copied: BTreeSet<u64>,
+    /// Objects whose sync was answered and not done, with its scope.
+    pub(crate) owed: BTreeMap<u64, Scope>,
 }
 
 /// The number that a program gets for what the store below said.
@@ -111,8 +116,15 @@ impl<S: Store> Volume<S> {
             blocks_kept: 0,
             last_write: None,
             keeps_nameless: false,
+            copied: BTreeSet::new(),
+            owed: BTreeMap::new(),
         };
         Volume { store, limits, state: Mutex::new(state) }
+    }
+
+    /// The store its content lies in.
+    pub fn store(&self) -> &S {
+        &self.store
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State<S::Object>> {
@@ -171,6 +183,7 @@ impl<S: Store> Volume<S> {
     /// # Errors
     /// `ESTALE`, `EINVAL` for the size of what has none, and what the store says.
     pub fn change(&self, number: u64, change: &Change, now: SystemTime) -> Result<Status, Refusal> {
+        self.admit(Access::Change)?;
         let mut state = self.lock();
         if let Some(size) = change.size {
             self.resize(&mut state, number, size, now)?;
@@ -219,6 +232,7 @@ impl<S: Store> Volume<S> {
         new: &NewInode,
         mut attributes: Attributes,
     ) -> Result<Status, Refusal> {
+        self.admit(Access::Grow)?;
         let mut state = self.lock();
         let parent = state.tree.get(directory)?.attributes;
         let (kind, body) = match new {
@@ -260,6 +274,7 @@ impl<S: Store> Volume<S> {
         name: &OsStr,
         now: SystemTime,
     ) -> Result<Status, Refusal> {
+        self.admit(Access::Grow)?;
         let mut state = self.lock();
         state.tree.link(number, directory, name)?;
         let inode = state.tree.get_mut(number)?;
@@ -281,6 +296,7 @@ impl<S: Store> Volume<S> {
         is_directory: bool,
         now: SystemTime,
     ) -> Result<(), Refusal> {
+        self.admit(Access::Change)?;
         let mut state = self.lock();
         let number = state.tree.remove(directory, name, is_directory)?;
         state.tree.get_mut(number)?.attributes.changed = now;
@@ -300,6 +316,7 @@ impl<S: Store> Volume<S> {
         kind: RenameKind,
         now: SystemTime,
     ) -> Result<(), Refusal> {
+        self.admit(Access::Change)?;
         let mut state = self.lock();
         let (moved, replaced) = state.tree.rename(from, to, kind)?;
         for number in [Some(moved), replaced].into_iter().flatten() {
@@ -379,6 +396,7 @@ impl<S: Store> Volume<S> {
         now: SystemTime,
     ) -> Result<(), Refusal> {
         only_of_users(name)?;
+        self.admit(Access::Change)?;
         let mut state = self.lock();
         let inode = state.tree.get_mut(number)?;
         match (inode.extended.contains_key(name), must_exist) {

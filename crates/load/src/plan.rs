@@ -8,6 +8,7 @@ use std::time::Duration;
 use client::SqlConnector;
 use client::control::ControlConnector;
 use client::postgres::{Endpoint, PostgresConnector, Settings};
+use client::volume::VolumeConnector;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use workload::Workload;
@@ -27,6 +28,8 @@ pub enum Protocol {
     Postgres,
     /// The control database's.
     Control,
+    /// None: passes over a node's volume.
+    Volume,
 }
 
 /// A workload, and how much of it.
@@ -167,6 +170,10 @@ impl LoadPlan {
 
     /// A connector over the plan's endpoints whose sessions wait `timeout` for each answer.
     pub(crate) fn connector(&self, timeout: Duration) -> Box<dyn SqlConnector> {
+        if self.protocol == Protocol::Volume {
+            let endpoints = self.endpoints.clone();
+            return Box::new(VolumeConnector::new(endpoints, timeout, self.connect_timeout));
+        }
         if self.protocol == Protocol::Control {
             let endpoints = self.endpoints.clone();
             return Box::new(ControlConnector::new(endpoints, timeout, self.connect_timeout));

@@ -20,6 +20,7 @@ use lab::protocol::{NODE_USER, NodeSetUp};
 use lab::{Addresses, Attachment, Family, supervisor};
 
 use crate::directory::{DirectoryError, RunDirectory};
+use crate::disks::HostDisks;
 use crate::faulting::network;
 use crate::vm::{Limit, Network, Vm, VmError};
 use crate::volumes::mirrored::{MirroredDisk, Plan};
@@ -136,6 +137,8 @@ pub struct Datacentre {
     pub vms: Vec<Arc<Vm>>,
     /// The hosts, in the scenario's order.
     pub hosts: Vec<Host>,
+    /// Their disks.
+    pub disks: HostDisks,
     /// Where loads stand, by the path of the place.
     pub client_places: BTreeMap<String, ClientPlace>,
     /// The network.
@@ -186,7 +189,9 @@ impl Datacentre {
                 client_places.insert(path, ClientPlace { attachment, family });
             }
         }
-        let mut datacentre = Datacentre { vms: Vec::new(), hosts, client_places, fabric };
+        let names: Vec<String> = hosts.iter().map(Host::name).collect();
+        let disks = HostDisks::new(&names, scenario.site.disks, ground.directory.volume("probes")?);
+        let mut datacentre = Datacentre { vms: Vec::new(), hosts, disks, client_places, fabric };
         datacentre.make_vms(scenario, ground, family)?;
         Ok(datacentre)
     }
@@ -297,6 +302,15 @@ impl Datacentre {
         Ok(died)
     }
 
+    /// Cuts the power of one VM, its host staying on: what a cluster does to a node that it no longer trusts.
+    ///
+    /// # Errors
+    /// When the fabric is gone.
+    pub fn power_off_vm(&self, vm: usize) -> Result<(), DatacentreError> {
+        self.vms[vm].cut_off()?;
+        Ok(self.vms[vm].power_off()?)
+    }
+
     /// Gives a host its power back. The VMs that were on it stay off until the platform starts them.
     ///
     /// # Errors
@@ -340,11 +354,13 @@ impl Datacentre {
         if let Some(storage) = mirrored {
             let folder = &set_up.volume;
             let failed = |source| DatacentreError::Component { place: set_up.name.clone(), source };
-            let place = |host: &Host| {
+            let place = |(number, host): (usize, &Host)| {
                 let namespace = host.attachment.namespace.try_clone()?;
-                Ok(Arc::new(HostPlace { name: host.name(), namespace, address: host.address }))
+                let disk = self.disks.for_volume(number, index);
+                Ok(Arc::new(HostPlace { name: host.name(), namespace, address: host.address, disk }))
             };
-            let hosts: std::io::Result<Vec<Arc<HostPlace>>> = self.hosts.iter().map(place).collect();
+            let hosts: std::io::Result<Vec<Arc<HostPlace>>> =
+                self.hosts.iter().enumerate().map(place).collect();
             let plan = Plan { folder, node: index, storage, hosts: hosts.map_err(failed)?, user };
             return Ok(NodeVolume::Mirrored(Box::new(MirroredDisk::make(&plan).map_err(failed)?)));
         }
@@ -353,7 +369,10 @@ impl Datacentre {
             scenario::Volumes::Virtual => None,
             scenario::Volumes::Torn => Some(ground.seed.wrapping_add(index as u64)),
         };
-        Ok(NodeVolume::Virtual(Box::new(VirtualDisk::new(&set_up.volume, user, torn_by))))
+        let host = scenario.database.nodes[index];
+        let earlier = scenario.database.nodes[..index].iter().filter(|other| **other == host).count();
+        let on = self.disks.for_volume(host, earlier);
+        Ok(NodeVolume::Virtual(Box::new(VirtualDisk::new(&set_up.volume, user, torn_by, on))))
     }
 
     /// From here on links carry no more than their rate.

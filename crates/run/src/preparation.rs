@@ -280,10 +280,10 @@ fn plans(
             keeps_history: true,
             scale: load.scale,
             seed,
-            protocol: if engine.name() == engine::control::NAME {
-                load::Protocol::Control
-            } else {
-                load::Protocol::Postgres
+            protocol: match engine.name() {
+                engine::control::NAME => load::Protocol::Control,
+                engine::none::NAME => load::Protocol::Volume,
+                _ => load::Protocol::Postgres,
             },
             endpoints: endpoints.clone(),
             database: database.clone(),
@@ -418,6 +418,28 @@ mod tests {
                 let told = workload::configured(name, &nonsense).err().expect("refused").to_string();
                 assert!(told.contains("cannot be \"?\""), "{told}");
             }
+        }
+    }
+
+    #[test]
+    fn the_language_and_the_control_database_know_the_same_flaws() {
+        let flaws = control::flaw::FLAWS.iter().map(|(_, name, _)| *name);
+        let known: Vec<&str> = std::iter::once("none").chain(flaws).collect();
+        assert_eq!(scenario::catalogue::FLAWS, known);
+    }
+
+    #[test]
+    fn the_levels_of_the_language_are_those_that_transactions_begin_at() {
+        for name in ["append", "bank"] {
+            let begun = |level: &str| {
+                let workload =
+                    workload::configured(name, &[("isolation".to_owned(), level.to_owned())].into())?;
+                let begins = |statement: &&workload::Statement| statement.sql.starts_with("BEGIN");
+                let begin = workload.statements().iter().find(begins).map(|found| found.sql.to_string());
+                Ok::<_, workload::ConfigurationError>(begin.unwrap_or_default())
+            };
+            assert_eq!(begun("repeatable-read").as_deref(), Ok("BEGIN ISOLATION LEVEL REPEATABLE READ"));
+            assert!(begun("chaos").is_err());
         }
     }
 

@@ -249,9 +249,6 @@ impl Vm {
         let Some(boot) = self.state().boot.take() else { return Ok(()) };
         let detached = self.network.fabric.detach(boot.port);
         boot.node.strike();
-        if let NodeVolume::Mirrored(disk) = &self.volume {
-            disk.stop_waiting();
-        }
         // From here on the disk answers at once that it is dead: a process that waited for it could not be killed.
         if let Some(mount) = &boot.mount {
             mount.power_off();
@@ -332,6 +329,14 @@ impl Vm {
         }
         let node = self.boot_now().map_err(|down| io::Error::new(io::ErrorKind::NotConnected, down));
         Some(node.and_then(|(_, node)| node.file(path, action)))
+    }
+
+    /// Throws away what the node's kernel keeps in memory of its volume's files. Without effect on a directory.
+    ///
+    /// # Errors
+    /// When the node is off, or a file cannot be opened.
+    pub fn forget_what_was_read(&self) -> io::Result<()> {
+        self.file_inside(Path::new(""), FileAction::Forget).map_or(Ok(()), |done| done.map(drop))
     }
 
     fn boot_now(&self) -> Result<(u64, Arc<lab::Node>), NodeError> {

@@ -7,14 +7,35 @@ use crate::language::Field;
 use crate::workload_options;
 
 /// Engines a scenario may name.
-pub const ENGINES: &[&str] = &["postgres", "control"];
+pub const ENGINES: &[&str] = &["postgres", "control", "none"];
 
 /// Workloads a scenario may name.
 pub const WORKLOADS: &[&str] =
-    &["tpcb", "tpcc", "ycsb", "kv", "iot", "script", "ledger", "append", "bank", "register"];
+    &["tpcb", "tpcc", "ycsb", "kv", "iot", "script", "ledger", "append", "bank", "register", "rawio"];
 
 /// The engine that speaks no SQL, and the workloads that need none.
-pub(crate) const WITHOUT_SQL: (&str, &[&str]) = ("control", &["ledger", "append", "bank", "register"]);
+pub(crate) const WITHOUT_SQL: (&str, &[&str]) =
+    ("control", &["tpcb", "ledger", "append", "bank", "register"]);
+
+/// What the control database's one setting, `flaw`, may be. A test where both are known holds this and the engine's own
+/// list together.
+pub const FLAWS: &[&str] = &[
+    "none",
+    "ack-before-fsync",
+    "ack-before-replication",
+    "clock-last-write-wins",
+    "dirty-read",
+    "duplicate-on-retry",
+    "forget-on-restart",
+    "lost-update",
+    "non-repeatable-order",
+    "split-brain",
+    "stale-reads",
+    "write-skew",
+];
+
+/// The engine that is none, and the workload that asks a volume and no database.
+pub(crate) const WITHOUT_DATABASE: (&str, &str) = ("none", "rawio");
 
 /// The workload whose history names each lost and invented write.
 const LEDGER: &str = "ledger";
@@ -22,6 +43,9 @@ const LEDGER: &str = "ledger";
 const COUNTING: &[&str] = &[LEDGER, "tpcb", "tpcc", "ycsb", "kv", "iot"];
 /// Workloads whose history shows invented writes, the one that names each of them first.
 const INVENTED: &[&str] = &[LEDGER, "ycsb", "kv", "iot"];
+
+/// Workloads whose history shows the isolation that transactions ran under.
+const JUDGED: &[&str] = &["append"];
 
 /// Roles a fault may be aimed at instead of a name.
 pub const ROLES: &[RoleEntry] = &[
@@ -60,6 +84,18 @@ pub const FAULTS: &[FaultEntry] = &[
             "- { partition: { between: [dc1, dc2] }, for: 20s, flap: { down: 1s, up: 2s } }",
         ],
     },
+    FaultEntry {
+        name: "disk",
+        meaning: "a disk under a node's volume fails, stalls, slows down, fills up, reads wrongly, loses flushes or becomes read-only, until it is cleared; a cache disk takes its group with it",
+        examples: &[
+            "- { disk: { of: leader, how: fail }, for: 20s }",
+            "- { disk: { cache-of: leader, how: stall }, for: 5s }",
+            "- { disk: { disk: r1/h2/d1, how: { slow: 20ms } } }",
+            "- { disk: { of: a-follower, how: { fail-after: 1000 } } }",
+            "- { disk: { of: leader, how: { corrupt: { reads: 1%, checksums: true } } } }",
+            "- { disk: { of: leader, how: lose-flush }, for: 10s }",
+        ],
+    },
 ];
 
 /// Quantities a scenario may expect.
@@ -76,6 +112,13 @@ pub const EXPECTATIONS: &[ExpectationEntry] = &[
         Unit::Count,
         Needs::Load(INVENTED),
         "rows and values at the end that nobody wrote",
+        "0",
+    ),
+    entry(
+        "anomalies",
+        Unit::Count,
+        Needs::Load(JUDGED),
+        "kinds of anomaly that transactions over lists show, those that the level claimed allows among them",
         "0",
     ),
     entry(

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+pub use crate::resolved_disks::{DiskDefect, DiskTarget, Disks};
 use crate::storage::Storage;
 
 /// A checked scenario.
@@ -55,6 +56,8 @@ pub struct Site {
     pub busy_poll: Duration,
     /// The version of IP that the database and its clients speak. Every place has an address of both.
     pub ip: IpVersion,
+    /// The disks of every host.
+    pub disks: Disks,
 }
 
 /// A version of the internet protocol.
@@ -429,6 +432,13 @@ pub enum FaultAction {
         /// What becomes of packets that do not get through.
         answer: BlockAnswer,
     },
+    /// A disk goes wrong.
+    Disk {
+        /// Which.
+        target: DiskTarget,
+        /// How.
+        defect: DiskDefect,
+    },
 }
 
 impl FaultAction {
@@ -439,6 +449,7 @@ impl FaultAction {
             FaultAction::PowerOff { .. } => "power-off",
             FaultAction::Network { .. } => "network",
             FaultAction::Partition { .. } => "partition",
+            FaultAction::Disk { .. } => "disk",
         }
     }
 }
@@ -494,7 +505,7 @@ pub enum FaultTarget {
 /// A gate: a quantity, a comparison and a bound.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Expectation {
-    /// The quantity's name: `lost_writes`, `invented_writes`, `recovery`, `recovery_95_percent`, `errors`,
+    /// The quantity's name: `lost_writes`, `invented_writes`, `anomalies`, `recovery`, `recovery_95_percent`, `errors`,
     /// `throughput_per_s`, `latency_p99`, `throughput_ratio_during`, `lab_cpu_share`.
     pub name: String,
     /// As written, for messages: `< 30s`.

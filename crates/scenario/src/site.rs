@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use crate::catalogue::ROLES;
 use crate::decode::Decoder;
+use crate::disks;
 use crate::edges::{self, EdgeDocument};
 use crate::language::{IP_VERSIONS, MOST_HOSTS, RACK, REGION, SITE, ZONE};
 use crate::links::{self, LinkDocument};
 use crate::places::Places;
 use crate::rejection::{Finding, Findings, Spanned, Spot};
-use crate::resolved::{Edge, Host, IpVersion, Link};
+use crate::resolved::{Disks, Edge, Host, IpVersion, Link};
 use crate::storage::{self, StorageClass};
 use crate::tree::{Node, Value};
 
@@ -27,6 +28,8 @@ pub(crate) struct SiteDocument {
     pub(crate) busy_poll: Duration,
     /// The scenario's own storage classes.
     pub(crate) storage_classes: BTreeMap<String, StorageClass>,
+    /// Every host's disks.
+    pub(crate) disks: Disks,
 }
 
 /// Longest that the fabric looks for packets without sleeping: what comes after it sleeps is late by less.
@@ -76,7 +79,8 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<SiteDocument>
         site.get("busy-poll").and_then(|node| decode_busy_poll(node, decoder)).unwrap_or_default();
     let classes = site.get("storage_classes").map(|node| storage::decode_classes(node, decoder));
     let storage_classes = classes.unwrap_or_default();
-    Some(SiteDocument { groups, links, edges, busy_poll, ip, storage_classes })
+    let disks = site.get("disks").and_then(|node| disks::decode_disks(node, decoder)).unwrap_or_default();
+    Some(SiteDocument { groups, links, edges, busy_poll, ip, storage_classes, disks })
 }
 
 fn decode_busy_poll(node: &Node, decoder: &mut Decoder) -> Option<Duration> {

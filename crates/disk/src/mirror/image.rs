@@ -10,6 +10,7 @@ use std::time::SystemTime;
 
 use crate::Refusal;
 use crate::attributes::{Attributes, Kind};
+use crate::medium::Access;
 use crate::mirror::dirt::Dirt;
 use crate::mirror::operation::{Image, ImageBody};
 use crate::store::{Object, Store};
@@ -66,6 +67,7 @@ impl<S: Store> Volume<S> {
 
     /// Puts an object in place.
     pub(crate) fn install(&self, image: &Image) -> Result<(), Refusal> {
+        self.admit(Access::Grow)?;
         let mut state = self.lock();
         self.make_room(&mut state, image.number, image.kind)?;
         let os = |bytes: &[u8]| OsStr::from_bytes(bytes).to_owned();
@@ -117,6 +119,7 @@ impl<S: Store> Volume<S> {
     }
 
     fn install_size(&self, state: &mut State<S::Object>, number: u64, size: u64) -> Result<(), Refusal> {
+        state.copied.insert(number);
         let object = state.open.get(&self.store, number).map_err(|error| refusal(&error))?;
         object.set_size(size).map_err(|error| refusal(&error))?;
         if let Body::File(file) = &mut state.tree.get_mut(number)?.body {
@@ -127,7 +130,9 @@ impl<S: Store> Volume<S> {
 
     /// Puts content in place, of a file whose size is known. What lies beyond its end by now is left out.
     pub(crate) fn install_content(&self, number: u64, from: u64, content: &[u8]) -> Result<(), Refusal> {
+        self.admit(Access::Grow)?;
         let mut state = self.lock();
+        state.copied.insert(number);
         let Ok(inode) = state.tree.get(number) else { return Ok(()) };
         let Body::File(file) = &inode.body else { return Err(Refusal::EINVAL) };
         let room = file.size.saturating_sub(from);
@@ -139,7 +144,8 @@ impl<S: Store> Volume<S> {
 
     /// The copy is whole: what no name leads to goes, and all else is durable.
     pub(crate) fn end_copy(&self) -> Result<(), Refusal> {
-        let numbers = {
+        self.admit(Access::Sync)?;
+        let copied = {
             let mut state = self.lock();
             state.keeps_nameless = false;
             state.tree.recount();
@@ -147,9 +153,9 @@ impl<S: Store> Volume<S> {
             for number in &numbers {
                 self.release_if_unneeded(&mut state, *number);
             }
-            state.tree.numbers()
+            std::mem::take(&mut state.copied)
         };
-        for number in numbers {
+        for number in copied {
             if self.size_of(number).is_some() {
                 let object = {
                     let state = self.lock();

@@ -542,4 +542,11 @@ impl<S: Store> Files for Mirror<S> {
         self.volume.sync(number, scope)?;
         self.wait_until(|peers| peers.is_acknowledged(sequence)).map(drop)
     }
+
+    fn interrupt(&self, interrupted: bool) {
+        self.volume.interrupt(interrupted);
+        if interrupted {
+            self.stop_waiting();
+        }
+    }
 }

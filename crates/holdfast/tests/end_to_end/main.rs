@@ -5,11 +5,13 @@
 
 mod bad_input;
 mod contract;
+mod disks;
 mod flaws;
 mod holdfast;
 mod host_failure;
 mod interrupts;
 mod ipv6;
+mod isolation;
 mod kills;
 mod limits;
 mod network;

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
 use disk::mirror::{Answer, Dirt, ExtentLog, Incoming, read_frame};
-use disk::{CpuTime, Flush, FolderStore, Limits, Lost};
+use disk::{CpuTime, Flush, FolderStore, Limits, Lost, OnDisk};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::place::{self, HostPlace};
@@ -48,7 +48,7 @@ pub struct Component {
     /// Where it listens.
     pub port: u16,
     /// Its content.
-    pub volume: Arc<disk::Volume<FolderStore>>,
+    pub volume: Arc<disk::Volume<OnDisk<FolderStore>>>,
     /// Its log of extents.
     pub extents: Arc<ExtentLog>,
     ground: Ground,
@@ -94,7 +94,7 @@ impl Component {
         let content = folder.join("content");
         std::fs::create_dir_all(&content)?;
         let flush = if ground.flush { Flush::Real } else { Flush::Pretended };
-        let store = FolderStore::new(&content, flush);
+        let store = OnDisk::new(FolderStore::new(&content, flush), place.disk.clone());
         let volume = disk::Volume::new(store, Limits::default(), ground.user, ground.user, SystemTime::now());
         let flushes = ground.flush && !ground.metadata_on_own_device;
         let extents = Arc::new(ExtentLog::create(&folder.join("extents"), flushes)?);
@@ -219,7 +219,7 @@ impl Shared {
 #[derive(Clone)]
 struct Serve {
     shared: Arc<Shared>,
-    volume: Arc<disk::Volume<FolderStore>>,
+    volume: Arc<disk::Volume<OnDisk<FolderStore>>>,
     extents: Arc<ExtentLog>,
     ground: Ground,
     cpu: Arc<CpuTime>,

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use disk::mirror::{Answer, Dirt, Frame, Mirror, Next};
-use disk::{CpuTime, FolderStore};
+use disk::{CpuTime, FolderStore, OnDisk};
 
 use super::component::Component;
 use super::place::HostPlace;
@@ -28,7 +28,7 @@ pub struct Conversation {
 /// Who speaks to whom.
 pub struct Speaker {
     /// The mirror that serves.
-    pub mirror: Arc<Mirror<FolderStore>>,
+    pub mirror: Arc<Mirror<OnDisk<FolderStore>>>,
     /// The other component's number there.
     pub peer: usize,
     /// From where.

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use disk::mirror::{Acknowledge, Differences, Dirt, Mirror, Policy, Standing};
-use disk::{CpuTime, FolderStore, Lost, Mount, MountError, MountPoint};
+use disk::{CpuTime, Disk, FolderStore, Lost, Met, Mount, MountError, MountPoint, OnDisk};
 use scenario::{Promotion, Storage};
 
 use super::component::{self, Component};
@@ -111,7 +111,7 @@ pub struct Moved {
 #[derive(Debug)]
 struct Serving {
     component: usize,
-    mirror: Arc<Mirror<FolderStore>>,
+    mirror: Arc<Mirror<OnDisk<FolderStore>>>,
     /// The components that are its peers, in its order.
     peers: Vec<usize>,
     conversations: Vec<Conversation>,
@@ -308,11 +308,21 @@ impl MirroredDisk {
         Ok(())
     }
 
-    /// The node is about to die: from here on nobody waits for a component.
-    pub fn stop_waiting(&self) {
-        if let Some(serving) = &self.state().serving {
-            serving.mirror.stop_waiting();
-        }
+    /// The disk that the serving component stands on; the first one's while none serves.
+    #[must_use]
+    pub fn disk(&self) -> Option<Disk> {
+        let state = self.state();
+        let number = state.serving.as_ref().map_or(0, |serving| serving.component);
+        state.components.get(number).map(|component| component.place.disk.clone())
+    }
+
+    /// What operations of all components have met on their disks so far.
+    #[must_use]
+    pub fn met(&self) -> Met {
+        self.state()
+            .components
+            .iter()
+            .fold(Met::default(), |sum, component| sum.and(component.volume.store().met()))
     }
 
     /// The boot with this mount is over, and so are its processes: service ends, and every component with power carries out

@@ -19,6 +19,8 @@ pub struct HostPlace {
     pub namespace: OwnedFd,
     /// Its address.
     pub address: std::net::IpAddr,
+    /// The disk of it that the volume's component stands on, where it has one.
+    pub disk: disk::Disk,
 }
 
 impl HostPlace {
