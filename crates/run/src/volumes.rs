@@ -7,7 +7,9 @@ mod component;
 mod conversation;
 pub mod mirrored;
 pub mod place;
+mod rebuild;
 pub mod result;
+pub mod standing;
 pub mod watch;
 
 use std::io;

@@ -16,6 +16,7 @@ use scenario::{Promotion, Storage};
 use super::component::{self, Component};
 use super::conversation::{Conversation, Speaker};
 use super::place::HostPlace;
+use super::standing::{ComponentState, Moved, Role, in_bytes, in_words};
 
 /// Components listen from this port on: a volume's first at this plus its node's number times the step.
 const PORT: u16 = 7_000;
@@ -66,8 +67,8 @@ pub struct Plan<'a> {
 pub struct MirroredDisk {
     folder: PathBuf,
     node: usize,
-    storage: Storage,
-    hosts: Vec<Arc<HostPlace>>,
+    pub(super) storage: Storage,
+    pub(super) hosts: Vec<Arc<HostPlace>>,
     ground: component::Ground,
     policy: Policy,
     cpu: Arc<CpuTime>,
@@ -76,11 +77,11 @@ pub struct MirroredDisk {
 }
 
 #[derive(Debug, Default)]
-struct State {
-    components: Vec<Arc<Component>>,
+pub(super) struct State {
+    pub(super) components: Vec<Arc<Component>>,
     /// Components that were given up for another elsewhere.
-    retired: BTreeSet<usize>,
-    serving: Option<Serving>,
+    pub(super) retired: BTreeSet<usize>,
+    pub(super) serving: Option<Serving>,
     /// Components that have all that was acknowledged, as far as can be known.
     current: BTreeSet<usize>,
     last_loss: Option<Result<Lost, String>>,
@@ -99,52 +100,13 @@ struct Ended {
     lag: Duration,
 }
 
-/// What went over the wire to a component, while others served and by now.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Moved {
-    /// As changes.
-    pub replicated_bytes: u64,
-    /// To catch up.
-    pub copied_bytes: u64,
-}
-
 #[derive(Debug)]
-struct Serving {
+pub(super) struct Serving {
     component: usize,
-    mirror: Arc<Mirror<OnDisk<FolderStore>>>,
+    pub(super) mirror: Arc<Mirror<OnDisk<FolderStore>>>,
     /// The components that are its peers, in its order.
-    peers: Vec<usize>,
-    conversations: Vec<Conversation>,
-}
-
-/// How one component stands at a moment.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ComponentState {
-    /// Its host's path.
-    pub host: String,
-    /// How it stands: none serves while the node is off.
-    pub role: Role,
-    /// Bytes under way to it.
-    pub lag_bytes: u64,
-    /// Age of the oldest of them.
-    pub lag: Duration,
-    /// Bytes it has yet to be sent.
-    pub bytes_left: u64,
-    /// What went over the wire to it.
-    pub moved: Moved,
-}
-
-/// What a component is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// It serves.
-    Serving,
-    /// It is told by the one that serves.
-    Peer(Standing),
-    /// Nobody serves.
-    Idle,
-    /// It was given up.
-    Retired,
+    pub(super) peers: Vec<usize>,
+    pub(super) conversations: Vec<Conversation>,
 }
 
 impl MirroredDisk {
@@ -190,7 +152,7 @@ impl MirroredDisk {
         Ok(disk)
     }
 
-    fn component_on(&self, host: usize) -> io::Result<Component> {
+    pub(super) fn component_on(&self, host: usize) -> io::Result<Component> {
         let number = self.state().components.len();
         let port = usize::from(PORT) + self.node * PORTS_PER_VOLUME + number % PORTS_PER_VOLUME;
         let port = u16::try_from(port).map_err(|_| io::Error::other("more volumes than ports"))?;
@@ -198,7 +160,7 @@ impl MirroredDisk {
         Component::make(&self.folder.join(number.to_string()), place, self.ground, self.cpu.clone())
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -290,7 +252,7 @@ impl MirroredDisk {
         )
     }
 
-    fn converse(&self, state: &State, serving: &mut Serving, other: usize) -> io::Result<()> {
+    pub(super) fn converse(&self, state: &State, serving: &mut Serving, other: usize) -> io::Result<()> {
         let differences = self.differences.clone();
         let take_lost =
             move || -> Dirt { differences.lock().unwrap_or_else(PoisonError::into_inner).take_lost(other) };
@@ -488,73 +450,6 @@ impl MirroredDisk {
         state.current = current.chain([serving.component]).collect();
     }
 
-    /// Puts a component that has been missed for too long on another host with power, where there is one.
-    fn rebuild_what_is_missed(&self, is_on: &dyn Fn(usize) -> bool) -> Vec<String> {
-        let missed: Vec<(usize, usize)> = {
-            let state = self.state();
-            let Some(serving) = &state.serving else { return Vec::new() };
-            let missed = |peer: usize| serving.mirror.away_for(peer) >= Some(self.storage.rebuild_after);
-            let peers = serving.peers.iter().copied().enumerate();
-            peers.filter(|(peer, number)| !state.retired.contains(number) && missed(*peer)).collect()
-        };
-        let mut told = Vec::new();
-        for (_, number) in missed {
-            let Some(host) = self.host_for_rebuild(number, is_on) else { continue };
-            match self.rebuild(number, host) {
-                Ok(what) => told.push(what),
-                Err(error) => {
-                    told.push(format!(
-                        "a component could not be rebuilt on {}: {error}",
-                        self.hosts[host].name
-                    ));
-                }
-            }
-        }
-        told
-    }
-
-    /// A host with power, apart from the components that stay as the scenario asks.
-    fn host_for_rebuild(&self, missed: usize, is_on: &dyn Fn(usize) -> bool) -> Option<usize> {
-        let state = self.state();
-        let stay = (0..state.components.len()).filter(|of| *of != missed && !state.retired.contains(of));
-        let stay: Vec<usize> = stay.map(|of| state.components[of].host).collect();
-        let rack = |host: usize| self.hosts[host].name.rsplit_once('/').map(|(rack, _)| rack);
-        let apart = |host: &usize| match self.storage.apart {
-            scenario::Apart::Hosts => !stay.contains(host),
-            scenario::Apart::Racks => stay.iter().all(|other| rack(*other) != rack(*host)),
-        };
-        let missed_on = state.components[missed].host;
-        (0..self.hosts.len()).find(|host| *host != missed_on && is_on(*host) && apart(host))
-    }
-
-    fn rebuild(&self, missed: usize, host: usize) -> io::Result<String> {
-        let component = Arc::new(self.component_on(host)?);
-        let mut state = self.state();
-        let gone = state.components[missed].place.name.clone();
-        let number = state.components.len();
-        state.components.push(component);
-        state.retired.insert(missed);
-        let Some(mut serving) = state.serving.take() else {
-            return Ok(format!("the component on {gone} is given up"));
-        };
-        // The conversation with the one that is given up ends with it.
-        if let Some(peer) = serving.peers.iter().position(|of| *of == missed) {
-            serving.conversations[peer].stop();
-        }
-        let peer = serving.mirror.add_empty();
-        debug_assert_eq!(peer, serving.peers.len());
-        let begun = self.converse(&state, &mut serving, number);
-        let bytes = serving.mirror.state(peer).bytes_left;
-        state.serving = Some(serving);
-        begun?;
-        let place = &self.hosts[host].name;
-        Ok(format!(
-            "the component on {gone} has been missed for {} s and is given up; it is rebuilt on {place}: {} to copy",
-            self.storage.rebuild_after.as_secs_f64(),
-            in_bytes(bytes)
-        ))
-    }
-
     /// How every component stands.
     #[must_use]
     pub fn states(&self) -> Vec<ComponentState> {
@@ -584,30 +479,5 @@ impl MirroredDisk {
             shown
         };
         state.components.iter().enumerate().map(of).collect()
-    }
-}
-
-fn in_words(host: &str, occurrence: &disk::mirror::Occurrence, bytes_left: u64) -> Option<String> {
-    Some(match occurrence.standing {
-        Standing::Away if occurrence.why == "service ended" => return None,
-        Standing::Away => format!(
-            "the component on {host} is out: {}; service goes on without it, and what changes is remembered",
-            occurrence.why
-        ),
-        Standing::CatchingUp if bytes_left < 4_096 => return None,
-        Standing::CatchingUp => {
-            format!("the component on {host} catches up: {} left to copy", in_bytes(bytes_left))
-        }
-        Standing::Finishing(_) => return None,
-        Standing::Live => format!("the component on {host} is up to date"),
-    })
-}
-
-/// Bytes for a person to read.
-fn in_bytes(bytes: u64) -> String {
-    match bytes {
-        0..10_000 => format!("{bytes} bytes"),
-        10_000..10_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
-        _ => format!("{:.1} MB", bytes as f64 / 1e6),
     }
 }

@@ -4,7 +4,8 @@ use disk::mirror::Standing;
 use report::result::{ComponentResult, VolumeResult};
 
 use super::NodeVolume;
-use super::mirrored::{MirroredDisk, Role};
+use super::mirrored::MirroredDisk;
+use super::standing::Role;
 use super::watch::Seen;
 use crate::conductor::Shown;
 use crate::preparation::Prepared;

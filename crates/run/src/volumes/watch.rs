@@ -11,7 +11,7 @@ use disk::mirror::Standing;
 use history::EventKind;
 use report::result::{LagResult, ResyncResult};
 
-use super::mirrored::{ComponentState, Role};
+use super::standing::{ComponentState, Role};
 use crate::chronicle::Chronicle;
 use crate::datacentre::{Datacentre, node_name};
 
@@ -142,10 +142,11 @@ impl Seen {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::volumes::standing::Moved;
 
     fn state(role: Role, bytes_left: u64, lag_ms: u64) -> ComponentState {
         let (lag, lag_bytes) = (Duration::from_millis(lag_ms), lag_ms * 10);
-        ComponentState { host: "h".to_owned(), role, lag_bytes, lag, bytes_left, moved: Default::default() }
+        ComponentState { host: "h".to_owned(), role, lag_bytes, lag, bytes_left, moved: Moved::default() }
     }
 
     #[test]
