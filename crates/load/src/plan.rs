@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use client::SqlConnector;
 use client::control::ControlConnector;
-use client::postgres::{Endpoint, PostgresConnector, Settings};
+use client::postgres::{Encryption, Endpoint, PostgresConnector, Settings};
 use client::volume::VolumeConnector;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -64,6 +64,8 @@ pub struct LoadPlan {
     pub user: String,
     /// The role's password, for servers that ask.
     pub password: Option<String>,
+    /// Whether its sessions are encrypted.
+    pub encryption: Encryption,
     /// How long a client waits for an answer to one statement before it gives the session up.
     pub timeout: Duration,
     /// How long a connection attempt at one node may take.
@@ -182,6 +184,7 @@ impl LoadPlan {
             database: self.database.clone(),
             user: self.user.clone(),
             password: self.password.clone(),
+            encryption: self.encryption.clone(),
             timeout,
             connect_timeout: self.connect_timeout,
         };
@@ -210,6 +213,7 @@ fn fnv1a(bytes: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::net::SocketAddr;
 
     use rand::Rng;
 
@@ -227,10 +231,14 @@ mod tests {
             scale: 1,
             protocol: Protocol::Postgres,
             seed: 1,
-            endpoints: vec![Endpoint { node: "n1".into(), address: ([127, 0, 0, 1], 5432).into() }],
+            endpoints: vec![Endpoint {
+                node: "n1".into(),
+                address: SocketAddr::from(([127, 0, 0, 1], 5432)).into(),
+            }],
             database: "postgres".into(),
             user: "postgres".into(),
             password: None,
+            encryption: Encryption::Never,
             timeout: Duration::from_secs(1),
             connect_timeout: Duration::from_secs(1),
         }

@@ -257,7 +257,7 @@ fn plans(
         .iter()
         .map(|endpoint| Endpoint {
             node: endpoint.node.clone(),
-            address: SocketAddr::new(endpoint.address, endpoint.port),
+            address: SocketAddr::new(endpoint.address, endpoint.port).into(),
         })
         .collect();
     let (database, user) =
@@ -289,6 +289,7 @@ fn plans(
             database: database.clone(),
             user: user.clone(),
             password: None,
+            encryption: load::Encryption::Never,
             timeout: load.timeout,
             connect_timeout: CONNECT_TIMEOUT,
         })
