@@ -92,10 +92,10 @@ pub(crate) enum Shape {
         /// Most elements, where there is a bound.
         most: Option<usize>,
     },
+    /// A map of axes: the path of a setting with a list of values, or a name with named sets of settings by path.
+    Axes,
     /// Any of these.
     Either(&'static [Shape]),
-    /// Not in this version; the text says so.
-    Later(&'static str),
 }
 
 /// Most hosts of a site.
@@ -162,11 +162,7 @@ pub(crate) static SCENARIO: Fields = plain(
             "phases in order, with their faults",
         ),
         optional("expect", Shape::Expectations, "what must hold for the verdict pass"),
-        optional(
-            "matrix",
-            Shape::Later("running a scenario over a matrix of values"),
-            "values to run the scenario over",
-        ),
+        optional("matrix", Shape::Map(&MATRIX), "settings to run the scenario over, and how often"),
     ],
 );
 
@@ -176,6 +172,23 @@ pub(crate) static REPRODUCES: Fields = plain(
     &[
         required("report", Shape::Text, "the report's id"),
         optional("figures", Shape::Figures, "its figures, by name with the unit last"),
+    ],
+);
+
+/// `matrix`.
+pub(crate) static MATRIX: Fields = plain(
+    "a matrix",
+    &[
+        required(
+            "axes",
+            Shape::Axes,
+            "what differs: every combination of one value of each axis is run; the order is drawn from the seed",
+        ),
+        optional(
+            "repeat",
+            Shape::Count { least: 1, most: crate::matrix::MOST_REPETITIONS },
+            "how often each combination is run; 1 when absent; from 2 on differences are told from noise between runs, 5 are better",
+        ),
     ],
 );
 

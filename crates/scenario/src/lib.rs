@@ -12,6 +12,7 @@ mod fault;
 mod language;
 mod links;
 mod loads;
+mod matrix;
 mod network;
 mod network_tables;
 mod overrides;
@@ -30,7 +31,8 @@ mod wording;
 mod workload_options;
 mod write;
 
-pub use parse::{Source, parse};
+pub use matrix::{Axis, Cell, Matrix};
+pub use parse::{Plan, Source, parse, plan};
 pub use rejection::{Problem, Rejection};
 pub use resolved::{
     Arrival, BlockAnswer, Comparison, Conditions, Database, Distribution, Edge, Expectation, Failover, Fault,

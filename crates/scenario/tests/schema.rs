@@ -107,7 +107,11 @@ fn full() -> [Value; 2] {
                 { "partition": { "from": "r1", "to": "r2", "answer": "silence" } }
             ] }
         ],
-        "expect": expect
+        "expect": expect,
+        "matrix": { "axes": {
+            "loads.0.clients": [1, 8],
+            "disks": { "kept": { "database.volumes": "virtual" }, "torn": { "database.volumes": "torn" } }
+        }, "repeat": 2 }
     });
     let mut second = first.clone();
     second["database"]["nodes"] = json!(["r1/h1", "r2", "dc2"]);
