@@ -11,10 +11,10 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 /// How often the samples are drawn again.
-const DRAWS: usize = 4_000;
+pub(crate) const DRAWS: usize = 4_000;
 
 /// Chance that the interval of two equal things leaves 1 out.
-const ERROR: f64 = 0.01;
+pub(crate) const ERROR: f64 = 0.01;
 
 /// Samples on each side below which nothing is drawn again.
 pub const SAMPLES_MIN: usize = 5;
@@ -162,7 +162,7 @@ fn drawn_mean(samples: &[f64], sampling: Sampling, rng: &mut ChaCha8Rng) -> f64 
 }
 
 /// How many neighbours are drawn together.
-fn stretch(samples: usize, sampling: Sampling) -> usize {
+pub(crate) fn stretch(samples: usize, sampling: Sampling) -> usize {
     match sampling {
         Sampling::Runs => 1,
         Sampling::SecondsOfOneRun => (samples as f64).sqrt().ceil() as usize,
@@ -173,7 +173,7 @@ fn stretch(samples: usize, sampling: Sampling) -> usize {
 const NORMAL: f64 = 2.5758;
 
 /// Student's 99.5 % point at this many samples by the normal one, times what a variance about the samples' own mean lacks.
-fn widening(samples: usize) -> f64 {
+pub(crate) fn widening(samples: usize) -> f64 {
     let freedom = samples.saturating_sub(1).max(1) as f64;
     expanded(freedom) / NORMAL * ((freedom + 1.0) / freedom).sqrt()
 }

@@ -5,6 +5,7 @@
 //! clock.
 
 pub mod compare;
+pub mod confidence;
 pub mod csv;
 pub mod encoding;
 pub mod figures;
@@ -18,6 +19,7 @@ pub mod timeline;
 pub mod warnings;
 
 pub use compare::{Comparison, Finding, Sampling, compare};
+pub use confidence::{Estimate, mean_over_seconds};
 pub use csv::{CsvError, CsvReader, CsvWriter, TimelineRow};
 pub use encoding::EncodingError;
 /// The histogram every latency stands in.

@@ -11,6 +11,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 use crate::commit::Acknowledgements;
+use crate::survival::copies;
 
 /// Transactions drawn when delays vary.
 const SAMPLES: usize = 4_000;
@@ -52,6 +53,8 @@ pub enum Engine {
     AtCommit(Acknowledgements),
     /// At every write and at commit, for a majority: a Raft group for each tablet or range, led where the leader is.
     AtEachWrite,
+    /// At everything asked, for as many nodes as must have it: one Raft group, through whose log reads go as well.
+    AtEachRequest(Acknowledgements),
 }
 
 impl Engine {
@@ -59,6 +62,9 @@ impl Engine {
     #[must_use]
     pub fn quorum_round_trips(self, kind: Kind) -> usize {
         match (self, kind) {
+            (Engine::AtEachRequest(acknowledgements), _) => {
+                usize::from(acknowledgements != Acknowledgements::None)
+            }
             (_, Kind::Begin | Kind::Read) | (Engine::AtCommit(Acknowledgements::None), _) => 0,
             (Engine::AtCommit(_), Kind::Write) => 0,
             (Engine::AtCommit(_), Kind::Commit | Kind::WriteAndCommit) => 1,
@@ -75,6 +81,7 @@ impl Engine {
             Engine::AtCommit(Acknowledgements::Any(count)) => count,
             Engine::AtCommit(Acknowledgements::All) => nodes.saturating_sub(1),
             Engine::AtEachWrite => nodes / 2,
+            Engine::AtEachRequest(acknowledgements) => copies(acknowledgements, nodes).saturating_sub(1),
         }
     }
 }
@@ -272,6 +279,8 @@ mod tests {
         check(Engine::AtCommit(Acknowledgements::Any(1)), [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 50.0]);
         check(Engine::AtCommit(Acknowledgements::None), [0.0; 7]);
         check(Engine::AtEachWrite, [0.0, 50.0, 0.0, 50.0, 50.0, 50.0, 50.0]);
+        check(Engine::AtEachRequest(Acknowledgements::Any(1)), [50.0; 7]);
+        check(Engine::AtEachRequest(Acknowledgements::None), [0.0; 7]);
     }
 
     #[test]

@@ -32,6 +32,13 @@ pub enum Rules {
         /// What the platform does when a node's host is gone.
         takeover: Takeover,
     },
+    /// One log whose leader a majority of the nodes elects; node 0 leads when failures strike. A single Raft group.
+    Elected {
+        /// What a commit waits for: never less than a majority, unless for nobody.
+        acknowledgements: Acknowledgements,
+        /// What the platform does when a node's host is gone; promotion is the nodes' own.
+        takeover: Takeover,
+    },
     /// Groups of replicas, each with its own quorum; the nodes of each. Every group must serve.
     Groups {
         /// The replicas of each group, as node numbers.

@@ -93,6 +93,36 @@ fn raft_serves_while_a_majority_hears_each_other_and_keeps_what_a_majority_had()
     check(&raft, &["dc1 - dc2"], Service::ReadsAndWrites, Data::Kept, Action::None);
 }
 
+fn elected(acknowledgements: Acknowledgements, takeover: Takeover) -> Rules {
+    Rules::Elected { acknowledgements, takeover }
+}
+
+#[test]
+fn an_elected_leader_serves_while_its_clients_and_enough_nodes_hear_it() {
+    let site = "x/a/h1* x/a/h2* x/a/h3* x/a/h4";
+    let any = deployment(site, elected(Acknowledgements::Any(1), Takeover::None));
+    check(&any, &["x/a/h1"], Service::ReadsAndWrites, Data::Kept, Action::None);
+    check(&any, &["|x/a/h1"], Service::ReadsAndWrites, Data::Kept, Action::None);
+    check(&any, &["x/a/h1 - x/a/h2"], Service::ReadsAndWrites, Data::Kept, Action::None);
+    check(&any, &["x/a/h2", "x/a/h3"], Service::Unavailable, Data::Kept, Action::None);
+    check(&any, &["x/a/h1", "x/a/h3"], Service::Unavailable, Data::OnFailedOnly, Action::None);
+    let restarted = deployment(site, elected(Acknowledgements::Any(1), Takeover::Restart));
+    check(&restarted, &["x/a/h1", "x/a/h3"], Service::ReadsAndWrites, Data::OnFailedOnly, Action::Restarted);
+    let all = deployment(site, elected(Acknowledgements::All, Takeover::None));
+    check(&all, &["x/a/h2"], Service::Unavailable, Data::Kept, Action::None);
+    check(&all, &["x/a/h1 - x/a/h2"], Service::Unavailable, Data::Kept, Action::None);
+    check(&all, &["x/a/h2 - x/a/h3"], Service::ReadsAndWrites, Data::Kept, Action::None);
+}
+
+#[test]
+fn a_leader_that_acknowledges_alone_may_lose_what_its_successor_never_had() {
+    let alone = deployment("x/a/h1* x/a/h2* x/a/h3*", elected(Acknowledgements::None, Takeover::None));
+    check(&alone, &["x/a/h1"], Service::ReadsAndWrites, Data::MayBeLost, Action::None);
+    check(&alone, &["|x/a/h1"], Service::ReadsAndWrites, Data::MayBeLost, Action::None);
+    check(&alone, &["x/a/h2"], Service::ReadsAndWrites, Data::Kept, Action::None);
+    check(&alone, &["x/a/h1", "x/a/h2"], Service::Unavailable, Data::OnFailedOnly, Action::None);
+}
+
 #[test]
 fn cassandra_with_a_replica_in_each_rack_outlives_a_rack_at_quorum_and_not_at_all() {
     let site = "x/a/r1/h1* x/a/r1/h2* x/a/r2/h1* x/a/r2/h2* x/a/r3/h1* x/a/r3/h2*";
@@ -225,6 +255,53 @@ mod brute {
             worst
         }
 
+        /// An elected leader: every set that may have acknowledged, every majority that may vote.
+        pub fn elected(&self, copies: usize) -> (Service, Data) {
+            let nodes: Vec<usize> = (0..self.deployment.nodes.len()).collect();
+            let majority = nodes.len() / 2 + 1;
+            let hears = |leader: usize, node: usize| {
+                self.node_on(leader)
+                    && self.node_on(node)
+                    && (leader == node || self.nodes_pass(leader, node))
+            };
+            let voters = |leader: usize| -> Vec<Vec<usize>> {
+                let heard: Vec<usize> = nodes.iter().copied().filter(|node| hears(leader, *node)).collect();
+                subsets(&heard)
+                    .into_iter()
+                    .filter(|set| set.len() >= majority && set.contains(&leader))
+                    .collect()
+            };
+            let stays = !voters(0).is_empty();
+            let (mut data, mut leaders) = (Data::Kept, BTreeSet::new());
+            for had in subsets(&nodes).into_iter().filter(|set| set.contains(&0) && set.len() >= copies) {
+                if !had.iter().any(|node| self.node_on(*node)) {
+                    data = data.min(Data::OnFailedOnly);
+                }
+                for leader in nodes.iter().copied().filter(|node| if stays { *node == 0 } else { true }) {
+                    // Nobody votes for a candidate that has less than itself.
+                    let has = |node: &usize| had.contains(node);
+                    let wins = voters(leader).iter().any(|set| has(&leader) || !set.iter().any(has));
+                    if wins {
+                        leaders.insert(leader);
+                    }
+                    if wins && !has(&leader) {
+                        data = Data::MayBeLost;
+                    }
+                }
+            }
+            let serves = |leader: &usize| {
+                let heard: Vec<usize> = nodes.iter().copied().filter(|node| hears(*leader, *node)).collect();
+                subsets(&heard).iter().any(|set| set.contains(leader) && set.len() >= copies)
+                    && self
+                        .deployment
+                        .clients
+                        .iter()
+                        .all(|client| self.passes(client, self.deployment.host_of(*leader)))
+            };
+            let served = !leaders.is_empty() && leaders.iter().all(serves);
+            (if served { Service::ReadsAndWrites } else { Service::Unavailable }, data)
+        }
+
         /// Groups: every set of replicas that would do.
         pub fn groups(
             &self,
@@ -299,6 +376,15 @@ fn sites() -> impl Strategy<Value = (Vec<Path>, Vec<usize>, Path)> {
     })
 }
 
+/// What an elected leader waits for, by a number.
+fn election(wanted: usize) -> Acknowledgements {
+    match wanted {
+        0 => Acknowledgements::None,
+        3 => Acknowledgements::All,
+        count => Acknowledgements::Any(count),
+    }
+}
+
 fn levels() -> impl Strategy<Value = Level> {
     prop::sample::select(vec![Level::One, Level::Two, Level::Quorum, Level::All])
 }
@@ -311,7 +397,7 @@ proptest! {
         (hosts, nodes, client) in sites(),
         wanted in 0..4_usize,
         (read, write) in (levels(), levels()),
-        kind in 0..4_u8,
+        kind in 0..5_u8,
         chosen in prop::collection::vec(any::<prop::sample::Index>(), 0..3),
         group in prop::collection::vec(prop::collection::btree_set(0..5_usize, 1..4), 1..3),
     ) {
@@ -323,6 +409,7 @@ proptest! {
             0 => postgres(Acknowledgements::Any(wanted), Takeover::None),
             1 => postgres(Acknowledgements::Any(wanted), Takeover::Promote),
             2 => Rules::Groups { groups: groups.clone(), quorum: Quorum::Majority },
+            3 => elected(election(wanted), Takeover::None),
             _ => Rules::Groups { groups: groups.clone(), quorum: Quorum::Counted { read, write } },
         };
         let mut site = Deployment { hosts, nodes, clients: vec![client], rules };
@@ -333,6 +420,11 @@ proptest! {
         let expected = match kind {
             0 | 1 => world.single_log(wanted.min(site.nodes.len() - 1), kind == 1),
             2 => world.groups(&groups, Level::Quorum, Level::Quorum, true),
+            3 => world.elected(match election(wanted) {
+                Acknowledgements::None => 1,
+                Acknowledgements::Any(count) => (site.nodes.len() / 2 + 1).max((count + 1).min(site.nodes.len())),
+                Acknowledgements::All => site.nodes.len(),
+            }),
             _ => world.groups(&groups, read, write, false),
         };
         let found = outcome(&site, &failed);

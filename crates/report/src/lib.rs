@@ -22,6 +22,7 @@ mod markup;
 pub mod matrix;
 mod method;
 mod page;
+mod prediction;
 pub mod result;
 mod round_trips;
 mod run_directory;

@@ -6,7 +6,7 @@ use history::Verdict;
 
 use crate::markup::escape;
 use crate::run_directory::RunDirectory;
-use crate::{charts, evidence, links, method, round_trips, site_drawing, story, tables};
+use crate::{charts, evidence, links, method, prediction, round_trips, site_drawing, story, tables};
 
 const STYLE: &str = include_str!("style.css");
 
@@ -30,7 +30,7 @@ pub fn html(run: &RunDirectory) -> String {
         section(&mut page, "Round trips from inside", &round_trips);
     }
     section(&mut page, "What became of the data", &evidence::checks(run));
-    page.push_str(&method::predictions(result));
+    page.push_str(&prediction::predictions(result));
     section(&mut page, "Warnings", &evidence::warnings(run));
     section(&mut page, "How it was measured", &method::method(run));
     section(&mut page, "Versions, machine and cost", &method::provenance(run));

@@ -66,6 +66,12 @@ fn measure(name: &str, result: &RunResult, ended_s: f64) -> Measured {
     };
     match name {
         "lost_writes" => value(report::losses::lost_writes(&result.checks).map(|lost| lost as f64)),
+        // A check in doubt has not seen all there is.
+        "anomalies" => sum_of_checks(|check| {
+            let doubtful = check.verdict == Verdict::Unknown;
+            let kinds = check.counts.get(check::list_append::ANOMALIES)?;
+            u64::try_from(*kinds).ok().filter(|_| !doubtful)
+        }),
         "invented_writes" => sum_of_checks(|check| check.invented),
         "recovery" => time_to(result, ended_s, |fault| fault.recovery_s.first_success),
         "recovery_95_percent" => time_to(result, ended_s, |fault| fault.recovery_s.back_to_95_percent),

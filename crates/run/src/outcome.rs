@@ -23,6 +23,7 @@ use crate::directory::RunDirectory;
 use crate::expectations;
 use crate::faulting::FaultRecord;
 use crate::paper;
+use crate::prediction::Evidence;
 use crate::preparation::Prepared;
 use crate::vm::Vm;
 use crate::volumes::NodeVolume;
@@ -31,6 +32,9 @@ use crate::volumes::NodeVolume;
 pub(crate) const WARM_UP: &str = "warm-up";
 /// The phase that recovery is measured against.
 const BASELINE: &str = "baseline";
+
+/// The workload whose history is held against an isolation level.
+const APPEND: &str = "append";
 
 /// The check made for one load, with the writes it found lost.
 struct Checked {
@@ -95,7 +99,13 @@ pub fn draw(
         lab,
         facts,
     };
-    paper::beside(&mut result, scenario);
+    let evidence = Evidence {
+        timeline: &shown.recorded.timeline,
+        events: &chronicle.events(),
+        shown,
+        seed: result.facts.seed,
+    };
+    paper::beside(&mut result, scenario, &evidence);
     result.expectations = expectations::judge(&scenario.expect, &result, shown.ended_s);
     (result.verdict, result.reasons) = verdict(&result, shown.interrupted.as_deref(), chronicle.failure());
     result
@@ -139,7 +149,7 @@ fn packets(prepared: &Prepared) -> BTreeMap<String, u64> {
 /// anybody can judge again. A check sees all loads, because they may share their tables.
 fn check_all(scenario: &Scenario, prepared: &Prepared, directory: &RunDirectory) -> Vec<Checked> {
     let workloads: Vec<&str> = scenario.loads.iter().map(|load| load.workload.as_str()).collect();
-    check_history(&workloads, claimed(prepared.engine.as_ref()), directory)
+    check_history(&workloads, claimed(prepared.engine.as_ref(), &scenario.loads), directory)
 }
 
 /// The checks that apply to these workloads, made on the history in the run directory.
@@ -150,13 +160,22 @@ pub(crate) fn checks_of(workloads: &[&str], directory: &RunDirectory) -> Vec<Che
         .collect()
 }
 
-/// What an engine claims of its transactions, in the checker's words.
-fn claimed(engine: &dyn Engine) -> Level {
-    let isolation = match engine.isolation() {
+/// What an engine claims of the transactions of these loads, in the checker's words. Loads over lists share them, so the
+/// weakest level that any of them begins at is what holds for all.
+fn claimed(engine: &dyn Engine, loads: &[scenario::Load]) -> Level {
+    let by_default = match engine.isolation() {
         engine::Isolation::ReadCommitted => Isolation::ReadCommitted,
         engine::Isolation::SnapshotIsolation => Isolation::Snapshot,
         engine::Isolation::Serializable => Isolation::Serializable,
     };
+    let begun_at = |load: &scenario::Load| match load.options.get("isolation").map(String::as_str) {
+        Some("read-committed") => Isolation::ReadCommitted,
+        Some("repeatable-read") => Isolation::Snapshot,
+        Some("serializable") => Isolation::Serializable,
+        _ => by_default,
+    };
+    let judged = loads.iter().filter(|load| load.workload == APPEND);
+    let isolation = judged.map(begun_at).min().unwrap_or(by_default);
     // Other databases' documents promise nothing of the order in time; the control database is there to be held to it.
     let order = if engine.name() == engine::control::NAME { Order::RealTime } else { Order::Any };
     Level { isolation, order }

@@ -9,36 +9,12 @@ use scenario::{FaultAction, FaultTarget, Scenario};
 use crate::asked::Asked;
 use crate::datacentre;
 use crate::faulting::network;
-use crate::on_paper;
-use crate::prediction::{Layout, Ways, of_load};
+use crate::prediction::{self, Evidence};
 
 /// Adds predictions, explanations and reproduced figures to a result.
-pub fn beside(result: &mut RunResult, scenario: &Scenario) {
-    let layout = Layout {
-        leader: 0,
-        nodes: scenario.database.nodes.len(),
-        acknowledgements: on_paper::acknowledgements(scenario),
-    };
-    for (number, load) in scenario.loads.iter().enumerate() {
-        let (Some(measured), Some(facts)) = (result.loads.get(number), result.facts.loads.get(number)) else {
-            continue;
-        };
-        let ways = |phase: &PhaseFacts| ways(scenario, load, phase);
-        let (predictions, sentences) =
-            of_load(measured, &facts.statements, &result.facts.phases, layout, ways);
-        result.prediction.extend(predictions);
-        result.explanations.extend(sentences);
-    }
+pub fn beside(result: &mut RunResult, scenario: &Scenario, evidence: &Evidence<'_>) {
+    prediction::beside(result, scenario, evidence);
     result.reproduces = reproduced(result, scenario);
-}
-
-/// Distances between all nodes and the load's clients in a phase; `None` when a fault changes them half-way, or when
-/// it does more than change distances.
-fn ways(scenario: &Scenario, load: &scenario::Load, phase: &PhaseFacts) -> Option<Ways> {
-    let (asked, paths) = asked_during(scenario, load, phase)?;
-    let row =
-        |from: &Vec<String>| -> Vec<Duration> { paths.iter().map(|to| asked.one_way(from, to)).collect() };
-    Some(Ways(paths.iter().map(row).collect()))
 }
 
 /// The network over the whole of a phase, and the paths of all nodes and of the load's clients; `None` as above.

@@ -422,6 +422,28 @@ mod tests {
     }
 
     #[test]
+    fn the_language_and_the_control_database_know_the_same_flaws() {
+        let flaws = control::flaw::FLAWS.iter().map(|(_, name, _)| *name);
+        let known: Vec<&str> = std::iter::once("none").chain(flaws).collect();
+        assert_eq!(scenario::catalogue::FLAWS, known);
+    }
+
+    #[test]
+    fn the_levels_of_the_language_are_those_that_transactions_begin_at() {
+        for name in ["append", "bank"] {
+            let begun = |level: &str| {
+                let workload =
+                    workload::configured(name, &[("isolation".to_owned(), level.to_owned())].into())?;
+                let begins = |statement: &&workload::Statement| statement.sql.starts_with("BEGIN");
+                let begin = workload.statements().iter().find(begins).map(|found| found.sql.to_string());
+                Ok::<_, workload::ConfigurationError>(begin.unwrap_or_default())
+            };
+            assert_eq!(begun("repeatable-read").as_deref(), Ok("BEGIN ISOLATION LEVEL REPEATABLE READ"));
+            assert!(begun("chaos").is_err());
+        }
+    }
+
+    #[test]
     fn every_check_a_workload_names_is_there_and_knows_it() {
         for workload in workload::all() {
             assert!(!workload.checks().is_empty(), "{}", workload.name());

@@ -14,7 +14,25 @@ pub const WORKLOADS: &[&str] =
     &["tpcb", "tpcc", "ycsb", "kv", "iot", "script", "ledger", "append", "bank", "register"];
 
 /// The engine that speaks no SQL, and the workloads that need none.
-pub(crate) const WITHOUT_SQL: (&str, &[&str]) = ("control", &["ledger", "append", "bank", "register"]);
+pub(crate) const WITHOUT_SQL: (&str, &[&str]) =
+    ("control", &["tpcb", "ledger", "append", "bank", "register"]);
+
+/// What the control database's one setting, `flaw`, may be. A test where both are known holds this and the engine's own
+/// list together.
+pub const FLAWS: &[&str] = &[
+    "none",
+    "ack-before-fsync",
+    "ack-before-replication",
+    "clock-last-write-wins",
+    "dirty-read",
+    "duplicate-on-retry",
+    "forget-on-restart",
+    "lost-update",
+    "non-repeatable-order",
+    "split-brain",
+    "stale-reads",
+    "write-skew",
+];
 
 /// The workload whose history names each lost and invented write.
 const LEDGER: &str = "ledger";
@@ -22,6 +40,9 @@ const LEDGER: &str = "ledger";
 const COUNTING: &[&str] = &[LEDGER, "tpcb", "tpcc", "ycsb", "kv", "iot"];
 /// Workloads whose history shows invented writes, the one that names each of them first.
 const INVENTED: &[&str] = &[LEDGER, "ycsb", "kv", "iot"];
+
+/// Workloads whose history shows the isolation that transactions ran under.
+const JUDGED: &[&str] = &["append"];
 
 /// Roles a fault may be aimed at instead of a name.
 pub const ROLES: &[RoleEntry] = &[
@@ -76,6 +97,13 @@ pub const EXPECTATIONS: &[ExpectationEntry] = &[
         Unit::Count,
         Needs::Load(INVENTED),
         "rows and values at the end that nobody wrote",
+        "0",
+    ),
+    entry(
+        "anomalies",
+        Unit::Count,
+        Needs::Load(JUDGED),
+        "kinds of anomaly that transactions over lists show, those that the level claimed allows among them",
         "0",
     ),
     entry(

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::catalogue::ENGINES;
+use crate::catalogue::{ENGINES, FLAWS, WITHOUT_SQL};
 use crate::decode::Decoder;
 use crate::language::{AFTER, DATABASE, FAILOVER, MOST_FREE_NAME_BYTES, MOST_NODES, REPLICATION, VOLUMES};
 use crate::placement::Spread;
@@ -61,7 +61,11 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<DatabaseDocum
         .and_then(|record| record.get("synchronous"))
         .and_then(|node| decode_synchronous(node, decoder));
     let failover = record.get("failover").and_then(|node| decode_failover(node, decoder));
-    let settings = record.get("settings").and_then(|node| decode_settings(node, decoder)).unwrap_or_default();
+    let is_control = engine.as_ref().is_some_and(|engine| engine.value == WITHOUT_SQL.0);
+    let settings = record.get("settings").and_then(|node| match is_control {
+        true => decode_flaw(node, decoder),
+        false => decode_settings(node, decoder),
+    });
     let cpus = record.get("cpus").and_then(|node| decode_cpus(node, decoder));
     let volumes = record.get("volumes").and_then(|node| decoder.word(node, "kind of volume", VOLUMES));
     if let (Some(leader), Some(Spanned { value: NodesDocument::Places(_), .. })) = (&leader, &nodes) {
@@ -81,7 +85,7 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<DatabaseDocum
         synchronous,
         failover: failover.as_ref().map_or(Failover::None, |failover| failover.value),
         failover_at: failover.map(|failover| failover.at),
-        settings,
+        settings: settings.unwrap_or_default(),
         cpus,
         volumes: match volumes.map(|volumes| volumes.value) {
             Some("torn") => Volumes::Torn,
@@ -218,6 +222,23 @@ fn decode_settings(node: &Node, decoder: &mut Decoder) -> Option<BTreeMap<String
             continue;
         }
         settings.insert(entry.key.clone(), text.value);
+    }
+    Some(settings)
+}
+
+/// The settings of the control database: a flaw that is switched on, and nothing else.
+fn decode_flaw(node: &Node, decoder: &mut Decoder) -> Option<BTreeMap<String, String>> {
+    let mut settings = BTreeMap::new();
+    for entry in decoder.entries(node, "`settings`")? {
+        if entry.key != "flaw" {
+            let message = format!("the control database has no setting `{}`", shortened(&entry.key));
+            let help = "its one setting is `flaw`, such as `flaw: stale-reads`";
+            decoder.findings.add("unknown-setting", entry.key_at, message, "not a setting of it", help);
+            continue;
+        }
+        if let Some(flaw) = decoder.word(&entry.value, "flaw", FLAWS) {
+            settings.insert(entry.key.clone(), flaw.value.to_owned());
+        }
     }
     Some(settings)
 }

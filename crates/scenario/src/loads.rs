@@ -106,6 +106,15 @@ pub(crate) fn check_language(documents: &[LoadDocument], engine: &str, findings:
             format!("use another engine, or one of {}", listed(spoken)),
         );
     }
+    for document in documents.iter().filter(|document| document.options.contains_key("isolation")) {
+        findings.add(
+            "one-isolation-level",
+            document.workload_at,
+            format!("the engine `{engine}` knows no isolation level but serializable"),
+            "begins at a level of its own",
+            "take the option `isolation` out, or use another engine",
+        );
+    }
 }
 
 /// Resolves the section; `leader_region` is where clients stand unless a load says otherwise.

@@ -490,7 +490,7 @@ pub enum FaultTarget {
 /// A gate: a quantity, a comparison and a bound.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Expectation {
-    /// The quantity's name: `lost_writes`, `invented_writes`, `recovery`, `recovery_95_percent`, `errors`,
+    /// The quantity's name: `lost_writes`, `invented_writes`, `anomalies`, `recovery`, `recovery_95_percent`, `errors`,
     /// `throughput_per_s`, `latency_p99`, `throughput_ratio_during`, `lab_cpu_share`.
     pub name: String,
     /// As written, for messages: `< 30s`.

@@ -148,6 +148,17 @@ static IOT: Fields = plain(
     ],
 );
 
+/// Of the workloads whose check judges isolation.
+const ISOLATION: Field = optional(
+    "isolation",
+    Shape::Word(&["read-committed", "repeatable-read", "serializable"]),
+    "the level transactions begin at, which the database is then held to; its own default when absent",
+);
+
+static APPEND: Fields = plain("the options of append", &[ISOLATION]);
+
+static BANK: Fields = plain("the options of bank", &[ISOLATION]);
+
 static ONE_SCRIPT: Fields = choice(
     "a script",
     &[
@@ -250,6 +261,18 @@ pub(crate) static OPTIONS: &[OptionTable] = &[
             ("data_max", "1200"),
             ("preload", "10000"),
         ],
+    },
+    OptionTable {
+        workload: "append",
+        example: "- { workload: append, clients: 8, options: { isolation: repeatable-read } }",
+        fields: &APPEND,
+        defaults: &[],
+    },
+    OptionTable {
+        workload: "bank",
+        example: "- { workload: bank, clients: 8, options: { isolation: serializable } }",
+        fields: &BANK,
+        defaults: &[],
     },
     OptionTable {
         workload: "script",

@@ -90,6 +90,8 @@ fn full() -> [Value; 2] {
                 "hotspot_operations": "99%", "insert_order": "ordered" } },
             { "workload": "tpcc", "clients": 2, "options": { "pauses": "on", "mix": "weights", "deliveries": "at-once",
                 "isolation": "serializable" } },
+            { "workload": "append", "clients": 2, "options": { "isolation": "repeatable-read" } },
+            { "workload": "bank", "clients": 2, "options": { "isolation": "serializable" } },
             { "workload": "iot", "clients": 2, "options": { "write": "50%", "machines": 5, "sensors": 5, "stations": 5, "limit": 5,
                 "data_min": 5, "data_max": 9, "preload": 5 } },
             { "workload": "script", "clients": 2, "options": { "scripts": [{ "builtin": "tpcb-like", "weight": 2 },

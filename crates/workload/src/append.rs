@@ -1,9 +1,10 @@
 //! List-append: transactions of a few steps, each the append to a list or the reading of one, over keys that are given up
-//! after a while for new ones.
+//! after a while for new ones. Option: `isolation`.
 //!
 //! Owns the keys and the values, no two of which are the same. What the transactions saw of each other is the list-append
 //! check's to judge.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,6 +14,7 @@ use history::{Action, Key, Step};
 use rand::RngExt;
 
 use crate::key_value::list;
+use crate::options::{ConfigurationError, Options};
 use crate::workload::{Attempt, ClientState, Ground, Request, Statement, Workload, refused};
 
 /// Lists in use at a time.
@@ -27,9 +29,32 @@ const READ_TOGETHER: usize = 100;
 const SEQUENCE_BITS: u32 = 40;
 
 /// See the module.
-#[derive(Default)]
 pub struct Append {
     drawn: AtomicU64,
+    statements: [Statement; 4],
+}
+
+impl Append {
+    /// The workload with these options.
+    ///
+    /// # Errors
+    /// When an option is not its own or does not fit.
+    pub fn configured(given: &BTreeMap<String, String>) -> Result<Self, ConfigurationError> {
+        let mut options = Options::new("append", given);
+        let begin = options.begin()?;
+        options.finish()?;
+        let statements = [
+            begin,
+            Statement::fixed("SELECT", "SELECT elements FROM holdfast_append WHERE key = $1"),
+            Statement::fixed(
+                "APPEND",
+                "INSERT INTO holdfast_append (key, elements) VALUES ($1, $2::bigint::text) ON CONFLICT (key) \
+                 DO UPDATE SET elements = holdfast_append.elements || ',' || excluded.elements",
+            ),
+            Statement::fixed("COMMIT", "COMMIT"),
+        ];
+        Ok(Append { drawn: AtomicU64::default(), statements })
+    }
 }
 
 impl Workload for Append {
@@ -46,17 +71,7 @@ impl Workload for Append {
     }
 
     fn statements(&self) -> &[Statement] {
-        static STATEMENTS: [Statement; 4] = [
-            Statement::fixed("BEGIN", "BEGIN"),
-            Statement::fixed("SELECT", "SELECT elements FROM holdfast_append WHERE key = $1"),
-            Statement::fixed(
-                "APPEND",
-                "INSERT INTO holdfast_append (key, elements) VALUES ($1, $2::bigint::text) ON CONFLICT (key) \
-                 DO UPDATE SET elements = holdfast_append.elements || ',' || excluded.elements",
-            ),
-            Statement::fixed("COMMIT", "COMMIT"),
-        ];
-        &STATEMENTS
+        &self.statements
     }
 
     fn checks(&self) -> &'static [&'static str] {
@@ -209,7 +224,7 @@ mod tests {
 
     #[test]
     fn no_value_is_drawn_twice_and_appends_stand_in_the_order_of_their_keys() {
-        let append = Append::default();
+        let append = Append::configured(&BTreeMap::new()).expect("no options");
         let (mut values, mut lists) = (BTreeSet::new(), BTreeSet::new());
         for client in [0, 1, 63, crate::ledger::LARGEST_CLIENT] {
             let mut state = ClientState::new(client, 1, ChaCha8Rng::seed_from_u64(client));

@@ -1,6 +1,8 @@
 //! A bank: money moves between a few accounts, and everybody looks at all of them.
 //!
-//! Owns the accounts and the transfers. Whether money was made or lost is the bank check's to judge.
+//! Owns the accounts and the transfers. Option: `isolation`, of the transfers. Whether money was made or lost is the bank check's to judge.
+
+use std::collections::BTreeMap;
 
 use client::key_value::{Operation, Value};
 use client::{SessionError, SessionFuture, SqlSession, SqlValue};
@@ -8,6 +10,7 @@ use history::{Action, ErrorClass, Key};
 use rand::RngExt;
 
 use crate::key_value::{contended, entries, senseless};
+use crate::options::{ConfigurationError, Options};
 use crate::workload::{Attempt, ClientState, Ground, Request, Statement, Workload, refused};
 
 /// How many accounts there are.
@@ -22,7 +25,35 @@ const TRANSFER: usize = 1;
 const PREFIX: &str = "bank/";
 
 /// See the module.
-pub struct Bank;
+pub struct Bank {
+    statements: [Statement; 5],
+}
+
+impl Bank {
+    /// The workload with these options.
+    ///
+    /// # Errors
+    /// When an option is not its own or does not fit.
+    pub fn configured(given: &BTreeMap<String, String>) -> Result<Self, ConfigurationError> {
+        let mut options = Options::new("bank", given);
+        let begin = options.begin()?;
+        options.finish()?;
+        let statements = [
+            Statement::fixed("SELECT accounts", "SELECT account, balance FROM holdfast_bank"),
+            begin,
+            Statement::fixed(
+                "UPDATE from",
+                "UPDATE holdfast_bank SET balance = balance - $1 WHERE account = $2 AND balance >= $1",
+            ),
+            Statement::fixed(
+                "UPDATE to",
+                "UPDATE holdfast_bank SET balance = balance + $1 WHERE account = $2",
+            ),
+            Statement::fixed("END", "END"),
+        ];
+        Ok(Bank { statements })
+    }
+}
 
 impl Workload for Bank {
     fn name(&self) -> &'static str {
@@ -42,20 +73,7 @@ impl Workload for Bank {
     }
 
     fn statements(&self) -> &[Statement] {
-        static STATEMENTS: [Statement; 5] = [
-            Statement::fixed("SELECT accounts", "SELECT account, balance FROM holdfast_bank"),
-            Statement::fixed("BEGIN", "BEGIN"),
-            Statement::fixed(
-                "UPDATE from",
-                "UPDATE holdfast_bank SET balance = balance - $1 WHERE account = $2 AND balance >= $1",
-            ),
-            Statement::fixed(
-                "UPDATE to",
-                "UPDATE holdfast_bank SET balance = balance + $1 WHERE account = $2",
-            ),
-            Statement::fixed("END", "END"),
-        ];
-        &STATEMENTS
+        &self.statements
     }
 
     fn checks(&self) -> &'static [&'static str] {

@@ -6,6 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
+use crate::workload::Statement;
+
 /// Why a workload cannot be had as asked for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigurationError {
@@ -41,6 +43,9 @@ pub enum ConfigurationError {
         source: Box<crate::script::ScriptError>,
     },
 }
+
+/// The levels of the option `isolation`, weakest first, by their names in SQL.
+pub const ISOLATION_LEVELS: [&str; 3] = ["read-committed", "repeatable-read", "serializable"];
 
 /// Reads the options of one workload; what nobody asked for is an error in the end.
 pub(crate) struct Options<'o> {
@@ -110,6 +115,17 @@ impl<'o> Options<'o> {
         let Some(text) = self.text(name) else { return Ok(absent) };
         let wanted = || format!("it is one of {}", words.join(", "));
         words.iter().position(|word| *word == text).ok_or_else(|| self.bad(name, text, &wanted()))
+    }
+
+    /// The statement that begins a transaction at the isolation level asked for; a plain `BEGIN`, which leaves the level
+    /// to the database's settings, where none is.
+    pub(crate) fn begin(&mut self) -> Result<Statement, ConfigurationError> {
+        if self.text("isolation").is_none() {
+            return Ok(Statement::fixed("BEGIN", "BEGIN"));
+        }
+        let level = ISOLATION_LEVELS[self.word("isolation", 0, &ISOLATION_LEVELS)?];
+        let sql = format!("BEGIN ISOLATION LEVEL {}", level.replace('-', " ").to_uppercase());
+        Ok(Statement { name: "BEGIN".into(), sql: sql.into() })
     }
 
     /// `on` or `off`.

@@ -22,8 +22,8 @@ const WORKLOADS: &[Entry] = &[
     ("iot", |options| Ok(Arc::new(iot::Iot::configured(options)?))),
     ("script", |options| Ok(Arc::new(script::Scripts::configured(options)?))),
     ("ledger", |options| Ok(without_options(ledger::Ledger, options)?)),
-    ("append", |options| Ok(without_options(append::Append::default(), options)?)),
-    ("bank", |options| Ok(without_options(bank::Bank, options)?)),
+    ("append", |options| Ok(Arc::new(append::Append::configured(options)?))),
+    ("bank", |options| Ok(Arc::new(bank::Bank::configured(options)?))),
     ("register", |options| Ok(without_options(register::Register, options)?)),
 ];
 

@@ -240,6 +240,12 @@ pub trait Workload: Send + Sync {
     /// Every statement of its transactions.
     fn statements(&self) -> &[Statement];
 
+    /// The statements, by their places in [`Workload::statements`], that are a request of their own each; none where a
+    /// transaction is one request. Without SQL that is the rule.
+    fn requests(&self, sql: bool) -> Vec<usize> {
+        if sql { (0..self.statements().len()).collect() } else { Vec::new() }
+    }
+
     /// How many times a transaction that met a serialization failure or a deadlock is tried again, as the workload's
     /// standard says. Tries are counted; the latency of a transaction is that of all its tries together.
     fn retries(&self) -> u32 {

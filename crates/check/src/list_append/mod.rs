@@ -28,6 +28,9 @@ use versions::Versions;
 /// The check's name.
 pub const NAME: &str = "list-append";
 
+/// The count of kinds of anomaly that were found, those that the level claimed allows among them.
+pub const ANOMALIES: &str = "anomalies";
+
 /// Judges a whole history against a level.
 #[must_use]
 pub fn check<'a>(operations: impl IntoIterator<Item = &'a Operation>, claimed: Level) -> Report {
@@ -104,6 +107,7 @@ impl ListAppend {
         for anomaly in anomalies {
             report.count(&anomaly.name, anomaly.count);
         }
+        report.count(ANOMALIES, anomalies.len());
         report.count("cyclic_groups", cycles.groups as usize);
         let is_allowed = |level: &Level| {
             !cycles.ruled_out.contains(level) && anomalies.iter().all(|one| !level.implies(one.breaks))

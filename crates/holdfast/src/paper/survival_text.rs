@@ -51,6 +51,7 @@ fn setting(paper: &OnPaper) -> String {
         .collect();
     let leads = match deployment.rules {
         Rules::SingleLog { .. } => "; n1 leads",
+        Rules::Elected { .. } => "; n1 leads at first, the next leader is elected by a majority",
         Rules::Groups { .. } => "",
     };
     format!("{}{leads}. Clients live on whatever fails.", nodes.join(", "))

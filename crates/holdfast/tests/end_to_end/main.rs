@@ -10,6 +10,7 @@ mod holdfast;
 mod host_failure;
 mod interrupts;
 mod ipv6;
+mod isolation;
 mod kills;
 mod limits;
 mod network;

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Judgement, Rule, judged};
 use crate::commit::Acknowledgements;
 use crate::deployment::{Deployment, Path, Rules, Takeover};
+use crate::survival::copies;
 
 /// What a scenario says.
 #[derive(Debug, Clone)]
@@ -133,8 +134,15 @@ fn rack_length(host: &Path) -> usize {
 
 /// Acknowledgements a commit waits for, and standbys there are; nothing for a database without one log.
 fn synchronous(facts: &LayoutFacts) -> Option<(usize, usize)> {
-    let Rules::SingleLog { acknowledgements, .. } = &facts.deployment.rules else { return None };
-    let standbys = facts.deployment.nodes.len().saturating_sub(1);
+    let nodes = facts.deployment.nodes.len();
+    let standbys = nodes.saturating_sub(1);
+    let acknowledgements = match &facts.deployment.rules {
+        Rules::SingleLog { acknowledgements, .. } => acknowledgements,
+        Rules::Elected { acknowledgements, .. } => {
+            return Some((copies(*acknowledgements, nodes).saturating_sub(1), standbys));
+        }
+        Rules::Groups { .. } => return None,
+    };
     let wanted = match acknowledgements {
         Acknowledgements::None => 0,
         Acknowledgements::Any(count) => (*count).min(standbys),
@@ -146,7 +154,9 @@ fn synchronous(facts: &LayoutFacts) -> Option<(usize, usize)> {
 fn takeover(facts: &LayoutFacts) -> Option<Takeover> {
     match &facts.deployment.rules {
         Rules::SingleLog { takeover, .. } => Some(*takeover),
-        Rules::Groups { .. } => None,
+        // Where the nodes elect their leader, nothing need be done by the platform.
+        Rules::Elected { takeover: Takeover::Restart, .. } => Some(Takeover::Restart),
+        Rules::Elected { .. } | Rules::Groups { .. } => None,
     }
 }
 
@@ -306,6 +316,11 @@ fn setting<'a>(facts: &'a LayoutFacts, name: &str) -> Option<&'a str> {
     found.map(|(_, value)| value.trim().trim_matches('\''))
 }
 
+/// Its settings are PostgreSQL's: of the databases known here only it has one log and a leader that it does not elect.
+fn is_postgres(facts: &LayoutFacts) -> bool {
+    matches!(facts.deployment.rules, Rules::SingleLog { .. })
+}
+
 /// PostgreSQL takes any unambiguous beginning of these words.
 fn is_off(value: &str) -> bool {
     let value = value.to_ascii_lowercase();
@@ -314,6 +329,9 @@ fn is_off(value: &str) -> bool {
 }
 
 fn switched_on(facts: &LayoutFacts, name: &str) -> Judgement {
+    if !is_postgres(facts) {
+        return Judgement::DoesNotApply;
+    }
     match setting(facts, name) {
         Some(value) => judged(!is_off(value), format!("{name} = {value}")),
         None => Judgement::Follows(format!("{name} is on, as is the default")),
@@ -321,6 +339,9 @@ fn switched_on(facts: &LayoutFacts, name: &str) -> Judgement {
 }
 
 fn synchronous_commit_on(facts: &LayoutFacts) -> Judgement {
+    if !is_postgres(facts) {
+        return Judgement::DoesNotApply;
+    }
     match setting(facts, "synchronous_commit") {
         None => Judgement::Follows("synchronous_commit is on, as is the default".to_owned()),
         Some(value) => {

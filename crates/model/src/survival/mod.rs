@@ -3,6 +3,7 @@
 //! Owns the words and the judgement of one set; which sets there are is in `survey`. The worst that can follow is told:
 //! acknowledgements came from the replicas that failed, the standby least suited is the one promoted.
 
+mod elected;
 mod ground;
 mod groups;
 mod single_log;
@@ -13,6 +14,7 @@ use std::fmt;
 use crate::deployment::{Deployment, Path, Rules};
 use ground::Ground;
 
+pub use elected::copies;
 pub use survey::{Smallest, Survey, failures, survey};
 
 /// Something that fails.
@@ -110,6 +112,9 @@ pub fn outcome(deployment: &Deployment, failures: &[Failure]) -> Outcome {
     match &deployment.rules {
         Rules::SingleLog { acknowledgements, takeover } => {
             single_log::outcome(deployment, &ground, *acknowledgements, *takeover)
+        }
+        Rules::Elected { acknowledgements, takeover } => {
+            elected::outcome(deployment, &ground, *acknowledgements, *takeover)
         }
         Rules::Groups { groups, quorum } => groups::outcome(deployment, &ground, groups, *quorum),
     }

@@ -271,6 +271,9 @@ fn nothing_in_a_run_can_become_markup() {
         predicted: 1.0,
         measured: None,
         unit: HOSTILE.to_owned(),
+        predicted_in_words: Some(HOSTILE.to_owned()),
+        measured_in_words: Some(HOSTILE.to_owned()),
+        ..PredictionResult::default()
     });
     fixture.result.lab.warnings.push(WarningResult { what: HOSTILE.to_owned(), remedy: HOSTILE.to_owned() });
     let html = page(&fixture);

@@ -11,7 +11,7 @@ use model::cost::{Delays, Engine, Kind, Transaction, TransactionCost, cost, lead
 use rand_chacha::ChaCha8Rng;
 use scenario::{Load, Scenario};
 
-use super::acknowledgements;
+use super::{acknowledgements, elects};
 use crate::paper;
 
 /// Where the scenario gives no seed: what is sampled on paper must not change from call to call.
@@ -34,7 +34,8 @@ pub struct PhaseCost {
     pub steady: bool,
     /// What the engine's transaction waits for; `None` when it waits for ever.
     pub cost: Option<TransactionCost>,
-    /// What the same transaction waits for on an engine with a Raft group for each tablet or range.
+    /// What the same transaction waits for on an engine with a Raft group for each tablet or range; `None` where the
+    /// engine has a Raft group itself.
     pub on_raft: Option<TransactionCost>,
     /// Another node whose leadership would cost this load less, and the mean of its transactions then, in milliseconds.
     pub better_leader: Option<(usize, f64)>,
@@ -46,14 +47,8 @@ pub(super) fn of_loads(scenario: &Scenario) -> Vec<CommitCost> {
 
 fn of_load(scenario: &Scenario, load: &Load) -> Option<CommitCost> {
     let workload = workload::configured(&load.workload, &load.options).ok()?;
-    let Some(statements) = one_transaction(workload.statements()) else {
+    let Some(transaction) = transaction(scenario, workload.as_ref()) else {
         return Some(CommitCost { load: load.name.clone(), phases: Vec::new() });
-    };
-    let transaction = Transaction {
-        nodes: scenario.database.nodes.len(),
-        leader: 0,
-        engine: Engine::AtCommit(acknowledgements(scenario)),
-        statements,
     };
     let seed = scenario.seed.unwrap_or(SEED);
     let mut networks: Vec<(Option<Matrix>, Vec<String>)> = Vec::new();
@@ -71,17 +66,47 @@ fn of_load(scenario: &Scenario, load: &Load) -> Option<CommitCost> {
     Some(CommitCost { load: load.name.clone(), phases })
 }
 
+/// A load's transaction as the scenario's engine carries it out; `None` where the load has several kinds of them.
+pub(crate) fn transaction(scenario: &Scenario, workload: &dyn workload::Workload) -> Option<Transaction> {
+    let acknowledgements = acknowledgements(scenario);
+    let (engine, statements) = if elects(scenario) {
+        (Engine::AtEachRequest(acknowledgements), requests(workload))
+    } else {
+        (Engine::AtCommit(acknowledgements), one_transaction(workload)?)
+    };
+    Some(Transaction { nodes: scenario.database.nodes.len(), leader: 0, engine, statements })
+}
+
+/// What is asked of a database without SQL: some statements, or each transaction at once.
+fn requests(workload: &dyn workload::Workload) -> Vec<(String, Kind)> {
+    let named = |place: usize| workload.statements().get(place);
+    let several: Vec<(String, Kind)> = workload
+        .requests(false)
+        .into_iter()
+        .filter_map(named)
+        .map(|statement| (statement.name.to_string(), Kind::of_sql(&statement.sql, false)))
+        .collect();
+    if several.is_empty() {
+        return vec![(workload.transaction_name().to_owned(), Kind::WriteAndCommit)];
+    }
+    several
+}
+
 /// The statements as one transaction; `None` where they are those of several, of which chance draws one at a time.
-fn one_transaction(statements: &[workload::Statement]) -> Option<Vec<(String, Kind)>> {
-    let alone = statements.len() == 1;
-    let kinds: Vec<Kind> = statements.iter().map(|statement| Kind::of_sql(&statement.sql, alone)).collect();
+fn one_transaction(workload: &dyn workload::Workload) -> Option<Vec<(String, Kind)>> {
+    let statements = workload.statements();
+    if let [only] = statements {
+        // Timed as the transaction that it is.
+        return Some(vec![(workload.transaction_name().to_owned(), Kind::of_sql(&only.sql, true))]);
+    }
+    let kinds: Vec<Kind> = statements.iter().map(|statement| Kind::of_sql(&statement.sql, false)).collect();
     let count = |kind: Kind| kinds.iter().filter(|one| **one == kind).count();
     let whole = kinds.first() == Some(&Kind::Begin)
         && kinds.last() == Some(&Kind::Commit)
         && count(Kind::Begin) == 1
         && count(Kind::Commit) == 1;
     let named = statements.iter().map(|statement| statement.name.to_string());
-    (alone || whole).then(|| named.zip(kinds.iter().copied()).collect())
+    whole.then(|| named.zip(kinds.iter().copied()).collect())
 }
 
 fn of_phases(names: Vec<String>, transaction: &Transaction, matrix: Option<&Matrix>, seed: u64) -> PhaseCost {
@@ -90,13 +115,14 @@ fn of_phases(names: Vec<String>, transaction: &Transaction, matrix: Option<&Matr
     };
     let ours = cost(transaction, matrix, seed);
     let raft = Transaction { engine: Engine::AtEachWrite, ..transaction.clone() };
+    let on_raft = cost(&raft, matrix, seed).filter(|_| matches!(transaction.engine, Engine::AtCommit(_)));
     let better_leader =
         leaders_by_cost(transaction, matrix, seed).first().copied().filter(|(node, mean_ms)| {
             // Less than a hundredth is no reason to move a leader.
             let now_ms = ours.as_ref().map(|cost| cost.total_ms.mean);
             *node != transaction.leader && now_ms.is_some_and(|now_ms| *mean_ms < 0.99 * now_ms)
         });
-    PhaseCost { names, steady: true, on_raft: cost(&raft, matrix, seed), cost: ours, better_leader }
+    PhaseCost { names, steady: true, on_raft, cost: ours, better_leader }
 }
 
 fn phases_of(scenario: &Scenario) -> Vec<PhaseFacts> {

@@ -76,12 +76,23 @@ pub fn deployment(scenario: &Scenario) -> Deployment {
         path.push("clients".to_owned());
         path
     });
+    let acknowledgements = acknowledgements(scenario);
+    let rules = if elects(scenario) {
+        Rules::Elected { acknowledgements, takeover }
+    } else {
+        Rules::SingleLog { acknowledgements, takeover }
+    };
     Deployment {
         hosts: scenario.site.hosts.iter().map(scenario::Host::path).collect(),
         nodes: scenario.database.nodes.clone(),
         clients: clients.collect(),
-        rules: Rules::SingleLog { acknowledgements: acknowledgements(scenario), takeover },
+        rules,
     }
+}
+
+/// Whether the nodes elect their leader themselves.
+pub(crate) fn elects(scenario: &Scenario) -> bool {
+    scenario.database.engine == engine::control::NAME
 }
 
 /// What a commit waits for.

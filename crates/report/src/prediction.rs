@@ -1,0 +1,131 @@
+//! The report's section on what was said on paper: sentences, each prediction beside its measurement, and the published
+//! report's figures beside ours.
+//!
+//! Decides nothing: whether two agree stands in the result.
+
+use std::fmt::Write;
+
+use crate::markup::escape;
+use crate::result::{PredictionResult, Relation, RunResult};
+
+/// The section; nothing where there is nothing of the kind.
+pub(crate) fn predictions(result: &RunResult) -> String {
+    let mut html = String::new();
+    if !result.explanations.is_empty() {
+        html.push_str("<h2>What the figures say</h2><ul>");
+        for sentence in &result.explanations {
+            let _ = write!(html, "<li>{}</li>", escape(sentence));
+        }
+        html.push_str("</ul>");
+    }
+    if !result.prediction.is_empty() {
+        let rows: Vec<[String; 4]> = result.prediction.iter().map(row).collect();
+        html.push_str(&figures(
+            "Predicted and measured",
+            ["What", "On paper", "Measured", "Do they agree?"],
+            &rows,
+        ));
+        html.push_str(
+            "<p class=\"note\">In brackets: where the measurement lies with 99 % confidence, by the seconds of this run. \
+             They agree when that reaches the prediction within 3 %, or within a hundredth of the phase's largest wait.</p>",
+        );
+    }
+    if !result.reproduces.figures.is_empty() {
+        let report = &result.reproduces.report;
+        let rows: Vec<[String; 4]> = result
+            .reproduces
+            .figures
+            .iter()
+            .map(|row| [row.name.clone(), figure(row.reported), measured(row.measured), String::new()])
+            .collect();
+        html.push_str(&figures(&format!("Beside {report}"), ["Figure", report, "This run", ""], &rows));
+        html.push_str("<p class=\"note\">Absolute speeds belong to the report's own hardware; what carries over is the shape.</p>");
+    }
+    html
+}
+
+fn row(row: &PredictionResult) -> [String; 4] {
+    let unit = &row.unit;
+    let least = match row.relation {
+        Relation::Equal => "",
+        Relation::AtLeast => "at least ",
+    };
+    let predicted =
+        row.predicted_in_words.clone().unwrap_or_else(|| format!("{least}{} {unit}", figure(row.predicted)));
+    let interval = match (row.low, row.high) {
+        (Some(low), Some(high)) => format!(" ({} to {})", figure(low), figure(high)),
+        _ => String::new(),
+    };
+    let seen = match (&row.measured_in_words, row.measured) {
+        (Some(words), _) => words.clone(),
+        (None, Some(value)) => format!("{} {unit}{interval}", figure(value)),
+        (None, None) => "not measured".to_owned(),
+    };
+    let agrees = match row.agrees {
+        Some(true) => "yes",
+        Some(false) => "NO",
+        None => "cannot be told",
+    };
+    [row.name.clone(), predicted, seen, agrees.to_owned()]
+}
+
+fn figure(value: f64) -> String {
+    format!("{value:.2}")
+}
+
+fn measured(value: Option<f64>) -> String {
+    value.map_or_else(|| "not measured".to_owned(), figure)
+}
+
+/// A table of names, two figures each and a last word.
+fn figures(title: &str, heads: [&str; 4], rows: &[[String; 4]]) -> String {
+    let [name, one, other, last] = heads.map(escape);
+    let mut html = format!(
+        "<h2>{}</h2><div class=\"scroll\"><table><thead><tr><th>{name}<th class=\"n\">{one}<th class=\"n\">{other}\
+         <th>{last}</tr></thead><tbody>",
+        escape(title)
+    );
+    for row in rows {
+        let [name, one, other, last] = row.each_ref().map(|cell| escape(cell));
+        let _ = write!(
+            html,
+            "<tr><th scope=\"row\">{name}<td class=\"n\">{one}<td class=\"n\">{other}<td>{last}</tr>"
+        );
+    }
+    html.push_str("</tbody></table></div>");
+    html
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(prediction: &PredictionResult, expected: [&str; 3]) {
+        let [_, predicted, seen, agrees] = row(prediction);
+        assert_eq!([predicted.as_str(), seen.as_str(), agrees.as_str()], expected);
+    }
+
+    #[test]
+    fn a_prediction_reads_as_a_figure_with_its_interval_or_in_its_words() {
+        let figure = PredictionResult {
+            predicted: 50.0,
+            measured: Some(50.25),
+            unit: "ms".to_owned(),
+            low: Some(49.5),
+            high: Some(51.0),
+            agrees: Some(true),
+            ..PredictionResult::default()
+        };
+        check(&figure, ["50.00 ms", "50.25 ms (49.50 to 51.00)", "yes"]);
+        let none = PredictionResult { measured: None, agrees: None, ..figure.clone() };
+        check(&none, ["50.00 ms", "not measured", "cannot be told"]);
+        let least = PredictionResult { relation: Relation::AtLeast, agrees: Some(false), ..figure };
+        check(&least, ["at least 50.00 ms", "50.25 ms (49.50 to 51.00)", "NO"]);
+        let words = PredictionResult {
+            predicted_in_words: Some("unavailable".to_owned()),
+            measured_in_words: Some("0 writes in 9 s".to_owned()),
+            ..none
+        };
+        check(&words, ["unavailable", "0 writes in 9 s", "cannot be told"]);
+    }
+}

@@ -1,0 +1,115 @@
+//! Prediction beside measurement: what was said on paper, what the run showed, and whether the two agree within noise.
+//!
+//! Owns what agreement is. What is compared stands in `statements` (what the network adds to each statement) and
+//! `survival` (what faults leave, how soon, and which writes).
+
+mod statements;
+mod survival;
+
+use history::Event;
+use measure::{Estimate, Timeline};
+use report::result::{PredictionResult, Relation, RunResult};
+use scenario::Scenario;
+
+use crate::conductor::Shown;
+
+/// The model speaks of the network alone. Between it and a client stand schedulers and timers, which a hundredth part of
+/// each side does not tell from it: a difference of so much is none, however sure it is.
+const TOLERANCE: f64 = 0.03;
+
+/// What a run left to hold predictions against.
+pub struct Evidence<'a> {
+    /// Latencies and counts by the second.
+    pub timeline: &'a Timeline,
+    /// What happened.
+    pub events: &'a [Event],
+    /// The faults, and when the loads were told to stop.
+    pub shown: &'a Shown,
+    /// For the intervals.
+    pub seed: u64,
+}
+
+/// Adds predictions to a result, and sentences about them.
+pub fn beside(result: &mut RunResult, scenario: &Scenario, evidence: &Evidence<'_>) {
+    let (mut rows, mut sentences) = statements::of_loads(result, scenario, evidence);
+    rows.extend(survival::of_faults(result, scenario, evidence));
+    sentences.extend(in_all(&rows));
+    result.prediction.extend(rows);
+    result.explanations.extend(sentences);
+}
+
+/// How many agree, and which do not.
+fn in_all(rows: &[PredictionResult]) -> Option<String> {
+    let judged = rows.iter().filter(|row| row.agrees.is_some()).count();
+    if judged == 0 {
+        return None;
+    }
+    let against: Vec<String> =
+        rows.iter().filter(|row| row.agrees == Some(false)).map(|row| row.name.clone()).collect();
+    Some(match against.len() {
+        0 => format!("Of {} predictions {judged} can be judged, and all agree with the run.", rows.len()),
+        count => format!(
+            "Of {} predictions {judged} can be judged; {count} differ from the run beyond noise: {}.",
+            rows.len(),
+            against.join("; ")
+        ),
+    })
+}
+
+/// A figure beside its measurement: they agree when the interval reaches what was predicted, give or take `slack`.
+fn figure(
+    name: String,
+    unit: &str,
+    predicted: f64,
+    measured: Option<Estimate>,
+    slack: f64,
+) -> PredictionResult {
+    let tolerance = slack.max(predicted.abs() * TOLERANCE);
+    let agrees =
+        measured.map(|found| found.low <= predicted + tolerance && predicted - tolerance <= found.high);
+    PredictionResult {
+        name,
+        predicted,
+        measured: measured.map(|found| found.mean),
+        unit: unit.to_owned(),
+        relation: Relation::Equal,
+        low: measured.map(|found| found.low),
+        high: measured.map(|found| found.high),
+        agrees,
+        predicted_in_words: None,
+        measured_in_words: measured.is_none().then(|| "too few seconds to tell".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(predicted: f64, (low, high): (f64, f64), slack: f64, expected: bool) {
+        let found = Estimate { mean: f64::midpoint(low, high), low, high };
+        let row = figure("a".to_owned(), "ms", predicted, Some(found), slack);
+        assert_eq!(row.agrees, Some(expected), "{row:?}");
+    }
+
+    #[test]
+    fn a_prediction_agrees_when_the_interval_reaches_it_or_nearly() {
+        check(50.0, (49.0, 51.0), 0.0, true);
+        check(50.0, (51.0, 52.0), 0.0, true);
+        check(50.0, (51.6, 52.0), 0.0, false);
+        check(50.0, (40.0, 48.0), 0.0, false);
+        check(0.0, (0.1, 0.2), 0.5, true);
+        check(0.0, (0.6, 0.7), 0.5, false);
+        assert_eq!(figure("a".to_owned(), "ms", 1.0, None, 0.0).agrees, None);
+    }
+
+    #[test]
+    fn what_differs_is_named_and_what_cannot_be_judged_is_not_counted() {
+        let row =
+            |name: &str, agrees| PredictionResult { name: name.to_owned(), agrees, ..Default::default() };
+        assert_eq!(in_all(&[row("a", None)]), None);
+        let told = in_all(&[row("a", Some(true)), row("b", None)]).expect("one is judged");
+        assert_eq!(told, "Of 2 predictions 1 can be judged, and all agree with the run.");
+        let told = in_all(&[row("a", Some(false)), row("b", Some(true))]).expect("two are judged");
+        assert_eq!(told, "Of 2 predictions 2 can be judged; 1 differ from the run beyond noise: a.");
+    }
+}

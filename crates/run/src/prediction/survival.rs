@@ -1,0 +1,362 @@
+//! What faults leave, on paper and in the run: whether writes are served while they stand, how soon, and whether
+//! acknowledged writes are there in the end.
+//!
+//! Faults that stand at once are judged together, from the first whole second after the last of them took effect until
+//! one of them is mended. Who led and where the nodes stood is taken from the run; the judgement is `model`'s. Only loads
+//! whose writes are told apart from their reads can show anything.
+
+use std::time::Duration;
+
+use control::replica::{ELECTION_US, HEARTBEAT_US};
+use history::EventKind;
+use model::deployment::Deployment;
+use model::survival::{Action, Data, Failure, Outcome, Service, outcome};
+use report::result::{PredictionResult, Relation, RunResult};
+use scenario::{Failover, Scenario};
+
+use super::Evidence;
+use crate::datacentre::node_name;
+use crate::faulting::FaultRecord;
+use crate::on_paper::{deployment, elects};
+
+/// Whole seconds that faults must stand for anything to be said.
+const SECONDS_MIN: u64 = 2;
+/// How long after a takeover is due it may take until it is seen to have failed.
+const TAKEOVER_PATIENCE: Duration = Duration::from_secs(10);
+/// Of each workload whose writes are told apart: the operations that write.
+const WRITES: &[(&str, &[&str])] = &[
+    ("tpcb", &["transaction"]),
+    ("tpcc", &["NEW-ORDER", "PAYMENT"]),
+    ("ledger", &["insert"]),
+    ("bank", &["transfer"]),
+    ("register", &["write", "compare-and-set"]),
+];
+
+/// Predictions for every set of faults that stood at once, and for the writes of the whole run.
+pub(super) fn of_faults(
+    result: &RunResult,
+    scenario: &Scenario,
+    evidence: &Evidence<'_>,
+) -> Vec<PredictionResult> {
+    let mut rows = Vec::new();
+    let mut worst: Option<Outcome> = None;
+    let mut all_judged = true;
+    for stretch in stretches(&evidence.shown.faults, evidence.shown.ended_s) {
+        let Some(failures) = stretch.failures(&evidence.shown.faults) else {
+            all_judged = false;
+            continue;
+        };
+        if failures.is_empty() {
+            continue;
+        }
+        let site = site_at(scenario, evidence, &stretch);
+        let expected = outcome(&site, &failures);
+        worst =
+            Some(worst.map_or(expected, |worst| if expected.data < worst.data { expected } else { worst }));
+        rows.push(service(result, scenario, evidence, &stretch, expected));
+        rows.extend(recovery(result, scenario, &stretch, &site, expected));
+    }
+    if let Some(worst) = worst.filter(|_| all_judged) {
+        rows.extend(losses(result, worst.data));
+    }
+    rows
+}
+
+/// A stretch of time over which the same faults stand.
+#[derive(Debug, Clone, PartialEq)]
+struct Stretch {
+    faults: Vec<usize>,
+    from_s: f64,
+    to_s: f64,
+}
+
+/// Every stretch over which some fault stands, in order.
+fn stretches(faults: &[FaultRecord], ended_s: f64) -> Vec<Stretch> {
+    let stands = |fault: &FaultRecord| {
+        let to_s = fault.mended_s.or(fault.healed_s).unwrap_or(ended_s).min(ended_s);
+        fault.took_effect_s.map(|from_s| (from_s, to_s))
+    };
+    let mut moments: Vec<f64> = faults.iter().filter_map(stands).flat_map(|(from, to)| [from, to]).collect();
+    moments.sort_by(f64::total_cmp);
+    let during = |pair: &[f64]| {
+        let (from_s, to_s) = (pair[0], pair[1]);
+        let here = |fault: &FaultRecord| stands(fault).is_some_and(|(from, to)| from <= from_s && to_s <= to);
+        let faults: Vec<usize> = (0..faults.len()).filter(|number| here(&faults[*number])).collect();
+        Stretch { faults, from_s, to_s }
+    };
+    moments
+        .windows(2)
+        .map(during)
+        .filter(|stretch| !stretch.faults.is_empty() && stretch.to_s > stretch.from_s)
+        .collect()
+}
+
+impl Stretch {
+    /// What failed, in the model's terms; `None` where one of the faults is not on paper.
+    fn failures(&self, faults: &[FaultRecord]) -> Option<Vec<Failure>> {
+        let of = |number: &usize| failures_of(&faults[*number]);
+        Some(self.faults.iter().map(of).collect::<Option<Vec<_>>>()?.concat())
+    }
+
+    fn name(&self, result: &RunResult) -> String {
+        let told = |number: &usize| match result.faults.get(*number) {
+            Some(fault) => format!("{} of {} (fault {number})", fault.kind, fault.target),
+            None => format!("fault {number}"),
+        };
+        let told: Vec<String> = self.faults.iter().map(told).collect();
+        format!("{} from {:.1} s on", told.join(" and "), self.from_s)
+    }
+
+    /// Its whole seconds, the one in which it begins left out.
+    fn seconds(&self) -> std::ops::Range<u64> {
+        self.from_s.ceil() as u64..self.to_s.floor() as u64
+    }
+}
+
+/// A fault in the model's terms; nothing where it leaves everybody within reach of everybody.
+fn failures_of(fault: &FaultRecord) -> Option<Vec<Failure>> {
+    let place = |text: &str| -> Vec<String> {
+        let mut path: Vec<String> = text.split('/').map(str::to_owned).collect();
+        // A node's own path: what is cut off is its host, as far as survival goes.
+        path.truncate(path.len() - usize::from(is_node(path.last())));
+        path
+    };
+    match fault.kind.as_str() {
+        "power-off" => Some(fault.hits.iter().map(|host| Failure::Down(place(host))).collect()),
+        // What comes and goes leaves no one state to judge.
+        "partition" if fault.target.contains(" in turns") => None,
+        "partition" => fault
+            .hits
+            .iter()
+            .map(|hit| {
+                let (from, to) = hit.split_once(" -> ")?;
+                Some(match (from, to) {
+                    ("everything else", place_of) | (place_of, "everything else") => {
+                        Failure::Isolated(place(place_of))
+                    }
+                    (from, to) => Failure::Cut(place(from), place(to)),
+                })
+            })
+            .collect(),
+        "network" => Some(Vec::new()),
+        _ => None,
+    }
+}
+
+fn is_node(name: Option<&String>) -> bool {
+    let number = name.and_then(|name| name.strip_prefix('n'));
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// The database on its site as it was when a stretch began, its leader first.
+fn site_at(scenario: &Scenario, evidence: &Evidence<'_>, stretch: &Stretch) -> Deployment {
+    let mut site = deployment(scenario);
+    let number_of = |node: &String| (0..site.nodes.len()).find(|number| node_name(*number) == *node);
+    let (mut leader, mut hosts) = (0, site.nodes.clone());
+    for event in evidence.events.iter().filter(|event| event.t_s < stretch.from_s) {
+        match &event.kind {
+            EventKind::Leader { node } => leader = number_of(node).unwrap_or(leader),
+            EventKind::NodeUp { node, host } => {
+                let host = site.hosts.iter().position(|path| path.join("/") == *host);
+                if let (Some(number), Some(host)) = (number_of(node), host) {
+                    hosts[number] = host;
+                }
+            }
+            _ => {}
+        }
+    }
+    // Where the nodes elect their leader, a fault aimed at it tells who it was.
+    let aimed = stretch.faults.iter().map(|number| &evidence.shown.faults[*number]);
+    for fault in aimed.filter(|fault| fault.target.contains("leader")) {
+        if let [only] = fault.vms.as_slice() {
+            leader = *only;
+        }
+    }
+    if leader < hosts.len() {
+        hosts.swap(0, leader);
+    }
+    site.nodes = hosts;
+    site
+}
+
+fn writes_served(service: Service) -> bool {
+    matches!(service, Service::ReadsAndWrites | Service::WritesOnly)
+}
+
+/// Successful writes of each load that can show them, over these seconds.
+fn writes(scenario: &Scenario, evidence: &Evidence<'_>, seconds: &std::ops::Range<u64>) -> Vec<u64> {
+    let known = |workload: &str| WRITES.iter().find(|(name, _)| *name == workload);
+    let of_load = |load: &scenario::Load| {
+        let (_, operations) = known(&load.workload)?;
+        let series = operations.iter().flat_map(|name| evidence.timeline.throughput(&load.name, name));
+        Some(series.filter(|(second, _)| seconds.contains(second)).map(|(_, count)| count).sum())
+    };
+    scenario.loads.iter().filter_map(of_load).collect()
+}
+
+/// How long the platform or the nodes themselves may need until writes are served again.
+fn takeover_due(scenario: &Scenario, expected: Outcome) -> Duration {
+    match (&scenario.database.failover, expected.action) {
+        (
+            Failover::HaRestart { after } | Failover::Promote { after },
+            Action::Restarted | Action::Promoted,
+        ) => *after + TAKEOVER_PATIENCE,
+        _ if elects(scenario) => TAKEOVER_PATIENCE,
+        _ => Duration::ZERO,
+    }
+}
+
+fn service(
+    result: &RunResult,
+    scenario: &Scenario,
+    evidence: &Evidence<'_>,
+    stretch: &Stretch,
+    expected: Outcome,
+) -> PredictionResult {
+    let serves = writes_served(expected.service);
+    let seconds = stretch.seconds();
+    let length = seconds.end.saturating_sub(seconds.start);
+    let counts = writes(scenario, evidence, &seconds);
+    let count: u64 = counts.iter().sum();
+    let served = !counts.is_empty() && counts.iter().all(|count| *count > 0);
+    let too_short = length < SECONDS_MIN
+        || (serves && !served && Duration::from_secs(length) < takeover_due(scenario, expected));
+    let told = if counts.is_empty() {
+        "no load here tells its writes from its reads".to_owned()
+    } else if too_short {
+        format!("stood for {length} whole seconds, too short to tell")
+    } else {
+        let of_each = if counts.len() > 1 { format!(" (by load: {counts:?})") } else { String::new() };
+        format!("{count} writes acknowledged in {length} s{of_each}")
+    };
+    let measured = (!counts.is_empty() && !too_short).then_some(served);
+    let lost = match stretch.faults.as_slice() {
+        [only] => result.faults.get(*only).and_then(|fault| fault.lost_writes),
+        _ => None,
+    };
+    let lost = lost.map_or_else(String::new, |lost| format!("; {lost} lost"));
+    PredictionResult {
+        name: format!("{}: writes served", stretch.name(result)),
+        predicted: f64::from(u8::from(serves)),
+        measured: measured.map(|served| f64::from(u8::from(served))),
+        unit: "1 yes, 0 no".to_owned(),
+        relation: Relation::Equal,
+        low: None,
+        high: None,
+        agrees: measured.map(|served| served == serves),
+        predicted_in_words: Some(format!("{}; acknowledged writes {}", expected.service, expected.data)),
+        measured_in_words: Some(told + &lost),
+    }
+}
+
+/// How soon a write succeeds at the earliest, where the leader was lost and somebody must take over first.
+fn recovery(
+    result: &RunResult,
+    scenario: &Scenario,
+    stretch: &Stretch,
+    site: &Deployment,
+    expected: Outcome,
+) -> Option<PredictionResult> {
+    let [only] = stretch.faults.as_slice() else { return None };
+    let fault = result.faults.get(*only).filter(|fault| fault.kind == "power-off")?;
+    let leader = site.host_of(0).join("/");
+    if !writes_served(expected.service) || !fault.hits.contains(&leader) {
+        return None;
+    }
+    let (predicted, what) = match (&scenario.database.failover, expected.action) {
+        (Failover::HaRestart { after }, Action::Restarted) => (after.as_secs_f64(), "the platform restarts"),
+        (Failover::Promote { after }, Action::Promoted) => (after.as_secs_f64(), "the platform promotes"),
+        _ if elects(scenario) => ((ELECTION_US - HEARTBEAT_US) as f64 / 1e6, "a follower misses its leader"),
+        _ => return None,
+    };
+    let measured = fault.recovery_s.first_success;
+    Some(PredictionResult {
+        name: format!("{}: first success", stretch.name(result)),
+        predicted,
+        measured,
+        unit: "s".to_owned(),
+        relation: Relation::AtLeast,
+        low: None,
+        high: None,
+        agrees: measured.map(|measured| measured >= predicted),
+        predicted_in_words: Some(format!("at least {predicted:.1} s, when {what}")),
+        measured_in_words: None,
+    })
+}
+
+/// Writes lost by the end of the run.
+fn losses(result: &RunResult, data: Data) -> Option<PredictionResult> {
+    let lost = report::losses::lost_writes(&result.checks)?;
+    let (relation, words) = match data {
+        Data::MayBeLost => (Relation::AtLeast, "some may be lost"),
+        Data::OnFailedOnly => (Relation::Equal, "none, since what failed returns with its volumes"),
+        Data::Kept => (Relation::Equal, "none"),
+    };
+    Some(PredictionResult {
+        name: "acknowledged writes lost by the end".to_owned(),
+        predicted: 0.0,
+        measured: Some(lost as f64),
+        unit: "writes".to_owned(),
+        relation,
+        low: None,
+        high: None,
+        agrees: Some(lost == 0 || relation == Relation::AtLeast),
+        predicted_in_words: Some(words.to_owned()),
+        measured_in_words: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fault(kind: &str, hits: &[&str], from_s: f64, to_s: f64) -> FaultRecord {
+        FaultRecord {
+            kind: kind.to_owned(),
+            hits: hits.iter().map(|hit| (*hit).to_owned()).collect(),
+            took_effect_s: Some(from_s),
+            mended_s: Some(to_s),
+            ..FaultRecord::default()
+        }
+    }
+
+    fn check(fault: &FaultRecord, expected: Option<&[&str]>) {
+        let found = failures_of(fault);
+        let told = found.map(|failures| failures.iter().map(ToString::to_string).collect::<Vec<String>>());
+        let expected = expected.map(|texts| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>());
+        assert_eq!(told, expected, "{fault:?}");
+    }
+
+    #[test]
+    fn what_was_hit_becomes_what_the_model_calls_failed() {
+        check(&fault("power-off", &["dc1/a/r1/h1"], 0.0, 1.0), Some(&["dc1/a/r1/h1"]));
+        check(
+            &fault("partition", &["dc1/a/h1 -> everything else", "everything else -> dc1/a/h1"], 0.0, 1.0),
+            Some(&["edge of dc1/a/h1", "edge of dc1/a/h1"]),
+        );
+        let pair = fault("partition", &["dc1/a/r1/h1/n1 -> dc1/a/r2/h1/n2"], 0.0, 1.0);
+        check(&pair, Some(&["link dc1/a/r1/h1 - dc1/a/r2/h1"]));
+        check(&fault("network", &["dc1 -> dc2"], 0.0, 1.0), Some(&[]));
+        check(&fault("another", &["dc1"], 0.0, 1.0), None);
+        let flaps = FaultRecord { target: "a, 1 s down and 1 s up in turns".to_owned(), ..pair };
+        check(&flaps, None);
+    }
+
+    #[test]
+    fn faults_that_stand_at_once_are_taken_together() {
+        let faults = [
+            fault("power-off", &["a"], 10.2, 20.0),
+            fault("power-off", &["b"], 15.0, 18.0),
+            FaultRecord { took_effect_s: None, ..fault("power-off", &["c"], 0.0, 0.0) },
+            FaultRecord { mended_s: None, ..fault("power-off", &["d"], 25.0, 0.0) },
+        ];
+        let found: Vec<(Vec<usize>, f64, f64)> = stretches(&faults, 30.0)
+            .into_iter()
+            .map(|stretch| (stretch.faults, stretch.from_s, stretch.to_s))
+            .collect();
+        let expected =
+            [(vec![0], 10.2, 15.0), (vec![0, 1], 15.0, 18.0), (vec![0], 18.0, 20.0), (vec![3], 25.0, 30.0)];
+        assert_eq!(found, expected);
+        assert_eq!(stretches(&faults, 30.0)[0].seconds(), 11..15);
+    }
+}

@@ -1,0 +1,91 @@
+//! TPC-B on a database of keys and values, statement by statement.
+//!
+//! Each statement that writes is a request of its own, which puts down a provisional record; END finds all four in place
+//! and makes them one transaction, or none of it happens. So every one of these five waits for whatever a write waits
+//! for, as on databases that replicate each write of a transaction by itself (YugabyteDB documentation, "Distributed
+//! transactions": provisional records). BEGIN asks nothing, and the SELECT is answered with the update before it.
+
+use std::time::Instant;
+
+use client::SessionError;
+use client::key_value::{KeyValueSession, Operation, Value};
+use history::Action;
+
+use crate::key_value::{contended, entries, senseless};
+use crate::workload::{StatementObserver, refused};
+
+/// Statements that are a request each, by their places among all statements.
+pub(super) const REQUESTS: [usize; 5] = [1, 3, 4, 5, END];
+const END: usize = 6;
+
+const ACCOUNTS: &str = "tpcb/accounts/";
+const TELLERS: &str = "tpcb/tellers/";
+const BRANCHES: &str = "tpcb/branches/";
+const HISTORY: &str = "tpcb/history/";
+
+/// What a record holds once its transaction has ended.
+const ENDED: i64 = 0;
+
+fn record(client: u64, statement: usize) -> String {
+    format!("tpcb/provisional/{client}/{statement}")
+}
+
+/// Carries out a transaction of `client`, whose `number` no other transaction of it has.
+pub(super) async fn perform(
+    session: &mut dyn KeyValueSession,
+    observer: &mut dyn StatementObserver,
+    (client, number): (u64, i64),
+    [account, branch, teller, delta]: [i64; 4],
+) -> Result<(), SessionError> {
+    let add = |key: String| Operation::Add { key, amount: delta, floor: None };
+    let mut end = vec![
+        add(format!("{ACCOUNTS}{account}")),
+        add(format!("{TELLERS}{teller}")),
+        add(format!("{BRANCHES}{branch}")),
+        Operation::Append { key: format!("{HISTORY}{client}"), element: delta },
+    ];
+    for statement in REQUESTS.into_iter().filter(|statement| *statement != END) {
+        let key = record(client, statement);
+        let mut operations = vec![Operation::Write { key: key.clone(), value: Value::Integer(number) }];
+        if statement == REQUESTS[0] {
+            operations.push(Operation::Read { key: format!("{ACCOUNTS}{account}") });
+        }
+        let expected = Some(Value::Integer(number));
+        end.push(Operation::CompareAndSet { key, expected, new: Value::Integer(ENDED) });
+        let begun = Instant::now();
+        session.transact(operations).await?;
+        observer.answered(statement, begun.elapsed());
+    }
+    let begun = Instant::now();
+    contended(session, end).await?;
+    observer.answered(END, begun.elapsed());
+    Ok(())
+}
+
+/// The sums at one moment: all is read in one transaction.
+pub(super) async fn sums(session: &mut dyn KeyValueSession) -> Result<Action, SessionError> {
+    let scan = |prefix: &str| Operation::Scan { prefix: prefix.to_owned(), after: None, limit: u32::MAX };
+    let found = session.transact([ACCOUNTS, TELLERS, BRANCHES, HISTORY].map(scan).to_vec()).await?;
+    let [accounts, tellers, branches, history] = found.as_slice() else {
+        return Err(senseless(found.first()));
+    };
+    let sum = |found| -> Result<i64, SessionError> {
+        entries(Some(found))?.iter().try_fold(0_i64, |sum, (key, value)| match value {
+            Value::Integer(number) => Ok(sum.saturating_add(*number)),
+            Value::List(_) => Err(refused(format!("{key} holds a list, not a balance"))),
+        })
+    };
+    let (mut history_sum, mut history_rows) = (0_i64, 0);
+    for (key, value) in entries(Some(history))? {
+        let Value::List(deltas) = value else { return Err(refused(format!("{key} holds no list"))) };
+        history_sum = deltas.iter().fold(history_sum, |sum, delta| sum.saturating_add(*delta));
+        history_rows += deltas.len() as u64;
+    }
+    Ok(Action::TpcbRead {
+        accounts: sum(accounts)?,
+        tellers: sum(tellers)?,
+        branches: sum(branches)?,
+        history: history_sum,
+        history_rows,
+    })
+}
