@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use client::SqlConnector;
 use client::control::ControlConnector;
-use client::postgres::{Endpoint, PostgresConnector, Settings};
+use client::postgres::{Endpoint, PostgresConnector, ReadEngines, Reads, Settings};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use workload::Workload;
@@ -53,6 +53,8 @@ pub struct LoadPlan {
     pub seed: u64,
     /// What the database is spoken to in.
     pub protocol: Protocol,
+    /// Where queries outside a transaction block go; PostgreSQL only.
+    pub reads: Reads,
     /// Every node that may take the writes now or later.
     pub endpoints: Vec<Endpoint>,
     /// The database's name.
@@ -171,14 +173,25 @@ impl LoadPlan {
             let endpoints = self.endpoints.clone();
             return Box::new(ControlConnector::new(endpoints, timeout, self.connect_timeout));
         }
-        let settings = Settings {
+        Box::new(PostgresConnector::new(self.endpoints.clone(), self.settings(timeout)))
+    }
+
+    /// The connector of the load's own clients, whose reads may go elsewhere.
+    pub(crate) fn connector_of_clients(&self) -> Box<dyn SqlConnector> {
+        if self.protocol == Protocol::Control || self.reads == Reads::Leader {
+            return self.connector(self.timeout);
+        }
+        Box::new(ReadEngines::new(self.endpoints.clone(), self.settings(self.timeout), self.reads))
+    }
+
+    pub(crate) fn settings(&self, timeout: Duration) -> Settings {
+        Settings {
             database: self.database.clone(),
             user: self.user.clone(),
             password: self.password.clone(),
             timeout,
             connect_timeout: self.connect_timeout,
-        };
-        Box::new(PostgresConnector::new(self.endpoints.clone(), settings))
+        }
     }
 
     /// A client's own chance, from the seed, the load's name and the client. `stream` keeps uses apart: what is drawn
@@ -219,6 +232,7 @@ mod tests {
             keeps_history: true,
             scale: 1,
             protocol: Protocol::Postgres,
+            reads: client::postgres::Reads::Leader,
             seed: 1,
             endpoints: vec![Endpoint { node: "n1".into(), address: ([127, 0, 0, 1], 5432).into() }],
             database: "postgres".into(),

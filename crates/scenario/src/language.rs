@@ -321,6 +321,12 @@ pub(crate) static LOAD: Fields = plain(
         ),
         optional("scale", Shape::Count { least: 1, most: 100_000 }, "scale factor; 1 when absent"),
         optional("from", Shape::Place, "where the clients stand; the first leader's region when absent"),
+        optional(
+            "reads",
+            Shape::Word(READS),
+            "where reads go: to the leader (as without it), to replicas only, or to any node, each client at one of its own; \
+             PostgreSQL, and workloads whose reads no check takes for the latest",
+        ),
         optional("timeout", Shape::Duration, "how long a client waits for an answer; 2s when absent"),
         optional("options", Shape::Options, "options of the workload"),
         optional(
@@ -346,6 +352,9 @@ pub(crate) static LOAD: Fields = plain(
         ),
     ],
 );
+
+/// Where reads may go.
+pub(crate) static READS: &[&str] = &["leader", "replicas", "any"];
 
 /// `think_time` of a load that is not always the same.
 pub(crate) static THINK_TIME: Fields = plain(

@@ -37,7 +37,7 @@ pub use rejection::{Problem, Rejection};
 pub use resolved::{
     Arrival, BlockAnswer, Comparison, Conditions, Database, Distribution, Edge, Expectation, Failover, Fault,
     FaultAction, FaultTarget, Flap, Host, IpVersion, Jitter, Level, Link, Load, Pace, PartitionShape, Phase,
-    Place, Queue, Reproduces, Scenario, Site, Sweep, Synchronous, ThinkTime, Volumes,
+    Place, Queue, Reads, Reproduces, Scenario, Site, Sweep, Synchronous, ThinkTime, Volumes,
 };
 pub use schema::json_schema;
 pub use write::to_yaml;

@@ -204,6 +204,8 @@ impl Document {
         let schedule = schedule::resolve(self.schedule, &surroundings, findings);
         let region = leader.map(|host| host.region.as_str());
         loads::check_language(&self.loads, engine, findings);
+        let nodes = database.as_ref().map(|database| database.nodes.len());
+        loads::check_reads(&self.loads, engine, nodes, findings);
         let loads = loads::resolve(self.loads, region, &places, &schedule, findings);
         // What is expected is only held against loads and faults that could themselves be read.
         let sound = findings.len() == before && database.is_some();

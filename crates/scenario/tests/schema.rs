@@ -82,7 +82,7 @@ fn full() -> [Value; 2] {
             { "workload": "tpcb", "name": "due", "clients": 9, "rate": "2000/s", "arrival": "poisson" },
             { "workload": "tpcb", "name": "swept", "clients": 9, "sweep": { "rate": ["0.5/s", "20/s"] } },
             { "workload": "tpcb", "name": "thinking", "clients": 9, "think_time": "1.5s" },
-            { "workload": "kv", "clients": 2, "options": { "read": "50%", "span": "10%", "span_limit": 7, "batch": 2, "block_min": 3,
+            { "workload": "kv", "clients": 2, "reads": "any", "options": { "read": "50%", "span": "10%", "span_limit": 7, "batch": 2, "block_min": 3,
                 "block_max": 9, "keys": 1000, "order": "zipfian", "exponent": 1.2, "preload": 5 } },
             { "workload": "ycsb", "clients": 2, "options": { "workload": "b", "read": "20%", "update": "20%", "insert": "20%",
                 "scan": "20%", "read_modify_write": "20%", "distribution": "hotspot", "records": 50, "fields": 2, "field_length": 20,

@@ -132,8 +132,21 @@ impl PostgresConnector {
         .await
     }
 
+    pub(super) fn endpoints(&self) -> &[Endpoint] {
+        &self.endpoints
+    }
+
     /// A session with this endpoint; `None` when it answers but takes no writes.
     async fn attempt(&self, endpoint: &Endpoint) -> Result<Option<PostgresClient>, SessionError> {
+        let (client, takes_writes) = self.asked_for_its_role(endpoint).await?;
+        Ok(takes_writes.then_some(client))
+    }
+
+    /// A session with this endpoint, and whether it takes writes.
+    pub(super) async fn asked_for_its_role(
+        &self,
+        endpoint: &Endpoint,
+    ) -> Result<(PostgresClient, bool), SessionError> {
         let mut client = PostgresClient::connect_tcp(endpoint.address, &self.settings).await?;
         client.timeout = self.settings.connect_timeout;
         let rows = client
@@ -141,8 +154,7 @@ impl PostgresConnector {
             .await?;
         client.timeout = self.settings.timeout;
         match (rows.text(0, 0), rows.text(0, 1)) {
-            (Some("f"), Some("off")) => Ok(Some(client)),
-            (Some(_), Some(_)) => Ok(None),
+            (Some(recovery), Some(read_only)) => Ok((client, (recovery, read_only) == ("f", "off"))),
             _ => Err(SessionError {
                 class: ErrorClass::Other,
                 definite: true,

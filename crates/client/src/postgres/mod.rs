@@ -7,6 +7,7 @@ mod discover;
 mod patience;
 mod pipeline;
 mod question;
+mod read_engines;
 mod session;
 mod startup;
 mod verdict;
@@ -24,6 +25,7 @@ use postgres_protocol::message::frontend;
 use tokio::time::timeout;
 
 pub use discover::{Endpoint, PostgresConnector};
+pub use read_engines::{ReadEngines, Reads};
 
 use crate::{Rows, SessionError};
 use patience::Patience;
