@@ -12,11 +12,27 @@ use crate::exit::Exit;
 /// Where it is served unless said otherwise: nobody but this machine can ask, and any free port will do.
 pub const LOOPBACK: &str = "127.0.0.1:0";
 
+/// What is shown: a run, and whether another comes after it.
+#[derive(Default)]
+struct Shown {
+    run_directory: Option<PathBuf>,
+    more: bool,
+}
+
+impl Shown {
+    fn page(&self) -> String {
+        match &self.run_directory {
+            Some(run_directory) => report::live::html(run_directory, self.more),
+            None => report::live::notice("The run has not begun."),
+        }
+    }
+}
+
 /// The page, served until it is dropped.
 pub struct Live {
     server: Arc<Server>,
     address: SocketAddr,
-    run_directory: Arc<Mutex<Option<PathBuf>>>,
+    shown: Arc<Mutex<Shown>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -27,16 +43,15 @@ impl Live {
         let server = Arc::new(Server::http(address).map_err(|error| failed(error.to_string()))?);
         let address =
             server.server_addr().to_ip().ok_or_else(|| failed("no address of the internet".to_owned()))?;
-        let run_directory: Arc<Mutex<Option<PathBuf>>> = Arc::default();
-        let (listening, shown) = (server.clone(), run_directory.clone());
+        let shown: Arc<Mutex<Shown>> = Arc::default();
+        let (listening, looked_at) = (server.clone(), shown.clone());
         let thread = std::thread::spawn(move || {
             for request in listening.incoming_requests() {
-                let directory = shown.lock().unwrap_or_else(PoisonError::into_inner).clone();
                 // A browser that has gone away is no matter of the run's.
-                let _ = answer(request, directory.as_deref(), address);
+                let _ = answer(request, &looked_at, address);
             }
         });
-        Ok(Live { server, address, run_directory, thread: Some(thread) })
+        Ok(Live { server, address, shown, thread: Some(thread) })
     }
 
     /// Where it is served.
@@ -46,7 +61,13 @@ impl Live {
 
     /// Shows this run from now on.
     pub fn show(&self, run_directory: &Path) {
-        *self.run_directory.lock().unwrap_or_else(PoisonError::into_inner) = Some(run_directory.to_owned());
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner).run_directory =
+            Some(run_directory.to_owned());
+    }
+
+    /// Another run comes after the one shown: the page goes on asking for itself.
+    pub fn expect_more(&self) {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner).more = true;
     }
 }
 
@@ -60,7 +81,7 @@ impl Drop for Live {
     }
 }
 
-fn answer(request: Request, run_directory: Option<&Path>, address: SocketAddr) -> std::io::Result<()> {
+fn answer(request: Request, shown: &Mutex<Shown>, address: SocketAddr) -> std::io::Result<()> {
     let said = |code: u16, text: &str| Response::from_string(text).with_status_code(code);
     if !matches!(request.method(), Method::Get | Method::Head) {
         return request.respond(said(405, "only reading"));
@@ -73,10 +94,7 @@ fn answer(request: Request, run_directory: Option<&Path>, address: SocketAddr) -
     if request.url() != "/" {
         return request.respond(said(404, "there is one page: /"));
     }
-    let page = match run_directory {
-        Some(run_directory) => report::live::html(run_directory, false),
-        None => report::live::notice("The run has not begun."),
-    };
+    let page = shown.lock().unwrap_or_else(PoisonError::into_inner).page();
     let kind = Header::from_bytes("Content-Type", "text/html; charset=utf-8");
     let fresh = Header::from_bytes("Cache-Control", "no-store");
     let mut response = Response::from_string(page);

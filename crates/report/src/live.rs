@@ -14,16 +14,17 @@ use crate::{charts, evidence, format, page};
 /// Seconds after which the browser asks again.
 const AGAIN_S: u32 = 2;
 
-/// The page for a run directory. While `is_over` is false there may be less in it than a report needs.
+/// The page for a run directory. It asks for itself again until there is a result, and after that where there is `more`
+/// to come: another run.
 #[must_use]
-pub fn html(directory: &Path, is_over: bool) -> String {
+pub fn html(directory: &Path, more: bool) -> String {
     match run_directory::read(directory) {
-        Ok(run) if is_over || !run.is_derived => page::html(&run),
+        Ok(run) if !run.is_derived && more => asking_again(page::html(&run)),
+        Ok(run) if !run.is_derived => page::html(&run),
         Ok(run) => under_way(&run),
         Err(ReadError::File { path, source }) => notice(&format!("{}: {source}", path.display())),
         // Its first files are still to be written.
-        Err(_) if !is_over => notice("The lab is being built."),
-        Err(error) => notice(&error.to_string()),
+        Err(_) => notice("The lab is being built."),
     }
 }
 
@@ -34,16 +35,20 @@ pub fn notice(text: &str) -> String {
 }
 
 fn head(title: &str) -> String {
+    asking_again(opening(title))
+}
+
+fn asking_again(page: String) -> String {
     let again = format!("<meta charset=\"utf-8\"><meta http-equiv=\"refresh\" content=\"{AGAIN_S}\">");
-    opening(title).replacen("<meta charset=\"utf-8\">", &again, 1)
+    page.replacen("<meta charset=\"utf-8\">", &again, 1)
 }
 
 fn under_way(run: &RunDirectory) -> String {
     let result = &run.result;
     let mut page = head(&format!("{}: under way", result.scenario));
-    let _ = write!(
+    let _ = writeln!(
         page,
-        "<header><p class=\"kicker\">Holdfast, under way · seed {} · {}</p><h1>{}</h1><p class=\"lead\">{}</p>{}</header>\n",
+        "<header><p class=\"kicker\">Holdfast, under way · seed {} · {}</p><h1>{}</h1><p class=\"lead\">{}</p>{}</header>",
         result.seed,
         escape(&result.started_at),
         escape(&result.scenario),

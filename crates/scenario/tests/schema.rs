@@ -47,6 +47,14 @@ fn node<'t>(event: Event<'t>, events: &mut impl Iterator<Item = Event<'t>>) -> V
     }
 }
 
+/// Axes of both forms.
+fn matrix() -> Value {
+    json!({ "axes": {
+        "loads.0.clients": [1, 8],
+        "disks": { "kept": { "database.volumes": "virtual" }, "torn": { "database.volumes": "torn" } }
+    }, "repeat": 2 })
+}
+
 /// Between them these hold every key of the language.
 fn full() -> [Value; 2] {
     let expect: Map<String, Value> = scenario::catalogue::EXPECTATIONS
@@ -110,10 +118,7 @@ fn full() -> [Value; 2] {
             ] }
         ],
         "expect": expect,
-        "matrix": { "axes": {
-            "loads.0.clients": [1, 8],
-            "disks": { "kept": { "database.volumes": "virtual" }, "torn": { "database.volumes": "torn" } }
-        }, "repeat": 2 }
+        "matrix": matrix()
     });
     let mut second = first.clone();
     second["database"]["nodes"] = json!(["r1/h1", "r2", "dc2"]);

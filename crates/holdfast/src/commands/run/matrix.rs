@@ -7,6 +7,7 @@ use scenario::{Matrix, Scenario, Source};
 use super::{Desk, refusal, told};
 use crate::arguments::RunOptions;
 use crate::exit::Exit;
+use crate::live::Live;
 use crate::printed;
 
 /// Runs every cell and ends with the verdict of all.
@@ -25,6 +26,7 @@ pub fn run(options: &RunOptions, base: &Scenario, matrix: Matrix, desk: &mut Des
         Series::begin(&options.out, base, matrix, options.seed, version).map_err(Exit::failed)?;
     desk.interrupts.begun();
     desk.terminal.note(&format!("matrix directory {}", series.path().display()));
+    desk.live.iter().for_each(Live::expect_more);
     let mut left_behind = Vec::new();
     let turns = series.turns();
     for (number, turn) in turns.iter().enumerate() {
