@@ -99,7 +99,7 @@ pub fn run(asked: &Asked) -> anyhow::Result<ExitCode> {
 }
 
 /// The program, as tests build it: how fast it is plays no part here.
-fn build() -> anyhow::Result<PathBuf> {
+pub(crate) fn build() -> anyhow::Result<PathBuf> {
     let status = Command::new(env!("CARGO"))
         .args(["build", "--quiet", "--package", "holdfast"])
         .current_dir(crate::repository_root())

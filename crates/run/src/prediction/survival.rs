@@ -53,6 +53,10 @@ pub(super) fn of_faults(
         let expected = outcome(&site, &failures);
         worst =
             Some(worst.map_or(expected, |worst| if expected.data < worst.data { expected } else { worst }));
+        let seconds = stretch.seconds();
+        if seconds.end < seconds.start + SECONDS_MIN && stretch.is_moment(&evidence.shown.faults) {
+            continue;
+        }
         rows.push(service(result, scenario, evidence, &stretch, expected));
         rows.extend(recovery(result, scenario, &stretch, &site, expected));
     }
@@ -96,6 +100,13 @@ impl Stretch {
     fn failures(&self, faults: &[FaultRecord]) -> Option<Vec<Failure>> {
         let of = |number: &usize| failures_of(&faults[*number]);
         Some(self.faults.iter().map(of).collect::<Option<Vec<_>>>()?.concat())
+    }
+
+    /// Whether it is only the moment between the effects, or the ends, of faults that stand together.
+    fn is_moment(&self, faults: &[FaultRecord]) -> bool {
+        let begins = self.faults.iter().all(|number| faults[*number].took_effect_s == Some(self.from_s));
+        let ends = self.faults.iter().all(|number| faults[*number].mended_s == Some(self.to_s));
+        !(begins && ends)
     }
 
     fn name(&self, result: &RunResult) -> String {
@@ -358,5 +369,7 @@ mod tests {
             [(vec![0], 10.2, 15.0), (vec![0, 1], 15.0, 18.0), (vec![0], 18.0, 20.0), (vec![3], 25.0, 30.0)];
         assert_eq!(found, expected);
         assert_eq!(stretches(&faults, 30.0)[0].seconds(), 11..15);
+        assert!(stretches(&faults, 30.0)[0].is_moment(&faults));
+        assert!(!stretches(&faults[..1], 30.0)[0].is_moment(&faults));
     }
 }
