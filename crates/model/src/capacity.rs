@@ -155,45 +155,53 @@ impl Fit {
     /// What so many yield a second.
     #[must_use]
     pub fn at(&self, count: f64) -> Estimate {
-        self.estimate(|law| law.at(count), 0.0)
+        self.estimate(|law| law.at(count), Widened::ByFactor)
     }
 
     /// What one yields a second.
     #[must_use]
     pub fn one_per_s(&self) -> Estimate {
-        self.estimate(|law| law.one_per_s, 0.0)
+        self.estimate(|law| law.one_per_s, Widened::ByFactor)
     }
 
     /// Share of the work that goes one after another.
     #[must_use]
     pub fn contention(&self) -> Estimate {
-        self.estimate(|law| law.contention, 0.0)
+        self.estimate(|law| law.contention, Widened::BySum)
     }
 
     /// What each pair costs in keeping agreed.
     #[must_use]
     pub fn coherency(&self) -> Estimate {
-        self.estimate(|law| law.coherency, 0.0)
+        self.estimate(|law| law.coherency, Widened::BySum)
     }
 
     /// The count beyond which more yield less; infinite where none is seen.
     #[must_use]
     pub fn peak(&self) -> Estimate {
-        self.estimate(|law| law.peak(), 1.0)
+        self.estimate(|law| law.peak(), Widened::ByFactor)
     }
 
-    fn estimate(&self, of: impl Fn(&Law) -> f64, least: f64) -> Estimate {
+    fn estimate(&self, of: impl Fn(&Law) -> f64, widened: Widened) -> Estimate {
         let value = of(&self.law);
         let mut drawn: Vec<f64> = self.drawn.iter().map(&of).collect();
         drawn.sort_by(f64::total_cmp);
         let at = |share: f64| drawn[((drawn.len() - 1) as f64 * share).round() as usize];
-        let wider = |end: f64| {
-            if end.is_finite() && value.is_finite() { value + (end - value) * self.widening } else { end }
+        let wider = |end: f64| match widened {
+            _ if !(end.is_finite() && value.is_finite()) => end,
+            Widened::ByFactor => value * (end / value).powf(self.widening),
+            Widened::BySum => (value + (end - value) * self.widening).max(0.0),
         };
         // Of a skewed spread one end may lie on the wrong side of the best fit, which is then the end.
-        let (low, high) = (wider(at(TAIL)).min(value), wider(at(1.0 - TAIL)).max(value));
-        Estimate { value, low: low.max(least), high }
+        Estimate { value, low: wider(at(TAIL)).min(value), high: wider(at(1.0 - TAIL)).max(value) }
     }
+}
+
+/// How an interval is widened: what is above 0 by nature by a factor, what may be 0 by a sum.
+#[derive(Debug, Clone, Copy)]
+enum Widened {
+    ByFactor,
+    BySum,
 }
 
 /// The law with the least relative squares: `count / per_s` is `a + b * (count - 1) + c * count * (count - 1)`.
@@ -323,7 +331,7 @@ mod tests {
             if let Ok(found) = fit(&points, 1) {
                 let Estimate { value, low, high } = found.at(asked);
                 prop_assert!(value.is_finite() && 0.0 <= low && low <= value && value <= high);
-                prop_assert!(found.peak().low >= 1.0 && found.contention().low >= 0.0);
+                prop_assert!(found.peak().low > 0.0 && found.contention().low >= 0.0);
             }
         }
     }
