@@ -170,8 +170,13 @@ impl Compared<'_> {
         if paying.is_empty() {
             return format!("In phase {phase} no statement differs from the baseline beyond noise.");
         }
+        let others = match quiet {
+            0 => String::new(),
+            1 => "; the other statement does not".to_owned(),
+            quiet => format!("; the other {quiet} statements do not"),
+        };
         format!(
-            "In phase {phase} {} {} beyond noise; the other {quiet} statements do not differ{}.",
+            "In phase {phase} {} {} from the baseline beyond noise{others}{}.",
             paying.join(", "),
             if paying.len() == 1 { "differs" } else { "differ" },
             self.why(elects)
