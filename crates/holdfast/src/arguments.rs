@@ -51,6 +51,18 @@ pub enum Command {
         /// The run directory
         run_directory: PathBuf,
     },
+    /// Runs beside each other, from their directories alone: a table, and a page with charts and intervals. Runs of the same
+    /// settings are repetitions; the directory of a matrix stands for all its runs. Exit code 0 whatever the runs' verdicts
+    Compare {
+        /// The run directories; the first one's settings are what the others are held against
+        #[arg(required = true)]
+        run_directories: Vec<PathBuf>,
+        /// Where the page is written [default: compare.html in the working directory]
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+    /// A run in a form that other programs read, from its directory alone
+    Export(ExportOptions),
     /// A shell inside a node of a lab that is up, while it runs or is kept; or a command, with its exit code
     Shell(ShellOptions),
     /// One check on a history: ours (JSON lines, plain or compressed) or Jepsen's (EDN)
@@ -238,6 +250,49 @@ pub enum ArrivalWord {
     Constant,
     /// As independent users come
     Poisson,
+}
+
+/// Options of `holdfast export`.
+#[derive(Debug, Args)]
+pub struct ExportOptions {
+    /// The run directory
+    pub run_directory: PathBuf,
+    /// The form
+    #[arg(long, value_enum)]
+    pub format: FormatWord,
+    /// csv: what a row is
+    #[arg(long, value_enum, default_value_t = RowsWord::Timeline)]
+    pub rows: RowsWord,
+    /// This load only; jepsen needs it where several loads have a form there
+    #[arg(long, value_name = "NAME")]
+    pub load: Option<String>,
+    /// Where it is written [default: standard output]
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
+
+/// Forms of `holdfast export`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FormatWord {
+    /// The operations of one load as a history in EDN, for Jepsen's checkers
+    Jepsen,
+    /// A table, comma-separated
+    Csv,
+    /// Verdict, expectations, checks and faults as test cases in JUnit's XML, for continuous integration
+    Junit,
+    /// The result as OpenMetrics text, for Prometheus and its like
+    Openmetrics,
+}
+
+/// Rows of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum RowsWord {
+    /// One operation of one load in one second
+    Timeline,
+    /// One recorded operation
+    Operations,
+    /// One operation of one load in one phase
+    Figures,
 }
 
 /// Options of `holdfast shell`.

@@ -30,6 +30,10 @@ fn main() -> ExitCode {
         Command::Predict(options) => commands::predict::predict(&options),
         Command::Load(options) => commands::load::load(options),
         Command::Report { run_directory } => commands::report::report(&run_directory),
+        Command::Compare { run_directories, out } => {
+            commands::compare::compare(&run_directories, out.as_deref())
+        }
+        Command::Export(options) => commands::export::export(&options),
         Command::Shell(options) => commands::shell::shell(&options),
         Command::Verify { model, level, history } => {
             commands::verify::verify(&model, level.as_deref(), &history)

@@ -2,7 +2,9 @@
 //!
 //! Owns the statistics. The interval is a bootstrap's: the samples are drawn again with replacement, some thousand times,
 //! and the spread of the ratios so made is the spread to be expected of the one seen (Efron and Tibshirani, An Introduction
-//! to the Bootstrap, chapter 13). Pure: the same samples and seed give the same answer for ever.
+//! to the Bootstrap, chapter 13). Too few runs for that are held to Student's distribution in Welch's form instead: a
+//! handful of values drawn again shows hardly any spread but its own. Pure: the same samples and seed give the same
+//! answer for ever.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -14,8 +16,11 @@ pub(crate) const DRAWS: usize = 4_000;
 /// Chance that the interval of two equal things leaves 1 out.
 pub(crate) const ERROR: f64 = 0.01;
 
-/// Samples on each side below which no interval is worth its name.
+/// Samples on each side below which nothing is drawn again.
 pub const SAMPLES_MIN: usize = 5;
+
+/// Runs on each side below which nothing is known of how runs differ from each other.
+pub const RUNS_MIN: usize = 2;
 
 /// Two runs of the same thing on the same machine differ by more than their seconds can tell. With one run on each side
 /// a smaller difference than this is not called one.
@@ -73,12 +78,53 @@ pub struct Comparison {
 #[must_use]
 pub fn compare(first: &[f64], second: &[f64], sampling: Sampling, seed: u64) -> Comparison {
     let ratio = mean(second) / mean(first);
-    let sound = |samples: &[f64]| {
-        samples.len() >= SAMPLES_MIN && samples.iter().all(|sample| sample.is_finite() && *sample >= 0.0)
-    };
-    if !sound(first) || !sound(second) || !ratio.is_finite() {
+    let fewest = first.len().min(second.len());
+    let needed = if sampling == Sampling::Runs { RUNS_MIN } else { SAMPLES_MIN };
+    let sound = |samples: &[f64]| samples.iter().all(|sample| sample.is_finite() && *sample >= 0.0);
+    if fewest < needed || !sound(first) || !sound(second) || !ratio.is_finite() {
         return Comparison { ratio, low: f64::NAN, high: f64::NAN, finding: Finding::Unknown };
     }
+    let (low, high) = if fewest < SAMPLES_MIN {
+        by_student(first, second, ratio)
+    } else {
+        by_drawing_again(first, second, ratio, sampling, seed)
+    };
+    let floor = if sampling == Sampling::Runs { 0.0 } else { BETWEEN_RUNS };
+    let finding = if low > 1.0 && ratio - 1.0 > floor {
+        Finding::Larger
+    } else if high < 1.0 && 1.0 - ratio > floor {
+        Finding::Smaller
+    } else {
+        Finding::Noise
+    };
+    Comparison { ratio, low, high, finding }
+}
+
+/// The interval of a ratio of two means of a few runs each: Student's about the ratio's logarithm, with the degrees of
+/// freedom that Welch (1947) gives two spreads that need not be the same.
+fn by_student(first: &[f64], second: &[f64], ratio: f64) -> (f64, f64) {
+    let (one, other) = (relative_variance_of_mean(first), relative_variance_of_mean(second));
+    let variance = one + other;
+    if ratio <= 0.0 || variance <= 0.0 {
+        return (ratio, ratio);
+    }
+    let part = |share: f64, samples: &[f64]| share * share / (samples.len() - 1) as f64;
+    let freedom = variance * variance / (part(one, first) + part(other, second));
+    let reach = student(freedom) * variance.sqrt();
+    ((ratio.ln() - reach).exp(), (ratio.ln() + reach).exp())
+}
+
+/// Variance of the samples' mean, as a share of its square.
+fn relative_variance_of_mean(samples: &[f64]) -> f64 {
+    let mean = mean(samples);
+    if mean == 0.0 {
+        return 0.0;
+    }
+    let squares: f64 = samples.iter().map(|sample| (sample / mean - 1.0).powi(2)).sum();
+    squares / ((samples.len() - 1) * samples.len()) as f64
+}
+
+fn by_drawing_again(first: &[f64], second: &[f64], ratio: f64, sampling: Sampling, seed: u64) -> (f64, f64) {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut ratios: Vec<f64> = (0..DRAWS)
         .map(|_| drawn_mean(second, sampling, &mut rng) / drawn_mean(first, sampling, &mut rng))
@@ -92,15 +138,7 @@ pub fn compare(first: &[f64], second: &[f64], sampling: Sampling, seed: u64) -> 
     let widening = widening(fewest / stretch(fewest, sampling));
     let low = (ratio - (ratio - at(ERROR / 2.0)) * widening).max(0.0);
     let high = ratio + (at(1.0 - ERROR / 2.0) - ratio) * widening;
-    let floor = if sampling == Sampling::Runs { 0.0 } else { BETWEEN_RUNS };
-    let finding = if low > 1.0 && ratio - 1.0 > floor {
-        Finding::Larger
-    } else if high < 1.0 && 1.0 - ratio > floor {
-        Finding::Smaller
-    } else {
-        Finding::Noise
-    };
-    Comparison { ratio, low, high, finding }
+    (low, high)
 }
 
 fn mean(samples: &[f64]) -> f64 {
@@ -131,16 +169,28 @@ pub(crate) fn stretch(samples: usize, sampling: Sampling) -> usize {
     }
 }
 
+/// Normal distribution's 99.5 % point.
+const NORMAL: f64 = 2.5758;
+
 /// Student's 99.5 % point at this many samples by the normal one, times what a variance about the samples' own mean lacks.
 pub(crate) fn widening(samples: usize) -> f64 {
-    const NORMAL: f64 = 2.5758;
     let freedom = samples.saturating_sub(1).max(1) as f64;
-    // Cornish and Fisher's expansion; within 2 % from four degrees of freedom on.
+    expanded(freedom) / NORMAL * ((freedom + 1.0) / freedom).sqrt()
+}
+
+/// Cornish and Fisher's expansion of Student's 99.5 % point; within 2 % from four degrees of freedom on.
+fn expanded(freedom: f64) -> f64 {
     let z = NORMAL;
-    let student = z
-        + (z.powi(3) + z) / (4.0 * freedom)
-        + (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / (96.0 * freedom * freedom);
-    student / z * ((freedom + 1.0) / freedom).sqrt()
+    z + (z.powi(3) + z) / (4.0 * freedom)
+        + (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / (96.0 * freedom * freedom)
+}
+
+/// Student's 99.5 % point; degrees of freedom in between are taken for the fewer, which is the wider interval.
+fn student(freedom: f64) -> f64 {
+    const TABLE: [f64; 10] = [63.657, 9.925, 5.841, 4.604, 4.032, 3.707, 3.499, 3.355, 3.250, 3.169];
+    // A share of the least freedom is a rounding error of it.
+    let whole = (freedom + 1e-9).floor().max(1.0);
+    TABLE.get(whole as usize - 1).copied().unwrap_or_else(|| expanded(whole))
 }
 
 #[cfg(test)]
@@ -181,6 +231,9 @@ mod tests {
     #[test]
     fn of_40_pairs_of_the_same_at_most_3_are_called_different() {
         for (sampling, count, spread, likeness) in [
+            (Sampling::Runs, 2, 0.05, 0.0),
+            (Sampling::Runs, 3, 0.05, 0.0),
+            (Sampling::Runs, 4, 0.30, 0.0),
             (Sampling::Runs, 5, 0.05, 0.0),
             (Sampling::Runs, 10, 0.30, 0.0),
             (Sampling::SecondsOfOneRun, 20, 0.2, 0.5),
@@ -210,12 +263,36 @@ mod tests {
     }
 
     #[test]
+    fn a_few_runs_suffice_for_a_difference_far_beyond_their_spread() {
+        let check = |first: &[f64], second: &[f64], expected| {
+            let seen = compare(first, second, Sampling::Runs, 1);
+            assert_eq!(seen.finding, expected, "{first:?} {second:?} {seen:?}");
+            assert!(seen.low <= seen.ratio && seen.ratio <= seen.high, "{seen:?}");
+        };
+        check(&[900.0, 905.0, 895.0], &[450.0, 455.0, 460.0], Finding::Smaller);
+        check(&[900.0, 905.0, 895.0, 901.0], &[990.0, 985.0, 1_000.0, 995.0], Finding::Larger);
+        check(&[900.0, 700.0, 1_100.0], &[990.0, 750.0, 1_300.0], Finding::Noise);
+        // Two runs each: only what is far apart.
+        check(&[900.0, 910.0], &[1_800.0, 1_810.0], Finding::Larger);
+        check(&[900.0, 1_000.0], &[1_200.0, 1_300.0], Finding::Noise);
+        check(&[900.0, 900.0], &[900.0, 900.0], Finding::Noise);
+    }
+
+    #[test]
+    fn students_points_are_those_of_the_tables() {
+        // Two-sided 1 %: NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.7.2.
+        for (freedom, point) in [(1.0, 63.657), (2.9, 9.925), (4.0, 4.604), (11.0, 3.106), (30.0, 2.750)] {
+            assert!((student(freedom) / point - 1.0).abs() < 0.005, "{freedom}: {}", student(freedom));
+        }
+    }
+
+    #[test]
     fn what_cannot_be_compared_is_unknown() {
         let check = |first: &[f64], second: &[f64]| {
             assert_eq!(compare(first, second, Sampling::Runs, 1).finding, Finding::Unknown);
         };
         check(&[], &[]);
-        check(&[1.0; 4], &[1.0; 40]);
+        check(&[1.0; 1], &[1.0; 40]);
         check(&[0.0; 9], &[1.0; 9]);
         check(&[1.0; 9], &[1.0, 1.0, 1.0, f64::NAN, 1.0]);
         check(&[1.0; 9], &[-1.0; 9]);

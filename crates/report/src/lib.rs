@@ -1,12 +1,16 @@
-//! Run directory to one self-contained HTML file. Reads nothing but the run directory.
+//! Run directories to self-contained HTML files: one run, or several beside each other. Reads nothing but run
+//! directories.
 //!
-//! Owns how a run is told: the page, its charts, the drawing of the site, the closing lines for the terminal. Owns no
-//! judgement: verdicts and figures come from `result.json`, except for a run that was killed before it had one.
+//! Owns how a run is told: the page, its charts, the drawing of the site, the closing lines for the terminal; and the
+//! forms in which other programs read a run. Owns no judgement of a run: verdicts and figures come from `result.json`, except for a run that was killed before it had one.
+//! Whether two runs differ by more than noise is told in [`compare`], by `measure`'s statistics.
 
 mod chart;
 mod charts;
+pub mod compare;
 mod derive;
 mod evidence;
+pub mod export;
 mod figure;
 mod format;
 mod links;
@@ -14,6 +18,7 @@ mod links_csv;
 pub mod losses;
 mod marks;
 mod markup;
+pub mod matrix;
 mod method;
 mod page;
 mod prediction;

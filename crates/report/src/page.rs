@@ -14,14 +14,7 @@ const STYLE: &str = include_str!("style.css");
 #[must_use]
 pub fn html(run: &RunDirectory) -> String {
     let result = &run.result;
-    let mut page = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
-         <meta name=\"color-scheme\" content=\"light dark\"><link rel=\"icon\" href=\"data:,\">\
-         <title>{}: {} – Holdfast report</title>\n<style>\n{STYLE}</style></head>\n<body><main>\n",
-        escape(&result.scenario),
-        result.verdict
-    );
+    let mut page = opening(&format!("{}: {} – Holdfast report", result.scenario, result.verdict));
     page.push_str(&head(run));
     section(&mut page, "Expectations", &evidence::expectations(run));
     section(&mut page, "Over time", &charts::over_time(run));
@@ -52,7 +45,19 @@ pub fn html(run: &RunDirectory) -> String {
     page
 }
 
-fn section(page: &mut String, title: &str, body: &str) {
+/// A page up to its first heading.
+pub(crate) fn opening(title: &str) -> String {
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
+         <meta name=\"color-scheme\" content=\"light dark\"><link rel=\"icon\" href=\"data:,\">\
+         <title>{}</title>\n<style>\n{STYLE}</style></head>\n<body><main>\n",
+        escape(title)
+    )
+}
+
+/// A section of a page with its heading.
+pub(crate) fn section(page: &mut String, title: &str, body: &str) {
     let _ = writeln!(page, "<section><h2>{title}</h2>{body}</section>");
 }
 

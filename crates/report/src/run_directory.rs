@@ -194,23 +194,28 @@ fn events(text: &str, notes: &mut Vec<String>) -> Vec<Event> {
     events
 }
 
-/// Reads a run directory and writes `report.html` into it: to a temporary name first, so that a reader never sees
-/// half a page. Returns the report's path.
+/// Reads a run directory and writes `report.html` into it. Returns the report's path.
 ///
 /// # Errors
 /// When the directory cannot be read or the file cannot be written.
 pub fn write(directory: &Path) -> Result<PathBuf, WriteError> {
     let run = read(directory)?;
     let path = directory.join(REPORT);
-    let temporary = directory.join(format!(".{REPORT}.{}", std::process::id()));
-    let written =
-        write_whole(&temporary, page::html(&run).as_bytes()).and_then(|()| fs::rename(&temporary, &path));
-    if let Err(source) = written {
+    put(&path, page::html(&run).as_bytes())
+        .map_err(|source| WriteError::File { path: path.clone(), source })?;
+    Ok(path)
+}
+
+/// Writes a file whole, to a temporary name first, so that a reader never sees half of it.
+pub(crate) fn put(path: &Path, content: &[u8]) -> io::Result<()> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let temporary = path.with_file_name(format!(".{name}.{}", std::process::id()));
+    let written = write_whole(&temporary, content).and_then(|()| fs::rename(&temporary, path));
+    if written.is_err() {
         // The write's own failure is what the caller must hear of; a file that was never made cannot be removed.
         let _ = fs::remove_file(&temporary);
-        return Err(WriteError::File { path, source });
     }
-    Ok(path)
+    written
 }
 
 fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {

@@ -303,8 +303,9 @@ impl<'a> Model<'a> {
     fn is_synced(&mut self, number: u64, scope: Scope) {
         let Some(file) = self.files.get_mut(&number) else { return };
         file.since_sync = vec![file.live.clone()];
-        // A volume that writes back may have made one name durable by itself; then the others may wait.
-        if scope == Scope::All || !(file.must_be_found || self.writes_back) {
+        // fdatasync promises a name to a file that has none yet. Another sync may have given it an earlier one, by what
+        // it depended on: then that one is enough.
+        if scope == Scope::All {
             for meanings in self.names.values_mut().filter(|meanings| meanings.last() == Some(&Some(number)))
             {
                 meanings.drain(..meanings.len() - 1);

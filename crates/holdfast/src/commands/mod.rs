@@ -1,8 +1,10 @@
 //! One file per command.
 
 pub mod check;
+pub mod compare;
 pub mod doctor;
 pub mod explain;
+pub mod export;
 pub mod inner;
 pub mod list;
 pub mod load;

@@ -1,6 +1,8 @@
 //! Reports held to what they must say: a synthetic run in, text and page out.
 
 mod browser;
+mod compare;
+mod export;
 mod fixture;
 mod killed;
 mod page;

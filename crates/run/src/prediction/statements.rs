@@ -172,11 +172,11 @@ impl Compared<'_> {
         }
         let others = match quiet {
             0 => String::new(),
-            1 => "; the other statement does not".to_owned(),
-            quiet => format!("; the other {quiet} statements do not"),
+            1 => "; the other statement does not differ".to_owned(),
+            many => format!("; the other {many} statements do not differ"),
         };
         format!(
-            "In phase {phase} {} {} from the baseline beyond noise{others}{}.",
+            "In phase {phase} {} {} beyond noise{others}{}.",
             paying.join(", "),
             if paying.len() == 1 { "differs" } else { "differ" },
             self.why(elects)

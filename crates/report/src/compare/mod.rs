@@ -1,0 +1,371 @@
+//! Runs beside each other: runs of the same settings are repetitions, and what differs between settings is held against
+//! what differs between repetitions.
+//!
+//! Owns which runs belong together, which figures are held against each other and on what grounds. The statistics are
+//! `measure`'s; `page` and `text` tell what was found. Reads run directories and nothing else.
+
+mod bars;
+mod page;
+mod quantity;
+mod settings;
+mod source;
+mod text;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use history::Verdict;
+use measure::{Finding, Sampling};
+
+pub use page::html;
+pub use quantity::{Quantity, Subject};
+pub(crate) use source::of_matrix;
+pub use source::{CompareError, Given, expand};
+pub use text::text;
+
+use crate::result::RunResult;
+use crate::run_directory::WriteError;
+use source::Taken;
+
+/// Where the page of a comparison is written unless said otherwise, in the working directory.
+pub const WHERE: &str = "compare.html";
+
+/// One run among those compared.
+#[derive(Debug, Clone)]
+pub struct Run {
+    /// Its directory.
+    pub path: PathBuf,
+    /// Its result.
+    pub result: RunResult,
+    /// Why its figures are left out; none when they count.
+    pub left_out: Option<String>,
+}
+
+/// Runs of the same settings.
+#[derive(Debug, Clone)]
+pub struct Variant {
+    /// `A`, `B` ... as tables and charts call it.
+    pub letter: String,
+    /// What distinguishes it from the others.
+    pub label: String,
+    /// Its runs, in the order given.
+    pub runs: Vec<Run>,
+}
+
+impl Variant {
+    /// The worst of its runs' verdicts.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        self.runs.iter().fold(Verdict::Pass, |verdict, run| verdict.and(run.result.verdict))
+    }
+
+    /// How many of its runs' figures count.
+    #[must_use]
+    pub fn counted(&self) -> usize {
+        self.runs.iter().filter(|run| run.left_out.is_none()).count()
+    }
+}
+
+/// A setting that is not the same everywhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Differing {
+    /// Its dotted path in the resolved scenario.
+    pub path: String,
+    /// Its value in each variant; none where it is not there.
+    pub values: Vec<Option<String>>,
+}
+
+/// On what grounds a difference is judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Basis {
+    /// Several runs on each side.
+    Runs {
+        /// Of the reference.
+        first: usize,
+        /// Of this variant.
+        second: usize,
+    },
+    /// One run on each side: its seconds, which know nothing of other runs.
+    Seconds,
+    /// None: a side has too little.
+    Nothing,
+}
+
+/// How a figure differs from the reference's.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Difference {
+    /// Ratio, interval and finding.
+    pub measured: measure::Comparison,
+    /// On what grounds.
+    pub basis: Basis,
+}
+
+/// One figure of one variant.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cell {
+    /// Its value in each run that has one, in the order of the runs.
+    pub values: Vec<f64>,
+    /// Against the first variant; none for that one itself, and where a side has no value.
+    pub difference: Option<Difference>,
+}
+
+impl Cell {
+    /// Mean over the runs.
+    #[must_use]
+    pub fn mean(&self) -> Option<f64> {
+        (!self.values.is_empty()).then(|| self.values.iter().sum::<f64>() / self.values.len() as f64)
+    }
+}
+
+/// One figure in all variants.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// Of what.
+    pub subject: Subject,
+    /// Which figure.
+    pub quantity: Quantity,
+    /// One cell for each variant.
+    pub cells: Vec<Cell>,
+}
+
+/// All of it.
+#[derive(Debug, Clone)]
+pub struct Comparison {
+    /// What was compared, for a heading.
+    pub title: String,
+    /// The variants; the first is what the others are held against.
+    pub variants: Vec<Variant>,
+    /// What distinguishes them.
+    pub differing: Vec<Differing>,
+    /// Every figure.
+    pub rows: Vec<Row>,
+    /// What the reader must know to judge it, one sentence each.
+    pub notes: Vec<String>,
+}
+
+impl Comparison {
+    /// How many differences were looked for, and how many were found to be more than noise.
+    #[must_use]
+    pub fn counts(&self) -> (usize, usize) {
+        let judged = self.rows.iter().flat_map(|row| &row.cells).filter_map(|cell| cell.difference);
+        let judged: Vec<Finding> =
+            judged.map(|difference| difference.measured.finding).filter(|f| *f != Finding::Unknown).collect();
+        (judged.len(), judged.iter().filter(|finding| **finding != Finding::Noise).count())
+    }
+}
+
+/// Compares runs. Those with the same label belong together; without labels, those of the same settings do.
+///
+/// # Errors
+/// When a directory cannot be read, or there are fewer than two runs.
+pub fn compare(given: &[Given]) -> Result<Comparison, CompareError> {
+    if given.len() < 2 {
+        return Err(CompareError::TooFew { runs: given.len() });
+    }
+    let taken = given.iter().map(source::take).collect::<Result<Vec<Taken>, CompareError>>()?;
+    let groups = grouped(&taken);
+    let differing = settings::differing(&groups.iter().map(|group| &group[0].settings).collect::<Vec<_>>());
+    let labels = settings::labels(&groups, &differing);
+    let variants: Vec<Variant> = groups
+        .iter()
+        .zip(labels)
+        .enumerate()
+        .map(|(index, (group, label))| Variant {
+            letter: letter(index),
+            label,
+            runs: group.iter().map(|taken| taken.run.clone()).collect(),
+        })
+        .collect();
+    let rows = rows(&groups);
+    let notes = notes(&taken, &groups);
+    let title = title(&taken);
+    Ok(Comparison { title, variants, differing, rows, notes })
+}
+
+/// Compares runs and writes the page. Returns what was found.
+///
+/// # Errors
+/// As [`compare`], and when the file cannot be written.
+pub fn write(given: &[Given], path: &Path) -> Result<Comparison, CompareError> {
+    let comparison = compare(given)?;
+    crate::run_directory::put(path, html(&comparison).as_bytes())
+        .map_err(|source| WriteError::File { path: path.to_owned(), source })?;
+    Ok(comparison)
+}
+
+/// `A` to `Z`, then `A2` and so on.
+fn letter(index: usize) -> String {
+    let name = char::from(b'A' + (index % 26) as u8);
+    if index < 26 { name.to_string() } else { format!("{name}{}", index / 26 + 1) }
+}
+
+/// Runs that belong together, in the order in which the first of each was given.
+fn grouped(taken: &[Taken]) -> Vec<Vec<&Taken>> {
+    let mut groups: Vec<Vec<&Taken>> = Vec::new();
+    for run in taken {
+        let same = |group: &&mut Vec<&Taken>| match (&group[0].label, &run.label) {
+            (Some(one), Some(other)) => one == other,
+            (None, None) => group[0].settings == run.settings,
+            _ => false,
+        };
+        match groups.iter_mut().find(same) {
+            Some(group) => group.push(run),
+            None => groups.push(vec![run]),
+        }
+    }
+    groups
+}
+
+fn title(taken: &[Taken]) -> String {
+    let names: BTreeSet<&str> = taken.iter().map(|taken| taken.run.result.scenario.as_str()).collect();
+    names.into_iter().collect::<Vec<_>>().join(", ")
+}
+
+fn rows(groups: &[Vec<&Taken>]) -> Vec<Row> {
+    let counted: Vec<Vec<&Taken>> = groups
+        .iter()
+        .map(|group| group.iter().copied().filter(|taken| taken.run.left_out.is_none()).collect())
+        .collect();
+    let all: Vec<&Taken> = counted.iter().flatten().copied().collect();
+    let mut rows = Vec::new();
+    for (subject, quantity) in quantity::all(&all) {
+        let samples: Vec<Vec<(f64, &Taken)>> = counted
+            .iter()
+            .map(|group| {
+                let runs = group.iter().copied();
+                runs.filter_map(|taken| Some((quantity.of(&taken.run.result, &subject)?, taken))).collect()
+            })
+            .collect();
+        let seed = rows.len() as u64;
+        let cells = samples
+            .iter()
+            .enumerate()
+            .map(|(index, runs)| Cell {
+                values: runs.iter().map(|(value, _)| *value).collect(),
+                difference: (index > 0 && !runs.is_empty() && !samples[0].is_empty())
+                    .then(|| difference(&samples[0], runs, &subject, quantity, seed)),
+            })
+            .collect();
+        rows.push(Row { subject, quantity, cells });
+    }
+    rows
+}
+
+fn difference(
+    first: &[(f64, &Taken)],
+    second: &[(f64, &Taken)],
+    subject: &Subject,
+    quantity: Quantity,
+    seed: u64,
+) -> Difference {
+    let values = |side: &[(f64, &Taken)]| side.iter().map(|(value, _)| *value).collect::<Vec<f64>>();
+    let (one, other) = (values(first), values(second));
+    if let ([(_, first)], [(_, second)]) = (first, second) {
+        let seconds = |taken: &Taken| quantity.by_second(taken, subject);
+        if let (Some(before), Some(after)) = (seconds(first), seconds(second)) {
+            let mut measured = measure::compare(&before, &after, Sampling::SecondsOfOneRun, seed);
+            measured = moved_to(measured, other[0] / one[0]);
+            let basis = if measured.finding == Finding::Unknown { Basis::Nothing } else { Basis::Seconds };
+            return Difference { measured, basis };
+        }
+    }
+    let mut measured = measure::compare(&one, &other, Sampling::Runs, seed);
+    let apart = quantity.mean(&other) - quantity.mean(&one);
+    if measured.finding != Finding::Unknown && apart.abs() <= quantity.resolution() {
+        measured.finding = Finding::Noise;
+    }
+    let basis = if measured.finding == Finding::Unknown {
+        Basis::Nothing
+    } else {
+        Basis::Runs { first: one.len(), second: other.len() }
+    };
+    Difference { measured, basis }
+}
+
+/// The figure shown is the whole run's, not the mean over its seconds: the interval keeps its width about that one, and
+/// the finding stands only when it still does.
+fn moved_to(mut measured: measure::Comparison, ratio: f64) -> measure::Comparison {
+    if measured.finding == Finding::Unknown || !ratio.is_finite() || ratio <= 0.0 {
+        return measure::Comparison { finding: Finding::Unknown, ratio, ..measured };
+    }
+    let by = ratio / measured.ratio;
+    (measured.low, measured.high, measured.ratio) = (measured.low * by, measured.high * by, ratio);
+    let (seen, floor) = (measured.finding, measure::compare::BETWEEN_RUNS);
+    let stands = match seen {
+        Finding::Larger => measured.low > 1.0 && ratio - 1.0 > floor,
+        Finding::Smaller => measured.high < 1.0 && 1.0 - ratio > floor,
+        Finding::Noise | Finding::Unknown => true,
+    };
+    measured.finding = if stands { seen } else { Finding::Noise };
+    measured
+}
+
+fn notes(taken: &[Taken], groups: &[Vec<&Taken>]) -> Vec<String> {
+    let mut notes = Vec::new();
+    for run in taken.iter().map(|taken| &taken.run) {
+        if let Some(why) = &run.left_out {
+            notes.push(format!("{}: its figures are left out: {why}", run.path.display()));
+        }
+    }
+    notes.extend(taken.iter().flat_map(|taken| taken.notes.iter().cloned()));
+    let counted: Vec<usize> = groups
+        .iter()
+        .map(|group| group.iter().filter(|taken| taken.run.left_out.is_none()).count())
+        .collect();
+    if counted.iter().all(|runs| *runs == 1) {
+        notes.push(format!(
+            "One run of each: two runs of the very same thing differ by more than their own seconds can tell, so that no \
+             difference below {:.0} % is called one. Repeat each a few times to see smaller ones.",
+            measure::compare::BETWEEN_RUNS * 100.0
+        ));
+    } else if counted.iter().any(|runs| *runs < measure::compare::RUNS_MIN) {
+        notes.push(
+            "Some settings have a single run beside others with several: how far runs of it differ is not known, so that it \
+             is compared with nothing. Repeat it."
+                .to_owned(),
+        );
+    }
+    let machine = |taken: &Taken| {
+        let facts = &taken.run.result.facts.machine;
+        ["cpu", "cores", "kernel", "memory_bytes", "user"].map(|key| facts.get(key).cloned())
+    };
+    if taken.iter().any(|other| machine(other) != machine(&taken[0])) {
+        notes.push("The runs were made on different machines: differences may be the machines'.".to_owned());
+    }
+    let doubted = taken.iter().filter(|taken| !taken.run.result.lab.warnings.is_empty()).count();
+    if doubted > 0 {
+        notes.push(format!(
+            "{doubted} of {} runs carry warnings about their own measurement; their reports say which.",
+            taken.len()
+        ));
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variants_are_called_by_letters() {
+        let check = |index, expected: &str| assert_eq!(letter(index), expected);
+        check(0, "A");
+        check(25, "Z");
+        check(26, "A2");
+        check(53, "B3");
+    }
+
+    #[test]
+    fn a_finding_of_the_seconds_stands_only_when_the_whole_runs_figures_show_it_too() {
+        let seen = measure::Comparison { ratio: 1.5, low: 1.2, high: 1.8, finding: Finding::Larger };
+        let check = |ratio: f64, expected| {
+            let moved = moved_to(seen, ratio);
+            assert_eq!(moved.finding, expected, "{moved:?}");
+        };
+        check(1.5, Finding::Larger);
+        check(1.3, Finding::Larger);
+        check(1.05, Finding::Noise);
+        check(0.5, Finding::Noise);
+        check(f64::NAN, Finding::Unknown);
+    }
+}

@@ -1,0 +1,242 @@
+//! The figures that are held against each other: throughput and latency of every operation, over all and by phase, and
+//! recovery from every fault.
+//!
+//! Owns where each stands in a result, and its seconds where it has any; judges nothing.
+
+use std::collections::BTreeSet;
+
+use super::source::Taken;
+use crate::result::{FaultResult, LatencyUs, LoadResult, OperationResult, PhaseResult, RunResult};
+
+/// What a figure is of.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Subject {
+    /// A load's transactions.
+    Load {
+        /// The load.
+        load: String,
+        /// In this phase; in all but warm-up when absent.
+        phase: Option<String>,
+    },
+    /// One operation or statement of a load, in all phases but warm-up.
+    Operation {
+        /// The load.
+        load: String,
+        /// The operation.
+        operation: String,
+    },
+    /// A fault, by its place in the run.
+    Fault {
+        /// Its number, from 0.
+        number: usize,
+        /// Its kind and target.
+        name: String,
+    },
+}
+
+/// Which figure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Quantity {
+    /// Transactions a second.
+    Throughput,
+    /// Mean latency, microseconds.
+    Mean,
+    /// Median, microseconds.
+    P50,
+    /// 95th percentile, microseconds.
+    P95,
+    /// 99th percentile, microseconds.
+    P99,
+    /// Seconds from a fault's effect to the first success.
+    FirstSuccess,
+    /// Seconds from a fault's effect to 95 % of the baseline's throughput.
+    BackTo95Percent,
+}
+
+/// Latencies, in the order they are shown.
+pub(super) const LATENCIES: [Quantity; 4] = [Quantity::Mean, Quantity::P50, Quantity::P95, Quantity::P99];
+const OF_A_FAULT: [Quantity; 2] = [Quantity::FirstSuccess, Quantity::BackTo95Percent];
+
+/// Phases that figures leave out.
+fn is_warm_up(phase: &PhaseResult) -> bool {
+    phase.name.starts_with("warm-up")
+}
+
+/// Every figure that any of the runs has, in the order of the report.
+pub(super) fn all(runs: &[&Taken]) -> Vec<(Subject, Quantity)> {
+    let mut all = Vec::new();
+    let mut seen = BTreeSet::new();
+    let mut push = |subject: Subject, quantity: Quantity| {
+        if seen.insert((subject.clone(), quantity)) {
+            all.push((subject, quantity));
+        }
+    };
+    let results = || runs.iter().map(|taken| &taken.run.result);
+    for (result, load) in results().flat_map(|result| result.loads.iter().map(move |load| (result, load))) {
+        let subject = Subject::Load { load: load.name.clone(), phase: None };
+        push(subject.clone(), Quantity::Throughput);
+        LATENCIES.iter().for_each(|quantity| push(subject.clone(), *quantity));
+        // The transaction is the load itself.
+        let transaction = transaction_of(result, &load.name);
+        let measured = load.operations.iter().filter(|(_, figures)| figures.count > 0);
+        for (operation, _) in measured.filter(|(operation, _)| Some(operation.as_str()) != transaction) {
+            let subject = Subject::Operation { load: load.name.clone(), operation: operation.clone() };
+            LATENCIES.iter().for_each(|quantity| push(subject.clone(), *quantity));
+        }
+    }
+    for load in results().flat_map(|result| &result.loads) {
+        let measured: Vec<&PhaseResult> = load.phases.iter().filter(|phase| !is_warm_up(phase)).collect();
+        for phase in measured.iter().filter(|_| measured.len() > 1) {
+            let subject = Subject::Load { load: load.name.clone(), phase: Some(phase.name.clone()) };
+            push(subject.clone(), Quantity::Throughput);
+            LATENCIES.iter().for_each(|quantity| push(subject.clone(), *quantity));
+        }
+    }
+    for result in results() {
+        for (number, fault) in result.faults.iter().enumerate() {
+            let subject = Subject::Fault { number, name: name_of(fault) };
+            OF_A_FAULT.iter().for_each(|quantity| push(subject.clone(), *quantity));
+        }
+    }
+    all
+}
+
+fn name_of(fault: &FaultResult) -> String {
+    format!("{} of {}", fault.kind, fault.target)
+}
+
+fn load_of<'r>(result: &'r RunResult, name: &str) -> Option<&'r LoadResult> {
+    result.loads.iter().find(|load| load.name == name)
+}
+
+/// The operation that is the load's transaction.
+fn transaction_of<'r>(result: &'r RunResult, load: &str) -> Option<&'r str> {
+    result.facts.loads.iter().find(|facts| facts.name == load).map(|facts| facts.transaction.as_str())
+}
+
+/// The phases of this name: a schedule may have several, of which the first counts.
+fn phase_of<'r>(load: &'r LoadResult, name: &str) -> Option<&'r PhaseResult> {
+    load.phases.iter().find(|phase| phase.name == name)
+}
+
+/// Where a subject's seconds lie.
+struct Stretch<'r> {
+    load: &'r str,
+    operation: &'r str,
+    from_s: u64,
+    to_s: u64,
+}
+
+impl Quantity {
+    /// Its name in tables.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Quantity::Throughput => "throughput",
+            Quantity::Mean => "mean",
+            Quantity::P50 => "p50",
+            Quantity::P95 => "p95",
+            Quantity::P99 => "p99",
+            Quantity::FirstSuccess => "first success",
+            Quantity::BackTo95Percent => "back to 95 %",
+        }
+    }
+
+    /// The value in a run; none where it has none.
+    #[must_use]
+    pub fn of(self, result: &RunResult, subject: &Subject) -> Option<f64> {
+        match subject {
+            Subject::Load { load, phase: None } => {
+                let load = load_of(result, load)?;
+                self.of_transactions(load.transactions, load.throughput_per_s, &load.latency_us)
+            }
+            Subject::Load { load, phase: Some(phase) } => {
+                let phase = phase_of(load_of(result, load)?, phase)?;
+                self.of_transactions(phase.transactions, phase.throughput_per_s, &phase.latency_us)
+            }
+            Subject::Operation { load, operation } => {
+                let OperationResult { count, latency_us } =
+                    load_of(result, load)?.operations.get(operation)?;
+                self.of_transactions(*count, 0.0, latency_us)
+            }
+            Subject::Fault { number, name } => {
+                let fault = result.faults.get(*number).filter(|fault| name_of(fault) == *name)?;
+                match self {
+                    Quantity::FirstSuccess => fault.recovery_s.first_success,
+                    Quantity::BackTo95Percent => fault.recovery_s.back_to_95_percent,
+                    _ => None,
+                }
+            }
+        }
+    }
+
+    fn of_transactions(self, count: u64, per_s: f64, latency: &LatencyUs) -> Option<f64> {
+        match self {
+            Quantity::Throughput => Some(per_s),
+            _ if count == 0 => None,
+            Quantity::Mean => Some(latency.mean),
+            Quantity::P50 => Some(latency.p50 as f64),
+            Quantity::P95 => Some(latency.p95 as f64),
+            Quantity::P99 => Some(latency.p99 as f64),
+            Quantity::FirstSuccess | Quantity::BackTo95Percent => None,
+        }
+    }
+
+    /// The same for each whole second of the subject's stretch; none where there is no such thing. A second in which
+    /// nothing succeeded has a throughput of 0 and no latency.
+    pub(super) fn by_second(self, taken: &Taken, subject: &Subject) -> Option<Vec<f64>> {
+        let stretch = stretch(&taken.run.result, subject)?;
+        let by_second = taken.seconds.as_ref()?.get(stretch.load)?;
+        let mut seconds = Vec::new();
+        for second in stretch.from_s..stretch.to_s {
+            let measured = by_second.get(&second).and_then(|operations| operations.get(stretch.operation));
+            let count = measured.map_or(0, |measured| measured.count);
+            let latency = measured.filter(|measured| measured.count > 0).map(|measured| measured.latency);
+            seconds.extend(match (self, latency) {
+                (Quantity::Throughput, _) => Some(count as f64),
+                (_, None) | (Quantity::FirstSuccess | Quantity::BackTo95Percent, _) => None,
+                (Quantity::Mean, Some(latency)) => Some(latency.mean_us),
+                (Quantity::P50, Some(latency)) => Some(latency.p50_us as f64),
+                (Quantity::P95, Some(latency)) => Some(latency.p95_us as f64),
+                (Quantity::P99, Some(latency)) => Some(latency.p99_us as f64),
+            });
+        }
+        Some(seconds)
+    }
+
+    /// What two values may differ by for the way they are measured alone.
+    pub(super) fn resolution(self) -> f64 {
+        match self {
+            // Told in whole seconds, and the fault strikes within one.
+            Quantity::BackTo95Percent => 1.0,
+            _ => 0.0,
+        }
+    }
+
+    pub(super) fn mean(self, values: &[f64]) -> f64 {
+        values.iter().sum::<f64>() / values.len() as f64
+    }
+}
+
+fn stretch<'r>(result: &'r RunResult, subject: &'r Subject) -> Option<Stretch<'r>> {
+    let (name, operation, phase) = match subject {
+        Subject::Load { load, phase } => (load, None, phase.as_deref()),
+        Subject::Operation { load, operation } => (load, Some(operation.as_str()), None),
+        Subject::Fault { .. } => return None,
+    };
+    let load = load_of(result, name)?;
+    let operation = match operation {
+        Some(operation) => operation,
+        None => transaction_of(result, name)?,
+    };
+    let (from_s, to_s) = match phase {
+        Some(phase) => phase_of(load, phase).map(|phase| (phase.from_s, phase.to_s))?,
+        None => {
+            let mut measured = load.phases.iter().filter(|phase| !is_warm_up(phase));
+            let first = measured.next()?;
+            (first.from_s, measured.next_back().unwrap_or(first).to_s)
+        }
+    };
+    // The second in which the run ended is a part of one.
+    Some(Stretch { load: name, operation, from_s: from_s.ceil() as u64, to_s: to_s.floor() as u64 })
+}

@@ -1,0 +1,133 @@
+//! Where the runs of a comparison come from: run directories, and directories of a matrix, which stand for their runs.
+//!
+//! The only file of the comparison that reads files, and it reads no others than a run's own.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+use history::EventKind;
+use measure::OperationFigures;
+
+use super::{Run, settings};
+use crate::matrix::{self, MatrixResult};
+use crate::result::RunResult;
+use crate::run_directory::{self, ReadError, WriteError};
+use crate::timeline_csv::LATEST_SECOND;
+
+/// Why runs could not be compared.
+#[derive(Debug, thiserror::Error)]
+pub enum CompareError {
+    /// One thing cannot be compared.
+    #[error("{runs} run to compare; give two or more run directories, or the directory of a matrix")]
+    TooFew {
+        /// How many there are.
+        runs: usize,
+    },
+    /// A directory that does not tell what a run was.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The page could not be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// A `matrix.json` that is not one.
+    #[error("{}: {source}", path.display())]
+    Matrix {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: matrix::MatrixError,
+    },
+}
+
+/// A run directory to be compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Given {
+    /// The directory.
+    pub path: PathBuf,
+    /// What its settings are called; without it they are read from the run's scenario.
+    pub label: Option<String>,
+}
+
+/// What every operation of a load did, by load and second.
+pub(super) type Seconds = BTreeMap<String, BTreeMap<u64, BTreeMap<String, OperationFigures>>>;
+
+/// A run as read for a comparison.
+pub(super) struct Taken {
+    pub(super) run: Run,
+    pub(super) label: Option<String>,
+    pub(super) settings: BTreeMap<String, String>,
+    /// By load and second; none when the files of its time line cannot be read.
+    pub(super) seconds: Option<Seconds>,
+    pub(super) notes: Vec<String>,
+}
+
+/// Directories as the user gave them: that of a matrix stands for the runs it holds.
+///
+/// # Errors
+/// When a `matrix.json` cannot be read.
+pub fn expand(paths: &[PathBuf]) -> Result<Vec<Given>, CompareError> {
+    let mut given = Vec::new();
+    for path in paths {
+        match matrix::read(path) {
+            Ok(Some(found)) => given.extend(of_matrix(path, &found)),
+            Ok(None) => given.push(Given { path: path.clone(), label: None }),
+            Err(source) => {
+                return Err(CompareError::Matrix { path: path.join(matrix::MATRIX), source });
+            }
+        }
+    }
+    Ok(given)
+}
+
+/// The runs of a matrix, cell by cell: the first cell is what the others are held against, whichever ran first.
+pub(crate) fn of_matrix(directory: &Path, matrix: &MatrixResult) -> Vec<Given> {
+    let mut cells: Vec<_> = matrix.cells.iter().filter(|cell| cell.result.is_some()).collect();
+    cells.sort_by_key(|cell| (cell.cell, cell.repetition));
+    let given = |cell: &&matrix::CellResult| Given {
+        path: matrix::found_at(directory, &cell.run_dir),
+        label: Some(cell.label.clone()),
+    };
+    cells.iter().map(given).collect()
+}
+
+/// Reads one run.
+pub(super) fn take(given: &Given) -> Result<Taken, CompareError> {
+    let read = run_directory::read(&given.path)?;
+    let interrupted = read.events.iter().find_map(|event| match &event.kind {
+        EventKind::Interrupted { why } => Some(why.clone()),
+        _ => None,
+    });
+    let left_out =
+        if read.is_derived { Some("the run did not come to its end".to_owned()) } else { interrupted };
+    let mut notes = Vec::new();
+    let seconds = match seconds(&given.path, &read.result) {
+        Ok(seconds) => Some(seconds),
+        Err(why) => {
+            notes.push(format!("{}: its seconds cannot be compared: {why}", given.path.display()));
+            None
+        }
+    };
+    let settings = settings::of(&read);
+    let run = Run { path: given.path.clone(), result: read.result, left_out };
+    Ok(Taken { run, label: given.label.clone(), settings, seconds, notes })
+}
+
+fn seconds(directory: &Path, result: &RunResult) -> Result<Seconds, String> {
+    let open = |name: &str| -> Result<BufReader<File>, String> {
+        File::open(directory.join(name)).map(BufReader::new).map_err(|error| format!("{name}: {error}"))
+    };
+    let restored = measure::restore(open("timeline.hlog")?, open("timeline.csv")?);
+    let timeline = restored.map_err(|error| error.to_string())?.timeline;
+    let mut seconds = Seconds::new();
+    for load in &result.loads {
+        let end_s = load.phases.iter().map(|phase| phase.to_s).fold(0.0, f64::max).ceil();
+        let by_second = seconds.entry(load.name.clone()).or_default();
+        for second in 0..(end_s as u64).min(LATEST_SECOND) {
+            let figures = timeline.summarize(&load.name, second as f64, (second + 1) as f64);
+            by_second.insert(second, figures.map_err(|error| error.to_string())?.operations);
+        }
+    }
+    Ok(seconds)
+}

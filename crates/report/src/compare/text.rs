@@ -1,0 +1,154 @@
+//! The comparison for the terminal: plain text of at most 100 columns as long as there are not too many words in a label.
+
+use std::fmt::Write;
+
+use measure::Finding;
+
+use super::quantity::LATENCIES;
+use super::{Basis, Cell, Comparison, Quantity, Row, Subject};
+use crate::format;
+use crate::markup::{cut, plain};
+
+/// Longest label of a variant.
+const LABEL: usize = 60;
+/// Columns of the first column, and of the others.
+const FIRST: usize = 24;
+const OTHER: usize = 13;
+
+/// Variants, figures side by side, what differs beyond noise.
+#[must_use]
+pub fn text(comparison: &Comparison) -> String {
+    let mut out = format!("{}\n", plain(&comparison.title));
+    for variant in &comparison.variants {
+        let runs = format::counted(variant.runs.len() as u64, "run", "runs");
+        let _ = writeln!(
+            out,
+            "  {:<3} {:<60}  {runs}, {}",
+            variant.letter,
+            plain(&cut(&variant.label, LABEL)),
+            variant.verdict()
+        );
+    }
+    for (subject, rows) in subjects(comparison) {
+        let latencies = LATENCIES.into_iter().filter(|_| !matches!(subject, Subject::Fault { .. }));
+        let quantities: Vec<Quantity> = match subject {
+            Subject::Load { .. } => std::iter::once(Quantity::Throughput).chain(latencies).collect(),
+            Subject::Operation { .. } => latencies.collect(),
+            Subject::Fault { .. } => vec![Quantity::FirstSuccess, Quantity::BackTo95Percent],
+        };
+        table(&mut out, comparison, subject, &quantities, &rows);
+    }
+    let (looked_for, found) = comparison.counts();
+    let _ = write!(out, "\n{}", summary(comparison, looked_for, found));
+    for note in &comparison.notes {
+        let _ = writeln!(out, "- {}", plain(note));
+    }
+    out
+}
+
+/// Rows by what they are of, in their order.
+pub(super) fn subjects(comparison: &Comparison) -> Vec<(&Subject, Vec<&Row>)> {
+    let mut subjects: Vec<(&Subject, Vec<&Row>)> = Vec::new();
+    for row in &comparison.rows {
+        match subjects.iter_mut().find(|(subject, _)| **subject == row.subject) {
+            Some((_, rows)) => rows.push(row),
+            None => subjects.push((&row.subject, vec![row])),
+        }
+    }
+    subjects
+}
+
+/// What a subject is called.
+pub(super) fn name(subject: &Subject) -> String {
+    match subject {
+        Subject::Load { load, phase: None } => format!("{load}, all but warm-up"),
+        Subject::Load { load, phase: Some(phase) } => format!("{load}, phase {phase}"),
+        Subject::Operation { load, operation } => format!("{load}, {operation}"),
+        Subject::Fault { number, name } => format!("fault {}, {name}", number + 1),
+    }
+}
+
+/// A value with its unit.
+pub(super) fn valued(quantity: Quantity, value: f64) -> String {
+    match quantity {
+        Quantity::Throughput => format::rate(value),
+        Quantity::FirstSuccess | Quantity::BackTo95Percent => format::seconds(value),
+        _ => format::latency(value),
+    }
+}
+
+/// How a value differs from the reference's, and whether that is more than noise.
+pub(super) fn change(cell: &Cell) -> Option<(String, Finding)> {
+    let difference = cell.difference?;
+    let finding = difference.measured.finding;
+    let percent = format::change_percent(difference.measured.ratio, 1.0);
+    Some((percent.unwrap_or_else(|| format::NOTHING.to_owned()), finding))
+}
+
+/// How many differences are told, and how many of them chance would tell.
+pub(super) fn summary(comparison: &Comparison, looked_for: usize, found: usize) -> String {
+    let first = &comparison.variants[0].letter;
+    if looked_for == 0 {
+        return format!("Against {first}: nothing could be compared.\n");
+    }
+    format!(
+        "Against {first}: {found} of {looked_for} differences are beyond noise, at 99 % each; of {looked_for} figures of equal \
+         things, chance would tell about {:.0}.\n",
+        (looked_for as f64 * 0.01).ceil()
+    )
+}
+
+fn table(
+    out: &mut String,
+    comparison: &Comparison,
+    subject: &Subject,
+    quantities: &[Quantity],
+    rows: &[&Row],
+) {
+    let heading = name(subject);
+    let heading = plain(&heading);
+    let _ = write!(out, "\n{:<FIRST$}", cut(&heading, FIRST - 1));
+    for quantity in quantities {
+        let _ = write!(out, "{:>OTHER$}", quantity.name());
+    }
+    out.push('\n');
+    let cells = |index: usize| -> Vec<Option<&Cell>> {
+        let of = |quantity: &Quantity| {
+            rows.iter().find(|row| row.quantity == *quantity).map(|row| &row.cells[index])
+        };
+        quantities.iter().map(of).collect()
+    };
+    for (index, variant) in comparison.variants.iter().enumerate() {
+        let _ = write!(out, "  {:<width$}", variant.letter, width = FIRST - 2);
+        for (quantity, cell) in quantities.iter().zip(cells(index)) {
+            let value = cell.and_then(Cell::mean).map(|value| valued(*quantity, value));
+            let _ = write!(out, "{:>OTHER$}", value.as_deref().unwrap_or(format::NOTHING));
+        }
+        out.push('\n');
+        if index == 0 {
+            continue;
+        }
+        let against = format!("against {}", comparison.variants[0].letter);
+        let _ = write!(out, "    {against:<width$}", width = FIRST - 4);
+        for cell in cells(index) {
+            let told = match cell.and_then(change) {
+                Some((percent, Finding::Larger | Finding::Smaller)) => percent,
+                Some((_, Finding::Noise)) => "noise".to_owned(),
+                Some((_, Finding::Unknown)) => "not judged".to_owned(),
+                None => String::new(),
+            };
+            let _ = write!(out, "{told:>OTHER$}");
+        }
+        out.truncate(out.trim_end().len());
+        out.push('\n');
+    }
+}
+
+/// On what grounds a difference was judged, in words.
+pub(super) fn grounds(basis: Basis) -> String {
+    match basis {
+        Basis::Runs { first, second } => format!("{first} and {second} runs"),
+        Basis::Seconds => "the seconds of one run each".to_owned(),
+        Basis::Nothing => "too little to judge by".to_owned(),
+    }
+}

@@ -1,0 +1,159 @@
+//! `matrix.json`, the public result of a matrix: which settings were run, in which order, and how each came out.
+//!
+//! Keys are only ever added. Owns the form and its place in a directory; the page of a matrix is `compare`'s.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use history::Verdict;
+use serde::{Deserialize, Serialize};
+
+use crate::compare::{self, CompareError, Comparison};
+use crate::result::RunResult;
+use crate::run_directory;
+
+/// The file's name in the directory of a matrix.
+pub const MATRIX: &str = "matrix.json";
+/// The page of the comparison, beside it.
+pub const COMPARISON: &str = "compare.html";
+
+/// The whole of `matrix.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MatrixResult {
+    /// Holdfast's version.
+    pub holdfast: String,
+    /// The scenario's name.
+    pub scenario: String,
+    /// The seed that the order and the runs' seeds come from.
+    pub seed: u64,
+    /// When the first run began, RFC 3339.
+    pub started_at: String,
+    /// `fail` if any run failed, else `unknown` if any was or was not made, else `pass`.
+    pub verdict: Verdict,
+    /// Why it was cut short; null when every run was made.
+    pub interrupted: Option<String>,
+    /// Each axis with its values as they are called.
+    pub axes: BTreeMap<String, Vec<String>>,
+    /// How often each cell is run.
+    pub repeat: u32,
+    /// Every run, made or not, in the order of running.
+    pub cells: Vec<CellResult>,
+}
+
+/// One run of a matrix.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CellResult {
+    /// Number of the cell, from 1, in the order of the axes.
+    pub cell: u32,
+    /// Which run of the cell, from 1.
+    pub repetition: u32,
+    /// What the cell is called.
+    pub label: String,
+    /// The value of each axis as it is called.
+    pub values: BTreeMap<String, String>,
+    /// Every setting by its dotted path.
+    pub settings: BTreeMap<String, String>,
+    /// The run directory.
+    pub run_dir: PathBuf,
+    /// The run's `result.json`; null when it was not made or left none.
+    pub result: Option<RunResult>,
+    /// Why there is no result, when the run was tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+}
+
+impl CellResult {
+    /// The run's verdict; `unknown` without a result.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        self.result.as_ref().map_or(Verdict::Unknown, |result| result.verdict)
+    }
+}
+
+impl MatrixResult {
+    /// The verdict of all runs together.
+    #[must_use]
+    pub fn judged(&self) -> Verdict {
+        self.cells.iter().fold(Verdict::Pass, |verdict, cell| verdict.and(cell.verdict()))
+    }
+}
+
+/// Why a `matrix.json` could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum MatrixError {
+    /// The system refuses.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// It is not what it should be.
+    #[error("not the result of a matrix: {0}")]
+    Form(#[from] serde_json::Error),
+}
+
+/// Reads the `matrix.json` of a directory; none where there is none.
+///
+/// # Errors
+/// When it cannot be read or is none.
+pub fn read(directory: &Path) -> Result<Option<MatrixResult>, MatrixError> {
+    match fs::read(directory.join(MATRIX)) {
+        Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Writes `matrix.json` whole.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn write(directory: &Path, matrix: &MatrixResult) -> Result<(), MatrixError> {
+    let text = serde_json::to_string_pretty(matrix)?;
+    Ok(run_directory::put(&directory.join(MATRIX), format!("{text}\n").as_bytes())?)
+}
+
+/// Writes the page that compares the cells, beside `matrix.json`. Returns the comparison and the page's path.
+///
+/// # Errors
+/// When fewer than two runs left a result, one cannot be read, or the page cannot be written.
+pub fn write_comparison(
+    directory: &Path,
+    matrix: &MatrixResult,
+) -> Result<(Comparison, PathBuf), CompareError> {
+    let path = directory.join(COMPARISON);
+    Ok((compare::write(&compare::of_matrix(directory, matrix), &path)?, path))
+}
+
+/// Where a run is now: below the matrix's directory, which may have been moved with all its runs, else where it was.
+#[must_use]
+pub fn found_at(directory: &Path, recorded: &Path) -> PathBuf {
+    let mut names: Vec<_> = recorded.iter().rev().take(3).collect();
+    names.reverse();
+    let moved = directory.join(names.into_iter().collect::<PathBuf>());
+    if moved.is_dir() { moved } else { recorded.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_matrix_that_was_moved_with_its_runs_is_still_found() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let run = folder.path().join("cells/2/run-1");
+        fs::create_dir_all(&run).expect("a run directory");
+        assert_eq!(found_at(folder.path(), Path::new("/elsewhere/m/cells/2/run-1")), run);
+        let lost = Path::new("/elsewhere/m/cells/3/run-1");
+        assert_eq!(found_at(folder.path(), lost), lost);
+    }
+
+    #[test]
+    fn a_directory_without_a_matrix_is_none_and_a_damaged_one_is_told() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        assert!(read(folder.path()).expect("readable").is_none());
+        fs::write(folder.path().join(MATRIX), "{").expect("written");
+        assert!(matches!(read(folder.path()), Err(MatrixError::Form(_))));
+    }
+}

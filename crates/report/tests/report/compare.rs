@@ -1,0 +1,216 @@
+//! Runs compared: which belong together, which differences are told, and that what cannot be judged is not.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
+
+use history::{Event, EventKind, Verdict};
+use measure::interval::record_latency;
+use measure::{Finding, HlogWriter, Interval};
+use report::compare::{self, Basis, CompareError, Comparison, Given, Quantity, Subject};
+use report::matrix::{CellResult, MatrixResult};
+use tempfile::TempDir;
+
+use crate::fixture;
+
+/// A folder of synthetic run directories.
+struct Runs {
+    folder: TempDir,
+    count: u64,
+}
+
+impl Runs {
+    fn new() -> Runs {
+        Runs { folder: TempDir::new().expect("a temporary folder"), count: 0 }
+    }
+
+    /// A run with this many clients whose figures are `factor` times the usual ones.
+    fn add(&mut self, clients: u32, factor: f64) -> PathBuf {
+        self.count += 1;
+        let path = self.folder.path().join(format!("run-{}", self.count));
+        std::fs::create_dir(&path).expect("a run directory");
+        let mut fixture = fixture::host_failure();
+        fixture.result.seed = self.count;
+        let scaled = |us: u64| (us as f64 * factor) as u64;
+        for load in &mut fixture.result.loads {
+            load.throughput_per_s *= factor;
+            load.latency_us.mean *= factor;
+            load.latency_us.p99 = scaled(load.latency_us.p99);
+            for operation in load.operations.values_mut() {
+                operation.latency_us.mean *= factor;
+                operation.latency_us.p50 = scaled(operation.latency_us.p50);
+            }
+        }
+        fixture.write(&path).expect("the fixture is written");
+        let scenario = format!(
+            "name: host-failure\nseed: {}\nloads:\n  - {{ workload: tpcb, clients: {clients} }}\n",
+            self.count
+        );
+        std::fs::write(path.join("scenario.yaml"), scenario).expect("the scenario is written");
+        path
+    }
+}
+
+/// The second-by-second file of a run whose ledger inserts take so long, and come so often a second.
+fn write_seconds(run: &Path, latency: Duration, per_s: u64) {
+    let mut seconds = HlogWriter::new(Vec::new(), UNIX_EPOCH).expect("a heading");
+    for second in 0..60 {
+        let mut interval = Interval { load: "ledger".to_owned(), second, operations: Default::default() };
+        let insert = interval.operations.entry("insert".to_owned()).or_default();
+        // Seconds differ a little, as they do.
+        for number in 0..per_s + second % 3 {
+            record_latency(&mut insert.histogram, latency + Duration::from_micros(number % 7));
+        }
+        seconds.write(&interval).expect("an interval");
+    }
+    std::fs::write(run.join("timeline.hlog"), seconds.into_inner()).expect("the file");
+}
+
+fn compared(paths: &[PathBuf]) -> Comparison {
+    compare::compare(&compare::expand(paths).expect("runs")).expect("a comparison")
+}
+
+/// The finding on one figure of the second variant, and its ground.
+#[track_caller]
+fn finding(comparison: &Comparison, load: &str, wanted: Quantity) -> (Finding, Basis) {
+    let subject = Subject::Load { load: load.to_owned(), phase: None };
+    let row = comparison.rows.iter().find(|row| row.subject == subject && row.quantity == wanted);
+    let difference = row.expect("a row").cells[1].difference.expect("a difference");
+    (difference.measured.finding, difference.basis)
+}
+
+#[test]
+fn runs_of_the_same_settings_are_repetitions_whatever_their_seeds() {
+    let mut runs = Runs::new();
+    let paths: Vec<PathBuf> = [(1, 1.0), (8, 2.0), (1, 1.02), (8, 2.05), (8, 1.98), (1, 0.99)]
+        .map(|(clients, factor)| runs.add(clients, factor))
+        .into();
+    let comparison = compared(&paths);
+    let told: Vec<(&str, &str, usize)> = comparison
+        .variants
+        .iter()
+        .map(|variant| (variant.letter.as_str(), variant.label.as_str(), variant.runs.len()))
+        .collect();
+    assert_eq!(told, [("A", "loads.0.clients = 1", 3), ("B", "loads.0.clients = 8", 3)]);
+    let ground = Basis::Runs { first: 3, second: 3 };
+    assert_eq!(finding(&comparison, "bank", Quantity::Throughput), (Finding::Larger, ground));
+    assert_eq!(finding(&comparison, "bank", Quantity::Mean), (Finding::Larger, ground));
+    // This figure is the same in all.
+    assert_eq!(finding(&comparison, "bank", Quantity::P50), (Finding::Noise, ground));
+    let text = compare::text(&comparison);
+    for line in text.lines().filter(|line| !line.starts_with('-') && !line.starts_with("Against")) {
+        assert!(line.chars().count() <= 100, "{line}");
+    }
+    assert!(text.contains("loads.0.clients = 8") && text.contains("noise"), "{text}");
+    assert!(
+        compare::html(&comparison).contains("<b>+10"),
+        "a change of about 100 % in bold, with its interval"
+    );
+}
+
+#[test]
+fn two_single_runs_are_judged_by_their_seconds_and_only_roughly() {
+    let mut runs = Runs::new();
+    let (one, same, half) = (runs.add(1, 1.0), runs.add(2, 1.0), runs.add(3, 0.5));
+    write_seconds(&one, Duration::from_millis(4), 500);
+    write_seconds(&same, Duration::from_millis(4), 480);
+    write_seconds(&half, Duration::from_millis(2), 250);
+    let comparison = compared(&[one.clone(), same]);
+    assert_eq!(finding(&comparison, "ledger", Quantity::Throughput), (Finding::Noise, Basis::Seconds));
+    let comparison = compared(&[one, half]);
+    assert_eq!(finding(&comparison, "ledger", Quantity::Throughput), (Finding::Smaller, Basis::Seconds));
+    assert_eq!(finding(&comparison, "ledger", Quantity::Mean), (Finding::Smaller, Basis::Seconds));
+    assert!(
+        comparison.notes.iter().any(|note| note.starts_with("One run of each")),
+        "{:?}",
+        comparison.notes
+    );
+}
+
+#[test]
+fn what_has_no_ground_is_not_judged() {
+    let mut runs = Runs::new();
+    // One run beside several, and no seconds.
+    let paths = [runs.add(1, 1.0), runs.add(1, 1.1), runs.add(8, 9.0)];
+    let comparison = compared(&paths);
+    assert_eq!(finding(&comparison, "bank", Quantity::Throughput), (Finding::Unknown, Basis::Nothing));
+    assert!(compare::text(&comparison).contains("not judged"));
+    assert_eq!(comparison.counts(), (0, 0));
+}
+
+#[test]
+fn a_run_that_was_cut_short_counts_for_nothing_but_its_verdict() {
+    let mut runs = Runs::new();
+    let whole = [runs.add(1, 1.0), runs.add(1, 1.0), runs.add(8, 1.0), runs.add(8, 1.0)];
+    let cut = runs.add(8, 50.0);
+    let interrupted = Event { t_s: 3.0, kind: EventKind::Interrupted { why: "by a signal".to_owned() } };
+    let mut events = std::fs::read_to_string(cut.join("events.jsonl")).expect("events");
+    events.push_str(&format!("{}\n", serde_json::to_string(&interrupted).expect("an event")));
+    std::fs::write(cut.join("events.jsonl"), events).expect("events");
+    let killed = runs.add(8, 50.0);
+    std::fs::remove_file(killed.join("result.json")).expect("there was one");
+    let comparison = compared(&[whole.to_vec(), vec![cut, killed]].concat());
+    assert_eq!((comparison.variants[1].runs.len(), comparison.variants[1].counted()), (4, 2));
+    assert_eq!(comparison.variants[1].verdict(), Verdict::Unknown);
+    assert_eq!(finding(&comparison, "bank", Quantity::Throughput).0, Finding::Noise);
+    assert_eq!(comparison.notes.iter().filter(|note| note.contains("left out")).count(), 2);
+}
+
+#[test]
+fn the_directory_of_a_matrix_stands_for_its_runs_by_cell() {
+    let mut runs = Runs::new();
+    let mut cells = Vec::new();
+    for (cell, repetition, clients) in [(2, 1, 8), (1, 1, 1), (1, 2, 1), (2, 2, 8)] {
+        let run_dir = runs.add(clients, f64::from(clients));
+        let result = report::read(&run_dir).expect("a run").result;
+        cells.push(CellResult {
+            cell,
+            repetition,
+            label: format!("clients {clients}"),
+            values: [("clients".to_owned(), clients.to_string())].into(),
+            settings: [("loads.0.clients".to_owned(), clients.to_string())].into(),
+            run_dir,
+            result: Some(result),
+            failure: None,
+        });
+    }
+    let matrix = MatrixResult {
+        holdfast: "0.1.0".to_owned(),
+        scenario: "host-failure".to_owned(),
+        seed: 7,
+        started_at: "2026-11-21T20:04:11Z".to_owned(),
+        verdict: Verdict::Pass,
+        interrupted: None,
+        axes: [("clients".to_owned(), vec!["1".to_owned(), "8".to_owned()])].into(),
+        repeat: 2,
+        cells,
+    };
+    let directory = runs.folder.path();
+    report::matrix::write(directory, &matrix).expect("written");
+    assert_eq!(report::matrix::read(directory).expect("readable"), Some(matrix.clone()));
+    let comparison = compared(&[directory.to_owned()]);
+    let labels: Vec<&str> = comparison.variants.iter().map(|variant| variant.label.as_str()).collect();
+    assert_eq!(labels, ["clients 1", "clients 8"], "cells in the order of the axes, not of running");
+    let (_, page) = report::matrix::write_comparison(directory, &matrix).expect("a page");
+    assert!(std::fs::read_to_string(page).expect("a page").contains("clients 8"));
+}
+
+#[test]
+fn fewer_than_two_runs_and_what_is_no_run_are_refused() {
+    let mut runs = Runs::new();
+    let one = Given { path: runs.add(1, 1.0), label: None };
+    assert!(matches!(compare::compare(std::slice::from_ref(&one)), Err(CompareError::TooFew { runs: 1 })));
+    let nowhere = Given { path: runs.folder.path().join("nowhere"), label: None };
+    assert!(matches!(compare::compare(&[one, nowhere]), Err(CompareError::Read(_))));
+}
+
+#[test]
+fn a_name_cannot_break_out_of_the_page() {
+    let mut runs = Runs::new();
+    let paths = [runs.add(1, 1.0), runs.add(2, 1.0)];
+    let mut given = compare::expand(&paths).expect("runs");
+    given[0].label = Some("<script>alert(1)</script>".to_owned());
+    given[1].label = Some("\u{1b}[2J".to_owned());
+    let comparison = compare::compare(&given).expect("a comparison");
+    assert!(!compare::html(&comparison).contains("<script"));
+    assert!(!compare::text(&comparison).contains('\u{1b}'));
+}
