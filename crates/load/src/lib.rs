@@ -15,7 +15,7 @@ mod preparation;
 mod shared;
 mod thread_cpu;
 
-pub use client::postgres::Endpoint;
+pub use client::postgres::{Address, Encryption, Endpoint, Trust};
 pub use clock::Clock;
 pub use generator::{Batch, LoadEnd, LoadHandle, OpenLoop, start};
 pub use pace::{Arrival, Step, ThinkTime};

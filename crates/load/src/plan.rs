@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use client::SqlConnector;
 use client::control::ControlConnector;
-use client::postgres::{Endpoint, PostgresConnector, Settings};
+use client::postgres::{Encryption, Endpoint, PostgresConnector, Settings};
+use client::volume::VolumeConnector;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use workload::Workload;
@@ -27,6 +28,8 @@ pub enum Protocol {
     Postgres,
     /// The control database's.
     Control,
+    /// None: passes over a node's volume.
+    Volume,
 }
 
 /// A workload, and how much of it.
@@ -61,6 +64,8 @@ pub struct LoadPlan {
     pub user: String,
     /// The role's password, for servers that ask.
     pub password: Option<String>,
+    /// Whether its sessions are encrypted.
+    pub encryption: Encryption,
     /// How long a client waits for an answer to one statement before it gives the session up.
     pub timeout: Duration,
     /// How long a connection attempt at one node may take.
@@ -167,6 +172,10 @@ impl LoadPlan {
 
     /// A connector over the plan's endpoints whose sessions wait `timeout` for each answer.
     pub(crate) fn connector(&self, timeout: Duration) -> Box<dyn SqlConnector> {
+        if self.protocol == Protocol::Volume {
+            let endpoints = self.endpoints.clone();
+            return Box::new(VolumeConnector::new(endpoints, timeout, self.connect_timeout));
+        }
         if self.protocol == Protocol::Control {
             let endpoints = self.endpoints.clone();
             return Box::new(ControlConnector::new(endpoints, timeout, self.connect_timeout));
@@ -175,6 +184,7 @@ impl LoadPlan {
             database: self.database.clone(),
             user: self.user.clone(),
             password: self.password.clone(),
+            encryption: self.encryption.clone(),
             timeout,
             connect_timeout: self.connect_timeout,
         };
@@ -203,6 +213,7 @@ fn fnv1a(bytes: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::net::SocketAddr;
 
     use rand::Rng;
 
@@ -220,10 +231,14 @@ mod tests {
             scale: 1,
             protocol: Protocol::Postgres,
             seed: 1,
-            endpoints: vec![Endpoint { node: "n1".into(), address: ([127, 0, 0, 1], 5432).into() }],
+            endpoints: vec![Endpoint {
+                node: "n1".into(),
+                address: SocketAddr::from(([127, 0, 0, 1], 5432)).into(),
+            }],
             database: "postgres".into(),
             user: "postgres".into(),
             password: None,
+            encryption: Encryption::Never,
             timeout: Duration::from_secs(1),
             connect_timeout: Duration::from_secs(1),
         }
