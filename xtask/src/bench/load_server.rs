@@ -49,13 +49,16 @@ impl Server {
         unsafe { postgres.pre_exec(|| Ok(nix::sys::prctl::set_pdeathsig(Signal::SIGQUIT)?)) };
         let postmaster = postgres.spawn().context("start postgres")?;
         let server = Server { bin: bin.to_owned(), folder, port, postmaster };
-        for _ in 0..100 {
-            if std::net::TcpStream::connect(("127.0.0.1", port)).is_ok() {
+        // It listens before it takes sessions.
+        for _ in 0..600 {
+            let mut asked = Command::new(server.bin.join("pg_isready"));
+            asked.args(["-q", "-h", "127.0.0.1", "-p", &port.to_string()]);
+            if asked.status().context("start pg_isready")?.success() {
                 return Ok(server);
             }
             std::thread::sleep(Duration::from_millis(100));
         }
-        bail!("postgres does not listen on port {port}")
+        bail!("postgres takes no sessions on port {port}")
     }
 
     /// Runs pgbench and returns what it says.
