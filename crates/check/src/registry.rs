@@ -52,7 +52,7 @@ pub const CHECKS: &[RegisteredCheck] = &[
     RegisteredCheck {
         name: register::NAME,
         doc: "every key behaves as one register, on which each operation acts between its beginning and its end",
-        workloads: &["register"],
+        workloads: &["register", "rawio"],
         begin: || Box::<register::Register>::default(),
     },
     RegisteredCheck {

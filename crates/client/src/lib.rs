@@ -5,10 +5,11 @@
 
 pub mod control;
 pub mod key_value;
-pub mod outbox;
 pub mod postgres;
+pub mod reactor;
 pub mod rows;
 pub mod session;
+pub mod volume;
 
 pub use key_value::KeyValueSession;
 pub use rows::Rows;
@@ -16,3 +17,4 @@ pub use session::{
     ConnectError, Connected, Execution, FailedAttempt, SessionError, SessionFuture, SqlConnector, SqlSession,
     SqlValue, StatementId,
 };
+pub use volume::VolumeSession;

@@ -60,6 +60,12 @@ pub trait SqlSession {
         None
     }
 
+    /// The same connection as one to the process that reads and writes a volume raw, where that is what it is. Everything
+    /// of SQL fails on such a session.
+    fn volume(&mut self) -> Option<&mut dyn crate::VolumeSession> {
+        None
+    }
+
     /// Prepares statements, in one round trip; the identifiers come in the same order.
     ///
     /// # Errors

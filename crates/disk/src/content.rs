@@ -6,6 +6,7 @@ use std::time::SystemTime;
 use crate::Refusal;
 use crate::attributes::Kind;
 use crate::block_log::BLOCK_BYTES;
+use crate::medium::{Access, Admitted};
 use crate::store::{Object, Seek, Store};
 use crate::tree::{Body, FileBody};
 use crate::volume::{Scope, State, Volume, refusal};
@@ -45,12 +46,29 @@ impl<S: Store> Volume<S> {
     /// # Errors
     /// `EISDIR`, `EINVAL` for what has no content, and what the store says.
     pub fn read(&self, number: u64, offset: u64, buffer: &mut [u8]) -> Result<usize, Refusal> {
+        self.admit(Access::Read)?;
         let object = {
             let state = self.lock();
             file(&state, number)?;
             self.object(&state, number)?
         };
-        object.read(offset, buffer).map_err(|error| refusal(&error))
+        let read = object.read(offset, buffer).map_err(|error| refusal(&error))?;
+        self.store.hand_out(&mut buffer[..read])?;
+        Ok(read)
+    }
+
+    /// Asks the store to let an operation through that cannot be done in appearance only.
+    pub(crate) fn admit(&self, access: Access) -> Result<(), Refusal> {
+        if self.store.is_sound() { Ok(()) } else { self.store.admit(access).map(drop) }
+    }
+
+    /// The same for what makes a file `end` bytes long, if it is not that long already.
+    fn admit_up_to(&self, number: u64, end: u64) -> Result<(), Refusal> {
+        if self.store.is_sound() {
+            return Ok(());
+        }
+        let grows = file(&self.lock(), number)?.size < end;
+        self.admit(if grows { Access::Grow } else { Access::Change })
     }
 
     /// Writes `content` at `offset`. With `through`, it is durable when this returns, as far as the scope goes.
@@ -68,6 +86,7 @@ impl<S: Store> Volume<S> {
         now: SystemTime,
     ) -> Result<(), Refusal> {
         let end = offset.checked_add(content.len() as u64).ok_or(Refusal::EFBIG)?;
+        self.admit_up_to(number, end)?;
         let mut state = self.lock();
         file(&state, number)?;
         let object = self.object(&state, number)?;
@@ -167,6 +186,8 @@ impl<S: Store> Volume<S> {
         if mode & !known != 0 {
             return Err(Refusal::EOPNOTSUPP);
         }
+        let gives_back = mode & libc::FALLOC_FL_PUNCH_HOLE != 0;
+        self.admit(if gives_back { Access::Change } else { Access::Grow })?;
         let mut state = self.lock();
         file(&state, number)?;
         let object = self.object(&state, number)?;
@@ -203,6 +224,22 @@ impl<S: Store> Volume<S> {
     /// # Errors
     /// What the store says; then nothing has become durable.
     pub fn sync(&self, number: u64, scope: Scope) -> Result<(), Refusal> {
+        if !self.store.is_sound() && self.store.admit(Access::Sync)? == Admitted::InAppearance {
+            let mut state = self.lock();
+            state.tree.get(number)?;
+            let owed = state.owed.entry(number).or_insert(scope);
+            *owed = (*owed).max(scope);
+            return Ok(());
+        }
+        let owed = std::mem::take(&mut self.lock().owed);
+        for (earlier, scope) in owed {
+            // It may be gone by now, and then there is nothing to keep.
+            let _ = self.sync_truly(earlier, scope);
+        }
+        self.sync_truly(number, scope)
+    }
+
+    fn sync_truly(&self, number: u64, scope: Scope) -> Result<(), Refusal> {
         let data_only = scope == Scope::Data;
         let (begun, operations, kept) = {
             let mut state = self.lock();

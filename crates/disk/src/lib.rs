@@ -21,6 +21,11 @@
 //!   file system in user space of them.
 //! * `rename` happens at a power-off either whole or not at all.
 //!
+//! A volume stands on a [`Disk`] of its host, which may be given a [`Defect`]; what that does to operations is on the
+//! first page of `medium`. While a disk loses flushes, what was synced becomes durable with the first sync that it obeys
+//! again, as a drive's cache goes out whole. What programs have read before lies in the kernel's memory and is read there,
+//! as on any machine whose disk has died.
+//!
 //! Time stamps are not taken back. Changes beyond [`Limits`] are made durable, the oldest first, as a kernel writes
 //! back what fills its memory.
 #![warn(missing_docs)]
@@ -29,18 +34,26 @@ mod attributes;
 mod block_log;
 mod content;
 mod cpu;
+mod disk;
 mod fuse;
 mod loss;
+mod medium;
 mod mount;
 mod name_log;
+mod on_disk;
 mod power;
+mod probe;
 mod store;
 mod tree;
 mod volume;
 
 pub use attributes::{Attributes, Change, Kind, Status};
 pub use block_log::{BLOCK_BYTES, SECTOR_BYTES};
+pub use disk::{DefectGuard, Disk, DiskGroup};
+pub use medium::{Access, Admitted, Corruption, Defect};
 pub use mount::{Mount, MountError, MountPoint, prepare, try_out};
+pub use on_disk::{Met, OnDisk};
+pub use probe::{Probe, ProbeError, Seen, Tried};
 pub use store::{Flush, FolderStore, Object, Seek, Space, Store};
 pub use tree::{ROOT, RenameKind};
 pub use volume::{Limits, Lost, NewInode, Scope, Volume};

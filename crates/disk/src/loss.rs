@@ -17,6 +17,7 @@ impl<S: Store> Volume<S> {
         let mut lost = Lost::default();
         let dirty = std::mem::take(&mut state.dirty);
         let last_write = state.last_write.take();
+        state.owed.clear();
         for number in dirty.into_values() {
             let Ok(inode) = state.tree.get_mut(number) else { continue };
             let Body::File(file) = &mut inode.body else { continue };

@@ -65,10 +65,17 @@ pub struct MountPoint {
 }
 
 /// A volume as mounted for one boot of its node.
-#[derive(Debug)]
 pub struct Mount {
     power: Arc<Power>,
     cpu: Arc<CpuTime>,
+    /// Whether operations may wait for the disk.
+    interrupt: Box<dyn Fn(bool) + Send + Sync>,
+}
+
+impl std::fmt::Debug for Mount {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Mount").field("power", &self.power).field("cpu", &self.cpu).finish_non_exhaustive()
+    }
 }
 
 /// Starts serving a volume that is going to be mounted once.
@@ -78,7 +85,9 @@ pub struct Mount {
 pub fn prepare<S: Store>(volume: Arc<Volume<S>>) -> Result<(MountPoint, Mount), MountError> {
     keep_buffers_out_of_the_heap();
     let (device, opened) = sync_channel(1);
-    let mount = Mount { power: Arc::default(), cpu: Arc::default() };
+    let disk = volume.clone();
+    let interrupt = Box::new(move |interrupted| disk.store.interrupt(interrupted));
+    let mount = Mount { power: Arc::default(), cpu: Arc::default(), interrupt };
     let served = Served::new(volume, mount.power.clone(), mount.cpu.clone());
     let serve = move || serve(served, &opened);
     std::thread::Builder::new().name("disk".to_owned()).spawn(serve).map_err(MountError::Thread)?;
@@ -143,7 +152,9 @@ fn mount_over(folder: &Path) -> Result<OwnedFd, MountError> {
 impl Mount {
     /// The power is off: from here on every request gets `EIO`, at once, and none is under way any more.
     pub fn power_off(&self) {
-        self.power.cut();
+        self.power.cut(|| (self.interrupt)(true));
+        // None gets as far as the disk any more; the volume's next boot finds it as it is.
+        (self.interrupt)(false);
     }
 
     /// CPU time of the threads that serve it.

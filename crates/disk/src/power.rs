@@ -20,9 +20,11 @@ impl Power {
         (!self.is_off.load(Ordering::Acquire)).then_some(guard)
     }
 
-    /// Cuts the power and waits for the requests under way.
-    pub(crate) fn cut(&self) {
+    /// Cuts the power and waits for the requests under way, after `hurry` has seen to it that none of them waits for a
+    /// disk.
+    pub(crate) fn cut(&self, hurry: impl FnOnce()) {
         self.is_off.store(true, Ordering::Release);
+        hurry();
         drop(self.gate.write().unwrap_or_else(PoisonError::into_inner));
     }
 }

@@ -10,6 +10,9 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::Refusal;
+use crate::medium::{Access, Admitted};
+
 /// A place for the content of files.
 pub trait Store: Send + Sync + 'static {
     /// An open object.
@@ -38,6 +41,36 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     /// When it cannot be found out.
     fn space(&self) -> io::Result<Space>;
+
+    /// Whether nothing is wrong with what it stands on; then [`Store::admit`] would only cost time.
+    fn is_sound(&self) -> bool {
+        true
+    }
+
+    /// An operation is about to come. Waits for as long as what the store stands on takes, so nobody calls this with a
+    /// lock held.
+    ///
+    /// # Errors
+    /// What the operation is refused with.
+    fn admit(&self, access: Access) -> Result<Admitted, Refusal> {
+        let _ = access;
+        Ok(Admitted::Truly)
+    }
+
+    /// What was read is on its way to whoever asked: the last chance for it to get wrong.
+    ///
+    /// # Errors
+    /// `EIO` where that is noticed.
+    fn hand_out(&self, content: &mut [u8]) -> Result<(), Refusal> {
+        let _ = content;
+        Ok(())
+    }
+
+    /// From here on nobody waits in [`Store::admit`], those included who do now: they get `EIO`. Until it is called with
+    /// `false`.
+    fn interrupt(&self, interrupted: bool) {
+        let _ = interrupted;
+    }
 }
 
 /// The content of one file.

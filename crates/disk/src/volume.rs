@@ -11,6 +11,7 @@ use std::time::SystemTime;
 use crate::Refusal;
 use crate::attributes::{Attributes, Change, Kind, MODE_BITS, SET_GROUP, Status};
 use crate::block_log::BLOCK_BYTES;
+use crate::medium::Access;
 use crate::store::{Object, OpenObjects, Space, Store};
 use crate::tree::{Body, FileBody, ROOT, RenameKind, Tree};
 
@@ -32,12 +33,12 @@ impl Default for Limits {
 }
 
 /// How much a sync covers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
-    /// Everything about the object, as fsync(2).
-    All,
     /// Content and what reading it needs, as fdatasync(2).
     Data,
+    /// Everything about the object, as fsync(2).
+    All,
 }
 
 /// A new object.
@@ -89,6 +90,8 @@ pub(crate) struct State<O> {
     pub(crate) blocks_kept: usize,
     /// The last write: file, from, to.
     pub(crate) last_write: Option<(u64, u64, u64)>,
+    /// Objects whose sync was answered and not done, with its scope.
+    pub(crate) owed: BTreeMap<u64, Scope>,
 }
 
 /// The number that a program gets for what the store below said.
@@ -106,8 +109,14 @@ impl<S: Store> Volume<S> {
             next_dirty: 0,
             blocks_kept: 0,
             last_write: None,
+            owed: BTreeMap::new(),
         };
         Volume { store, limits, state: Mutex::new(state) }
+    }
+
+    /// The store its content lies in.
+    pub fn store(&self) -> &S {
+        &self.store
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State<S::Object>> {
@@ -166,6 +175,7 @@ impl<S: Store> Volume<S> {
     /// # Errors
     /// `ESTALE`, `EINVAL` for the size of what has none, and what the store says.
     pub fn change(&self, number: u64, change: &Change, now: SystemTime) -> Result<Status, Refusal> {
+        self.admit(Access::Change)?;
         let mut state = self.lock();
         if let Some(size) = change.size {
             self.resize(&mut state, number, size, now)?;
@@ -202,6 +212,7 @@ impl<S: Store> Volume<S> {
         new: &NewInode,
         mut attributes: Attributes,
     ) -> Result<Status, Refusal> {
+        self.admit(Access::Grow)?;
         let mut state = self.lock();
         let parent = state.tree.get(directory)?.attributes;
         let (kind, body) = match new {
@@ -243,6 +254,7 @@ impl<S: Store> Volume<S> {
         name: &OsStr,
         now: SystemTime,
     ) -> Result<Status, Refusal> {
+        self.admit(Access::Grow)?;
         let mut state = self.lock();
         state.tree.link(number, directory, name)?;
         let inode = state.tree.get_mut(number)?;
@@ -264,6 +276,7 @@ impl<S: Store> Volume<S> {
         is_directory: bool,
         now: SystemTime,
     ) -> Result<(), Refusal> {
+        self.admit(Access::Change)?;
         let mut state = self.lock();
         let number = state.tree.remove(directory, name, is_directory)?;
         state.tree.get_mut(number)?.attributes.changed = now;
@@ -283,6 +296,7 @@ impl<S: Store> Volume<S> {
         kind: RenameKind,
         now: SystemTime,
     ) -> Result<(), Refusal> {
+        self.admit(Access::Change)?;
         let mut state = self.lock();
         let (moved, replaced) = state.tree.rename(from, to, kind)?;
         for number in [Some(moved), replaced].into_iter().flatten() {
@@ -362,6 +376,7 @@ impl<S: Store> Volume<S> {
         now: SystemTime,
     ) -> Result<(), Refusal> {
         only_of_users(name)?;
+        self.admit(Access::Change)?;
         let mut state = self.lock();
         let inode = state.tree.get_mut(number)?;
         match (inode.extended.contains_key(name), must_exist) {

@@ -7,6 +7,7 @@ pub mod control;
 pub mod error;
 pub mod installation;
 pub mod node;
+pub mod none;
 pub mod postgres;
 pub mod registry;
 pub mod role;

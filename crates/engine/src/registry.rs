@@ -6,6 +6,7 @@ use std::path::Path;
 
 use crate::control::{self, Control};
 use crate::installation::{Found, Installation};
+use crate::none::{self, Volumes};
 use crate::postgres::{self, Postgres};
 use crate::{Configuration, Engine, EngineError, InstallError};
 
@@ -34,6 +35,14 @@ pub const ENGINES: &[EngineFacts] = &[
         install: control::install,
         describe: control::describe,
         open: |installation, configuration| Ok(Box::new(Control::new(installation, configuration)?)),
+    },
+    EngineFacts {
+        name: none::NAME,
+        summary: "no database: the nodes' volumes themselves, for the workload rawio",
+        find: control::find,
+        install: control::install,
+        describe: none::describe,
+        open: |installation, configuration| Ok(Box::new(Volumes::new(&installation, configuration)?)),
     },
     EngineFacts {
         name: "postgres",
@@ -102,6 +111,9 @@ mod tests {
             assert_eq!(named(entry.name).map(|found| found.name).ok(), Some(entry.name));
         }
         let message = named("postgress").map(|_| ()).map_err(|error| error.to_string());
-        assert_eq!(message, Err("no engine named `postgress`; there are: control, postgres".to_owned()));
+        assert_eq!(
+            message,
+            Err("no engine named `postgress`; there are: control, none, postgres".to_owned())
+        );
     }
 }

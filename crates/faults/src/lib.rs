@@ -3,6 +3,7 @@
 //! Owns when faults strike and heal, whom a role means, and what receipt each kind needs. Breaks nothing itself:
 //! `run` carries the actions out and gathers the evidence. One file per kind of fault. Pure.
 
+pub mod disk;
 pub mod network;
 pub mod partition;
 pub mod power_off;
@@ -37,4 +38,8 @@ pub enum Evidence {
     LossSeen,
     /// Of many probes no more are lost than before.
     LossGone,
+    /// A probe of the disk meets what the fault asks: refusals, delays, silence, wrong blocks, syncs that do not hold.
+    DiskBehavesAsAsked,
+    /// A probe of the disk is written, synced and read as on a sound disk, and outlives a power-off.
+    DiskIsSound,
 }

@@ -1,6 +1,6 @@
 //! The list of fault kinds: one line each.
 
-use crate::{network, partition, power_off};
+use crate::{disk, network, partition, power_off};
 
 /// A kind of fault, for a person to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,4 +14,4 @@ pub struct FaultKindEntry {
 }
 
 /// Every kind there is.
-pub const KINDS: &[FaultKindEntry] = &[power_off::ENTRY, network::ENTRY, partition::ENTRY];
+pub const KINDS: &[FaultKindEntry] = &[power_off::ENTRY, network::ENTRY, partition::ENTRY, disk::ENTRY];

@@ -190,7 +190,7 @@ pub struct LoadOptions {
     /// The workload; `holdfast list workloads` names them
     #[arg(long)]
     pub workload: String,
-    /// The database: `postgres://user:password@host:port/database`; several hosts with commas
+    /// The database: `postgres://user:password@host:port/database`; several hosts with commas; `?sslmode=` as libpq, `?host=/run/postgresql` for a Unix socket
     #[arg(long)]
     pub url: String,
     /// Connections; with a rate, the most at once

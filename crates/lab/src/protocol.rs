@@ -90,6 +90,8 @@ pub enum FileAction {
     Remove,
     /// Tell whether it is there.
     Find,
+    /// Throw away what the kernel keeps in memory of it, and of everything in it where it is a folder.
+    Forget,
 }
 
 /// What an init answers.

@@ -29,6 +29,7 @@ fn act(path: &Path, action: &FileAction, users_mapped: bool) -> io::Result<Strin
             fs::remove_file(&path)?;
             sync_folder_of(&path).map(|()| String::new())
         }
+        FileAction::Forget => forget(&path).map(|()| String::new()),
         FileAction::Find => Ok(if path.try_exists()? { "yes".to_owned() } else { String::new() }),
     }
 }
@@ -43,6 +44,24 @@ fn write(path: &Path, content: &str, users_mapped: bool) -> io::Result<()> {
     file.sync_all()?;
     fs::rename(&unfinished, path)?;
     sync_folder_of(path)
+}
+
+/// Pages that are mapped or being written stay, as they do for everybody who asks so.
+fn forget(path: &Path) -> io::Result<()> {
+    let kind = fs::symlink_metadata(path)?.file_type();
+    if kind.is_dir() {
+        for entry in fs::read_dir(path)? {
+            match forget(&entry?.path()) {
+                // Removed since it was listed.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                other => other?,
+            }
+        }
+    } else if kind.is_file() {
+        let file = File::open(path)?;
+        nix::fcntl::posix_fadvise(&file, 0, 0, nix::fcntl::PosixFadviseAdvice::POSIX_FADV_DONTNEED)?;
+    }
+    Ok(())
 }
 
 fn sync_folder_of(path: &Path) -> io::Result<()> {

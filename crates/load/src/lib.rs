@@ -16,8 +16,7 @@ mod replica_read;
 mod shared;
 mod thread_cpu;
 
-pub use client::postgres::Endpoint;
-pub use client::postgres::Reads;
+pub use client::postgres::{Address, Encryption, Endpoint, Reads, Trust};
 pub use clock::Clock;
 pub use generator::{Batch, LoadEnd, LoadHandle, OpenLoop, start};
 pub use pace::{Arrival, Step, ThinkTime};

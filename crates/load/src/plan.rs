@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use client::SqlConnector;
 use client::control::ControlConnector;
-use client::postgres::{Endpoint, PostgresConnector, ReadEngines, Reads, Settings};
+use client::postgres::{Encryption, Endpoint, PostgresConnector, ReadEngines, Reads, Settings};
+use client::volume::VolumeConnector;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use workload::Workload;
@@ -27,6 +28,8 @@ pub enum Protocol {
     Postgres,
     /// The control database's.
     Control,
+    /// None: passes over a node's volume.
+    Volume,
 }
 
 /// A workload, and how much of it.
@@ -63,6 +66,8 @@ pub struct LoadPlan {
     pub user: String,
     /// The role's password, for servers that ask.
     pub password: Option<String>,
+    /// Whether its sessions are encrypted.
+    pub encryption: Encryption,
     /// How long a client waits for an answer to one statement before it gives the session up.
     pub timeout: Duration,
     /// How long a connection attempt at one node may take.
@@ -169,6 +174,10 @@ impl LoadPlan {
 
     /// A connector over the plan's endpoints whose sessions wait `timeout` for each answer.
     pub(crate) fn connector(&self, timeout: Duration) -> Box<dyn SqlConnector> {
+        if self.protocol == Protocol::Volume {
+            let endpoints = self.endpoints.clone();
+            return Box::new(VolumeConnector::new(endpoints, timeout, self.connect_timeout));
+        }
         if self.protocol == Protocol::Control {
             let endpoints = self.endpoints.clone();
             return Box::new(ControlConnector::new(endpoints, timeout, self.connect_timeout));
@@ -178,7 +187,7 @@ impl LoadPlan {
 
     /// The connector of the load's own clients, whose reads may go elsewhere.
     pub(crate) fn connector_of_clients(&self) -> Box<dyn SqlConnector> {
-        if self.protocol == Protocol::Control || self.reads == Reads::Leader {
+        if self.protocol != Protocol::Postgres || self.reads == Reads::Leader {
             return self.connector(self.timeout);
         }
         Box::new(ReadEngines::new(self.endpoints.clone(), self.settings(self.timeout), self.reads))
@@ -189,6 +198,7 @@ impl LoadPlan {
             database: self.database.clone(),
             user: self.user.clone(),
             password: self.password.clone(),
+            encryption: self.encryption.clone(),
             timeout,
             connect_timeout: self.connect_timeout,
         }
@@ -216,6 +226,7 @@ fn fnv1a(bytes: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::net::SocketAddr;
 
     use rand::Rng;
 
@@ -234,10 +245,14 @@ mod tests {
             protocol: Protocol::Postgres,
             reads: client::postgres::Reads::Leader,
             seed: 1,
-            endpoints: vec![Endpoint { node: "n1".into(), address: ([127, 0, 0, 1], 5432).into() }],
+            endpoints: vec![Endpoint {
+                node: "n1".into(),
+                address: SocketAddr::from(([127, 0, 0, 1], 5432)).into(),
+            }],
             database: "postgres".into(),
             user: "postgres".into(),
             password: None,
+            encryption: Encryption::Never,
             timeout: Duration::from_secs(1),
             connect_timeout: Duration::from_secs(1),
         }

@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use client::reactor;
 use client::{SessionError, SqlConnector, SqlSession};
 use history::{Action, ErrorClass, Operation, Outcome};
 use workload::Ground;
@@ -97,7 +98,7 @@ pub fn final_read(
                 leader.pause().await;
             }
         };
-        match tokio::time::timeout(within, read).await {
+        match reactor::timeout(within, read).await {
             Ok(operations) => Ok(operations),
             Err(_) => Err(gave_up(plan, "the final read", last_error)),
         }
@@ -127,12 +128,7 @@ where
     std::thread::scope(|scope| {
         let body = move || {
             on_thread().map_err(failed("putting its thread into its place"))?;
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_io()
-                .enable_time()
-                .build()
-                .map_err(failed("starting its event loop"))?;
-            runtime.block_on(job(plan))
+            reactor::block_on(job(plan)).map_err(failed("starting its event loop"))?
         };
         let thread = std::thread::Builder::new()
             .name("load".to_owned())
@@ -163,7 +159,7 @@ impl Leader {
     }
 
     pub(crate) async fn pause(&mut self) {
-        tokio::time::sleep(self.backoff.next(&mut self.rng)).await;
+        reactor::sleep(self.backoff.next(&mut self.rng)).await;
     }
 }
 

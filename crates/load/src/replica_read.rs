@@ -6,8 +6,8 @@
 
 use std::time::{Duration, Instant};
 
-use client::SqlSession;
 use client::postgres::{Endpoint, PostgresClient};
+use client::{SqlSession, reactor};
 use history::{Action, Key, Operation, Outcome};
 
 use crate::clock::Clock;
@@ -36,7 +36,7 @@ pub fn replica_reads(
 ) -> Result<Vec<Operation>, LoadError> {
     in_place(plan, on_thread, |plan| async move {
         let begun = Instant::now();
-        let (position, leader) = tokio::time::timeout(within, written_so_far(plan, within))
+        let (position, leader) = reactor::timeout(within, written_so_far(plan, within))
             .await
             .map_err(|_| gave_up(plan, "asking the leader how far it is", "no answer in time".to_owned()))?;
         let mut read = Vec::new();
@@ -45,7 +45,7 @@ pub fn replica_reads(
             let wanted = follows.then_some(position.as_str());
             let invoked = Instant::now();
             let left = within.saturating_sub(begun.elapsed());
-            let held = tokio::time::timeout(left, held_by(plan, endpoint, wanted, within)).await;
+            let held = reactor::timeout(left, held_by(plan, endpoint, wanted, within)).await;
             let (values, outcome) = match held {
                 Ok(Some(values)) => (values, Outcome::Ok),
                 Ok(None) | Err(_) => (Vec::new(), Outcome::Fail),
@@ -81,19 +81,19 @@ async fn held_by(
     within: Duration,
 ) -> Option<Vec<(Key, i64)>> {
     loop {
-        let client = PostgresClient::connect_tcp(endpoint.address, &plan.settings(within)).await;
+        let client = PostgresClient::connect(&endpoint.address, &plan.settings(within)).await;
         if let Ok(mut session) = client
             && let Ok(is_there) = is_as_far_as(&mut session, wanted).await
         {
             if !is_there? {
-                tokio::time::sleep(LOOK_AGAIN).await;
+                reactor::sleep(LOOK_AGAIN).await;
                 continue;
             }
             if let Ok(actions) = plan.workload.final_read(&mut session).await {
                 return Some(actions.into_iter().filter_map(register).collect());
             }
         }
-        tokio::time::sleep(LOOK_AGAIN).await;
+        reactor::sleep(LOOK_AGAIN).await;
     }
 }
 

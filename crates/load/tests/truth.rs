@@ -83,10 +83,11 @@ fn run(service: Service, clients: u32, rate_per_s: Option<f64>, seconds: u64) ->
         protocol: load::Protocol::Postgres,
         reads: client::postgres::Reads::Leader,
         seed: 5,
-        endpoints: vec![Endpoint { node: "n1".into(), address: server.address() }],
+        endpoints: vec![Endpoint { node: "n1".into(), address: server.address().into() }],
         database: "any".into(),
         user: "any".into(),
         password: None,
+        encryption: load::Encryption::Never,
         timeout: Duration::from_secs(20),
         connect_timeout: Duration::from_secs(20),
     };

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use disk::Disk;
 use engine::{Engine, Node};
 use fabric::{Fabric, FabricError, Policy, PortId, SharedLink, Span};
 use history::{EdgeFacts, HostFacts, LinkFacts, NodeFacts, SiteFacts};
@@ -20,6 +21,7 @@ use lab::protocol::{NODE_USER, NodeSetUp};
 use lab::{Addresses, Attachment, Family, supervisor};
 
 use crate::directory::{DirectoryError, RunDirectory};
+use crate::disks::HostDisks;
 use crate::faulting::network;
 use crate::vm::{Limit, Network, Vm, VmError};
 use crate::volumes::{NodeVolume, VirtualDisk};
@@ -124,6 +126,8 @@ pub struct Datacentre {
     pub vms: Vec<Arc<Vm>>,
     /// The hosts, in the scenario's order.
     pub hosts: Vec<Host>,
+    /// Their disks.
+    pub disks: HostDisks,
     /// Where loads stand, by the path of the place.
     pub client_places: BTreeMap<String, ClientPlace>,
     /// The network.
@@ -174,7 +178,9 @@ impl Datacentre {
                 client_places.insert(path, ClientPlace { attachment, family });
             }
         }
-        let mut datacentre = Datacentre { vms: Vec::new(), hosts, client_places, fabric };
+        let names: Vec<String> = hosts.iter().map(Host::name).collect();
+        let disks = HostDisks::new(&names, scenario.site.disks, ground.directory.volume("probes")?);
+        let mut datacentre = Datacentre { vms: Vec::new(), hosts, disks, client_places, fabric };
         datacentre.make_vms(scenario, ground, family)?;
         Ok(datacentre)
     }
@@ -206,7 +212,9 @@ impl Datacentre {
                 _ => None,
             };
             let network = Network { addresses: addresses(2, index)?, family, fabric: self.fabric.clone() };
-            let volume = node_volume(&set_up, index, ground);
+            let host = scenario.database.nodes[index];
+            let earlier = scenario.database.nodes[..index].iter().filter(|other| **other == host).count();
+            let volume = node_volume(&set_up, index, self.disks.for_volume(host, earlier), ground);
             let vm = Vm::make(network, set_up, limit, volume)?;
             self.vms.push(Arc::new(vm));
         }
@@ -275,6 +283,15 @@ impl Datacentre {
             self.vms[*vm].power_off()?;
         }
         Ok(died)
+    }
+
+    /// Cuts the power of one VM, its host staying on: what a cluster does to a node that it no longer trusts.
+    ///
+    /// # Errors
+    /// When the fabric is gone.
+    pub fn power_off_vm(&self, vm: usize) -> Result<(), DatacentreError> {
+        self.vms[vm].cut_off()?;
+        Ok(self.vms[vm].power_off()?)
     }
 
     /// Gives a host its power back. The VMs that were on it stay off until the platform starts them.
@@ -380,7 +397,7 @@ impl Datacentre {
 }
 
 /// A node's volume, empty.
-fn node_volume(set_up: &NodeSetUp, index: usize, ground: &Ground<'_>) -> NodeVolume {
+fn node_volume(set_up: &NodeSetUp, index: usize, on: Disk, ground: &Ground<'_>) -> NodeVolume {
     let torn_by = match ground.volumes {
         scenario::Volumes::Directory => return NodeVolume::Directory,
         scenario::Volumes::Virtual => None,
@@ -388,7 +405,7 @@ fn node_volume(set_up: &NodeSetUp, index: usize, ground: &Ground<'_>) -> NodeVol
     };
     // In a lab of an ordinary user, whoever has another number inside is root's number to those who serve.
     let user = if ground.users_mapped { NODE_USER } else { 0 };
-    NodeVolume::Virtual(Box::new(VirtualDisk::new(&set_up.volume, user, torn_by)))
+    NodeVolume::Virtual(Box::new(VirtualDisk::new(&set_up.volume, user, torn_by, on)))
 }
 
 /// A node's name by its number, from 0.

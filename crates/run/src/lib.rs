@@ -10,6 +10,7 @@ mod collector;
 mod conductor;
 mod datacentre;
 mod directory;
+mod disks;
 mod evidence;
 mod expectations;
 mod faulting;

@@ -3,6 +3,7 @@
 //!
 //! Owns when that happens. How a database does it is its engine's knowledge.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -121,6 +122,81 @@ impl Platform {
         }
     }
 
+    /// The disks of these VMs' volumes have gone wrong. Where a standby is promoted when the leader is lost, a leader whose
+    /// database ends because of it is lost: its VM is switched off first, so that it cannot come back beside another.
+    pub fn disks_struck(self: &Arc<Self>, vms: &[usize], ended: Arc<AtomicBool>) {
+        let Failover::Promote { after } = self.failover else { return };
+        let leader = self.leader();
+        if !vms.contains(&leader) {
+            return;
+        }
+        self.clone().begin(format!("watch {}", node_name(leader)), move |platform| {
+            while !ended.load(Ordering::Acquire) {
+                if platform.has_ended(leader) {
+                    platform.fence(leader);
+                    if platform.pause(after) {
+                        platform.promote(leader);
+                    }
+                    return;
+                }
+                if !platform.pause(RETRY) {
+                    return;
+                }
+            }
+        });
+    }
+
+    /// The disks of these VMs' volumes are sound again: databases that have ended are started again.
+    pub fn disks_cleared(self: &Arc<Self>, vms: &[usize]) {
+        for vm in vms.iter().copied() {
+            self.clone().begin(format!("restart {}", node_name(vm)), move |platform| {
+                if platform.datacentre.vms[vm].is_on() {
+                    platform.restart_database(vm);
+                } else if platform.datacentre.hosts[platform.datacentre.vms[vm].host()].is_on() {
+                    platform.start_at_home(vm);
+                }
+            });
+        }
+    }
+
+    fn has_ended(&self, vm: usize) -> bool {
+        let node = self.node(vm);
+        matches!(self.engine.wait_ready(node.as_ref(), Duration::ZERO), Err(EngineError::Exited { .. }))
+    }
+
+    fn fence(&self, vm: usize) {
+        let _hand = self.hands[vm].lock().unwrap_or_else(PoisonError::into_inner);
+        let (node, host) = (node_name(vm), self.datacentre.hosts[self.datacentre.vms[vm].host()].name());
+        let what = format!("the database on {node} has ended: its VM is switched off so that it stays so");
+        self.chronicle.say(EventKind::Platform { action: "fence".to_owned(), node: node.clone(), what });
+        if let Err(error) = self.datacentre.power_off_vm(vm) {
+            self.trouble(&format!("switch {node} off"), &error.to_string());
+        }
+        self.chronicle.say(EventKind::NodeDown { node, host });
+    }
+
+    /// A database may take its time to end, and it is only then that it can be started again.
+    fn restart_database(&self, vm: usize) {
+        let handle = self.node(vm);
+        let deadline = Instant::now() + RECOVERY_PATIENCE;
+        loop {
+            match self.engine.wait_ready(handle.as_ref(), Duration::ZERO) {
+                Err(EngineError::Exited { .. }) => break,
+                Ok(()) => return,
+                Err(_) if Instant::now() >= deadline || !self.pause(RETRY) => return,
+                Err(_) => {}
+            }
+        }
+        let _hand = self.hands[vm].lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.has_ended(vm) {
+            return;
+        }
+        let node = node_name(vm);
+        let what = format!("the database on {node} had ended and is started again, its disk being sound");
+        self.chronicle.say(EventKind::Platform { action: "restart".to_owned(), node, what });
+        self.start_database(vm);
+    }
+
     /// Lets work under way come to its end, for `patience` at most, and begins no more. Returns what is not done.
     #[must_use]
     pub fn settle(&self, patience: Duration) -> usize {
@@ -220,7 +296,11 @@ impl Platform {
         self.chronicle.say(EventKind::NodeUp { node: node.clone(), host: place.clone() });
         let what = format!("{node}, {why}, boots on {place}");
         self.chronicle.say(EventKind::Platform { action: action.to_owned(), node: node.clone(), what });
-        let handle = self.node(vm);
+        self.start_database(vm);
+    }
+
+    fn start_database(&self, vm: usize) {
+        let (node, handle) = (node_name(vm), self.node(vm));
         let leader = self.leader();
         let started = match self.engine.start(handle.as_ref()) {
             Err(EngineError::Fenced { .. }) if leader != vm => self.rejoin(vm, leader),

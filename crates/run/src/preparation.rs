@@ -257,7 +257,7 @@ fn plans(
         .iter()
         .map(|endpoint| Endpoint {
             node: endpoint.node.clone(),
-            address: SocketAddr::new(endpoint.address, endpoint.port),
+            address: SocketAddr::new(endpoint.address, endpoint.port).into(),
         })
         .collect();
     let (database, user) =
@@ -280,10 +280,10 @@ fn plans(
             keeps_history: true,
             scale: load.scale,
             seed,
-            protocol: if engine.name() == engine::control::NAME {
-                load::Protocol::Control
-            } else {
-                load::Protocol::Postgres
+            protocol: match engine.name() {
+                engine::control::NAME => load::Protocol::Control,
+                engine::none::NAME => load::Protocol::Volume,
+                _ => load::Protocol::Postgres,
             },
             reads: match load.reads {
                 scenario::Reads::Leader => client::postgres::Reads::Leader,
@@ -294,6 +294,7 @@ fn plans(
             database: database.clone(),
             user: user.clone(),
             password: None,
+            encryption: load::Encryption::Never,
             timeout: load.timeout,
             connect_timeout: CONNECT_TIMEOUT,
         })

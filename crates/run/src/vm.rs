@@ -322,6 +322,14 @@ impl Vm {
         Some(node.and_then(|(_, node)| node.file(path, action)))
     }
 
+    /// Throws away what the node's kernel keeps in memory of its volume's files. Without effect on a directory.
+    ///
+    /// # Errors
+    /// When the node is off, or a file cannot be opened.
+    pub fn forget_what_was_read(&self) -> io::Result<()> {
+        self.file_inside(Path::new(""), FileAction::Forget).map_or(Ok(()), |done| done.map(drop))
+    }
+
     fn boot_now(&self) -> Result<(u64, Arc<lab::Node>), NodeError> {
         match &self.state().boot {
             Some(boot) => Ok((boot.number, boot.node.clone())),

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use disk::{Flush, FolderStore, Limits, Lost, Mount, MountError, MountPoint};
+use disk::{Disk, Flush, FolderStore, Limits, Lost, Met, Mount, MountError, MountPoint, OnDisk};
 use history::Verdict;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -25,7 +25,7 @@ pub enum NodeVolume {
 /// A virtual disk over a folder.
 #[derive(Debug)]
 pub struct VirtualDisk {
-    volume: Arc<disk::Volume<FolderStore>>,
+    volume: Arc<disk::Volume<OnDisk<FolderStore>>>,
     /// Decides which sectors of a torn last write survive; none where writes are not torn.
     chance: Option<Mutex<ChaCha8Rng>>,
     past: Mutex<Past>,
@@ -38,11 +38,11 @@ struct Past {
 }
 
 impl VirtualDisk {
-    /// An empty disk over an empty folder, owned by `user`. With a seed, power-offs tear the last write.
+    /// An empty disk over an empty folder, owned by `user`, that stands on a disk of a host. With a seed, power-offs tear the last write.
     #[must_use]
-    pub fn new(folder: &Path, user: u32, torn_by: Option<u64>) -> VirtualDisk {
+    pub fn new(folder: &Path, user: u32, torn_by: Option<u64>, on: Disk) -> VirtualDisk {
         // Syncs are passed on to the machine's disk: a commit costs what it costs there.
-        let store = FolderStore::new(folder, Flush::Real);
+        let store = OnDisk::new(FolderStore::new(folder, Flush::Real), on);
         let volume = disk::Volume::new(store, Limits::default(), user, user, SystemTime::now());
         let chance = torn_by.map(|seed| Mutex::new(ChaCha8Rng::seed_from_u64(seed)));
         VirtualDisk { volume: Arc::new(volume), chance, past: Mutex::default() }
@@ -86,6 +86,24 @@ impl NodeVolume {
         match self {
             NodeVolume::Directory => Duration::ZERO,
             NodeVolume::Virtual(disk) => disk.past().cpu,
+        }
+    }
+
+    /// The host's disk it stands on; none for a directory.
+    #[must_use]
+    pub fn disk(&self) -> Option<&Disk> {
+        match self {
+            NodeVolume::Directory => None,
+            NodeVolume::Virtual(disk) => Some(disk.volume.store().disk()),
+        }
+    }
+
+    /// What its operations have met on that disk so far.
+    #[must_use]
+    pub fn met(&self) -> Option<Met> {
+        match self {
+            NodeVolume::Directory => None,
+            NodeVolume::Virtual(disk) => Some(disk.volume.store().met()),
         }
     }
 

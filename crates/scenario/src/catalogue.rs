@@ -7,11 +7,11 @@ use crate::language::Field;
 use crate::workload_options;
 
 /// Engines a scenario may name.
-pub const ENGINES: &[&str] = &["postgres", "control"];
+pub const ENGINES: &[&str] = &["postgres", "control", "none"];
 
 /// Workloads a scenario may name.
 pub const WORKLOADS: &[&str] =
-    &["tpcb", "tpcc", "ycsb", "kv", "iot", "script", "ledger", "append", "bank", "register"];
+    &["tpcb", "tpcc", "ycsb", "kv", "iot", "script", "ledger", "append", "bank", "register", "rawio"];
 
 /// The engine that speaks no SQL, and the workloads that need none.
 pub(crate) const WITHOUT_SQL: (&str, &[&str]) =
@@ -33,6 +33,9 @@ pub const FLAWS: &[&str] = &[
     "stale-reads",
     "write-skew",
 ];
+
+/// The engine that is none, and the workload that asks a volume and no database.
+pub(crate) const WITHOUT_DATABASE: (&str, &str) = ("none", "rawio");
 
 /// The workload whose history names each lost and invented write.
 const LEDGER: &str = "ledger";
@@ -79,6 +82,18 @@ pub const FAULTS: &[FaultEntry] = &[
             "- { partition: { bridge: leader } }",
             "- { partition: { ring: nodes } }",
             "- { partition: { between: [dc1, dc2] }, for: 20s, flap: { down: 1s, up: 2s } }",
+        ],
+    },
+    FaultEntry {
+        name: "disk",
+        meaning: "a disk under a node's volume fails, stalls, slows down, fills up, reads wrongly, loses flushes or becomes read-only, until it is cleared; a cache disk takes its group with it",
+        examples: &[
+            "- { disk: { of: leader, how: fail }, for: 20s }",
+            "- { disk: { cache-of: leader, how: stall }, for: 5s }",
+            "- { disk: { disk: r1/h2/d1, how: { slow: 20ms } } }",
+            "- { disk: { of: a-follower, how: { fail-after: 1000 } } }",
+            "- { disk: { of: leader, how: { corrupt: { reads: 1%, checksums: true } } } }",
+            "- { disk: { of: leader, how: lose-flush }, for: 10s }",
         ],
     },
 ];

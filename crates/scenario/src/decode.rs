@@ -285,6 +285,25 @@ impl Decoder {
         None
     }
 
+    /// `true` or `false`.
+    pub(crate) fn flag(&mut self, node: &Node, what: &str) -> Option<Spanned<bool>> {
+        let text = self.text(node, what)?;
+        match (text.value.as_str(), &node.value) {
+            ("true", Value::Scalar { plain: true, .. }) => Some(Spanned { value: true, at: text.at }),
+            ("false", Value::Scalar { plain: true, .. }) => Some(Spanned { value: false, at: text.at }),
+            _ => {
+                self.findings.add(
+                    "not-a-flag",
+                    text.at,
+                    format!("{what} is either true or false"),
+                    "neither",
+                    "write true or false, without quotes",
+                );
+                None
+            }
+        }
+    }
+
     /// A whole number within bounds.
     pub(crate) fn count(&mut self, node: &Node, what: &str, least: u64, most: u64) -> Option<Spanned<u64>> {
         let text = self.text(node, what)?;

@@ -165,6 +165,7 @@ fn holds(shape: &Shape) -> String {
         Shape::Duration => "a duration (50ms, 2s, 5m)".to_owned(),
         Shape::BitRate => "a bit rate (10Mbit/s)".to_owned(),
         Shape::Size => "a size (64KiB, 1500B)".to_owned(),
+        Shape::Flag => "true or false".to_owned(),
         Shape::Packets => "a number of packets (100 packets)".to_owned(),
         Shape::Percent => "a percentage (0.5%)".to_owned(),
         Shape::Synchronous => "off, all, or any N".to_owned(),
@@ -223,8 +224,10 @@ mod tests {
             let load = text.lines().find(|line| line.contains("workload: kv")).expect("a load");
             let text = text.replace(load.trim_start(), table.example);
             let source = crate::Source { name: table.workload.to_owned(), text };
-            let expectations = [("expect".to_owned(), "{ errors: < 1000 }".to_owned())];
-            let read = crate::parse(&source, &expectations);
+            let (no_database, raw) = crate::catalogue::WITHOUT_DATABASE;
+            let engine = if table.workload == raw { no_database } else { "postgres" };
+            let set = [("expect", "{ errors: < 1000 }"), ("database.engine", engine)];
+            let read = crate::parse(&source, &set.map(|(path, value)| (path.to_owned(), value.to_owned())));
             assert!(read.is_ok(), "{}: {:?}", table.example, read.err().map(|error| format!("{error:?}")));
         }
     }

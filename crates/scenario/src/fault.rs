@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use crate::catalogue::ROLES;
 use crate::decode::{Decoder, Record};
+use crate::disks::{self, DiskFaultDocument, DiskSurroundings, FoundDisk};
 use crate::language::{FAULT, TARGET};
 use crate::network::{EndsDocument, Of, decode_conditions, decode_ends};
 use crate::network_tables::{ANSWERS, FLAP, NETWORK, PARTITION, WHOSE};
 use crate::places::Places;
 use crate::rejection::{Findings, Spanned, Spot};
 use crate::resolved::{
-    BlockAnswer, Conditions, FaultAction, FaultTarget, Flap, Host, Level, PartitionShape, Place,
+    BlockAnswer, Conditions, DiskTarget, FaultAction, FaultTarget, Flap, Host, Level, PartitionShape, Place,
 };
 use crate::tree::{Entry, Node};
 use crate::units::format_duration;
@@ -42,6 +43,7 @@ enum ActionDocument {
     PowerOff { level: Level, target: Spanned<String> },
     Network { ends: EndsDocument, conditions: Conditions },
     Partition { shape: ShapeDocument, answer: BlockAnswer },
+    Disk(DiskFaultDocument),
 }
 
 enum ShapeDocument {
@@ -70,6 +72,7 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<FaultDocument
     let action = match name {
         "network" => decode_network(entry, decoder)?,
         "partition" => decode_partition(entry, decoder)?,
+        "disk" => ActionDocument::Disk(disks::decode_fault(entry, decoder)?),
         _ => decode_power_off(entry, decoder)?,
     };
     let target_at = match &action {
@@ -77,13 +80,18 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<FaultDocument
         _ => entry.key_at,
     };
     let flap = record.get("flap").and_then(|node| decode_flap(node, decoder));
-    if let (ActionDocument::PowerOff { .. }, Some(flap_at)) = (&action, record.key_at("flap")) {
+    let steady = match &action {
+        ActionDocument::PowerOff { .. } => Some(("a power-off does", "power-offs")),
+        ActionDocument::Disk(_) => Some(("a disk fault does", "disk faults")),
+        _ => None,
+    };
+    if let (Some((one, several)), Some(flap_at)) = (steady, record.key_at("flap")) {
         decoder.findings.add(
             "bad-flap",
             flap_at,
-            "a power-off does not flap",
+            format!("{one} not flap"),
             "not of this fault",
-            "remove `flap`, or write several power-offs with `at` and `for`",
+            format!("remove `flap`, or write several {several} with `at` and `for`"),
         );
     }
     Some(FaultDocument { action, kind_at: entry.key_at, target_at, at, length, flap })
@@ -157,6 +165,8 @@ pub(crate) struct Surroundings<'s> {
     pub(crate) hosts: &'s [Host],
     /// The hosts the database's nodes start on; `None` when the database could not be read.
     pub(crate) nodes: Option<Vec<&'s Host>>,
+    /// The disks.
+    pub(crate) disks: DiskSurroundings<'s>,
 }
 
 impl Surroundings<'_> {
@@ -176,6 +186,16 @@ impl Surroundings<'_> {
             ActionDocument::Partition { shape, answer } => {
                 let shape = self.shape(shape, findings)?;
                 Some(FaultAction::Partition { shape, answer: *answer })
+            }
+            ActionDocument::Disk(document) => {
+                let (found, defect) = self.disks.resolve(document, fault.kind_at, findings)?;
+                let target = match found {
+                    FoundDisk::Named(host, disk) => DiskTarget::Named { host, disk },
+                    FoundDisk::Of { role, cache } => {
+                        DiskTarget::Of { node: self.target(&role, Level::Host, None, findings)?, cache }
+                    }
+                };
+                Some(FaultAction::Disk { target, defect })
             }
         }
     }

@@ -3,6 +3,7 @@
 //!
 //! Owns words and shapes only; which values make sense together is for the sections.
 
+use crate::disk_tables::{DISK, DISKS};
 use crate::network_tables::{EDGE, FLAP, LINK, NETWORK, PARTITION};
 
 /// The keys of one kind of map.
@@ -63,6 +64,8 @@ pub(crate) enum Shape {
     Version(&'static [&'static str]),
     /// A number with a unit of bytes.
     Size,
+    /// true or false.
+    Flag,
     /// A number of packets: `100 packets`.
     Packets,
     /// A number and a percent sign.
@@ -215,6 +218,7 @@ pub(crate) static SITE: Fields = plain(
             Shape::List { of: &Shape::Map(&EDGE), least: 0, most: None },
             "what all that leaves or enters a place shares: an edge router, a host's network card",
         ),
+        optional("disks", Shape::Map(&DISKS), "the disks of every host; one capacity disk when absent"),
         optional(
             "busy-poll",
             Shape::Duration,
@@ -405,6 +409,7 @@ pub(crate) static FAULT: Fields = choice(
             "between two places the network becomes as given; what is not given stays as the links have it",
         ),
         optional("partition", Shape::Map(&PARTITION), "nothing gets through"),
+        optional("disk", Shape::Map(&DISK), "a disk under a node's volume goes wrong"),
         optional("at", Shape::Duration, "when it strikes, from the start of its phase; 0s when absent"),
         optional(
             "for",
@@ -417,7 +422,7 @@ pub(crate) static FAULT: Fields = choice(
             "the fault comes and goes until it is healed; of network faults and partitions only",
         ),
     ],
-    &["power-off", "network", "partition"],
+    &["power-off", "network", "partition", "disk"],
 );
 
 /// What a fault is aimed at.

@@ -5,6 +5,8 @@
 pub mod catalogue;
 mod database;
 mod decode;
+mod disk_tables;
+mod disks;
 mod edges;
 mod expect;
 pub mod explain;
@@ -22,6 +24,7 @@ mod placement;
 mod places;
 mod rejection;
 pub mod resolved;
+mod resolved_disks;
 mod schedule;
 mod schema;
 mod site;
@@ -35,9 +38,10 @@ pub use matrix::{Axis, Cell, Matrix};
 pub use parse::{Plan, Source, parse, plan};
 pub use rejection::{Problem, Rejection};
 pub use resolved::{
-    Arrival, BlockAnswer, Comparison, Conditions, Database, Distribution, Edge, Expectation, Failover, Fault,
-    FaultAction, FaultTarget, Flap, Host, IpVersion, Jitter, Level, Link, Load, Pace, PartitionShape, Phase,
-    Place, Queue, Reads, Reproduces, Scenario, Site, Sweep, Synchronous, ThinkTime, Volumes,
+    Arrival, BlockAnswer, Comparison, Conditions, Database, DiskDefect, DiskTarget, Disks, Distribution,
+    Edge, Expectation, Failover, Fault, FaultAction, FaultTarget, Flap, Host, IpVersion, Jitter, Level, Link,
+    Load, Pace, PartitionShape, Phase, Place, Queue, Reads, Reproduces, Scenario, Site, Sweep, Synchronous,
+    ThinkTime, Volumes,
 };
 pub use schema::json_schema;
 pub use write::to_yaml;

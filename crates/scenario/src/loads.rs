@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::catalogue::{WITHOUT_SQL, WORKLOADS};
+use crate::catalogue::{WITHOUT_DATABASE, WITHOUT_SQL, WORKLOADS};
 use crate::decode::Decoder;
 use crate::language::{LOAD, READS};
 use crate::pace::{self, PaceDocument};
@@ -96,11 +96,30 @@ fn decode_load(node: &Node, decoder: &mut Decoder) -> Option<LoadDocument> {
 
 /// Whether the engine understands what each load asks.
 pub(crate) fn check_language(documents: &[LoadDocument], engine: &str, findings: &mut Findings) {
+    let (no_database, raw) = WITHOUT_DATABASE;
+    for document in documents.iter().filter(|document| (document.workload == raw) != (engine == no_database))
+    {
+        let (message, label, help) = if engine == no_database {
+            let message =
+                format!("the engine `{no_database}` is no database, which `{}` asks", document.workload);
+            (message, "needs a database", format!("use another engine, or the workload `{raw}`"))
+        } else {
+            let message = format!("`{raw}` asks a node's volume and no database");
+            (
+                message,
+                "needs a bare volume",
+                format!("write `engine: {no_database}`, or use another workload"),
+            )
+        };
+        findings.add("wrong-language", document.workload_at, message, label, help);
+    }
     let (without_sql, spoken) = WITHOUT_SQL;
     if engine != without_sql {
         return;
     }
-    for document in documents.iter().filter(|document| !spoken.contains(&document.workload)) {
+    let speechless =
+        |document: &&LoadDocument| document.workload != raw && !spoken.contains(&document.workload);
+    for document in documents.iter().filter(speechless) {
         findings.add(
             "wrong-language",
             document.workload_at,

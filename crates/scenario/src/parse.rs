@@ -5,12 +5,13 @@
 use std::collections::BTreeMap;
 
 use crate::decode::{Decoder, Record};
+use crate::disks::DiskSurroundings;
 use crate::fault::Surroundings;
 use crate::language::{MOST_FREE_NAME_BYTES, REPRODUCES, SCENARIO};
 use crate::matrix::{self, Matrix, MatrixDocument};
 use crate::places::Places;
 use crate::rejection::{Findings, Rejection, Text};
-use crate::resolved::{Reproduces, Scenario, Site};
+use crate::resolved::{Reproduces, Scenario, Site, Volumes};
 use crate::tree::{self, Node, Value};
 use crate::{database, expect, loads, overrides, schedule, site};
 
@@ -199,7 +200,13 @@ impl Document {
         let nodes = database
             .as_ref()
             .map(|database| database.nodes.iter().filter_map(|node| hosts.get(*node)).collect());
-        let surroundings = Surroundings { places: &places, hosts: &hosts, nodes };
+        let volumes = database.as_ref().map(|database| database.volumes);
+        let disks = DiskSurroundings {
+            places: &places,
+            disks: self.site.disks,
+            volumes_on_disks: volumes != Some(Volumes::Directory),
+        };
+        let surroundings = Surroundings { places: &places, hosts: &hosts, nodes, disks };
         let before = findings.len();
         let schedule = schedule::resolve(self.schedule, &surroundings, findings);
         let region = leader.map(|host| host.region.as_str());
@@ -216,7 +223,7 @@ impl Document {
             description: self.description,
             reproduces: self.reproduces,
             seed: self.seed,
-            site: Site { hosts, links, edges, busy_poll: self.site.busy_poll, ip },
+            site: Site { hosts, links, edges, busy_poll: self.site.busy_poll, ip, disks: self.site.disks },
             database: database?,
             loads,
             schedule,

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+pub use crate::resolved_disks::{DiskDefect, DiskTarget, Disks};
+
 /// A checked scenario.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Scenario {
@@ -53,6 +55,8 @@ pub struct Site {
     pub busy_poll: Duration,
     /// The version of IP that the database and its clients speak. Every place has an address of both.
     pub ip: IpVersion,
+    /// The disks of every host.
+    pub disks: Disks,
 }
 
 /// A version of the internet protocol.
@@ -451,6 +455,13 @@ pub enum FaultAction {
         /// What becomes of packets that do not get through.
         answer: BlockAnswer,
     },
+    /// A disk goes wrong.
+    Disk {
+        /// Which.
+        target: DiskTarget,
+        /// How.
+        defect: DiskDefect,
+    },
 }
 
 impl FaultAction {
@@ -461,6 +472,7 @@ impl FaultAction {
             FaultAction::PowerOff { .. } => "power-off",
             FaultAction::Network { .. } => "network",
             FaultAction::Partition { .. } => "partition",
+            FaultAction::Disk { .. } => "disk",
         }
     }
 }

@@ -81,6 +81,7 @@ fn shape(of: &Shape) -> Value {
         Shape::BitRate => json!({ "type": "string", "pattern": BIT_RATE }),
         Shape::Rate => json!({ "type": "string", "pattern": RATE }),
         Shape::Size => json!({ "type": "string", "pattern": SIZE }),
+        Shape::Flag => json!({ "type": "boolean" }),
         Shape::Packets => json!({ "type": "string", "pattern": PACKETS }),
         Shape::Percent => json!({ "type": "string", "pattern": PERCENT }),
         Shape::Synchronous => json!({ "type": "string", "pattern": "^(off|all|any [0-9]+)$" }),

@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use crate::catalogue::ROLES;
 use crate::decode::Decoder;
+use crate::disks;
 use crate::edges::{self, EdgeDocument};
 use crate::language::{IP_VERSIONS, MOST_HOSTS, RACK, REGION, SITE, ZONE};
 use crate::links::{self, LinkDocument};
 use crate::places::Places;
 use crate::rejection::{Finding, Findings, Spanned, Spot};
-use crate::resolved::{Edge, Host, IpVersion, Link};
+use crate::resolved::{Disks, Edge, Host, IpVersion, Link};
 use crate::tree::{Node, Value};
 
 /// The section as written.
@@ -24,6 +25,8 @@ pub(crate) struct SiteDocument {
     edges: Vec<EdgeDocument>,
     /// How long the fabric looks for packets without sleeping.
     pub(crate) busy_poll: Duration,
+    /// Every host's disks.
+    pub(crate) disks: Disks,
 }
 
 /// Longest that the fabric looks for packets without sleeping: what comes after it sleeps is late by less.
@@ -70,7 +73,8 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<SiteDocument>
         edges.extend(edges::decode(node, decoder));
     }
     let busy_poll = site.get("busy-poll").and_then(|node| decode_busy_poll(node, decoder));
-    Some(SiteDocument { groups, links, edges, busy_poll: busy_poll.unwrap_or_default(), ip })
+    let disks = site.get("disks").and_then(|node| disks::decode_disks(node, decoder)).unwrap_or_default();
+    Some(SiteDocument { groups, links, edges, busy_poll: busy_poll.unwrap_or_default(), ip, disks })
 }
 
 fn decode_busy_poll(node: &Node, decoder: &mut Decoder) -> Option<Duration> {

@@ -30,6 +30,29 @@ const fn up_to(most: u64) -> Shape {
     Shape::Count { least: 1, most }
 }
 
+static RAWIO: Fields = plain(
+    "the options of rawio",
+    &[
+        optional(
+            "block",
+            Shape::Count { least: 512, most: 4 << 20 },
+            "bytes of a block of the sequential passes, whole sectors of 512; 8192 when absent",
+        ),
+        optional("count", up_to(1 << 20), "blocks of a sequential pass; 2000 when absent"),
+        optional("random", up_to(1 << 20), "blocks of 4 KiB of a pass by chance; 200 when absent"),
+        optional(
+            "direct",
+            SWITCH,
+            "whether the page cache is left out (O_DIRECT), save by cached reads; off when absent",
+        ),
+        optional(
+            "durable",
+            Shape::Word(&["end", "each", "none"]),
+            "when a sequential write is synced: once at its end, with each block, or by nobody; end when absent",
+        ),
+    ],
+);
+
 static KV: Fields = plain(
     "the options of kv",
     &[
@@ -246,6 +269,18 @@ pub(crate) static OPTIONS: &[OptionTable] = &[
             ("deliveries", "queued"),
             ("isolation", "read-committed"),
         ],
+    },
+    OptionTable {
+        workload: "rawio",
+        fields: &RAWIO,
+        defaults: &[
+            ("block", "8192"),
+            ("count", "2000"),
+            ("random", "200"),
+            ("direct", "off"),
+            ("durable", "end"),
+        ],
+        example: "- { workload: rawio, clients: 1, timeout: 60s, options: { block: 8192, count: 20000 } }",
     },
     OptionTable {
         workload: "iot",

@@ -5,13 +5,14 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use crate::disks;
 use crate::fault;
 use crate::pace;
 use crate::places::word;
 use crate::resolved::{
-    BlockAnswer, Comparison, Conditions, Database, Distribution, Expectation, Failover, Fault, FaultAction,
-    FaultTarget, Host, IpVersion, Jitter, Load, PartitionShape, Phase, Place, Queue, Reads, Scenario, Site,
-    Synchronous,
+    BlockAnswer, Comparison, Conditions, Database, DiskTarget, Disks, Distribution, Expectation, Failover,
+    Fault, FaultAction, FaultTarget, Host, IpVersion, Jitter, Load, PartitionShape, Phase, Place, Queue,
+    Reads, Scenario, Site, Synchronous,
 };
 use crate::units::{format_bit_rate, format_duration, format_percent, format_size};
 use crate::workload_options;
@@ -91,6 +92,12 @@ fn write_site(text: &mut String, site: &Site) {
             Some(rack) => line(text, 12, &format!("{}: {{ hosts: {} }}", quoted(rack), hosts(group))),
             None => line(text, 10, &format!("hosts: {}", hosts(group))),
         }
+    }
+    let Disks { capacity, groups, cache } = site.disks;
+    if cache {
+        line(text, 2, &format!("disks: {{ capacity: {capacity}, groups: {groups}, cache: true }}"));
+    } else if site.disks != Disks::default() {
+        line(text, 2, &format!("disks: {{ capacity: {capacity} }}"));
     }
     if !site.busy_poll.is_zero() {
         line(text, 2, &format!("busy-poll: {}", format_duration(site.busy_poll)));
@@ -273,6 +280,14 @@ fn write_fault(text: &mut String, fault: &Fault) {
                 BlockAnswer::Reset => "reset",
             };
             format!("{}, answer: {answer}", partition(shape))
+        }
+        FaultAction::Disk { target, defect } => {
+            let target = match target {
+                DiskTarget::Named { host, disk } => format!("disk: {}", quoted(&format!("{host}/{disk}"))),
+                DiskTarget::Of { node, cache: false } => format!("of: {}", end(node)),
+                DiskTarget::Of { node, cache: true } => format!("cache-of: {}", end(node)),
+            };
+            format!("{target}, how: {}", disks::written(defect))
         }
     };
     line(text, 6, &format!("- {}: {{ {action} }}", fault.action.kind_name()));

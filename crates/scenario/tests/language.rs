@@ -15,6 +15,7 @@ site:
             r1: { hosts: 2 }
             r2: { hosts: [alpha, beta] }
     dc2: { zones: { a: { hosts: 1 } } }
+  disks: { cache: true }
 database:
   engine: postgres
   nodes: 3

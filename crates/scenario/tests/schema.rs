@@ -56,7 +56,7 @@ fn matrix() -> Value {
 }
 
 /// Between them these hold every key of the language.
-fn full() -> [Value; 2] {
+fn full() -> [Value; 3] {
     let expect: Map<String, Value> = scenario::catalogue::EXPECTATIONS
         .iter()
         .map(|entry| (entry.name.to_owned(), json!(entry.example)))
@@ -76,7 +76,8 @@ fn full() -> [Value; 2] {
                 { "from": "r2", "to": "r1", "delay": "5ms", "jitter": { "uniform": "5ms" } },
                 { "from": "r2", "to": "dc2", "delay": "5ms", "jitter": { "pareto": "2ms" }, "mtu": "1400B" }],
             "edges": [{ "name": "north", "around": "dc2", "rate": "1Gbit/s", "queue": "100 packets" }],
-            "busy-poll": "50us"
+            "busy-poll": "50us",
+            "disks": { "capacity": 3, "groups": 2, "cache": true }
         },
         "database": {
             "engine": "postgres", "path": "/usr/lib/postgresql/15/bin", "nodes": 3, "leader": "r1/h1",
@@ -114,7 +115,10 @@ fn full() -> [Value; 2] {
                 { "network": { "from": "dc1", "to": "leader", "delay": "50ms", "jitter": { "normal": "3ms" }, "loss": "10%" }, "for": "20s" },
                 { "network": { "between": ["dc1", "a-follower"], "delay": "0ms", "jitter": { "exponential": "3ms" }, "reorder": "1%" } },
                 { "partition": { "isolate": "random" }, "flap": { "down": "1s", "up": "500ms" } },
-                { "partition": { "from": "r1", "to": "r2", "answer": "silence" } }
+                { "partition": { "from": "r1", "to": "r2", "answer": "silence" } },
+                { "disk": { "disk": "r1/h2/d3", "how": "lose-flush" } },
+                { "disk": { "of": "leader", "how": { "corrupt": { "reads": "1%", "checksums": true } } } },
+                { "disk": { "cache-of": "random", "how": { "slow": "20ms" } } }
             ] }
         ],
         "expect": expect,
@@ -126,8 +130,19 @@ fn full() -> [Value; 2] {
     second["database"]["failover"] = json!({ "promote": { "after": "3s" } });
     second["schedule"][1]["faults"] = json!([{ "power-off": { "zone": "dc2/b" } }, { "power-off": { "region": "dc1" }, "at": "3s" },
             { "partition": { "between": ["dc1", "dc2"], "answer": "reset" } }, { "partition": { "halves": "nodes" } },
-            { "partition": { "bridge": "a-follower" } }, { "partition": { "ring": "nodes" } }]);
-    [first, second]
+            { "partition": { "bridge": "a-follower" } }, { "partition": { "ring": "nodes" } },
+            { "disk": { "of": "a-follower", "how": { "fail-after": 100 } } }]);
+    let third = without_a_database(&second);
+    [first, second, third]
+}
+
+fn without_a_database(other: &Value) -> Value {
+    let mut third = other.clone();
+    third["database"]["engine"] = json!("none");
+    third["loads"] = json!([{ "workload": "rawio", "clients": 1, "options": { "block": 1024, "count": 20, "random": 20,
+        "direct": "on", "durable": "each" } }]);
+    third["expect"] = json!({ "errors": "0" });
+    third
 }
 
 /// JSON is YAML: the same document goes to both.

@@ -14,6 +14,7 @@ pub mod ledger;
 mod options;
 mod parallel;
 mod random_text;
+pub mod rawio;
 pub mod register;
 pub mod registry;
 pub mod script;

@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 pub use crate::options::ConfigurationError;
 use crate::options::Options;
 use crate::workload::Workload;
-use crate::{append, bank, iot, kv, ledger, register, script, tpcb, tpcc, ycsb};
+use crate::{append, bank, iot, kv, ledger, rawio, register, script, tpcb, tpcc, ycsb};
 
 type Made = Result<Arc<dyn Workload>, ConfigurationError>;
 
@@ -25,6 +25,7 @@ const WORKLOADS: &[Entry] = &[
     ("append", |options| Ok(Arc::new(append::Append::configured(options)?))),
     ("bank", |options| Ok(Arc::new(bank::Bank::configured(options)?))),
     ("register", |options| Ok(without_options(register::Register, options)?)),
+    ("rawio", |options| Ok(Arc::new(rawio::Rawio::configured(options)?))),
 ];
 
 fn without_options<W: Workload + 'static>(

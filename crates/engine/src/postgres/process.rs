@@ -100,7 +100,9 @@ impl Postgres {
                 }
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(file_error(node, &path, error)),
+                // Of a server that has ended on a dead disk, that it has ended is what matters.
+                Err(error) if running => return Err(file_error(node, &path, error)),
+                Err(_) => {}
             }
             if !running {
                 return Err(EngineError::Exited {

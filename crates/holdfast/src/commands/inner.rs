@@ -1,5 +1,5 @@
-//! The hidden doors: this program started again by itself as a lab's supervisor, a node's init, the janitor or a node of
-//! the control database.
+//! The hidden doors: this program started again by itself as a lab's supervisor, a node's init, the janitor, a node of
+//! the control database or the process on a volume.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -30,8 +30,20 @@ pub fn run(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
     } else if door == control::server::SUBCOMMAND {
         let node = arguments.next()?;
         Some(told(control_node(&node.to_string_lossy())))
+    } else if door == rawio::server::SUBCOMMAND {
+        let node = arguments.next()?;
+        Some(told(rawio_node(&node.to_string_lossy())))
     } else {
         None
+    }
+}
+
+fn rawio_node(node: &str) -> Result<(), String> {
+    let node: rawio::server::Node =
+        serde_json::from_str(node).map_err(|error| format!("what volume this is to serve: {error}"))?;
+    match rawio::server::serve(&node) {
+        Ok(never) => match never {},
+        Err(error) => Err(error.to_string()),
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod bad_input;
 mod contract;
+mod disks;
 mod flaws;
 mod holdfast;
 mod host_failure;

@@ -1,5 +1,6 @@
 //! Faults as they happen: struck, shown to have taken effect, healed, shown to have healed; and the record of each.
 
+mod disks;
 mod flapping;
 mod looks;
 pub mod network;
@@ -64,6 +65,8 @@ pub struct Faulting {
     network_changes: Arc<AtomicU64>,
     /// Network faults that stand, by the fault's number.
     standing: BTreeMap<usize, network::Standing>,
+    /// Disk faults that stand, by the fault's number.
+    standing_disks: BTreeMap<usize, disks::StandingDisk>,
 }
 
 fn lock(records: &Mutex<Vec<FaultRecord>>) -> MutexGuard<'_, Vec<FaultRecord>> {
@@ -98,6 +101,7 @@ impl Faulting {
             base_policy,
             network_changes: Arc::default(),
             standing: BTreeMap::new(),
+            standing_disks: BTreeMap::new(),
         }
     }
 
@@ -156,6 +160,7 @@ impl Faulting {
         match &fault.action {
             FaultAction::PowerOff { target } => self.strike_power(number, fault, target),
             FaultAction::Network { .. } | FaultAction::Partition { .. } => self.strike_network(number, fault),
+            FaultAction::Disk { target, defect } => self.strike_disk(number, fault, target, defect),
         }
     }
 
@@ -260,7 +265,7 @@ impl Faulting {
     }
 
     fn mend(&mut self, number: usize, in_a_hurry: bool) {
-        if self.mend_network(number) {
+        if self.mend_network(number) || self.mend_disk(number) {
             return;
         }
         let Some(record) = lock(&self.records).get(number).cloned() else { return };

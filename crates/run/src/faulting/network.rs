@@ -246,7 +246,7 @@ impl Faulting {
     fn plan(&self, number: usize, action: &FaultAction) -> Option<Plan> {
         let path = |target: &FaultTarget| self.path_of(target, number);
         match action {
-            FaultAction::PowerOff { .. } => None,
+            FaultAction::PowerOff { .. } | FaultAction::Disk { .. } => None,
             FaultAction::Network { directions, conditions } => {
                 let ends: Option<Vec<(Path, Path)>> =
                     directions.iter().map(|(from, to)| Some((path(from)?, path(to)?))).collect();
@@ -356,6 +356,7 @@ fn in_words(action: &FaultAction) -> String {
     let end = |target: &FaultTarget| describe(target);
     match action {
         FaultAction::PowerOff { target } => describe(target),
+        FaultAction::Disk { .. } => String::new(),
         FaultAction::Network { directions, conditions } => {
             let ways: Vec<String> =
                 directions.iter().map(|(from, to)| format!("{} -> {}", end(from), end(to))).collect();

@@ -85,6 +85,7 @@ fn strikes(action: &FaultAction, deployment: &Deployment) -> Result<Vec<Failure>
             Ok(places(target, deployment).into_iter().map(Failure::Down).collect())
         }
         FaultAction::Network { .. } => Err("it changes what the network costs, not who reaches whom"),
+        FaultAction::Disk { .. } => Err("it is a disk's, which is not reckoned with on paper"),
         FaultAction::Partition { shape, .. } => match shape {
             PartitionShape::Isolate(target) => {
                 Ok(places(target, deployment).into_iter().map(Failure::Isolated).collect())

@@ -2,6 +2,7 @@
 //! rules. Owns what is to be seen and whether it is; what was imposed is `network`'s business.
 
 pub mod capacity;
+pub mod disk;
 pub mod fates;
 
 use std::time::Duration;

@@ -1,0 +1,236 @@
+//! No database: on every node a process that reads and writes the node's volume raw, so that a platform can be measured
+//! before a database is on it. The first node is the one that is asked.
+//!
+//! Owns how that process is started. What it does is the crate `rawio`'s business.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rawio::server::{self, SUBCOMMAND};
+
+use crate::installation::{Found, Installation};
+use crate::{
+    Cluster, Command, Configuration, Endpoint, Engine, EngineError, Isolation, Node, NodeError, ProcessId,
+    Promotion, RejoinMethod, Rejoined, Roles, Signal, Synchronous,
+};
+
+/// Its name in scenarios.
+pub const NAME: &str = "none";
+
+/// The log of a node's process.
+const LOG: &str = "rawio";
+/// How often a node is asked again.
+const GLANCE: Duration = Duration::from_millis(10);
+/// How long a node may take over its answer.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(1);
+/// How long a process may take to be there.
+const START_PATIENCE: Duration = Duration::from_secs(20);
+
+/// What `doctor` says of it: nothing, there is nothing to be found.
+#[must_use]
+pub fn describe() -> Vec<Found> {
+    Vec::new()
+}
+
+#[derive(Default)]
+struct State {
+    /// The node that is asked.
+    first: Option<String>,
+    /// The process last started on each node, and in which of its boots.
+    processes: BTreeMap<String, (u64, ProcessId)>,
+}
+
+/// See the module.
+pub struct Volumes {
+    program: PathBuf,
+    port: u16,
+    state: Mutex<State>,
+}
+
+impl Volumes {
+    /// The engine over this program as nodes see it.
+    ///
+    /// # Errors
+    /// When there are settings or replication is asked for: there is no database to have either.
+    pub fn new(installation: &Installation, configuration: Configuration) -> Result<Self, EngineError> {
+        if let Some(name) = configuration.settings.keys().next() {
+            let why = "without a database there are no settings";
+            return Err(EngineError::Setting { name: name.clone(), why });
+        }
+        if configuration.synchronous != Synchronous::Off {
+            let wanted = configuration.synchronous.to_string();
+            return Err(EngineError::Synchronous { wanted, standbys: 0 });
+        }
+        let program = std::env::current_exe().ok().and_then(|path| path.file_name().map(PathBuf::from));
+        let program = program.ok_or_else(|| {
+            EngineError::Node(NodeError::Io {
+                node: NAME.to_owned(),
+                what: "finding this program".to_owned(),
+                source: std::io::Error::from(std::io::ErrorKind::NotFound),
+            })
+        })?;
+        Ok(Volumes {
+            program: installation.bin.join(program),
+            port: configuration.port,
+            state: Mutex::default(),
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn process(&self, node: &dyn Node) -> Option<ProcessId> {
+        let last = self.state().processes.get(node.name()).copied();
+        last.filter(|(boot, _)| *boot == node.boot()).map(|(_, process)| process)
+    }
+
+    fn is_running(&self, node: &dyn Node) -> bool {
+        self.process(node).is_some_and(|process| node.is_running(process))
+    }
+
+    /// Whether the process has said in its log that it listens.
+    fn listens(&self, node: &dyn Node) -> bool {
+        let said = node.log_tail(LOG, 1);
+        let boot = format!("{}{}", server::LISTENS, node.boot());
+        said.trim_end() == boot
+    }
+
+    fn not_ready(&self, node: &dyn Node, what: &str, waited: Duration) -> EngineError {
+        let tail = node.log_tail(LOG, 12);
+        let log = if tail.is_empty() { String::new() } else { format!("; its log ends:\n{tail}") };
+        EngineError::NotReady { node: node.name().to_owned(), what: what.to_owned(), waited, log }
+    }
+}
+
+impl Engine for Volumes {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn version(&self) -> String {
+        env!("CARGO_PKG_VERSION").to_owned()
+    }
+
+    fn isolation(&self) -> Isolation {
+        // Passes over one file go one after another.
+        Isolation::Serializable
+    }
+
+    fn settings(&self) -> BTreeMap<String, String> {
+        BTreeMap::from([("installation".to_owned(), "part of holdfast; no database".to_owned())])
+    }
+
+    fn endpoint(&self, node: &dyn Node) -> Endpoint {
+        let (address, port) = (node.address(), self.port);
+        Endpoint { node: node.name().to_owned(), address, port, user: String::new(), database: String::new() }
+    }
+
+    fn shell_environment(&self, _: Option<&dyn Node>, _: &[Arc<dyn Node>]) -> BTreeMap<String, String> {
+        BTreeMap::new()
+    }
+
+    fn bootstrap(&self, nodes: &[Arc<dyn Node>]) -> Result<Cluster, EngineError> {
+        let first =
+            nodes.first().ok_or_else(|| EngineError::NoCandidate { reasons: "no nodes".to_owned() })?;
+        self.state().first = Some(first.name().to_owned());
+        let began = Instant::now();
+        for node in nodes {
+            self.start(node.as_ref())?;
+        }
+        for node in nodes {
+            self.wait_ready(node.as_ref(), START_PATIENCE)?;
+        }
+        Ok(Cluster {
+            leader: first.name().to_owned(),
+            followers: nodes[1..].iter().map(|node| node.name().to_owned()).collect(),
+            steps: vec![("start".to_owned(), began.elapsed().as_secs_f64())],
+        })
+    }
+
+    fn start(&self, node: &dyn Node) -> Result<(), EngineError> {
+        let name = node.name().to_owned();
+        if self.is_running(node) {
+            return Err(EngineError::Running { node: name });
+        }
+        let settings = server::Node {
+            listen: SocketAddr::new(node.address(), self.port),
+            volume: node.data_directory(),
+            boot: node.boot(),
+        };
+        let settings = serde_json::to_string(&settings).map_err(|error| EngineError::Answer {
+            node: name.clone(),
+            statement: "its settings".to_owned(),
+            answer: error.to_string(),
+        })?;
+        let command = Command {
+            program: self.program.clone(),
+            arguments: vec![SUBCOMMAND.to_owned(), settings],
+            environment: BTreeMap::new(),
+        };
+        let boot = node.boot();
+        let process = node.spawn(&command, LOG)?;
+        self.state().processes.insert(name, (boot, process));
+        Ok(())
+    }
+
+    fn wait_ready(&self, node: &dyn Node, timeout: Duration) -> Result<(), EngineError> {
+        let deadline = Instant::now() + timeout;
+        loop {
+            if !self.is_running(node) {
+                let log = node.log_tail(LOG, 12);
+                return Err(EngineError::Exited { node: node.name().to_owned(), log });
+            }
+            if self.listens(node) {
+                return Ok(());
+            }
+            if Instant::now() >= deadline {
+                return Err(self.not_ready(node, "the process on the volume is not ready", timeout));
+            }
+            std::thread::sleep(GLANCE);
+        }
+    }
+
+    fn stop(&self, node: &dyn Node, timeout: Duration) -> Result<(), EngineError> {
+        let Some(process) = self.process(node) else { return Ok(()) };
+        for (signal, patience) in [(Signal::Terminate, timeout), (Signal::Kill, Duration::from_secs(5))] {
+            node.signal(process, signal)?;
+            let deadline = Instant::now() + patience;
+            while node.is_running(process) && Instant::now() < deadline {
+                std::thread::sleep(GLANCE);
+            }
+            if !node.is_running(process) {
+                return Ok(());
+            }
+        }
+        Err(self.not_ready(node, "the process on the volume has not ended", timeout))
+    }
+
+    fn leader(&self, nodes: &[Arc<dyn Node>]) -> Roles {
+        let first = self.state().first.clone();
+        let mut roles = Roles::default();
+        for node in nodes {
+            let name = node.name().to_owned();
+            match self.wait_ready(node.as_ref(), ANSWER_PATIENCE) {
+                Ok(()) if first.as_ref() == Some(&name) => roles.leaders.push(name),
+                Ok(()) => roles.followers.push(name),
+                Err(error) => drop(roles.silent.insert(name, error.to_string())),
+            }
+        }
+        roles
+    }
+
+    fn promote(&self, _: &[Arc<dyn Node>]) -> Result<Promotion, EngineError> {
+        let reasons =
+            "without a database no node stands in for another: write `failover: none` or `ha-restart`";
+        Err(EngineError::NoCandidate { reasons: reasons.to_owned() })
+    }
+
+    fn rejoin(&self, node: &dyn Node, _: &dyn Node) -> Result<Rejoined, EngineError> {
+        self.start(node)?;
+        Ok(Rejoined { method: RejoinMethod::Follow, notes: Vec::new() })
+    }
+}
