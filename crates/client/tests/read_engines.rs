@@ -18,8 +18,8 @@ const SQL: [&str; 4] = [
 ];
 
 /// Runs a future of the test's own.
-fn run(future: impl Future<Output = ()>) {
-    client::reactor::block_on(future).expect("an event loop");
+fn wait<T>(future: impl Future<Output = T>) -> T {
+    client::reactor::block_on(future).expect("an event loop")
 }
 
 /// Whether a query was answered by a node that follows, and by which node where that is not the leader.
@@ -30,7 +30,7 @@ async fn asked(session: &mut dyn SqlSession, statement: StatementId) -> (bool, O
 
 #[test]
 fn queries_go_to_a_replica_and_everything_else_to_the_leader() {
-    run(async {
+    wait(async {
         let Some(programs) = server::programs() else { return };
         let leader = Server::start(&programs, &[]).await;
         leader.client().await.batch("CREATE TABLE t (a bigint)").await.expect("table");
@@ -60,7 +60,7 @@ fn queries_go_to_a_replica_and_everything_else_to_the_leader() {
 
 #[test]
 fn readers_are_given_out_in_turn_and_without_a_replica_there_is_no_session() {
-    run(async {
+    wait(async {
         let Some(programs) = server::programs() else { return };
         let leader = Server::start(&programs, &[]).await;
         let mut standby = Server::standby_of(&leader).await;

@@ -6,8 +6,9 @@
 
 use std::time::{Duration, Instant};
 
+use client::SqlSession;
 use client::postgres::{Endpoint, PostgresClient};
-use client::{SqlSession, reactor};
+use client::reactor;
 use history::{Action, Key, Operation, Outcome};
 
 use crate::clock::Clock;
