@@ -15,7 +15,7 @@ use crate::result::RunResult;
 pub(super) fn write(result: &RunResult, sink: &mut impl Write) -> Result<(), ExportError> {
     let mut report = Report::new(format!("holdfast {}", result.scenario));
     add_run(&mut report, result, &result.scenario);
-    Ok(report.serialize(&mut *sink)?)
+    Ok(sink.write_all(report.to_string()?.as_bytes())?)
 }
 
 /// Writes the same for every run of a matrix, and the verdict of all. A run that was not made or left no result is an
@@ -37,7 +37,7 @@ pub(super) fn write_matrix(matrix: &MatrixResult, sink: &mut impl Write) -> Resu
         suite.add_test_case(case("the run as a whole", &name, "verdict", Verdict::Unknown, why));
         report.add_test_suite(suite);
     }
-    Ok(report.serialize(&mut *sink)?)
+    Ok(sink.write_all(report.to_string()?.as_bytes())?)
 }
 
 /// The suites of a run, under this name.
