@@ -95,6 +95,15 @@ pub enum Command {
     Schema,
 }
 
+/// What there is more or less of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CapacityBy {
+    /// Clients
+    Clients,
+    /// Nodes of the database
+    Nodes,
+}
+
 /// Options of `holdfast run`.
 #[derive(Debug, Args)]
 pub struct RunOptions {
@@ -132,8 +141,12 @@ pub struct RunOptions {
 /// ranges of replicas with a majority each, one node on each host.
 #[derive(Debug, Args)]
 pub struct PredictOptions {
-    /// The scenario
-    pub scenario: PathBuf,
+    /// A scenario, for what follows from it at any scale; or run directories, for what more clients or nodes would give
+    #[arg(required = true, value_name = "SCENARIO|RUN_DIRECTORY")]
+    pub of: Vec<PathBuf>,
+    /// From run directories: what there is more of [default: what they differ in]
+    #[arg(long)]
+    pub by: Option<CapacityBy>,
     /// Another value for one of the scenario's settings: `--set loads.0.clients=8`
     #[arg(long, value_name = "PATH=VALUE", value_parser = path_and_value)]
     pub set: Vec<(String, String)>,

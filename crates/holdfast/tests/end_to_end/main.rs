@@ -19,6 +19,7 @@ mod network;
 mod on_paper;
 mod power_loss;
 mod shell;
+mod survival;
 mod traces;
 mod verdicts;
 mod verify;
