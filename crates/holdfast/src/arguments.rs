@@ -1,10 +1,13 @@
 //! What can be asked on the command line.
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::live;
 
 /// Where the last run of the working directory is found.
 pub const LATEST: &str = "runs/latest";
@@ -122,7 +125,11 @@ pub struct RunOptions {
     /// (`dc1/a/h2`), or of what goes from one place to another (`"dc1 -> dc2"`). May be given several times
     #[arg(long, value_name = "WHAT")]
     pub capture: Vec<String>,
-    /// Print result.json to standard output, and everything else to standard error
+    /// Serve a page with the run as it goes on, on this machine alone unless another address is given
+    #[arg(long, value_name = "ADDR", num_args = 0..=1, require_equals = true, default_missing_value = live::LOOPBACK,
+          value_parser = live::address)]
+    pub live: Option<SocketAddr>,
+    /// Print result.json (of a matrix, matrix.json) to standard output, and everything else to standard error
     #[arg(long)]
     pub json: bool,
     /// Announce faults without carrying them out: shows that such a run ends `unknown`

@@ -84,6 +84,7 @@ impl Client {
     async fn serve(&mut self, mut connected: Connected, prepared: &[StatementId]) {
         let shared = Rc::clone(&self.shared);
         let node: Rc<str> = Rc::from(connected.node.as_str());
+        let mut reader: Option<Rc<str>> = None;
         self.wait_until(shared.zero).await;
         while !shared.stopping.get() {
             if !self.is_at_work() {
@@ -102,6 +103,10 @@ impl Client {
             let (action, kind) = (request.action.clone(), request.kind);
             shared.begin(self.place, InFlight { action, kind, due, invoked, node: Rc::clone(&node) });
             let result = perform(&shared, &mut request, connected.session.as_mut(), prepared).await;
+            if let Some(name) = connected.session.read_at() {
+                // A session has one reader as long as it lives.
+                shared.read_at(self.place, reader.get_or_insert_with(|| Rc::from(name)));
+            }
             shared.finish(self.place, request.action, &result);
             self.wait_for(thinking).await;
             match result {

@@ -82,7 +82,7 @@ impl Shared {
         let connect = recorder.operation("connect");
         let kinds = plan.workload.kinds().into_iter().map(|kind| recorder.operation(kind)).collect();
         let retry = (plan.workload.retries() > 0).then(|| recorder.operation("retry"));
-        let connector = plan.connector(plan.timeout);
+        let connector = plan.connector_of_clients();
         let clients = usize::try_from(plan.most_clients()).unwrap_or(usize::MAX);
         Self {
             connector,
@@ -155,6 +155,13 @@ impl Shared {
     pub(crate) fn begin(&self, client: usize, operation: InFlight) {
         if let Some(place) = self.in_flight.borrow_mut().get_mut(client) {
             *place = Some(operation);
+        }
+    }
+
+    /// A client's operation was answered by another node than its session was opened with.
+    pub(crate) fn read_at(&self, client: usize, node: &Rc<str>) {
+        if let Some(Some(operation)) = self.in_flight.borrow_mut().get_mut(client) {
+            operation.node = Rc::clone(node);
         }
     }
 

@@ -23,6 +23,7 @@ fn plan(workload: &str, clients: u32, servers: &[(&str, &Server)]) -> LoadPlan {
         first_client: 100,
         scale: 1,
         protocol: load::Protocol::Postgres,
+        reads: client::postgres::Reads::Leader,
         seed: 7,
         endpoints: servers.iter().map(|(node, server)| server.endpoint(node)).collect(),
         database: "postgres".to_owned(),

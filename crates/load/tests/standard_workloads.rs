@@ -50,6 +50,7 @@ impl Bench {
             first_client: 20_000,
             scale: 1,
             protocol: load::Protocol::Postgres,
+            reads: client::postgres::Reads::Leader,
             seed: 7,
             endpoints: vec![server.endpoint("n1")],
             database: "postgres".to_owned(),

@@ -285,6 +285,11 @@ fn plans(
                 engine::none::NAME => load::Protocol::Volume,
                 _ => load::Protocol::Postgres,
             },
+            reads: match load.reads {
+                scenario::Reads::Leader => client::postgres::Reads::Leader,
+                scenario::Reads::Replicas => client::postgres::Reads::Replicas,
+                scenario::Reads::Any => client::postgres::Reads::Any,
+            },
             endpoints: endpoints.clone(),
             database: database.clone(),
             user: user.clone(),

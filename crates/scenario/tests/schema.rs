@@ -47,6 +47,14 @@ fn node<'t>(event: Event<'t>, events: &mut impl Iterator<Item = Event<'t>>) -> V
     }
 }
 
+/// Axes of both forms.
+fn matrix() -> Value {
+    json!({ "axes": {
+        "loads.0.clients": [1, 8],
+        "disks": { "kept": { "database.volumes": "virtual" }, "torn": { "database.volumes": "torn" } }
+    }, "repeat": 2 })
+}
+
 /// Between them these hold every key of the language.
 fn full() -> [Value; 3] {
     let expect: Map<String, Value> = scenario::catalogue::EXPECTATIONS
@@ -83,7 +91,7 @@ fn full() -> [Value; 3] {
             { "workload": "tpcb", "name": "due", "clients": 9, "rate": "2000/s", "arrival": "poisson" },
             { "workload": "bank", "clients": 9, "sweep": { "rate": ["0.5/s", "20/s"] }, "options": { "isolation": "serializable" } },
             { "workload": "append", "clients": 9, "think_time": "1.5s", "options": { "isolation": "repeatable-read" } },
-            { "workload": "kv", "clients": 2, "options": { "read": "50%", "span": "10%", "span_limit": 7, "batch": 2, "block_min": 3,
+            { "workload": "kv", "clients": 2, "reads": "any", "options": { "read": "50%", "span": "10%", "span_limit": 7, "batch": 2, "block_min": 3,
                 "block_max": 9, "keys": 1000, "order": "zipfian", "exponent": 1.2, "preload": 5 } },
             { "workload": "ycsb", "clients": 2, "options": { "workload": "b", "read": "20%", "update": "20%", "insert": "20%",
                 "scan": "20%", "read_modify_write": "20%", "distribution": "hotspot", "records": 50, "fields": 2, "field_length": 20,
@@ -111,7 +119,8 @@ fn full() -> [Value; 3] {
                 { "disk": { "cache-of": "random", "how": { "slow": "20ms" } } }
             ] }
         ],
-        "expect": expect
+        "expect": expect,
+        "matrix": matrix()
     });
     let mut second = first.clone();
     second["database"]["nodes"] = json!(["r1/h1", "r2", "dc2"]);

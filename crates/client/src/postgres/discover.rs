@@ -169,8 +169,21 @@ impl PostgresConnector {
         .await
     }
 
+    pub(super) fn endpoints(&self) -> &[Endpoint] {
+        &self.endpoints
+    }
+
     /// A session with this endpoint; `None` when it answers but takes no writes.
     async fn attempt(&self, endpoint: &Endpoint) -> Result<Option<PostgresClient>, SessionError> {
+        let (client, takes_writes) = self.asked_for_its_role(endpoint).await?;
+        Ok(takes_writes.then_some(client))
+    }
+
+    /// A session with this endpoint, and whether it takes writes.
+    pub(super) async fn asked_for_its_role(
+        &self,
+        endpoint: &Endpoint,
+    ) -> Result<(PostgresClient, bool), SessionError> {
         let config = self.config.clone().map_err(|error| not_encrypted(&endpoint.address, &error))?;
         let mut client = PostgresClient::connect_with(&endpoint.address, &self.settings, config).await?;
         client.timeout = self.settings.connect_timeout;
@@ -179,8 +192,7 @@ impl PostgresConnector {
             .await?;
         client.timeout = self.settings.timeout;
         match (rows.text(0, 0), rows.text(0, 1)) {
-            (Some("f"), Some("off")) => Ok(Some(client)),
-            (Some(_), Some(_)) => Ok(None),
+            (Some(recovery), Some(read_only)) => Ok((client, (recovery, read_only) == ("f", "off"))),
             _ => Err(SessionError {
                 class: ErrorClass::Other,
                 definite: true,

@@ -7,6 +7,7 @@ mod discover;
 mod patience;
 mod pipeline;
 mod question;
+mod read_engines;
 mod session;
 mod startup;
 mod tls;
@@ -26,6 +27,7 @@ use postgres_protocol::message::frontend;
 use rustls::ClientConfig;
 
 pub use discover::{Address, Endpoint, PostgresConnector};
+pub use read_engines::{ReadEngines, Reads};
 pub use tls::{Encryption, EncryptionError, Trust};
 
 use crate::reactor::timeout;

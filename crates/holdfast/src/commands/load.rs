@@ -58,6 +58,7 @@ fn asked(options: LoadOptions, database: DatabaseUrl) -> Result<Standalone, Exit
         keeps_history: !options.no_history,
         scale: options.scale,
         protocol: load::Protocol::Postgres,
+        reads: load::Reads::Leader,
         seed: options.seed,
         endpoints,
         database: database.name,

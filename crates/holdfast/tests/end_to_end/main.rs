@@ -14,6 +14,7 @@ mod ipv6;
 mod isolation;
 mod kills;
 mod limits;
+mod matrix;
 mod network;
 mod on_paper;
 mod power_loss;

@@ -106,3 +106,14 @@ fn options_that_only_the_workload_can_judge_are_refused_before_anything_starts()
     );
     assert!(!desk.path().join("runs").exists(), "a refused scenario leaves no run directory");
 }
+
+#[test]
+#[ignore = "a scenario of its own; part of `cargo xtask test --all`"]
+fn the_scenario_of_convergence_reads_every_replica_for_itself() {
+    // A compare-and-set that found another value is counted with the errors.
+    let more = ["--set", "database.nodes=3", "--set", "expect={ throughput_per_s: \"> 1/s\" }"];
+    let Some(result) = passes("convergence", &more, "convergence", &["read", "write"]) else { return };
+    let checks = result["checks"].as_array().expect("checks");
+    let found = checks.iter().find(|check| check["name"] == "convergence").expect("the check");
+    assert_eq!(found["counts"]["replicas"], 3, "{found:#}");
+}
