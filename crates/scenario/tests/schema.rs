@@ -47,12 +47,19 @@ fn node<'t>(event: Event<'t>, events: &mut impl Iterator<Item = Event<'t>>) -> V
     }
 }
 
-/// Axes of both forms.
-fn matrix() -> Value {
-    json!({ "axes": {
-        "loads.0.clients": [1, 8],
-        "disks": { "kept": { "database.volumes": "virtual" }, "torn": { "database.volumes": "torn" } }
-    }, "repeat": 2 })
+/// A small scenario with axes of both forms: every combination is read.
+fn over_a_matrix() -> Value {
+    json!({
+        "name": "matrix",
+        "site": { "regions": { "dc1": { "zones": { "a": { "hosts": 1 } } } } },
+        "database": { "engine": "postgres", "nodes": 1 },
+        "loads": [{ "workload": "ledger", "clients": 1 }],
+        "schedule": [{ "phase": "baseline", "for": "5s" }],
+        "matrix": { "axes": {
+            "loads.0.clients": [1, 8],
+            "disks": { "kept": { "database.volumes": "virtual" }, "torn": { "database.volumes": "torn" } }
+        }, "repeat": 2 }
+    })
 }
 
 /// Loads with every key of theirs, and every option of every workload.
@@ -80,7 +87,7 @@ fn loads() -> Value {
 }
 
 /// Between them these hold every key of the language.
-fn full() -> [Value; 3] {
+fn full() -> [Value; 4] {
     let expect: Map<String, Value> = scenario::catalogue::EXPECTATIONS
         .iter()
         .map(|entry| (entry.name.to_owned(), json!(entry.example)))
@@ -127,9 +134,15 @@ fn full() -> [Value; 3] {
                 { "disk": { "cache-of": "random", "how": { "slow": "20ms" } } }
             ] }
         ],
-        "expect": expect,
-        "matrix": matrix()
+        "expect": expect
     });
+    let second = chosen_otherwise(&first);
+    let third = without_a_database(&second);
+    [first, second, third, over_a_matrix()]
+}
+
+/// The same with the other of keys that exclude each other.
+fn chosen_otherwise(first: &Value) -> Value {
     let mut second = first.clone();
     second["database"]["nodes"] = json!(["r1/h1", "r2", "dc2"]);
     second["database"].as_object_mut().unwrap().remove("leader");
@@ -138,8 +151,7 @@ fn full() -> [Value; 3] {
             { "partition": { "between": ["dc1", "dc2"], "answer": "reset" } }, { "partition": { "halves": "nodes" } },
             { "partition": { "bridge": "a-follower" } }, { "partition": { "ring": "nodes" } },
             { "disk": { "of": "a-follower", "how": { "fail-after": 100 } } }]);
-    let third = without_a_database(&second);
-    [first, second, third]
+    second
 }
 
 fn without_a_database(other: &Value) -> Value {
