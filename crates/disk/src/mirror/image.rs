@@ -132,13 +132,15 @@ impl<S: Store> Volume<S> {
     pub(crate) fn install_content(&self, number: u64, from: u64, content: &[u8]) -> Result<(), Refusal> {
         self.admit(Access::Grow)?;
         let mut state = self.lock();
-        state.copied.insert(number);
         let Ok(inode) = state.tree.get(number) else { return Ok(()) };
         let Body::File(file) = &inode.body else { return Err(Refusal::EINVAL) };
         let room = file.size.saturating_sub(from);
         let fitting = &content[..content.len().min(usize::try_from(room).unwrap_or(usize::MAX))];
         let object = state.open.get(&self.store, number).map_err(|error| refusal(&error))?;
         object.write(from, fitting).map_err(|error| refusal(&error))?;
+        // Here and not all at the end, which somebody waits for.
+        object.sync(false).map_err(|error| refusal(&error))?;
+        state.copied.remove(&number);
         self.content_is_durable(&mut state, number)
     }
 
