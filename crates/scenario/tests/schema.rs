@@ -133,6 +133,13 @@ fn full() -> [Value; 4] {
         ],
         "expect": expect
     });
+    let second = chosen_otherwise(&first);
+    let third = without_a_database(&second);
+    [first, second, third, over_a_matrix()]
+}
+
+/// The same with the other of keys that exclude each other.
+fn chosen_otherwise(first: &Value) -> Value {
     let mut second = first.clone();
     second["database"]["nodes"] = json!(["r1/h1", "r2", "dc2"]);
     second["database"].as_object_mut().unwrap().remove("leader");
@@ -141,8 +148,7 @@ fn full() -> [Value; 4] {
             { "partition": { "between": ["dc1", "dc2"], "answer": "reset" } }, { "partition": { "halves": "nodes" } },
             { "partition": { "bridge": "a-follower" } }, { "partition": { "ring": "nodes" } },
             { "disk": { "of": "a-follower", "how": { "fail-after": 100 } } }]);
-    let third = without_a_database(&second);
-    [first, second, third, over_a_matrix()]
+    second
 }
 
 fn without_a_database(other: &Value) -> Value {
