@@ -99,7 +99,7 @@ pub fn run(asked: &Asked) -> anyhow::Result<ExitCode> {
 }
 
 /// The program, optimised: hundreds of runs leave the machine to the lab, and the build is soon paid for.
-fn build() -> anyhow::Result<PathBuf> {
+pub(crate) fn build() -> anyhow::Result<PathBuf> {
     let status = Command::new(env!("CARGO"))
         .args(["build", "--release", "--quiet", "--package", "holdfast"])
         .current_dir(crate::repository_root())

@@ -6,6 +6,7 @@
 
 pub mod bench;
 pub mod flaws;
+pub mod survival;
 pub mod test;
 pub mod tidy;
 

@@ -13,12 +13,11 @@ use control::wire::{self, Ask, Tell, WireError};
 use history::ErrorClass;
 use rand::Rng;
 use rand::seq::SliceRandom;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 
 use crate::Rows;
 use crate::key_value::{KeyValueSession, REFUSED};
-use crate::postgres::Endpoint;
+use crate::postgres::{Address, Endpoint};
+use crate::reactor::{self, Socket};
 use crate::session::{
     ConnectError, Connected, Execution, FailedAttempt, SessionError, SessionFuture, SqlConnector, SqlSession,
     SqlValue, StatementId,
@@ -29,7 +28,7 @@ const ROLE_PATIENCE: Duration = Duration::from_millis(500);
 
 /// A session with one node.
 pub struct ControlClient {
-    stream: TcpStream,
+    socket: Socket,
     address: SocketAddr,
     timeout: Duration,
     broken: bool,
@@ -41,8 +40,8 @@ impl ControlClient {
     /// # Errors
     /// When the node cannot be reached in that time.
     pub async fn connect(address: SocketAddr, timeout: Duration) -> Result<Self, SessionError> {
-        let stream = match tokio::time::timeout(timeout, TcpStream::connect(address)).await {
-            Ok(Ok(stream)) => stream,
+        let socket = match reactor::timeout(timeout, Socket::connect_tcp(address)).await {
+            Ok(Ok(socket)) => socket,
             Ok(Err(error)) => {
                 return Err(failure(ErrorClass::Connection, true, format!("{address}: {error}")));
             }
@@ -52,8 +51,8 @@ impl ControlClient {
             }
         };
         // Without it answers still come, later.
-        let _ = stream.set_nodelay(true);
-        Ok(Self { stream, address, timeout, broken: false })
+        let _ = rustix::net::sockopt::set_tcp_nodelay(&socket, true);
+        Ok(Self { socket, address, timeout, broken: false })
     }
 
     /// Whether this node leads, by its own word.
@@ -79,14 +78,14 @@ impl ControlClient {
         self.broken = true;
         let (address, timeout) = (self.address, self.timeout);
         let exchange = async {
-            self.stream.write_all(&frame).await?;
+            self.socket.write_all(&frame).await?;
             let mut head = [0; 4];
-            self.stream.read_exact(&mut head).await?;
+            self.socket.read_exact(&mut head).await?;
             let mut body = vec![0; wire::length(head)?];
-            self.stream.read_exact(&mut body).await?;
+            self.socket.read_exact(&mut body).await?;
             wire::decode::<Tell>(&body)
         };
-        match tokio::time::timeout(timeout, exchange).await {
+        match reactor::timeout(timeout, exchange).await {
             Ok(Ok(tell)) => {
                 self.broken = false;
                 Ok(tell)
@@ -227,6 +226,10 @@ impl ControlConnector {
         for index in first.into_iter().chain(order) {
             let Some(Endpoint { node, address }) = self.endpoints.get(index) else { continue };
             let asked = async {
+                let Address::Tcp { address, .. } = address else {
+                    let message = format!("{address}: the control database listens on TCP only");
+                    return Err(failure(ErrorClass::Connection, true, message));
+                };
                 let mut client =
                     ControlClient::connect(*address, self.connect_timeout.min(ROLE_PATIENCE)).await?;
                 let leads = client.leads().await?;

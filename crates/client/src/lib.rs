@@ -5,8 +5,8 @@
 
 pub mod control;
 pub mod key_value;
-pub mod outbox;
 pub mod postgres;
+pub mod reactor;
 pub mod rows;
 pub mod session;
 pub mod volume;

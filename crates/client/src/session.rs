@@ -142,6 +142,12 @@ pub trait SqlSession {
     /// Whether the session can be used no more and must be dropped.
     fn is_broken(&self) -> bool;
 
+    /// The node that was asked last, where that is another than the session was opened with: a replica may answer with
+    /// what is older than what the leader has acknowledged.
+    fn read_at(&self) -> Option<&str> {
+        None
+    }
+
     /// Whether a transaction is open (or has failed and waits for its rollback).
     fn in_transaction(&self) -> bool;
 }

@@ -12,11 +12,10 @@ use control::wire::{self, WireError};
 use history::ErrorClass;
 use rand::Rng;
 use rawio::{Ask, Tell};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 
 use crate::Rows;
-use crate::postgres::Endpoint;
+use crate::postgres::{Address, Endpoint};
+use crate::reactor::{self, Socket};
 use crate::session::{
     ConnectError, Connected, Execution, FailedAttempt, SessionError, SessionFuture, SqlConnector, SqlSession,
     SqlValue, StatementId,
@@ -35,7 +34,7 @@ pub trait VolumeSession {
 
 /// A session with one node.
 pub struct VolumeClient {
-    stream: TcpStream,
+    socket: Socket,
     address: SocketAddr,
     timeout: Duration,
     broken: bool,
@@ -43,8 +42,8 @@ pub struct VolumeClient {
 
 impl VolumeClient {
     async fn connect(address: SocketAddr, timeout: Duration) -> Result<Self, SessionError> {
-        let stream = match tokio::time::timeout(timeout, TcpStream::connect(address)).await {
-            Ok(Ok(stream)) => stream,
+        let socket = match reactor::timeout(timeout, Socket::connect_tcp(address)).await {
+            Ok(Ok(socket)) => socket,
             Ok(Err(error)) => {
                 return Err(failure(ErrorClass::Connection, true, format!("{address}: {error}")));
             }
@@ -54,8 +53,8 @@ impl VolumeClient {
             }
         };
         // Without it answers still come, later.
-        let _ = stream.set_nodelay(true);
-        let mut client = Self { stream, address, timeout, broken: false };
+        let _ = rustix::net::sockopt::set_tcp_nodelay(&socket, true);
+        let mut client = Self { socket, address, timeout, broken: false };
         match client.converse(&Ask::Hello).await? {
             Tell::Here => Ok(client),
             _ => Err(client.senseless()),
@@ -73,14 +72,14 @@ impl VolumeClient {
         // Until the answer is whole; should this future be dropped before, the next answer would be this one's.
         self.broken = true;
         let exchange = async {
-            self.stream.write_all(&frame).await?;
+            self.socket.write_all(&frame).await?;
             let mut head = [0; 4];
-            self.stream.read_exact(&mut head).await?;
+            self.socket.read_exact(&mut head).await?;
             let mut body = vec![0; wire::length(head)?];
-            self.stream.read_exact(&mut body).await?;
+            self.socket.read_exact(&mut body).await?;
             wire::decode::<Tell>(&body)
         };
-        match tokio::time::timeout(timeout, exchange).await {
+        match reactor::timeout(timeout, exchange).await {
             Ok(Ok(tell)) => {
                 self.broken = false;
                 Ok(tell)
@@ -196,7 +195,14 @@ impl VolumeConnector {
     async fn connect_to_it(&self) -> Result<Connected, ConnectError> {
         let mut failed_attempts = Vec::new();
         if let Some(Endpoint { node, address }) = &self.first {
-            match VolumeClient::connect(*address, self.connect_timeout).await {
+            let connected = match address {
+                Address::Tcp { address, .. } => VolumeClient::connect(*address, self.connect_timeout).await,
+                Address::Unix(_) => {
+                    let message = format!("{address}: a volume's process listens on TCP only");
+                    Err(failure(ErrorClass::Other, true, message))
+                }
+            };
+            match connected {
                 Ok(mut client) => {
                     client.timeout = self.timeout;
                     return Ok(Connected { session: Box::new(client), node: node.clone(), failed_attempts });

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use client::control::ControlConnector;
 use client::key_value::{Found, Operation, REFUSED, Value};
 use client::postgres::Endpoint;
+use client::reactor::sleep;
 use client::{Connected, SqlConnector};
 use control::replica::Acknowledgements;
 use control::server::{Node, serve};
@@ -39,7 +40,7 @@ fn started(folder: &tempfile::TempDir, peer: Option<SocketAddr>) -> SocketAddr {
 }
 
 async fn connected(address: SocketAddr) -> Connected {
-    let endpoint = Endpoint { node: "n1".to_owned(), address };
+    let endpoint = Endpoint { node: "n1".to_owned(), address: address.into() };
     let connector = ControlConnector::new(vec![endpoint], PATIENCE, PATIENCE);
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     let deadline = Instant::now() + Duration::from_secs(30);
@@ -48,46 +49,55 @@ async fn connected(address: SocketAddr) -> Connected {
             Ok(connected) => return connected,
             Err(error) => assert!(Instant::now() < deadline, "{error}"),
         }
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        sleep(Duration::from_millis(20)).await;
     }
 }
 
-#[tokio::test]
-async fn a_transaction_happens_whole_or_not_at_all_and_says_which() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let Connected { mut session, node, .. } = connected(started(&folder, None)).await;
-    assert_eq!(node, "n1");
-    let refusal = session.batch("SELECT 1").await.expect_err("no SQL");
-    assert!(refusal.definite && refusal.message.ends_with("speaks no SQL"), "{refusal}");
-    let session = session.key_value().expect("a session of keys and values");
-    let key = || "k".to_owned();
-    let add = |amount| Operation::Add { key: key(), amount, floor: Some(0) };
-    assert_eq!(session.transact(vec![add(5)]).await, Ok(vec![Found::Done]));
-    let both = vec![add(3), add(-9)];
-    let error = session.transact(both).await.expect_err("below the floor");
-    assert_eq!(
-        (error.class, error.definite, error.code.as_deref()),
-        (ErrorClass::Other, true, Some(REFUSED))
-    );
-    let read = session.transact(vec![Operation::Read { key: key() }]).await;
-    assert_eq!(read, Ok(vec![Found::Value(Some(Value::Integer(5)))]), "the first step was taken back");
+/// Runs a future of the test's own.
+fn wait<T>(future: impl Future<Output = T>) -> T {
+    client::reactor::block_on(future).expect("an event loop")
 }
 
-#[tokio::test]
-async fn a_node_that_cannot_lead_is_passed_over() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let address = started(&folder, Some(free_address()));
-    let endpoint = Endpoint { node: "n1".to_owned(), address };
-    let connector = ControlConnector::new(vec![endpoint], PATIENCE, PATIENCE);
-    let mut rng = ChaCha8Rng::seed_from_u64(1);
-    let deadline = Instant::now() + Duration::from_secs(30);
-    loop {
-        let error = connector.connect(&mut rng).await.map(|_| ()).expect_err("nobody leads");
-        // Until it listens, it cannot be reached.
-        if error.read_only_nodes == ["n1"] {
-            return;
+#[test]
+fn a_transaction_happens_whole_or_not_at_all_and_says_which() {
+    wait(async {
+        let folder = tempfile::tempdir().expect("a folder");
+        let Connected { mut session, node, .. } = connected(started(&folder, None)).await;
+        assert_eq!(node, "n1");
+        let refusal = session.batch("SELECT 1").await.expect_err("no SQL");
+        assert!(refusal.definite && refusal.message.ends_with("speaks no SQL"), "{refusal}");
+        let session = session.key_value().expect("a session of keys and values");
+        let key = || "k".to_owned();
+        let add = |amount| Operation::Add { key: key(), amount, floor: Some(0) };
+        assert_eq!(session.transact(vec![add(5)]).await, Ok(vec![Found::Done]));
+        let both = vec![add(3), add(-9)];
+        let error = session.transact(both).await.expect_err("below the floor");
+        assert_eq!(
+            (error.class, error.definite, error.code.as_deref()),
+            (ErrorClass::Other, true, Some(REFUSED))
+        );
+        let read = session.transact(vec![Operation::Read { key: key() }]).await;
+        assert_eq!(read, Ok(vec![Found::Value(Some(Value::Integer(5)))]), "the first step was taken back");
+    });
+}
+
+#[test]
+fn a_node_that_cannot_lead_is_passed_over() {
+    wait(async {
+        let folder = tempfile::tempdir().expect("a folder");
+        let address = started(&folder, Some(free_address()));
+        let endpoint = Endpoint { node: "n1".to_owned(), address: address.into() };
+        let connector = ControlConnector::new(vec![endpoint], PATIENCE, PATIENCE);
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        let deadline = Instant::now() + Duration::from_secs(30);
+        loop {
+            let error = connector.connect(&mut rng).await.map(|_| ()).expect_err("nobody leads");
+            // Until it listens, it cannot be reached.
+            if error.read_only_nodes == ["n1"] {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{error}");
+            sleep(Duration::from_millis(20)).await;
         }
-        assert!(Instant::now() < deadline, "{error}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    });
 }

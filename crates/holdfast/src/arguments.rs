@@ -1,10 +1,13 @@
 //! What can be asked on the command line.
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::live;
 
 /// Where the last run of the working directory is found.
 pub const LATEST: &str = "runs/latest";
@@ -92,6 +95,15 @@ pub enum Command {
     Schema,
 }
 
+/// What there is more or less of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CapacityBy {
+    /// Clients
+    Clients,
+    /// Nodes of the database
+    Nodes,
+}
+
 /// Options of `holdfast run`.
 #[derive(Debug, Args)]
 pub struct RunOptions {
@@ -113,7 +125,11 @@ pub struct RunOptions {
     /// (`dc1/a/h2`), or of what goes from one place to another (`"dc1 -> dc2"`). May be given several times
     #[arg(long, value_name = "WHAT")]
     pub capture: Vec<String>,
-    /// Print result.json to standard output, and everything else to standard error
+    /// Serve a page with the run as it goes on, on this machine alone unless another address is given
+    #[arg(long, value_name = "ADDR", num_args = 0..=1, require_equals = true, default_missing_value = live::LOOPBACK,
+          value_parser = live::address)]
+    pub live: Option<SocketAddr>,
+    /// Print result.json (of a matrix, matrix.json) to standard output, and everything else to standard error
     #[arg(long)]
     pub json: bool,
     /// Announce faults without carrying them out: shows that such a run ends `unknown`
@@ -125,8 +141,12 @@ pub struct RunOptions {
 /// ranges of replicas with a majority each, one node on each host.
 #[derive(Debug, Args)]
 pub struct PredictOptions {
-    /// The scenario
-    pub scenario: PathBuf,
+    /// A scenario, for what follows from it at any scale; or run directories, for what more clients or nodes would give
+    #[arg(required = true, value_name = "SCENARIO|RUN_DIRECTORY")]
+    pub of: Vec<PathBuf>,
+    /// From run directories: what there is more of [default: what they differ in]
+    #[arg(long)]
+    pub by: Option<CapacityBy>,
     /// Another value for one of the scenario's settings: `--set loads.0.clients=8`
     #[arg(long, value_name = "PATH=VALUE", value_parser = path_and_value)]
     pub set: Vec<(String, String)>,
@@ -183,7 +203,7 @@ pub struct LoadOptions {
     /// The workload; `holdfast list workloads` names them
     #[arg(long)]
     pub workload: String,
-    /// The database: `postgres://user:password@host:port/database`; several hosts with commas
+    /// The database: `postgres://user:password@host:port/database`; several hosts with commas; `?sslmode=` as libpq, `?host=/run/postgresql` for a Unix socket
     #[arg(long)]
     pub url: String,
     /// Connections; with a rate, the most at once

@@ -3,6 +3,7 @@
 mod arguments;
 mod commands;
 mod exit;
+mod live;
 mod paper;
 mod terminal;
 

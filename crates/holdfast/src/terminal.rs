@@ -74,6 +74,18 @@ impl Terminal {
         }
     }
 
+    /// Shows a line of ours among the run's.
+    pub fn note(&mut self, text: &str) {
+        self.line(&format!("         {text}"));
+    }
+
+    /// Leaves the live line empty until there is something to show again.
+    pub fn pause(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.set_message("");
+        }
+    }
+
     /// Takes the live line away.
     pub fn finish(&mut self) {
         if let Some(bar) = self.bar.take() {

@@ -4,6 +4,7 @@
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use client::reactor::sleep_until;
 use client::{ConnectError, Connected, SessionError, SqlSession, StatementId};
 use history::ErrorClass;
 use rand_chacha::ChaCha8Rng;
@@ -37,7 +38,7 @@ pub(crate) async fn run_client(shared: Rc<Shared>, place: usize, stop: watch::Re
     let rng = shared.plan.chance(number, RECONNECTIONS);
     let at_work = shared.at_work.subscribe();
     let mut client = Client { shared, place, state, rng, backoff: Backoff::default(), stop, at_work };
-    while !client.shared.stopping.get() {
+    while !client.is_told_to_stop() {
         // One that is needed later only does not take up a connection before.
         client.rest().await;
         if let Some((connected, prepared)) = client.connect().await {
@@ -45,6 +46,7 @@ pub(crate) async fn run_client(shared: Rc<Shared>, place: usize, stop: watch::Re
         }
         client.pause().await;
     }
+    client.shared.client_done();
 }
 
 impl Client {
@@ -82,6 +84,7 @@ impl Client {
     async fn serve(&mut self, mut connected: Connected, prepared: &[StatementId]) {
         let shared = Rc::clone(&self.shared);
         let node: Rc<str> = Rc::from(connected.node.as_str());
+        let mut reader: Option<Rc<str>> = None;
         self.wait_until(shared.zero).await;
         while !shared.stopping.get() {
             if !self.is_at_work() {
@@ -89,12 +92,7 @@ impl Client {
                 continue;
             }
             let mut request = shared.workload.draw(&mut self.state);
-            let (due, thinking) = self.turn(&request).await;
-            // The word to stop may reach this client before it reaches the load: what ended the wait is then no operation's
-            // moment, and all free clients of an open loop would send one that nobody asked for.
-            if shared.stopping.get() || *self.stop.borrow() {
-                break;
-            }
+            let Some((due, thinking)) = self.turn(&request).await else { break };
             let invoked = Instant::now();
             let due = due.map_or(invoked, |due| {
                 if !due.waited {
@@ -105,6 +103,10 @@ impl Client {
             let (action, kind) = (request.action.clone(), request.kind);
             shared.begin(self.place, InFlight { action, kind, due, invoked, node: Rc::clone(&node) });
             let result = perform(&shared, &mut request, connected.session.as_mut(), prepared).await;
+            if let Some(name) = connected.session.read_at() {
+                // A session has one reader as long as it lives.
+                shared.read_at(self.place, reader.get_or_insert_with(|| Rc::from(name)));
+            }
             shared.finish(self.place, request.action, &result);
             self.wait_for(thinking).await;
             match result {
@@ -123,24 +125,34 @@ impl Client {
         shared.leave_open(connected);
     }
 
-    /// Waits until this transaction is to be sent. Answers when it was due, in an open loop, and how long the client
-    /// thinks afterwards, in a closed one: there the pauses of the workload's standard and of the plan hold.
-    async fn turn(&mut self, request: &Request) -> (Option<Due>, Duration) {
+    /// Waits until this transaction is to be sent; `None` when it no longer is. Answers when it was due, in an open loop,
+    /// and how long the client thinks afterwards, in a closed one: there the pauses of the workload's standard and of the
+    /// plan hold.
+    async fn turn(&mut self, request: &Request) -> Option<(Option<Due>, Duration)> {
         let shared = Rc::clone(&self.shared);
         if shared.is_open {
-            let due = tokio::select! {
-                due = shared.queue.next() => Some(due),
+            return tokio::select! {
+                due = shared.queue.next() => Some((Some(due), Duration::ZERO)),
                 () = stopped(&mut self.stop) => None,
             };
-            return (due, Duration::ZERO);
         }
         let pauses = shared.workload.pauses(request, &mut self.state);
-        self.wait_for(pauses.keying).await;
-        (None, pauses.thinking + shared.plan.think_time.draw(&mut self.rng))
+        if !pauses.keying.is_zero() {
+            self.wait_for(pauses.keying).await;
+            if self.is_told_to_stop() {
+                return None;
+            }
+        }
+        Some((None, pauses.thinking + shared.plan.think_time.draw(&mut self.rng)))
+    }
+
+    /// Whether the load is to stop. The word may reach a client before it reaches the load.
+    fn is_told_to_stop(&self) -> bool {
+        self.shared.stopping.get() || *self.stop.borrow() || self.stop.has_changed().is_err()
     }
 
     fn is_at_work(&self) -> bool {
-        self.place < *self.at_work.borrow()
+        self.place < self.shared.at_work_now.get()
     }
 
     /// Waits until a step of the load needs this client, or the load stops.
@@ -169,7 +181,7 @@ impl Client {
     async fn wait_until(&mut self, moment: Instant) {
         if moment.saturating_duration_since(Instant::now()) > Duration::ZERO {
             tokio::select! {
-                () = tokio::time::sleep_until(moment.into()) => {}
+                () = sleep_until(moment) => {}
                 () = stopped(&mut self.stop) => {}
             }
         }

@@ -1,20 +1,16 @@
 //! Open loop: hands each operation, at the moment it is due, to a client that is free, or keeps it until one is.
 //!
-//! Owns the queue between the two and the timer. How late the generator itself was is told apart from how long an
+//! Owns the queue between the two. How late the generator itself was is told apart from how long an
 //! operation had to wait for a free connection: the first is our fault, the second is what an open loop is for.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
-use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+use client::reactor::sleep_until;
 use rand_chacha::ChaCha8Rng;
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
 
 use crate::pace::Arrivals;
 use crate::shared::Shared;
@@ -73,77 +69,26 @@ pub(crate) struct Due {
 }
 
 /// Puts operations into the queue as they become due, until dropped.
-pub(crate) async fn dispatch(
-    shared: Rc<Shared>,
-    mut arrivals: Arrivals,
-    mut rng: ChaCha8Rng,
-) -> io::Result<()> {
-    let timer = Timer::new()?;
+pub(crate) async fn dispatch(shared: Rc<Shared>, mut arrivals: Arrivals, mut rng: ChaCha8Rng) {
     while let Some(due_s) = arrivals.next_s(&mut rng) {
         let Some(moment) =
             Duration::try_from_secs_f64(due_s).ok().and_then(|after| shared.zero.checked_add(after))
         else {
-            return Ok(());
+            return;
         };
-        timer.wait_until(moment).await?;
+        sleep_until(moment).await;
         shared.queue.push(moment);
-    }
-    std::future::pending().await
-}
-
-/// A timer of the kernel's, precise to microseconds; the event loop's own counts milliseconds.
-struct Timer(AsyncFd<KernelTimer>);
-
-/// The timer as the event loop wants to know it.
-struct KernelTimer(TimerFd);
-
-impl AsFd for KernelTimer {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
-
-impl AsRawFd for KernelTimer {
-    fn as_raw_fd(&self) -> RawFd {
-        self.0.as_fd().as_raw_fd()
-    }
-}
-
-impl Timer {
-    fn new() -> io::Result<Self> {
-        let flags = TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK;
-        let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, flags)?;
-        // SAFETY: the descriptor is the timer's own, which the registration owns and never replaces.
-        let registered = unsafe { AsyncFd::register_with_interest(KernelTimer(timer), Interest::READABLE) };
-        Ok(Self(registered?))
-    }
-
-    /// Returns at once for a moment that has passed.
-    async fn wait_until(&self, moment: Instant) -> io::Result<()> {
-        let now = Instant::now();
-        if moment <= now {
-            return Ok(());
-        }
-        let expiration = Expiration::OneShot((moment - now).into());
-        self.0.get_ref().0.set(expiration, TimerSetTimeFlags::empty())?;
-        loop {
-            let mut ready = self.0.readable().await?;
-            ready.clear_ready();
-            // Readiness may be left from the timer's last setting.
-            if Instant::now() >= moment {
-                return Ok(());
-            }
-        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use client::reactor::{block_on, spawn, yield_now};
+
     use super::*;
 
     fn wait<T>(future: impl Future<Output = T>) -> T {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("runtime");
-        tokio::task::LocalSet::new().block_on(&runtime, future)
+        block_on(future).expect("an event loop")
     }
 
     #[test]
@@ -152,36 +97,45 @@ mod tests {
             let queue = Rc::new(Queue::default());
             let now = Instant::now();
             let (poke, mut poked) = tokio::sync::watch::channel(0);
+            let waited: Rc<RefCell<Vec<bool>>> = Rc::default();
             let first = {
-                let queue = Rc::clone(&queue);
+                let (queue, waited) = (Rc::clone(&queue), Rc::clone(&waited));
                 // Polled again whenever it is poked, as a client is by alarms of its own.
-                tokio::task::spawn_local(async move {
+                spawn(async move {
                     let mut next = std::pin::pin!(queue.next());
                     loop {
                         tokio::select! {
                             biased;
-                            due = &mut next => break due,
+                            due = &mut next => break waited.borrow_mut().push(due.waited),
                             _ = poked.changed() => {}
                         }
                     }
                 })
             };
-            tokio::task::yield_now().await;
+            yield_now().await;
             let second = {
-                let queue = Rc::clone(&queue);
-                tokio::task::spawn_local(async move { (queue.next().await, queue.next().await) })
+                let (queue, waited) = (Rc::clone(&queue), Rc::clone(&waited));
+                spawn(async move {
+                    for _ in 0..2 {
+                        let due = queue.next().await;
+                        waited.borrow_mut().push(due.waited);
+                    }
+                })
             };
-            tokio::task::yield_now().await;
+            yield_now().await;
             // The second is at the end of the list; the first takes its turn by the poke.
             poke.send_replace(1);
             for _ in 0..3 {
                 queue.push(now);
-                tokio::task::yield_now().await;
+                yield_now().await;
             }
-            let (first, second) = tokio::join!(first, second);
-            let (first, second) = (first.expect("first"), second.expect("second"));
-            assert!(!first.waited && !second.0.waited);
+            while waited.borrow().len() < 3 {
+                yield_now().await;
+            }
+            // The third had no free client left, or the second again, as the turns fell.
+            assert_eq!(waited.borrow().iter().filter(|waited| !**waited).count(), 3);
             assert_eq!(queue.backlog(), 0);
+            drop((first, second));
         });
     }
 
@@ -194,18 +148,6 @@ mod tests {
             queue.push(now);
             assert_eq!(queue.backlog(), 2);
             assert!(queue.next().await.waited && queue.next().await.waited);
-        });
-    }
-
-    #[test]
-    fn the_timer_never_goes_off_early_whatever_it_was_set_to_before() {
-        wait(async {
-            let timer = Timer::new().expect("timer");
-            for gap_us in [500, 0, 1_500, 1, 700, 90] {
-                let moment = Instant::now() + Duration::from_micros(gap_us);
-                timer.wait_until(moment).await.expect("waits");
-                assert!(Instant::now() >= moment, "{gap_us}");
-            }
         });
     }
 }

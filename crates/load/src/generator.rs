@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use client::reactor;
 use history::Operation;
 use measure::{Histogram, Interval};
 use tokio::sync::watch;
-use tokio::task::{JoinSet, LocalSet};
 
 use crate::client_loop::{run_client, stopped};
 use crate::clock::Clock;
@@ -144,21 +144,8 @@ fn on_own_thread(
         move |source| LoadError::Thread { load, what, source }
     };
     on_thread().map_err(failed("putting its thread into its place"))?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_io()
-        .enable_time()
-        .on_thread_park(client::outbox::flush)
-        .build()
-        .map_err(failed("starting its event loop"))?;
-    let _together = client::outbox::install();
     let shared = Rc::new(Shared::new(plan, clock.zero_or_now()));
-    // A task of its own: what stands in `block_on` itself is polled whenever any client is, and this is far more than the
-    // answer to one statement should pay for.
-    let generator = async move {
-        let ended = tokio::task::spawn_local(generate(shared, sink, stop, controls)).await;
-        ended.unwrap_or(Err(LoadError::Panicked { load }))
-    };
-    LocalSet::new().block_on(&runtime, generator)
+    reactor::block_on(generate(shared, sink, stop, controls)).map_err(failed("starting its event loop"))?
 }
 
 /// Keeps the clients going and hands on a batch at every whole second.
@@ -168,11 +155,15 @@ async fn generate(
     mut stop: watch::Receiver<bool>,
     controls: Arc<Controls>,
 ) -> Result<(), LoadError> {
-    let mut clients = JoinSet::new();
-    for place in 0..usize::try_from(shared.plan.most_clients()).unwrap_or(usize::MAX) {
-        clients.spawn_local(run_client(Rc::clone(&shared), place, stop.clone()));
-    }
-    let mut dispatcher = Box::pin(dispatcher(&shared));
+    let clients: Vec<_> = (0..usize::try_from(shared.plan.most_clients()).unwrap_or(usize::MAX))
+        .map(|place| reactor::spawn(run_client(Rc::clone(&shared), place, stop.clone())))
+        .collect();
+    // An open loop hands out operations as they become due, until the load is told to stop.
+    let mut dispatcher = shared.is_open.then(|| {
+        let arrivals = Arrivals::new(&shared.plan.steps, shared.plan.arrival);
+        let rng = shared.plan.chance(shared.plan.first_client, ARRIVALS);
+        reactor::spawn(dispatch(Rc::clone(&shared), arrivals, rng))
+    });
     let mut steps = shared.plan.steps.iter().skip(1).peekable();
     let mut second = 0;
     let mut listened_to = true;
@@ -185,23 +176,17 @@ async fn generate(
             biased;
             () = stopped(&mut stop), if deadline.is_none() => {
                 shared.stopping.set(true);
+                drop(dispatcher.take());
                 deadline = Some(Instant::now() + shared.plan.timeout);
             }
-            failed = &mut dispatcher, if deadline.is_none() => return Err(failed),
-            ended = clients.join_next() => match ended {
-                Some(Err(error)) if error.is_panic() => {
-                    return Err(LoadError::Panicked { load: shared.plan.name.clone() });
-                }
-                Some(_) => {}
-                None => break,
-            },
-            () = tokio::time::sleep_until(last_moment.into()), if deadline.is_some_and(|moment| moment <= next_tick) => {
+            () = shared.all_done() => break,
+            () = reactor::sleep_until(last_moment), if deadline.is_some_and(|moment| moment <= next_tick) => {
                 break;
             }
-            () = tokio::time::sleep_until(next_step.into()), if steps.peek().is_some() => {
-                shared.at_work.send_replace(clients_of(steps.next()));
+            () = reactor::sleep_until(next_step), if steps.peek().is_some() => {
+                shared.put_to_work(clients_of(steps.next()));
             }
-            () = tokio::time::sleep_until(next_tick.into()) => {
+            () = reactor::sleep_until(next_tick) => {
                 listened_to &= hand_on(&shared, second, &sink, &controls);
                 second += 1;
                 if !listened_to && deadline.is_none() {
@@ -212,7 +197,7 @@ async fn generate(
             }
         }
     }
-    clients.shutdown().await;
+    drop(clients);
     shared.close_all();
     shared.abandon_all();
     hand_on(&shared, second, &sink, &controls);
@@ -222,19 +207,6 @@ async fn generate(
 fn moment_of(shared: &Shared, step: &Step) -> Instant {
     let after = Duration::try_from_secs_f64(step.from_s).unwrap_or_default();
     shared.zero.checked_add(after).unwrap_or(shared.zero)
-}
-
-/// Open loop: hands out operations as they become due; resolves only when it cannot. Closed loop: never does anything.
-async fn dispatcher(shared: &Rc<Shared>) -> LoadError {
-    if shared.is_open {
-        let arrivals = Arrivals::new(&shared.plan.steps, shared.plan.arrival);
-        let rng = shared.plan.chance(shared.plan.first_client, ARRIVALS);
-        if let Err(source) = dispatch(Rc::clone(shared), arrivals, rng).await {
-            let load = shared.plan.name.clone();
-            return LoadError::Thread { load, what: "keeping its rate", source };
-        }
-    }
-    std::future::pending().await
 }
 
 /// Sends one second's batch; false when nobody takes it.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use client::SqlConnector;
 use client::control::ControlConnector;
-use client::postgres::{Endpoint, PostgresConnector, Settings};
+use client::postgres::{Encryption, Endpoint, PostgresConnector, ReadEngines, Reads, Settings};
 use client::volume::VolumeConnector;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -56,6 +56,8 @@ pub struct LoadPlan {
     pub seed: u64,
     /// What the database is spoken to in.
     pub protocol: Protocol,
+    /// Where queries outside a transaction block go; PostgreSQL only.
+    pub reads: Reads,
     /// Every node that may take the writes now or later.
     pub endpoints: Vec<Endpoint>,
     /// The database's name.
@@ -64,6 +66,8 @@ pub struct LoadPlan {
     pub user: String,
     /// The role's password, for servers that ask.
     pub password: Option<String>,
+    /// Whether its sessions are encrypted.
+    pub encryption: Encryption,
     /// How long a client waits for an answer to one statement before it gives the session up.
     pub timeout: Duration,
     /// How long a connection attempt at one node may take.
@@ -178,14 +182,26 @@ impl LoadPlan {
             let endpoints = self.endpoints.clone();
             return Box::new(ControlConnector::new(endpoints, timeout, self.connect_timeout));
         }
-        let settings = Settings {
+        Box::new(PostgresConnector::new(self.endpoints.clone(), self.settings(timeout)))
+    }
+
+    /// The connector of the load's own clients, whose reads may go elsewhere.
+    pub(crate) fn connector_of_clients(&self) -> Box<dyn SqlConnector> {
+        if self.protocol == Protocol::Control || self.reads == Reads::Leader {
+            return self.connector(self.timeout);
+        }
+        Box::new(ReadEngines::new(self.endpoints.clone(), self.settings(self.timeout), self.reads))
+    }
+
+    pub(crate) fn settings(&self, timeout: Duration) -> Settings {
+        Settings {
             database: self.database.clone(),
             user: self.user.clone(),
             password: self.password.clone(),
+            encryption: self.encryption.clone(),
             timeout,
             connect_timeout: self.connect_timeout,
-        };
-        Box::new(PostgresConnector::new(self.endpoints.clone(), settings))
+        }
     }
 
     /// A client's own chance, from the seed, the load's name and the client. `stream` keeps uses apart: what is drawn
@@ -210,6 +226,7 @@ fn fnv1a(bytes: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::net::SocketAddr;
 
     use rand::Rng;
 
@@ -226,11 +243,16 @@ mod tests {
             keeps_history: true,
             scale: 1,
             protocol: Protocol::Postgres,
+            reads: client::postgres::Reads::Leader,
             seed: 1,
-            endpoints: vec![Endpoint { node: "n1".into(), address: ([127, 0, 0, 1], 5432).into() }],
+            endpoints: vec![Endpoint {
+                node: "n1".into(),
+                address: SocketAddr::from(([127, 0, 0, 1], 5432)).into(),
+            }],
             database: "postgres".into(),
             user: "postgres".into(),
             password: None,
+            encryption: Encryption::Never,
             timeout: Duration::from_secs(1),
             connect_timeout: Duration::from_secs(1),
         }

@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use client::reactor;
 use client::{SessionError, SqlConnector, SqlSession};
 use history::{Action, ErrorClass, Operation, Outcome};
 use workload::Ground;
@@ -97,7 +98,7 @@ pub fn final_read(
                 leader.pause().await;
             }
         };
-        match tokio::time::timeout(within, read).await {
+        match reactor::timeout(within, read).await {
             Ok(operations) => Ok(operations),
             Err(_) => Err(gave_up(plan, "the final read", last_error)),
         }
@@ -116,7 +117,7 @@ async fn make_tables(
 }
 
 /// Runs `job` to its end on a thread of its own, put into its place first.
-fn in_place<'a, T, J, F>(plan: &'a LoadPlan, on_thread: OnThread, job: J) -> Result<T, LoadError>
+pub(crate) fn in_place<'a, T, J, F>(plan: &'a LoadPlan, on_thread: OnThread, job: J) -> Result<T, LoadError>
 where
     T: Send,
     J: FnOnce(&'a LoadPlan) -> F + Send,
@@ -127,12 +128,7 @@ where
     std::thread::scope(|scope| {
         let body = move || {
             on_thread().map_err(failed("putting its thread into its place"))?;
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_io()
-                .enable_time()
-                .build()
-                .map_err(failed("starting its event loop"))?;
-            runtime.block_on(job(plan))
+            reactor::block_on(job(plan)).map_err(failed("starting its event loop"))?
         };
         let thread = std::thread::Builder::new()
             .name("load".to_owned())
@@ -143,32 +139,32 @@ where
 }
 
 /// Looks for the leader, again and again.
-struct Leader {
+pub(crate) struct Leader {
     connector: Box<dyn SqlConnector>,
     rng: rand_chacha::ChaCha8Rng,
     backoff: Backoff,
 }
 
 impl Leader {
-    fn new(plan: &LoadPlan, timeout: Duration) -> Self {
+    pub(crate) fn new(plan: &LoadPlan, timeout: Duration) -> Self {
         let rng = plan.chance(plan.first_client, PREPARATION);
         Self { connector: plan.connector(timeout), rng, backoff: Backoff::default() }
     }
 
-    async fn connect(&mut self) -> Result<(Box<dyn SqlSession>, String), Failure> {
+    pub(crate) async fn connect(&mut self) -> Result<(Box<dyn SqlSession>, String), Failure> {
         match self.connector.connect(&mut self.rng).await {
             Ok(connected) => Ok((connected.session, connected.node)),
             Err(error) => Err(Failure { may_pass: true, why: error.to_string() }),
         }
     }
 
-    async fn pause(&mut self) {
-        tokio::time::sleep(self.backoff.next(&mut self.rng)).await;
+    pub(crate) async fn pause(&mut self) {
+        reactor::sleep(self.backoff.next(&mut self.rng)).await;
     }
 }
 
 /// A failed attempt, and whether another may go better.
-struct Failure {
+pub(crate) struct Failure {
     may_pass: bool,
     why: String,
 }
@@ -179,13 +175,13 @@ impl Failure {
     }
 }
 
-fn gave_up(plan: &LoadPlan, what: &'static str, last_error: String) -> LoadError {
+pub(crate) fn gave_up(plan: &LoadPlan, what: &'static str, last_error: String) -> LoadError {
     LoadError::GaveUp { load: plan.name.clone(), what, last_error }
 }
 
 /// The read as operations, each of a client of its own, numbered after the load's: they share one stretch of time, and a
 /// client has one operation at a time.
-fn operations(
+pub(crate) fn operations(
     plan: &LoadPlan,
     clock: &Clock,
     invoked: Instant,

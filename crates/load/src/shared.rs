@@ -47,6 +47,10 @@ pub(crate) struct Shared {
     pub(crate) queue: Queue,
     /// Clients at work now; those with a higher place rest.
     pub(crate) at_work: watch::Sender<usize>,
+    /// The same for who only looks, which each client does before each operation.
+    pub(crate) at_work_now: Cell<usize>,
+    /// Clients that have not ended yet.
+    clients_left: watch::Sender<usize>,
     /// Open loop: how late operations were sent that no connection had to be waited for.
     lateness: RefCell<Histogram<u64>>,
     transaction: OperationId,
@@ -78,7 +82,7 @@ impl Shared {
         let connect = recorder.operation("connect");
         let kinds = plan.workload.kinds().into_iter().map(|kind| recorder.operation(kind)).collect();
         let retry = (plan.workload.retries() > 0).then(|| recorder.operation("retry"));
-        let connector = plan.connector(plan.timeout);
+        let connector = plan.connector_of_clients();
         let clients = usize::try_from(plan.most_clients()).unwrap_or(usize::MAX);
         Self {
             connector,
@@ -90,6 +94,8 @@ impl Shared {
             successes: RefCell::new(FirstSuccesses::default()),
             queue: Queue::default(),
             at_work: watch::Sender::new(clients_of(plan.steps.first())),
+            at_work_now: Cell::new(clients_of(plan.steps.first())),
+            clients_left: watch::Sender::new(clients),
             lateness: RefCell::new(new_histogram()),
             transaction,
             service,
@@ -102,6 +108,23 @@ impl Shared {
             in_flight: RefCell::new(vec![None; clients]),
             plan,
         }
+    }
+
+    /// From now on so many clients are at work.
+    pub(crate) fn put_to_work(&self, clients: usize) {
+        self.at_work_now.set(clients);
+        self.at_work.send_replace(clients);
+    }
+
+    /// A client has ended.
+    pub(crate) fn client_done(&self) {
+        self.clients_left.send_modify(|left| *left = left.saturating_sub(1));
+    }
+
+    /// Resolves when all clients have ended.
+    pub(crate) async fn all_done(&self) {
+        // The sender is this very thing, so that there is no error.
+        let _ = self.clients_left.subscribe().wait_for(|left| *left == 0).await;
     }
 
     /// A client is done. Its session is closed when all are: to close hundreds while others still wait for their last
@@ -132,6 +155,13 @@ impl Shared {
     pub(crate) fn begin(&self, client: usize, operation: InFlight) {
         if let Some(place) = self.in_flight.borrow_mut().get_mut(client) {
             *place = Some(operation);
+        }
+    }
+
+    /// A client's operation was answered by another node than its session was opened with.
+    pub(crate) fn read_at(&self, client: usize, node: &Rc<str>) {
+        if let Some(Some(operation)) = self.in_flight.borrow_mut().get_mut(client) {
+            operation.node = Rc::clone(node);
         }
     }
 

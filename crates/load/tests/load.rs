@@ -23,11 +23,13 @@ fn plan(workload: &str, clients: u32, servers: &[(&str, &Server)]) -> LoadPlan {
         first_client: 100,
         scale: 1,
         protocol: load::Protocol::Postgres,
+        reads: client::postgres::Reads::Leader,
         seed: 7,
         endpoints: servers.iter().map(|(node, server)| server.endpoint(node)).collect(),
         database: "postgres".to_owned(),
         user: "postgres".to_owned(),
         password: None,
+        encryption: load::Encryption::Never,
         timeout: Duration::from_secs(5),
         connect_timeout: Duration::from_secs(2),
     }
@@ -119,8 +121,7 @@ fn found(read: &[Operation]) -> BTreeSet<u64> {
 
 /// Runs a future of the test's own; loads have their own threads.
 fn wait<T>(future: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("runtime");
-    runtime.block_on(future)
+    client::reactor::block_on(future).expect("an event loop")
 }
 
 #[test]
@@ -190,7 +191,10 @@ fn clients_come_back_by_themselves_after_a_crash_and_nothing_acknowledged_is_mis
     let mut server = wait(Server::start(&programs, &[]));
     // A node that is not there: found out on the way to the leader, not an obstacle.
     let mut plan = plan("ledger", 8, &[("n1", &server)]);
-    plan.endpoints.push(load::Endpoint { node: "n2".into(), address: ([127, 0, 0, 1], 1).into() });
+    plan.endpoints.push(load::Endpoint {
+        node: "n2".into(),
+        address: std::net::SocketAddr::from(([127, 0, 0, 1], 1)).into(),
+    });
     prepare(&plan, here(), &|_| {}).expect("prepared");
     let clock = Clock::new();
     let (sink, batches) = channel();

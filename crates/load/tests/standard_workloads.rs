@@ -18,8 +18,7 @@ fn here() -> OnThread {
 }
 
 fn wait<T>(future: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("runtime");
-    runtime.block_on(future)
+    client::reactor::block_on(future).expect("an event loop")
 }
 
 /// A server with a workload on it.
@@ -51,11 +50,13 @@ impl Bench {
             first_client: 20_000,
             scale: 1,
             protocol: load::Protocol::Postgres,
+            reads: client::postgres::Reads::Leader,
             seed: 7,
             endpoints: vec![server.endpoint("n1")],
             database: "postgres".to_owned(),
             user: "postgres".to_owned(),
             password: None,
+            encryption: load::Encryption::Never,
             timeout: Duration::from_secs(20),
             connect_timeout: Duration::from_secs(5),
         };

@@ -3,6 +3,7 @@
 //! Owns the arithmetic of quorums, failures and distances. Knows nothing of scenarios or engines: both are told to it as
 //! its own small types.
 
+pub mod capacity;
 pub mod commit;
 pub mod cost;
 pub mod deployment;

@@ -15,6 +15,7 @@ mod figure;
 mod format;
 mod links;
 mod links_csv;
+pub mod live;
 pub mod losses;
 mod marks;
 mod markup;

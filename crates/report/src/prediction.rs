@@ -70,7 +70,7 @@ fn row(row: &PredictionResult) -> [String; 4] {
 }
 
 fn figure(value: f64) -> String {
-    format!("{value:.2}")
+    if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.2}") }
 }
 
 fn measured(value: Option<f64>) -> String {
@@ -116,11 +116,11 @@ mod tests {
             agrees: Some(true),
             ..PredictionResult::default()
         };
-        check(&figure, ["50.00 ms", "50.25 ms (49.50 to 51.00)", "yes"]);
+        check(&figure, ["50 ms", "50.25 ms (49.50 to 51)", "yes"]);
         let none = PredictionResult { measured: None, agrees: None, ..figure.clone() };
-        check(&none, ["50.00 ms", "not measured", "cannot be told"]);
+        check(&none, ["50 ms", "not measured", "cannot be told"]);
         let least = PredictionResult { relation: Relation::AtLeast, agrees: Some(false), ..figure };
-        check(&least, ["at least 50.00 ms", "50.25 ms (49.50 to 51.00)", "NO"]);
+        check(&least, ["at least 50 ms", "50.25 ms (49.50 to 51)", "NO"]);
         let words = PredictionResult {
             predicted_in_words: Some("unavailable".to_owned()),
             measured_in_words: Some("0 writes in 9 s".to_owned()),

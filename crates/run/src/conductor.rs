@@ -247,8 +247,27 @@ impl Conductor<'_> {
                     "give the recovery phase more time; look at the nodes' logs",
                 ),
             }
+            if load::are_compared(plan) {
+                operations.extend(self.read_the_replicas(plan, load));
+            }
         }
         operations
+    }
+
+    /// What each node holds, for the check that they hold the same.
+    fn read_the_replicas(&self, plan: &load::LoadPlan, load: &scenario::Load) -> Vec<Operation> {
+        self.chronicle.progress(format!("reading {} at every replica", plan.name));
+        let read = enter_place(&self.prepared.datacentre, load).map_err(|error| error.to_string()).and_then(
+            |place| {
+                load::replica_reads(plan, &self.clock, place, FINAL_READ_PATIENCE)
+                    .map_err(|error| error.to_string())
+            },
+        );
+        read.unwrap_or_else(|error| {
+            let what = format!("{error}: whether the replicas hold the same could not be looked at");
+            self.chronicle.warn(what, "give the recovery phase more time; look at the nodes' logs");
+            Vec::new()
+        })
     }
 }
 

@@ -47,6 +47,18 @@ impl RunDirectory {
         Ok(RunDirectory { path })
     }
 
+    /// Makes a fresh one at this path, with the folders above it. Nothing points at it.
+    ///
+    /// # Errors
+    /// When it is there already or cannot be made.
+    pub fn make_at(path: &Path) -> Result<RunDirectory, DirectoryError> {
+        if let Some(parent) = path.parent() {
+            at(parent, fs::create_dir_all(parent))?;
+        }
+        at(path, fs::create_dir(path))?;
+        Ok(RunDirectory { path: at(path, fs::canonicalize(path))? })
+    }
+
     /// An existing one.
     #[must_use]
     pub fn at(path: PathBuf) -> RunDirectory {

@@ -52,6 +52,15 @@ pub enum LaunchError {
     },
 }
 
+/// Where a run directory is made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Placement {
+    /// `<scenario>/<timestamp>` below this folder, whose `latest` then points at it.
+    Below(PathBuf),
+    /// Here; it must not be there yet.
+    At(PathBuf),
+}
+
 /// What is to be run, and how.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -61,8 +70,8 @@ pub struct Options {
     pub overrides: Vec<(String, String)>,
     /// The seed; drawn when neither this nor the scenario gives one.
     pub seed: Option<u64>,
-    /// Folder under which run directories are made.
-    pub out: PathBuf,
+    /// Where the run directory is made.
+    pub place: Placement,
     /// Leave the lab up at the end.
     pub keep: bool,
     /// Announce faults without carrying them out.
@@ -134,7 +143,10 @@ pub fn launch(
     let seed = options.seed.or(scenario.seed).unwrap_or_else(drawn_seed);
     let now = jiff::Timestamp::now();
     let timestamp = now.strftime("%Y-%m-%dT%H-%M-%SZ").to_string();
-    let directory = RunDirectory::make(&options.out, &scenario.name, &timestamp)?;
+    let directory = match &options.place {
+        Placement::Below(out) => RunDirectory::make(out, &scenario.name, &timestamp)?,
+        Placement::At(path) => RunDirectory::make_at(path)?,
+    };
     show(Show::Directory(directory.path()));
     let text = scenario::to_yaml(&scenario, seed);
     directory.write("scenario.yaml", &text)?;
@@ -192,7 +204,7 @@ fn orders_for(found: Installation) -> InstallationOrders {
 
 /// A seed nobody chose. Printed and kept, so that the run can be repeated. Within 53 bits, so that every JSON reader
 /// reads it exactly.
-fn drawn_seed() -> u64 {
+pub(crate) fn drawn_seed() -> u64 {
     let mut random = [0u8; 8];
     let drawn =
         File::open("/dev/urandom").and_then(|mut file| std::io::Read::read_exact(&mut file, &mut random));

@@ -25,6 +25,7 @@ mod platform;
 mod prediction;
 mod preparation;
 mod round_trips;
+pub mod series;
 pub mod standalone;
 pub mod supervise;
 mod usage;
@@ -32,8 +33,9 @@ mod vm;
 mod volumes;
 
 pub use directory::{DirectoryError, RunDirectory};
-pub use launch::{Ended, LaunchError, Message, Options, Show, launch};
+pub use launch::{Ended, LaunchError, Message, Options, Placement, Show, launch};
 pub use orders::{LoadPulse, News, Pulse};
 pub use preparation::check_workloads;
+pub use series::{Series, SeriesError, Turn};
 pub use standalone::{Standalone, StandaloneEnd, StandaloneError, Told, run_alone};
 pub use supervise::supervise;

@@ -148,7 +148,11 @@ fn packets(prepared: &Prepared) -> BTreeMap<String, u64> {
 /// Every check that applies to a load, made on the history as it stands in the run directory: what is judged is what
 /// anybody can judge again. A check sees all loads, because they may share their tables.
 fn check_all(scenario: &Scenario, prepared: &Prepared, directory: &RunDirectory) -> Vec<Checked> {
-    let workloads: Vec<&str> = scenario.loads.iter().map(|load| load.workload.as_str()).collect();
+    let mut workloads: Vec<&str> = scenario.loads.iter().map(|load| load.workload.as_str()).collect();
+    // Every replica was read for itself.
+    if prepared.plans.iter().any(load::are_compared) {
+        workloads.push(check::convergence::NAME);
+    }
     check_history(&workloads, claimed(prepared.engine.as_ref(), &scenario.loads), directory)
 }
 

@@ -257,7 +257,7 @@ fn plans(
         .iter()
         .map(|endpoint| Endpoint {
             node: endpoint.node.clone(),
-            address: SocketAddr::new(endpoint.address, endpoint.port),
+            address: SocketAddr::new(endpoint.address, endpoint.port).into(),
         })
         .collect();
     let (database, user) =
@@ -285,10 +285,16 @@ fn plans(
                 engine::none::NAME => load::Protocol::Volume,
                 _ => load::Protocol::Postgres,
             },
+            reads: match load.reads {
+                scenario::Reads::Leader => client::postgres::Reads::Leader,
+                scenario::Reads::Replicas => client::postgres::Reads::Replicas,
+                scenario::Reads::Any => client::postgres::Reads::Any,
+            },
             endpoints: endpoints.clone(),
             database: database.clone(),
             user: user.clone(),
             password: None,
+            encryption: load::Encryption::Never,
             timeout: load.timeout,
             connect_timeout: CONNECT_TIMEOUT,
         })

@@ -26,11 +26,13 @@ fn asked(server: &Server, out: &TempDir, rate_per_s: Option<f64>, makes_tables: 
         keeps_history: true,
         scale: 1,
         protocol: load::Protocol::Postgres,
+        reads: client::postgres::Reads::Leader,
         seed: 3,
         endpoints: vec![server.endpoint("n1")],
         database: "postgres".to_owned(),
         user: "postgres".to_owned(),
         password: None,
+        encryption: load::Encryption::Never,
         timeout: Duration::from_secs(10),
         connect_timeout: Duration::from_secs(10),
     };
@@ -52,8 +54,7 @@ fn told(end: &StandaloneEnd) -> String {
 #[test]
 fn a_load_alone_leaves_a_runs_files_and_proves_only_what_it_could_see() {
     let Some(programs) = server::programs() else { return };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("runtime");
-    let server = runtime.block_on(Server::start(&programs, &[]));
+    let server = client::reactor::block_on(Server::start(&programs, &[])).expect("an event loop");
     let out = tempfile::tempdir().expect("temporary folder");
 
     let seconds = AtomicU64::new(0);
@@ -79,9 +80,10 @@ fn a_load_alone_leaves_a_runs_files_and_proves_only_what_it_could_see() {
     assert!(report::read(&end.directory).is_ok_and(|read| !read.is_derived));
 
     // A ledger's rows have the same numbers each time: they must not be there yet.
-    runtime.block_on(async {
+    client::reactor::block_on(async {
         server.client().await.batch("TRUNCATE holdfast_ledger").await.expect("truncated");
-    });
+    })
+    .expect("an event loop");
     let end = run_alone(&asked(&server, &out, None, false), &|| false, &|_| {}).expect("ran");
     assert!(told(&end).starts_with("unknown the load ran on tables it had not made"), "{}", told(&end));
     assert_eq!((end.result.loads[0].clients, end.result.loads[0].rate_per_s), (Some(4), None));

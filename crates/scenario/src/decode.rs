@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use crate::language::{Field, Fields, MOST_NAME_BYTES, Shape};
+use crate::language::{Fields, MOST_NAME_BYTES};
 use crate::rejection::{Finding, Findings, Spanned, Spot};
 use crate::tree::{Entry, Node, Value};
 use crate::units;
@@ -55,7 +55,6 @@ impl Decoder {
         let mut meant = Vec::new();
         for entry in entries {
             match fields.fields.iter().find(|field| field.name == entry.key) {
-                Some(Field { shape: Shape::Later(what), .. }) => self.later(entry.key_at, &entry.key, what),
                 Some(_) => {}
                 None => {
                     unknown = true;
@@ -129,19 +128,8 @@ impl Decoder {
         }
     }
 
-    fn later(&mut self, at: Spot, key: &str, what: &str) {
-        self.findings.add(
-            "not-yet",
-            at,
-            format!("{what} is not in this version of holdfast"),
-            "not available yet",
-            format!("remove `{key}`"),
-        );
-    }
-
     fn unknown_key(&mut self, entry: &Entry, fields: &'static Fields) -> Option<&'static str> {
-        let names: Vec<&'static str> =
-            fields.fields.iter().filter(|f| !matches!(f.shape, Shape::Later(_))).map(|f| f.name).collect();
+        let names: Vec<&'static str> = fields.fields.iter().map(|field| field.name).collect();
         let near = nearest(&entry.key, names.iter().copied());
         self.findings.add(
             "unknown-key",

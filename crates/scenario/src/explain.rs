@@ -117,6 +117,11 @@ fn search(fields: &'static Fields, path: &str, word: &str, found: &mut Vec<Expla
 }
 
 fn examples(word: &str) -> Vec<String> {
+    if word == "matrix" || word == "axes" {
+        let one = "matrix: { axes: { loads.0.clients: [1, 8] }, repeat: 3 }";
+        let other = "matrix: { axes: { disks: { kept: { database.volumes: virtual }, torn: { database.volumes: torn } } } }";
+        return vec![one.to_owned(), other.to_owned()];
+    }
     let fault = FAULTS.iter().find(|fault| fault.name == word);
     fault.map_or_else(Vec::new, |fault| fault.examples.iter().map(|text| (*text).to_owned()).collect())
 }
@@ -128,7 +133,7 @@ fn keys(fields: &'static Fields) -> Vec<Key> {
         holds: holds(&field.shape),
         meaning: field.meaning,
     };
-    fields.fields.iter().filter(|field| !matches!(field.shape, Shape::Later(_))).map(key).collect()
+    fields.fields.iter().map(key).collect()
 }
 
 /// Every map within a shape, with what stands between the key and the map's own keys in a path.
@@ -173,8 +178,10 @@ fn holds(shape: &Shape) -> String {
         Shape::Figures => "a map of numbers by names of your choice".to_owned(),
         Shape::Settings(_) => "a map of the database's own settings".to_owned(),
         Shape::List { of, .. } => format!("a list; each element {}", holds(of)),
+        Shape::Axes => {
+            "a map: the path of a setting with a list of values, or a name with sets of settings, each by path".to_owned()
+        }
         Shape::Either(shapes) => shapes.iter().map(holds).collect::<Vec<_>>().join("; or "),
-        Shape::Later(what) => format!("nothing yet: {what} is not in this version"),
     }
 }
 

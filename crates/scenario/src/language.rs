@@ -95,10 +95,10 @@ pub(crate) enum Shape {
         /// Most elements, where there is a bound.
         most: Option<usize>,
     },
+    /// A map of axes: the path of a setting with a list of values, or a name with named sets of settings by path.
+    Axes,
     /// Any of these.
     Either(&'static [Shape]),
-    /// Not in this version; the text says so.
-    Later(&'static str),
 }
 
 /// Most hosts of a site.
@@ -165,11 +165,7 @@ pub(crate) static SCENARIO: Fields = plain(
             "phases in order, with their faults",
         ),
         optional("expect", Shape::Expectations, "what must hold for the verdict pass"),
-        optional(
-            "matrix",
-            Shape::Later("running a scenario over a matrix of values"),
-            "values to run the scenario over",
-        ),
+        optional("matrix", Shape::Map(&MATRIX), "settings to run the scenario over, and how often"),
     ],
 );
 
@@ -179,6 +175,23 @@ pub(crate) static REPRODUCES: Fields = plain(
     &[
         required("report", Shape::Text, "the report's id"),
         optional("figures", Shape::Figures, "its figures, by name with the unit last"),
+    ],
+);
+
+/// `matrix`.
+pub(crate) static MATRIX: Fields = plain(
+    "a matrix",
+    &[
+        required(
+            "axes",
+            Shape::Axes,
+            "what differs: every combination of one value of each axis is run; the order is drawn from the seed",
+        ),
+        optional(
+            "repeat",
+            Shape::Count { least: 1, most: crate::matrix::MOST_REPETITIONS },
+            "how often each combination is run; 1 when absent; from 2 on differences are told from noise between runs, 5 are better",
+        ),
     ],
 );
 
@@ -312,6 +325,12 @@ pub(crate) static LOAD: Fields = plain(
         ),
         optional("scale", Shape::Count { least: 1, most: 100_000 }, "scale factor; 1 when absent"),
         optional("from", Shape::Place, "where the clients stand; the first leader's region when absent"),
+        optional(
+            "reads",
+            Shape::Word(READS),
+            "where reads go: to the leader (as without it), to replicas only, or to any node, each client at one of its own; \
+             PostgreSQL, and workloads whose reads no check takes for the latest",
+        ),
         optional("timeout", Shape::Duration, "how long a client waits for an answer; 2s when absent"),
         optional("options", Shape::Options, "options of the workload"),
         optional(
@@ -337,6 +356,9 @@ pub(crate) static LOAD: Fields = plain(
         ),
     ],
 );
+
+/// Where reads may go.
+pub(crate) static READS: &[&str] = &["leader", "replicas", "any"];
 
 /// `think_time` of a load that is not always the same.
 pub(crate) static THINK_TIME: Fields = plain(

@@ -14,6 +14,7 @@ mod fault;
 mod language;
 mod links;
 mod loads;
+mod matrix;
 mod network;
 mod network_tables;
 mod overrides;
@@ -33,12 +34,13 @@ mod wording;
 mod workload_options;
 mod write;
 
-pub use parse::{Source, parse};
+pub use matrix::{Axis, Cell, Matrix};
+pub use parse::{Plan, Source, parse, plan};
 pub use rejection::{Problem, Rejection};
 pub use resolved::{
     Arrival, BlockAnswer, Comparison, Conditions, Database, DiskDefect, DiskTarget, Disks, Distribution,
     Edge, Expectation, Failover, Fault, FaultAction, FaultTarget, Flap, Host, IpVersion, Jitter, Level, Link,
-    Load, Pace, PartitionShape, Phase, Place, Queue, Reproduces, Scenario, Site, Sweep, Synchronous,
+    Load, Pace, PartitionShape, Phase, Place, Queue, Reads, Reproduces, Scenario, Site, Sweep, Synchronous,
     ThinkTime, Volumes,
 };
 pub use schema::json_schema;

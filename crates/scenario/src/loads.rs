@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use crate::catalogue::{WITHOUT_DATABASE, WITHOUT_SQL, WORKLOADS};
 use crate::decode::Decoder;
-use crate::language::LOAD;
+use crate::language::{LOAD, READS};
 use crate::pace::{self, PaceDocument};
 use crate::places::Places;
 use crate::rejection::{Finding, Findings, Spanned, Spot};
-use crate::resolved::{Level, Load, Phase, Place};
+use crate::resolved::{Level, Load, Phase, Place, Reads};
 use crate::tree::Node;
 use crate::wording::listed;
 use crate::workload_options;
@@ -27,6 +27,7 @@ pub(crate) struct LoadDocument {
     clients: u32,
     scale: u32,
     from: Option<Spanned<String>>,
+    reads: Option<Spanned<&'static str>>,
     timeout: Duration,
     pace: PaceDocument,
     options: BTreeMap<String, String>,
@@ -65,6 +66,7 @@ fn decode_load(node: &Node, decoder: &mut Decoder) -> Option<LoadDocument> {
     let clients = count("clients", "the number of clients", decoder);
     let scale = count("scale", "the scale", decoder);
     let from = record.get("from").and_then(|node| decoder.text(node, "the clients' place"));
+    let reads = record.get("reads").and_then(|node| decoder.word(node, "where reads go", READS));
     let timeout = record.get("timeout").and_then(|node| decoder.duration(node, "the timeout", "s"));
     if let Some(timeout) = timeout.as_ref().filter(|timeout| timeout.value.is_zero()) {
         decoder.findings.add(
@@ -87,6 +89,7 @@ fn decode_load(node: &Node, decoder: &mut Decoder) -> Option<LoadDocument> {
         clients: clients?,
         scale: scale.unwrap_or(1),
         from,
+        reads,
         timeout: timeout.map_or(DEFAULT_TIMEOUT, |timeout| timeout.value),
     })
 }
@@ -136,6 +139,62 @@ pub(crate) fn check_language(documents: &[LoadDocument], engine: &str, findings:
     }
 }
 
+/// The engine that reads can be divided on.
+const DIVIDES_READS: &str = "postgres";
+/// Workloads whose reads may be older than the latest write: they are counted and no check draws anything from them.
+const READS_MAY_BE_OLD: &[&str] = &["kv", "ycsb"];
+
+/// Whether reads may go where each load sends them.
+pub(crate) fn check_reads(
+    documents: &[LoadDocument],
+    engine: &str,
+    nodes: Option<usize>,
+    findings: &mut Findings,
+) {
+    for document in documents {
+        let Some(reads) = document.reads.as_ref().filter(|reads| reads.value != Reads::Leader.name()) else {
+            continue;
+        };
+        let mut refuse = |message: String, help: String| {
+            findings.add("reads-elsewhere", reads.at, message, "cannot go there", help);
+        };
+        if engine != DIVIDES_READS {
+            refuse(
+                format!("reads of the engine `{engine}` cannot be sent to other nodes than its writes"),
+                format!("leave `reads` out, or use the engine `{DIVIDES_READS}`"),
+            );
+        } else if !READS_MAY_BE_OLD.contains(&document.workload) {
+            refuse(
+                format!(
+                    "what replicas answer may be old, and `{}` draws conclusions from what it reads",
+                    document.workload
+                ),
+                format!("leave `reads` out, or use one of {}", listed(READS_MAY_BE_OLD)),
+            );
+        } else if document.workload == "ycsb" && inserts(&document.options) {
+            refuse(
+                "a row that was just inserted may not be at the replica yet that is asked for it".to_owned(),
+                "use one of the core workloads without inserts: a, b, c, f".to_owned(),
+            );
+        } else if nodes == Some(1) {
+            refuse(
+                "the database has one node, which has no replica".to_owned(),
+                "ask for more nodes, or leave `reads` out".to_owned(),
+            );
+        }
+    }
+}
+
+/// Whether YCSB's operations make new rows.
+fn inserts(options: &BTreeMap<String, String>) -> bool {
+    const SHARES: [&str; 5] = ["read", "update", "insert", "scan", "read_modify_write"];
+    let is_some = |share: &String| share.trim_end_matches('%').parse::<f64>().is_ok_and(|share| share > 0.0);
+    if SHARES.iter().any(|share| options.contains_key(*share)) {
+        return options.get("insert").is_some_and(is_some);
+    }
+    matches!(options.get("workload").map(String::as_str), Some("d" | "e"))
+}
+
 /// Resolves the section; `leader_region` is where clients stand unless a load says otherwise.
 pub(crate) fn resolve(
     documents: Vec<LoadDocument>,
@@ -158,6 +217,11 @@ pub(crate) fn resolve(
             pace,
             scale: document.scale,
             from,
+            reads: match document.reads.map(|reads| reads.value) {
+                Some("replicas") => Reads::Replicas,
+                Some("any") => Reads::Any,
+                _ => Reads::Leader,
+            },
             timeout: document.timeout,
             options: document.options,
         }));

@@ -1,6 +1,6 @@
 //! `--set path=value`: puts values into the tree before it is read, so that an override obeys the same rules as the file.
 //!
-//! Owns paths; what a key may hold is found when the tree is decoded, with the caret in the override's own text.
+//! The axes of a matrix put their values in the same way. Owns paths; what a key may hold is found when the tree is decoded, with the caret in the override's own text.
 
 use crate::rejection::{Finding, Spot, Text};
 use crate::tree::{self, Entry, Node, Value};
@@ -16,14 +16,16 @@ pub(crate) fn text(path: &str, value: &str) -> Text {
 }
 
 /// One step of a path, and where it was written.
-struct Step {
-    key: String,
+pub(crate) struct Step {
+    /// The key or the number of an element.
+    pub(crate) key: String,
     at: Spot,
 }
 
 /// Sets the value at the path; `text` is the override's own, number `index` of all texts.
 pub(crate) fn apply(root: &mut Node, path: &str, text: &Text, index: usize) -> Result<(), Box<Finding>> {
-    let steps = steps(path, index)?;
+    let start = BEFORE.len();
+    let steps = steps(path, Spot { text: index, start, end: start })?;
     let value = value(text, BEFORE.len() + path.len() + 1, index)?;
     set(root, &steps, value)
 }
@@ -41,11 +43,12 @@ fn value(text: &Text, start: usize, index: usize) -> Result<Node, Box<Finding>> 
     Ok(Node { at, head: at, value: Value::Scalar { text: trimmed.to_owned(), plain: true } })
 }
 
-fn steps(path: &str, index: usize) -> Result<Vec<Step>, Box<Finding>> {
+/// The steps of a path that is written from the beginning of `from` on.
+pub(crate) fn steps(path: &str, from: Spot) -> Result<Vec<Step>, Box<Finding>> {
     let mut steps: Vec<Step> = Vec::new();
-    let mut start = BEFORE.len();
+    let mut start = from.start;
     for key in path.split('.') {
-        let at = Spot { text: index, start, end: start + key.len() };
+        let at = Spot { text: from.text, start, end: start + key.len() };
         start = at.end + 1;
         if key.is_empty() {
             let help = "write the keys from the top with a dot between them, such as database.cpus or loads.0.clients";
@@ -69,7 +72,8 @@ fn steps(path: &str, index: usize) -> Result<Vec<Step>, Box<Finding>> {
     Ok(steps)
 }
 
-fn set(node: &mut Node, steps: &[Step], value: Node) -> Result<(), Box<Finding>> {
+/// Puts a value where the steps lead.
+pub(crate) fn set(node: &mut Node, steps: &[Step], value: Node) -> Result<(), Box<Finding>> {
     let Some((step, rest)) = steps.split_first() else {
         *node = value;
         return Ok(());

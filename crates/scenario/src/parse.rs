@@ -4,14 +4,15 @@
 
 use std::collections::BTreeMap;
 
-use crate::decode::Decoder;
+use crate::decode::{Decoder, Record};
 use crate::disks::DiskSurroundings;
 use crate::fault::Surroundings;
 use crate::language::{MOST_FREE_NAME_BYTES, REPRODUCES, SCENARIO};
+use crate::matrix::{self, Matrix, MatrixDocument};
 use crate::places::Places;
 use crate::rejection::{Findings, Rejection, Text};
 use crate::resolved::{Reproduces, Scenario, Site, Volumes};
-use crate::tree::{self, Node};
+use crate::tree::{self, Node, Value};
 use crate::{database, expect, loads, overrides, schedule, site};
 
 /// A scenario's text. The name is only used for messages.
@@ -23,12 +24,30 @@ pub struct Source {
     pub text: String,
 }
 
-/// Reads a scenario. `overrides` are the `--set path=value` of the command line, applied in order before anything is
-/// checked.
+/// What a scenario file asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// The scenario as it is without its matrix.
+    pub scenario: Scenario,
+    /// The matrix it is to be run over, when it has one.
+    pub matrix: Option<Matrix>,
+}
+
+/// Reads a scenario; of one with a matrix, the scenario without it. `overrides` are the `--set path=value` of the command
+/// line, applied in order before anything is checked.
 ///
 /// # Errors
-/// When the text is not a sound scenario: every problem found, each pointing into the file or the override it is in.
+/// When the text is not a sound scenario, with any of the settings its matrix has: every problem found, each pointing into
+/// the file or the override it is in.
 pub fn parse(source: &Source, overrides: &[(String, String)]) -> Result<Scenario, Rejection> {
+    plan(source, overrides).map(|plan| plan.scenario)
+}
+
+/// Reads a scenario with its matrix.
+///
+/// # Errors
+/// As [`parse`].
+pub fn plan(source: &Source, overrides: &[(String, String)]) -> Result<Plan, Rejection> {
     let mut texts = vec![Text { name: source.name.clone(), text: source.text.clone() }];
     texts.extend(overrides.iter().map(|(path, value)| overrides::text(path, value)));
     let mut findings = Findings::default();
@@ -38,7 +57,7 @@ pub fn parse(source: &Source, overrides: &[(String, String)]) -> Result<Scenario
     })
 }
 
-fn read(texts: &[Text], overrides: &[(String, String)], findings: &mut Findings) -> Option<Scenario> {
+fn read(texts: &[Text], overrides: &[(String, String)], findings: &mut Findings) -> Option<Plan> {
     let file = texts.first()?;
     let mut root = match tree::read(&file.text, 0, 0) {
         Ok(root) => root,
@@ -56,12 +75,33 @@ fn read(texts: &[Text], overrides: &[(String, String)], findings: &mut Findings)
         return None;
     }
     let mut decoder = Decoder::default();
-    let document = decode(&root, &mut decoder);
+    let (document, matrix) = decode(&root, &mut decoder);
     *findings = decoder.findings;
     if !findings.is_empty() {
         return None;
     }
-    document?.resolve(findings)
+    let scenario = document?.resolve(findings)?;
+    let matrix = match matrix {
+        Some(matrix) if findings.is_empty() => {
+            if let Value::Map(entries) = &mut root.value {
+                entries.retain(|entry| entry.key != "matrix");
+            }
+            Some(matrix.resolve(&root, one, findings)?)
+        }
+        _ => None,
+    };
+    Some(Plan { scenario, matrix })
+}
+
+/// One scenario from a tree that holds no matrix.
+fn one(root: &Node, findings: &mut Findings) -> Option<Scenario> {
+    let mut decoder = Decoder::default();
+    let (document, _) = decode(root, &mut decoder);
+    *findings = decoder.findings;
+    if !findings.is_empty() {
+        return None;
+    }
+    document?.resolve(findings).filter(|_| findings.is_empty())
 }
 
 /// The file's sections, each read and none yet held against another.
@@ -77,8 +117,13 @@ struct Document {
     expect: Vec<expect::ExpectationDocument>,
 }
 
-fn decode(root: &Node, decoder: &mut Decoder) -> Option<Document> {
-    let record = decoder.record(root, &SCENARIO)?;
+fn decode(root: &Node, decoder: &mut Decoder) -> (Option<Document>, Option<MatrixDocument>) {
+    let Some(record) = decoder.record(root, &SCENARIO) else { return (None, None) };
+    let matrix = record.get("matrix").and_then(|node| matrix::decode(node, decoder));
+    (decode_sections(&record, decoder), matrix)
+}
+
+fn decode_sections(record: &Record<'_>, decoder: &mut Decoder) -> Option<Document> {
     let name = record.get("name").and_then(|node| decoder.name(node, "the scenario's name"));
     let description = record.get("description").and_then(|node| decoder.text(node, "the description"));
     let reproduces = record.get("reproduces").and_then(|node| decode_reproduces(node, decoder));
@@ -166,6 +211,8 @@ impl Document {
         let schedule = schedule::resolve(self.schedule, &surroundings, findings);
         let region = leader.map(|host| host.region.as_str());
         loads::check_language(&self.loads, engine, findings);
+        let nodes = database.as_ref().map(|database| database.nodes.len());
+        loads::check_reads(&self.loads, engine, nodes, findings);
         let loads = loads::resolve(self.loads, region, &places, &schedule, findings);
         // What is expected is only held against loads and faults that could themselves be read.
         let sound = findings.len() == before && database.is_some();

@@ -86,6 +86,11 @@ impl Findings {
         self.0.len() >= MOST_PROBLEMS
     }
 
+    /// All of them, in the order they were found.
+    pub(crate) fn into_all(self) -> Vec<Finding> {
+        self.0
+    }
+
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.0.len()

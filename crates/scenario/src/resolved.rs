@@ -367,10 +367,36 @@ pub struct Load {
     pub scale: u32,
     /// Where the clients stand; a place of any level.
     pub from: Place,
+    /// Where reads go.
+    pub reads: Reads,
     /// How long a client waits for an answer.
     pub timeout: Duration,
     /// Options of the workload as text, by dotted name (`read`, `scripts.0.text`), defaults included.
     pub options: BTreeMap<String, String>,
+}
+
+/// Where the reads of a load go.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub enum Reads {
+    /// Where its writes go.
+    #[default]
+    Leader,
+    /// To replicas only.
+    Replicas,
+    /// To any node, the leader among them.
+    Any,
+}
+
+impl Reads {
+    /// As written in a scenario.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Reads::Leader => "leader",
+            Reads::Replicas => "replicas",
+            Reads::Any => "any",
+        }
+    }
 }
 
 /// A stretch of the run's time line.

@@ -29,7 +29,7 @@ pub fn json_schema() -> Value {
 
 fn fields(fields: &Fields) -> Value {
     let mut properties = Map::new();
-    for field in fields.fields.iter().filter(|field| !matches!(field.shape, Shape::Later(_))) {
+    for field in fields.fields {
         let mut property = shape(&field.shape);
         if let Some(object) = property.as_object_mut() {
             object.insert("description".to_owned(), json!(field.meaning));
@@ -109,8 +109,20 @@ fn shape(of: &Shape) -> Value {
             }
             list
         }
+        Shape::Axes => json!({
+            "type": "object",
+            "minProperties": 1,
+            "additionalProperties": { "anyOf": [
+                { "type": "array", "minItems": 2 },
+                {
+                    "type": "object",
+                    "propertyNames": { "pattern": "^[a-z0-9-]+$", "maxLength": MOST_NAME_BYTES },
+                    "minProperties": 2,
+                    "additionalProperties": { "type": "object" },
+                },
+            ] },
+        }),
         Shape::Either(shapes) => json!({ "anyOf": shapes.iter().map(shape).collect::<Vec<_>>() }),
-        Shape::Later(_) => json!(false),
     }
 }
 

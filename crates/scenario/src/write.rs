@@ -12,7 +12,7 @@ use crate::places::word;
 use crate::resolved::{
     BlockAnswer, Comparison, Conditions, Database, DiskTarget, Disks, Distribution, Expectation, Failover,
     Fault, FaultAction, FaultTarget, Host, IpVersion, Jitter, Load, PartitionShape, Phase, Place, Queue,
-    Scenario, Site, Synchronous,
+    Reads, Scenario, Site, Synchronous,
 };
 use crate::units::{format_bit_rate, format_duration, format_percent, format_size};
 use crate::workload_options;
@@ -208,6 +208,9 @@ fn write_load(text: &mut String, load: &Load) {
     line(text, 4, &format!("clients: {}", load.clients));
     pace::written(&load.pace).iter().for_each(|written| line(text, 4, written));
     line(text, 4, &format!("from: {}", place(&load.from)));
+    if load.reads != Reads::Leader {
+        line(text, 4, &format!("reads: {}", load.reads.name()));
+    }
     line(text, 4, &format!("timeout: {}", format_duration(load.timeout)));
     write_options(text, load);
 }

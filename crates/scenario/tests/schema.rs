@@ -47,6 +47,38 @@ fn node<'t>(event: Event<'t>, events: &mut impl Iterator<Item = Event<'t>>) -> V
     }
 }
 
+/// Axes of both forms.
+fn matrix() -> Value {
+    json!({ "axes": {
+        "loads.0.clients": [1, 8],
+        "disks": { "kept": { "database.volumes": "virtual" }, "torn": { "database.volumes": "torn" } }
+    }, "repeat": 2 })
+}
+
+/// Loads with every key of theirs, and every option of every workload.
+fn loads() -> Value {
+    json!([
+        { "workload": "tpcb", "scale": 1, "clients": 4, "from": "dc1", "timeout": "2s", "name": "accounts" },
+        { "workload": "ledger", "clients": 2, "think_time": { "exponential": "50ms" }, "sweep": { "clients": [1, 2] } },
+        { "workload": "tpcb", "name": "due", "clients": 9, "rate": "2000/s", "arrival": "poisson" },
+        { "workload": "bank", "clients": 9, "sweep": { "rate": ["0.5/s", "20/s"] }, "options": { "isolation": "serializable" } },
+        { "workload": "append", "clients": 9, "think_time": "1.5s", "options": { "isolation": "repeatable-read" } },
+        { "workload": "kv", "clients": 2, "reads": "any", "options": { "read": "50%", "span": "10%", "span_limit": 7, "batch": 2, "block_min": 3,
+            "block_max": 9, "keys": 1000, "order": "zipfian", "exponent": 1.2, "preload": 5 } },
+        { "workload": "ycsb", "clients": 2, "options": { "workload": "b", "read": "20%", "update": "20%", "insert": "20%",
+            "scan": "20%", "read_modify_write": "20%", "distribution": "hotspot", "records": 50, "fields": 2, "field_length": 20,
+            "read_all_fields": "off", "write_all_fields": "on", "scan_length": 9, "hotspot_keys": "1%",
+            "hotspot_operations": "99%", "insert_order": "ordered" } },
+        { "workload": "tpcc", "clients": 2, "options": { "pauses": "on", "mix": "weights", "deliveries": "at-once",
+            "isolation": "serializable" } },
+        { "workload": "iot", "clients": 2, "options": { "write": "50%", "machines": 5, "sensors": 5, "stations": 5, "limit": 5,
+            "data_min": 5, "data_max": 9, "preload": 5 } },
+        { "workload": "script", "clients": 2, "options": { "scripts": [{ "builtin": "tpcb-like", "weight": 2 },
+            { "text": "SELECT 1;\nSELECT 2;", "name": "mine" }], "setup": "CREATE TABLE t (a int)",
+            "conditions": { "none-negative": "SELECT a FROM t WHERE a < 0" } } }
+    ])
+}
+
 /// Between them these hold every key of the language.
 fn full() -> [Value; 3] {
     let expect: Map<String, Value> = scenario::catalogue::EXPECTATIONS
@@ -77,28 +109,7 @@ fn full() -> [Value; 3] {
             "settings": { "shared_buffers": "64MB", "fsync": true, "max_connections": 50 }, "cpus": 1.5,
             "volumes": "torn"
         },
-        "loads": [
-            { "workload": "tpcb", "scale": 1, "clients": 4, "from": "dc1", "timeout": "2s", "name": "accounts" },
-            { "workload": "ledger", "clients": 2, "think_time": { "exponential": "50ms" }, "sweep": { "clients": [1, 2] } },
-            { "workload": "tpcb", "name": "due", "clients": 9, "rate": "2000/s", "arrival": "poisson" },
-            { "workload": "tpcb", "name": "swept", "clients": 9, "sweep": { "rate": ["0.5/s", "20/s"] } },
-            { "workload": "tpcb", "name": "thinking", "clients": 9, "think_time": "1.5s" },
-            { "workload": "kv", "clients": 2, "options": { "read": "50%", "span": "10%", "span_limit": 7, "batch": 2, "block_min": 3,
-                "block_max": 9, "keys": 1000, "order": "zipfian", "exponent": 1.2, "preload": 5 } },
-            { "workload": "ycsb", "clients": 2, "options": { "workload": "b", "read": "20%", "update": "20%", "insert": "20%",
-                "scan": "20%", "read_modify_write": "20%", "distribution": "hotspot", "records": 50, "fields": 2, "field_length": 20,
-                "read_all_fields": "off", "write_all_fields": "on", "scan_length": 9, "hotspot_keys": "1%",
-                "hotspot_operations": "99%", "insert_order": "ordered" } },
-            { "workload": "tpcc", "clients": 2, "options": { "pauses": "on", "mix": "weights", "deliveries": "at-once",
-                "isolation": "serializable" } },
-            { "workload": "append", "clients": 2, "options": { "isolation": "repeatable-read" } },
-            { "workload": "bank", "clients": 2, "options": { "isolation": "serializable" } },
-            { "workload": "iot", "clients": 2, "options": { "write": "50%", "machines": 5, "sensors": 5, "stations": 5, "limit": 5,
-                "data_min": 5, "data_max": 9, "preload": 5 } },
-            { "workload": "script", "clients": 2, "options": { "scripts": [{ "builtin": "tpcb-like", "weight": 2 },
-                { "text": "SELECT 1;\nSELECT 2;", "name": "mine" }], "setup": "CREATE TABLE t (a int)",
-                "conditions": { "none-negative": "SELECT a FROM t WHERE a < 0" } } }
-        ],
+        "loads": loads(),
         "schedule": [
             { "phase": "baseline", "for": "15s" },
             { "phase": "fault", "for": "25s", "faults": [
@@ -113,7 +124,8 @@ fn full() -> [Value; 3] {
                 { "disk": { "cache-of": "random", "how": { "slow": "20ms" } } }
             ] }
         ],
-        "expect": expect
+        "expect": expect,
+        "matrix": matrix()
     });
     let second = chosen_otherwise(&first);
     let third = without_a_database(&second);

@@ -25,13 +25,15 @@ fn read(name: &str, text: &str) -> scenario::Scenario {
 }
 
 #[test]
-fn every_shipped_scenario_parses_under_its_own_name_and_ends_within_two_minutes() {
+fn every_shipped_scenario_parses_under_its_own_name_and_ends_within_two_minutes_or_says_otherwise() {
     for (path, text) in shipped() {
         let scenario = read(&path.display().to_string(), &text);
         assert_eq!(Some(scenario.name.as_str()), path.file_stem().and_then(|stem| stem.to_str()));
         assert!(text.starts_with("# "), "{} says nothing about itself", path.display());
         let seconds: u64 = scenario.schedule.iter().map(|phase| phase.length.as_secs()).sum();
-        assert!(seconds <= 70, "{} lasts {seconds} s", path.display());
+        let comment: Vec<&str> = text.lines().take_while(|line| line.starts_with('#')).collect();
+        let says_so = comment.iter().any(|line| line.contains(" minutes"));
+        assert!(seconds <= 70 || says_so, "{} lasts {seconds} s", path.display());
     }
 }
 

@@ -171,6 +171,10 @@ impl Workload for Register {
         })
     }
 
+    fn compares_replicas(&self) -> bool {
+        true
+    }
+
     fn statement_names(&self) -> Vec<&str> {
         // Every operation is one statement, and counted by its kind.
         Vec::new()

@@ -270,6 +270,11 @@ pub trait Workload: Send + Sync {
     fn perform<'a>(&'a self, request: &'a mut Request, attempt: &'a mut Attempt<'_>)
     -> SessionFuture<'a, ()>;
 
+    /// Whether the final read tells registers and their values, so that what each replica holds can be compared.
+    fn compares_replicas(&self) -> bool {
+        false
+    }
+
     /// Reads, after everything, what the checks need to know of the database's final state.
     fn final_read<'a>(&'a self, session: &'a mut (dyn SqlSession + 'a)) -> SessionFuture<'a, Vec<Action>>;
 

@@ -3,18 +3,23 @@
 //! One round per call. Waiting and trying again is `load`'s business.
 
 use std::cell::Cell;
+use std::fmt;
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
 use history::ErrorClass;
 use rand::Rng;
 use rand::seq::SliceRandom;
+use rustls::ClientConfig;
 
-use super::{PostgresClient, Settings};
+use super::{EncryptionError, PostgresClient, Settings, not_encrypted};
 use crate::SessionError;
+use crate::reactor::timeout;
 use crate::session::{ConnectError, Connected, FailedAttempt, SqlConnector};
 
 /// How long the last known leader is asked alone. One that is alive answers within it in any place the lab can make; for
@@ -41,13 +46,42 @@ impl Round {
     }
 }
 
+/// Where a server listens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Address {
+    /// Over TCP.
+    Tcp {
+        /// The address and port.
+        address: SocketAddr,
+        /// The name it was found by, which its certificate is held against; the address itself where absent.
+        host: Option<String>,
+    },
+    /// At a Unix socket (the socket itself, such as `/run/n1/.s.PGSQL.5432`).
+    Unix(PathBuf),
+}
+
+impl From<SocketAddr> for Address {
+    fn from(address: SocketAddr) -> Self {
+        Address::Tcp { address, host: None }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Tcp { address, .. } => address.fmt(f),
+            Address::Unix(path) => path.display().fmt(f),
+        }
+    }
+}
+
 /// A node and where it listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
     /// The node's name, for histories.
     pub node: String,
     /// Its address.
-    pub address: SocketAddr,
+    pub address: Address,
 }
 
 /// Connects to whichever of its endpoints takes writes. Shared by all clients of a load, so that what one learns of
@@ -55,6 +89,8 @@ pub struct Endpoint {
 pub struct PostgresConnector {
     endpoints: Vec<Endpoint>,
     settings: Settings,
+    /// Made once: reading the authorities for every connection would cost more than the handshake.
+    config: Result<Option<Arc<ClientConfig>>, EncryptionError>,
     last_leader: Cell<Option<usize>>,
 }
 
@@ -62,7 +98,8 @@ impl PostgresConnector {
     /// A connector that knows no leader yet.
     #[must_use]
     pub fn new(endpoints: Vec<Endpoint>, settings: Settings) -> Self {
-        Self { endpoints, settings, last_leader: Cell::new(None) }
+        let config = settings.encryption.client_config();
+        Self { endpoints, settings, config, last_leader: Cell::new(None) }
     }
 
     fn order(&self, rng: &mut dyn Rng) -> Vec<usize> {
@@ -80,7 +117,7 @@ impl PostgresConnector {
         let mut attempts: Vec<Attempt<'_>> = Vec::new();
         if self.last_leader.get().is_some() {
             attempts.extend(order.next().map(|(index, endpoint)| self.begin(index, endpoint)));
-            let head_start = tokio::time::timeout(HEAD_START, self.first_leader(&mut attempts, &mut round));
+            let head_start = timeout(HEAD_START, self.first_leader(&mut attempts, &mut round));
             if let Ok(Some(connected)) = head_start.await {
                 return Ok(round.won_by(connected));
             }
@@ -132,17 +169,30 @@ impl PostgresConnector {
         .await
     }
 
+    pub(super) fn endpoints(&self) -> &[Endpoint] {
+        &self.endpoints
+    }
+
     /// A session with this endpoint; `None` when it answers but takes no writes.
     async fn attempt(&self, endpoint: &Endpoint) -> Result<Option<PostgresClient>, SessionError> {
-        let mut client = PostgresClient::connect_tcp(endpoint.address, &self.settings).await?;
+        let (client, takes_writes) = self.asked_for_its_role(endpoint).await?;
+        Ok(takes_writes.then_some(client))
+    }
+
+    /// A session with this endpoint, and whether it takes writes.
+    pub(super) async fn asked_for_its_role(
+        &self,
+        endpoint: &Endpoint,
+    ) -> Result<(PostgresClient, bool), SessionError> {
+        let config = self.config.clone().map_err(|error| not_encrypted(&endpoint.address, &error))?;
+        let mut client = PostgresClient::connect_with(&endpoint.address, &self.settings, config).await?;
         client.timeout = self.settings.connect_timeout;
         let rows = client
             .simple_query("SELECT pg_is_in_recovery(), current_setting('transaction_read_only')")
             .await?;
         client.timeout = self.settings.timeout;
         match (rows.text(0, 0), rows.text(0, 1)) {
-            (Some("f"), Some("off")) => Ok(Some(client)),
-            (Some(_), Some(_)) => Ok(None),
+            (Some(recovery), Some(read_only)) => Ok((client, (recovery, read_only) == ("f", "off"))),
             _ => Err(SessionError {
                 class: ErrorClass::Other,
                 definite: true,

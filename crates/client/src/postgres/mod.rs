@@ -7,8 +7,10 @@ mod discover;
 mod patience;
 mod pipeline;
 mod question;
+mod read_engines;
 mod session;
 mod startup;
+mod tls;
 mod verdict;
 mod wire;
 
@@ -16,17 +18,22 @@ use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use history::ErrorClass;
 use postgres_protocol::message::frontend;
-use tokio::time::timeout;
+use rustls::ClientConfig;
 
-pub use discover::{Endpoint, PostgresConnector};
+pub use discover::{Address, Endpoint, PostgresConnector};
+pub use read_engines::{ReadEngines, Reads};
+pub use tls::{Encryption, EncryptionError, Trust};
 
+use crate::reactor::timeout;
 use crate::{Rows, SessionError};
 use patience::Patience;
+use tls::Tls;
 use verdict::{ServerMessage, StatementKind, TransactionStatus, class_of, proves_rollback};
 use wire::{Frame, Wire, invalid, read_server_message, take_string};
 
@@ -39,6 +46,8 @@ pub struct Settings {
     pub user: String,
     /// The role's password, for servers that ask for SCRAM-SHA-256.
     pub password: Option<String>,
+    /// Whether sessions over TCP are encrypted.
+    pub encryption: Encryption,
     /// How long one call waits for its answer.
     pub timeout: Duration,
     /// How long one connection attempt may take, up to the server's first readiness.
@@ -86,7 +95,7 @@ enum Ended {
 }
 
 impl Ended {
-    fn of(result: Result<io::Result<()>, tokio::time::error::Elapsed>) -> Self {
+    fn of(result: Result<io::Result<()>, crate::reactor::Elapsed>) -> Self {
         match result {
             Ok(Ok(())) => Ended::Ready,
             Ok(Err(error)) => Ended::Broken(error),
@@ -116,16 +125,7 @@ impl PostgresClient {
     /// # Errors
     /// When the server cannot be reached or refuses, within `settings.connect_timeout`. Always definite.
     pub async fn connect_tcp(address: SocketAddr, settings: &Settings) -> Result<Self, SessionError> {
-        let peer = address.to_string();
-        let whole = async {
-            let wire = Wire::connect_tcp(address, settings.timeout)
-                .await
-                .map_err(|e| broken_connection(&peer, &e))?;
-            Self::start(wire, &peer, settings).await
-        };
-        timeout(settings.connect_timeout, whole)
-            .await
-            .unwrap_or_else(|_| Err(connect_timeout(&peer, settings)))
+        Self::connect(&Address::from(address), settings).await
     }
 
     /// Connects to the Unix socket at `path` (the socket itself, such as `/run/n1/.s.PGSQL.5432`).
@@ -133,9 +133,27 @@ impl PostgresClient {
     /// # Errors
     /// As [`PostgresClient::connect_tcp`].
     pub async fn connect_unix(path: &Path, settings: &Settings) -> Result<Self, SessionError> {
-        let peer = path.display().to_string();
+        Self::connect(&Address::Unix(path.to_owned()), settings).await
+    }
+
+    /// Connects to where a server listens.
+    ///
+    /// # Errors
+    /// As [`PostgresClient::connect_tcp`], and when no encryption can be had with these settings.
+    pub async fn connect(address: &Address, settings: &Settings) -> Result<Self, SessionError> {
+        let config = settings.encryption.client_config().map_err(|error| not_encrypted(address, &error))?;
+        Self::connect_with(address, settings, config).await
+    }
+
+    async fn connect_with(
+        address: &Address,
+        settings: &Settings,
+        config: Option<Arc<ClientConfig>>,
+    ) -> Result<Self, SessionError> {
+        let peer = address.to_string();
         let whole = async {
-            let wire = Wire::connect_unix(path).await.map_err(|e| broken_connection(&peer, &e))?;
+            let wire =
+                open_wire(address, settings, config).await.map_err(|e| broken_connection(&peer, &e))?;
             Self::start(wire, &peer, settings).await
         };
         timeout(settings.connect_timeout, whole)
@@ -333,6 +351,42 @@ impl Drop for PostgresClient {
         if !self.broken {
             self.wire.say_goodbye();
         }
+    }
+}
+
+/// A socket over which questions can be asked, encrypted where the settings have it so.
+async fn open_wire(
+    address: &Address,
+    settings: &Settings,
+    config: Option<Arc<ClientConfig>>,
+) -> io::Result<Wire> {
+    let (address, name) = match address {
+        Address::Unix(path) => return Wire::connect_unix(path).await,
+        Address::Tcp { address, host } => {
+            (*address, host.clone().unwrap_or_else(|| address.ip().to_string()))
+        }
+    };
+    let mut wire = Wire::connect_tcp(address, settings.timeout).await?;
+    let Some(config) = config else { return Ok(wire) };
+    let is_required = settings.encryption != Encryption::Preferred;
+    if !wire.asks_for_encryption().await? {
+        let none = "the server does not encrypt, and an encrypted session was asked for";
+        return if is_required { Err(invalid(none)) } else { Ok(wire) };
+    }
+    match wire.encrypt(Tls::new(config, &name)?).await {
+        Ok(()) => Ok(wire),
+        Err(error) if is_required => Err(error),
+        // As libpq: better a session without than none.
+        Err(_) => Wire::connect_tcp(address, settings.timeout).await,
+    }
+}
+
+fn not_encrypted(address: &Address, error: &EncryptionError) -> SessionError {
+    SessionError {
+        class: ErrorClass::Other,
+        definite: true,
+        message: format!("{address}: {error}"),
+        code: None,
     }
 }
 

@@ -3,23 +3,14 @@
 //! Owns one alarm per session. It is not set anew for every question: it is left standing where it is and, when it goes
 //! off before the current question's time is up, moved to that moment.
 
-use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use tokio::time::{Sleep, sleep_until};
+use crate::reactor::{Sleep, after, sleep_until};
 
 /// See the module.
 #[derive(Default)]
-pub(super) struct Patience {
-    alarm: Option<Alarm>,
-}
-
-struct Alarm {
-    sleep: Pin<Box<Sleep>>,
-    goes_off: Instant,
-    wakes: Waker,
-}
+pub(super) struct Patience(Option<Sleep>);
 
 impl Patience {
     /// Whether `limit` has passed since `asked`. Where it has not, the task is woken when it has.
@@ -29,28 +20,13 @@ impl Patience {
         limit: Duration,
         context: &mut Context<'_>,
     ) -> Poll<()> {
-        // A limit beyond the clock's end is one of a hundred years.
-        let over = asked.checked_add(limit).unwrap_or(asked + Duration::from_secs(100 * 365 * 86_400));
-        if let Some(alarm) = &self.alarm
-            && alarm.goes_off <= over
-            && !alarm.sleep.is_elapsed()
-            && alarm.wakes.will_wake(context.waker())
-        {
+        let over = after(asked, limit);
+        if self.0.as_ref().is_some_and(|alarm| alarm.will_wake_by(over, context)) {
             return Poll::Pending;
         }
-        if Instant::now() >= over {
-            return Poll::Ready(());
-        }
-        let wakes = context.waker().clone();
-        let alarm = match &mut self.alarm {
-            Some(alarm) => {
-                alarm.sleep.as_mut().reset(over.into());
-                (alarm.goes_off, alarm.wakes) = (over, wakes);
-                alarm
-            }
-            none => none.insert(Alarm { sleep: Box::pin(sleep_until(over.into())), goes_off: over, wakes }),
-        };
-        alarm.sleep.as_mut().poll(context)
+        let alarm = self.0.get_or_insert_with(|| sleep_until(over));
+        alarm.reset(over);
+        alarm.poll_over(context)
     }
 }
 
@@ -59,9 +35,14 @@ mod tests {
     use std::future::poll_fn;
 
     use super::*;
+    use crate::reactor::block_on;
 
-    #[tokio::test]
-    async fn an_alarm_left_from_an_earlier_question_neither_cuts_short_nor_is_missed() {
+    #[test]
+    fn an_alarm_left_from_an_earlier_question_neither_cuts_short_nor_is_missed() {
+        block_on(alarms_hold()).expect("an event loop");
+    }
+
+    async fn alarms_hold() {
         let mut patience = Patience::default();
         let (short, long) = (Duration::from_millis(30), Duration::from_millis(120));
         for limit in [short, long, short, long] {

@@ -6,11 +6,11 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use postgres_protocol::message::frontend::{self, CopyData};
-use tokio::time::timeout;
 
 use super::question::{SYNC, opening, refusal, write_execution};
 use super::verdict::{StatementKind, TransactionStatus};
 use super::{Answer, Ended, PostgresClient, Prepared};
+use crate::reactor::timeout;
 use crate::session::{Execution, SessionFuture, SqlSession, SqlValue, StatementId};
 use crate::{Rows, SessionError};
 

@@ -7,57 +7,47 @@ use std::net::SocketAddr;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::path::Path;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::BytesMut;
-use nix::sys::socket::{setsockopt, sockopt};
 use postgres_protocol::message::backend::Header;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpStream, UnixStream};
+use postgres_protocol::message::frontend;
+use rustix::net::sockopt;
 
+use super::tls::Tls;
 use super::verdict::ServerMessage;
-use crate::outbox::{self, Fate, LARGEST_LETTER_BYTES, Letter};
+use crate::reactor::{Fate, LARGEST_LETTER_BYTES, Letter, Socket, post};
 
 /// A message longer than this is taken for garbage on the line.
 const LARGEST_MESSAGE_BYTES: usize = 256 << 20;
+/// What the kernel takes for a time of keep-alive.
+const LONGEST_PATIENCE: Duration = Duration::from_secs(32_767);
 const FIRST_BUFFER_BYTES: usize = 8 << 10;
-
-enum Stream {
-    Tcp(TcpStream),
-    Unix(UnixStream),
-}
-
-impl Stream {
-    fn poll_write(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        match self {
-            Stream::Tcp(stream) => Pin::new(stream).poll_write(context, bytes),
-            Stream::Unix(stream) => Pin::new(stream).poll_write(context, bytes),
-        }
-    }
-
-    fn poll_read(&mut self, context: &mut Context<'_>, space: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        match self {
-            Stream::Tcp(stream) => Pin::new(stream).poll_read(context, space),
-            Stream::Unix(stream) => Pin::new(stream).poll_read(context, space),
-        }
-    }
-}
 
 /// The socket with its buffers.
 pub(super) struct Wire {
-    stream: Stream,
+    socket: Socket,
     /// Messages to be sent by the next [`Wire::poll_send`].
     pub(super) outgoing: BytesMut,
     /// How much of `outgoing` has been sent.
     sent: usize,
     /// For what leaves with other sessions' messages.
     letter: Option<Rc<Letter>>,
+    encrypted: Option<Box<Encrypted>>,
     incoming: Vec<u8>,
     read_from: usize,
     filled_to: usize,
+}
+
+/// What an encrypted session has beside.
+struct Encrypted {
+    tls: Tls,
+    /// Whether `outgoing` has been encrypted already; what is left of it is sent as it is.
+    is_sealed: bool,
+    /// For what comes over the line.
+    arrived: Vec<u8>,
 }
 
 /// One message: its tag and where its body lies in the buffer, until the next [`Wire::poll_fill`].
@@ -69,32 +59,29 @@ pub(super) struct Frame {
 impl Wire {
     /// Connects over TCP. `patience` is how long unacknowledged bytes or silence are put up with by the kernel.
     pub(super) async fn connect_tcp(address: SocketAddr, patience: Duration) -> io::Result<Self> {
-        let stream = TcpStream::connect(address).await?;
-        stream.set_nodelay(true)?;
-        setsockopt(&stream, sockopt::KeepAlive, &true)?;
-        let patience_s = u32::try_from(patience.as_secs()).unwrap_or(u32::MAX).clamp(1, 32_767);
-        setsockopt(&stream, sockopt::TcpKeepIdle, &patience_s)?;
-        setsockopt(&stream, sockopt::TcpKeepInterval, &patience_s)?;
-        let patience_ms =
-            u32::try_from(patience.as_millis()).unwrap_or(u32::MAX).clamp(1_000, i32::MAX as u32);
-        setsockopt(&stream, sockopt::TcpUserTimeout, &patience_ms)?;
-        let letter = Letter::of(stream.as_raw_fd());
-        Ok(Self::over(Stream::Tcp(stream), Some(letter)))
+        let socket = Socket::connect_tcp(address).await?;
+        sockopt::set_tcp_nodelay(&socket, true)?;
+        sockopt::set_socket_keepalive(&socket, true)?;
+        let limited = patience.clamp(Duration::from_secs(1), LONGEST_PATIENCE);
+        sockopt::set_tcp_keepidle(&socket, limited)?;
+        sockopt::set_tcp_keepintvl(&socket, limited)?;
+        sockopt::set_tcp_user_timeout(&socket, u32::try_from(limited.as_millis()).unwrap_or(u32::MAX))?;
+        Ok(Self::over(socket))
     }
 
     /// Connects to a Unix socket.
     pub(super) async fn connect_unix(path: &Path) -> io::Result<Self> {
-        let stream = UnixStream::connect(path).await?;
-        let letter = Letter::of(stream.as_raw_fd());
-        Ok(Self::over(Stream::Unix(stream), Some(letter)))
+        Ok(Self::over(Socket::connect_unix(path).await?))
     }
 
-    fn over(stream: Stream, letter: Option<Rc<Letter>>) -> Self {
+    fn over(socket: Socket) -> Self {
+        let letter = Some(Letter::of(socket.as_raw_fd()));
         Self {
-            stream,
+            socket,
             outgoing: BytesMut::with_capacity(1 << 9),
             sent: 0,
             letter,
+            encrypted: None,
             incoming: vec![0; FIRST_BUFFER_BYTES],
             read_from: 0,
             filled_to: 0,
@@ -108,13 +95,18 @@ impl Wire {
         context: &mut Context<'_>,
         started: &mut bool,
     ) -> Poll<io::Result<()>> {
+        if let Some(encrypted) = self.encrypted.as_mut().filter(|encrypted| !encrypted.is_sealed) {
+            encrypted.tls.seal(&mut self.outgoing)?;
+            encrypted.is_sealed = true;
+        }
         if self.sent == 0
             && self.outgoing.len() <= LARGEST_LETTER_BYTES
             && let Some(letter) = &self.letter
             && letter.fate.get() == Fate::Gone
-            && outbox::post(letter, &mut self.outgoing, context.waker())
+            && post(letter, &mut self.outgoing, context.waker())
         {
             *started = true;
+            self.forget_outgoing();
             return Poll::Ready(Ok(()));
         }
         self.poll_send_here(context, started)
@@ -122,7 +114,7 @@ impl Wire {
 
     fn poll_send_here(&mut self, context: &mut Context<'_>, started: &mut bool) -> Poll<io::Result<()>> {
         while let Some(rest) = self.outgoing.get(self.sent..).filter(|rest| !rest.is_empty()) {
-            let count = ready!(self.stream.poll_write(context, rest))?;
+            let count = ready!(self.socket.poll_write(context, rest))?;
             if count == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
@@ -135,22 +127,74 @@ impl Wire {
 
     /// Sends everything in `outgoing` and waits until it has left.
     pub(super) async fn send(&mut self, started: &mut bool) -> io::Result<()> {
+        if let Some(encrypted) = self.encrypted.as_mut().filter(|encrypted| !encrypted.is_sealed) {
+            encrypted.tls.seal(&mut self.outgoing)?;
+            encrypted.is_sealed = true;
+        }
         std::future::poll_fn(|context| self.poll_send_here(context, started)).await
+    }
+
+    /// Asks the server whether it encrypts.
+    pub(super) async fn asks_for_encryption(&mut self) -> io::Result<bool> {
+        let mut question = BytesMut::new();
+        frontend::ssl_request(&mut question);
+        self.socket.write_all(&question).await?;
+        // One byte and no more: what came with it, unencrypted, would be taken for the server's own words later.
+        let mut answer = [0];
+        self.socket.read_exact(&mut answer).await?;
+        match answer {
+            [b'S'] => Ok(true),
+            [b'N'] => Ok(false),
+            _ => Err(invalid("no answer to whether it encrypts")),
+        }
+    }
+
+    /// Carries the handshake out; what is sent and read from now on is encrypted.
+    pub(super) async fn encrypt(&mut self, mut tls: Tls) -> io::Result<()> {
+        let mut arrived = vec![0; FIRST_BUFFER_BYTES * 2];
+        loop {
+            let mut due = BytesMut::new();
+            if tls.take_due(&mut due)? {
+                self.socket.write_all(&due).await?;
+            }
+            if !tls.is_handshaking() {
+                break;
+            }
+            let count = std::future::poll_fn(|context| self.socket.poll_read(context, &mut arrived)).await?;
+            if count == 0 {
+                return Err(closed());
+            }
+            let heard = arrived.get(..count).unwrap_or_default();
+            if let Err(error) = tls.open(heard, &mut self.incoming, &mut self.filled_to) {
+                // The server is told why, should it still listen.
+                if tls.take_due(&mut due).is_ok() {
+                    let _ = self.socket.try_write(&due);
+                }
+                return Err(error);
+            }
+        }
+        self.encrypted = Some(Box::new(Encrypted { tls, is_sealed: false, arrived }));
+        Ok(())
     }
 
     /// Throws away what has not been sent.
     pub(super) fn forget_outgoing(&mut self) {
         self.outgoing.clear();
         self.sent = 0;
+        if let Some(encrypted) = &mut self.encrypted {
+            encrypted.is_sealed = false;
+        }
     }
 
     /// Says goodbye without waiting; a full socket buffer is no reason to.
     pub(super) fn say_goodbye(&mut self) {
         const TERMINATE: [u8; 5] = [b'X', 0, 0, 0, 4];
         // The server closes the session either way; goodbye only spares its log a complaint.
-        let _ = match &mut self.stream {
-            Stream::Tcp(stream) => stream.try_write(&TERMINATE),
-            Stream::Unix(stream) => stream.try_write(&TERMINATE),
+        let _ = match &mut self.encrypted {
+            Some(encrypted) => {
+                encrypted.tls.farewell(&TERMINATE).and_then(|sealed| self.socket.try_write(&sealed))
+            }
+            None => self.socket.try_write(&TERMINATE),
         };
     }
 
@@ -185,6 +229,9 @@ impl Wire {
                     letter.fate.set(Fate::Gone);
                     std::mem::swap(&mut *letter.bytes.borrow_mut(), &mut self.outgoing);
                     self.sent = sent;
+                    if let Some(encrypted) = &mut self.encrypted {
+                        encrypted.is_sealed = true;
+                    }
                 }
             }
         }
@@ -200,14 +247,34 @@ impl Wire {
         if self.filled_to == self.incoming.len() {
             self.incoming.resize(self.incoming.len() * 2, 0);
         }
-        let mut space = ReadBuf::new(&mut self.incoming[self.filled_to..]);
-        ready!(self.stream.poll_read(context, &mut space))?;
-        let count = space.filled().len();
+        if self.encrypted.is_some() {
+            return self.poll_fill_encrypted(context);
+        }
+        let space = self.incoming.get_mut(self.filled_to..).unwrap_or_default();
+        let count = ready!(self.socket.poll_read(context, space))?;
         if count == 0 {
-            let closed = io::Error::new(io::ErrorKind::UnexpectedEof, "connection closed by the server");
-            return Poll::Ready(Err(closed));
+            return Poll::Ready(Err(closed()));
         }
         self.filled_to += count;
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_fill_encrypted(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Some(encrypted) = &mut self.encrypted else { return Poll::Ready(Ok(())) };
+        let before = self.filled_to;
+        while self.filled_to == before {
+            let count = ready!(self.socket.poll_read(context, &mut encrypted.arrived))?;
+            if count == 0 {
+                return Poll::Ready(Err(closed()));
+            }
+            let heard = encrypted.arrived.get(..count).unwrap_or_default();
+            encrypted.tls.open(heard, &mut self.incoming, &mut self.filled_to)?;
+            // New keys, for example, which servers hardly ever ask for.
+            let mut due = BytesMut::new();
+            if encrypted.tls.take_due(&mut due)? && self.socket.try_write(&due)? < due.len() {
+                return Poll::Ready(Err(invalid("no room for the encryption's own messages")));
+            }
+        }
         Poll::Ready(Ok(()))
     }
 
@@ -223,6 +290,10 @@ impl Drop for Wire {
             letter.withdraw();
         }
     }
+}
+
+fn closed() -> io::Error {
+    io::Error::new(io::ErrorKind::UnexpectedEof, "connection closed by the server")
 }
 
 pub(super) fn invalid(what: &str) -> io::Error {

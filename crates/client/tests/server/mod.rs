@@ -107,9 +107,9 @@ impl Server {
                     self.postmaster = Some(postmaster);
                     return;
                 }
-                tokio::time::sleep(Duration::from_millis(50)).await;
+                client::reactor::sleep(Duration::from_millis(50)).await;
             }
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            client::reactor::sleep(Duration::from_millis(100)).await;
         }
     }
 
@@ -160,7 +160,7 @@ impl Server {
     }
 
     pub fn endpoint(&self, node: &str) -> Endpoint {
-        Endpoint { node: node.to_owned(), address: self.address() }
+        Endpoint { node: node.to_owned(), address: self.address().into() }
     }
 
     pub async fn client(&self) -> PostgresClient {
@@ -174,6 +174,16 @@ impl Server {
     /// Replaces `pg_hba.conf`; takes effect with the next connection after `pg_reload_conf()`.
     pub fn write_access_rules(&self, rules: &str) {
         fs::write(self.directory.path().join("data/pg_hba.conf"), rules).expect("pg_hba.conf");
+    }
+
+    /// Writes a file into the data directory that nobody but the server may read, as it wants its key.
+    pub fn write_own_file(&self, name: &str, content: &str) {
+        let path = self.directory.path().join("data").join(name);
+        fs::write(&path, content).expect("written");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("closed");
+        if nix::unistd::geteuid().is_root() {
+            chown(&path, Some(NOBODY), Some(NOBODY)).expect("handed over");
+        }
     }
 
     fn data(&self) -> String {
@@ -210,6 +220,7 @@ pub fn settings(timeout: Duration) -> Settings {
         database: "postgres".into(),
         user: "postgres".into(),
         password: None,
+        encryption: client::postgres::Encryption::Never,
         timeout,
         connect_timeout: Duration::from_secs(20),
     }

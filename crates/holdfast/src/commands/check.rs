@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use scenario::Scenario;
+
 use crate::commands::{read_source, reject};
 use crate::exit::Exit;
 use crate::{paper, printed};
@@ -24,9 +26,44 @@ pub fn check(path: Option<&Path>, set: &[(String, String)], this_host: bool) -> 
 }
 
 fn check_scenario(path: &Path, set: &[(String, String)]) -> Result<(), Exit> {
-    let scenario = scenario::parse(&read_source(path)?, set).map_err(reject)?;
-    run::check_workloads(&scenario).map_err(Exit::wrong)?;
-    let length_s: u64 = scenario.schedule.iter().map(|phase| phase.length.as_secs()).sum();
+    let plan = scenario::plan(&read_source(path)?, set).map_err(reject)?;
+    let Some(matrix) = plan.matrix else { return show(path, &plan.scenario) };
+    for cell in &matrix.cells {
+        let wrong = |error| Exit::wrong(anyhow::anyhow!("{}: {error}", cell.label));
+        run::check_workloads(&cell.scenario).map_err(wrong)?;
+    }
+    let length_s: u64 = matrix.cells.iter().map(|cell| length_s(&cell.scenario)).sum();
+    printed!("{}: {} is right with every setting of its matrix", path.display(), plan.scenario.name);
+    printed!(
+        "  {} combinations, {} each: {} runs, {} s of load in all, beside what building and checking take",
+        matrix.cells.len(),
+        matrix.repeat,
+        matrix.cells.len() * matrix.repeat as usize,
+        length_s * u64::from(matrix.repeat),
+    );
+    // What is the same on paper is said once.
+    let mut said: Vec<(Vec<String>, &str)> = Vec::new();
+    for cell in &matrix.cells {
+        let lines = paper::lines(&run::on_paper::on_paper(&cell.scenario));
+        printed!("\n{}", cell.label);
+        match said.iter().find(|(earlier, _)| *earlier == lines) {
+            Some((_, label)) => printed!("  on paper as {label}"),
+            None => {
+                lines.iter().for_each(|line| printed!("{line}"));
+                said.push((lines, &cell.label));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn length_s(scenario: &Scenario) -> u64 {
+    scenario.schedule.iter().map(|phase| phase.length.as_secs()).sum()
+}
+
+fn show(path: &Path, scenario: &Scenario) -> Result<(), Exit> {
+    run::check_workloads(scenario).map_err(Exit::wrong)?;
+    let length_s = length_s(scenario);
     let faults: usize = scenario.schedule.iter().map(|phase| phase.faults.len()).sum();
     printed!("{}: {} is right", path.display(), scenario.name);
     printed!(
@@ -38,7 +75,7 @@ fn check_scenario(path: &Path, set: &[(String, String)]) -> Result<(), Exit> {
         scenario.schedule.len(),
         scenario.expect.len(),
     );
-    for line in paper::lines(&run::on_paper::on_paper(&scenario)) {
+    for line in paper::lines(&run::on_paper::on_paper(scenario)) {
         printed!("{line}");
     }
     Ok(())

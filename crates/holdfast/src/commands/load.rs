@@ -44,6 +44,7 @@ fn asked(options: LoadOptions, database: DatabaseUrl) -> Result<Standalone, Exit
     let given: BTreeMap<String, String> = options.option.into_iter().collect();
     let workload = workload::configured(&options.workload, &given).map_err(Exit::wrong)?;
     let endpoints = url::resolve(&database.hosts).map_err(Exit::wrong)?;
+    let encryption = database.ssl.encryption(std::env::home_dir().as_deref()).map_err(Exit::wrong)?;
     let plan = LoadPlan {
         name: options.workload,
         workload,
@@ -57,11 +58,13 @@ fn asked(options: LoadOptions, database: DatabaseUrl) -> Result<Standalone, Exit
         keeps_history: !options.no_history,
         scale: options.scale,
         protocol: load::Protocol::Postgres,
+        reads: load::Reads::Leader,
         seed: options.seed,
         endpoints,
         database: database.name,
         user: database.user,
         password: database.password,
+        encryption,
         timeout: options.timeout,
         connect_timeout: CONNECT_TIMEOUT,
     };

@@ -1,16 +1,50 @@
-//! `holdfast predict`: what follows from a scenario on paper, at any scale. Starts nothing.
+//! `holdfast predict`: what follows from a scenario on paper, at any scale, or from runs for more of the same. Starts
+//! nothing.
+
+use std::path::{Path, PathBuf};
 
 use model::scale::durability::Rates;
 use run::on_paper::at_scale::{Scale, predict as reckon};
 
-use crate::arguments::PredictOptions;
+use run::on_paper::capacity::{By, of_runs};
+
+use crate::arguments::{CapacityBy, PredictOptions};
 use crate::commands::{read_source, reject};
 use crate::exit::Exit;
 use crate::{paper, printed};
 
 /// Predicts.
 pub fn predict(options: &PredictOptions) -> Result<Exit, Exit> {
-    let scenario = scenario::parse(&read_source(&options.scenario)?, &options.set).map_err(reject)?;
+    match options.of.as_slice() {
+        [only] if !only.is_dir() => at_scale(only, options),
+        runs => capacity(runs, options),
+    }
+}
+
+/// What more clients or nodes would give.
+fn capacity(runs: &[PathBuf], options: &PredictOptions) -> Result<Exit, Exit> {
+    let by = options.by.map(|by| match by {
+        CapacityBy::Clients => By::Clients,
+        CapacityBy::Nodes => By::Nodes,
+    });
+    for (number, found) in
+        of_runs(runs, by, options.seed.unwrap_or(1)).map_err(Exit::wrong)?.iter().enumerate()
+    {
+        if number > 0 {
+            printed!("");
+        }
+        for line in paper::capacity(found) {
+            printed!("{line}");
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn at_scale(path: &Path, options: &PredictOptions) -> Result<Exit, Exit> {
+    if options.by.is_some() {
+        return Err(Exit::wrong(anyhow::anyhow!("--by is for run directories; {} is none", path.display())));
+    }
+    let scenario = scenario::parse(&read_source(path)?, &options.set).map_err(reject)?;
     for (name, share) in [("--not-returning", options.not_returning), ("--host-down", options.host_down)] {
         if !(0.0..=1.0).contains(&share) {
             return Err(Exit::wrong(anyhow::anyhow!("{name} is a share: write from 0% to 100%")));

@@ -6,8 +6,15 @@ use crate::exit::Exit;
 use crate::printed;
 
 /// Writes the report, shows the summary, and ends with the run's verdict's story but its own exit code: 0 when a report
-/// was written.
+/// was written. Of a matrix, its comparison.
 pub fn report(run_directory: &Path) -> Result<Exit, Exit> {
+    if let Some(matrix) = report::matrix::read(run_directory).map_err(Exit::wrong)? {
+        let (comparison, path) =
+            report::matrix::write_comparison(run_directory, &matrix).map_err(Exit::failed)?;
+        printed!("{}", report::compare::text(&comparison).trim_end());
+        printed!("{}", path.display());
+        return Ok(Exit::Done);
+    }
     let run = report::read(run_directory).map_err(Exit::wrong)?;
     let path = report::write(run_directory).map_err(Exit::failed)?;
     printed!("{}", report::text(&run.result).trim_end());

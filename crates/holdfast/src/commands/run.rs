@@ -1,69 +1,101 @@
-//! `holdfast run`: the whole job.
+//! `holdfast run`: the whole job, once or over a matrix.
+
+mod matrix;
+mod signals;
 
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Sender, channel};
 
-use history::Verdict;
-use run::{Ended, LaunchError, Message, Options, Show};
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
+use run::{Ended, LaunchError, Options, Placement, Show};
+use scenario::Source;
 
 use crate::arguments::RunOptions;
 use crate::commands::{read_source, reject};
 use crate::exit::Exit;
+use crate::live::Live;
+use crate::printed;
 use crate::terminal::Terminal;
-use crate::{complained, printed};
+use signals::Interrupts;
 
 /// Runs a scenario and ends with its verdict.
 pub fn run(options: RunOptions) -> Result<Exit, Exit> {
     let source = read_source(&options.scenario)?;
-    let (sender, receiver) = channel();
-    let is_begun = listen_to_signals(sender.clone())?;
+    let interrupts = Interrupts::listen()?;
+    let plan = scenario::plan(&source, &options.set).map_err(reject)?;
+    let live = options.live.map(Live::start).transpose()?;
+    let mut desk = Desk { terminal: Terminal::new(options.json), interrupts, live };
+    if let Some(live) = &desk.live {
+        desk.terminal.note(&format!("live at {}", live.url()));
+    }
+    match plan.matrix {
+        Some(matrix) => matrix::run(&options, &plan.scenario, matrix, &mut desk),
+        None => once(options, source, &mut desk),
+    }
+}
+
+/// What a run needs of the terminal's side, one after the other.
+struct Desk {
+    terminal: Terminal,
+    interrupts: Interrupts,
+    live: Option<Live>,
+}
+
+impl Desk {
+    /// Does one run.
+    fn launch(&mut self, options: &Options) -> Result<Ended, LaunchError> {
+        let (sender, receiver) = self.interrupts.for_the_next_run();
+        let Desk { terminal, interrupts, live } = self;
+        let launched = run::launch(options, sender, &receiver, &mut |show| {
+            if let Show::Directory(path) = show {
+                interrupts.begun();
+                live.iter().for_each(|live| live.show(path));
+            }
+            terminal.show(&show);
+        });
+        terminal.pause();
+        launched
+    }
+}
+
+fn once(options: RunOptions, source: Source, desk: &mut Desk) -> Result<Exit, Exit> {
     let json = options.json;
     let options = Options {
         source,
         overrides: options.set,
         seed: options.seed,
-        out: options.out,
+        place: Placement::Below(options.out),
         keep: options.keep,
         prevent_faults: options.prevent_faults,
         captures: options.capture,
         version: env!("CARGO_PKG_VERSION"),
     };
-    let mut terminal = Terminal::new(json);
-    let launched = run::launch(&options, sender, &receiver, &mut |show| {
-        if matches!(show, Show::Directory(_)) {
-            is_begun.store(true, Ordering::Relaxed);
-        }
-        terminal.show(&show);
-    });
-    terminal.finish();
+    let launched = desk.launch(&options);
+    desk.terminal.finish();
     match launched {
-        Ok(ended) => conclude(&ended, &mut terminal, json),
-        Err(LaunchError::Rejected(rejection)) => Err(reject(*rejection)),
-        Err(error @ (LaunchError::Workload(_) | LaunchError::Capture(_))) => Err(Exit::wrong(error)),
-        Err(LaunchError::Lab { why, run_directory }) => {
+        Ok(ended) => conclude(&ended, &mut desk.terminal, json),
+        Err(error) => Err(refusal(error)),
+    }
+}
+
+/// A run that did not come about, as the program's end.
+fn refusal(error: LaunchError) -> Exit {
+    match error {
+        LaunchError::Rejected(rejection) => reject(*rejection),
+        LaunchError::Workload(_) | LaunchError::Capture(_) => Exit::wrong(error),
+        LaunchError::Lab { why, run_directory } => {
             // What was recorded until then may still be worth a report; when it is not, the failure is what counts.
             let _ = report::write(&run_directory);
-            Err(Exit::failed(anyhow::anyhow!("lab: {why}\n  what was recorded: {}", run_directory.display())))
+            Exit::failed(anyhow::anyhow!("lab: {why}\n  what was recorded: {}", run_directory.display()))
         }
-        Err(error) => Err(Exit::failed(error)),
+        error => Exit::failed(error),
     }
 }
 
 fn conclude(ended: &Ended, terminal: &mut Terminal, json: bool) -> Result<Exit, Exit> {
-    match report::write(&ended.run_directory).and_then(|_| Ok(report::read(&ended.run_directory)?)) {
-        Ok(run) => {
-            if run.is_derived {
-                // A run that was interrupted before it could judge leaves what is known, in the place where it is looked for.
-                let written = write_result(&ended.run_directory, &run.result);
-                written.unwrap_or_else(|error| terminal.say(&format!("no result.json: {error:#}\n")));
-            }
-            terminal.say(&report::text(&run.result));
+    match told(&ended.run_directory, terminal) {
+        Ok(result) => {
+            terminal.say(&report::text(&result));
             if json {
-                printed!("{}", serde_json::to_string_pretty(&run.result).map_err(Exit::failed)?);
+                printed!("{}", serde_json::to_string_pretty(&result).map_err(Exit::failed)?);
             }
         }
         Err(error) => terminal.say(&format!("no report: {error}\n")),
@@ -84,28 +116,23 @@ fn conclude(ended: &Ended, terminal: &mut Terminal, json: bool) -> Result<Exit, 
     }
 }
 
+/// Writes a run's report and gives its result. A run that was interrupted before it could judge leaves what is known, in
+/// the place where it is looked for.
+fn told(
+    run_directory: &Path,
+    terminal: &mut Terminal,
+) -> Result<report::result::RunResult, report::WriteError> {
+    report::write(run_directory)?;
+    let run = report::read(run_directory)?;
+    if run.is_derived {
+        let written = write_result(run_directory, &run.result);
+        written.unwrap_or_else(|error| terminal.say(&format!("no result.json: {error:#}\n")));
+    }
+    Ok(run.result)
+}
+
 fn write_result(run_directory: &Path, result: &report::result::RunResult) -> anyhow::Result<()> {
     let text = serde_json::to_string_pretty(result)?;
     run::RunDirectory::at(run_directory.to_owned()).write("result.json", &format!("{text}\n"))?;
     Ok(())
-}
-
-/// SIGINT and SIGTERM ask the run to end in order; a second one, at once. Before the run has begun, which is when the
-/// flag returned is set, there is nothing to put in order.
-fn listen_to_signals(sender: Sender<Message>) -> Result<Arc<AtomicBool>, Exit> {
-    let is_begun = Arc::new(AtomicBool::new(false));
-    let seen = is_begun.clone();
-    let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(Exit::failed)?;
-    std::thread::spawn(move || {
-        for _ in signals.forever() {
-            if !seen.load(Ordering::Relaxed) {
-                complained!("holdfast: interrupted before the run began");
-                std::process::exit(Verdict::Unknown.exit_code().into());
-            }
-            if sender.send(Message::Interrupt).is_err() {
-                return;
-            }
-        }
-    });
-    Ok(is_begun)
 }

@@ -1,5 +1,6 @@
 //! What a scenario says on paper, as text for a terminal. Decides nothing.
 
+mod capacity_text;
 mod cost_text;
 mod practice_text;
 mod scale_text;
@@ -7,6 +8,7 @@ mod survival_text;
 
 use run::on_paper::OnPaper;
 
+pub use capacity_text::capacity;
 pub use practice_text::practice;
 pub use scale_text::prediction;
 

@@ -94,3 +94,22 @@ fn a_cluster_that_cannot_be_is_refused() {
     check(&["--not-returning", "200%"], "from 0% to 100%");
     check(&["--repair-hours", "0"], "no number above 0");
 }
+
+#[test]
+fn capacity_is_told_of_run_directories_only_and_never_from_too_little() {
+    let desk = Desk::new();
+    let check = |arguments: &[&str], words: &str| {
+        let finished = desk.run(&[&["predict"], arguments].concat());
+        finished.ends_with(254);
+        assert!(finished.stderr.contains(words), "{arguments:?}: {}", finished.stderr);
+    };
+    check(&["scenarios"], "is not a run directory");
+    check(&["scenarios/host-failure.yaml", "--by", "clients"], "--by is for run directories");
+    check(&["scenarios/host-failure.yaml", "scenarios/partition.yaml"], "not a directory");
+    // A run of one phase: `result.json` and `timeline.csv` are all that is read.
+    let run = desk.path().join("one-phase");
+    std::fs::create_dir(&run).expect("a folder");
+    let result = include_str!("one_phase.json");
+    std::fs::write(run.join("result.json"), result).expect("a result");
+    check(&["one-phase"], "load ledger, by clients: 1 measurements are too few");
+}

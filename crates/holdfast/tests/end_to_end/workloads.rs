@@ -126,3 +126,14 @@ fn a_volume_is_measured_without_a_database_and_every_block_read_back() {
     let blocks = load["operations"]["write random 4 KiB"]["count"].as_u64();
     assert!(blocks >= Some(50), "{load:#}");
 }
+
+#[test]
+#[ignore = "a scenario of its own; part of `cargo xtask test --all`"]
+fn the_scenario_of_convergence_reads_every_replica_for_itself() {
+    // A compare-and-set that found another value is counted with the errors.
+    let more = ["--set", "database.nodes=3", "--set", "expect={ throughput_per_s: \"> 1/s\" }"];
+    let Some(result) = passes("convergence", &more, "convergence", &["read", "write"]) else { return };
+    let checks = result["checks"].as_array().expect("checks");
+    let found = checks.iter().find(|check| check["name"] == "convergence").expect("the check");
+    assert_eq!(found["counts"]["replicas"], 3, "{found:#}");
+}

@@ -5,7 +5,7 @@
 use std::fmt::Write;
 
 use crate::chart::CHARACTER_WIDTH;
-use crate::markup::{cut, escape};
+use crate::markup::escape;
 use crate::scale::Scale;
 
 const WIDE: f64 = 940.0;
@@ -139,12 +139,8 @@ impl Bars<'_> {
         }
         let fitting = (step / (FONT * CHARACTER_WIDTH)) as usize;
         let label = format!("{} {}", group.letter, group.label);
-        // Half a label says less than its letter.
-        let label = if label.chars().count() <= fitting || fitting > 14 {
-            cut(&label, fitting)
-        } else {
-            group.letter.clone()
-        };
+        // Half a label says less than its letter, which the table explains.
+        let label = if label.chars().count() <= fitting { label } else { group.letter.clone() };
         let _ = write!(
             svg,
             "<text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",

@@ -91,10 +91,10 @@ pub(super) fn summary(comparison: &Comparison, looked_for: usize, found: usize) 
     if looked_for == 0 {
         return format!("Against {first}: nothing could be compared.\n");
     }
+    let by_chance = (looked_for as f64 * 0.01).ceil();
     format!(
-        "Against {first}: {found} of {looked_for} differences are beyond noise, at 99 % each; of {looked_for} figures of equal \
-         things, chance would tell about {:.0}.\n",
-        (looked_for as f64 * 0.01).ceil()
+        "Against {first}: {found} of {looked_for} differences are beyond noise (99 % each; chance alone would tell about \
+         {by_chance:.0}).\n"
     )
 }
 

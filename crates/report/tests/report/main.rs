@@ -5,5 +5,6 @@ mod compare;
 mod export;
 mod fixture;
 mod killed;
+mod live;
 mod page;
 mod text;

@@ -3,6 +3,7 @@
 //! Owns the conversion. What follows from it is `model`'s to say, how it is shown the program's.
 
 pub mod at_scale;
+pub mod capacity;
 mod commits;
 mod schedule;
 mod this_host;

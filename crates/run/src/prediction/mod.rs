@@ -12,6 +12,7 @@ use report::result::{PredictionResult, Relation, RunResult};
 use scenario::Scenario;
 
 use crate::conductor::Shown;
+use crate::on_paper::capacity::{self, Capacity};
 
 /// The model speaks of the network alone. Between it and a client stand schedulers and timers, which a hundredth part of
 /// each side does not tell from it: a difference of so much is none, however sure it is.
@@ -34,8 +35,38 @@ pub fn beside(result: &mut RunResult, scenario: &Scenario, evidence: &Evidence<'
     let (mut rows, mut sentences) = statements::of_loads(result, scenario, evidence);
     rows.extend(survival::of_faults(result, scenario, evidence));
     sentences.extend(in_all(&rows));
+    let counts = |load: &str, operation: &str| evidence.timeline.throughput(load, operation);
+    let swept = |found: &Capacity| {
+        let load = scenario.loads.iter().find(|load| load.name == found.load);
+        load.is_some_and(|load| load.pace.sweep.is_some())
+    };
+    let capacities = capacity::of_result(result, counts, evidence.seed);
+    sentences.extend(capacities.iter().filter(|found| swept(found)).map(more_clients));
     result.prediction.extend(rows);
     result.explanations.extend(sentences);
+}
+
+/// What more clients would have given, with 95 % intervals.
+fn more_clients(found: &Capacity) -> String {
+    let Capacity { load, fit, .. } = found;
+    let (contention, twice) = (fit.contention(), fit.at(2.0 * fit.count_max));
+    let peak = fit.peak();
+    let peak = if peak.value.is_finite() {
+        format!("it would peak at {:.0} clients (no less than {:.0})", peak.value, peak.low)
+    } else {
+        "no peak is seen".to_owned()
+    };
+    format!(
+        "By the universal scalability law over {} phases of {load}, {:.1} % of its work goes one after another ({:.1} to \
+         {:.1} %); {peak}, and twice the most clients measured would give {:.0} a second ({:.0} to {:.0}).",
+        found.points.len(),
+        contention.value * 100.0,
+        contention.low * 100.0,
+        contention.high * 100.0,
+        twice.value,
+        twice.low,
+        twice.high
+    )
 }
 
 /// How many agree, and which do not.

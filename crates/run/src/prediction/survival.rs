@@ -50,11 +50,23 @@ pub(super) fn of_faults(
             continue;
         }
         let site = site_at(scenario, evidence, &stretch);
-        let expected = outcome(&site, &failures);
+        let possible: Vec<Outcome> = possible_leaders(scenario, evidence, &stretch, &site)
+            .map(|site| outcome(&site, &failures))
+            .collect();
+        let Some(expected) = possible.iter().min().copied() else { continue };
         worst =
             Some(worst.map_or(expected, |worst| if expected.data < worst.data { expected } else { worst }));
-        rows.push(service(result, scenario, evidence, &stretch, expected));
-        rows.extend(recovery(result, scenario, &stretch, &site, expected));
+        let seconds = stretch.seconds();
+        if seconds.end < seconds.start + SECONDS_MIN && stretch.is_moment(&evidence.shown.faults) {
+            continue;
+        }
+        let depends =
+            possible.iter().any(|one| writes_served(one.service) != writes_served(expected.service));
+        let row = service(result, scenario, evidence, &stretch, expected);
+        rows.push(if depends { on_the_leader(row) } else { row });
+        if possible.len() == 1 {
+            rows.extend(recovery(result, scenario, &stretch, &site, expected));
+        }
     }
     if let Some(worst) = worst.filter(|_| all_judged) {
         rows.extend(losses(result, worst.data));
@@ -96,6 +108,13 @@ impl Stretch {
     fn failures(&self, faults: &[FaultRecord]) -> Option<Vec<Failure>> {
         let of = |number: &usize| failures_of(&faults[*number]);
         Some(self.faults.iter().map(of).collect::<Option<Vec<_>>>()?.concat())
+    }
+
+    /// Whether it is only the moment between the effects, or the ends, of faults that stand together.
+    fn is_moment(&self, faults: &[FaultRecord]) -> bool {
+        let begins = self.faults.iter().all(|number| faults[*number].took_effect_s == Some(self.from_s));
+        let ends = self.faults.iter().all(|number| faults[*number].mended_s == Some(self.to_s));
+        !(begins && ends)
     }
 
     fn name(&self, result: &RunResult) -> String {
@@ -177,6 +196,38 @@ fn site_at(scenario: &Scenario, evidence: &Evidence<'_>, stretch: &Stretch) -> D
     }
     site.nodes = hosts;
     site
+}
+
+/// The site with each node that may have led when a stretch began in the first place. Where the nodes elect their leader,
+/// nobody says who leads once an earlier fault has struck, unless the fault itself was aimed at it.
+fn possible_leaders(
+    scenario: &Scenario,
+    evidence: &Evidence<'_>,
+    stretch: &Stretch,
+    site: &Deployment,
+) -> impl Iterator<Item = Deployment> {
+    let faults = &evidence.shown.faults;
+    let struck_before = faults.iter().any(|fault| fault.asked_s < stretch.from_s && fault.kind != "network")
+        && !stretch.faults.contains(&0);
+    let is_aimed = stretch.faults.iter().any(|number| {
+        let fault = &faults[*number];
+        fault.target.contains("leader") && fault.vms.len() == 1
+    });
+    let unknown = elects(scenario) && struck_before && !is_aimed;
+    let count = if unknown { site.nodes.len() } else { 1 };
+    let site = site.clone();
+    (0..count).map(move |leader| {
+        let mut site = site.clone();
+        site.nodes.swap(0, leader);
+        site
+    })
+}
+
+/// A prediction that would be another one with another leader: nothing is held against it.
+fn on_the_leader(row: PredictionResult) -> PredictionResult {
+    let words = row.predicted_in_words.unwrap_or_default();
+    let predicted_in_words = Some(format!("depends on who leads; at worst {words}"));
+    PredictionResult { predicted_in_words, agrees: None, ..row }
 }
 
 fn writes_served(service: Service) -> bool {
@@ -358,5 +409,7 @@ mod tests {
             [(vec![0], 10.2, 15.0), (vec![0, 1], 15.0, 18.0), (vec![0], 18.0, 20.0), (vec![3], 25.0, 30.0)];
         assert_eq!(found, expected);
         assert_eq!(stretches(&faults, 30.0)[0].seconds(), 11..15);
+        assert!(stretches(&faults, 30.0)[0].is_moment(&faults));
+        assert!(!stretches(&faults[..1], 30.0)[0].is_moment(&faults));
     }
 }

@@ -53,7 +53,7 @@ pub(super) async fn run(
             Step::Jump { to } => at = *to,
             Step::Sleep { amount, unit_us } => {
                 let length = sleep_length(amount, *unit_us, &variables.borrow()).map_err(failed)?;
-                tokio::time::sleep(length).await;
+                client::reactor::sleep(length).await;
             }
             Step::StartPipeline => pipeline = Some(Vec::new()),
             Step::EndPipeline => {

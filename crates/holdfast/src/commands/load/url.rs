@@ -1,21 +1,54 @@
-//! A database's URL, as PostgreSQL's own tools take it: `postgres://user:password@host:port,host:port/database`.
+//! A database's URL, as PostgreSQL's own tools take it: `postgres://user:password@host:port,host:port/database`, behind it
+//! `?sslmode=verify-full&sslrootcert=ca.pem`, and `postgres:///database?host=/run/postgresql` for a Unix socket.
 //!
-//! Owns reading it and finding its hosts' addresses. What it asks for and we cannot do is refused, never passed over.
+//! Owns reading it, and finding its hosts' addresses and its authorities' certificates. What it asks for and we cannot do
+//! is refused, never passed over. Source: PostgreSQL's manual, "Connection URIs" and "Parameter Key Words".
 
 use std::net::ToSocketAddrs;
+use std::path::{Path, PathBuf};
 
-use load::Endpoint;
+use load::{Address, Encryption, Endpoint, Trust};
 
 /// PostgreSQL's own port.
 const PORT: u16 = 5432;
 
+/// What `sslmode` may say.
+const SSL_MODES: &str = "disable, prefer, require, verify-ca or verify-full";
+
 /// A URL, taken apart.
 #[derive(Debug, PartialEq, Eq)]
 pub struct DatabaseUrl {
-    pub hosts: Vec<(String, u16)>,
+    pub hosts: Vec<Host>,
     pub name: String,
     pub user: String,
     pub password: Option<String>,
+    pub ssl: Ssl,
+}
+
+/// Where a server is, as written.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Host {
+    Name(String, u16),
+    /// The folder of a Unix socket.
+    Folder(PathBuf, u16),
+}
+
+/// What is asked for of encryption.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Ssl {
+    mode: SslMode,
+    root_certificate: Option<PathBuf>,
+}
+
+/// libpq's words.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum SslMode {
+    Disable,
+    #[default]
+    Prefer,
+    Require,
+    VerifyCa,
+    VerifyFull,
 }
 
 /// What is wrong with a URL.
@@ -31,12 +64,20 @@ pub enum UrlError {
     Escape(&'static str),
     #[error("the URL's host {0:?} has no readable port")]
     Port(String),
-    #[error("the URL names no host; Unix sockets are not supported, write localhost")]
+    #[error("the URL names no host; write localhost, or ?host=/run/postgresql for a Unix socket")]
     NoHost,
     #[error(
-        "the URL asks for {0}, which is not supported; only sslmode=disable, allow or prefer are, without encryption"
+        "the URL asks for {0:?}, which is not supported; host, port, dbname, user, password, sslmode and sslrootcert are"
     )]
     Parameter(String),
+    #[error("the URL's sslmode {0:?} is none of {SSL_MODES}")]
+    SslMode(String),
+    #[error(
+        "sslmode={0} needs the authorities' certificates: add sslrootcert=FILE, or put them at ~/.postgresql/root.crt"
+    )]
+    NoAuthorities(&'static str),
+    #[error("sslrootcert {path}: {why}")]
+    Authorities { path: String, why: String },
     #[error("host {host}: {why}")]
     Unresolved { host: String, why: String },
 }
@@ -52,24 +93,103 @@ pub fn parse(url: &str) -> Result<DatabaseUrl, UrlError> {
         Some((user, password)) => (user, Some(decoded(password, "password")?)),
         None => (login, None),
     };
-    for parameter in parameters.split('&').filter(|parameter| !parameter.is_empty()) {
-        if !["sslmode=disable", "sslmode=allow", "sslmode=prefer"].contains(&parameter) {
-            return Err(UrlError::Parameter(parameter.to_owned()));
-        }
+    let mut given = Parameters::of(parameters)?;
+    let or_given =
+        |written: String, given: Option<String>| if written.is_empty() { given } else { Some(written) };
+    let user = or_given(decoded(user, "user")?, given.take("user")).unwrap_or_else(|| "postgres".to_owned());
+    let name = or_given(decoded(name, "database")?, given.take("dbname")).unwrap_or_else(|| user.clone());
+    let password = password.or_else(|| given.take("password"));
+    let port = match given.take("port") {
+        Some(port) => port.parse().map_err(|_| UrlError::Port(port))?,
+        None => PORT,
+    };
+    let hosts = match (hosts.trim_matches(','), given.take("host")) {
+        ("", Some(hosts)) => hosts.split(',').map(|host| place(host, port)).collect(),
+        ("", None) => Err(UrlError::NoHost),
+        (_, _) => hosts.split(',').map(|host| host_and_port(host, port)).collect(),
+    };
+    let ssl = Ssl {
+        mode: given.take("sslmode").map_or(Ok(SslMode::default()), |mode| ssl_mode(&mode))?,
+        root_certificate: given.take("sslrootcert").map(PathBuf::from),
+    };
+    match given.0.into_iter().next() {
+        Some((unknown, _)) => Err(UrlError::Parameter(unknown)),
+        None => Ok(DatabaseUrl { hosts: hosts?, name, user, password, ssl }),
     }
-    let user = match decoded(user, "user")? {
-        none if none.is_empty() => "postgres".to_owned(),
-        user => user,
-    };
-    let name = match decoded(name, "database")? {
-        none if none.is_empty() => user.clone(),
-        name => name,
-    };
-    let hosts: Result<Vec<(String, u16)>, UrlError> = hosts.split(',').map(host_and_port).collect();
-    Ok(DatabaseUrl { hosts: hosts?, name, user, password })
 }
 
-fn host_and_port(written: &str) -> Result<(String, u16), UrlError> {
+/// What stands behind the question mark; the last of a name counts.
+struct Parameters(Vec<(String, String)>);
+
+impl Parameters {
+    fn of(written: &str) -> Result<Self, UrlError> {
+        let each = |parameter: &str| {
+            let (name, value) =
+                parameter.split_once('=').ok_or_else(|| UrlError::Parameter(parameter.to_owned()))?;
+            Ok((decoded(name, "parameter")?, decoded(value, "parameter")?))
+        };
+        let parameters: Result<_, UrlError> =
+            written.split('&').filter(|parameter| !parameter.is_empty()).map(each).collect();
+        parameters.map(Self)
+    }
+
+    fn take(&mut self, name: &str) -> Option<String> {
+        let last = self.0.iter().rposition(|(known, _)| known == name);
+        let value = last.map(|place| self.0.swap_remove(place).1);
+        self.0.retain(|(known, _)| known != name);
+        value
+    }
+}
+
+fn ssl_mode(word: &str) -> Result<SslMode, UrlError> {
+    match word {
+        "disable" => Ok(SslMode::Disable),
+        "prefer" => Ok(SslMode::Prefer),
+        "require" => Ok(SslMode::Require),
+        "verify-ca" => Ok(SslMode::VerifyCa),
+        "verify-full" => Ok(SslMode::VerifyFull),
+        other => Err(UrlError::SslMode(other.to_owned())),
+    }
+}
+
+impl Ssl {
+    /// Reads the authorities' certificates, where they are asked for.
+    pub fn encryption(&self, home: Option<&Path>) -> Result<Encryption, UrlError> {
+        let usual = || home.map(|home| home.join(".postgresql/root.crt")).filter(|path| path.exists());
+        let path = self.root_certificate.clone().or_else(usual);
+        let (trust, word) = match self.mode {
+            SslMode::Disable => return Ok(Encryption::Never),
+            SslMode::Prefer => return Ok(Encryption::Preferred),
+            // As libpq: authorities that are there are held to.
+            SslMode::Require if path.is_none() => (Trust::Anyone, "require"),
+            SslMode::Require => (Trust::Authority, "require"),
+            SslMode::VerifyCa => (Trust::Authority, "verify-ca"),
+            SslMode::VerifyFull => (Trust::AuthorityAndName, "verify-full"),
+        };
+        let Some(path) = path else {
+            return match trust {
+                Trust::Anyone => Ok(Encryption::Required { trust, authorities: Vec::new() }),
+                _ => Err(UrlError::NoAuthorities(word)),
+            };
+        };
+        let unreadable = |why: String| UrlError::Authorities { path: path.display().to_string(), why };
+        let authorities = std::fs::read(&path).map_err(|error| unreadable(error.to_string()))?;
+        let encryption = Encryption::Required { trust, authorities };
+        encryption.check().map_err(|error| unreadable(error.to_string()))?;
+        Ok(encryption)
+    }
+}
+
+/// A host as the parameter `host` names it.
+fn place(host: &str, port: u16) -> Result<Host, UrlError> {
+    match host {
+        "" => Err(UrlError::NoHost),
+        folder if folder.starts_with('/') => Ok(Host::Folder(folder.into(), port)),
+        name => Ok(Host::Name(name.to_owned(), port)),
+    }
+}
+
+fn host_and_port(written: &str, usual_port: u16) -> Result<Host, UrlError> {
     let wrong = || UrlError::Port(written.to_owned());
     let (host, port) = match written.strip_prefix('[') {
         // An IPv6 address stands in brackets.
@@ -78,11 +198,11 @@ fn host_and_port(written: &str) -> Result<(String, u16), UrlError> {
     };
     let port = match port.strip_prefix(':') {
         Some(digits) => digits.parse().map_err(|_| wrong())?,
-        None if port.is_empty() => PORT,
+        None if port.is_empty() => usual_port,
         None => return Err(wrong()),
     };
     let host = decoded(host, "host")?;
-    if host.is_empty() || host.starts_with('/') { Err(UrlError::NoHost) } else { Ok((host, port)) }
+    place(&host, port)
 }
 
 fn decoded(text: &str, what: &'static str) -> Result<String, UrlError> {
@@ -105,15 +225,25 @@ fn decoded(text: &str, what: &'static str) -> Result<String, UrlError> {
 }
 
 /// The hosts' addresses, the first of each.
-pub fn resolve(hosts: &[(String, u16)]) -> Result<Vec<Endpoint>, UrlError> {
-    let endpoint = |(host, port): &(String, u16)| {
-        let unresolved = |why: String| UrlError::Unresolved { host: host.clone(), why };
-        let mut found =
-            (host.as_str(), *port).to_socket_addrs().map_err(|error| unresolved(error.to_string()))?;
-        let address = found.next().ok_or_else(|| unresolved("it has no address".to_owned()))?;
-        Ok(Endpoint { node: format!("{host}:{port}"), address })
-    };
+pub fn resolve(hosts: &[Host]) -> Result<Vec<Endpoint>, UrlError> {
     hosts.iter().map(endpoint).collect()
+}
+
+fn endpoint(host: &Host) -> Result<Endpoint, UrlError> {
+    match host {
+        Host::Folder(folder, port) => {
+            let socket = folder.join(format!(".s.PGSQL.{port}"));
+            Ok(Endpoint { node: socket.display().to_string(), address: Address::Unix(socket) })
+        }
+        Host::Name(host, port) => {
+            let unresolved = |why: String| UrlError::Unresolved { host: host.clone(), why };
+            let mut found =
+                (host.as_str(), *port).to_socket_addrs().map_err(|error| unresolved(error.to_string()))?;
+            let address = found.next().ok_or_else(|| unresolved("it has no address".to_owned()))?;
+            let address = Address::Tcp { address, host: Some(host.clone()) };
+            Ok(Endpoint { node: format!("{host}:{port}"), address })
+        }
+    }
 }
 
 #[cfg(test)]
@@ -123,9 +253,14 @@ mod tests {
     /// `user:password@host:port.../database`, or what is wrong.
     fn told(url: &str) -> String {
         match parse(url) {
-            Ok(DatabaseUrl { hosts, name, user, password }) => {
-                let hosts: Vec<String> = hosts.iter().map(|(host, port)| format!("{host} {port}")).collect();
-                format!("{user} {password:?} {} {name}", hosts.join(" "))
+            Ok(DatabaseUrl { hosts, name, user, password, ssl }) => {
+                let host = |host: &Host| match host {
+                    Host::Name(host, port) => format!("{host} {port}"),
+                    Host::Folder(folder, port) => format!("{} {port}", folder.display()),
+                };
+                let hosts: Vec<String> = hosts.iter().map(host).collect();
+                let ssl = if ssl == Ssl::default() { String::new() } else { format!(" {ssl:?}") };
+                format!("{user} {password:?} {} {name}{ssl}", hosts.join(" "))
             }
             Err(error) => error.to_string(),
         }
@@ -136,8 +271,21 @@ mod tests {
         let check = |url: &str, expected: &str| assert_eq!(told(url), expected, "{url}");
         check("postgres://me:se%40cret@db:6000/shop", "me Some(\"se@cret\") db 6000 shop");
         check("postgresql://localhost", "postgres None localhost 5432 postgres");
-        check("postgres://me@[::1]:7/x?sslmode=disable", "me None ::1 7 x");
+        check(
+            "postgres://me@[::1]:7/x?sslmode=disable",
+            "me None ::1 7 x Ssl { mode: Disable, root_certificate: None }",
+        );
         check("postgres://me@a,b:5433/x", "me None a 5432 b 5433 x");
+        check("postgres://me@%2Frun/x", "me None /run 5432 x");
+        check(
+            "postgres:///x?host=/run/pg&port=6000&user=me&password=a%26b",
+            "me Some(\"a&b\") /run/pg 6000 x",
+        );
+        check("postgres://me@/?host=a,/b&dbname=x", "me None a 5432 /b 5432 x");
+        check(
+            "postgres://me@h/x?sslmode=verify-full&sslrootcert=%2Fca.pem",
+            "me None h 5432 x Ssl { mode: VerifyFull, root_certificate: Some(\"/ca.pem\") }",
+        );
     }
 
     #[test]
@@ -153,7 +301,38 @@ mod tests {
         check("postgres://localhost:port/x", "no readable port");
         check("postgres://[::1/x", "no readable port");
         check("postgres://me@/x", "names no host");
-        check("postgres://me@%2Frun/x", "names no host");
-        check("postgres://me@h/x?sslmode=require", "sslmode=require");
+        check("postgres://me@h/x?sslmode=allow", "\"allow\" is none of disable, prefer");
+        check("postgres://me@h/x?sslcrl=there", "\"sslcrl\", which is not supported");
+        check("postgres://me@h/x?sslmode", "\"sslmode\", which is not supported");
+        check("postgres:///x?host=h&port=many", "no readable port");
+    }
+
+    #[test]
+    fn authorities_are_asked_for_where_a_certificate_is_to_be_verified() {
+        let home = tempfile::tempdir().expect("a folder");
+        let check = |url: &str, expected: &str| {
+            let url =
+                format!("postgres://me@h/x?{}", url.replace("HOME", &home.path().display().to_string()));
+            let told = match parse(&url).expect("a URL").ssl.encryption(Some(home.path())) {
+                Ok(Encryption::Required { trust, .. }) => format!("{trust:?}"),
+                Ok(encryption) => format!("{encryption:?}"),
+                Err(error) => error.to_string().replace(&home.path().display().to_string(), "HOME"),
+            };
+            assert!(told.contains(expected), "{url}: {told}");
+        };
+        check("", "Preferred");
+        check("sslmode=disable", "Never");
+        check("sslmode=require", "Anyone");
+        check("sslmode=verify-ca", "add sslrootcert=FILE");
+        check("sslmode=verify-full&sslrootcert=HOME/none", "HOME/none: No such file");
+        std::fs::write(home.path().join("empty"), "nothing").expect("written");
+        check("sslmode=verify-full&sslrootcert=HOME/empty", "no certificate among");
+        let certificate =
+            rcgen::generate_simple_self_signed(["h".to_owned()]).expect("a certificate").cert.pem();
+        std::fs::create_dir(home.path().join(".postgresql")).expect("a folder");
+        std::fs::write(home.path().join(".postgresql/root.crt"), certificate).expect("written");
+        check("sslmode=verify-full", "AuthorityAndName");
+        check("sslmode=verify-ca", "Authority");
+        check("sslmode=require", "Authority");
     }
 }

@@ -7,15 +7,14 @@
 
 use std::cell::{Cell, RefCell};
 use std::io;
-use std::marker::PhantomData;
-use std::os::fd::RawFd;
+use std::os::fd::{BorrowedFd, RawFd};
 use std::rc::Rc;
 use std::task::Waker;
 
 use bytes::BytesMut;
 use io_uring::{IoUring, opcode, types};
-use nix::errno::Errno;
-use nix::sys::socket::{MsgFlags, send};
+use rustix::io::Errno;
+use rustix::net::{SendFlags, send};
 
 /// Letters that one call into the kernel takes.
 const RING_ENTRIES: u32 = 128;
@@ -74,7 +73,7 @@ impl Letter {
                 return;
             }
             Ok(sent) => self.fate.set(Fate::Stuck(sent)),
-            Err(Errno::EAGAIN) => self.fate.set(Fate::Stuck(0)),
+            Err(Errno::AGAIN) => self.fate.set(Fate::Stuck(0)),
             Err(errno) => self.fate.set(Fate::Failed(errno)),
         }
         if let Some(owner) = self.owner.borrow_mut().take() {
@@ -83,35 +82,29 @@ impl Letter {
     }
 
     fn send_alone(&self) {
-        let outcome = send(self.socket.get(), &self.bytes.borrow(), flags());
+        // SAFETY: the number is that of the owner's open socket: before it closes it, it withdraws the letter, and a
+        // withdrawn letter is not sent.
+        let socket = unsafe { BorrowedFd::borrow_raw(self.socket.get()) };
+        let outcome = send(socket, &self.bytes.borrow(), flags());
         self.settle(outcome);
     }
 }
 
 struct Outbox {
     letters: Vec<Rc<Letter>>,
-    /// Kept between flushes for its memory.
-    leaving: Vec<Rc<Letter>>,
     ring: Option<IoUring>,
 }
 
-/// As long as this lives, small messages of this thread's sessions wait for [`flush`].
-#[derive(Debug)]
-pub struct Installed(PhantomData<*const ()>);
-
-impl Drop for Installed {
-    fn drop(&mut self) {
-        flush();
-        OUTBOX.with_borrow_mut(Option::take);
-    }
+/// Makes this thread's sessions send together, until [`remove`].
+pub(super) fn install() {
+    let outbox = Outbox { letters: Vec::new(), ring: ring().ok() };
+    OUTBOX.with_borrow_mut(|place| place.replace(outbox));
 }
 
-/// Makes this thread's sessions send together. The thread must call [`flush`] whenever it is about to wait.
-#[must_use]
-pub fn install() -> Installed {
-    let outbox = Outbox { letters: Vec::new(), leaving: Vec::new(), ring: ring().ok() };
-    OUTBOX.with_borrow_mut(|place| place.replace(outbox));
-    Installed(PhantomData)
+/// Sends what still waits; from now on every session sends for itself.
+pub(super) fn remove() {
+    flush();
+    OUTBOX.with_borrow_mut(Option::take);
 }
 
 /// The flags spare the kernel an interrupt of ours for each completion; kernels before 5.19 do not know them.
@@ -138,38 +131,36 @@ pub(crate) fn post(letter: &Rc<Letter>, bytes: &mut BytesMut, owner: &Waker) -> 
     })
 }
 
-/// Sends everything handed over on this thread since the last call.
-pub fn flush() {
-    let Some((mut letters, mut ring)) = OUTBOX.with_borrow_mut(|outbox| {
-        let outbox = outbox.as_mut().filter(|outbox| !outbox.letters.is_empty())?;
-        let letters = std::mem::replace(&mut outbox.letters, std::mem::take(&mut outbox.leaving));
-        Some((letters, outbox.ring.take()))
-    }) else {
-        return;
-    };
-    letters.retain(|letter| letter.socket.get() >= 0);
-    match &mut ring {
-        Some(open) if letters.len() > 1 => {
-            if let Err(errno) = send_through(open, &letters) {
-                // Whether those without an answer have left cannot be known, and the ring is good for nothing any more.
-                let lost = letters.iter().filter(|letter| letter.fate.get() == Fate::Waiting);
-                lost.for_each(|letter| letter.settle(Err(errno)));
-                ring = None;
-            }
-        }
-        _ => letters.iter().for_each(|letter| letter.send_alone()),
-    }
-    letters.clear();
+/// Sends everything handed over on this thread since the last call. To be called whenever the thread is about to wait.
+pub(super) fn flush() {
     OUTBOX.with_borrow_mut(|outbox| {
-        if let Some(outbox) = outbox {
-            outbox.leaving = letters;
-            outbox.ring = ring;
+        if let Some(outbox) = outbox.as_mut().filter(|outbox| !outbox.letters.is_empty()) {
+            outbox.flush();
         }
     });
 }
 
-fn flags() -> MsgFlags {
-    MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT
+impl Outbox {
+    fn flush(&mut self) {
+        self.letters.retain(|letter| letter.socket.get() >= 0);
+        match &mut self.ring {
+            Some(ring) if self.letters.len() > 1 => {
+                if let Err(errno) = send_through(ring, &self.letters) {
+                    // Whether those without an answer have left cannot be known, and the ring is good for nothing any
+                    // more.
+                    let lost = self.letters.iter().filter(|letter| letter.fate.get() == Fate::Waiting);
+                    lost.for_each(|letter| letter.settle(Err(errno)));
+                    self.ring = None;
+                }
+            }
+            _ => self.letters.iter().for_each(|letter| letter.send_alone()),
+        }
+        self.letters.clear();
+    }
+}
+
+fn flags() -> SendFlags {
+    SendFlags::NOSIGNAL | SendFlags::DONTWAIT
 }
 
 fn send_through(ring: &mut IoUring, letters: &[Rc<Letter>]) -> Result<(), Errno> {
@@ -178,13 +169,13 @@ fn send_through(ring: &mut IoUring, letters: &[Rc<Letter>]) -> Result<(), Errno>
             let bytes = letter.bytes.borrow();
             let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
             let entry = opcode::Send::new(types::Fd(letter.socket.get()), bytes.as_ptr(), length)
-                .flags(flags().bits())
+                .flags(flags().bits().cast_signed())
                 .build()
                 .user_data(place as u64);
             // SAFETY: the bytes stay where they are until their completion has been seen below: `letters` holds each
             // letter, and a letter's buffer is only touched by its owner once its fate is told.
             if unsafe { ring.submission().push(&entry) }.is_err() {
-                return Err(Errno::EBUSY);
+                return Err(Errno::BUSY);
             }
         }
         let mut open = round.len();
@@ -193,12 +184,13 @@ fn send_through(ring: &mut IoUring, letters: &[Rc<Letter>]) -> Result<(), Errno>
             match ring.submit_and_wait(open) {
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(Errno::from_raw(error.raw_os_error().unwrap_or(0))),
+                Err(error) => return Err(Errno::from_io_error(&error).unwrap_or(Errno::IO)),
             }
             for completion in ring.completion() {
                 let place = usize::try_from(completion.user_data()).unwrap_or(usize::MAX);
                 let result = completion.result();
-                let outcome = usize::try_from(result).map_err(|_| Errno::from_raw(result.saturating_neg()));
+                let outcome =
+                    usize::try_from(result).map_err(|_| Errno::from_raw_os_error(result.saturating_neg()));
                 if let Some(letter) = round.get(place) {
                     letter.settle(outcome);
                 }
@@ -219,7 +211,7 @@ mod tests {
 
     /// Posts one message to each of `count` sockets and reads what came out at the other ends.
     fn round_trip(count: usize, without_ring: bool) {
-        let installed = install();
+        install();
         if without_ring {
             OUTBOX.with_borrow_mut(|outbox| outbox.as_mut().expect("installed").ring = None);
         }
@@ -239,7 +231,7 @@ mod tests {
                 assert_eq!(letters[place].fate.get(), Fate::Gone);
             }
         }
-        drop(installed);
+        remove();
         assert!(!post(&letters[0], &mut BytesMut::new(), Waker::noop()), "no outbox is left");
     }
 
@@ -253,7 +245,7 @@ mod tests {
 
     #[test]
     fn what_cannot_leave_is_told_and_what_was_withdrawn_is_not_sent() {
-        let installed = install();
+        install();
         let (ours, theirs) = UnixStream::pair().expect("sockets");
         ours.set_nonblocking(true).expect("non-blocking");
         let check = |letters: &[&Rc<Letter>], length: usize| {
@@ -266,12 +258,12 @@ mod tests {
         let (full, nowhere) = (Letter::of(ours.as_raw_fd()), Letter::of(i32::MAX));
         let fates = check(&[&full, &nowhere], 8 << 20);
         assert!(matches!(fates[0], Fate::Stuck(sent) if sent < 8 << 20), "{fates:?}");
-        assert_eq!(fates[1], Fate::Failed(Errno::EBADF));
+        assert_eq!(fates[1], Fate::Failed(Errno::BADF));
         assert_eq!(check(&[&full], 1), [Fate::Stuck(0)]);
         drop(theirs);
-        assert_eq!(check(&[&full], 1), [Fate::Failed(Errno::EPIPE)]);
+        assert_eq!(check(&[&full], 1), [Fate::Failed(Errno::PIPE)]);
         full.withdraw();
         assert_eq!(check(&[&full], 1), [Fate::Waiting]);
-        drop(installed);
+        remove();
     }
 }

@@ -1,0 +1,129 @@
+//! A scenario run over its matrix: one run after the other, each as if it stood alone, and one comparison at the end.
+
+use history::Verdict;
+use run::{LaunchError, Options, Placement, Series, Turn};
+use scenario::{Matrix, Scenario, Source};
+
+use super::{Desk, refusal, told};
+use crate::arguments::RunOptions;
+use crate::exit::Exit;
+use crate::live::Live;
+use crate::printed;
+
+/// Runs every cell and ends with the verdict of all.
+pub fn run(options: &RunOptions, base: &Scenario, matrix: Matrix, desk: &mut Desk) -> Result<Exit, Exit> {
+    if options.keep {
+        return Err(Exit::wrong(anyhow::anyhow!(
+            "--keep leaves one lab up, and a matrix has many; take the matrix out of the scenario, or --keep away"
+        )));
+    }
+    for cell in &matrix.cells {
+        run::check_workloads(&cell.scenario)
+            .map_err(|error| Exit::wrong(anyhow::anyhow!("{}: {error}", cell.label)))?;
+    }
+    let version = env!("CARGO_PKG_VERSION");
+    let mut series =
+        Series::begin(&options.out, base, matrix, options.seed, version).map_err(Exit::failed)?;
+    desk.interrupts.begun();
+    desk.terminal.note(&format!("matrix directory {}", series.path().display()));
+    desk.live.iter().for_each(Live::expect_more);
+    let mut left_behind = Vec::new();
+    let turns = series.turns();
+    for (number, turn) in turns.iter().enumerate() {
+        if desk.interrupts.is_asked() {
+            break;
+        }
+        let label = &series.cell(turn).label;
+        let of = if series.record().repeat > 1 {
+            format!(", repetition {}", turn.repetition)
+        } else {
+            String::new()
+        };
+        desk.terminal.note(&format!("run {} of {}: {label}{of}", number + 1, turns.len()));
+        left_behind.extend(one(options, turn, &mut series, desk)?);
+    }
+    let interrupted = desk.interrupts.is_asked().then(|| "interrupted by a signal".to_owned());
+    let verdict = series.end(interrupted).map_err(Exit::failed)?;
+    desk.terminal.finish();
+    conclude(options, &series, verdict, &left_behind, desk)
+}
+
+/// One run, noted in `matrix.json`. Returns what it left on the machine.
+fn one(options: &RunOptions, turn: &Turn, series: &mut Series, desk: &mut Desk) -> Result<Vec<String>, Exit> {
+    let cell = series.cell(turn);
+    let options = Options {
+        source: Source {
+            name: format!("scenario.yaml ({})", cell.label),
+            text: scenario::to_yaml(&cell.scenario, turn.seed),
+        },
+        overrides: Vec::new(),
+        seed: Some(turn.seed),
+        place: Placement::At(series.place_of(turn)),
+        keep: false,
+        prevent_faults: options.prevent_faults,
+        captures: options.capture.clone(),
+        version: env!("CARGO_PKG_VERSION"),
+    };
+    let noted =
+        |series: &mut Series, result, failure| series.note(turn, result, failure).map_err(Exit::failed);
+    match desk.launch(&options) {
+        Ok(ended) => {
+            let read = told(&ended.run_directory, &mut desk.terminal);
+            let verdict = ended.verdict;
+            desk.terminal.note(&format!("{verdict}; {}", ended.run_directory.display()));
+            match read {
+                Ok(result) => noted(series, Some(result), None)?,
+                Err(error) => noted(series, None, Some(error.to_string()))?,
+            }
+            Ok(ended.left_behind)
+        }
+        // One lab that could not be had is one run without a result: the others may still tell something.
+        Err(LaunchError::Lab { why, run_directory }) => {
+            desk.terminal.note(&format!("no result: {why}; {}", run_directory.display()));
+            let _ = report::write(&run_directory);
+            noted(series, None, Some(why))?;
+            Ok(Vec::new())
+        }
+        Err(error) => Err(refusal(error)),
+    }
+}
+
+fn conclude(
+    options: &RunOptions,
+    series: &Series,
+    verdict: Verdict,
+    left_behind: &[String],
+    desk: &mut Desk,
+) -> Result<Exit, Exit> {
+    let record = series.record();
+    let terminal = &mut desk.terminal;
+    match report::matrix::write_comparison(series.path(), record) {
+        Ok((comparison, page)) => {
+            terminal.say(&report::compare::text(&comparison));
+            terminal.say(&format!("{}\n", page.display()));
+        }
+        Err(error) => terminal.say(&format!("no comparison: {error}\n")),
+    }
+    let made = record.cells.iter().filter(|cell| cell.result.is_some()).count();
+    let cut = record.interrupted.as_ref().map_or_else(String::new, |why| format!("; {why}"));
+    terminal.say(&format!("{verdict}: {made} of {} runs left a result{cut}\n", record.cells.len()));
+    for left in left_behind {
+        terminal.say(&format!("left behind: {left}\n"));
+    }
+    if options.json {
+        printed!("{}", serde_json::to_string_pretty(record).map_err(Exit::failed)?);
+    } else {
+        printed!("{}", series.path().display());
+    }
+    if !left_behind.is_empty() {
+        return Err(Exit::failed(anyhow::anyhow!(
+            "a lab was not removed completely; the verdict was {verdict}"
+        )));
+    }
+    let failures: Vec<&str> = record.cells.iter().filter_map(|cell| cell.failure.as_deref()).collect();
+    if made == 0 && record.interrupted.is_none() {
+        let why = failures.first().copied().unwrap_or("no run was made");
+        return Err(Exit::failed(anyhow::anyhow!("no lab could do its job: {why}")));
+    }
+    Ok(Exit::Verdict(verdict))
+}
