@@ -97,6 +97,15 @@ enum Bench {
         #[arg(long, default_value_t = 5)]
         seconds: u32,
     },
+    /// The same load twice, pair by pair: how often the comparison calls a difference where there is none
+    LoadAlike {
+        /// How many pairs
+        #[arg(long, default_value_t = 40)]
+        pairs: usize,
+        /// How long each side is measured
+        #[arg(long, default_value_t = 10)]
+        seconds: u32,
+    },
 }
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -122,5 +131,8 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::LabSupervisor => xtask::bench::fabric::measure_inside().map(|()| ExitCode::SUCCESS),
         Command::Instrument { job } => xtask::bench::fabric::play(&job).map(|()| ExitCode::SUCCESS),
         Command::Bench { bench: Bench::Load { pairs, seconds } } => xtask::bench::load::run(pairs, seconds),
+        Command::Bench { bench: Bench::LoadAlike { pairs, seconds } } => {
+            xtask::bench::load_alike::run(pairs, seconds)
+        }
     }
 }

@@ -50,14 +50,26 @@ fn p99(latency: &LatencyUs, count: u64) -> String {
     if latency.p99 > 0 && count < FEWEST_FOR_P99 { format!("{written}<sup>†</sup>") } else { written }
 }
 
-fn by_phase(load: &LoadResult) -> String {
-    let drive = match (load.clients, load.rate_per_s) {
-        (Some(clients), _) => {
+/// How a load was driven; from the lowest to the highest step where it was swept.
+fn drive(load: &LoadResult) -> String {
+    let clients = || load.phases.iter().filter_map(|phase| phase.clients).chain(load.clients);
+    let rates = || load.phases.iter().filter_map(|phase| phase.rate_per_s).chain(load.rate_per_s);
+    let (slowest, fastest) = (rates().min_by(f64::total_cmp), rates().max_by(f64::total_cmp));
+    match (clients().min(), clients().max(), slowest.zip(fastest)) {
+        (Some(fewest), Some(most), _) if fewest < most => format!("closed loop, {fewest} to {most} clients"),
+        (Some(clients), ..) => {
             format!("closed loop, {}", format::counted(u64::from(clients), "client", "clients"))
         }
-        (None, Some(per_s)) => format!("open loop, {} due", format::rate(per_s)),
-        (None, None) => String::new(),
-    };
+        (None, _, Some((slowest, fastest))) if slowest < fastest => {
+            format!("open loop, {} to {} due", format::rate(slowest), format::rate(fastest))
+        }
+        (None, _, Some((per_s, _))) => format!("open loop, {} due", format::rate(per_s)),
+        (None, _, None) => String::new(),
+    }
+}
+
+fn by_phase(load: &LoadResult) -> String {
+    let drive = drive(load);
     let mut html = format!(
         "<h3>{} <small>{}{}{}</small></h3><div class=\"scroll\"><table><thead><tr><th>Phase\
          <th class=\"n\">Transactions<th class=\"n\">Throughput<th class=\"n\">vs baseline<th class=\"n\">Mean<th class=\"n\">p50\

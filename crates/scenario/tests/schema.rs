@@ -47,12 +47,19 @@ fn node<'t>(event: Event<'t>, events: &mut impl Iterator<Item = Event<'t>>) -> V
     }
 }
 
-/// Axes of both forms.
-fn matrix() -> Value {
-    json!({ "axes": {
-        "loads.0.clients": [1, 8],
-        "disks": { "kept": { "database.volumes": "virtual" }, "torn": { "database.volumes": "torn" } }
-    }, "repeat": 2 })
+/// A small scenario with axes of both forms: every combination is read.
+fn over_a_matrix() -> Value {
+    json!({
+        "name": "matrix",
+        "site": { "regions": { "dc1": { "zones": { "a": { "hosts": 1 } } } } },
+        "database": { "engine": "postgres", "nodes": 1 },
+        "loads": [{ "workload": "ledger", "clients": 1 }],
+        "schedule": [{ "phase": "baseline", "for": "5s" }],
+        "matrix": { "axes": {
+            "loads.0.clients": [1, 8],
+            "disks": { "kept": { "database.volumes": "virtual" }, "torn": { "database.volumes": "torn" } }
+        }, "repeat": 2 }
+    })
 }
 
 /// Loads with every key of theirs, and every option of every workload.
@@ -80,7 +87,7 @@ fn loads() -> Value {
 }
 
 /// Between them these hold every key of the language.
-fn full() -> [Value; 3] {
+fn full() -> [Value; 4] {
     let expect: Map<String, Value> = scenario::catalogue::EXPECTATIONS
         .iter()
         .map(|entry| (entry.name.to_owned(), json!(entry.example)))
@@ -124,12 +131,11 @@ fn full() -> [Value; 3] {
                 { "disk": { "cache-of": "random", "how": { "slow": "20ms" } } }
             ] }
         ],
-        "expect": expect,
-        "matrix": matrix()
+        "expect": expect
     });
     let second = chosen_otherwise(&first);
     let third = without_a_database(&second);
-    [first, second, third]
+    [first, second, third, over_a_matrix()]
 }
 
 /// The same with the other of keys that exclude each other.

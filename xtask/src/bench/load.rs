@@ -5,25 +5,18 @@
 //! The server runs on loopback with fsync off, as an ordinary user when we are root.
 
 use std::fs;
-use std::net::TcpListener;
-use std::os::unix::fs::{PermissionsExt, chown};
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::path::Path;
+use std::process::{ExitCode, Stdio};
 use std::time::Duration;
 
-use anyhow::{Context, bail, ensure};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
-use serde_json::Value;
+use anyhow::{Context, ensure};
 
 use super::cpu_account::cpu_of_reaped_children;
+use super::load_server::Server;
 use super::table::{Row, conclude};
 
 /// Scale of the TPC-B tables.
 const SCALE: &str = "10";
-/// PostgreSQL refuses to run as root; nobody will do.
-const NOBODY: u32 = 65_534;
 /// The most memory our side may have used, megabytes.
 const PEAK_GOAL_MB: f64 = 15.0;
 
@@ -193,66 +186,7 @@ fn absence(program: &str) -> String {
     }
 }
 
-/// A PostgreSQL of our own.
-struct Server {
-    bin: PathBuf,
-    folder: tempfile::TempDir,
-    port: u16,
-    postmaster: Child,
-}
-
 impl Server {
-    fn start(bin: &Path) -> anyhow::Result<Self> {
-        let folder = tempfile::Builder::new().prefix("holdfast-bench-").tempdir().context("a folder")?;
-        if nix::unistd::geteuid().is_root() {
-            chown(folder.path(), Some(NOBODY), Some(NOBODY))?;
-        }
-        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755))?;
-        let data = folder.path().join("data");
-        let mut initdb = as_nobody(&bin.join("initdb"), folder.path());
-        initdb
-            .args(["-A", "trust", "-U", "postgres", "--no-sync", "-E", "UTF8", "--locale=C", "-D"])
-            .arg(&data);
-        let made = initdb.output().context("initdb")?;
-        ensure!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
-        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-        let mut postgres = as_nobody(&bin.join("postgres"), folder.path());
-        postgres.arg("-D").arg(&data).args(["-p", &port.to_string(), "-k"]).arg(folder.path());
-        postgres.args(["-c", "fsync=off", "-c", "max_connections=200", "-c", "shared_buffers=256MB"]);
-        postgres.stdout(Stdio::null()).stderr(Stdio::null());
-        // SAFETY: prctl is safe to call between fork and exec. It ends the server when this process dies.
-        unsafe { postgres.pre_exec(|| Ok(nix::sys::prctl::set_pdeathsig(Signal::SIGQUIT)?)) };
-        let postmaster = postgres.spawn().context("start postgres")?;
-        let server = Server { bin: bin.to_owned(), folder, port, postmaster };
-        for _ in 0..100 {
-            if std::net::TcpStream::connect(("127.0.0.1", port)).is_ok() {
-                return Ok(server);
-            }
-            std::thread::sleep(Duration::from_millis(100));
-        }
-        bail!("postgres does not listen on port {port}")
-    }
-
-    /// Runs pgbench and returns what it says.
-    fn pgbench(&self, arguments: &[&str]) -> anyhow::Result<String> {
-        let mut command = Command::new(self.bin.join("pgbench"));
-        command.args(["-h", "127.0.0.1", "-U", "postgres", "-p", &self.port.to_string()]);
-        said(command.args(arguments).arg("postgres"))
-    }
-
-    /// Runs our generator and returns its result.
-    fn holdfast(&self, holdfast: &Path, arguments: &[&str]) -> anyhow::Result<Value> {
-        serde_json::from_str(&said(&mut self.command(holdfast, arguments))?)
-            .context("result of holdfast load")
-    }
-
-    fn command(&self, holdfast: &Path, arguments: &[&str]) -> Command {
-        let mut command = Command::new(holdfast);
-        command.arg("load").args(arguments).args(["--json", "--out"]).arg(self.folder.path().join("runs"));
-        command.args(["--url", &format!("postgres://postgres@127.0.0.1:{}/postgres", self.port)]);
-        command
-    }
-
     fn ours(&self, holdfast: &Path, subject: &Subject<'_>, seconds: u32) -> anyhow::Result<Side> {
         let (clients, length) = (subject.clients.to_string(), format!("{seconds}s"));
         let before = cpu_of_reaped_children()?;
@@ -288,8 +222,9 @@ impl Server {
     fn peak_row(&self, holdfast: &Path, seconds: u32) -> anyhow::Result<Row> {
         let length = format!("{seconds}s");
         let arguments = [TPCB, &["--clients", "64", "--for", &length]].concat();
+        let out = self.folder.path().join("runs");
         let mut child =
-            self.command(holdfast, &arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+            self.command(holdfast, &arguments, &out).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         let mut peak_kb = 0.0_f64;
         // The high-water mark only grows; it is gone with the process, so that it is read again and again.
         while child.try_wait()?.is_none() {
@@ -303,29 +238,4 @@ impl Server {
         let pairs = [(peak_kb / 1e3, PEAK_GOAL_MB)];
         Ok(Row::of_pairs("peak memory, 64 connections", "the goal", "MB", &pairs, Some(1.0)))
     }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // Immediate shutdown: every child is told, nothing is left.
-        let _ = kill(Pid::from_raw(self.postmaster.id().cast_signed()), Signal::SIGQUIT);
-        let _ = self.postmaster.wait();
-    }
-}
-
-fn as_nobody(program: &Path, folder: &Path) -> Command {
-    let mut command = Command::new(program);
-    if nix::unistd::geteuid().is_root() {
-        command.uid(NOBODY).gid(NOBODY);
-    }
-    command.current_dir(folder).stdin(Stdio::null());
-    command
-}
-
-fn said(command: &mut Command) -> anyhow::Result<String> {
-    let program = command.get_program().to_string_lossy().into_owned();
-    let output = command.stdin(Stdio::null()).output().with_context(|| format!("start {program}"))?;
-    let complaint = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{program}: {}: {}", output.status, complaint.trim_end());
-    Ok(String::from_utf8(output.stdout)?)
 }

@@ -8,6 +8,8 @@ pub mod disk;
 pub mod fabric;
 pub mod lab;
 pub mod load;
+pub mod load_alike;
+mod load_server;
 pub mod paper;
 mod shell_cluster;
 pub mod table;

@@ -48,7 +48,7 @@ const TABLE: &[(&str, May)] = &[
     ("report", May::Only(&["check", "history", "measure"])),
     ("run", May::Anything),
     ("holdfast", May::Anything),
-    ("xtask", May::Only(&["disk", "engine", "fabric", "lab", "model"])),
+    ("xtask", May::Only(&["disk", "engine", "fabric", "lab", "measure", "model"])),
 ];
 
 /// Programs, which nobody imports.

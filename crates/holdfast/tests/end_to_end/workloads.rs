@@ -82,6 +82,43 @@ fn the_scenario_of_script_passes() {
 }
 
 #[test]
+#[ignore = "second tier: a scenario of its own"]
+fn the_open_loop_says_what_waited_while_the_leader_was_gone() {
+    let operations = ["transaction", "transaction (service)", "END"];
+    let failure = "schedule=[{ phase: baseline, for: 4s }, { phase: fault, for: 12s, \
+                   faults: [{ power-off: { host: leader }, at: 0s, for: 10s }] }, { phase: recovery, for: 4s }]";
+    let whole = [
+        "--set",
+        failure,
+        "--set",
+        "database.nodes=3",
+        "--set",
+        "expect={ lost_writes: 0, recovery: < 60s }",
+    ];
+    let Some(result) = passes("open-loop", &whole, "tpcb-sums", &operations) else { return };
+    let load = &result["loads"][0];
+    let p99_us = |name: &str| load["operations"][name]["latency_us"]["p99"].as_f64().expect("a p99");
+    let (response, service) = (p99_us("transaction"), p99_us("transaction (service)"));
+    // Whatever fell due while nobody took writes waited; what was sent before and after did not.
+    assert!(response > service, "{response} {service}");
+    assert_eq!(load["rate_per_s"].as_f64(), Some(200.0));
+}
+
+#[test]
+#[ignore = "second tier: a scenario of its own"]
+fn the_sweep_has_figures_for_each_of_its_steps() {
+    let phases = "schedule=[{ phase: warm-up, for: 1s }, { phase: 1-client, for: 3s }, \
+                  { phase: 4-clients, for: 3s }, { phase: 16-clients, for: 3s }, { phase: 48-clients, for: 3s }]";
+    let Some(result) = passes("sweep", &["--set", phases], "tpcb-sums", &["transaction", "END"]) else {
+        return;
+    };
+    let phases = result["loads"][0]["phases"].as_array().expect("phases");
+    let names: Vec<&str> = phases.iter().filter_map(|phase| phase["name"].as_str()).collect();
+    assert_eq!(names, ["warm-up", "1-client", "4-clients", "16-clients", "48-clients"]);
+    assert!(phases.iter().all(|phase| phase["transactions"].as_u64().is_some_and(|count| count > 0)));
+}
+
+#[test]
 fn options_that_only_the_workload_can_judge_are_refused_before_anything_starts() {
     let desk = Desk::new();
     let refused = |scenario: &str, set: &str, words: &[&str]| {
@@ -108,6 +145,17 @@ fn options_that_only_the_workload_can_judge_are_refused_before_anything_starts()
 }
 
 #[test]
+#[ignore = "a scenario of its own; part of `cargo xtask test --all`"]
+fn the_scenario_of_convergence_reads_every_replica_for_itself() {
+    // A compare-and-set that found another value is counted with the errors.
+    let more = ["--set", "database.nodes=3", "--set", "expect={ throughput_per_s: \"> 1/s\" }"];
+    let Some(result) = passes("convergence", &more, "convergence", &["read", "write"]) else { return };
+    let checks = result["checks"].as_array().expect("checks");
+    let found = checks.iter().find(|check| check["name"] == "convergence").expect("the check");
+    assert_eq!(found["counts"]["replicas"], 3, "{found:#}");
+}
+
+#[test]
 fn a_volume_is_measured_without_a_database_and_every_block_read_back() {
     let few = [
         "--set",
@@ -125,15 +173,4 @@ fn a_volume_is_measured_without_a_database_and_every_block_read_back() {
     }
     let blocks = load["operations"]["write random 4 KiB"]["count"].as_u64();
     assert!(blocks >= Some(50), "{load:#}");
-}
-
-#[test]
-#[ignore = "a scenario of its own; part of `cargo xtask test --all`"]
-fn the_scenario_of_convergence_reads_every_replica_for_itself() {
-    // A compare-and-set that found another value is counted with the errors.
-    let more = ["--set", "database.nodes=3", "--set", "expect={ throughput_per_s: \"> 1/s\" }"];
-    let Some(result) = passes("convergence", &more, "convergence", &["read", "write"]) else { return };
-    let checks = result["checks"].as_array().expect("checks");
-    let found = checks.iter().find(|check| check["name"] == "convergence").expect("the check");
-    assert_eq!(found["counts"]["replicas"], 3, "{found:#}");
 }

@@ -23,8 +23,8 @@ use std::rc::Rc;
 
 use client::{SessionFuture, SqlSession};
 use history::{Action, ConditionFound};
+use rand::rngs::Xoshiro256PlusPlus;
 use rand::{Rng, RngExt};
-use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 use self::evaluate::{DEFAULT_SEED, Variables};
@@ -105,7 +105,8 @@ struct ClientMemory {
 struct Drawn {
     script: usize,
     variables: Rc<RefCell<Variables>>,
-    rng: ChaCha8Rng,
+    /// Small and quick: it lives for one transaction, and drawing it from the client's own must not cost more than the rest.
+    rng: Xoshiro256PlusPlus,
 }
 
 impl Scripts {
@@ -252,7 +253,7 @@ impl Workload for Scripts {
 
     fn draw(&self, client: &mut ClientState) -> Request {
         let script = self.choose(&mut client.rng);
-        let rng = ChaCha8Rng::from_rng(&mut client.rng);
+        let rng = Xoshiro256PlusPlus::from_rng(&mut client.rng);
         let (number, scale, first) = (client.client, client.scale, client.sequence == 0);
         client.sequence += 1;
         let seed: i64 = if first { client.rng.random() } else { 0 };

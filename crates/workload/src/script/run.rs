@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use client::{SessionError, SqlValue};
-use rand_chacha::ChaCha8Rng;
+use rand::rngs::Xoshiro256PlusPlus;
 
 use super::Script;
 use super::evaluate::{Variables, evaluate};
@@ -26,7 +26,7 @@ type Waiting = (usize, Vec<Value>);
 pub(super) async fn run(
     script: &Script,
     variables: &Rc<RefCell<Variables>>,
-    rng: &mut ChaCha8Rng,
+    rng: &mut Xoshiro256PlusPlus,
     attempt: &mut Attempt<'_>,
 ) -> Result<(), SessionError> {
     let mut at = 0;
