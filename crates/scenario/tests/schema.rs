@@ -108,13 +108,16 @@ fn full() -> [Value; 4] {
                 { "from": "r2", "to": "dc2", "delay": "5ms", "jitter": { "pareto": "2ms" }, "mtu": "1400B" }],
             "edges": [{ "name": "north", "around": "dc2", "rate": "1Gbit/s", "queue": "100 packets" }],
             "busy-poll": "50us",
+            "storage_classes": { "fast": { "metadata": "own-device", "flush": "never", "buffer": "4MiB" } },
             "disks": { "capacity": 3, "groups": 2, "cache": true }
         },
         "database": {
             "engine": "postgres", "path": "/usr/lib/postgresql/15/bin", "nodes": 3, "leader": "r1/h1",
             "replication": { "synchronous": "any 1" }, "failover": { "ha-restart": { "after": "5s" } },
             "settings": { "shared_buffers": "64MB", "fsync": true, "max_connections": 50 }, "cpus": 1.5,
-            "volumes": "torn"
+            "volumes": "torn",
+            "storage": { "replicas": 2, "acknowledge": "semi", "apart": "racks", "rebuild_after": "60s", "timeout": "2s",
+                "promote": "forced", "class": "fast" }
         },
         "loads": loads(),
         "schedule": [
