@@ -2,8 +2,10 @@
 
 use std::time::SystemTime;
 
+use serde::{Deserialize, Serialize};
+
 /// Kind of object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Kind {
     /// Ordinary file.
     File,
@@ -22,7 +24,7 @@ pub enum Kind {
 }
 
 /// Mode, owner and times.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attributes {
     /// Permissions with the set-user, set-group and sticky bits: the lowest twelve.
     pub mode: u16,
@@ -64,7 +66,7 @@ impl Attributes {
 }
 
 /// What is to change about an object; what is `None` stays.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Change {
     /// Permissions.
     pub mode: Option<u32>,
@@ -81,7 +83,7 @@ pub struct Change {
 }
 
 /// What stat(2) tells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
     /// The object's number.
     pub inode: u64,

@@ -13,13 +13,13 @@ thread_local! {
 
 /// A sum over threads.
 #[derive(Debug, Default)]
-pub(crate) struct CpuTime {
+pub struct CpuTime {
     total_ns: AtomicU64,
 }
 
 impl CpuTime {
     /// Adds what the calling thread has used since it last did this.
-    pub(crate) fn count(&self) {
+    pub fn count(&self) {
         let Ok(now) = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID) else { return };
         let now = Duration::from(now);
         let used = now.saturating_sub(COUNTED.replace(now));
@@ -28,7 +28,8 @@ impl CpuTime {
     }
 
     /// What has been counted so far.
-    pub(crate) fn total(&self) -> Duration {
+    #[must_use]
+    pub fn total(&self) -> Duration {
         Duration::from_nanos(self.total_ns.load(Ordering::Relaxed))
     }
 }

@@ -99,7 +99,8 @@ impl Disk {
     }
 
     /// Whether no disk of its group has any defect.
-    pub(crate) fn is_sound(&self) -> bool {
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
         !self.group.has_defects.load(Ordering::Acquire)
     }
 

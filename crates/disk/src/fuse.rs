@@ -25,10 +25,11 @@ use crate::Refusal;
 use crate::attributes::{Attributes, Change, Kind, Status};
 use crate::block_log::BLOCK_BYTES;
 use crate::cpu::CpuTime;
+use crate::files::Files;
 use crate::power::Power;
-use crate::store::{Seek, Store};
+use crate::store::Seek;
 use crate::tree::RenameKind;
-use crate::volume::{NewInode, Scope, Volume};
+use crate::volume::{NewInode, Scope};
 
 /// How long the kernel may keep names and attributes.
 const KEEP: Duration = Duration::from_secs(3600);
@@ -39,16 +40,16 @@ const WRITE_BYTES_MAX: u32 = 1 << 20;
 type Listed = (OsString, u64, Kind);
 
 /// A volume as one mount serves it.
-pub(crate) struct Served<S: Store> {
-    pub(crate) volume: Arc<Volume<S>>,
+pub(crate) struct Served<F: Files> {
+    pub(crate) volume: Arc<F>,
     pub(crate) power: Arc<Power>,
     pub(crate) cpu: Arc<CpuTime>,
     listings: Mutex<BTreeMap<u64, Arc<Vec<Listed>>>>,
     next_listing: AtomicU64,
 }
 
-impl<S: Store> Served<S> {
-    pub(crate) fn new(volume: Arc<Volume<S>>, power: Arc<Power>, cpu: Arc<CpuTime>) -> Served<S> {
+impl<F: Files> Served<F> {
+    pub(crate) fn new(volume: Arc<F>, power: Arc<Power>, cpu: Arc<CpuTime>) -> Served<F> {
         Served { volume, power, cpu, listings: Mutex::default(), next_listing: AtomicU64::new(1) }
     }
 
@@ -159,7 +160,7 @@ fn write_through(flags: i32) -> Option<Scope> {
     }
 }
 
-impl<S: Store> Filesystem for Served<S> {
+impl<F: Files> Filesystem for Served<F> {
     fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
         // Without this the kernel asks for an extended attribute before every write. A kernel that does not know it is
         // slower and does the same.

@@ -2,6 +2,7 @@
 
 use crate::Refusal;
 use crate::block_log::{BLOCK_BYTES, Blocks, Restoration};
+use crate::mirror::Dirt;
 use crate::store::{Object, Store};
 use crate::tree::Body;
 use crate::volume::{Lost, State, Volume, refusal};
@@ -12,7 +13,20 @@ impl<S: Store> Volume<S> {
     ///
     /// # Errors
     /// When the store cannot be brought back; then the volume's content is not to be relied on.
-    pub fn power_off(&self, mut coin: Option<&mut dyn FnMut() -> bool>) -> Result<Lost, Refusal> {
+    pub fn power_off(&self, coin: Option<&mut dyn FnMut() -> bool>) -> Result<Lost, Refusal> {
+        self.power_off_of_component(coin, &mut Dirt::new())
+    }
+
+    /// The same on one component of several. What is other than it was before is marked in `dirt`, which a real component
+    /// would find in its log of extents being written.
+    ///
+    /// # Errors
+    /// As [`Volume::power_off`].
+    pub fn power_off_of_component(
+        &self,
+        mut coin: Option<&mut dyn FnMut() -> bool>,
+        dirt: &mut Dirt,
+    ) -> Result<Lost, Refusal> {
         let mut state = self.lock();
         let mut lost = Lost::default();
         let dirty = std::mem::take(&mut state.dirty);
@@ -30,17 +44,23 @@ impl<S: Store> Volume<S> {
             {
                 lost.sectors_survived += self.tear(&state, number, &mut back, (from, to), coin)?;
             }
+            for block in back.blocks.keys() {
+                dirt.mark_content(number, block * BLOCK_BYTES, (block + 1) * BLOCK_BYTES);
+            }
+            dirt.mark_content(number, size.min(back.size), size.max(back.size));
             self.restore(&state, number, &back)?;
             lost.files += 1;
             lost.blocks_restored += back.blocks.len() as u64;
             lost.bytes_cut += size.saturating_sub(back.size);
         }
         state.blocks_kept = 0;
-        let (operations, attributes, gone) = state.tree.take_back();
+        let (operations, attributes, gone) = state.tree.take_back(dirt);
         lost.operations = operations as u64;
         lost.attributes = attributes as u64;
         state.open = crate::store::OpenObjects::new();
+        state.keeps_nameless = false;
         for number in gone {
+            dirt.mark_whole(number);
             // Not every object has content, and what stays behind takes room and does no other harm.
             let _ = self.store.remove(number);
         }

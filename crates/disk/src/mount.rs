@@ -21,10 +21,9 @@ use nix::mount::MsFlags;
 use nix::sched::{CloneFlags, unshare};
 
 use crate::cpu::CpuTime;
+use crate::files::Files;
 use crate::fuse::Served;
 use crate::power::Power;
-use crate::store::Store;
-use crate::volume::Volume;
 
 /// The device by which the kernel speaks to a file system in user space.
 const DEVICE: &str = "/dev/fuse";
@@ -82,11 +81,11 @@ impl std::fmt::Debug for Mount {
 ///
 /// # Errors
 /// When no thread is to be had.
-pub fn prepare<S: Store>(volume: Arc<Volume<S>>) -> Result<(MountPoint, Mount), MountError> {
+pub fn prepare<F: Files>(volume: Arc<F>) -> Result<(MountPoint, Mount), MountError> {
     keep_buffers_out_of_the_heap();
     let (device, opened) = sync_channel(1);
     let disk = volume.clone();
-    let interrupt = Box::new(move |interrupted| disk.store.interrupt(interrupted));
+    let interrupt = Box::new(move |interrupted| disk.interrupt(interrupted));
     let mount = Mount { power: Arc::default(), cpu: Arc::default(), interrupt };
     let served = Served::new(volume, mount.power.clone(), mount.cpu.clone());
     let serve = move || serve(served, &opened);
@@ -94,7 +93,7 @@ pub fn prepare<S: Store>(volume: Arc<Volume<S>>) -> Result<(MountPoint, Mount), 
     Ok((MountPoint { device }, mount))
 }
 
-fn serve<S: Store>(served: Served<S>, opened: &Receiver<OwnedFd>) {
+fn serve<F: Files>(served: Served<F>, opened: &Receiver<OwnedFd>) {
     // Nobody mounted it.
     let Ok(device) = opened.recv() else { return };
     let mut config = Config::default();

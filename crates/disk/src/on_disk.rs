@@ -45,6 +45,18 @@ pub struct Met {
 }
 
 impl Met {
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Met) -> Met {
+        Met {
+            asked: self.asked + other.asked,
+            refused: self.refused + other.refused,
+            held_up: self.held_up + other.held_up,
+            corrupted: self.corrupted + other.corrupted,
+            flushes_lost: self.flushes_lost + other.flushes_lost,
+        }
+    }
+
     /// What came after `earlier`.
     #[must_use]
     pub fn since(self, earlier: Met) -> Met {

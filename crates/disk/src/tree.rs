@@ -6,9 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 
+use serde::{Deserialize, Serialize};
+
 use crate::Refusal;
 use crate::attributes::{Attributes, Kind};
 use crate::block_log::BlockLog;
+use crate::mirror::Dirt;
 use crate::name_log::{NameChange, NameLog, Operation};
 
 /// Number of the directory that a volume begins with.
@@ -19,7 +22,7 @@ const NAME_BYTES_MAX: usize = 255;
 const NAMES_MAX: u32 = 65_000;
 
 /// What a rename does when the new name is taken (renameat2(2)).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RenameKind {
     /// It replaces what was there.
     Replace,
@@ -126,7 +129,7 @@ pub(crate) struct Tree {
 impl Tree {
     pub(crate) fn new(root: Attributes) -> Tree {
         let mut tree = Tree { inodes: BTreeMap::new(), next: ROOT, log: NameLog::default() };
-        let number = tree.insert(Kind::Directory, root, Body::Directory(BTreeMap::new()));
+        let number = tree.insert(None, Kind::Directory, root, Body::Directory(BTreeMap::new()));
         if let Some(root) = tree.inodes.get_mut(&number) {
             root.names = 1;
             root.parent = ROOT;
@@ -135,9 +138,16 @@ impl Tree {
         tree
     }
 
-    fn insert(&mut self, kind: Kind, attributes: Attributes, body: Body) -> u64 {
-        let number = self.next;
-        self.next += 1;
+    /// `number` is that of the object elsewhere, where it is a copy; the next free one otherwise.
+    pub(crate) fn insert(
+        &mut self,
+        number: Option<u64>,
+        kind: Kind,
+        attributes: Attributes,
+        body: Body,
+    ) -> u64 {
+        let number = number.unwrap_or(self.next);
+        self.next = self.next.max(number + 1);
         let inode = Inode {
             kind,
             attributes,
@@ -199,14 +209,17 @@ impl Tree {
 
     pub(crate) fn create(
         &mut self,
-        directory: u64,
-        name: &OsStr,
+        (directory, name): (u64, &OsStr),
+        number: Option<u64>,
         kind: Kind,
         attributes: Attributes,
         body: Body,
     ) -> Result<u64, Refusal> {
         self.free_place(directory, name)?;
-        let number = self.insert(kind, attributes, body);
+        if number.is_some_and(|number| self.inodes.contains_key(&number)) {
+            return Err(Refusal::EEXIST);
+        }
+        let number = self.insert(number, kind, attributes, body);
         self.perform(vec![(directory, name, Some(number))], false);
         Ok(number)
     }
@@ -388,19 +401,65 @@ impl Tree {
         unneeded && self.inodes.remove(&object).is_some()
     }
 
+    /// Counts all names anew, after a directory was put in place as a whole.
+    pub(crate) fn recount(&mut self) {
+        let mut names: BTreeMap<u64, (u32, u64)> = BTreeMap::from([(ROOT, (1, ROOT))]);
+        let mut directories: BTreeMap<u64, u32> = BTreeMap::new();
+        let mut waiting = vec![ROOT];
+        // From the root, because in a directory that no name leads to any more old names may stand.
+        while let Some(directory) = waiting.pop() {
+            let Ok(entries) = self.entries(directory) else { continue };
+            for object in entries.values() {
+                let counted = names.entry(*object).or_default();
+                let is_first = counted.0 == 0;
+                *counted = (counted.0 + 1, directory);
+                if self.inodes.get(object).is_some_and(|of| of.kind == Kind::Directory) {
+                    *directories.entry(directory).or_default() += 1;
+                    if is_first {
+                        waiting.push(*object);
+                    }
+                }
+            }
+        }
+        for (number, inode) in &mut self.inodes {
+            (inode.names, inode.parent) = names.get(number).copied().unwrap_or_default();
+            inode.directories = directories.get(number).copied().unwrap_or_default();
+            inode.named_durably = true;
+        }
+    }
+
     /// Takes back all waiting changes of names, and of modes, owners and extended attributes. Returns how many operations
-    /// on names there were, on how many objects attributes were restored, and which objects are gone.
-    pub(crate) fn take_back(&mut self) -> (usize, usize, Vec<u64>) {
+    /// on names there were, on how many objects attributes were restored, and which objects are gone. What is other than
+    /// it was before is marked in `dirt`.
+    pub(crate) fn take_back(&mut self, dirt: &mut Dirt) -> (usize, usize, Vec<u64>) {
         let mut operations = 0;
         while let Some(operation) = self.log.take_newest() {
             operations += 1;
+            for change in &operation.changes {
+                dirt.mark_object(change.directory);
+            }
+            let moved = |object: &u64| {
+                let is = |of: Option<u64>| of == Some(*object);
+                operation.changes.iter().any(|change| is(change.before))
+                    && operation.changes.iter().any(|change| is(change.after))
+            };
+            for object in operation.objects() {
+                match moved(&object) {
+                    true => dirt.mark_object(object),
+                    // It comes back or goes, and elsewhere its content is not or no longer there.
+                    false => dirt.mark_whole(object),
+                }
+            }
             for change in operation.changes.iter().rev() {
                 self.set(change.directory, &change.name, change.before);
             }
         }
         let mut restored = 0;
-        for inode in self.inodes.values_mut() {
-            restored += usize::from(inode.restore());
+        for (number, inode) in &mut self.inodes {
+            if inode.restore() {
+                restored += 1;
+                dirt.mark_object(*number);
+            }
             inode.lookups = 0;
             inode.handles = 0;
         }
@@ -410,6 +469,11 @@ impl Tree {
             self.inodes.remove(number);
         }
         (operations, restored, gone)
+    }
+
+    /// Numbers given from here on are at least this.
+    pub(crate) fn number_from(&mut self, least: u64) {
+        self.next = self.next.max(least);
     }
 
     /// Every object's number.

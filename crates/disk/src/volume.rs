@@ -8,6 +8,8 @@ use std::ffi::{OsStr, OsString};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
+use serde::{Deserialize, Serialize};
+
 use crate::Refusal;
 use crate::attributes::{Attributes, Change, Kind, MODE_BITS, SET_GROUP, Status};
 use crate::block_log::BLOCK_BYTES;
@@ -33,7 +35,7 @@ impl Default for Limits {
 }
 
 /// How much a sync covers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Scope {
     /// Content and what reading it needs, as fdatasync(2).
     Data,
@@ -90,6 +92,10 @@ pub(crate) struct State<O> {
     pub(crate) blocks_kept: usize,
     /// The last write: file, from, to.
     pub(crate) last_write: Option<(u64, u64, u64)>,
+    /// A copy is arriving: what has no name yet, or for the moment, is not forgotten.
+    pub(crate) keeps_nameless: bool,
+    /// Files of which the copy has brought something that is not on the medium yet.
+    pub(crate) copied: BTreeSet<u64>,
     /// Objects whose sync was answered and not done, with its scope.
     pub(crate) owed: BTreeMap<u64, Scope>,
 }
@@ -109,6 +115,8 @@ impl<S: Store> Volume<S> {
             next_dirty: 0,
             blocks_kept: 0,
             last_write: None,
+            keeps_nameless: false,
+            copied: BTreeSet::new(),
             owed: BTreeMap::new(),
         };
         Volume { store, limits, state: Mutex::new(state) }
@@ -210,6 +218,18 @@ impl<S: Store> Volume<S> {
         directory: u64,
         name: &OsStr,
         new: &NewInode,
+        attributes: Attributes,
+    ) -> Result<Status, Refusal> {
+        self.make_numbered(directory, name, None, new, attributes)
+    }
+
+    /// The same with the number that the object has elsewhere, where this is a copy.
+    pub(crate) fn make_numbered(
+        &self,
+        directory: u64,
+        name: &OsStr,
+        number: Option<u64>,
+        new: &NewInode,
         mut attributes: Attributes,
     ) -> Result<Status, Refusal> {
         self.admit(Access::Grow)?;
@@ -228,7 +248,7 @@ impl<S: Store> Volume<S> {
                 attributes.mode |= SET_GROUP;
             }
         }
-        let number = state.tree.create(directory, name, kind, attributes, body)?;
+        let number = state.tree.create((directory, name), number, kind, attributes, body)?;
         if kind == Kind::File
             && let Err(error) = self.store.create(number)
         {
@@ -408,7 +428,7 @@ impl<S: Store> Volume<S> {
             Body::File(file) => Some((file.log.kept(), file.dirty_since)),
             _ => None,
         };
-        if number == ROOT || !state.tree.release(number) {
+        if number == ROOT || state.keeps_nameless || !state.tree.release(number) {
             return;
         }
         if let Some((blocks, dirty_since)) = content {

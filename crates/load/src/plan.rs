@@ -187,7 +187,7 @@ impl LoadPlan {
 
     /// The connector of the load's own clients, whose reads may go elsewhere.
     pub(crate) fn connector_of_clients(&self) -> Box<dyn SqlConnector> {
-        if self.protocol == Protocol::Control || self.reads == Reads::Leader {
+        if self.protocol != Protocol::Postgres || self.reads == Reads::Leader {
             return self.connector(self.timeout);
         }
         Box::new(ReadEngines::new(self.endpoints.clone(), self.settings(self.timeout), self.reads))

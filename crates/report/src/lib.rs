@@ -34,6 +34,7 @@ mod story;
 mod tables;
 mod text;
 mod timeline_csv;
+mod volumes;
 
 pub use page::html;
 pub use run_directory::{ReadError, RunDirectory, WriteError, read, write};

@@ -6,7 +6,7 @@ use history::Verdict;
 
 use crate::markup::escape;
 use crate::run_directory::RunDirectory;
-use crate::{charts, evidence, links, method, prediction, round_trips, site_drawing, story, tables};
+use crate::{charts, evidence, links, method, prediction, round_trips, site_drawing, story, tables, volumes};
 
 const STYLE: &str = include_str!("style.css");
 
@@ -22,6 +22,10 @@ pub fn html(run: &RunDirectory) -> String {
     let links = links::section(run);
     if !links.is_empty() {
         section(&mut page, "The links", &links);
+    }
+    let volumes = volumes::section(run);
+    if !volumes.is_empty() {
+        section(&mut page, "The mirrored volumes", &volumes);
     }
     section(&mut page, "Statement by statement", &tables::loads(result));
     section(&mut page, "What was broken", &evidence::faults(run));

@@ -287,6 +287,47 @@ pub struct VolumeResult {
     pub replicas: u32,
     /// Bytes left to copy, over time.
     pub resync: Vec<ResyncResult>,
+    /// When a sync is acknowledged: `sync`, `semi`, `async`; empty where the volume is not mirrored.
+    #[serde(default)]
+    pub acknowledge: String,
+    /// Its storage class.
+    #[serde(default)]
+    pub class: String,
+    /// Its components as they stood in the end.
+    #[serde(default)]
+    pub components: Vec<ComponentResult>,
+    /// How far the furthest live component was behind, in each second.
+    #[serde(default)]
+    pub lag: Vec<LagResult>,
+    /// Bytes copied while loads ran, so that components caught up.
+    #[serde(default)]
+    pub copied_bytes: u64,
+}
+
+/// A component of a mirrored volume.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ComponentResult {
+    /// Path of its host.
+    pub host: String,
+    /// How it stood in the end: `serving`, `live`, `catching up`, `away`, `given up`, `idle`.
+    pub role: String,
+    /// Bytes sent to it as changes.
+    pub replicated_bytes: u64,
+    /// Bytes sent to it to catch up.
+    pub copied_bytes: u64,
+    /// Bytes it lacks.
+    pub bytes_left: u64,
+}
+
+/// How far a component was behind.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LagResult {
+    /// When.
+    pub t_s: f64,
+    /// Bytes under way to it.
+    pub bytes: u64,
+    /// Age of the oldest of them.
+    pub lag_s: f64,
 }
 
 /// Bytes left to copy at one moment.

@@ -196,6 +196,7 @@ fn struck(fault: &FaultResult) -> String {
         "power-off" => format!("{what} lost power"),
         "network" => format!("the network changed ({})", fault.target),
         "partition" => format!("a partition began ({})", fault.target),
+        "disk" => format!("a disk went wrong ({})", fault.target),
         kind => format!("{what} {verb} struck by {kind}"),
     }
 }

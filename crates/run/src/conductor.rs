@@ -1,5 +1,6 @@
 //! The run itself: loads start, phases pass, faults strike and heal on time, loads stop, and the end is read.
 
+use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -18,6 +19,7 @@ use crate::link_watch::{LinkWatch, LinkWatchError};
 use crate::platform::Platform;
 use crate::preparation::{PreparationError, Prepared, enter_place};
 use crate::usage::Usage;
+use crate::volumes::watch::{Seen, VolumeWatch};
 
 /// How far ahead the clock's zero lies, so that every client is connected when the load begins.
 const LEAD: Duration = Duration::from_millis(300);
@@ -61,6 +63,8 @@ pub struct Shown {
     pub ended_s: f64,
     /// What each link carried.
     pub links: Vec<LinkResult>,
+    /// What was seen of the mirrored volumes, by the node's number.
+    pub volumes: BTreeMap<usize, Seen>,
 }
 
 /// A run under way.
@@ -96,6 +100,7 @@ impl Conductor<'_> {
         self.chronicle.zero_is_known(zero)?;
         let loads = Arc::new(Mutex::new(self.start_loads(&collector)?));
         let links = LinkWatch::start(datacentre.fabric.clone(), self.directory, zero)?;
+        let volumes = VolumeWatch::start(datacentre.clone(), self.chronicle.clone());
         let platform = Platform::new(
             datacentre.clone(),
             self.prepared.engine.clone(),
@@ -136,8 +141,9 @@ impl Conductor<'_> {
         if interrupted.is_none() {
             append_to_history(self.directory, &self.read_the_end())?;
         }
+        let volumes = volumes.finish();
         let in_all = Usage::now(datacentre, &[], load_cpu);
-        Ok(Shown { recorded, faults, interrupted, under_load, in_all, busy_share, ended_s, links })
+        Ok(Shown { recorded, faults, interrupted, under_load, in_all, busy_share, ended_s, links, volumes })
     }
 
     fn start_loads(&self, collector: &Collector) -> Result<Vec<LoadHandle>, ConductorError> {

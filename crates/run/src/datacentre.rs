@@ -10,7 +10,6 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use disk::Disk;
 use engine::{Engine, Node};
 use fabric::{Fabric, FabricError, Policy, PortId, SharedLink, Span};
 use history::{EdgeFacts, HostFacts, LinkFacts, NodeFacts, SiteFacts};
@@ -24,6 +23,8 @@ use crate::directory::{DirectoryError, RunDirectory};
 use crate::disks::HostDisks;
 use crate::faulting::network;
 use crate::vm::{Limit, Network, Vm, VmError};
+use crate::volumes::mirrored::{MirroredDisk, Plan};
+use crate::volumes::place::HostPlace;
 use crate::volumes::{NodeVolume, VirtualDisk};
 
 /// What can go wrong while the datacentre is built or changed.
@@ -62,11 +63,21 @@ pub enum DatacentreError {
         "`site.ip: 6` cannot be: the kernel knows no IPv6 (it was started with `ipv6.disable=1`, or built without)"
     )]
     NoIpv6,
+    /// A component of a mirrored volume.
+    #[error("{place}: component of a mirrored volume: {source}")]
+    Component {
+        /// Where, or whose.
+        place: String,
+        /// Why.
+        source: std::io::Error,
+    },
     /// More places of a kind than there are addresses.
     #[error("more than {0} places of a kind")]
     TooMany(usize),
 }
 
+/// How long components may take to have all that was prepared.
+const COMPONENTS_SETTLE: Duration = Duration::from_secs(60);
 /// What the place of clients within a place is called.
 const CLIENTS: &str = "clients";
 /// Places of one kind at most: the last two bytes of their address.
@@ -212,9 +223,7 @@ impl Datacentre {
                 _ => None,
             };
             let network = Network { addresses: addresses(2, index)?, family, fabric: self.fabric.clone() };
-            let host = scenario.database.nodes[index];
-            let earlier = scenario.database.nodes[..index].iter().filter(|other| **other == host).count();
-            let volume = node_volume(&set_up, index, self.disks.for_volume(host, earlier), ground);
+            let volume = self.node_volume(&set_up, index, (scenario, ground))?;
             let vm = Vm::make(network, set_up, limit, volume)?;
             self.vms.push(Arc::new(vm));
         }
@@ -279,8 +288,16 @@ impl Datacentre {
         for vm in &died {
             self.vms[*vm].cut_off()?;
         }
+        // Components first, so that none makes durable what reaches it after its host is gone; that of a node's own host
+        // ends with the node.
+        for host in hosts {
+            self.components_on(*host, MirroredDisk::host_is_off)?;
+        }
         for vm in &died {
             self.vms[*vm].power_off()?;
+        }
+        for host in hosts {
+            self.components_on(*host, MirroredDisk::host_is_off)?;
         }
         Ok(died)
     }
@@ -298,15 +315,64 @@ impl Datacentre {
     ///
     /// # Errors
     /// When it cannot be joined to the network again.
-    pub fn power_on_host(&self, host: usize) -> Result<(), DatacentreError> {
-        let host = &self.hosts[host];
+    pub fn power_on_host(&self, number: usize) -> Result<(), DatacentreError> {
+        let host = &self.hosts[number];
         let mut port = host.port.lock().unwrap_or_else(PoisonError::into_inner);
         if port.is_none() {
             let tun = copy(&host.attachment.tun, &host.path)?;
             let addresses = host.attachment.addresses.all(Family::V4);
             *port = Some(self.fabric.attach(host.path.clone(), addresses, tun)?);
         }
-        Ok(())
+        drop(port);
+        self.components_on(number, MirroredDisk::host_is_on)
+    }
+
+    /// Tells every mirrored volume of what became of a host.
+    fn components_on(
+        &self,
+        host: usize,
+        tell: impl Fn(&MirroredDisk, usize) -> std::io::Result<()>,
+    ) -> Result<(), DatacentreError> {
+        self.vms
+            .iter()
+            .filter_map(|vm| vm.volume().mirrored())
+            .try_for_each(|disk| tell(disk, host))
+            .map_err(|source| DatacentreError::Component { place: self.hosts[host].name(), source })
+    }
+
+    /// A node's volume, empty.
+    fn node_volume(
+        &self,
+        set_up: &NodeSetUp,
+        index: usize,
+        (scenario, ground): (&scenario::Scenario, &Ground<'_>),
+    ) -> Result<NodeVolume, DatacentreError> {
+        // In a lab of an ordinary user, whoever has another number inside is root's number to those who serve.
+        let user = if ground.users_mapped { NODE_USER } else { 0 };
+        let storage = scenario.database.storage.as_ref();
+        let mirrored = storage.filter(|of| of.replicas > 1 && ground.volumes != scenario::Volumes::Directory);
+        if let Some(storage) = mirrored {
+            let folder = &set_up.volume;
+            let failed = |source| DatacentreError::Component { place: set_up.name.clone(), source };
+            let place = |(number, host): (usize, &Host)| {
+                let namespace = host.attachment.namespace.try_clone()?;
+                let disk = self.disks.for_volume(number, index);
+                Ok(Arc::new(HostPlace { name: host.name(), namespace, address: host.address, disk }))
+            };
+            let hosts: std::io::Result<Vec<Arc<HostPlace>>> =
+                self.hosts.iter().enumerate().map(place).collect();
+            let plan = Plan { folder, node: index, storage, hosts: hosts.map_err(failed)?, user };
+            return Ok(NodeVolume::Mirrored(Box::new(MirroredDisk::make(&plan).map_err(failed)?)));
+        }
+        let torn_by = match ground.volumes {
+            scenario::Volumes::Directory => return Ok(NodeVolume::Directory),
+            scenario::Volumes::Virtual => None,
+            scenario::Volumes::Torn => Some(ground.seed.wrapping_add(index as u64)),
+        };
+        let host = scenario.database.nodes[index];
+        let earlier = scenario.database.nodes[..index].iter().filter(|other| **other == host).count();
+        let on = self.disks.for_volume(host, earlier);
+        Ok(NodeVolume::Virtual(Box::new(VirtualDisk::new(&set_up.volume, user, torn_by, on))))
     }
 
     /// From here on links carry no more than their rate.
@@ -320,7 +386,11 @@ impl Datacentre {
     /// Takes everything on the volumes as durable: what was prepared is taken to lie on the disks for long.
     pub fn take_volumes_as_durable(&self) {
         for vm in &self.vms {
-            vm.volume().take_all_as_durable();
+            // One that does not settle has components that lack something, which is told as it comes.
+            let settled = vm.volume().mirrored().is_none_or(|disk| disk.settle(COMPONENTS_SETTLE));
+            if settled {
+                vm.volume().take_all_as_durable();
+            }
         }
     }
 
@@ -340,6 +410,10 @@ impl Datacentre {
             pair.take_while(|(here, there)| here == there).count()
         };
         let vms_on = |host: usize| self.vms.iter().filter(|vm| vm.is_on() && vm.host() == host).count();
+        if let Some(disk) = self.vms[vm].volume().mirrored() {
+            // The data's place counts more than the way there.
+            return disk.hosts_to_start().into_iter().find(|host| *host != lost && self.hosts[*host].is_on());
+        }
         (0..self.hosts.len())
             .filter(|host| *host != lost && self.hosts[*host].is_on())
             .min_by_key(|host| (vms_on(*host), std::cmp::Reverse(shared_path(*host)), *host))
@@ -394,18 +468,6 @@ impl Datacentre {
         let (links, edges) = (links.collect(), edges.collect());
         SiteFacts { hosts: hosts.collect(), nodes: nodes.collect(), links, edges }
     }
-}
-
-/// A node's volume, empty.
-fn node_volume(set_up: &NodeSetUp, index: usize, on: Disk, ground: &Ground<'_>) -> NodeVolume {
-    let torn_by = match ground.volumes {
-        scenario::Volumes::Directory => return NodeVolume::Directory,
-        scenario::Volumes::Virtual => None,
-        scenario::Volumes::Torn => Some(ground.seed.wrapping_add(index as u64)),
-    };
-    // In a lab of an ordinary user, whoever has another number inside is root's number to those who serve.
-    let user = if ground.users_mapped { NODE_USER } else { 0 };
-    NodeVolume::Virtual(Box::new(VirtualDisk::new(&set_up.volume, user, torn_by, on)))
 }
 
 /// A node's name by its number, from 0.

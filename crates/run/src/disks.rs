@@ -67,11 +67,18 @@ impl HostDisks {
     /// Looks at a capacity disk through its probe, which is laid at the first look.
     ///
     /// # Errors
-    /// In words, why there is no probe: it cannot be laid on a disk on which something is wrong already.
+    /// In words, why there is no probe: it is laid on sound disks only.
     pub fn look(&self, disk: &Disk, patience: Duration, blocks: u64) -> Result<Seen, String> {
         let taken = self.lock().remove(disk.name());
         let mut probe = match taken {
             Some(probe) => probe,
+            // On a disk that does not answer it would be laid for ever.
+            None if !disk.is_sound() => {
+                return Err(format!(
+                    "disk {} has no probe: one is laid while the disk is sound, and is used by one look at a time",
+                    disk.name()
+                ));
+            }
             None => Probe::lay(disk, &self.folder.join(disk.name().replace('/', "-")))
                 .map_err(|error| error.to_string())?,
         };

@@ -13,7 +13,7 @@ use history::{EventKind, HistoryReader, PhaseFacts, Receipt, Verdict};
 use measure::{Doubt, Figures, LatencyFigures, Timeline, recovery, warnings};
 use report::result::{
     CheckResult, FaultResult, LabResult, LatencyUs, LoadResult, OperationResult, PhaseResult, RecoveryResult,
-    ReproducedReport, RunResult, VolumeResult, WarningResult,
+    ReproducedReport, RunResult, WarningResult,
 };
 use scenario::Scenario;
 
@@ -25,8 +25,7 @@ use crate::faulting::FaultRecord;
 use crate::paper;
 use crate::prediction::Evidence;
 use crate::preparation::Prepared;
-use crate::vm::Vm;
-use crate::volumes::NodeVolume;
+use crate::volumes::result as volumes;
 
 /// Phases whose name begins so are left out of totals.
 pub(crate) const WARM_UP: &str = "warm-up";
@@ -94,7 +93,7 @@ pub fn draw(
         prediction: Vec::new(),
         explanations: Vec::new(),
         reproduces: ReproducedReport::default(),
-        volumes: volumes(prepared),
+        volumes: volumes::results(prepared, shown),
         links: shown.links.clone(),
         lab,
         facts,
@@ -109,17 +108,6 @@ pub fn draw(
     result.expectations = expectations::judge(&scenario.expect, &result, shown.ended_s);
     (result.verdict, result.reasons) = verdict(&result, shown.interrupted.as_deref(), chronicle.failure());
     result
-}
-
-/// The virtual disks; a plain directory is not one.
-fn volumes(prepared: &Prepared) -> Vec<VolumeResult> {
-    let disks = prepared.datacentre.vms.iter().filter(|vm| matches!(vm.volume(), NodeVolume::Virtual(_)));
-    let result = |vm: &std::sync::Arc<Vm>| VolumeResult {
-        node: engine::Node::name(vm.as_ref()).to_owned(),
-        replicas: 1,
-        resync: Vec::new(),
-    };
-    disks.map(result).collect()
 }
 
 /// What became of the network's packets; kinds that did not occur are left out.

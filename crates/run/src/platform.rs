@@ -250,8 +250,9 @@ impl Platform {
     }
 
     fn restart_elsewhere(&self, vm: usize) {
-        let _hand = self.hands[vm].lock().unwrap_or_else(PoisonError::into_inner);
         loop {
+            // Not held while waiting: its own host may return first.
+            let hand = self.hands[vm].lock().unwrap_or_else(PoisonError::into_inner);
             if self.datacentre.vms[vm].is_on() {
                 return;
             }
@@ -260,6 +261,7 @@ impl Platform {
                 self.start_on(vm, host, "ha-restart", &format!("lost with {from}"));
                 return;
             }
+            drop(hand);
             if !self.pause(RETRY) {
                 return;
             }

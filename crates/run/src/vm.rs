@@ -22,6 +22,7 @@ use lab::protocol::{FileAction, NODE_USER, NodeSetUp, SOCKETS, VOLUME};
 use lab::{Addresses, Family};
 
 use crate::volumes::NodeVolume;
+use crate::volumes::mirrored::OpenError;
 
 /// What can go wrong with a VM's power.
 #[derive(Debug, thiserror::Error)]
@@ -53,7 +54,7 @@ pub enum VmError {
         /// The node.
         node: String,
         /// Why.
-        source: disk::MountError,
+        source: OpenError,
     },
     /// After a power-off its volume could not be brought back to what was durable.
     #[error("node {node}: volume: take back what was not durable: {source}")]
@@ -168,7 +169,7 @@ impl Vm {
         let Network { addresses, family, fabric } = &self.network;
         let plan =
             lab::BootPlan { name: self.name.clone(), addresses: *addresses, set_up: self.set_up.clone() };
-        let (node, tun, mount) = self.boot_on_volume(&plan)?;
+        let (node, tun, mount) = self.boot_on_volume(&plan, host)?;
         if let Some(limit) = &self.limit {
             limit
                 .groups
@@ -187,12 +188,19 @@ impl Vm {
         self.tell_the_way_in(&state)
     }
 
-    fn boot_on_volume(&self, plan: &lab::BootPlan) -> Result<(lab::Node, OwnedFd, Option<Mount>), VmError> {
-        let NodeVolume::Virtual(disk) = &self.volume else {
-            let (node, tun) = lab::Node::boot(plan)?;
-            return Ok((node, tun, None));
+    fn boot_on_volume(
+        &self,
+        plan: &lab::BootPlan,
+        host: usize,
+    ) -> Result<(lab::Node, OwnedFd, Option<Mount>), VmError> {
+        let prepared = match &self.volume {
+            NodeVolume::Directory => {
+                let (node, tun) = lab::Node::boot(plan)?;
+                return Ok((node, tun, None));
+            }
+            NodeVolume::Virtual(disk) => disk.prepare().map_err(OpenError::from),
+            NodeVolume::Mirrored(disk) => disk.prepare(host),
         };
-        let prepared = disk.prepare();
         let (point, mount) =
             prepared.map_err(|source| VmError::Volume { node: self.name.clone(), source })?;
         let folder = self.set_up.volume.clone();
@@ -248,6 +256,7 @@ impl Vm {
         boot.node.power_off();
         let lost = match (&self.volume, &boot.mount) {
             (NodeVolume::Virtual(disk), Some(mount)) => disk.lose(mount),
+            (NodeVolume::Mirrored(disk), Some(mount)) => disk.lose(mount),
             _ => Ok(()),
         };
         let mut state = self.state();

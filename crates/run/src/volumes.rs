@@ -3,6 +3,15 @@
 //! Owns which of the two it is, its mounts from boot to boot, and what each power-off took. Files on it are the business
 //! of the node's init, because the lab must not use a mount that it serves.
 
+mod component;
+mod conversation;
+pub mod mirrored;
+pub mod place;
+mod rebuild;
+pub mod result;
+pub mod standing;
+pub mod watch;
+
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,6 +22,8 @@ use history::Verdict;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use mirrored::MirroredDisk;
+
 /// A VM's volume.
 #[derive(Debug)]
 pub enum NodeVolume {
@@ -20,6 +31,8 @@ pub enum NodeVolume {
     Directory,
     /// A virtual disk.
     Virtual(Box<VirtualDisk>),
+    /// One with components on several hosts.
+    Mirrored(Box<MirroredDisk>),
 }
 
 /// A virtual disk over a folder.
@@ -80,21 +93,32 @@ impl VirtualDisk {
 }
 
 impl NodeVolume {
+    /// The mirrored volume, where it is one.
+    #[must_use]
+    pub fn mirrored(&self) -> Option<&MirroredDisk> {
+        match self {
+            NodeVolume::Mirrored(disk) => Some(disk),
+            _ => None,
+        }
+    }
+
     /// CPU time of serving all mounts that have ended.
     #[must_use]
     pub fn cpu_of_past_mounts(&self) -> Duration {
         match self {
             NodeVolume::Directory => Duration::ZERO,
             NodeVolume::Virtual(disk) => disk.past().cpu,
+            NodeVolume::Mirrored(disk) => disk.cpu(),
         }
     }
 
     /// The host's disk it stands on; none for a directory.
     #[must_use]
-    pub fn disk(&self) -> Option<&Disk> {
+    pub fn disk(&self) -> Option<Disk> {
         match self {
             NodeVolume::Directory => None,
-            NodeVolume::Virtual(disk) => Some(disk.volume.store().disk()),
+            NodeVolume::Virtual(disk) => Some(disk.volume.store().disk().clone()),
+            NodeVolume::Mirrored(disk) => disk.disk(),
         }
     }
 
@@ -104,21 +128,28 @@ impl NodeVolume {
         match self {
             NodeVolume::Directory => None,
             NodeVolume::Virtual(disk) => Some(disk.volume.store().met()),
+            NodeVolume::Mirrored(disk) => Some(disk.met()),
         }
     }
 
     /// Takes everything on it as durable now.
     pub fn take_all_as_durable(&self) {
-        if let NodeVolume::Virtual(disk) = self {
-            disk.volume.take_all_as_durable();
+        match self {
+            NodeVolume::Directory => {}
+            NodeVolume::Virtual(disk) => disk.volume.take_all_as_durable(),
+            NodeVolume::Mirrored(disk) => disk.take_all_as_durable(),
         }
     }
 
     /// What the last power-off took, as evidence; nothing for a directory, or before any.
     #[must_use]
     pub fn last_loss(&self, node: &str) -> Option<(Verdict, String)> {
-        let NodeVolume::Virtual(disk) = self else { return None };
-        Some(match disk.past().last_loss.clone()? {
+        let last_loss = match self {
+            NodeVolume::Directory => None,
+            NodeVolume::Virtual(disk) => disk.past().last_loss.clone(),
+            NodeVolume::Mirrored(disk) => disk.last_loss(),
+        };
+        Some(match last_loss? {
             Ok(lost) => (Verdict::Pass, in_words(node, &lost)),
             Err(why) => (
                 Verdict::Unknown,

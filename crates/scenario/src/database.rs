@@ -12,6 +12,7 @@ use crate::placement::Spread;
 use crate::places::Places;
 use crate::rejection::{Finding, Findings, Spanned, Spot};
 use crate::resolved::{Database, Failover, Host, Level, Place, Synchronous, Volumes};
+use crate::storage::{self, Ground, StorageClass, StorageDocument};
 use crate::tree::{Node, Value};
 use crate::wording::shortened;
 
@@ -41,6 +42,7 @@ pub(crate) struct DatabaseDocument {
     settings: BTreeMap<String, String>,
     cpus: Option<f64>,
     volumes: Volumes,
+    storage: Option<StorageDocument>,
 }
 
 enum NodesDocument {
@@ -68,6 +70,7 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<DatabaseDocum
     });
     let cpus = record.get("cpus").and_then(|node| decode_cpus(node, decoder));
     let volumes = record.get("volumes").and_then(|node| decoder.word(node, "kind of volume", VOLUMES));
+    let storage = record.get("storage").and_then(|node| storage::decode(node, decoder));
     if let (Some(leader), Some(Spanned { value: NodesDocument::Places(_), .. })) = (&leader, &nodes) {
         decoder.findings.add(
             "one-too-many",
@@ -92,6 +95,7 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<DatabaseDocum
             Some("directory") => Volumes::Directory,
             _ => Volumes::Virtual,
         },
+        storage,
     })
 }
 
@@ -269,7 +273,7 @@ impl DatabaseDocument {
     pub(crate) fn resolve(
         self,
         hosts: &[Host],
-        places: &Places,
+        (places, classes): (&Places, &BTreeMap<String, StorageClass>),
         findings: &mut Findings,
     ) -> Option<Database> {
         let count = match &self.nodes.value {
@@ -293,6 +297,11 @@ impl DatabaseDocument {
             }
             NodesDocument::Places(wanted) => place_list(wanted, hosts, places, findings)?,
         };
+        let ground = Ground { hosts, classes, nodes: &nodes, volumes: self.volumes };
+        let storage = match self.storage {
+            Some(storage) => Some(storage.resolve(&ground, findings)?),
+            None => None,
+        };
         Some(Database {
             engine: self.engine.to_owned(),
             path: self.path,
@@ -302,6 +311,7 @@ impl DatabaseDocument {
             settings: self.settings,
             cpus: self.cpus,
             volumes: self.volumes,
+            storage,
         })
     }
 

@@ -5,6 +5,7 @@
 
 use crate::disk_tables::{DISK, DISKS};
 use crate::network_tables::{EDGE, FLAP, LINK, NETWORK, PARTITION};
+use crate::storage::{STORAGE, STORAGE_CLASS};
 
 /// The keys of one kind of map.
 #[derive(Debug)]
@@ -224,6 +225,11 @@ pub(crate) static SITE: Fields = plain(
             Shape::Duration,
             "how long the network looks for packets without sleeping, at most 1ms: shorter round trips for a processor that is never idle",
         ),
+        optional(
+            "storage_classes",
+            Shape::Named(&Shape::Map(&STORAGE_CLASS)),
+            "storage classes by name, beside basic and tuned, which are always there",
+        ),
     ],
 );
 
@@ -288,6 +294,11 @@ pub(crate) static DATABASE: Fields = plain(
             "volumes",
             Shape::Word(VOLUMES),
             "what nodes keep their data on: virtual disks that lose at a power-off what was not synced; such that also tear the last write; or plain directories, which lose nothing. virtual when absent",
+        ),
+        optional(
+            "storage",
+            Shape::Map(&STORAGE),
+            "how each node's volume is mirrored; when absent it is not, and outlives its host",
         ),
     ],
 );

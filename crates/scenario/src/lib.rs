@@ -28,6 +28,7 @@ mod resolved_disks;
 mod schedule;
 mod schema;
 mod site;
+mod storage;
 mod tree;
 pub mod units;
 mod wording;
@@ -44,4 +45,5 @@ pub use resolved::{
     ThinkTime, Volumes,
 };
 pub use schema::json_schema;
+pub use storage::{Acknowledge, Apart, Promotion, Storage, StorageClass};
 pub use write::to_yaml;

@@ -194,7 +194,7 @@ impl Document {
         let ip = self.site.ip;
         let edges = self.site.edges(&places, &hosts, findings);
         let engine = self.database.engine();
-        let database = self.database.resolve(&hosts, &places, findings);
+        let database = self.database.resolve(&hosts, (&places, &self.site.storage_classes), findings);
         let leader =
             database.as_ref().and_then(|database| database.nodes.first()).and_then(|node| hosts.get(*node));
         let nodes = database

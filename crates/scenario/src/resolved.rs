@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 pub use crate::resolved_disks::{DiskDefect, DiskTarget, Disks};
+use crate::storage::Storage;
 
 /// A checked scenario.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -240,6 +241,8 @@ pub struct Database {
     pub cpus: Option<f64>,
     /// What the nodes' volumes are.
     pub volumes: Volumes,
+    /// How they are mirrored, where anything is said of it.
+    pub storage: Option<Storage>,
 }
 
 /// What a node's volume is.

@@ -14,6 +14,7 @@ use crate::links::{self, LinkDocument};
 use crate::places::Places;
 use crate::rejection::{Finding, Findings, Spanned, Spot};
 use crate::resolved::{Disks, Edge, Host, IpVersion, Link};
+use crate::storage::{self, StorageClass};
 use crate::tree::{Node, Value};
 
 /// The section as written.
@@ -25,6 +26,8 @@ pub(crate) struct SiteDocument {
     edges: Vec<EdgeDocument>,
     /// How long the fabric looks for packets without sleeping.
     pub(crate) busy_poll: Duration,
+    /// The scenario's own storage classes.
+    pub(crate) storage_classes: BTreeMap<String, StorageClass>,
     /// Every host's disks.
     pub(crate) disks: Disks,
 }
@@ -72,9 +75,12 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<SiteDocument>
     for node in site.get("edges").and_then(|node| decoder.list(node, "edges", 0)).unwrap_or_default() {
         edges.extend(edges::decode(node, decoder));
     }
-    let busy_poll = site.get("busy-poll").and_then(|node| decode_busy_poll(node, decoder));
+    let busy_poll =
+        site.get("busy-poll").and_then(|node| decode_busy_poll(node, decoder)).unwrap_or_default();
+    let classes = site.get("storage_classes").map(|node| storage::decode_classes(node, decoder));
+    let storage_classes = classes.unwrap_or_default();
     let disks = site.get("disks").and_then(|node| disks::decode_disks(node, decoder)).unwrap_or_default();
-    Some(SiteDocument { groups, links, edges, busy_poll: busy_poll.unwrap_or_default(), ip, disks })
+    Some(SiteDocument { groups, links, edges, busy_poll, ip, storage_classes, disks })
 }
 
 fn decode_busy_poll(node: &Node, decoder: &mut Decoder) -> Option<Duration> {

@@ -14,6 +14,7 @@ use crate::resolved::{
     Fault, FaultAction, FaultTarget, Host, IpVersion, Jitter, Load, PartitionShape, Phase, Place, Queue,
     Reads, Scenario, Site, Synchronous,
 };
+use crate::storage;
 use crate::units::{format_bit_rate, format_duration, format_percent, format_size};
 use crate::workload_options;
 
@@ -39,6 +40,10 @@ pub fn to_yaml(scenario: &Scenario, seed: u64) -> String {
     }
     line(&mut text, 0, &format!("seed: {seed}"));
     write_site(&mut text, &scenario.site);
+    if let Some(class) = scenario.database.storage.as_ref().and_then(|s| storage::class_written(&s.class)) {
+        line(&mut text, 2, "storage_classes:");
+        line(&mut text, 4, &class);
+    }
     write_database(&mut text, &scenario.database, &scenario.site);
     line(&mut text, 0, "loads:");
     scenario.loads.iter().for_each(|load| write_load(&mut text, load));
@@ -199,6 +204,7 @@ fn write_database(text: &mut String, database: &Database, site: &Site) {
         line(text, 2, &format!("cpus: {cpus}"));
     }
     line(text, 2, &format!("volumes: {}", database.volumes.name()));
+    database.storage.iter().for_each(|of| line(text, 2, &storage::written(of)));
 }
 
 fn write_load(text: &mut String, load: &Load) {

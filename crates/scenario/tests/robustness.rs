@@ -183,7 +183,7 @@ fn sound() -> impl Strategy<Value = String> {
                 text += &format!("            r{index}: {{ hosts: {hosts} }}\n");
             }
             text += "    dc2: { zones: { a: { hosts: 3 }, \"1\": { hosts: [no, \"null\"] } } }\n";
-            text += "  links:\n    - { between: [dc1, dc2], delay: 1.5ms }\n    - { from: dc1/a/r0, to: dc2/1, delay: 7us }\n";
+            text += "  storage_classes: { own: { buffer: 3MiB, metadata: own-device } }\n  links:\n    - { between: [dc1, dc2], delay: 1.5ms }\n    - { from: dc1/a/r0, to: dc2/1, delay: 7us }\n";
             text += &format!("    - {{ from: dc2, to: r0, {link} }}\n");
             text += &format!("database:\n  engine: postgres\n  nodes: {nodes}\n");
             let sync = if nodes == 1 { "off" } else { ["off", "all", "any 1"][sync as usize] };
@@ -195,6 +195,8 @@ fn sound() -> impl Strategy<Value = String> {
             text += &cpus.map_or(String::new(), |cpus| format!("  cpus: {}\n", f64::from(cpus) / 7.0));
             let volumes = ["", "  volumes: torn\n", "  volumes: directory\n"];
             text += volumes[(nodes as usize + setting.len()) % 3];
+            text += ["", "  storage: { replicas: 1, class: own, promote: forced }\n", "  storage: { replicas: 1, acknowledge: async, class: tuned }\n"]
+                [(nodes as usize + setting.len() / 3) % 3];
             text += "loads:\n  - { workload: tpcb, clients: 4, scale: 2, timeout: 1500ms }\n  - { workload: ledger, clients: 2, from: dc2/a }\n";
             let (baseline, fault, at, target, length) = phases;
             text += &format!("schedule:\n  - {{ phase: baseline, for: {baseline}s }}\n  - phase: fault\n    for: {fault}s\n    faults:\n");

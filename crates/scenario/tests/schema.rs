@@ -47,12 +47,19 @@ fn node<'t>(event: Event<'t>, events: &mut impl Iterator<Item = Event<'t>>) -> V
     }
 }
 
-/// Axes of both forms.
-fn matrix() -> Value {
-    json!({ "axes": {
-        "loads.0.clients": [1, 8],
-        "disks": { "kept": { "database.volumes": "virtual" }, "torn": { "database.volumes": "torn" } }
-    }, "repeat": 2 })
+/// A small scenario with axes of both forms: every combination is read.
+fn over_a_matrix() -> Value {
+    json!({
+        "name": "matrix",
+        "site": { "regions": { "dc1": { "zones": { "a": { "hosts": 1 } } } } },
+        "database": { "engine": "postgres", "nodes": 1 },
+        "loads": [{ "workload": "ledger", "clients": 1 }],
+        "schedule": [{ "phase": "baseline", "for": "5s" }],
+        "matrix": { "axes": {
+            "loads.0.clients": [1, 8],
+            "disks": { "kept": { "database.volumes": "virtual" }, "torn": { "database.volumes": "torn" } }
+        }, "repeat": 2 }
+    })
 }
 
 /// Loads with every key of theirs, and every option of every workload.
@@ -80,7 +87,7 @@ fn loads() -> Value {
 }
 
 /// Between them these hold every key of the language.
-fn full() -> [Value; 3] {
+fn full() -> [Value; 4] {
     let expect: Map<String, Value> = scenario::catalogue::EXPECTATIONS
         .iter()
         .map(|entry| (entry.name.to_owned(), json!(entry.example)))
@@ -101,13 +108,16 @@ fn full() -> [Value; 3] {
                 { "from": "r2", "to": "dc2", "delay": "5ms", "jitter": { "pareto": "2ms" }, "mtu": "1400B" }],
             "edges": [{ "name": "north", "around": "dc2", "rate": "1Gbit/s", "queue": "100 packets" }],
             "busy-poll": "50us",
+            "storage_classes": { "fast": { "metadata": "own-device", "flush": "never", "buffer": "4MiB" } },
             "disks": { "capacity": 3, "groups": 2, "cache": true }
         },
         "database": {
             "engine": "postgres", "path": "/usr/lib/postgresql/15/bin", "nodes": 3, "leader": "r1/h1",
             "replication": { "synchronous": "any 1" }, "failover": { "ha-restart": { "after": "5s" } },
             "settings": { "shared_buffers": "64MB", "fsync": true, "max_connections": 50 }, "cpus": 1.5,
-            "volumes": "torn"
+            "volumes": "torn",
+            "storage": { "replicas": 2, "acknowledge": "semi", "apart": "racks", "rebuild_after": "60s", "timeout": "2s",
+                "promote": "forced", "class": "fast" }
         },
         "loads": loads(),
         "schedule": [
@@ -124,9 +134,15 @@ fn full() -> [Value; 3] {
                 { "disk": { "cache-of": "random", "how": { "slow": "20ms" } } }
             ] }
         ],
-        "expect": expect,
-        "matrix": matrix()
+        "expect": expect
     });
+    let second = chosen_otherwise(&first);
+    let third = without_a_database(&second);
+    [first, second, third, over_a_matrix()]
+}
+
+/// The same with the other of keys that exclude each other.
+fn chosen_otherwise(first: &Value) -> Value {
     let mut second = first.clone();
     second["database"]["nodes"] = json!(["r1/h1", "r2", "dc2"]);
     second["database"].as_object_mut().unwrap().remove("leader");
@@ -135,8 +151,7 @@ fn full() -> [Value; 3] {
             { "partition": { "between": ["dc1", "dc2"], "answer": "reset" } }, { "partition": { "halves": "nodes" } },
             { "partition": { "bridge": "a-follower" } }, { "partition": { "ring": "nodes" } },
             { "disk": { "of": "a-follower", "how": { "fail-after": 100 } } }]);
-    let third = without_a_database(&second);
-    [first, second, third]
+    second
 }
 
 fn without_a_database(other: &Value) -> Value {

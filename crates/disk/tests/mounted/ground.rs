@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use disk::{Flush, FolderStore, Limits, Lost, Mount, Volume};
+use disk::{Disk, Flush, FolderStore, Limits, Lost, Mount, OnDisk, Volume};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, unshare};
 
@@ -44,7 +44,8 @@ pub fn enter() -> Result<(), String> {
 
 /// A volume and the place where it is mounted.
 pub struct Mounted {
-    pub volume: Arc<Volume<FolderStore>>,
+    pub disk: Disk,
+    pub volume: Arc<Volume<OnDisk<FolderStore>>>,
     pub mount: Mount,
     pub place: PathBuf,
     _folders: tempfile::TempDir,
@@ -56,10 +57,11 @@ impl Mounted {
         let (store, place) = (folders.path().join("store"), folders.path().join("mounted"));
         fs::create_dir(&store).expect("made");
         fs::create_dir(&place).expect("made");
-        let store = FolderStore::new(&store, Flush::Pretended);
+        let disk = Disk::alone("d1");
+        let store = OnDisk::new(FolderStore::new(&store, Flush::Pretended), disk.clone());
         let volume = Arc::new(Volume::new(store, Limits::default(), 0, 0, SystemTime::now()));
         let mount = mounted(&volume, &place);
-        Mounted { volume, mount, place, _folders: folders }
+        Mounted { disk, volume, mount, place, _folders: folders }
     }
 
     /// The power goes and comes back: the same volume, mounted anew. `between` is done when the mount answers no more.
@@ -73,7 +75,7 @@ impl Mounted {
     }
 }
 
-fn mounted(volume: &Arc<Volume<FolderStore>>, place: &Path) -> Mount {
+fn mounted(volume: &Arc<Volume<OnDisk<FolderStore>>>, place: &Path) -> Mount {
     let (point, mount) = disk::prepare(volume.clone()).expect("served");
     point.mount_over(place).expect("mounted");
     mount

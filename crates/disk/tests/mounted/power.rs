@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
+use disk::Defect;
 use libtest_mimic::Failed;
 
 use crate::contract::Check;
@@ -18,7 +19,8 @@ pub const TESTS: &[Test] = &[
     ("what_a_process_synced_is_there_after_a_power_off_and_nothing_else", synced_and_not),
     ("a_process_that_writes_gets_an_error_when_the_power_goes_and_can_be_killed", no_process_hangs),
     ("writes_through_a_mapping_are_taken_back_unless_they_were_synced", mappings),
-    ("serving_a_mount_takes_less_than_5_mb", memory),
+    ("a_process_that_waits_for_a_stalled_disk_is_let_go_when_the_power_goes", stalled),
+    ("each_of_a_hundred_mounts_at_once_takes_less_than_5_mb", memory),
 ];
 
 /// What their processes do.
@@ -93,6 +95,23 @@ fn no_process_hangs() -> Result<(), Failed> {
     Ok(())
 }
 
+/// Waiting for an answer that never comes, a process would not even be reached by SIGKILL.
+fn stalled() -> Result<(), Failed> {
+    let mut mounted = Mounted::new();
+    let stall = mounted.disk.impose(Defect::Stall);
+    let mut writer = ground::start("write on and on", &mounted.place);
+    while mounted.volume.store().met().held_up == 0 {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    mounted.lose_power(|| {
+        writer.kill().expect("killed");
+        writer.wait().expect("it ends");
+    });
+    drop(stall);
+    ground::run("write and sync some", &mounted.place)?;
+    Ok(())
+}
+
 fn write_on_and_on(folder: &Path) {
     let file = File::create(folder.join(std::process::id().to_string())).expect("made");
     for round in 0u64.. {
@@ -140,7 +159,7 @@ fn write_through_a_mapping(folder: &Path) {
 }
 
 fn memory() -> Result<(), Failed> {
-    const MOUNTS: u64 = 20;
+    const MOUNTS: u64 = 100;
     let resident = || -> u64 {
         let status = fs::read_to_string("/proc/self/status").expect("read");
         let line = status.lines().find(|line| line.starts_with("RssAnon:")).expect("a line");

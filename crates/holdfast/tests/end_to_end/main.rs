@@ -15,6 +15,7 @@ mod isolation;
 mod kills;
 mod limits;
 mod matrix;
+mod mirrors;
 mod network;
 mod on_paper;
 mod power_loss;

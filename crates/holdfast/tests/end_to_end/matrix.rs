@@ -78,6 +78,10 @@ fn compared_and_exported(desk: &Desk, directory: &Path, cells: &[Value]) {
     );
     let page = compared.stdout.lines().last().expect("a last line");
     assert!(Path::new(page).is_absolute() && Path::new(page).is_file(), "{page}");
+    let together = desk.run(&["export", path, "--format", "junit"]);
+    together.ends_with(0);
+    assert_eq!(together.stdout.matches("the run as a whole").count(), 4, "{}", together.stdout);
+    desk.run(&["export", path, "--format", "csv"]).ends_with(254);
     let run = cells[0]["run_dir"].as_str().expect("a path");
     desk.run(&["compare", run]).ends_with(254);
     desk.run(&["compare", run, "nowhere"]).ends_with(254);

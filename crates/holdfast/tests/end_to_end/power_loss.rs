@@ -48,6 +48,34 @@ fn a_database_that_syncs_before_it_acknowledges_loses_nothing_over_repeated_powe
 }
 
 #[test]
+#[ignore = "second tier: fifty power-offs take three minutes"]
+fn every_row_acknowledged_over_fifty_power_offs_under_load_is_there() {
+    let _turn = machine();
+    let desk = Desk::new();
+    if !desk.can_have_a_lab("every_row_acknowledged_over_fifty_power_offs") {
+        return;
+    }
+    let before = Before::look(&desk);
+    // Not in step with anything the database does.
+    let at = |number: u32| number * 3400 + number * 37 % 7 * 100;
+    let off = |number: u32| format!("{{ power-off: {{ host: dc1/a/h1 }}, at: {}ms, for: 1s }}", at(number));
+    let faults: Vec<String> = (0..50).map(off).collect();
+    let schedule = format!(
+        "schedule=[{{ phase: baseline, for: 2s }}, {{ phase: power-offs, for: 171s, faults: [{}] }}, {{ phase: recovery, \
+         for: 3s }}]",
+        faults.join(", ")
+    );
+    let finished = desk.run(&["run", "scenarios/power-loss.yaml", "--set", &schedule]);
+    finished.ends_with(0);
+    let result = finished.result();
+    assert_eq!(result["faults"].as_array().map(Vec::len), Some(50));
+    let ledger = &result["checks"][0];
+    assert!(ledger["acknowledged"].as_u64() > Some(1000) && ledger["lost"] == 0, "{ledger}");
+    eprintln!("fifty power-offs: {ledger}");
+    before.nothing_is_left(&[]);
+}
+
+#[test]
 fn a_database_that_acknowledges_before_it_syncs_is_caught_with_the_rows_it_lost() {
     let _turn = machine();
     let desk = Desk::new();

@@ -154,3 +154,23 @@ fn the_scenario_of_convergence_reads_every_replica_for_itself() {
     let found = checks.iter().find(|check| check["name"] == "convergence").expect("the check");
     assert_eq!(found["counts"]["replicas"], 3, "{found:#}");
 }
+
+#[test]
+fn a_volume_is_measured_without_a_database_and_every_block_read_back() {
+    let few = [
+        "--set",
+        "database.nodes=1",
+        "--set",
+        "loads.0.options.count=200",
+        "--set",
+        "loads.0.options.random=50",
+    ];
+    let operations = ["sequential-write", "sequential-read", "cached-read", "random-write", "random-read"];
+    let Some(result) = passes("rawio", &few, "register", &operations) else { return };
+    let load = &result["loads"][0];
+    for figure in ["sequential_write_mb_per_s", "sequential_read_mb_per_s", "cached_read_mb_per_s"] {
+        assert!(load["figures"][figure].as_f64() > Some(0.0), "{figure}: {load:#}");
+    }
+    let blocks = load["operations"]["write random 4 KiB"]["count"].as_u64();
+    assert!(blocks >= Some(50), "{load:#}");
+}

@@ -11,6 +11,8 @@ use crate::markup::{cut, plain};
 
 /// Longest label of a variant.
 const LABEL: usize = 60;
+/// Longest name of a table.
+const HEADING: usize = 100;
 /// Columns of the first column, and of the others.
 const FIRST: usize = 24;
 const OTHER: usize = 13;
@@ -107,7 +109,12 @@ fn table(
 ) {
     let heading = name(subject);
     let heading = plain(&heading);
-    let _ = write!(out, "\n{:<FIRST$}", cut(&heading, FIRST - 1));
+    // A long name has a line of its own.
+    if heading.chars().count() < FIRST {
+        let _ = write!(out, "\n{heading:<FIRST$}");
+    } else {
+        let _ = write!(out, "\n{}\n{:FIRST$}", cut(&heading, HEADING), "");
+    }
     for quantity in quantities {
         let _ = write!(out, "{:>OTHER$}", quantity.name());
     }

@@ -15,6 +15,7 @@ use history::{HistoryReader, Operation};
 
 pub use tables::Rows;
 
+use crate::matrix;
 use crate::run_directory::{self, ReadError};
 
 /// The history's name in a run directory.
@@ -46,6 +47,20 @@ pub enum ExportError {
         path: PathBuf,
         /// What is wrong with it.
         what: String,
+    },
+    /// A `matrix.json` that is not one.
+    #[error("{}: {source}", path.display())]
+    Matrix {
+        /// The directory.
+        path: PathBuf,
+        /// What is wrong.
+        source: crate::matrix::MatrixError,
+    },
+    /// The directory of a matrix in a form of one run.
+    #[error("{} holds the runs of a matrix, which go into this form one by one: give one of those under {}", path.display(), path.join("cells").display())]
+    OneOfMany {
+        /// The directory.
+        path: PathBuf,
     },
     /// No load of this name.
     #[error("load {load}: there is no such load in the run; there are {known}")]
@@ -91,7 +106,7 @@ impl From<csv::Error> for ExportError {
     }
 }
 
-/// Writes a run in a form. `load` picks one load's operations where a form has operations; without it, all of them, or
+/// Writes a run in a form; the runs of a matrix together as test results. `load` picks one load's operations where a form has operations; without it, all of them, or
 /// the only one that has the form.
 ///
 /// # Errors
@@ -102,6 +117,16 @@ pub fn export(
     load: Option<&str>,
     sink: &mut impl Write,
 ) -> Result<(), ExportError> {
+    let matrix = matrix::read(directory)
+        .map_err(|source| ExportError::Matrix { path: directory.to_owned(), source })?;
+    match (matrix, format) {
+        (Some(matrix), Format::Junit) => {
+            junit::write_matrix(&matrix, sink)?;
+            return Ok(sink.flush()?);
+        }
+        (Some(_), _) => return Err(ExportError::OneOfMany { path: directory.to_owned() }),
+        (None, _) => {}
+    }
     let run = run_directory::read(directory)?;
     if let Some(load) = load
         && !run.result.loads.iter().any(|known| known.name == load)

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use history::edn::{EdnHistory, Model};
 use history::{Action, HistoryWriter, Operation, Outcome, Verdict};
 use report::export::{ExportError, Format, Rows, export};
+use report::matrix::{CellResult, MatrixResult};
 use tempfile::TempDir;
 
 use crate::fixture::{self, Fixture};
@@ -178,6 +179,42 @@ fn junit_counts_what_failed_as_failures_and_what_could_not_be_shown_as_errors() 
     let (_, failures, errors, text) = exported(&fixture);
     assert_eq!((failures, errors), (2, 1), "{text}");
     assert!(text.contains("&lt;37&gt; &amp;") && !text.contains('\u{1}'), "{text}");
+}
+
+#[test]
+fn the_runs_of_a_matrix_are_test_results_together_and_one_not_made_is_an_error() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let result = fixture::host_failure().result;
+    let cell = |repetition, result| CellResult {
+        cell: 1,
+        repetition,
+        label: "clients = 1".to_owned(),
+        values: Default::default(),
+        settings: Default::default(),
+        run_dir: folder.path().to_owned(),
+        result,
+        failure: None,
+    };
+    let matrix = MatrixResult {
+        holdfast: result.holdfast.clone(),
+        scenario: result.scenario.clone(),
+        seed: 1,
+        started_at: result.started_at.clone(),
+        verdict: Verdict::Unknown,
+        interrupted: Some("by a signal".to_owned()),
+        axes: Default::default(),
+        repeat: 2,
+        cells: vec![cell(1, Some(result)), cell(2, None)],
+    };
+    report::matrix::write(folder.path(), &matrix).expect("written");
+    let mut text = Vec::new();
+    export(folder.path(), Format::Junit, None, &mut text).expect("exported");
+    let text = String::from_utf8(text).expect("UTF-8");
+    let read = quick_junit::Report::deserialize_from_str(&text).expect("JUnit's XML");
+    assert_eq!((read.failures, read.errors), (0, 2), "{text}");
+    assert!(text.contains("[clients = 1, run 2]"), "{text}");
+    let refused = export(folder.path(), Format::OpenMetrics, None, &mut Vec::new());
+    assert!(matches!(refused, Err(ExportError::OneOfMany { .. })));
 }
 
 #[test]

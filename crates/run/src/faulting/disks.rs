@@ -34,6 +34,12 @@ pub(super) struct StandingDisk {
     ended: Arc<AtomicBool>,
 }
 
+impl Drop for StandingDisk {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::Release);
+    }
+}
+
 /// A disk that is struck: itself, the capacity disks that go with it.
 type Struck = (Disk, Vec<Disk>);
 
@@ -67,7 +73,7 @@ impl Faulting {
         record.vms = (0..self.datacentre.vms.len()).filter(on_it).collect();
         self.enter(number, &record);
         let probed: Vec<Disk> = behind.into_iter().take(PROBED_MAX).collect();
-        let before = look(&self.datacentre, &probed, PATIENCE, 1, looks::is_sound);
+        let before = look_sound(&self.datacentre, &probed, 1);
         let vms = record.vms.iter().filter_map(|vm| Some((*vm, self.datacentre.vms[*vm].volume().met()?)));
         let vms: Vec<(usize, Met)> = vms.collect();
         let guard = (!self.prevented).then(|| disk.impose(self.defect(number, defect)));
@@ -112,6 +118,7 @@ impl Faulting {
     pub(super) fn mend_disk(&mut self, number: usize) -> bool {
         let Some(mut standing) = self.standing_disks.remove(&number) else { return false };
         standing.ended.store(true, Ordering::Release);
+        // Cleared before anybody looks.
         drop(standing.guard.take());
         let mended_s = self.chronicle.now_s();
         lock(&self.records)[number].mended_s = Some(mended_s);
@@ -129,7 +136,7 @@ impl Faulting {
         let (datacentre, told) = (self.datacentre.clone(), self.healing_teller());
         let blocks = looks::blocks_to_read(&standing.defect);
         self.in_background(move || {
-            let mut receipt = look(&datacentre, &standing.probed, PATIENCE, blocks, looks::is_sound);
+            let mut receipt = look_sound(&datacentre, &standing.probed, blocks);
             receipt.evidence.extend(met);
             receipt.evidence.extend(remembered);
             told(number, mended_s, receipt);
@@ -214,6 +221,15 @@ impl Waits {
             std::thread::sleep(GLANCE);
         }
     }
+}
+
+/// Looks at disks on which nothing should be wrong. While another fault stands on them that cannot be told.
+fn look_sound(datacentre: &Datacentre, probed: &[Disk], blocks: u64) -> Receipt {
+    if let Some(disk) = probed.iter().find(|disk| !disk.is_sound()) {
+        let evidence = vec![format!("another fault stands on disk {} or its group", disk.name())];
+        return Receipt { verdict: Verdict::Unknown, evidence };
+    }
+    look(datacentre, probed, PATIENCE, blocks, looks::is_sound)
 }
 
 fn look(

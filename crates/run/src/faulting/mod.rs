@@ -346,6 +346,8 @@ impl Faulting {
 
 impl Drop for Faulting {
     fn drop(&mut self) {
+        // Whoever waits for a disk that fails later waits no more.
+        self.standing_disks.clear();
         let _ = self.records();
     }
 }

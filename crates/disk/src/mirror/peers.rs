@@ -1,0 +1,459 @@
+//! What is under way to each of the other components, what each lacks, and whom an acknowledgement waits for.
+//!
+//! Pure: told the time, touches no volume and sends nothing.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::mirror::dirt::{Dirt, Piece};
+use crate::mirror::incoming::Answer;
+
+/// When a sync is acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Acknowledge {
+    /// When every live component has made it durable.
+    Sync,
+    /// When every live component has received it.
+    Semi,
+    /// When the serving component has made it durable.
+    Async,
+}
+
+/// How components are waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Policy {
+    /// When a sync is acknowledged.
+    pub acknowledge: Acknowledge,
+    /// Bytes under way to a component before changes wait.
+    pub buffer_bytes: u64,
+    /// How long a sign of a component is waited for while something is under way to it.
+    pub timeout: Duration,
+}
+
+/// How a component stands to the one that serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Standing {
+    /// Not connected; what changes is marked.
+    Away,
+    /// Being sent what it lacks.
+    CatchingUp,
+    /// Has been sent all; its answer to this message is awaited, as are those to syncs.
+    Finishing(u64),
+    /// Has all that was acknowledged, or is waited for.
+    Live,
+}
+
+/// What a component lacks and what is under way to it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PeerState {
+    /// How it stands.
+    pub standing: Standing,
+    /// Bytes sent or to be sent and not known to be carried out.
+    pub lag_bytes: u64,
+    /// Age of the oldest of them.
+    pub lag: Duration,
+    /// Bytes that are marked, or were and are under way.
+    pub bytes_left: u64,
+    /// Bytes sent to it as changes.
+    pub bytes_replicated: u64,
+    /// Bytes sent to it to catch up.
+    pub bytes_copied: u64,
+}
+
+/// Something that happened to a component.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Occurrence {
+    /// When.
+    pub at: Duration,
+    /// Which of the others.
+    pub peer: usize,
+    /// How it stands since.
+    pub standing: Standing,
+    /// Why, where there is more to say.
+    pub why: &'static str,
+}
+
+/// What a change touches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Mark {
+    Object(u64),
+    Content(u64, u64, u64),
+    /// A range of a file that was sent for itself.
+    ContentAlone(u64, u64, u64),
+}
+
+impl Mark {
+    fn number(&self) -> u64 {
+        match self {
+            Mark::Object(number) | Mark::Content(number, ..) | Mark::ContentAlone(number, ..) => *number,
+        }
+    }
+
+    fn mark_in(&self, dirt: &mut Dirt) {
+        match *self {
+            Mark::Object(number) => dirt.mark_object(number),
+            Mark::Content(number, from, to) => dirt.mark_content(number, from, to),
+            Mark::ContentAlone(number, from, to) => dirt.mark_content_alone(number, from, to),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct UnderWay {
+    sequence: u64,
+    at: Duration,
+    bytes: u64,
+    marks: Vec<Mark>,
+    is_copy: bool,
+}
+
+#[derive(Debug)]
+struct Peer {
+    standing: Standing,
+    /// Counts connections, so that what an earlier one says is not taken for the present one's.
+    connection: u64,
+    /// Frames to be sent, and whether each is a copy.
+    queue: VecDeque<(Arc<[u8]>, bool)>,
+    copies_queued: usize,
+    under_way: VecDeque<UnderWay>,
+    under_way_bytes: u64,
+    copying_bytes: u64,
+    answer: Answer,
+    sign_at: Duration,
+    away_since: Duration,
+    dirt: Dirt,
+    /// What was marked and is settled by the end of catching up alone: gone on the serving component, or beyond a file's
+    /// end.
+    unsettled: Dirt,
+    bytes_replicated: u64,
+    bytes_copied: u64,
+}
+
+/// All other components of a volume.
+#[derive(Debug)]
+pub(crate) struct Peers {
+    policy: Policy,
+    next: u64,
+    peers: Vec<Peer>,
+    occurrences: Vec<Occurrence>,
+}
+
+impl Peers {
+    /// Each lacks what is marked for it, and none is connected.
+    pub(crate) fn new(policy: Policy, lacking: Vec<Dirt>) -> Peers {
+        let peer = |dirt| Peer {
+            standing: Standing::Away,
+            connection: 0,
+            queue: VecDeque::new(),
+            copies_queued: 0,
+            under_way: VecDeque::new(),
+            under_way_bytes: 0,
+            copying_bytes: 0,
+            answer: Answer::default(),
+            sign_at: Duration::ZERO,
+            away_since: Duration::ZERO,
+            dirt,
+            unsettled: Dirt::new(),
+            bytes_replicated: 0,
+            bytes_copied: 0,
+        };
+        Peers { policy, next: 1, peers: lacking.into_iter().map(peer).collect(), occurrences: Vec::new() }
+    }
+
+    /// A further component, which lacks what is marked. Returns its number.
+    pub(crate) fn add(&mut self, lacking: Dirt) -> usize {
+        let mut other = Peers::new(self.policy, vec![lacking]);
+        self.peers.append(&mut other.peers);
+        self.peers.len() - 1
+    }
+
+    /// Whether anybody hears of changes at all.
+    pub(crate) fn any_connected(&self) -> bool {
+        self.peers.iter().any(|peer| peer.standing != Standing::Away)
+    }
+
+    fn occur(&mut self, at: Duration, peer: usize, why: &'static str) {
+        let standing = self.peers[peer].standing;
+        self.occurrences.push(Occurrence { at, peer, standing, why });
+    }
+
+    /// What has happened since this was last asked.
+    pub(crate) fn take_occurrences(&mut self) -> Vec<Occurrence> {
+        std::mem::take(&mut self.occurrences)
+    }
+
+    /// A connection to a component stands. `lost` is marked in addition. Returns the connection's number.
+    pub(crate) fn connect(
+        &mut self,
+        peer: usize,
+        lost: &Dirt,
+        (now, begin): (Duration, impl Fn(u64) -> Arc<[u8]>),
+    ) -> u64 {
+        self.part(peer, now, "a new connection");
+        let sequence = self.sequence();
+        let it = &mut self.peers[peer];
+        it.dirt.add(lost);
+        it.standing = Standing::CatchingUp;
+        it.connection += 1;
+        it.answer = Answer::default();
+        it.sign_at = now;
+        it.queue.push_back((begin(sequence), false));
+        it.under_way.push_back(UnderWay { sequence, at: now, bytes: 0, marks: Vec::new(), is_copy: true });
+        let connection = it.connection;
+        self.occur(now, peer, "");
+        connection
+    }
+
+    /// The connection is broken, or given up. What was under way may or may not have arrived.
+    pub(crate) fn part(&mut self, peer: usize, now: Duration, why: &'static str) {
+        let it = &mut self.peers[peer];
+        if it.standing == Standing::Away {
+            return;
+        }
+        it.connection += 1;
+        it.standing = Standing::Away;
+        it.away_since = now;
+        it.queue.clear();
+        it.copies_queued = 0;
+        (it.under_way_bytes, it.copying_bytes) = (0, 0);
+        it.dirt.add(&std::mem::take(&mut it.unsettled));
+        for under_way in it.under_way.drain(..) {
+            under_way.marks.iter().for_each(|mark| mark.mark_in(&mut it.dirt));
+        }
+        self.occur(now, peer, why);
+    }
+
+    /// Parts with a component if this is still its connection.
+    pub(crate) fn connection_broke(&mut self, peer: usize, connection: u64, now: Duration) {
+        if self.is_current(peer, connection) {
+            self.part(peer, now, "its connection broke");
+        }
+    }
+
+    pub(crate) fn is_current(&self, peer: usize, connection: u64) -> bool {
+        self.peers[peer].connection == connection && self.peers[peer].standing != Standing::Away
+    }
+
+    fn sequence(&mut self) -> u64 {
+        self.next += 1;
+        self.next - 1
+    }
+
+    /// A change has been made on the serving component: it goes to those who can understand it and is marked for the
+    /// others. Returns its number.
+    pub(crate) fn record(
+        &mut self,
+        marks: &[Mark],
+        (bytes, now): (u64, Duration),
+        frame: impl FnOnce(u64) -> Arc<[u8]>,
+    ) -> u64 {
+        let sequence = self.sequence();
+        let mut frame = Some(frame);
+        let mut made: Option<Arc<[u8]>> = None;
+        for peer in &mut self.peers {
+            let understands = match peer.standing {
+                Standing::Away => false,
+                Standing::CatchingUp => !marks.iter().any(|mark| peer.dirt.holds_object(mark.number())),
+                Standing::Finishing(_) | Standing::Live => true,
+            };
+            if !understands {
+                marks.iter().for_each(|mark| mark.mark_in(&mut peer.dirt));
+                continue;
+            }
+            if let Some(frame) = frame.take() {
+                made = Some(frame(sequence));
+            }
+            let Some(made) = &made else { continue };
+            peer.queue.push_back((made.clone(), false));
+            let marks = marks.to_vec();
+            peer.under_way.push_back(UnderWay { sequence, at: now, bytes, marks, is_copy: false });
+            peer.under_way_bytes += bytes;
+            peer.bytes_replicated += bytes;
+        }
+        sequence
+    }
+
+    /// Something went wrong on the serving component, which may have changed part: whoever is connected is sent it anew.
+    pub(crate) fn doubt(&mut self, marks: &[Mark], now: Duration, begin: impl Fn(u64) -> Arc<[u8]>) {
+        for number in 0..self.peers.len() {
+            let sequence = self.sequence();
+            let peer = &mut self.peers[number];
+            marks.iter().for_each(|mark| mark.mark_in(&mut peer.dirt));
+            if matches!(peer.standing, Standing::Live | Standing::Finishing(_)) {
+                peer.standing = Standing::CatchingUp;
+                peer.queue.push_back((begin(sequence), false));
+                let marks = Vec::new();
+                peer.under_way.push_back(UnderWay { sequence, at: now, bytes: 0, marks, is_copy: true });
+                self.occur(now, number, "a change failed half done");
+            }
+        }
+    }
+
+    /// What to copy next to a component that is catching up, where it is its turn.
+    pub(crate) fn piece_for(
+        &mut self,
+        peer: usize,
+        most: u64,
+        size: impl Fn(u64) -> Option<u64>,
+    ) -> PieceFor {
+        let buffer_bytes = self.policy.buffer_bytes;
+        let it = &mut self.peers[peer];
+        if it.standing != Standing::CatchingUp || it.copies_queued > 0 || it.under_way_bytes >= buffer_bytes {
+            return PieceFor::Nothing;
+        }
+        it.dirt.take(most, size, &mut it.unsettled).map_or(PieceFor::AllIsSent, PieceFor::This)
+    }
+
+    /// An object that was to be copied is gone: its names say so, and in the end it is gone there too.
+    pub(crate) fn skip(&mut self, peer: usize, number: u64) {
+        self.peers[peer].unsettled.mark_object(number);
+    }
+
+    /// A piece goes out: `frame` says it.
+    pub(crate) fn copy(
+        &mut self,
+        peer: usize,
+        piece: Piece,
+        (bytes, now): (u64, Duration),
+        frame: impl FnOnce(u64) -> Arc<[u8]>,
+    ) {
+        let mark = match piece {
+            Piece::Object(number) => Mark::Object(number),
+            Piece::Content { number, from, to } => Mark::ContentAlone(number, from, to),
+        };
+        self.push_copy(peer, vec![mark], (bytes, now), frame);
+    }
+
+    /// All is sent: `frame` says so.
+    pub(crate) fn finish(&mut self, peer: usize, now: Duration, frame: impl FnOnce(u64) -> Arc<[u8]>) {
+        let sequence = self.push_copy(peer, Vec::new(), (0, now), frame);
+        self.peers[peer].standing = Standing::Finishing(sequence);
+    }
+
+    fn push_copy(
+        &mut self,
+        peer: usize,
+        marks: Vec<Mark>,
+        (bytes, now): (u64, Duration),
+        frame: impl FnOnce(u64) -> Arc<[u8]>,
+    ) -> u64 {
+        let sequence = self.sequence();
+        let it = &mut self.peers[peer];
+        it.queue.push_back((frame(sequence), true));
+        it.copies_queued += 1;
+        it.under_way_bytes += bytes;
+        it.copying_bytes += bytes;
+        it.bytes_copied += bytes;
+        it.under_way.push_back(UnderWay { sequence, at: now, bytes, marks, is_copy: true });
+        sequence
+    }
+
+    /// Since when a component is away.
+    pub(crate) fn away_since(&self, peer: usize) -> Option<Duration> {
+        let it = &self.peers[peer];
+        (it.standing == Standing::Away).then_some(it.away_since)
+    }
+
+    /// What goes out next to a component.
+    pub(crate) fn pop(&mut self, peer: usize) -> Option<Arc<[u8]>> {
+        let it = &mut self.peers[peer];
+        let (frame, is_copy) = it.queue.pop_front()?;
+        it.copies_queued -= usize::from(is_copy);
+        Some(frame)
+    }
+
+    /// A component's answer.
+    pub(crate) fn answered(&mut self, peer: usize, connection: u64, answer: Answer, now: Duration) {
+        if !self.is_current(peer, connection) {
+            return;
+        }
+        let it = &mut self.peers[peer];
+        it.sign_at = now;
+        it.answer.received = it.answer.received.max(answer.received).max(answer.applied);
+        it.answer.applied = it.answer.applied.max(answer.applied);
+        while let Some(first) = it.under_way.front().filter(|first| first.sequence <= it.answer.applied) {
+            it.under_way_bytes = it.under_way_bytes.saturating_sub(first.bytes);
+            if first.is_copy {
+                it.copying_bytes = it.copying_bytes.saturating_sub(first.bytes);
+            }
+            it.under_way.pop_front();
+        }
+        if matches!(it.standing, Standing::Finishing(last) if it.answer.applied >= last) {
+            it.standing = Standing::Live;
+            it.unsettled = Dirt::new();
+            self.occur(now, peer, "");
+        }
+    }
+
+    /// A component's last answer, whichever connection it came by.
+    pub(crate) fn heard_last(&mut self, peer: usize, answer: Answer, now: Duration) {
+        let connection = self.peers[peer].connection;
+        self.answered(peer, connection, answer, now);
+    }
+
+    /// Gives up components that give no sign. True when there was one.
+    pub(crate) fn give_up_the_silent(&mut self, now: Duration) -> bool {
+        let silent = |peer: &Peer, timeout: Duration| {
+            let waits_since = peer.under_way.front().map(|first| first.at.max(peer.sign_at));
+            peer.standing != Standing::Away && waits_since.is_some_and(|since| now >= since + timeout)
+        };
+        let timeout = self.policy.timeout;
+        let given_up: Vec<usize> =
+            (0..self.peers.len()).filter(|peer| silent(&self.peers[*peer], timeout)).collect();
+        for peer in &given_up {
+            self.part(*peer, now, "it gave no sign");
+        }
+        !given_up.is_empty()
+    }
+
+    /// Whether a sync with this number may be acknowledged, as far as the others are concerned.
+    pub(crate) fn is_acknowledged(&self, sequence: u64) -> bool {
+        self.peers.iter().all(|peer| match (peer.standing, self.policy.acknowledge) {
+            (Standing::Away | Standing::CatchingUp, _) | (_, Acknowledge::Async) => true,
+            (_, Acknowledge::Sync) => peer.answer.applied >= sequence,
+            (_, Acknowledge::Semi) => peer.answer.received >= sequence,
+        })
+    }
+
+    /// Whether there is room in every component's buffer.
+    pub(crate) fn has_room(&self) -> bool {
+        let full =
+            |peer: &Peer| peer.standing != Standing::Away && peer.under_way_bytes > self.policy.buffer_bytes;
+        !self.peers.iter().any(full)
+    }
+
+    pub(crate) fn state(&self, peer: usize, now: Duration, size: impl Fn(u64) -> Option<u64>) -> PeerState {
+        let it = &self.peers[peer];
+        let oldest = it.under_way.iter().find(|of| !of.is_copy);
+        PeerState {
+            standing: it.standing,
+            lag_bytes: it.under_way_bytes - it.copying_bytes,
+            lag: oldest.map(|of| now.saturating_sub(of.at)).unwrap_or_default(),
+            bytes_left: it.dirt.bytes(size) + it.copying_bytes,
+            bytes_replicated: it.bytes_replicated,
+            bytes_copied: it.bytes_copied,
+        }
+    }
+
+    /// What each lacks, when service ends here.
+    pub(crate) fn lacking(&mut self, now: Duration) -> Vec<Dirt> {
+        (0..self.peers.len())
+            .map(|peer| {
+                self.part(peer, now, "service ended");
+                std::mem::take(&mut self.peers[peer].dirt)
+            })
+            .collect()
+    }
+}
+
+/// What can be copied to a component now.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum PieceFor {
+    /// Not its turn.
+    Nothing,
+    /// This.
+    This(Piece),
+    /// There is nothing left.
+    AllIsSent,
+}

@@ -1,0 +1,413 @@
+//! Components and the wires between them, in memory: what is sent arrives when a step says so.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ffi::{OsStr, OsString};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use disk::mirror::{Acknowledge, Answer, Differences, Dirt, Frame, Incoming, Mirror, Next, Policy, Standing};
+use disk::{
+    Attributes, Change, Files, Flush, FolderStore, Kind, Limits, NewInode, ROOT, Refusal, RenameKind, Scope,
+    Volume,
+};
+
+const NOW: SystemTime = SystemTime::UNIX_EPOCH;
+const LENGTH_BYTES: usize = 4;
+
+/// A name in a directory: both by number.
+pub type Place = (u8, u8);
+
+/// One step.
+#[derive(Debug, Clone)]
+pub enum Step {
+    Create(Place),
+    MakeDirectory(Place),
+    MakeLink(Place),
+    Link(Place, Place),
+    Remove(Place),
+    Rename(Place, Place),
+    Exchange(Place, Place),
+    Write { place: Place, offset: u16, bytes: u16, fill: u8 },
+    Cut { place: Place, size: u16 },
+    PunchHole { place: Place, offset: u16, bytes: u16 },
+    Mode(Place, u8),
+    Extended(Place, u8),
+    Sync(Place),
+    SyncDirectory(u8),
+    Deliver { peer: usize, frames: u8 },
+    Break(usize),
+    PeerPowerOff(usize),
+    Connect(usize),
+}
+
+/// What one name leads to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Found {
+    inode: u64,
+    kind: Kind,
+    attributes: (u16, u32, u32),
+    links: u32,
+    extended: Vec<(OsString, Vec<u8>)>,
+    content: Vec<u8>,
+}
+
+struct Component {
+    volume: Arc<Volume<FolderStore>>,
+    folder: tempfile::TempDir,
+}
+
+/// The way to one of the other components.
+struct Wire {
+    component: usize,
+    connection: Option<u64>,
+    frames: VecDeque<Frame>,
+}
+
+/// The components, the one that serves, and what must survive.
+pub struct Ground {
+    components: Vec<Component>,
+    serving: usize,
+    policy: Policy,
+    mirror: Arc<Mirror<FolderStore>>,
+    wires: Vec<Wire>,
+    differences: Differences,
+    /// For each file, by number: what it held at the last acknowledged sync, and all that it has held since.
+    synced: BTreeMap<u64, Vec<Vec<u8>>>,
+}
+
+impl Ground {
+    pub fn new(components: usize, acknowledge: Acknowledge, limits: Limits) -> Ground {
+        let component = |_| {
+            let folder = tempfile::tempdir().expect("a temporary folder");
+            let store = FolderStore::new(folder.path(), Flush::Pretended);
+            let volume = Arc::new(Volume::new(store, limits, 0, 0, NOW));
+            Component { volume, folder }
+        };
+        let components: Vec<Component> = (0..components).map(component).collect();
+        // Nobody is ever too slow here.
+        let policy = Policy { acknowledge, buffer_bytes: 1 << 30, timeout: Duration::from_secs(3_600) };
+        let lacking = vec![Dirt::new(); components.len() - 1];
+        let mirror = Arc::new(Mirror::new(components[0].volume.clone(), policy, lacking, 0, None));
+        let wires = wires_from(0, components.len());
+        Ground {
+            components,
+            serving: 0,
+            policy,
+            mirror,
+            wires,
+            differences: Differences::default(),
+            synced: BTreeMap::new(),
+        }
+    }
+
+    pub fn bytes_copied(&self, peer: usize) -> u64 {
+        self.mirror.state(peer).bytes_copied
+    }
+
+    /// Does one step; what the volume refuses is part of life.
+    pub fn take(&mut self, step: &Step) {
+        match step {
+            Step::Deliver { peer, frames } => {
+                for _ in 0..*frames {
+                    self.fetch(*peer);
+                    self.deliver(*peer);
+                }
+            }
+            Step::Break(peer) => self.break_wire(*peer),
+            Step::PeerPowerOff(peer) => {
+                self.break_wire(*peer);
+                self.power_off(self.wires[*peer].component);
+            }
+            Step::Connect(peer) => self.connect(*peer),
+            change => {
+                let _ = self.change(change);
+                self.note();
+            }
+        }
+    }
+
+    fn power_off(&mut self, component: usize) {
+        let mut lost = Dirt::new();
+        self.components[component].volume.power_off_of_component(None, &mut lost).expect("power off");
+        self.differences.lost(component, &lost);
+    }
+
+    fn directory(&self, index: u8) -> u64 {
+        let mut directories = vec![ROOT];
+        let mut at = 0;
+        while at < directories.len() {
+            for (_, number, kind) in
+                self.mirror.list(directories[at]).expect("a directory").into_iter().skip(2)
+            {
+                if kind == Kind::Directory {
+                    directories.push(number);
+                }
+            }
+            at += 1;
+        }
+        directories[usize::from(index) % directories.len()]
+    }
+
+    fn number(&self, place: Place) -> Result<u64, Refusal> {
+        let number = self.mirror.look_up(self.directory(place.0), &name(place.1))?.inode;
+        self.mirror.forget(number, 1);
+        Ok(number)
+    }
+
+    fn change(&mut self, step: &Step) -> Result<(), Refusal> {
+        let attributes = Attributes::new(0o644, 7, 7, NOW);
+        let files = self.mirror.clone();
+        let make = |place: Place, new: &NewInode| {
+            let made = files.make(self.directory(place.0), &name(place.1), new, attributes)?;
+            files.forget(made.inode, 1);
+            Ok(())
+        };
+        match *step {
+            Step::Create(place) => make(place, &NewInode::File),
+            Step::MakeDirectory(place) => make(place, &NewInode::Directory),
+            Step::MakeLink(place) => make(place, &NewInode::SymbolicLink("elsewhere".into())),
+            Step::Link(old, new) => {
+                let number = self.number(old)?;
+                files.link(number, self.directory(new.0), &name(new.1), NOW)?;
+                files.forget(number, 1);
+                Ok(())
+            }
+            Step::Remove(place) => {
+                let is_directory = files.status(self.number(place)?)?.kind == Kind::Directory;
+                files.remove(self.directory(place.0), &name(place.1), is_directory, NOW)
+            }
+            Step::Rename(old, new) => self.rename(old, new, RenameKind::Replace),
+            Step::Exchange(old, new) => self.rename(old, new, RenameKind::Exchange),
+            Step::Write { place, offset, bytes, fill } => {
+                let content = vec![fill; usize::from(bytes)];
+                files.write(self.number(place)?, u64::from(offset), &content, None, false, NOW)
+            }
+            Step::Cut { place, size } => {
+                let change = Change { size: Some(u64::from(size)), ..Change::default() };
+                files.change(self.number(place)?, &change, NOW).map(drop)
+            }
+            Step::PunchHole { place, offset, bytes } => {
+                let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+                files.allocate(self.number(place)?, mode, u64::from(offset), u64::from(bytes), NOW)
+            }
+            Step::Mode(place, mode) => {
+                let change = Change { mode: Some(u32::from(mode)), ..Change::default() };
+                files.change(self.number(place)?, &change, NOW).map(drop)
+            }
+            Step::Extended(place, value) => {
+                let number = self.number(place)?;
+                let value = [value];
+                let value = (value[0] % 3 > 0).then_some(&value[..]);
+                files.set_extended(number, OsStr::new("user.mark"), value, None, NOW)
+            }
+            Step::Sync(place) => self.sync(self.number(place)?),
+            Step::SyncDirectory(directory) => self.sync(self.directory(directory)),
+            _ => Ok(()),
+        }
+    }
+
+    fn rename(&self, old: Place, new: Place, kind: RenameKind) -> Result<(), Refusal> {
+        let (old_name, new_name) = (name(old.1), name(new.1));
+        let from = (self.directory(old.0), old_name.as_os_str());
+        self.mirror.rename(from, (self.directory(new.0), new_name.as_os_str()), kind, NOW)
+    }
+
+    /// Syncs, while all wires that stand deliver.
+    fn sync(&mut self, number: u64) -> Result<(), Refusal> {
+        let mirror = self.mirror.clone();
+        let syncing = std::thread::spawn(move || mirror.sync(number, Scope::All));
+        while !syncing.is_finished() {
+            for peer in 0..self.wires.len() {
+                self.fetch(peer);
+                self.deliver(peer);
+            }
+        }
+        syncing.join().expect("no panic")?;
+        if self.mirror.status(number)?.kind == Kind::File {
+            self.synced.insert(number, vec![content(&self.components[self.serving].volume, number)]);
+        }
+        Ok(())
+    }
+
+    /// Notes what synced files hold now; those without a name need not survive any more.
+    fn note(&mut self) {
+        let volume = &self.components[self.serving].volume;
+        self.synced.retain(|number, held| {
+            let named = volume.status(*number).is_ok_and(|status| status.links > 0);
+            if named {
+                held.push(content(volume, *number));
+            }
+            named
+        });
+    }
+
+    fn connect(&mut self, peer: usize) {
+        let wire = &mut self.wires[peer];
+        wire.frames.clear();
+        let lost = self.differences.take_lost(wire.component);
+        wire.connection = Some(self.mirror.connect(peer, &lost));
+    }
+
+    fn break_wire(&mut self, peer: usize) {
+        let wire = &mut self.wires[peer];
+        wire.frames.clear();
+        if let Some(connection) = wire.connection.take() {
+            self.mirror.connection_broke(peer, connection);
+        }
+    }
+
+    /// Puts the next frame on a wire.
+    fn fetch(&mut self, peer: usize) {
+        let Some(connection) = self.wires[peer].connection else { return };
+        if let Next::Send(frame) = self.mirror.next(peer, connection, Duration::ZERO) {
+            self.wires[peer].frames.push_back(frame);
+        }
+    }
+
+    /// Lets the oldest frame of a wire arrive, and the answer to it. Returns whether there was one.
+    fn deliver(&mut self, peer: usize) -> bool {
+        let wire = &mut self.wires[peer];
+        let (Some(frame), Some(connection)) = (wire.frames.pop_front(), wire.connection) else {
+            return false;
+        };
+        let message = Incoming::read(&frame[LENGTH_BYTES..]).expect("a message");
+        let volume = &self.components[wire.component].volume;
+        message.carry_out(volume, None).unwrap_or_else(|error| panic!("{error}"));
+        let answer = Answer { received: message.sequence(), applied: message.sequence() };
+        self.mirror.answered(peer, connection, answer);
+        true
+    }
+
+    /// Connects all and delivers until all are live.
+    pub fn bring_together(&mut self) {
+        for peer in 0..self.wires.len() {
+            if self.wires[peer].connection.is_none() {
+                self.connect(peer);
+            }
+            loop {
+                self.fetch(peer);
+                if !self.deliver(peer) {
+                    break;
+                }
+            }
+            assert_eq!(self.mirror.state(peer).standing, Standing::Live);
+        }
+    }
+
+    /// The component that serves loses power, with it the node; another that is live takes over, if there is one.
+    pub fn take_over(&mut self) {
+        let live = (0..self.wires.len()).find(|peer| self.mirror.state(*peer).standing == Standing::Live);
+        let Some(next) = live else { return };
+        let component = self.wires[next].component;
+        self.move_to(component);
+        let found = snapshot(&self.components[component].volume);
+        for (number, held) in &self.synced {
+            let survived = found.values().find(|found| found.inode == *number);
+            let survived = survived.unwrap_or_else(|| panic!("file {number} is gone"));
+            assert!(
+                held.contains(&survived.content),
+                "file {number} holds what it never held since its sync"
+            );
+        }
+        self.synced.clear();
+    }
+
+    /// The same with the next component, whatever it lacks.
+    pub fn take_over_by_force(&mut self) {
+        self.move_to((self.serving + 1) % self.components.len());
+        self.synced.clear();
+    }
+
+    fn move_to(&mut self, next: usize) {
+        for peer in 0..self.wires.len() {
+            // What has arrived is carried out.
+            while self.deliver(peer) {}
+        }
+        let others: Vec<usize> = self.wires.iter().map(|wire| wire.component).collect();
+        self.differences.ended(others.into_iter().zip(self.mirror.end()));
+        // The node's death takes from every component what was not synced.
+        for component in 0..self.components.len() {
+            self.power_off(component);
+        }
+        let wires = wires_from(next, self.components.len());
+        let others: Vec<usize> = wires.iter().map(|wire| wire.component).collect();
+        let lacking = self.differences.serve_from(next, &others);
+        self.mirror = Arc::new(Mirror::new(
+            self.components[next].volume.clone(),
+            self.policy,
+            lacking,
+            self.differences.generation(),
+            None,
+        ));
+        (self.serving, self.wires) = (next, wires);
+    }
+
+    pub fn check_equal(&self) {
+        let all: Vec<_> = self.components.iter().map(|component| snapshot(&component.volume)).collect();
+        for (number, other) in all.iter().enumerate() {
+            for (path, found) in other {
+                let serving = &all[self.serving][path];
+                let differ = found.content.iter().zip(&serving.content).position(|(one, other)| one != other);
+                if let Some(at) = differ {
+                    let sizes = (found.content.len(), serving.content.len());
+                    let bytes = (found.content[at], serving.content[at]);
+                    panic!("component {number}, {path}: differs at {at}: {bytes:?} of {sizes:?}");
+                }
+            }
+            assert_eq!(other, &all[self.serving], "component {number} against {}", self.serving);
+            let numbers: BTreeSet<String> = std::fs::read_dir(self.components[number].folder.path())
+                .expect("a folder")
+                .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+                .collect();
+            for found in other.values().filter(|found| found.kind == Kind::File) {
+                assert!(numbers.contains(&found.inode.to_string()));
+            }
+        }
+        // Equal also after a power-off: all of it is durable where it was copied, and synced where it was replicated.
+    }
+}
+
+fn wires_from(serving: usize, components: usize) -> Vec<Wire> {
+    let others = (0..components).filter(|component| *component != serving);
+    others.map(|component| Wire { component, connection: None, frames: VecDeque::new() }).collect()
+}
+
+fn name(number: u8) -> OsString {
+    format!("f{number}").into()
+}
+
+fn content(volume: &Volume<FolderStore>, number: u64) -> Vec<u8> {
+    let size = volume.status(number).expect("a file").size;
+    let mut content = vec![0; usize::try_from(size).expect("small")];
+    let read = volume.read(number, 0, &mut content).expect("read");
+    assert_eq!(read as u64, size);
+    content
+}
+
+/// Everything that a walk through a volume finds, by path.
+fn snapshot(volume: &Volume<FolderStore>) -> BTreeMap<String, Found> {
+    let mut all = BTreeMap::new();
+    let mut waiting = vec![(String::new(), ROOT)];
+    while let Some((path, directory)) = waiting.pop() {
+        for (name, number, kind) in volume.list(directory).expect("a directory").into_iter().skip(2) {
+            let status = volume.status(number).expect("an object");
+            let path = format!("{path}/{}", name.display());
+            assert!(path.len() < 1_000, "a circle of directories: {path}");
+            if kind == Kind::Directory {
+                waiting.push((path.clone(), number));
+            }
+            let content = match kind {
+                Kind::File => content(volume, number),
+                Kind::SymbolicLink => volume.target(number).expect("a target").into_encoded_bytes(),
+                _ => Vec::new(),
+            };
+            let names = volume.list_extended(number).expect("names");
+            let value = |name: OsString| (name.clone(), volume.extended(number, &name).expect("a value"));
+            let extended = names.into_iter().map(value).collect();
+            let of = status.attributes;
+            let (attributes, links) = ((of.mode, of.user, of.group), status.links);
+            all.insert(path, Found { inode: number, kind, attributes, links, extended, content });
+        }
+    }
+    all
+}

@@ -1,0 +1,146 @@
+//! Random operations on a mirrored volume, with connections that break, components that lose power and others that take
+//! over in between. In the end all components are equal, and nothing whose sync was acknowledged is lost.
+
+mod ground;
+
+use proptest::prelude::*;
+
+use disk::Limits;
+use disk::mirror::Acknowledge;
+
+use ground::{Ground, Step};
+
+fn place() -> impl Strategy<Value = (u8, u8)> {
+    (0..3u8, 0..5u8)
+}
+
+fn change() -> impl Strategy<Value = Step> {
+    let size = 0..30_000u16;
+    prop_oneof![
+        4 => place().prop_map(Step::Create),
+        2 => place().prop_map(Step::MakeDirectory),
+        1 => place().prop_map(Step::MakeLink),
+        2 => (place(), place()).prop_map(|(old, new)| Step::Link(old, new)),
+        3 => place().prop_map(Step::Remove),
+        4 => (place(), place()).prop_map(|(old, new)| Step::Rename(old, new)),
+        1 => (place(), place()).prop_map(|(one, other)| Step::Exchange(one, other)),
+        8 => (place(), size.clone(), 1..9_000u16, any::<u8>())
+            .prop_map(|(place, offset, bytes, fill)| Step::Write { place, offset, bytes, fill }),
+        2 => (place(), size.clone()).prop_map(|(place, size)| Step::Cut { place, size }),
+        1 => (place(), size, 1..9_000u16)
+            .prop_map(|(place, offset, bytes)| Step::PunchHole { place, offset, bytes }),
+        1 => (place(), any::<u8>()).prop_map(|(place, mode)| Step::Mode(place, mode)),
+        1 => (place(), any::<u8>()).prop_map(|(place, value)| Step::Extended(place, value)),
+        4 => place().prop_map(Step::Sync),
+        1 => (0..3u8).prop_map(Step::SyncDirectory),
+    ]
+}
+
+fn step(peers: usize) -> impl Strategy<Value = Step> {
+    prop_oneof![
+        20 => change(),
+        6 => (0..peers, 1..12u8).prop_map(|(peer, frames)| Step::Deliver { peer, frames }),
+        1 => (0..peers).prop_map(Step::Break),
+        1 => (0..peers).prop_map(Step::PeerPowerOff),
+        3 => (0..peers).prop_map(Step::Connect),
+    ]
+}
+
+fn any_acknowledge() -> impl Strategy<Value = Acknowledge> {
+    prop_oneof![Just(Acknowledge::Sync), Just(Acknowledge::Semi), Just(Acknowledge::Async)]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn components_are_equal_in_the_end_whatever_broke_in_between(
+        acknowledge in any_acknowledge(),
+        steps in prop::collection::vec(step(2), 1..120),
+    ) {
+        let mut ground = Ground::new(3, acknowledge, Limits::default());
+        for step in &steps {
+            ground.take(step);
+        }
+        ground.bring_together();
+        ground.check_equal();
+    }
+
+    #[test]
+    fn components_that_write_back_by_themselves_are_equal_in_the_end_too(
+        steps in prop::collection::vec(step(1), 1..120),
+    ) {
+        let mut ground = Ground::new(2, Acknowledge::Async, Limits { blocks_max: 2, operations_max: 3 });
+        for step in &steps {
+            ground.take(step);
+        }
+        ground.bring_together();
+        ground.check_equal();
+    }
+
+    #[test]
+    fn a_component_that_takes_over_has_every_sync_that_was_acknowledged(
+        rounds in prop::collection::vec(prop::collection::vec(step(2), 1..50), 1..4),
+    ) {
+        let mut ground = Ground::new(3, Acknowledge::Sync, Limits::default());
+        for steps in &rounds {
+            ground.bring_together();
+            for step in steps {
+                ground.take(step);
+            }
+            ground.take_over();
+        }
+        ground.bring_together();
+        ground.check_equal();
+    }
+
+    #[test]
+    fn components_are_equal_after_one_took_over_by_force_that_lacked_something(
+        rounds in prop::collection::vec(prop::collection::vec(step(2), 1..50), 1..4),
+    ) {
+        let mut ground = Ground::new(3, Acknowledge::Async, Limits::default());
+        for steps in &rounds {
+            for step in steps {
+                ground.take(step);
+            }
+            ground.take_over_by_force();
+        }
+        ground.bring_together();
+        ground.check_equal();
+    }
+}
+
+#[test]
+fn after_an_absence_only_what_changed_is_copied() {
+    let mut ground = Ground::new(2, Acknowledge::Sync, Limits::default());
+    for file in 0..4 {
+        ground.take(&Step::Create((0, file)));
+        for part in 0..3 {
+            let offset = part * 9_000;
+            ground.take(&Step::Write { place: (0, file), offset, bytes: 9_000, fill: file + 1 });
+        }
+    }
+    ground.bring_together();
+    let before = ground.bytes_copied(0);
+    assert!(before >= 4 * 27_000, "{before}");
+    ground.take(&Step::Break(0));
+    ground.take(&Step::Write { place: (0, 2), offset: 10_000, bytes: 100, fill: 9 });
+    ground.bring_together();
+    ground.check_equal();
+    let copied = ground.bytes_copied(0) - before;
+    assert!((100..10_000).contains(&copied), "{copied}");
+}
+
+#[test]
+fn what_was_cut_off_does_not_come_back_when_the_file_grows_again() {
+    let mut ground = Ground::new(2, Acknowledge::Sync, Limits::default());
+    ground.take(&Step::Connect(0));
+    ground.take(&Step::Create((0, 0)));
+    ground.take(&Step::Write { place: (0, 0), offset: 856, bytes: 3_976, fill: 1 });
+    ground.take(&Step::Sync((0, 0)));
+    ground.take(&Step::Cut { place: (0, 0), size: 4_831 });
+    ground.take(&Step::Connect(0));
+    ground.take(&Step::Write { place: (0, 0), offset: 20_419, bytes: 8_453, fill: 28 });
+    ground.bring_together();
+    ground.check_equal();
+}

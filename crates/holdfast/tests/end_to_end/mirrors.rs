@@ -1,0 +1,108 @@
+//! Mirrored volumes: a node started on another host from a component that is up to date loses nothing; from one that lags, it
+//! loses what had not reached it, and says so; and one that was away is sent what changed, and no more.
+
+use serde_json::Value;
+
+use crate::holdfast::machine;
+use crate::holdfast::{Desk, Finished, arguments};
+use crate::traces::Before;
+
+/// Everything that was told of a node's volume.
+fn told(finished: &Finished) -> String {
+    let events = std::fs::read_to_string(finished.run_directory().join("events.jsonl")).expect("events");
+    let of_volumes = |line: &&str| line.contains("\"action\":\"volume\"");
+    events.lines().filter(of_volumes).collect::<Vec<&str>>().join("\n")
+}
+
+fn left_in_the_end(volume: &Value) -> Option<u64> {
+    volume["resync"].as_array()?.last()?["bytes_left"].as_u64()
+}
+
+#[test]
+fn a_node_started_from_the_other_component_of_a_synchronous_mirror_has_lost_nothing() {
+    let _turn = machine();
+    let desk = Desk::new();
+    if !desk.can_have_a_lab("a_node_started_from_the_other_component") {
+        return;
+    }
+    let before = Before::look(&desk);
+    let shorter = [
+        "--set",
+        "schedule.0.for=1s",
+        "--set",
+        "schedule.1.for=3s",
+        "--set",
+        "schedule.2={ phase: host-lost, for: 14s, faults: [{ power-off: { host: leader }, at: 0s, for: 8s }] }",
+        "--set",
+        "schedule.3.for=6s",
+        "--set",
+        "database.failover={ ha-restart: { after: 1s } }",
+        "--set",
+        "expect={ lost_writes: 0, invented_writes: 0 }",
+    ];
+    let finished = desk.run(&arguments(&[&["run", "scenarios/mirror-sync.yaml"], &shorter]));
+    finished.ends_with(0);
+    let result = finished.result();
+    assert!(result["checks"][0]["acknowledged"].as_u64() > Some(50), "{}", result["checks"]);
+    let volume = &result["volumes"][0];
+    assert_eq!((&volume["replicas"], &volume["acknowledge"]), (&2.into(), &"sync".into()), "{volume}");
+    let replicated = |component: usize| volume["components"][component]["replicated_bytes"].as_u64();
+    assert!(replicated(1) > Some(100_000), "{volume}");
+    assert_eq!(volume["components"][1]["role"], "serving", "{volume}");
+    let told = told(&finished);
+    assert!(told.contains("the component on dc1/a/h2 is up to date"), "{told}");
+    assert!(!told.contains("by force"), "{told}");
+    // What was away catches up, with less than the whole volume.
+    if volume["components"][0]["role"] == "live" {
+        assert_eq!(left_in_the_end(volume), Some(0), "{volume}");
+        let copied = volume["copied_bytes"].as_u64().expect("a number");
+        assert!(copied > 0 && copied < 30_000_000, "{copied}");
+    }
+    before.nothing_is_left(&[]);
+}
+
+#[test]
+#[ignore = "second tier: a scenario of its own"]
+fn a_component_that_lags_and_is_promoted_by_force_has_lost_what_had_not_reached_it() {
+    let _turn = machine();
+    let desk = Desk::new();
+    if !desk.can_have_a_lab("a_component_that_lags_and_is_promoted_by_force") {
+        return;
+    }
+    let finished = desk.run(&arguments(&[&["run", "scenarios/mirror-async.yaml"]]));
+    finished.ends_with(1);
+    assert!(finished.result()["checks"][0]["lost"].as_u64() > Some(0), "{}", finished.result()["checks"]);
+    let told = told(&finished);
+    assert!(told.contains("is promoted by force") && told.contains("had not reached it"), "{told}");
+}
+
+#[test]
+#[ignore = "second tier: a scenario of its own"]
+fn a_component_that_lags_is_not_promoted_unless_it_must_be() {
+    let _turn = machine();
+    let desk = Desk::new();
+    if !desk.can_have_a_lab("a_component_that_lags_is_not_promoted") {
+        return;
+    }
+    let unforced = ["--set", "database.storage.promote=up-to-date"];
+    let finished = desk.run(&arguments(&[&["run", "scenarios/mirror-async.yaml"], &unforced]));
+    finished.ends_with(0);
+    let volume = &finished.result()["volumes"][0];
+    assert_eq!(volume["components"][0]["role"], "serving", "{volume}");
+    assert!(!told(&finished).contains("by force"), "{}", told(&finished));
+}
+
+#[test]
+#[ignore = "second tier: a scenario of its own"]
+fn a_component_cut_off_is_gone_on_without_and_catches_up_with_what_changed() {
+    let _turn = machine();
+    let desk = Desk::new();
+    if !desk.can_have_a_lab("a_component_cut_off_is_gone_on_without") {
+        return;
+    }
+    let finished = desk.run(&arguments(&[&["run", "scenarios/fr4-replicated-datastore.yaml"]]));
+    let told = told(&finished);
+    assert!(told.contains("is out: it gave no sign"), "{told}");
+    assert!(told.contains("catches up"), "{told}");
+    assert!(told.contains("is promoted by force"), "{told}");
+}

@@ -1,0 +1,165 @@
+//! The mirrored volumes: where their components were, what went over the wire, what they had left to copy over time.
+
+use std::fmt::Write;
+
+use crate::charts;
+use crate::figure::{Curve, Figure, Manner};
+use crate::format;
+use crate::marks;
+use crate::markup::escape;
+use crate::result::VolumeResult;
+use crate::run_directory::RunDirectory;
+use crate::scale::Scale;
+use crate::series::{self, Point};
+
+/// Curves of one chart.
+const MOST_CURVES: usize = 6;
+/// Components of the table.
+const MOST_ROWS: usize = 60;
+
+/// The whole section; empty when nothing is mirrored.
+pub(crate) fn section(run: &RunDirectory) -> String {
+    let mirrored: Vec<&VolumeResult> =
+        run.result.volumes.iter().filter(|volume| volume.replicas > 1).collect();
+    let Some(first) = mirrored.first() else { return String::new() };
+    let until = charts::recorded_until(run, &series::by_load(run));
+    let marks = marks::of(run, until as f64);
+    let mut html = format!("<p>{}</p>", escape(&in_words(first)));
+    for figure in [left(&mirrored, until), lag(&mirrored, until)].into_iter().flatten() {
+        html.push_str(&figure.html(&marks));
+    }
+    html.push_str(&table(&mirrored));
+    html
+}
+
+fn in_words(volume: &VolumeResult) -> String {
+    let acknowledged = match volume.acknowledge.as_str() {
+        "sync" => "every live component has made it durable",
+        "semi" => "the node's own component has made it durable and every live one has received it",
+        _ => "the node's own component has made it durable; the others follow",
+    };
+    format!(
+        "Each volume has {} components of class {}, on different hosts; what they say to each other crosses the network \
+         like all else. A sync is acknowledged when {acknowledged}.",
+        volume.replicas, volume.class
+    )
+}
+
+fn table(volumes: &[&VolumeResult]) -> String {
+    let mut html = "<div class=\"scroll\"><table><thead><tr><th>Volume of<th>Component on<th>In the end\
+                    <th class=\"n\">Sent as changes<th class=\"n\">Sent to catch up<th class=\"n\">Still lacking</tr></thead><tbody>"
+        .to_owned();
+    let rows = volumes.iter().flat_map(|volume| volume.components.iter().map(|of| (&volume.node, of)));
+    for (node, component) in rows.take(MOST_ROWS) {
+        let _ = write!(
+            html,
+            "<tr><th scope=\"row\">{}<td>{}<td>{}<td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{}</tr>",
+            escape(node),
+            escape(&component.host),
+            escape(&component.role),
+            format::bytes(component.replicated_bytes),
+            format::bytes(component.copied_bytes),
+            format::bytes(component.bytes_left),
+        );
+    }
+    html.push_str("</tbody></table></div>");
+    html
+}
+
+/// One value for each second: the last that was seen up to its end, and none before the first or after the last.
+fn by_second(seen: &[(f64, f64)], until: u64) -> Vec<Point> {
+    let (Some(first), Some(last)) = (seen.first(), seen.last()) else { return Vec::new() };
+    let seconds = first.0.max(0.0) as u64..=(last.0 as u64).min(until.saturating_sub(1));
+    seconds
+        .filter_map(|second| {
+            let value = seen.iter().rev().find(|(t_s, _)| *t_s < (second + 1) as f64)?.1;
+            let (from_s, to_s) = (second as f64, (second + 1) as f64);
+            Some(Point { from_s, to_s, value, lowest: value, highest: value })
+        })
+        .collect()
+}
+
+fn curves<'v>(
+    volumes: &[&'v VolumeResult],
+    until: u64,
+    seen: impl Fn(&'v VolumeResult) -> Vec<(f64, f64)>,
+) -> Vec<Curve> {
+    volumes
+        .iter()
+        .map(|volume| (volume, by_second(&seen(volume), until)))
+        .filter(|(_, points)| points.iter().any(|point| point.value > 0.0))
+        .take(MOST_CURVES)
+        .enumerate()
+        .map(|(index, (volume, points))| Curve {
+            name: volume.node.clone(),
+            class: format!("c{index}"),
+            points,
+        })
+        .collect()
+}
+
+fn highest(curves: &[Curve]) -> f64 {
+    curves.iter().flat_map(|curve| &curve.points).map(|point| point.value).fold(0.0, f64::max)
+}
+
+fn left(volumes: &[&VolumeResult], until: u64) -> Option<Figure> {
+    let curves = curves(volumes, until, |volume| {
+        volume.resync.iter().map(|sample| (sample.t_s, sample.bytes_left as f64)).collect()
+    });
+    (!curves.is_empty()).then(|| Figure {
+        id: "resync".to_owned(),
+        title: "Left to copy".to_owned(),
+        caption: "what components that were away lack, in all, at the end of each second; it grows while they are away \
+                  and falls while they catch up"
+            .to_owned(),
+        unit_note: "",
+        manner: Manner::Line,
+        scale: Scale::linear(highest(&curves)),
+        tick: |value| format::bytes(value.round() as u64),
+        value: |value| format::bytes(value.round() as u64),
+        plot_height: 150.0,
+        curves,
+        reference: None,
+    })
+}
+
+fn lag(volumes: &[&VolumeResult], until: u64) -> Option<Figure> {
+    if volumes.iter().all(|volume| volume.acknowledge == "sync") {
+        return None;
+    }
+    let curves = curves(volumes, until, |volume| {
+        volume.lag.iter().map(|sample| (sample.t_s, sample.lag_s * 1e6)).collect()
+    });
+    (!curves.is_empty()).then(|| Figure {
+        id: "lag".to_owned(),
+        title: "How far the copy was behind".to_owned(),
+        caption: "age of the oldest change that was not known to be carried out on the furthest component that was live"
+            .to_owned(),
+        unit_note: "",
+        manner: Manner::Line,
+        scale: Scale::linear(highest(&curves)),
+        tick: format::latency_or_zero,
+        value: format::latency_or_zero,
+        plot_height: 110.0,
+        curves,
+        reference: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(seen: &[(f64, f64)], until: u64, expected: &[(f64, f64)]) {
+        let found: Vec<(f64, f64)> =
+            by_second(seen, until).iter().map(|point| (point.from_s, point.value)).collect();
+        assert_eq!(found, expected, "{seen:?}");
+    }
+
+    #[test]
+    fn each_second_shows_what_was_seen_last() {
+        check(&[], 10, &[]);
+        check(&[(2.2, 5.0), (2.9, 7.0), (4.1, 0.0)], 10, &[(2.0, 7.0), (3.0, 7.0), (4.0, 0.0)]);
+        check(&[(2.2, 5.0), (30.0, 7.0)], 4, &[(2.0, 5.0), (3.0, 5.0)]);
+    }
+}

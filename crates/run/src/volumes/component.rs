@@ -1,0 +1,305 @@
+//! A component of a mirrored volume on a host: its content, and the thread that does what the one that serves says.
+//!
+//! Owns its listener and its connection. Which component serves is for `mirrored`.
+
+use std::io::{self, BufReader, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime};
+
+use disk::mirror::{Answer, Dirt, ExtentLog, Incoming, read_frame};
+use disk::{CpuTime, Flush, FolderStore, Limits, Lost, OnDisk};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use super::place::{self, HostPlace};
+
+/// Bytes read at once.
+const READ_BYTES: usize = 256 << 10;
+/// An answer is given after so many messages at the latest.
+const MESSAGES_PER_ANSWER: u32 = 32;
+/// How often a listener looks whether it is to end.
+const LOOK_MS: u16 = 100;
+
+/// What components of one volume have in common.
+#[derive(Debug, Clone, Copy)]
+pub struct Ground {
+    /// The user that owns the volume.
+    pub user: u32,
+    /// Whether syncs are passed on to the machine's disk.
+    pub flush: bool,
+    /// Whether the log of extents has a device of its own.
+    pub metadata_on_own_device: bool,
+    /// How long a sign is waited for.
+    pub timeout: Duration,
+    /// Whether messages are answered when they are received, before they are carried out.
+    pub answers_receipt: bool,
+}
+
+/// A component.
+#[derive(Debug)]
+pub struct Component {
+    /// Index of its host.
+    pub host: usize,
+    /// That host.
+    pub place: Arc<HostPlace>,
+    /// Where it listens.
+    pub port: u16,
+    /// Its content.
+    pub volume: Arc<disk::Volume<OnDisk<FolderStore>>>,
+    /// Its log of extents.
+    pub extents: Arc<ExtentLog>,
+    ground: Ground,
+    cpu: Arc<CpuTime>,
+    server: Mutex<Option<Server>>,
+}
+
+/// Its threads while its host has power.
+#[derive(Debug)]
+struct Server {
+    shared: Arc<Shared>,
+    thread: JoinHandle<()>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// Nothing is done any more.
+    is_off: AtomicBool,
+    /// Number of the last message carried out on the present connection.
+    applied: AtomicU64,
+    /// The connection of the one that serves, and what is wrong with it.
+    connection: Mutex<Connection>,
+}
+
+#[derive(Debug, Default)]
+struct Connection {
+    stream: Option<TcpStream>,
+    thread: Option<JoinHandle<()>>,
+    trouble: Option<String>,
+}
+
+impl Component {
+    /// An empty component in an empty folder, on a host with power.
+    ///
+    /// # Errors
+    /// When the folder cannot be written or the host not listened on.
+    pub fn make(
+        folder: &Path,
+        (host, place, port): (usize, Arc<HostPlace>, u16),
+        ground: Ground,
+        cpu: Arc<CpuTime>,
+    ) -> io::Result<Component> {
+        let content = folder.join("content");
+        std::fs::create_dir_all(&content)?;
+        let flush = if ground.flush { Flush::Real } else { Flush::Pretended };
+        let store = OnDisk::new(FolderStore::new(&content, flush), place.disk.clone());
+        let volume = disk::Volume::new(store, Limits::default(), ground.user, ground.user, SystemTime::now());
+        let flushes = ground.flush && !ground.metadata_on_own_device;
+        let extents = Arc::new(ExtentLog::create(&folder.join("extents"), flushes)?);
+        let component = Component {
+            host,
+            place,
+            port,
+            volume: Arc::new(volume),
+            extents,
+            ground,
+            cpu,
+            server: Mutex::default(),
+        };
+        component.power_on()?;
+        Ok(component)
+    }
+
+    fn server(&self) -> std::sync::MutexGuard<'_, Option<Server>> {
+        self.server.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where it is reached.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        SocketAddr::new(self.place.address, self.port)
+    }
+
+    /// Whether its host has power.
+    #[must_use]
+    pub fn is_on(&self) -> bool {
+        self.server().is_some()
+    }
+
+    /// Its host has power: it can be reached.
+    ///
+    /// # Errors
+    /// When the host cannot be listened on.
+    pub fn power_on(&self) -> io::Result<()> {
+        let mut server = self.server();
+        if server.is_some() {
+            return Ok(());
+        }
+        let listener = self.place.listen(self.port)?;
+        listener.set_nonblocking(true)?;
+        let shared: Arc<Shared> = Arc::default();
+        let serve = Serve {
+            shared: shared.clone(),
+            volume: self.volume.clone(),
+            extents: self.extents.clone(),
+            ground: self.ground,
+            cpu: self.cpu.clone(),
+        };
+        let thread = std::thread::Builder::new()
+            .name("component".to_owned())
+            .spawn(move || serve.listen(&listener))?;
+        *server = Some(Server { shared, thread });
+        Ok(())
+    }
+
+    /// Its host loses power: nothing is done any more from here on, and what was not durable is gone.
+    ///
+    /// # Errors
+    /// When the folder's file system refuses; then its content is in doubt.
+    pub fn power_off(&self, dirt: &mut Dirt) -> io::Result<Lost> {
+        self.stop();
+        self.volume.power_off_of_component(None, dirt).map_err(io::Error::from)
+    }
+
+    fn stop(&self) {
+        if let Some(Server { shared, thread }) = self.server().take() {
+            shared.is_off.store(true, Ordering::Release);
+            shared.end_connection(Shutdown::Both);
+            // A panic there has ended it as well.
+            let _ = thread.join();
+        }
+    }
+
+    /// Carries out what has arrived, and hears the present connection no longer: the one at its other end serves no more.
+    /// Returns the number of the last message carried out; zero when there was none, or its host has no power.
+    #[must_use]
+    pub fn drain(&self) -> u64 {
+        self.server().as_ref().map_or(0, |server| {
+            server.shared.end_connection(Shutdown::Read);
+            server.shared.applied.load(Ordering::Acquire)
+        })
+    }
+
+    /// Why it last broke a connection by itself.
+    #[must_use]
+    pub fn take_trouble(&self) -> Option<String> {
+        self.server().as_ref().and_then(|server| server.shared.connection().trouble.take())
+    }
+}
+
+impl Drop for Component {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Shared {
+    fn connection(&self) -> std::sync::MutexGuard<'_, Connection> {
+        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn end_connection(&self, how: Shutdown) {
+        let (stream, thread) = {
+            let mut connection = self.connection();
+            (connection.stream.take(), connection.thread.take())
+        };
+        if let Some(stream) = stream {
+            // One that is broken already needs no end.
+            let _ = stream.shutdown(how);
+        }
+        if let Some(thread) = thread {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What its threads need.
+#[derive(Clone)]
+struct Serve {
+    shared: Arc<Shared>,
+    volume: Arc<disk::Volume<OnDisk<FolderStore>>>,
+    extents: Arc<ExtentLog>,
+    ground: Ground,
+    cpu: Arc<CpuTime>,
+}
+
+impl Serve {
+    fn listen(&self, listener: &TcpListener) {
+        use std::os::fd::AsFd;
+        while !self.shared.is_off.load(Ordering::Acquire) {
+            let mut waiting = [PollFd::new(listener.as_fd(), PollFlags::POLLIN)];
+            if !matches!(poll(&mut waiting, PollTimeout::from(LOOK_MS)), Ok(1..)) {
+                continue;
+            }
+            // Whoever gave up meanwhile connects again.
+            if let Ok((stream, _)) = listener.accept() {
+                // A new connection means that the one that serves has given up the old one.
+                self.shared.end_connection(Shutdown::Both);
+                self.shared.applied.store(0, Ordering::Release);
+                self.begin(stream);
+            }
+        }
+    }
+
+    fn begin(&self, stream: TcpStream) {
+        let copies = stream
+            .set_nonblocking(false)
+            .and_then(|()| place::prepare(&stream, self.ground.timeout))
+            .and_then(|()| stream.try_clone());
+        let Ok(copy) = copies else { return };
+        let mut connection = self.shared.connection();
+        if self.shared.is_off.load(Ordering::Acquire) {
+            return;
+        }
+        let serve = self.clone();
+        let thread =
+            std::thread::Builder::new().name("component".to_owned()).spawn(move || serve.hear(&stream));
+        if let Ok(thread) = thread {
+            *connection = Connection { stream: Some(copy), thread: Some(thread), trouble: None };
+        }
+    }
+
+    fn hear(&self, stream: &TcpStream) {
+        if let Err(why) = self.obey(stream) {
+            self.shared.connection().trouble = Some(why);
+        }
+        let _ = stream.shutdown(Shutdown::Both);
+    }
+
+    /// Carries messages out until the connection ends.
+    fn obey(&self, stream: &TcpStream) -> Result<(), String> {
+        let mut reader = BufReader::with_capacity(READ_BYTES, stream);
+        let mut buffer = Vec::new();
+        let mut answer = Answer::default();
+        let mut unanswered = 0;
+        // A connection that breaks is no trouble of the component's.
+        while read_frame(&mut reader, &mut buffer).unwrap_or(false) {
+            if self.shared.is_off.load(Ordering::Acquire) {
+                return Ok(());
+            }
+            let message = Incoming::read(&buffer).map_err(|error| error.to_string())?;
+            answer.received = message.sequence();
+            let is_awaited = message.is_awaited();
+            if is_awaited && self.ground.answers_receipt {
+                say(stream, answer);
+            }
+            message.carry_out(&self.volume, Some(&self.extents)).map_err(|error| error.to_string())?;
+            answer.applied = message.sequence();
+            self.shared.applied.store(answer.applied, Ordering::Release);
+            unanswered += 1;
+            if is_awaited || reader.buffer().is_empty() || unanswered >= MESSAGES_PER_ANSWER {
+                say(stream, answer);
+                unanswered = 0;
+            }
+            self.cpu.count();
+        }
+        Ok(())
+    }
+}
+
+/// An answer that cannot be said is missed by the one that waits for it.
+fn say(mut stream: &TcpStream, answer: Answer) {
+    let _ = stream.write_all(&answer.to_bytes());
+}

@@ -1,0 +1,129 @@
+//! What goes over the wire from the component that serves to one of the others: connecting again and again, messages out,
+//! answers in.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use disk::mirror::{Answer, Dirt, Frame, Mirror, Next};
+use disk::{CpuTime, FolderStore, OnDisk};
+
+use super::component::Component;
+use super::place::HostPlace;
+
+/// Bytes of messages sent with one call, about.
+const SEND_BYTES: usize = 256 << 10;
+/// Between two attempts to connect, and how often a sender with nothing to send looks around.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// One conversation. Dropping it ends it, without waiting: whoever is speaking to a host without power is told so by the
+/// mirror's end, and says nothing more that arrives.
+#[derive(Debug)]
+pub struct Conversation {
+    is_over: Arc<AtomicBool>,
+}
+
+/// Who speaks to whom.
+pub struct Speaker {
+    /// The mirror that serves.
+    pub mirror: Arc<Mirror<OnDisk<FolderStore>>>,
+    /// The other component's number there.
+    pub peer: usize,
+    /// From where.
+    pub from: Arc<HostPlace>,
+    /// To whom.
+    pub to: Arc<Component>,
+    /// How long a sign is waited for.
+    pub timeout: Duration,
+    /// What the component's power-offs took back, of which nobody has been told yet.
+    pub take_lost: Box<dyn Fn() -> Dirt + Send + Sync>,
+    /// CPU time goes here.
+    pub cpu: Arc<CpuTime>,
+}
+
+impl Conversation {
+    /// Begins to speak.
+    ///
+    /// # Errors
+    /// When no thread is to be had.
+    pub fn begin(speaker: Speaker) -> std::io::Result<Conversation> {
+        let is_over: Arc<AtomicBool> = Arc::default();
+        let over = is_over.clone();
+        std::thread::Builder::new().name("mirror".to_owned()).spawn(move || speaker.speak(&over))?;
+        Ok(Conversation { is_over })
+    }
+}
+
+impl Conversation {
+    /// Ends it.
+    pub fn stop(&self) {
+        self.is_over.store(true, Ordering::Release);
+    }
+}
+
+impl Drop for Conversation {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Speaker {
+    fn speak(&self, is_over: &AtomicBool) {
+        while !is_over.load(Ordering::Acquire) {
+            if let Ok(stream) = self.from.connect(self.to.address(), self.timeout) {
+                self.converse(&stream);
+                let _ = stream.shutdown(Shutdown::Both);
+            }
+            self.cpu.count();
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    fn converse(&self, stream: &TcpStream) {
+        // The component keeps this in its log and its bitmap, and would send it here.
+        let lost = (self.take_lost)();
+        let connection = self.mirror.connect(self.peer, &lost);
+        std::thread::scope(|scope| {
+            let hear = || self.hear(stream, connection);
+            let listener = std::thread::Builder::new().name("mirror".to_owned()).spawn_scoped(scope, hear);
+            if listener.is_ok() {
+                self.send(stream, connection);
+            }
+            self.mirror.connection_broke(self.peer, connection);
+            let _ = stream.shutdown(Shutdown::Both);
+        });
+    }
+
+    fn send(&self, mut stream: &TcpStream, connection: u64) {
+        let mut bytes: Vec<u8> = Vec::new();
+        loop {
+            let first: Frame = match self.mirror.next(self.peer, connection, PAUSE) {
+                Next::Over => return,
+                Next::Wait => continue,
+                Next::Send(frame) => frame,
+            };
+            bytes.clear();
+            bytes.extend_from_slice(&first);
+            while bytes.len() < SEND_BYTES
+                && let Next::Send(frame) = self.mirror.next(self.peer, connection, Duration::ZERO)
+            {
+                bytes.extend_from_slice(&frame);
+            }
+            if stream.write_all(&bytes).is_err() {
+                return;
+            }
+            self.cpu.count();
+        }
+    }
+
+    fn hear(&self, mut stream: &TcpStream, connection: u64) {
+        let mut bytes = [0; Answer::BYTES];
+        while stream.read_exact(&mut bytes).is_ok() {
+            self.mirror.answered(self.peer, connection, Answer::from_bytes(bytes));
+            self.cpu.count();
+        }
+        self.mirror.connection_broke(self.peer, connection);
+    }
+}

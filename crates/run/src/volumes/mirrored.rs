@@ -1,0 +1,483 @@
+//! A node's mirrored volume: its components on their hosts, which of them serves, and what the others lack.
+//!
+//! Owns the roles and who may take them. What the components say to each other is in `conversation`; what is acknowledged
+//! when, in `disk::mirror`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use disk::mirror::{Acknowledge, Differences, Dirt, Mirror, Policy, Standing};
+use disk::{CpuTime, Disk, FolderStore, Lost, Met, Mount, MountError, MountPoint, OnDisk};
+use scenario::{Promotion, Storage};
+
+use super::component::{self, Component};
+use super::conversation::{Conversation, Speaker};
+use super::place::HostPlace;
+use super::standing::{ComponentState, Moved, Role, in_bytes, in_words};
+
+/// Components listen from this port on: a volume's first at this plus its node's number times the step.
+const PORT: u16 = 7_000;
+const PORTS_PER_VOLUME: usize = 16;
+
+/// Why a mirrored volume cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The mount.
+    #[error(transparent)]
+    Mount(#[from] MountError),
+    /// No component there.
+    #[error("{host} holds no component of the volume")]
+    NoComponent {
+        /// The host.
+        host: String,
+    },
+    /// The component lacks something, or may.
+    #[error(
+        "the component on {host} may lack what was acknowledged, and is not promoted: write `promote: forced` to start \
+         from it all the same"
+    )]
+    NotUpToDate {
+        /// The host.
+        host: String,
+    },
+    /// No thread.
+    #[error("start a thread of the mirror: {0}")]
+    Thread(io::Error),
+}
+
+/// What a mirrored volume is made from.
+pub struct Plan<'a> {
+    /// Its folder.
+    pub folder: &'a Path,
+    /// The node's number, from 0.
+    pub node: usize,
+    /// How it is mirrored.
+    pub storage: &'a Storage,
+    /// Every host of the site, in its order.
+    pub hosts: Vec<Arc<HostPlace>>,
+    /// The user that owns it.
+    pub user: u32,
+}
+
+/// A mirrored volume.
+#[derive(Debug)]
+pub struct MirroredDisk {
+    folder: PathBuf,
+    node: usize,
+    pub(super) storage: Storage,
+    pub(super) hosts: Vec<Arc<HostPlace>>,
+    ground: component::Ground,
+    policy: Policy,
+    cpu: Arc<CpuTime>,
+    state: Mutex<State>,
+    differences: Arc<Mutex<Differences>>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct State {
+    pub(super) components: Vec<Arc<Component>>,
+    /// Components that were given up for another elsewhere.
+    pub(super) retired: BTreeSet<usize>,
+    pub(super) serving: Option<Serving>,
+    /// Components that have all that was acknowledged, as far as can be known.
+    current: BTreeSet<usize>,
+    last_loss: Option<Result<Lost, String>>,
+    news: Vec<String>,
+    cpu_of_mounts: Duration,
+    ended: BTreeMap<usize, Ended>,
+    moved: BTreeMap<usize, Moved>,
+}
+
+/// How a component stood when service ended.
+#[derive(Debug, Clone, Copy)]
+struct Ended {
+    standing: Standing,
+    /// What had not reached it.
+    lag_bytes: u64,
+    lag: Duration,
+}
+
+#[derive(Debug)]
+pub(super) struct Serving {
+    component: usize,
+    pub(super) mirror: Arc<Mirror<OnDisk<FolderStore>>>,
+    /// The components that are its peers, in its order.
+    pub(super) peers: Vec<usize>,
+    pub(super) conversations: Vec<Conversation>,
+}
+
+impl MirroredDisk {
+    /// An empty volume with all its components, on hosts with power.
+    ///
+    /// # Errors
+    /// When a component's folder or listener cannot be made.
+    pub fn make(plan: &Plan<'_>) -> io::Result<MirroredDisk> {
+        let Plan { storage, .. } = plan;
+        let acknowledge = match storage.acknowledge {
+            scenario::Acknowledge::Sync => Acknowledge::Sync,
+            scenario::Acknowledge::Semi => Acknowledge::Semi,
+            scenario::Acknowledge::Async => Acknowledge::Async,
+        };
+        let class = &storage.class;
+        let policy = Policy { acknowledge, buffer_bytes: class.buffer_bytes, timeout: storage.timeout };
+        let ground = component::Ground {
+            user: plan.user,
+            flush: class.flush,
+            metadata_on_own_device: class.metadata_on_own_device,
+            timeout: storage.timeout,
+            answers_receipt: acknowledge == Acknowledge::Semi,
+        };
+        let disk = MirroredDisk {
+            folder: plan.folder.to_owned(),
+            node: plan.node,
+            storage: (*storage).clone(),
+            hosts: plan.hosts.clone(),
+            ground,
+            policy,
+            cpu: Arc::default(),
+            state: Mutex::default(),
+            differences: Arc::default(),
+        };
+        for host in storage.components.get(plan.node).into_iter().flatten() {
+            let component = disk.component_on(*host)?;
+            disk.state().components.push(Arc::new(component));
+        }
+        // All are empty and therefore equal.
+        let mut state = disk.state();
+        state.current = (0..state.components.len()).collect();
+        drop(state);
+        Ok(disk)
+    }
+
+    pub(super) fn component_on(&self, host: usize) -> io::Result<Component> {
+        let number = self.state().components.len();
+        let port = usize::from(PORT) + self.node * PORTS_PER_VOLUME + number % PORTS_PER_VOLUME;
+        let port = u16::try_from(port).map_err(|_| io::Error::other("more volumes than ports"))?;
+        let place = (host, self.hosts[host].clone(), port);
+        Component::make(&self.folder.join(number.to_string()), place, self.ground, self.cpu.clone())
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn differences(&self) -> MutexGuard<'_, Differences> {
+        self.differences.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How it is mirrored.
+    #[must_use]
+    pub fn storage(&self) -> &Storage {
+        &self.storage
+    }
+
+    /// Hosts with power from which the node may be started, the best first.
+    #[must_use]
+    pub fn hosts_to_start(&self) -> Vec<usize> {
+        let state = self.state();
+        let usable = |number: &usize| {
+            let may = state.current.contains(number) || self.storage.promote == Promotion::Forced;
+            may && !state.retired.contains(number) && state.components[*number].is_on()
+        };
+        let mut numbers: Vec<usize> = (0..state.components.len()).filter(usable).collect();
+        numbers.sort_by_key(|number| (!state.current.contains(number), self.lacking(&state, *number)));
+        numbers.into_iter().map(|number| state.components[number].host).collect()
+    }
+
+    /// What a component lacks of the one that served last, in bytes: going by the largest files anywhere.
+    fn lacking(&self, state: &State, number: usize) -> u64 {
+        let differences = self.differences();
+        let by = |component: &Arc<Component>| differences.bytes_lacking(number, &component.volume);
+        state.components.iter().map(by).max().unwrap_or(0)
+    }
+
+    /// Gets ready to be mounted for one boot on a host: its component serves from here on.
+    ///
+    /// # Errors
+    /// When there is none, or it may lack something and must not be forced.
+    pub fn prepare(&self, host: usize) -> Result<(MountPoint, Mount), OpenError> {
+        let mut state = self.state();
+        let found = (0..state.components.len())
+            .find(|number| state.components[*number].host == host && !state.retired.contains(number));
+        let name = &self.hosts[host].name;
+        let Some(number) = found else { return Err(OpenError::NoComponent { host: name.clone() }) };
+        if !state.current.contains(&number) {
+            if self.storage.promote != Promotion::Forced {
+                return Err(OpenError::NotUpToDate { host: name.clone() });
+            }
+            let told = self.loss_in_words(&state, number);
+            state.news.push(told);
+        }
+        let peers: Vec<usize> = (0..state.components.len())
+            .filter(|other| *other != number && !state.retired.contains(other))
+            .collect();
+        let (lacking, generation) = {
+            let mut differences = self.differences();
+            (differences.serve_from(number, &peers), differences.generation())
+        };
+        let component = state.components[number].clone();
+        let extents = Some(component.extents.clone());
+        let mirror =
+            Arc::new(Mirror::new(component.volume.clone(), self.policy, lacking, generation, extents));
+        let prepared = disk::prepare(mirror.clone())?;
+        let mut serving = Serving { component: number, mirror, peers: Vec::new(), conversations: Vec::new() };
+        for other in peers {
+            self.converse(&state, &mut serving, other).map_err(OpenError::Thread)?;
+        }
+        state.current = BTreeSet::from([number]);
+        state.serving = Some(serving);
+        Ok(prepared)
+    }
+
+    fn loss_in_words(&self, state: &State, number: usize) -> String {
+        let bytes = self.lacking(state, number);
+        let place = &state.components[number].place.name;
+        let lag = match state.ended.get(&number) {
+            Some(Ended { standing: Standing::Live, lag_bytes, lag }) => format!(
+                "the last {:.3} s of changes, {}, had not reached it",
+                lag.as_secs_f64(),
+                in_bytes(*lag_bytes)
+            ),
+            _ => {
+                "it had not been reached, or had not caught up, when the one that served was lost".to_owned()
+            }
+        };
+        format!(
+            "the component on {place} is promoted by force: {lag}; what only others have, in {} of blocks, is given up and \
+             overwritten there when they return",
+            in_bytes(bytes)
+        )
+    }
+
+    pub(super) fn converse(&self, state: &State, serving: &mut Serving, other: usize) -> io::Result<()> {
+        let differences = self.differences.clone();
+        let take_lost =
+            move || -> Dirt { differences.lock().unwrap_or_else(PoisonError::into_inner).take_lost(other) };
+        let conversation = Conversation::begin(Speaker {
+            mirror: serving.mirror.clone(),
+            peer: serving.peers.len(),
+            from: state.components[serving.component].place.clone(),
+            to: state.components[other].clone(),
+            timeout: self.policy.timeout,
+            take_lost: Box::new(take_lost),
+            cpu: self.cpu.clone(),
+        })?;
+        serving.peers.push(other);
+        serving.conversations.push(conversation);
+        Ok(())
+    }
+
+    /// The disk that the serving component stands on; the first one's while none serves.
+    #[must_use]
+    pub fn disk(&self) -> Option<Disk> {
+        let state = self.state();
+        let number = state.serving.as_ref().map_or(0, |serving| serving.component);
+        state.components.get(number).map(|component| component.place.disk.clone())
+    }
+
+    /// What operations of all components have met on their disks so far.
+    #[must_use]
+    pub fn met(&self) -> Met {
+        self.state()
+            .components
+            .iter()
+            .fold(Met::default(), |sum, component| sum.and(component.volume.store().met()))
+    }
+
+    /// The boot with this mount is over, and so are its processes: service ends, and every component with power carries out
+    /// what has reached it and takes back what the node had not synced. On that of the node's own host `host_is_off` says
+    /// that all stops.
+    ///
+    /// # Errors
+    /// When a folder's file system refuses; then that component's content is in doubt.
+    pub fn lose(&self, mount: &Mount) -> io::Result<()> {
+        let mut state = self.state();
+        let Some(serving) = state.serving.take() else { return Ok(()) };
+        serving.mirror.stop_waiting();
+        let others: Vec<usize> = serving.peers.clone();
+        for (peer, other) in others.iter().enumerate() {
+            serving.mirror.heard_last(peer, state.components[*other].drain());
+        }
+        self.note_ends(&mut state, &serving);
+        let lacking = serving.mirror.end();
+        drop(serving.conversations);
+        self.differences().ended(others.iter().copied().zip(lacking));
+        let mut first_error = None;
+        let served = serving.component;
+        for number in others.into_iter().chain([served]) {
+            let component = state.components[number].clone();
+            let mut dirt = Dirt::new();
+            let lost = component.volume.power_off_of_component(None, &mut dirt).map_err(io::Error::from);
+            self.differences().lost(number, &dirt);
+            if number == served {
+                state.last_loss = Some(lost.as_ref().copied().map_err(ToString::to_string));
+            }
+            if let Err(error) = lost {
+                first_error.get_or_insert(error);
+            }
+        }
+        state.cpu_of_mounts += mount.cpu_time();
+        first_error.map_or(Ok(()), Err)
+    }
+
+    fn note_ends(&self, state: &mut State, serving: &Serving) {
+        state.ended.clear();
+        for (peer, number) in serving.peers.iter().enumerate() {
+            let stood = serving.mirror.state(peer);
+            let (lag_bytes, lag) = (stood.lag_bytes, stood.lag);
+            state.ended.insert(*number, Ended { standing: stood.standing, lag_bytes, lag });
+            let moved = state.moved.entry(*number).or_default();
+            moved.replicated_bytes += stood.bytes_replicated;
+            moved.copied_bytes += stood.bytes_copied;
+            if stood.standing == Standing::Live && self.policy.acknowledge != Acknowledge::Async {
+                state.current.insert(*number);
+            } else {
+                state.current.remove(number);
+            }
+        }
+        state.current.insert(serving.component);
+    }
+
+    /// A host has lost its power: its component, if it has one that does not serve, stops at once and loses what was not
+    /// durable. One that serves ends with its node.
+    ///
+    /// # Errors
+    /// When its folder's file system refuses; then its content is in doubt.
+    pub fn host_is_off(&self, host: usize) -> io::Result<()> {
+        for (number, component) in self.on(host) {
+            let mut dirt = Dirt::new();
+            let is_serving = self.state().serving.as_ref().is_some_and(|serving| serving.component == number);
+            if is_serving {
+                continue;
+            }
+            component.power_off(&mut dirt)?;
+            self.differences().lost(number, &dirt);
+        }
+        Ok(())
+    }
+
+    /// A host has power again: its component can be reached.
+    ///
+    /// # Errors
+    /// When it cannot be listened on.
+    pub fn host_is_on(&self, host: usize) -> io::Result<()> {
+        self.on(host).into_iter().try_for_each(|(_, component)| component.power_on())
+    }
+
+    fn on(&self, host: usize) -> Vec<(usize, Arc<Component>)> {
+        let state = self.state();
+        let components = state.components.iter().cloned().enumerate();
+        let retired = &state.retired;
+        components.filter(|(number, of)| of.host == host && !retired.contains(number)).collect()
+    }
+
+    /// Waits until all components are live and nothing is under way, for `patience` at most. Returns whether they are.
+    #[must_use]
+    pub fn settle(&self, patience: Duration) -> bool {
+        let deadline = Instant::now() + patience;
+        loop {
+            let settled = {
+                let state = self.state();
+                state.serving.as_ref().is_none_or(|serving| {
+                    (0..serving.peers.len()).all(|peer| {
+                        let stands = serving.mirror.state(peer);
+                        stands.standing == Standing::Live && stands.lag_bytes == 0
+                    })
+                })
+            };
+            if settled || Instant::now() >= deadline {
+                return settled;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Takes everything on it as durable now, on all components.
+    pub fn take_all_as_durable(&self) {
+        for component in &self.state().components {
+            component.volume.take_all_as_durable();
+        }
+    }
+
+    /// What the last power-off took from the component that served.
+    #[must_use]
+    pub fn last_loss(&self) -> Option<Result<Lost, String>> {
+        self.state().last_loss.clone()
+    }
+
+    /// CPU time of its past mounts and of all that components say to each other.
+    #[must_use]
+    pub fn cpu(&self) -> Duration {
+        self.state().cpu_of_mounts + self.cpu.total()
+    }
+
+    /// Looks after it: gives up components that are silent, rebuilds elsewhere what has been missed for too long. Returns
+    /// what has happened, in words.
+    #[must_use]
+    pub fn look_after(&self, is_on: &dyn Fn(usize) -> bool) -> Vec<String> {
+        let mut told = std::mem::take(&mut self.state().news);
+        let occurrences = {
+            let state = self.state();
+            let Some(serving) = &state.serving else { return told };
+            serving.mirror.give_up_the_silent();
+            let occurrences = serving.mirror.take_occurrences();
+            for occurrence in &occurrences {
+                let component = &state.components[serving.peers[occurrence.peer]];
+                let left = serving.mirror.state(occurrence.peer).bytes_left;
+                told.extend(in_words(&component.place.name, occurrence, left));
+                told.extend(component.take_trouble().map(|why| {
+                    format!("the component on {} refuses what it is told: {why}", component.place.name)
+                }));
+            }
+            occurrences
+        };
+        if !occurrences.is_empty() {
+            self.note_current();
+        }
+        told.extend(self.rebuild_what_is_missed(is_on));
+        told
+    }
+
+    fn note_current(&self) {
+        let mut state = self.state();
+        let Some(serving) = &state.serving else { return };
+        let live = |(peer, _): &(usize, &usize)| serving.mirror.state(*peer).standing == Standing::Live;
+        let is_known = self.policy.acknowledge != Acknowledge::Async;
+        let current = serving.peers.iter().enumerate().filter(|of| is_known && live(of)).map(|of| *of.1);
+        state.current = current.chain([serving.component]).collect();
+    }
+
+    /// How every component stands.
+    #[must_use]
+    pub fn states(&self) -> Vec<ComponentState> {
+        let state = self.state();
+        let of = |(number, component): (usize, &Arc<Component>)| {
+            let mut shown = ComponentState {
+                host: component.place.name.clone(),
+                role: if state.retired.contains(&number) { Role::Retired } else { Role::Idle },
+                lag_bytes: 0,
+                lag: Duration::ZERO,
+                bytes_left: 0,
+                moved: state.moved.get(&number).copied().unwrap_or_default(),
+            };
+            let Some(serving) = state.serving.as_ref().filter(|_| shown.role != Role::Retired) else {
+                return shown;
+            };
+            if serving.component == number {
+                shown.role = Role::Serving;
+            } else if let Some(peer) = serving.peers.iter().position(|other| *other == number) {
+                let stands = serving.mirror.state(peer);
+                shown.role = Role::Peer(stands.standing);
+                (shown.lag_bytes, shown.lag) = (stands.lag_bytes, stands.lag);
+                shown.bytes_left = stands.bytes_left;
+                shown.moved.replicated_bytes += stands.bytes_replicated;
+                shown.moved.copied_bytes += stands.bytes_copied;
+            }
+            shown
+        };
+        state.components.iter().enumerate().map(of).collect()
+    }
+}

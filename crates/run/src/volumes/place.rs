@@ -1,0 +1,74 @@
+//! Where a component is in the network: sockets made in the namespace of its host, so that what components say to each
+//! other crosses the fabric.
+//!
+//! A socket belongs to the namespace it was made in, whoever uses it; only its making needs a thread inside.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::Duration;
+
+use lab::attachment::{enter, on_own_thread};
+
+/// A host's place in the network.
+#[derive(Debug)]
+pub struct HostPlace {
+    /// Its path in the site.
+    pub name: String,
+    /// Its namespace.
+    pub namespace: OwnedFd,
+    /// Its address.
+    pub address: std::net::IpAddr,
+    /// The disk of it that the volume's component stands on, where it has one.
+    pub disk: disk::Disk,
+}
+
+impl HostPlace {
+    /// Listens on the host.
+    ///
+    /// # Errors
+    /// When the namespace cannot be entered or the port is taken.
+    pub fn listen(&self, port: u16) -> io::Result<TcpListener> {
+        self.inside(|| TcpListener::bind(SocketAddr::new(self.address, port)))
+    }
+
+    /// Connects from the host. Whoever gives no sign for `timeout` is given up, while connecting and later.
+    ///
+    /// # Errors
+    /// When there is no answer, or a refusal.
+    pub fn connect(&self, to: SocketAddr, timeout: Duration) -> io::Result<TcpStream> {
+        let stream = self.inside(|| TcpStream::connect_timeout(&to, timeout))?;
+        prepare(&stream, timeout)?;
+        Ok(stream)
+    }
+
+    fn inside<T: Send>(&self, make: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+        let made = on_own_thread(|| {
+            enter(&self.namespace)?;
+            make()
+        });
+        made.map_err(io::Error::other)?
+    }
+}
+
+/// Small messages go out at once, and a peer that is gone is noticed.
+///
+/// # Errors
+/// When the kernel does not know of it.
+pub fn prepare(stream: &TcpStream, timeout: Duration) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    stream.set_write_timeout(Some(timeout))?;
+    // Milliseconds of silence after which what was sent counts as lost (tcp(7)).
+    let silence = u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX);
+    // SAFETY: the option takes an unsigned integer, which lives until the call returns; the descriptor is open.
+    let result = unsafe {
+        libc::setsockopt(
+            stream.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_USER_TIMEOUT,
+            (&raw const silence).cast(),
+            size_of::<u32>() as libc::socklen_t,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}

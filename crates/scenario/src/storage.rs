@@ -1,0 +1,483 @@
+//! `database.storage` and `site.storage_classes`: how nodes' volumes are mirrored and on what.
+//!
+//! Owns the words, what they resolve to, and which hosts hold the components of a volume. What mirroring does is the
+//! business of the crate `disk`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::decode::Decoder;
+use crate::language::{Fields, Shape, optional, plain, required};
+use crate::rejection::{Findings, Spanned};
+use crate::resolved::{Host, Volumes};
+use crate::tree::Node;
+use crate::units::{format_duration, format_size};
+use crate::wording::{listed, nearest};
+
+/// Most components of a volume.
+const MOST_REPLICAS: u64 = 3;
+const ACKNOWLEDGES: &[&str] = &["sync", "semi", "async"];
+const APARTS: &[&str] = &["hosts", "racks"];
+const PROMOTIONS: &[&str] = &["up-to-date", "forced"];
+const METADATA: &[&str] = &["with-data", "own-device"];
+const FLUSHES: &[&str] = &["each-sync", "never"];
+const BASIC: &str = "basic";
+const TUNED: &str = "tuned";
+/// Time that a lost component is waited for, where nothing is said.
+const REBUILD_AFTER: Duration = Duration::from_secs(60);
+/// Time that an answer is waited for, where nothing is said.
+const TIMEOUT: Duration = Duration::from_secs(2);
+/// Buffers are between one write of a database and what a machine has to spare.
+const BUFFER_LEAST: u64 = 64 << 10;
+const BUFFER_MOST: u64 = 256 << 20;
+
+/// `database.storage`.
+pub(crate) static STORAGE: Fields = plain(
+    "a storage",
+    &[
+        required(
+            "replicas",
+            Shape::Count { least: 1, most: MOST_REPLICAS },
+            "components of each node's volume, the first on the node's own host; 1 is a volume that outlives its host",
+        ),
+        optional(
+            "acknowledge",
+            Shape::Word(ACKNOWLEDGES),
+            "when a sync is acknowledged: durable on every live component (sync, as without it), received by each \
+             (semi), or durable on the node's own (async)",
+        ),
+        optional(
+            "apart",
+            Shape::Word(APARTS),
+            "what components of a volume do not share: hosts, as without it, or racks",
+        ),
+        optional(
+            "rebuild_after",
+            Shape::Duration,
+            "how long a component is missed before it is rebuilt on another host; 60s when absent",
+        ),
+        optional(
+            "timeout",
+            Shape::Duration,
+            "how long a component's answer is waited for before service goes on without it; 2s when absent",
+        ),
+        optional(
+            "promote",
+            Shape::Word(PROMOTIONS),
+            "from which component a node may be started on another host: only from one that is up to date, as without \
+             it, or by force from any, at the price of what that one lacks",
+        ),
+        optional(
+            "class",
+            Shape::Name,
+            "storage class: basic, as without it, tuned, or one of `storage_classes`",
+        ),
+    ],
+);
+
+/// An element of `site.storage_classes`.
+pub(crate) static STORAGE_CLASS: Fields = plain(
+    "a storage class",
+    &[
+        optional(
+            "metadata",
+            Shape::Word(METADATA),
+            "where a component notes which extents are being written: on the data's device, at the price of a flush for \
+             each that is new (with-data, as without it), or on a device of its own that needs none (own-device)",
+        ),
+        optional(
+            "flush",
+            Shape::Word(FLUSHES),
+            "whether components flush the machine's disk: at each sync, as without it, or never, as behind a cache with \
+             a battery",
+        ),
+        optional(
+            "buffer",
+            Shape::Size,
+            "bytes under way to a component before writes wait; 1MiB when absent",
+        ),
+    ],
+);
+
+/// How nodes' volumes are mirrored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Storage {
+    /// Components of each volume.
+    pub replicas: u32,
+    /// When a sync is acknowledged.
+    pub acknowledge: Acknowledge,
+    /// What components do not share.
+    pub apart: Apart,
+    /// How long a component is missed before it is rebuilt elsewhere.
+    pub rebuild_after: Duration,
+    /// How long a component's answer is waited for.
+    pub timeout: Duration,
+    /// Whether a component that lacks something may be promoted.
+    pub promote: Promotion,
+    /// On what.
+    pub class: StorageClass,
+    /// For each node, indexes into the site's hosts: where its volume's components are, its own host first.
+    pub components: Vec<Vec<usize>>,
+}
+
+/// When a sync is acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Acknowledge {
+    /// When every live component has made it durable.
+    Sync,
+    /// When the node's own component has, and every live one has received it.
+    Semi,
+    /// When the node's own component has.
+    Async,
+}
+
+impl Acknowledge {
+    /// As written in a scenario.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Acknowledge::Sync => "sync",
+            Acknowledge::Semi => "semi",
+            Acknowledge::Async => "async",
+        }
+    }
+}
+
+/// What components of a volume do not share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Apart {
+    /// A host.
+    Hosts,
+    /// A rack; a zone without racks is one.
+    Racks,
+}
+
+/// Which component may serve after a loss.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Promotion {
+    /// One that has all that was acknowledged.
+    UpToDate,
+    /// The best there is.
+    Forced,
+}
+
+/// On what components lie.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct StorageClass {
+    /// Its name.
+    pub name: String,
+    /// Whether the log of extents has a device of its own, which needs no flush.
+    pub metadata_on_own_device: bool,
+    /// Whether a sync is passed on to the machine's disk.
+    pub flush: bool,
+    /// Bytes under way to a component before writes wait.
+    pub buffer_bytes: u64,
+}
+
+impl StorageClass {
+    fn basic(name: &str) -> StorageClass {
+        StorageClass {
+            name: name.to_owned(),
+            metadata_on_own_device: false,
+            flush: true,
+            buffer_bytes: 1 << 20,
+        }
+    }
+
+    fn tuned() -> StorageClass {
+        StorageClass {
+            name: TUNED.to_owned(),
+            metadata_on_own_device: true,
+            flush: false,
+            buffer_bytes: 10 << 20,
+        }
+    }
+}
+
+/// `database.storage` as written.
+pub(crate) struct StorageDocument {
+    replicas: Spanned<u64>,
+    acknowledge: Acknowledge,
+    apart: Option<Spanned<&'static str>>,
+    rebuild_after: Duration,
+    timeout: Duration,
+    promote: Promotion,
+    class: Option<Spanned<String>>,
+}
+
+/// Reads `database.storage`.
+pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<StorageDocument> {
+    let record = decoder.record(node, &STORAGE)?;
+    let replicas = record
+        .get("replicas")
+        .and_then(|node| decoder.count(node, "the number of components", 1, MOST_REPLICAS));
+    let acknowledge =
+        record.get("acknowledge").and_then(|node| decoder.word(node, "acknowledgement", ACKNOWLEDGES));
+    let apart = record.get("apart").and_then(|node| decoder.word(node, "distance of components", APARTS));
+    let mut time = |key: &'static str, otherwise: Duration| {
+        let written = record.get(key).and_then(|node| decoder.duration(node, &format!("`{key}`"), "s"));
+        if let Some(zero) = written.as_ref().filter(|time| time.value.is_zero()) {
+            decoder.findings.add(
+                "too-small",
+                zero.at,
+                format!("`{key}` cannot be 0s"),
+                "no time at all",
+                format!("write how long, such as {}", format_duration(otherwise)),
+            );
+        }
+        written.map_or(otherwise, |time| time.value)
+    };
+    let (rebuild_after, timeout) = (time("rebuild_after", REBUILD_AFTER), time("timeout", TIMEOUT));
+    let promote = record.get("promote").and_then(|node| decoder.word(node, "promotion", PROMOTIONS));
+    let class = record.get("class").and_then(|node| decoder.name(node, "a storage class's name"));
+    Some(StorageDocument {
+        replicas: replicas?,
+        acknowledge: match acknowledge.map(|word| word.value) {
+            Some("semi") => Acknowledge::Semi,
+            Some("async") => Acknowledge::Async,
+            _ => Acknowledge::Sync,
+        },
+        apart,
+        rebuild_after,
+        timeout,
+        promote: match promote.map(|word| word.value) {
+            Some("forced") => Promotion::Forced,
+            _ => Promotion::UpToDate,
+        },
+        class,
+    })
+}
+
+/// Reads `site.storage_classes`.
+pub(crate) fn decode_classes(node: &Node, decoder: &mut Decoder) -> BTreeMap<String, StorageClass> {
+    let mut classes = BTreeMap::new();
+    for (name, node) in decoder.named(node, "storage classes").unwrap_or_default() {
+        if [BASIC, TUNED].contains(&name.value.as_str()) {
+            decoder.findings.add(
+                "bad-name",
+                name.at,
+                format!("`{}` is a storage class already", name.value),
+                "taken",
+                "choose another name; `basic` and `tuned` are always there",
+            );
+            continue;
+        }
+        if let Some(class) = decode_class(&name.value, node, decoder) {
+            classes.insert(name.value, class);
+        }
+    }
+    classes
+}
+
+fn decode_class(name: &str, node: &Node, decoder: &mut Decoder) -> Option<StorageClass> {
+    let record = decoder.record(node, &STORAGE_CLASS)?;
+    let mut class = StorageClass::basic(name);
+    let metadata = record.get("metadata").and_then(|node| decoder.word(node, "place of metadata", METADATA));
+    class.metadata_on_own_device = metadata.is_some_and(|word| word.value == "own-device");
+    let flush = record.get("flush").and_then(|node| decoder.word(node, "flushing", FLUSHES));
+    class.flush = flush.is_none_or(|word| word.value == "each-sync");
+    if let Some(size) = record.get("buffer").and_then(|node| decoder.size(node, "`buffer`")) {
+        if !(BUFFER_LEAST..=BUFFER_MOST).contains(&size.value) {
+            decoder.findings.add(
+                "out-of-range",
+                size.at,
+                format!("a buffer cannot hold {}", format_size(size.value)),
+                "not possible",
+                format!("write {} to {}", format_size(BUFFER_LEAST), format_size(BUFFER_MOST)),
+            );
+        }
+        class.buffer_bytes = size.value;
+    }
+    Some(class)
+}
+
+/// What a storage is held against.
+pub(crate) struct Ground<'a> {
+    /// The site's hosts.
+    pub(crate) hosts: &'a [Host],
+    /// The site's own classes.
+    pub(crate) classes: &'a BTreeMap<String, StorageClass>,
+    /// The host of each node.
+    pub(crate) nodes: &'a [usize],
+    /// What volumes are.
+    pub(crate) volumes: Volumes,
+}
+
+impl StorageDocument {
+    /// The storage, its class found and its components placed.
+    pub(crate) fn resolve(self, ground: &Ground<'_>, findings: &mut Findings) -> Option<Storage> {
+        let class = self.class(ground, findings);
+        let apart = match self.apart.as_ref().map(|word| word.value) {
+            Some("racks") => Apart::Racks,
+            _ => Apart::Hosts,
+        };
+        let wanted = self.replicas.value;
+        if wanted > 1 && ground.volumes == Volumes::Directory {
+            findings.add(
+                "not-mirrored",
+                self.replicas.at,
+                "a plain directory cannot be mirrored",
+                "more than one component",
+                "remove `volumes: directory`, or ask for `replicas: 1`",
+            );
+            return None;
+        }
+        let racks: BTreeSet<_> = ground.hosts.iter().map(rack).collect();
+        let (there_are, what) = match apart {
+            Apart::Hosts => (ground.hosts.len() as u64, "hosts"),
+            Apart::Racks => (racks.len() as u64, "racks"),
+        };
+        if wanted > there_are {
+            findings.add(
+                "too-few-hosts",
+                self.replicas.at,
+                format!("{wanted} components apart by {what} need {wanted} {what}; the site has {there_are}"),
+                "more than there are",
+                match apart {
+                    Apart::Hosts => "add hosts under `site`, or ask for fewer components".to_owned(),
+                    Apart::Racks => {
+                        "add racks under `site`, write `apart: hosts`, or ask for fewer components".to_owned()
+                    }
+                },
+            );
+            return None;
+        }
+        // At most three.
+        let replicas = wanted as u32;
+        let components = place(ground.nodes, ground.hosts, replicas as usize, apart);
+        Some(Storage {
+            replicas,
+            acknowledge: self.acknowledge,
+            apart,
+            rebuild_after: self.rebuild_after,
+            timeout: self.timeout,
+            promote: self.promote,
+            class: class?,
+            components,
+        })
+    }
+
+    fn class(&self, ground: &Ground<'_>, findings: &mut Findings) -> Option<StorageClass> {
+        let Some(named) = &self.class else { return Some(StorageClass::basic(BASIC)) };
+        match named.value.as_str() {
+            BASIC => return Some(StorageClass::basic(BASIC)),
+            TUNED => return Some(StorageClass::tuned()),
+            other => {
+                if let Some(class) = ground.classes.get(other) {
+                    return Some(class.clone());
+                }
+            }
+        }
+        let known: Vec<&str> =
+            [BASIC, TUNED].into_iter().chain(ground.classes.keys().map(String::as_str)).collect();
+        findings.add(
+            "unknown-word",
+            named.at,
+            format!("there is no storage class `{}`", named.value),
+            "unknown",
+            match nearest(&named.value, known.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("known are {}; more are made under `site.storage_classes`", listed(&known)),
+            },
+        );
+        None
+    }
+}
+
+/// A host's rack; a zone without racks is one.
+fn rack(host: &Host) -> (&str, &str, Option<&str>) {
+    (&host.region, &host.zone, host.rack.as_deref())
+}
+
+/// Where components go beside each node's own host: to the hosts that hold the fewest, of those the next ones in the
+/// file's order.
+fn place(nodes: &[usize], hosts: &[Host], replicas: usize, apart: Apart) -> Vec<Vec<usize>> {
+    let mut held = vec![0_usize; hosts.len()];
+    for node in nodes {
+        held[*node] += 1;
+    }
+    let mut placed = Vec::new();
+    for node in nodes {
+        let mut components = vec![*node];
+        while components.len() < replicas {
+            let free = |host: &usize| match apart {
+                Apart::Hosts => !components.contains(host),
+                Apart::Racks => components.iter().all(|other| rack(&hosts[*other]) != rack(&hosts[*host])),
+            };
+            let behind = |host: usize| (host + hosts.len() - node) % hosts.len();
+            let next = (0..hosts.len()).filter(free).min_by_key(|host| (held[*host], behind(*host)));
+            let Some(next) = next else { break };
+            held[next] += 1;
+            components.push(next);
+        }
+        placed.push(components);
+    }
+    placed
+}
+
+/// The storage as lines of a resolved scenario's `database`.
+pub(crate) fn written(storage: &Storage) -> String {
+    let apart = if storage.apart == Apart::Racks { "racks" } else { "hosts" };
+    let promote = if storage.promote == Promotion::Forced { "forced" } else { "up-to-date" };
+    format!(
+        "storage: {{ replicas: {}, acknowledge: {}, apart: {apart}, rebuild_after: {}, timeout: {}, promote: {promote}, class: \"{}\" }}",
+        storage.replicas,
+        storage.acknowledge.name(),
+        format_duration(storage.rebuild_after),
+        format_duration(storage.timeout),
+        storage.class.name,
+    )
+}
+
+/// A class of the scenario's own as a line of a resolved scenario's `storage_classes`; none for those always there.
+pub(crate) fn class_written(class: &StorageClass) -> Option<String> {
+    let own = ![BASIC, TUNED].contains(&class.name.as_str());
+    own.then(|| {
+        format!(
+            "\"{}\": {{ metadata: {}, flush: {}, buffer: {} }}",
+            class.name,
+            if class.metadata_on_own_device { "own-device" } else { "with-data" },
+            if class.flush { "each-sync" } else { "never" },
+            format_size(class.buffer_bytes),
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Hosts as `rack/host`, nodes on the first of them, and where components go: `0 1` of n1, then n2.
+    fn check(site: &str, nodes: usize, replicas: usize, apart: Apart, expected: &str) {
+        let host = |path: &str| {
+            let (rack, name) = path.split_once('/').expect("a rack");
+            Host { region: "r".into(), zone: "z".into(), rack: Some(rack.into()), name: name.into() }
+        };
+        let hosts: Vec<Host> = site.split_whitespace().map(host).collect();
+        let nodes: Vec<usize> = (0..nodes).collect();
+        let placed: Vec<String> = place(&nodes, &hosts, replicas, apart)
+            .iter()
+            .map(|of| of.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))
+            .collect();
+        assert_eq!(placed.join(", "), expected, "{site}");
+    }
+
+    #[test]
+    fn components_go_to_the_hosts_that_hold_the_fewest() {
+        check("a/1 a/2 b/1", 1, 2, Apart::Hosts, "0 1");
+        check("a/1 a/2 b/1", 3, 2, Apart::Hosts, "0 1, 1 2, 2 0");
+        check("a/1 a/2 b/1 b/2", 2, 2, Apart::Hosts, "0 2, 1 3");
+        check("a/1 a/2 b/1", 2, 3, Apart::Hosts, "0 2 1, 1 2 0");
+    }
+
+    #[test]
+    fn components_apart_by_racks_share_none() {
+        check("a/1 a/2 b/1", 2, 2, Apart::Racks, "0 2, 1 2");
+        check("a/1 b/1 b/2 c/1", 1, 3, Apart::Racks, "0 1 3");
+    }
+}
