@@ -19,9 +19,10 @@ use super::table::{Row, conclude};
 const MOST_CALLED_OF_40: f64 = 3.0;
 /// Left out at the beginning of each side.
 const WARM_UP_S: u64 = 2;
-const CLIENTS: u32 = 8;
-/// What stands for a difference that is one.
-const PLANTED_CLIENTS: u32 = 1;
+/// What both sides do.
+const ALIKE: &[&str] = &["--clients", "8"];
+/// What stands for a difference that is one: clients that think, 40 transactions a second at most.
+const PLANTED: &[&str] = &["--clients", "8", "--think-time", "200ms"];
 
 /// Runs the pairs and prints what was called.
 ///
@@ -33,9 +34,9 @@ pub fn run(pairs: usize, seconds: u32) -> anyhow::Result<ExitCode> {
     let bin = engine::registry::named("postgres")?.find(None).context("PostgreSQL")?.bin;
     let server = Server::start(&bin)?;
     server.pgbench(&["-i", "-q", "-s", "10"])?;
-    let compared = |what: &str, pair: usize, clients: u32| -> anyhow::Result<Comparison> {
-        let first = throughput_per_s(&server, &holdfast, CLIENTS, seconds)?;
-        let second = throughput_per_s(&server, &holdfast, clients, seconds)?;
+    let compared = |what: &str, pair: usize, how: &[&str]| -> anyhow::Result<Comparison> {
+        let first = throughput_per_s(&server, &holdfast, ALIKE, seconds)?;
+        let second = throughput_per_s(&server, &holdfast, how, seconds)?;
         let seen = compare(&first, &second, Sampling::SecondsOfOneRun, pair as u64);
         let (ratio, finding) = (seen.ratio, seen.finding.name());
         println!(
@@ -46,14 +47,14 @@ pub fn run(pairs: usize, seconds: u32) -> anyhow::Result<ExitCode> {
     };
     let (mut called, mut ratios) = (0.0, Vec::new());
     for pair in 0..pairs {
-        let seen = compared("alike", pair, CLIENTS)?;
+        let seen = compared("alike", pair, ALIKE)?;
         ensure!(seen.finding != Finding::Unknown, "too little was measured to compare: take more --seconds");
         called += f64::from(u8::from(seen.finding != Finding::Noise));
         ratios.push((seen.ratio, 1.0));
     }
     let (planted, mut found) = (pairs.div_ceil(8), 0);
     for pair in 0..planted {
-        found += usize::from(compared("planted", pair, PLANTED_CLIENTS)?.finding == Finding::Smaller);
+        found += usize::from(compared("planted", pair, PLANTED)?.finding == Finding::Smaller);
     }
     let most = (MOST_CALLED_OF_40 * pairs as f64 / 40.0).max(1.0);
     let rows = [
@@ -80,15 +81,15 @@ pub fn run(pairs: usize, seconds: u32) -> anyhow::Result<ExitCode> {
 fn throughput_per_s(
     server: &Server,
     holdfast: &Path,
-    clients: u32,
+    how: &[&str],
     seconds: u32,
 ) -> anyhow::Result<Vec<f64>> {
-    let (clients, length) = (clients.to_string(), format!("{seconds}s"));
+    let length = format!("{seconds}s");
     let warm_up = format!("{WARM_UP_S}s");
-    let arguments = ["--workload", "tpcb", "--scale", "10", "--no-history", "--clients", &clients];
+    let arguments = ["--workload", "tpcb", "--scale", "10", "--no-history"];
     let times = ["--warm-up", &warm_up, "--for", &length];
     let out = tempfile::tempdir_in(server.folder.path()).context("a folder")?;
-    server.holdfast_into(holdfast, &[&arguments[..], &times[..]].concat(), out.path())?;
+    server.holdfast_into(holdfast, &[&arguments[..], how, &times[..]].concat(), out.path())?;
     let run = newest(out.path())?;
     let path = run.join("timeline.csv");
     let text = fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
