@@ -8,7 +8,8 @@
 //! - a cell that is not there, or holds what was there before the first write, although a write to it was acknowledged:
 //!   that write is lost;
 //! - a number that no write to this cell had: invented;
-//! - a write that was refused and is there all the same.
+//! - a write that was refused and is there all the same;
+//! - where no write was asked for at all, a cell that does not hold what was there before.
 //!
 //! Of several writes lost from one cell only the last acknowledged one is counted: the others would have been replaced
 //! by it. Reads are not judged here. Each load is held against its own last complete read, and loads must not share
@@ -117,7 +118,11 @@ impl Check for LastWrites {
         // What stands in the place of an invented value cannot be told.
         report.lost = told(found.lost.len(), judged && found.unjudged == 0 && found.invented.is_empty());
         report.invented = told(found.invented.len(), judged);
-        (report.verdict, report.explanation) = found.tell(acknowledged, indeterminate);
+        let nobody_wrote = acknowledged + refused + indeterminate == 0 && found.cells > 0;
+        (report.verdict, report.explanation) = match nobody_wrote {
+            true => found.tell_of_reads_alone(),
+            false => found.tell(acknowledged, indeterminate),
+        };
         report
     }
 }
@@ -295,6 +300,26 @@ impl Findings {
         }
     }
 
+    /// No write was ever asked for: then every cell must hold what was there before.
+    fn tell_of_reads_alone(mut self) -> (Verdict, String) {
+        let mut story = Story::default();
+        self.tell_failures(&mut story);
+        self.tell_unread(&mut story);
+        story.conclude(format!(
+            "nothing was written, and each of {} there in the end holds what it held at the start",
+            counted(self.cells, "cell")
+        ))
+    }
+
+    fn tell_unread(&self, story: &mut Story) {
+        if !self.cells_were_read {
+            story.doubt("there is no complete final read, so it is not known what is there".into());
+        } else if !self.unread.is_empty() {
+            let claim = "no complete final read, so it is not known what is there, for load";
+            story.doubt(with_examples(claim, &self.unread, String::clone));
+        }
+    }
+
     fn tell(mut self, acknowledged: usize, indeterminate: usize) -> (Verdict, String) {
         let mut story = Story::default();
         if !self.reused.is_empty() {
@@ -312,12 +337,7 @@ impl Findings {
                 "writes to {count} were acknowledged after the final read had begun, so it does not show them"
             ));
         }
-        if !self.cells_were_read {
-            story.doubt("there is no complete final read, so it is not known what is there".into());
-        } else if !self.unread.is_empty() {
-            let claim = "no complete final read, so it is not known what is there, for load";
-            story.doubt(with_examples(claim, &self.unread, String::clone));
-        }
+        self.tell_unread(&mut story);
         if acknowledged == 0 {
             story.doubt("no write was acknowledged, so there was nothing to lose".into());
         }

@@ -492,6 +492,9 @@ fn verdict(result: &RunResult, interrupted: Option<&str>, untold: Option<String>
     if let Some(why) = untold {
         parts.push((Verdict::Unknown, format!("the record is not complete: {why}")));
     }
+    for load in result.loads.iter().filter(|load| load.transactions == 0 && interrupted.is_none()) {
+        parts.push((Verdict::Unknown, format!("load {}: nothing that it asked succeeded", load.name)));
+    }
     if result.checks.is_empty() && interrupted.is_none() {
         parts.push((Verdict::Unknown, "no check applies to any load, so nothing was proved".to_owned()));
     }
