@@ -1,9 +1,11 @@
 //! `holdfast shell`: into a node while its lab is up, out with its exit code, gone with the lab.
 
 use std::io::{Read, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout};
 
 use crate::holdfast::{Desk, RESTART_SOON, Running, SHORT, arguments, machine};
 use crate::traces::Before;
@@ -177,6 +179,32 @@ fn read_until(terminal: &mut std::fs::File, text: &str) -> String {
     seen
 }
 
+/// Types a line until this was printed: what is typed ahead of the prompt may be thrown away with what Ctrl-C ended, as
+/// every shell does, and a person types again.
+#[track_caller]
+fn typed_until(terminal: &mut std::fs::File, line: &str, text: &str) -> String {
+    let mut seen = String::new();
+    let mut bytes = [0; 1024];
+    for _ in 0..60 {
+        // Where the shell has ended after all, the reading says so.
+        let _ = terminal.write_all(line.as_bytes());
+        loop {
+            let mut ready = [PollFd::new(terminal.as_fd(), PollFlags::POLLIN)];
+            if nix::poll::poll(&mut ready, PollTimeout::from(5_000_u16)).expect("a look") == 0 {
+                break;
+            }
+            match terminal.read(&mut bytes) {
+                Ok(count) if count > 0 => seen.push_str(&String::from_utf8_lossy(&bytes[..count])),
+                ended => panic!("{ended:?} before `{text}`; so far:\n{seen}"),
+            }
+            if seen.contains(text) {
+                return seen;
+            }
+        }
+    }
+    panic!("no `{text}`; so far:\n{seen}");
+}
+
 #[test]
 fn a_shell_at_a_terminal_names_its_node_and_controls_its_jobs() {
     let _turn = machine();
@@ -193,17 +221,13 @@ fn a_shell_at_a_terminal_names_its_node_and_controls_its_jobs() {
     terminal.write_all(b"sh -c 'echo waiting-$((20+2)); exec sleep 1000'\n").expect("typed");
     seen += &read_until(&mut terminal, "waiting-22");
     terminal.write_all(b"\x03").expect("typed");
-    // As a person does: what is typed ahead of the prompt may be thrown away with what Ctrl-C ended.
-    seen += &read_until(&mut terminal, "n1");
-    terminal.write_all(b"echo code-$?\n").expect("typed");
-    seen += &read_until(&mut terminal, "code-130");
+    seen += &typed_until(&mut terminal, "echo code-$?\n", "code-130");
     // Ctrl-Z stops it, and the shell goes on.
     terminal.write_all(b"sh -c 'echo waiting-$((30+3)); exec sleep 1000'\n").expect("typed");
     seen += &read_until(&mut terminal, "waiting-33");
     terminal.write_all(b"\x1a").expect("typed");
-    seen += &read_until(&mut terminal, "n1");
-    terminal.write_all(b"jobs | wc -l | sed s/^/jobs-/; kill -KILL %1; exit 9\n").expect("typed");
-    seen += &read_until(&mut terminal, "jobs-1");
+    let line = "jobs | wc -l | sed s/^/jobs-/; kill -KILL %1; exit 9\n";
+    seen += &typed_until(&mut terminal, line, "jobs-1");
     drop(std::thread::spawn(move || terminal.read_to_end(&mut Vec::new())));
     assert_eq!(shell.wait().expect("its end").code(), Some(9), "{seen}");
     assert!(!seen.contains("job control"), "{seen}");
