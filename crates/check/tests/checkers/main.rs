@@ -3,6 +3,8 @@
 
 mod bank;
 mod convergence;
+mod last_writes_by_force;
+mod ledger_by_force;
 mod list_append;
 mod list_append_by_force;
 mod notation;
