@@ -2,30 +2,23 @@
 //!
 //! Owns operators. Functions are `functions`'.
 
-use std::collections::BTreeMap;
-
 use rand::Rng;
 
 use super::expression::{Binary, Expression, Kind};
 use super::functions::remainder;
 use super::value::{EvaluationError, Value};
+use super::variables::Variables;
 
 type Result<T> = std::result::Result<T, EvaluationError>;
 
-/// Variables by name.
-pub(super) type Variables = BTreeMap<String, Value>;
-
-/// The variable whose value seeds hash functions that are given no seed.
-pub(super) const DEFAULT_SEED: &str = "default_seed";
+/// Functions with more arguments than this are rare, and cost an allocation.
+const FEW_ARGUMENTS: usize = 3;
 
 /// Computes an expression.
 pub(super) fn evaluate(expression: &Expression, variables: &Variables, rng: &mut impl Rng) -> Result<Value> {
     match expression {
         Expression::Constant(value) => Ok(value.clone()),
-        Expression::Variable(name) => match variables.get(name) {
-            Some(value) => value.clone().typed(),
-            None => Err(EvaluationError::Unset(name.clone())),
-        },
+        Expression::Variable(variable) => variables.get(variable)?.clone().typed(),
         Expression::Not(operand) => match evaluate(operand, variables, rng)? {
             Value::Null => Ok(Value::Null),
             value => Ok(Value::Boolean(!value.boolean()?)),
@@ -68,11 +61,16 @@ pub(super) fn evaluate(expression: &Expression, variables: &Variables, rng: &mut
             evaluate(otherwise, variables, rng)
         }
         Expression::Call { function, arguments } => {
-            let mut values = Vec::with_capacity(arguments.len());
-            for argument in arguments {
-                values.push(evaluate(argument, variables, rng)?);
+            let seed = variables.default_seed().map_or(Ok(0), Value::integer)?;
+            let mut few = [const { Value::Null }; FEW_ARGUMENTS];
+            if let Some(places) = few.get_mut(..arguments.len()) {
+                for (place, argument) in places.iter_mut().zip(arguments) {
+                    *place = evaluate(argument, variables, rng)?;
+                }
+                return function.call(places, seed, rng);
             }
-            let seed = variables.get(DEFAULT_SEED).map_or(Ok(0), Value::integer)?;
+            let values: Vec<Value> =
+                arguments.iter().map(|argument| evaluate(argument, variables, rng)).collect::<Result<_>>()?;
             function.call(&values, seed, rng)
         }
     }
