@@ -24,6 +24,7 @@ mod paper;
 mod platform;
 mod prediction;
 mod preparation;
+mod reproduced;
 mod round_trips;
 pub mod series;
 pub mod standalone;

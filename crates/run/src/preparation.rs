@@ -163,12 +163,16 @@ pub fn prepare(
     let boot_s = began.elapsed().as_secs_f64();
     let cpu_seconds = Usage::now(&datacentre, &[], Duration::ZERO).by_part();
     chronicle.say(EventKind::LabUp { boot_s, cpu_seconds });
+    let following = match cluster.followers.len() {
+        0 => String::new(),
+        1 => format!(", {} follows", cluster.followers[0]),
+        _ => format!(", {} follow", cluster.followers.join(" and ")),
+    };
     chronicle.progress(format!(
-        "{} {}: {} leads, {} follow",
+        "{} {}: {} leads{following}",
         engine.name(),
         engine.version(),
-        cluster.leader,
-        cluster.followers.join(" and ")
+        cluster.leader
     ));
     let plans = plans(scenario, orders.seed, engine.as_ref(), &nodes)?;
     for (plan, load) in plans.iter().zip(&scenario.loads) {
