@@ -109,3 +109,36 @@ fn a_component_cut_off_is_gone_on_without_and_catches_up_with_what_changed() {
     assert!(told.contains("catches up"), "{told}");
     assert!(told.contains("is promoted by force"), "{told}");
 }
+
+#[test]
+#[ignore = "second tier: a scenario of its own"]
+fn a_node_on_a_host_without_a_component_loses_nothing_and_each_of_its_requests_costs_a_round_trip() {
+    let _turn = machine();
+    let desk = Desk::new();
+    if !desk.can_have_a_lab("a_node_on_a_host_without_a_component") {
+        return;
+    }
+    let before = Before::look(&desk);
+    let finished = desk.run(&arguments(&[&["run", "scenarios/mirror-remote.yaml"]]));
+    finished.ends_with(0);
+    let result = finished.result();
+    assert!(result["checks"][0]["acknowledged"].as_u64() > Some(100), "{}", result["checks"]);
+    let openings = result["volumes"][0]["openings"].as_array().expect("openings").clone();
+    let where_to: Vec<(&str, &str)> = openings
+        .iter()
+        .map(|of| (of["host"].as_str().expect("a host"), of["component"].as_str().expect("a host")))
+        .collect();
+    assert_eq!(where_to, [("dc1/a/run", "dc1/a/run"), ("dc1/a/spare", "dc1/a/store")], "{openings:?}");
+    assert_eq!(openings[0]["asked"], serde_json::json!([]), "what is local crosses no network");
+    for work in ["read", "write", "sync"] {
+        let asked = openings[1]["asked"].as_array().expect("kinds of requests");
+        let of_kind = asked.iter().find(|of| of["work"] == work).expect(work);
+        assert!(of_kind["count"].as_u64() > Some(10), "{of_kind}");
+        // Twice the link's delay: no packet can be faster.
+        assert!(of_kind["latency_us_p50"].as_u64() >= Some(2_000), "{of_kind}");
+    }
+    assert!(told(&finished).contains("served from dc1/a/store, over the network"), "{}", told(&finished));
+    let recovery = &result["faults"][0]["recovery_s"]["first_success"];
+    assert!(recovery.is_f64(), "the node served there: {}", result["faults"][0]);
+    before.nothing_is_left(&[]);
+}

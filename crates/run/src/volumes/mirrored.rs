@@ -10,43 +10,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use disk::mirror::{Acknowledge, Differences, Dirt, Mirror, Policy, Standing};
-use disk::{CpuTime, Disk, FolderStore, Lost, Met, Mount, MountError, MountPoint, OnDisk};
-use scenario::{Promotion, Storage};
+use disk::{CpuTime, Disk, Files, FolderStore, Lost, Met, Mount, OnDisk};
+use scenario::Storage;
 
 use super::component::{self, Component};
 use super::conversation::{Conversation, Speaker};
+use super::opening::{Afar, Opening};
 use super::place::HostPlace;
-use super::standing::{ComponentState, Moved, Role, in_bytes, in_words};
+use super::standing::{ComponentState, Moved, Role, in_words};
 
 /// Components listen from this port on: a volume's first at this plus its node's number times the step.
 const PORT: u16 = 7_000;
 const PORTS_PER_VOLUME: usize = 16;
-
-/// Why a mirrored volume cannot be opened.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// The mount.
-    #[error(transparent)]
-    Mount(#[from] MountError),
-    /// No component there.
-    #[error("{host} holds no component of the volume")]
-    NoComponent {
-        /// The host.
-        host: String,
-    },
-    /// The component lacks something, or may.
-    #[error(
-        "the component on {host} may lack what was acknowledged, and is not promoted: write `promote: forced` to start \
-         from it all the same"
-    )]
-    NotUpToDate {
-        /// The host.
-        host: String,
-    },
-    /// No thread.
-    #[error("start a thread of the mirror: {0}")]
-    Thread(io::Error),
-}
 
 /// What a mirrored volume is made from.
 pub struct Plan<'a> {
@@ -70,8 +45,8 @@ pub struct MirroredDisk {
     pub(super) storage: Storage,
     pub(super) hosts: Vec<Arc<HostPlace>>,
     ground: component::Ground,
-    policy: Policy,
-    cpu: Arc<CpuTime>,
+    pub(super) policy: Policy,
+    pub(super) cpu: Arc<CpuTime>,
     state: Mutex<State>,
     differences: Arc<Mutex<Differences>>,
 }
@@ -83,26 +58,32 @@ pub(super) struct State {
     pub(super) retired: BTreeSet<usize>,
     pub(super) serving: Option<Serving>,
     /// Components that have all that was acknowledged, as far as can be known.
-    current: BTreeSet<usize>,
+    pub(super) current: BTreeSet<usize>,
+    /// How it was opened, boot by boot, as far as that is over.
+    pub(super) openings: Vec<Opening>,
     last_loss: Option<Result<Lost, String>>,
-    news: Vec<String>,
+    pub(super) news: Vec<String>,
     cpu_of_mounts: Duration,
-    ended: BTreeMap<usize, Ended>,
+    pub(super) ended: BTreeMap<usize, Ended>,
     moved: BTreeMap<usize, Moved>,
 }
 
 /// How a component stood when service ended.
 #[derive(Debug, Clone, Copy)]
-struct Ended {
-    standing: Standing,
+pub(super) struct Ended {
+    pub(super) standing: Standing,
     /// What had not reached it.
-    lag_bytes: u64,
-    lag: Duration,
+    pub(super) lag_bytes: u64,
+    pub(super) lag: Duration,
 }
 
 #[derive(Debug)]
 pub(super) struct Serving {
-    component: usize,
+    pub(super) component: usize,
+    /// Where the node is, by number.
+    pub(super) host: usize,
+    /// Where that is another than the component's host, the way between the two.
+    pub(super) afar: Option<Afar>,
     pub(super) mirror: Arc<Mirror<OnDisk<FolderStore>>>,
     /// The components that are its peers, in its order.
     pub(super) peers: Vec<usize>,
@@ -164,7 +145,7 @@ impl MirroredDisk {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn differences(&self) -> MutexGuard<'_, Differences> {
+    pub(super) fn differences(&self) -> MutexGuard<'_, Differences> {
         self.differences.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -172,84 +153,6 @@ impl MirroredDisk {
     #[must_use]
     pub fn storage(&self) -> &Storage {
         &self.storage
-    }
-
-    /// Hosts with power from which the node may be started, the best first.
-    #[must_use]
-    pub fn hosts_to_start(&self) -> Vec<usize> {
-        let state = self.state();
-        let usable = |number: &usize| {
-            let may = state.current.contains(number) || self.storage.promote == Promotion::Forced;
-            may && !state.retired.contains(number) && state.components[*number].is_on()
-        };
-        let mut numbers: Vec<usize> = (0..state.components.len()).filter(usable).collect();
-        numbers.sort_by_key(|number| (!state.current.contains(number), self.lacking(&state, *number)));
-        numbers.into_iter().map(|number| state.components[number].host).collect()
-    }
-
-    /// What a component lacks of the one that served last, in bytes: going by the largest files anywhere.
-    fn lacking(&self, state: &State, number: usize) -> u64 {
-        let differences = self.differences();
-        let by = |component: &Arc<Component>| differences.bytes_lacking(number, &component.volume);
-        state.components.iter().map(by).max().unwrap_or(0)
-    }
-
-    /// Gets ready to be mounted for one boot on a host: its component serves from here on.
-    ///
-    /// # Errors
-    /// When there is none, or it may lack something and must not be forced.
-    pub fn prepare(&self, host: usize) -> Result<(MountPoint, Mount), OpenError> {
-        let mut state = self.state();
-        let found = (0..state.components.len())
-            .find(|number| state.components[*number].host == host && !state.retired.contains(number));
-        let name = &self.hosts[host].name;
-        let Some(number) = found else { return Err(OpenError::NoComponent { host: name.clone() }) };
-        if !state.current.contains(&number) {
-            if self.storage.promote != Promotion::Forced {
-                return Err(OpenError::NotUpToDate { host: name.clone() });
-            }
-            let told = self.loss_in_words(&state, number);
-            state.news.push(told);
-        }
-        let peers: Vec<usize> = (0..state.components.len())
-            .filter(|other| *other != number && !state.retired.contains(other))
-            .collect();
-        let (lacking, generation) = {
-            let mut differences = self.differences();
-            (differences.serve_from(number, &peers), differences.generation())
-        };
-        let component = state.components[number].clone();
-        let extents = Some(component.extents.clone());
-        let mirror =
-            Arc::new(Mirror::new(component.volume.clone(), self.policy, lacking, generation, extents));
-        let prepared = disk::prepare(mirror.clone())?;
-        let mut serving = Serving { component: number, mirror, peers: Vec::new(), conversations: Vec::new() };
-        for other in peers {
-            self.converse(&state, &mut serving, other).map_err(OpenError::Thread)?;
-        }
-        state.current = BTreeSet::from([number]);
-        state.serving = Some(serving);
-        Ok(prepared)
-    }
-
-    fn loss_in_words(&self, state: &State, number: usize) -> String {
-        let bytes = self.lacking(state, number);
-        let place = &state.components[number].place.name;
-        let lag = match state.ended.get(&number) {
-            Some(Ended { standing: Standing::Live, lag_bytes, lag }) => format!(
-                "the last {:.3} s of changes, {}, had not reached it",
-                lag.as_secs_f64(),
-                in_bytes(*lag_bytes)
-            ),
-            _ => {
-                "it had not been reached, or had not caught up, when the one that served was lost".to_owned()
-            }
-        };
-        format!(
-            "the component on {place} is promoted by force: {lag}; what only others have, in {} of blocks, is given up and \
-             overwritten there when they return",
-            in_bytes(bytes)
-        )
     }
 
     pub(super) fn converse(&self, state: &State, serving: &mut Serving, other: usize) -> io::Result<()> {
@@ -295,8 +198,16 @@ impl MirroredDisk {
     /// When a folder's file system refuses; then that component's content is in doubt.
     pub fn lose(&self, mount: &Mount) -> io::Result<()> {
         let mut state = self.state();
-        let Some(serving) = state.serving.take() else { return Ok(()) };
+        let Some(mut serving) = state.serving.take() else { return Ok(()) };
         serving.mirror.stop_waiting();
+        let opening = self.opening(&state, &serving);
+        state.openings.push(opening);
+        if let Some(mut afar) = serving.afar.take() {
+            // What is being carried out for the node must not wait for a disk: it is as dead as the node.
+            serving.mirror.interrupt(true);
+            afar.target.close();
+            serving.mirror.interrupt(false);
+        }
         let others: Vec<usize> = serving.peers.clone();
         for (peer, other) in others.iter().enumerate() {
             serving.mirror.heard_last(peer, state.components[*other].drain());
