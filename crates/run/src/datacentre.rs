@@ -101,6 +101,12 @@ impl Host {
         self.port.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
+    /// Its network namespace.
+    #[must_use]
+    pub fn namespace(&self) -> &OwnedFd {
+        &self.attachment.namespace
+    }
+
     /// Its path as one string.
     #[must_use]
     pub fn name(&self) -> String {
