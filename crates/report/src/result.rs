@@ -318,6 +318,9 @@ pub struct OpeningResult {
     pub asked: Vec<AskedResult>,
     /// How often a connection between the two broke, or could not be had.
     pub broken: u64,
+    /// What was given up, where the component was promoted by force: a sentence.
+    #[serde(default)]
+    pub forced: Option<String>,
 }
 
 /// Requests of one kind over the network, each with its answer.

@@ -34,6 +34,10 @@ pub(crate) fn section(run: &RunDirectory) -> String {
     }
     html.push_str(&table(&mirrored));
     html.push_str(&openings(&mirrored));
+    let openings = mirrored.iter().flat_map(|volume| &volume.openings);
+    for told in openings.filter_map(|opening| opening.forced.as_ref()) {
+        let _ = write!(html, "<p><strong>By force:</strong> {}.</p>", escape(told));
+    }
     html
 }
 

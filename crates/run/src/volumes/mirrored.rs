@@ -63,6 +63,8 @@ pub(super) struct State {
     pub(super) openings: Vec<Opening>,
     last_loss: Option<Result<Lost, String>>,
     pub(super) news: Vec<String>,
+    /// Of each component that is not up to date, what has been told: one whose disk is dead tries again and again.
+    told: BTreeMap<usize, BTreeSet<&'static str>>,
     cpu_of_mounts: Duration,
     pub(super) ended: BTreeMap<usize, Ended>,
     moved: BTreeMap<usize, Moved>,
@@ -84,6 +86,8 @@ pub(super) struct Serving {
     pub(super) host: usize,
     /// Where that is another than the component's host, the way between the two.
     pub(super) afar: Option<Afar>,
+    /// What was given up, where the component was promoted by force.
+    pub(super) forced: Option<String>,
     pub(super) mirror: Arc<Mirror<OnDisk<FolderStore>>>,
     /// The components that are its peers, in its order.
     pub(super) peers: Vec<usize>,
@@ -213,6 +217,12 @@ impl MirroredDisk {
             serving.mirror.heard_last(peer, state.components[*other].drain());
         }
         self.note_ends(&mut state, &serving);
+        if self.policy.acknowledge == Acknowledge::Semi {
+            // What it had received, and was acknowledged, went with its power.
+            let off = others.iter().copied().filter(|other| !state.components[*other].is_on());
+            let off: BTreeSet<usize> = off.collect();
+            state.current.retain(|number| !off.contains(number));
+        }
         let lacking = serving.mirror.end();
         drop(serving.conversations);
         self.differences().ended(others.iter().copied().zip(lacking));
@@ -266,6 +276,9 @@ impl MirroredDisk {
             }
             component.power_off(&mut dirt)?;
             self.differences().lost(number, &dirt);
+            if self.policy.acknowledge == Acknowledge::Semi && !dirt.is_empty() {
+                self.state().current.remove(&number);
+            }
         }
         Ok(())
     }
@@ -331,18 +344,35 @@ impl MirroredDisk {
     pub fn look_after(&self, is_on: &dyn Fn(usize) -> bool) -> Vec<String> {
         let mut told = std::mem::take(&mut self.state().news);
         let occurrences = {
-            let state = self.state();
+            let mut state = self.state();
+            let mut known = std::mem::take(&mut state.told);
             let Some(serving) = &state.serving else { return told };
             serving.mirror.give_up_the_silent();
             let occurrences = serving.mirror.take_occurrences();
             for occurrence in &occurrences {
                 let component = &state.components[serving.peers[occurrence.peer]];
                 let left = serving.mirror.state(occurrence.peer).bytes_left;
-                told.extend(in_words(&component.place.name, occurrence, left));
-                told.extend(component.take_trouble().map(|why| {
-                    format!("the component on {} refuses what it is told: {why}", component.place.name)
-                }));
+                let known = known.entry(serving.peers[occurrence.peer]).or_default();
+                let mut is_new = |what| known.insert(what);
+                let told_of = in_words(&component.place.name, occurrence, left);
+                let trouble = component.take_trouble();
+                match occurrence.standing {
+                    Standing::Away => told.extend(told_of.filter(|_| is_new("out"))),
+                    Standing::CatchingUp => told.extend(told_of.filter(|_| is_new("catches up"))),
+                    Standing::Finishing(_) => {}
+                    Standing::Live => {
+                        known.clear();
+                        told.extend(told_of);
+                    }
+                }
+                if let Some(why) = trouble
+                    && known.insert("refuses")
+                {
+                    let place = &component.place.name;
+                    told.push(format!("the component on {place} refuses what it is told: {why}"));
+                }
             }
+            state.told = known;
             occurrences
         };
         if !occurrences.is_empty() {

@@ -85,6 +85,8 @@ pub struct Opening {
     pub asked: Vec<Asked>,
     /// How often a connection between the two broke, or could not be had.
     pub broken: u64,
+    /// What was given up, where the component was promoted by force.
+    pub forced: Option<String>,
 }
 
 impl MirroredDisk {
@@ -138,10 +140,8 @@ impl MirroredDisk {
             return Err(OpenError::AlreadyOpen { host, wanted });
         }
         let number = self.choose(&state, host)?;
-        if !state.current.contains(&number) {
-            let told = self.loss_in_words(&state, number);
-            state.news.push(told);
-        }
+        let forced = (!state.current.contains(&number)).then(|| self.loss_in_words(&state, number));
+        state.news.extend(forced.clone());
         let peers: Vec<usize> = (0..state.components.len())
             .filter(|other| *other != number && !state.retired.contains(other))
             .collect();
@@ -164,8 +164,9 @@ impl MirroredDisk {
                 self.hosts[host].name, component.place.name
             ));
         }
-        let (peers_of, conversations) = (Vec::new(), Vec::new());
-        let mut serving = Serving { component: number, host, afar, mirror, peers: peers_of, conversations };
+        let (speaks_to, conversations) = (Vec::new(), Vec::new());
+        let mut serving =
+            Serving { component: number, host, afar, forced, mirror, peers: speaks_to, conversations };
         for other in peers {
             self.converse(&state, &mut serving, other).map_err(OpenError::Thread)?;
         }
@@ -254,6 +255,7 @@ impl MirroredDisk {
             component: state.components[serving.component].place.name.clone(),
             asked: initiator.map(Initiator::asked).unwrap_or_default(),
             broken: initiator.map_or(0, Initiator::broken),
+            forced: serving.forced.clone(),
         }
     }
 
@@ -270,4 +272,96 @@ type ServingMirror = Mirror<disk::OnDisk<disk::FolderStore>>;
 
 fn is_usable(state: &State, number: usize) -> bool {
     !state.retired.contains(&number) && state.components[number].is_on()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::volumes::mirrored::Plan;
+    use crate::volumes::place;
+
+    /// A volume with a component on each of the first two of three hosts, in the network of this process.
+    fn ground(folder: &std::path::Path, first: usize, promote: Promotion) -> Option<MirroredDisk> {
+        let hosts: Option<Vec<_>> = ["a", "b", "c"].iter().map(|name| place::here(name)).collect();
+        let class = scenario::StorageClass {
+            name: "basic".to_owned(),
+            metadata_on_own_device: false,
+            flush: false,
+            buffer_bytes: 1 << 20,
+        };
+        let storage = scenario::Storage {
+            replicas: 2,
+            acknowledge: scenario::Acknowledge::Sync,
+            apart: scenario::Apart::Hosts,
+            rebuild_after: Duration::from_secs(60),
+            timeout: Duration::from_secs(5),
+            promote,
+            class,
+            components: vec![vec![0, 1]; 1_000],
+            hosts: Vec::new(),
+            for_storage: Vec::new(),
+        };
+        // Ports of its own, whichever tests run beside it.
+        let node = 100 + first + std::process::id() as usize % 400 * 2;
+        let plan = Plan { folder, node, storage: &storage, hosts: hosts?, user: 0 };
+        Some(MirroredDisk::make(&plan).expect("a volume"))
+    }
+
+    fn where_open(disk: &MirroredDisk) -> Vec<(String, String)> {
+        disk.openings().into_iter().map(|of| (of.host, of.component)).collect()
+    }
+
+    #[test]
+    fn a_volume_that_is_open_is_not_opened_a_second_time_until_it_is_closed_even_by_force() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let Some(disk) = ground(folder.path(), 0, Promotion::Forced) else {
+            return eprintln!("skipped: a_volume_that_is_open: no network namespace may be entered");
+        };
+        let (_point, mount) = disk.prepare(0).expect("opened");
+        for second in [0, 1, 2] {
+            let refused = disk.prepare(second).err().map(|error| error.to_string());
+            let name = ["a", "b", "c"][second];
+            let expected =
+                format!("the volume is open on a: opened on {name} as well, both would write to it");
+            assert_eq!(refused, Some(expected));
+        }
+        assert!(disk.settle(Duration::from_secs(30)), "the other component is up to date");
+        mount.power_off();
+        disk.lose(&mount).expect("closed");
+        let (_point, mount) = disk.prepare(2).expect("opened on a host without a component");
+        let pairs = [("a", "a"), ("c", "a")].map(|(host, from)| (host.to_owned(), from.to_owned()));
+        assert_eq!(where_open(&disk), pairs);
+        assert!(disk.openings().iter().all(|of| of.forced.is_none()));
+        mount.power_off();
+        disk.lose(&mount).expect("closed");
+    }
+
+    #[test]
+    fn without_its_own_component_a_host_opens_one_that_is_up_to_date_and_a_stale_one_by_force_alone() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let Some(disk) = ground(folder.path(), 1, Promotion::UpToDate) else {
+            return eprintln!("skipped: without_its_own_component: no network namespace may be entered");
+        };
+        disk.host_is_off(1).expect("off");
+        let (_point, mount) = disk.prepare(0).expect("opened");
+        mount.power_off();
+        disk.lose(&mount).expect("closed");
+        disk.host_is_on(1).expect("on");
+        // It has not been told of anything since it was gone.
+        let (_point, mount) = disk.prepare(1).expect("opened from the other");
+        assert_eq!(where_open(&disk)[1], ("b".to_owned(), "a".to_owned()));
+        mount.power_off();
+        disk.lose(&mount).expect("closed");
+        disk.host_is_off(0).expect("off");
+        let told = disk.hosts_to_start();
+        let refused = disk.prepare(2).err().map(|error| error.to_string());
+        if told.is_empty() {
+            assert!(refused.expect("refused").contains("may lack what was acknowledged"));
+        } else {
+            // It caught up in time.
+            assert_eq!((told, refused), (vec![1], None));
+        }
+    }
 }

@@ -74,6 +74,16 @@ pub fn keep_alive(stream: &TcpStream) -> io::Result<()> {
     set(stream, libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, 1)
 }
 
+/// A host in the network of this process, for tests; none where its namespace may not be entered.
+#[cfg(test)]
+pub(super) fn here(name: &str) -> Option<std::sync::Arc<HostPlace>> {
+    let namespace: OwnedFd = std::fs::File::open("/proc/thread-self/ns/net").ok()?.into();
+    on_own_thread(|| enter(&namespace)).ok()?.ok()?;
+    let address = std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+    let disk = disk::Disk::alone(name);
+    Some(std::sync::Arc::new(HostPlace { name: name.to_owned(), namespace, address, disk }))
+}
+
 fn set(stream: &TcpStream, level: libc::c_int, option: libc::c_int, value: u32) -> io::Result<()> {
     // SAFETY: each of these options takes an integer of this size, which lives until the call returns; the descriptor is
     // open.

@@ -77,6 +77,7 @@ fn opening(opening: Opening) -> OpeningResult {
         component: opening.component,
         asked: asked.collect(),
         broken: opening.broken,
+        forced: opening.forced,
     }
 }
 

@@ -184,3 +184,94 @@ impl Shared {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use disk::mirror::Remote;
+    use disk::{Attributes, Flush, FolderStore, Limits, NewInode, ROOT, Refusal, Volume};
+
+    use super::*;
+    use crate::volumes::initiator::Initiator;
+
+    const TIMEOUT: Duration = Duration::from_secs(5);
+
+    fn ground(folder: &std::path::Path, port: u16) -> Option<(Arc<HostPlace>, Target)> {
+        let here = place::here("here")?;
+        let store = FolderStore::new(folder, Flush::Pretended);
+        let volume = Arc::new(Volume::new(store, Limits::default(), 0, 0, SystemTime::UNIX_EPOCH));
+        let target = Target::open(&here, port, volume, TIMEOUT, Arc::default()).expect("a target");
+        Some((here, target))
+    }
+
+    fn port(of: u16) -> u16 {
+        // At most 60,000.
+        45_000 + of + (std::process::id() % 700) as u16 * 4
+    }
+
+    fn make(files: &dyn Files, name: &str) -> Result<(), Refusal> {
+        let attributes = Attributes::new(0o644, 0, 0, SystemTime::UNIX_EPOCH);
+        files.make(ROOT, name.as_ref(), &NewInode::File, attributes).map(drop)
+    }
+
+    #[test]
+    fn what_is_asked_over_connections_that_break_is_done_once_and_ends_with_the_power() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let Some((here, mut target)) = ground(folder.path(), port(0)) else {
+            return eprintln!("skipped: what_is_asked_over_connections: no network namespace may be entered");
+        };
+        let remote = Remote::new(Initiator::new(here, target.address(), TIMEOUT));
+        for number in 0..20 {
+            assert_eq!(make(&remote, &format!("f{number}")), Ok(()));
+            for (stream, _) in lock(&target.shared.connections).iter() {
+                let _ = stream.shutdown(Shutdown::Both);
+            }
+        }
+        // A connection that is listed only after its first answer escapes.
+        assert!(remote.carrier().broken() > 0);
+        assert_eq!(make(&remote, "f7"), Err(Refusal::EEXIST));
+        assert_eq!(remote.carrier().asked()[0].count, 21);
+        target.close();
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| make(&remote, "late"));
+            std::thread::sleep(Duration::from_millis(50));
+            remote.interrupt(true);
+            assert_eq!(waiting.join().expect("no panic"), Err(Refusal::EIO));
+        });
+    }
+
+    #[test]
+    fn a_request_sent_again_gets_its_answer_again_and_one_out_of_turn_gets_none() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let Some((here, target)) = ground(folder.path(), port(1)) else {
+            return eprintln!("skipped: a_request_sent_again: no network namespace may be entered");
+        };
+        // Whatever a carrier is given is what would be sent.
+        struct Kept(Mutex<Vec<u8>>);
+        impl disk::mirror::Carrier for Kept {
+            fn carry(&self, _: disk::mirror::Work, request: &[u8]) -> Result<Vec<u8>, Refusal> {
+                *lock(&self.0) = request.to_owned();
+                Err(Refusal::EIO)
+            }
+            fn interrupt(&self) {}
+        }
+        let kept = Remote::new(Kept(Mutex::default()));
+        let _ = make(&kept, "once");
+        let request = lock(&kept.carrier().0).clone();
+        let ask = |number: u64| {
+            let mut stream = here.connect(target.address(), TIMEOUT).expect("connected");
+            stream.write_all(&9_u64.to_le_bytes()).expect("sent");
+            let length = (NUMBER_BYTES + request.len()) as u32;
+            let frame = [&length.to_le_bytes()[..], &number.to_le_bytes(), &request].concat();
+            stream.write_all(&frame).expect("sent");
+            let mut answer = Vec::new();
+            read_frame(&mut stream, &mut answer).ok().filter(|whole| *whole).map(|_| answer)
+        };
+        let first = ask(1).expect("an answer");
+        assert_eq!(ask(1).as_ref(), Some(&first), "carried out twice it would be refused");
+        assert_ne!(ask(2).expect("an answer"), first, "asked a second time it is refused");
+        assert_eq!(ask(1), None);
+        assert_eq!(ask(7), None);
+    }
+}
