@@ -123,6 +123,14 @@ pub struct Attempt<'a> {
     pub observer: &'a mut dyn StatementObserver,
 }
 
+/// A statement on its way.
+#[derive(Debug)]
+#[must_use = "what was asked must be waited for"]
+pub struct Asked {
+    statement: usize,
+    begun: Instant,
+}
+
 impl Attempt<'_> {
     /// Runs several statements in one flight, each an index and its parameters; see [`SqlSession::pipeline`]. The latency
     /// of each is from the sending of the flight to its own answer.
@@ -157,13 +165,30 @@ impl Attempt<'_> {
     /// # Errors
     /// The session's, and when the index is not one of the prepared statements.
     pub async fn run(&mut self, statement: usize, parameters: &[SqlValue<'_>]) -> Result<Rows, SessionError> {
+        let asked = self.ask(statement, parameters)?;
+        self.answer(asked).await
+    }
+
+    /// Asks for the statement with this index to be run; its answer is to be waited for next, with [`Attempt::answer`].
+    ///
+    /// # Errors
+    /// As [`SqlSession::ask`], and when the index is not one of the prepared statements.
+    pub fn ask(&mut self, statement: usize, parameters: &[SqlValue<'_>]) -> Result<Asked, SessionError> {
         let Some(prepared) = self.prepared.get(statement) else {
             return Err(refused(format!("statement {statement} was not prepared")));
         };
         let begun = Instant::now();
         self.session.ask(*prepared, parameters, begun)?;
+        Ok(Asked { statement, begun })
+    }
+
+    /// The answer to what was asked, whose latency it reports.
+    ///
+    /// # Errors
+    /// As [`SqlSession::poll_answer`].
+    pub async fn answer(&mut self, asked: Asked) -> Result<Rows, SessionError> {
         let rows = poll_fn(|context| self.session.poll_answer(context)).await?;
-        self.observer.answered(statement, begun.elapsed());
+        self.observer.answered(asked.statement, asked.begun.elapsed());
         Ok(rows)
     }
 }
