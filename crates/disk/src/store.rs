@@ -10,6 +10,8 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::Refusal;
 use crate::medium::{Access, Admitted};
 
@@ -125,7 +127,7 @@ pub trait Object: Send + Sync + 'static {
 }
 
 /// What a seek looks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Seek {
     /// Data.
     Data,
@@ -134,7 +136,7 @@ pub enum Seek {
 }
 
 /// Room in a store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Space {
     /// Bytes of a block.
     pub block_bytes: u32,

@@ -302,6 +302,40 @@ pub struct VolumeResult {
     /// Bytes copied while loads ran, so that components caught up.
     #[serde(default)]
     pub copied_bytes: u64,
+    /// How it was opened, boot by boot, the last one still open in the end.
+    #[serde(default)]
+    pub openings: Vec<OpeningResult>,
+}
+
+/// A mirrored volume as it was open for one boot of its node.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OpeningResult {
+    /// Path of the node's host.
+    pub host: String,
+    /// Path of the host of the component that served; another than the node's where the volume was open over the network.
+    pub component: String,
+    /// What was asked over the network, by kind; nothing where both hosts are the same.
+    pub asked: Vec<AskedResult>,
+    /// How often a connection between the two broke, or could not be had.
+    pub broken: u64,
+    /// What was given up, where the component was promoted by force: a sentence.
+    #[serde(default)]
+    pub forced: Option<String>,
+}
+
+/// Requests of one kind over the network, each with its answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AskedResult {
+    /// What they did: `read`, `write`, `sync`, or `names` for names and attributes.
+    pub work: String,
+    /// How many were answered.
+    pub count: u64,
+    /// How long they took, microseconds: there, being carried out, and back.
+    pub latency_us_mean: f64,
+    /// Their median.
+    pub latency_us_p50: u64,
+    /// Their 99th percentile.
+    pub latency_us_p99: u64,
 }
 
 /// A component of a mirrored volume.

@@ -22,7 +22,7 @@ use lab::protocol::{FileAction, NODE_USER, NodeSetUp, SOCKETS, VOLUME};
 use lab::{Addresses, Family};
 
 use crate::volumes::NodeVolume;
-use crate::volumes::mirrored::OpenError;
+use crate::volumes::opening::OpenError;
 
 /// What can go wrong with a VM's power.
 #[derive(Debug, thiserror::Error)]

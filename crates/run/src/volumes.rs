@@ -5,11 +5,14 @@
 
 mod component;
 mod conversation;
+mod initiator;
 pub mod mirrored;
+pub mod opening;
 pub mod place;
 mod rebuild;
 pub mod result;
 pub mod standing;
+mod target;
 pub mod watch;
 
 use std::io;
