@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::Acknowledgements;
 use model::deployment::{Deployment, Path, Rules, Takeover};
 use model::practice::{
     DiskFacts, EdgeFacts, Judgement, LAYOUT_RULES, LayoutFacts, MACHINE_RULES, MachineFacts, apply,
 };
+use model::{Acknowledgements, Storage};
 
 fn path(text: &str) -> Path {
     text.split('/').map(str::to_owned).collect()
@@ -27,7 +27,7 @@ fn layout(site: &str, acknowledgements: Acknowledgements, takeover: Takeover) ->
     }
     let clients = vec![path("dc1/clients")];
     let rules = Rules::SingleLog { acknowledgements, takeover };
-    let deployment = Deployment { hosts, nodes, clients, rules };
+    let deployment = Deployment { hosts, nodes, clients, rules, storage: Storage::default() };
     LayoutFacts { deployment, settings: BTreeMap::new(), cpus: None, edges: Vec::new() }
 }
 

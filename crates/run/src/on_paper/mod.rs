@@ -6,6 +6,7 @@ pub mod at_scale;
 pub mod capacity;
 mod commits;
 mod schedule;
+pub(crate) mod storage;
 mod this_host;
 
 use model::Acknowledgements;
@@ -88,6 +89,7 @@ pub fn deployment(scenario: &Scenario) -> Deployment {
         nodes: scenario.database.nodes.clone(),
         clients: clients.collect(),
         rules,
+        storage: storage::of(scenario),
     }
 }
 
@@ -158,6 +160,11 @@ mod tests {
         check("host-failure-async-promote.yaml", &[(Service::ReadsAndWrites, Data::MayBeLost)]);
         check("partition.yaml", &[(Service::ReadsOnly, Data::Kept)]);
         check("partition-one-way.yaml", &[(Service::ReadsOnly, Data::Kept); 2]);
+        check("mirror-sync.yaml", &[whole]);
+        check("mirror-async.yaml", &[(Service::ReadsAndWrites, Data::MayBeLost)]);
+        check("fr4-replicated-datastore.yaml", &[whole, (Service::ReadsAndWrites, Data::MayBeLost)]);
+        check("fr2-disks.yaml", &[whole, whole]);
+        check("disk-faults.yaml", &[(Service::Unavailable, Data::OnFailedOnly)]);
         check("fr3-cloud-regions.yaml", &[whole]);
         check("fr1-topologies-edge.yaml", &[whole]);
     }
