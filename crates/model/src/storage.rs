@@ -11,6 +11,8 @@ pub struct Storage {
     pub groups: Vec<DiskGroup>,
     /// By node. A node without one keeps its data on something that no disk's failure reaches.
     pub volumes: Vec<Volume>,
+    /// Hosts, by index, that are there for components: the platform starts nodes on them last.
+    pub for_storage: Vec<usize>,
 }
 
 /// Disks of a host that fail together with the one before them.
@@ -25,9 +27,11 @@ pub struct DiskGroup {
 /// A node's volume.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Volume {
-    /// One, which outlives its host and can be had on any other; or several with the same content, each on the disk of a
-    /// host that it fails with.
+    /// With the same content, each on a disk of a host. A node on the host of one is served by that, on any other by the
+    /// first, over the network.
     pub components: Vec<Component>,
+    /// Whether they are lost to the node when their host is. One that is not outlives its host and is had from everywhere.
+    pub fails_with_host: bool,
     /// When a sync is acknowledged.
     pub acknowledge: Acknowledge,
     /// From which component the node may be started elsewhere.
@@ -64,11 +68,12 @@ pub enum Promotion {
 }
 
 impl Volume {
-    /// A volume that is not mirrored.
+    /// A volume that is not mirrored and outlives its host.
     #[must_use]
     pub fn alone(host: usize, disk: &str) -> Volume {
         let components = vec![Component { host, disk: disk.to_owned() }];
-        Volume { components, acknowledge: Acknowledge::Sync, promotion: Promotion::UpToDate }
+        let (acknowledge, promotion) = (Acknowledge::Sync, Promotion::UpToDate);
+        Volume { components, fails_with_host: false, acknowledge, promotion }
     }
 
     /// Whether it has several components.
@@ -77,12 +82,10 @@ impl Volume {
         self.components.len() > 1
     }
 
-    /// The component that serves a node on this host.
+    /// The component that serves a node on this host, as long as nothing has failed.
     #[must_use]
-    pub fn serving(&self, host: usize) -> Option<usize> {
-        let there = self.components.iter().position(|component| component.host == host);
-        // The only one is had from everywhere.
-        there.or((self.components.len() == 1).then_some(0))
+    pub fn serving(&self, host: usize) -> Option<&Component> {
+        self.components.iter().find(|component| component.host == host).or(self.components.first())
     }
 }
 

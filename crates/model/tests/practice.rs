@@ -40,11 +40,12 @@ fn mirrored(others: [usize; 2], acknowledge: Acknowledge, promotion: Promotion) 
     let on = |host| Component { host, disk: "d1".to_owned() };
     let volume = |(node, other): (usize, &usize)| Volume {
         components: vec![on(node), on(*other)],
+        fails_with_host: true,
         acknowledge,
         promotion,
     };
     facts.deployment.storage =
-        Storage { groups: Vec::new(), volumes: others.iter().enumerate().map(volume).collect() };
+        Storage { volumes: others.iter().enumerate().map(volume).collect(), ..Storage::default() };
     facts
 }
 

@@ -38,10 +38,18 @@ fn mirrored(
     promotion: Promotion,
 ) -> Deployment {
     let on = |host: &usize| Component { host: *host, disk: "d1".to_owned() };
-    let volume =
-        |hosts: &&[usize]| Volume { components: hosts.iter().map(on).collect(), acknowledge, promotion };
+    let volume = |hosts: &&[usize]| Volume {
+        components: hosts.iter().map(on).collect(),
+        fails_with_host: true,
+        acknowledge,
+        promotion,
+    };
     let group = DiskGroup { cache: Some("c1".to_owned()), capacity: vec!["d1".to_owned(), "d2".to_owned()] };
-    deployment.storage = Storage { groups: vec![group], volumes: components.iter().map(volume).collect() };
+    deployment.storage = Storage {
+        groups: vec![group],
+        volumes: components.iter().map(volume).collect(),
+        ..Storage::default()
+    };
     deployment
 }
 
@@ -234,7 +242,9 @@ fn a_disk_that_fails_ends_the_database_on_it_and_a_mirror_keeps_the_data() {
     check(&restart, &["x/a/h1", "!x/a/h2/d1"], Service::ReadsOnly, Data::Kept, Action::None);
     let promote = mirrored(on(Takeover::Promote), pair, Acknowledge::Sync, Promotion::UpToDate);
     check(&promote, &["!x/a/h1/d1"], Service::ReadsAndWrites, Data::Kept, Action::Promoted);
-    let alone = mirrored(on(Takeover::Restart), &[&[0], &[1], &[2]], Acknowledge::Sync, Promotion::UpToDate);
+    let mut alone =
+        mirrored(on(Takeover::Restart), &[&[0], &[1], &[2]], Acknowledge::Sync, Promotion::UpToDate);
+    alone.storage.volumes = (0..3).map(|host| Volume::alone(host, "d1")).collect();
     check(&alone, &["!x/a/h1/d1", "!x/a/h2/d1"], Service::ReadsOnly, Data::OnFailedOnly, Action::None);
     check(&alone, &["x/a/h1", "!x/a/h1/d1"], Service::ReadsOnly, Data::Kept, Action::None);
     check(&alone, &["x/a/h1"], Service::ReadsAndWrites, Data::Kept, Action::Restarted);
@@ -299,4 +309,19 @@ fn a_host_with_a_replica_and_the_mirror_of_another_is_named() {
         Promotion::UpToDate,
     );
     assert_eq!(crowded(&site), []);
+}
+
+#[test]
+fn a_node_on_a_host_without_a_component_is_served_over_the_network_and_falls_with_what_serves_it() {
+    let one =
+        || deployment("x/a/h1* x/a/h2 x/a/h3 x/a/h4", postgres(Acknowledgements::None, Takeover::Restart));
+    let mut site = mirrored(one(), &[&[2, 3]], Acknowledge::Sync, Promotion::UpToDate);
+    site.storage.for_storage = vec![2, 3];
+    check(&site, &["x/a/h1"], Service::ReadsAndWrites, Data::Kept, Action::Restarted);
+    check(&site, &["x/a/h3"], Service::ReadsAndWrites, Data::Kept, Action::Restarted);
+    check(&site, &["x/a/h1", "x/a/h2"], Service::ReadsAndWrites, Data::Kept, Action::Restarted);
+    check(&site, &["x/a/h1 - x/a/h3"], Service::Unavailable, Data::Kept, Action::None);
+    check(&site, &["x/a/h3", "x/a/h1 - x/a/h4"], Service::Unavailable, Data::Kept, Action::None);
+    check(&site, &["x/a/h3", "x/a/h4"], Service::Unavailable, Data::OnFailedOnly, Action::None);
+    check(&site, &["!x/a/h3/d1"], Service::Unavailable, Data::Kept, Action::None);
 }

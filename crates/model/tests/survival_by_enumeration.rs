@@ -84,96 +84,128 @@ mod brute {
             self.deployment.storage.volumes.get(node).map_or(&[], |volume| &volume.components)
         }
 
-        /// The component a node reads and writes on its first host.
+        fn bound(&self, node: usize) -> bool {
+            self.deployment.storage.volumes.get(node).is_some_and(|volume| volume.fails_with_host)
+        }
+
+        /// The component a node reads and writes where it first stands.
         fn served_by(&self, node: usize) -> Option<&Component> {
-            let components = self.components(node);
-            match components {
-                [only] => Some(only),
-                several => several.iter().find(|of| of.host == self.deployment.nodes[node]),
-            }
+            let mut components: Vec<&Component> = self.components(node).iter().collect();
+            components.sort_by_key(|of| of.host != self.deployment.nodes[node]);
+            components.first().copied()
+        }
+
+        fn reach(&self, one: usize, other: usize) -> bool {
+            one == other || self.hosts_pass(one, other)
+        }
+
+        fn sound(&self, component: &Component) -> bool {
+            self.host_on(component.host) && self.disk_answers(component)
         }
 
         fn before(&self) -> Stage {
             let runs = |node: usize| {
                 let host = self.deployment.nodes[node];
-                let disk = self.served_by(node).is_none_or(|component| self.disk_answers(component));
-                (self.host_on(host) && disk).then_some(host)
+                let served = match self.served_by(node) {
+                    None => true,
+                    Some(of) if self.bound(node) => self.sound(of) && self.reach(host, of.host),
+                    Some(of) => self.disk_answers(of),
+                };
+                (self.host_on(host) && served).then_some(host)
             };
             Stage { hosts: (0..self.count()).map(runs).collect(), forgot: vec![false; self.count()] }
         }
 
-        /// Whether a component other than the one that served has what was acknowledged there.
+        /// Whether power was lost under a node, or under what served its volume.
+        fn lost(&self, node: usize) -> bool {
+            let afar = self.bound(node) && !self.served_by(node).is_none_or(|of| self.host_on(of.host));
+            afar || !self.host_on(self.deployment.nodes[node])
+        }
+
+        /// Whether a component has what was acknowledged, and can be read.
         fn followed(&self, node: usize, component: &Component) -> bool {
-            let volume = &self.deployment.storage.volumes[node];
-            let told = self.hosts_pass(self.deployment.nodes[node], component.host);
-            match volume.acknowledge {
-                Acknowledge::Sync | Acknowledge::Semi => {
-                    told && self.host_on(component.host) && self.disk_answers(component)
-                }
+            let served = self.served_by(node).expect("there is one");
+            let told = match self.deployment.storage.volumes[node].acknowledge {
+                Acknowledge::Sync | Acknowledge::Semi => self.reach(served.host, component.host),
                 Acknowledge::Async => false,
-            }
+            };
+            self.sound(component) && (served.host == component.host || told)
         }
 
         /// Whether what a node had acknowledged is on some disk that can be read now.
         fn readable(&self, node: usize) -> bool {
-            let home = self.deployment.nodes[node];
-            let components = self.components(node);
-            let own = self.host_on(home)
-                && self.served_by(node).is_none_or(|component| self.disk_answers(component));
-            let elsewhere = components.len() > 1
-                && components.iter().any(|of| of.host != home && self.followed(node, of));
-            own || elsewhere
+            if self.bound(node) {
+                return self.components(node).iter().any(|of| self.followed(node, of));
+            }
+            self.before().hosts[node].is_some()
         }
 
         /// What the platform makes of it: lost machines one after the other, each to a host.
         fn restarted(&self) -> Stage {
             let mut stage = self.before();
             let mut taken: Vec<Option<usize>> = (0..self.count())
-                .map(|node| Some(self.deployment.nodes[node]).filter(|host| self.host_on(*host)))
+                .map(|node| Some(self.deployment.nodes[node]).filter(|_| !self.lost(node)))
                 .collect();
             for node in 0..self.count() {
+                if !self.lost(node) {
+                    continue;
+                }
                 let home = self.deployment.nodes[node];
-                if self.host_on(home) {
-                    continue;
-                }
-                let components = self.components(node);
-                if components.len() > 1 {
-                    let forced = self.deployment.storage.volumes[node].promotion == Promotion::Forced;
-                    let mut there: Vec<(bool, usize)> = components
-                        .iter()
-                        .filter(|of| of.host != home && self.host_on(of.host) && self.disk_answers(of))
-                        .map(|of| (!self.followed(node, of), of.host))
-                        .filter(|(forgot, _)| forced || !forgot)
-                        .collect();
-                    there.sort_by_key(|(forgot, _)| *forgot);
-                    if let Some((forgot, host)) = there.first() {
-                        (stage.hosts[node], stage.forgot[node]) = (Some(*host), *forgot);
-                        taken[node] = Some(*host);
-                    }
-                    continue;
-                }
                 let near = |host: usize| {
                     let (here, there) = (&self.deployment.hosts[host], &self.deployment.hosts[home]);
                     (0..here.len().min(there.len())).take_while(|k| here[*k] == there[*k]).count()
                 };
-                let answers = components.iter().all(|component| self.disk_answers(component));
-                let mut hosts: Vec<(usize, i64, usize)> = (0..self.deployment.hosts.len())
-                    .filter(|host| self.host_on(*host) && answers)
-                    .map(|host| {
-                        let crowd = taken.iter().filter(|of| **of == Some(host)).count();
-                        (crowd, -(near(host) as i64), host)
-                    })
+                let crowd = |host: usize| taken.iter().filter(|of| **of == Some(host)).count();
+                let for_storage = |host: usize| self.deployment.storage.for_storage.contains(&host);
+                // Every host that might do, each with what speaks against it.
+                let mut hosts: Vec<(usize, usize, usize, i64, usize)> = Vec::new();
+                let components = self.components(node);
+                let forced =
+                    self.bound(node) && self.deployment.storage.volumes[node].promotion == Promotion::Forced;
+                let usable: Vec<(usize, &Component)> = components
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, of)| self.bound(node) && self.sound(of))
+                    .filter(|(_, of)| forced || self.followed(node, of))
                     .collect();
-                hosts.sort_unstable();
-                if let Some((.., host)) = hosts.first() {
-                    (stage.hosts[node], taken[node]) = (Some(*host), Some(*host));
+                let of_own = |host: usize| usable.iter().find(|(_, of)| of.host == host);
+                for host in (0..self.deployment.hosts.len()).filter(|host| self.host_on(*host)) {
+                    if !self.bound(node) {
+                        if components.iter().all(|of| self.disk_answers(of)) {
+                            hosts.push((0, 0, crowd(host), -(near(host) as i64), host));
+                        }
+                        continue;
+                    }
+                    match of_own(host) {
+                        Some((number, of)) => {
+                            let class = if for_storage(host) { 2 } else { 0 };
+                            let lags = usize::from(!self.followed(node, of));
+                            hosts.push((class, lags, *number, 0, host));
+                        }
+                        None if !for_storage(host) && !usable.is_empty() => {
+                            hosts.push((1, 0, crowd(host), -(near(host) as i64), host));
+                        }
+                        None => {}
+                    }
                 }
+                hosts.sort_unstable();
+                let Some((.., host)) = hosts.first().copied() else { continue };
+                let reached: Vec<bool> = usable
+                    .iter()
+                    .filter(|(_, of)| self.reach(host, of.host))
+                    .map(|(_, of)| self.followed(node, of))
+                    .collect();
+                if self.bound(node) && reached.is_empty() {
+                    continue;
+                }
+                stage.forgot[node] = self.bound(node) && !reached.contains(&true);
+                (stage.hosts[node], taken[node]) = (Some(host), Some(host));
             }
             stage
         }
 
-        fn any_host_lost(&self) -> bool {
-            self.deployment.nodes.iter().any(|host| !self.host_on(*host))
+        fn any_lost(&self) -> bool {
+            (0..self.count()).any(|node| self.lost(node))
         }
 
         /// Leader and standbys: every set that may have acknowledged, every set that may be further still.
@@ -181,7 +213,7 @@ mod brute {
             let nodes: Vec<usize> = (0..self.count()).collect();
             let before = self.before();
             let on: Vec<usize> = nodes.iter().copied().filter(|node| before.hosts[*node].is_some()).collect();
-            let restarts = takeover == Takeover::Restart && self.any_host_lost();
+            let restarts = takeover == Takeover::Restart && self.any_lost();
             let stage = if restarts { self.restarted() } else { before };
             let (mut service, mut data) = (Service::ReadsAndWrites, Data::Kept);
             for acknowledged in subsets(&nodes[1..]).into_iter().filter(|set| set.len() >= wanted) {
@@ -259,7 +291,7 @@ mod brute {
             let nodes: Vec<usize> = (0..self.count()).collect();
             let before = self.before();
             let stays = !self.voters(&before, 0).is_empty();
-            let restarts = takeover == Takeover::Restart && self.any_host_lost();
+            let restarts = takeover == Takeover::Restart && self.any_lost();
             let mut stages = vec![before.clone()];
             stages.extend(restarts.then(|| self.restarted()));
             let mut data = Data::Kept;
@@ -403,16 +435,16 @@ fn storages(nodes: Vec<usize>, hosts: usize) -> impl Strategy<Value = Storage> {
     let drawn = prop::collection::vec((of_node, disks), nodes.len());
     let acknowledge = prop::sample::select(vec![Acknowledge::Sync, Acknowledge::Semi, Acknowledge::Async]);
     let promotion = prop::sample::select(vec![Promotion::UpToDate, Promotion::Forced]);
-    (0..4_usize, drawn, acknowledge, promotion, any::<bool>()).prop_map(
-        move |(replicas, drawn, acknowledge, promotion, cache)| {
+    (0..4_usize, drawn, acknowledge, promotion, (any::<bool>(), any::<bool>(), 0..64_u32)).prop_map(
+        move |(replicas, drawn, acknowledge, promotion, (cache, afar, storage))| {
             let group = |name: &str, capacity: &[&str]| DiskGroup {
                 cache: cache.then(|| name.to_owned()),
                 capacity: capacity.iter().map(|disk| (*disk).to_owned()).collect(),
             };
             let volume = |(home, (places, disks)): (&usize, (Vec<prop::sample::Index>, Vec<&str>))| {
                 let mut components: Vec<Component> = Vec::new();
-                // A lone volume may lie on a host that its node has left.
-                let first = if replicas == 1 { places[0].index(hosts) } else { *home };
+                // A volume may lie on none of its node's hosts.
+                let first = if afar { places[0].index(hosts) } else { *home };
                 let wanted = std::iter::once(first).chain(places.iter().map(|place| place.index(hosts)));
                 for (host, disk) in wanted.zip(disks.iter().cycle()) {
                     if components.len() < replicas && components.iter().all(|of| of.host != host) {
@@ -421,12 +453,15 @@ fn storages(nodes: Vec<usize>, hosts: usize) -> impl Strategy<Value = Storage> {
                 }
                 // One that has moved stands on another than the first.
                 components.rotate_left(usize::from(cache && replicas > 1));
-                Volume { components, acknowledge, promotion }
+                let fails_with_host = replicas > 1 || cache;
+                Volume { components, fails_with_host, acknowledge, promotion }
             };
             let groups = vec![group("c1", &["d1", "d2"]), group("c2", &["d3"])];
             let volumes =
                 if replicas == 0 { Vec::new() } else { nodes.iter().zip(drawn).map(volume).collect() };
-            Storage { groups, volumes }
+            let for_storage =
+                (0..hosts).filter(|host| afar && storage >> host & 1 == 1 && !nodes.contains(host)).collect();
+            Storage { groups, volumes, for_storage }
         },
     )
 }

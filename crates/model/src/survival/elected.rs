@@ -34,7 +34,7 @@ pub(super) fn outcome(
     let copies = copies(acknowledgements, stay.len());
     let at_once = View { deployment, ground, stands: &stay };
     let data = at_once.data(copies);
-    if takeover == Takeover::Restart && ground.any_host_lost() {
+    if takeover == Takeover::Restart && ground.any_lost() {
         let stands = ground.stands_after_restart();
         let is_started = |node: usize| stay[node].is_none() && stands[node].is_some();
         let action = if (0..stands.len()).any(is_started) { Action::Restarted } else { Action::None };

@@ -75,14 +75,31 @@ impl<'a> Ground<'a> {
         self.host_is_on.get(host).copied().unwrap_or(false)
     }
 
-    /// Whether a node's database still runs where it was: its host is on, and the disk under it answers. A disk that
-    /// refuses ends the database, even where the volume has another component.
+    /// Whether a node's database still runs where it was: its host is on, the disk under it answers, and where that is
+    /// another host's, it is reached. A disk that refuses ends the database, even where the volume has another component.
     fn runs_on(&self, node: usize) -> bool {
         let Some(host) = self.deployment.nodes.get(node).copied() else { return false };
-        let refused = self.deployment.storage.volume(node).is_some_and(|volume| {
-            volume.serving(host).is_none_or(|serving| self.refuses(&volume.components[serving]))
+        let served = self.deployment.storage.volume(node).is_none_or(|volume| {
+            let serving = volume.serving(host);
+            serving.is_some_and(|component| match volume.fails_with_host {
+                true => self.is_usable(component) && self.reaches(host, component),
+                false => !self.refuses(component),
+            })
         });
-        self.host_is_on(host) && !refused
+        self.host_is_on(host) && served
+    }
+
+    /// Whether the platform takes a node for lost: its host has no power, or that which its volume was served from.
+    fn is_lost(&self, node: usize) -> bool {
+        let host = self.deployment.nodes[node];
+        let volume = self.deployment.storage.volume(node).filter(|volume| volume.fails_with_host);
+        let serving = volume.and_then(|volume| volume.serving(host));
+        !self.host_is_on(host) || serving.is_some_and(|component| !self.host_is_on(component.host))
+    }
+
+    fn reaches(&self, host: usize, component: &Component) -> bool {
+        let hosts = &self.deployment.hosts;
+        host == component.host || self.hear_each_other(&hosts[host], &hosts[component.host])
     }
 
     /// Where each node runs, before the platform does anything.
@@ -96,76 +113,94 @@ impl<'a> Ground<'a> {
     /// Whether all that a node had is on a sound disk of a host that is on, whether or not the node runs.
     pub(super) fn keeps(&self, node: usize) -> bool {
         let Some(host) = self.deployment.nodes.get(node).copied() else { return false };
-        let has_all = |volume: &Volume| {
-            volume.is_mirrored()
-                && volume.components.iter().any(|of| of.host != host && self.is_current(volume, host, of))
-        };
-        self.runs_on(node) || self.deployment.storage.volume(node).is_some_and(has_all)
+        let volume = self.deployment.storage.volume(node).filter(|volume| volume.fails_with_host);
+        let has_all = |volume: &Volume| volume.components.iter().any(|of| self.is_current(volume, host, of));
+        volume.map_or_else(|| self.runs_on(node), has_all)
     }
 
-    /// Whether a component has what was acknowledged by the one that served on a host, and can be used.
-    fn is_current(&self, volume: &Volume, served: usize, component: &Component) -> bool {
-        let hosts = &self.deployment.hosts;
-        volume.acknowledge != Acknowledge::Async
-            && self.is_usable(component)
-            && self.hear_each_other(&hosts[served], &hosts[component.host])
+    /// Whether a component has what was acknowledged to a node on a host, and can be used.
+    fn is_current(&self, volume: &Volume, node_on: usize, component: &Component) -> bool {
+        let Some(serving) = volume.serving(node_on) else { return false };
+        let told = || volume.acknowledge != Acknowledge::Async && self.reaches(serving.host, component);
+        self.is_usable(component) && (serving == component || told())
     }
 
     fn is_usable(&self, component: &Component) -> bool {
         self.host_is_on(component.host) && !self.refuses(component)
     }
 
-    /// Where each node runs once every one that was lost with its host has started elsewhere. `None` for a node that finds
-    /// no host, or whose disk refuses.
+    /// Where each node runs once every one that was lost has started again. `None` for a node that finds no host, or whose
+    /// disk refuses.
     pub(super) fn stands_after_restart(&self) -> Vec<Option<Stand>> {
         let mut stands = self.stands();
-        for (node, lost) in self.deployment.nodes.iter().enumerate() {
-            if self.host_is_on(*lost) {
+        for (node, home) in self.deployment.nodes.iter().copied().enumerate() {
+            if !self.is_lost(node) {
                 continue;
             }
+            let stand = |host: usize| Stand { host, is_stale: false };
             stands[node] = match self.deployment.storage.volume(node) {
-                Some(volume) if volume.is_mirrored() => self.on_component(volume, *lost),
+                Some(volume) if volume.fails_with_host => self.opened(&stands, volume, (node, home)),
                 Some(volume) if self.refuses(&volume.components[0]) => None,
-                _ => self.nearest(&stands, *lost),
+                _ => self.nearest(&stands, (node, home), &|_| true).map(stand),
             };
         }
         stands
     }
 
-    /// On the first component's host that is up to date, else by force on the first there is.
-    fn on_component(&self, volume: &Volume, lost: usize) -> Option<Stand> {
-        let others = || volume.components.iter().filter(|of| of.host != lost);
-        let current = others().find(|of| self.is_current(volume, lost, of));
-        let forced = || others().find(|of| volume.promotion == Promotion::Forced && self.is_usable(of));
-        match current {
-            Some(component) => Some(Stand { host: component.host, is_stale: false }),
-            None => forced().map(|component| Stand { host: component.host, is_stale: true }),
+    /// Where the data is comes before the way there, but hosts for storage come last.
+    fn opened(
+        &self,
+        stands: &[Option<Stand>],
+        volume: &Volume,
+        (node, home): (usize, usize),
+    ) -> Option<Stand> {
+        let is_current = |of: &&Component| self.is_current(volume, home, of);
+        let usable = volume.components.iter().filter(|of| self.is_usable(of));
+        let (current, lagging): (Vec<&Component>, Vec<&Component>) = usable.partition(is_current);
+        let lagging = if volume.promotion == Promotion::Forced { lagging } else { Vec::new() };
+        let with_data: Vec<usize> = current.iter().chain(&lagging).map(|component| component.host).collect();
+        if with_data.is_empty() {
+            return None;
+        }
+        let for_storage = |host: usize| self.deployment.storage.for_storage.contains(&host);
+        let there = |storage: bool| with_data.iter().copied().find(|host| for_storage(*host) == storage);
+        let nearest = || self.nearest(stands, (node, home), &|host| !for_storage(host));
+        let host = there(false).or_else(nearest).or_else(|| there(true))?;
+        // Served by its own where that is as good as any.
+        let reached = |group: &[&Component]| group.iter().any(|component| self.reaches(host, component));
+        match (reached(&current), reached(&lagging)) {
+            (true, _) => Some(Stand { host, is_stale: false }),
+            (false, true) => Some(Stand { host, is_stale: true }),
+            (false, false) => None,
         }
     }
 
     /// A host with power, with as few nodes as possible, as near as possible to where the node was.
-    fn nearest(&self, stands: &[Option<Stand>], lost: usize) -> Option<Stand> {
+    fn nearest(
+        &self,
+        stands: &[Option<Stand>],
+        (node, home): (usize, usize),
+        may: &dyn Fn(usize) -> bool,
+    ) -> Option<usize> {
         let hosts = &self.deployment.hosts;
         let shared = |host: usize| {
-            let pair = hosts[host].iter().zip(&hosts[lost]);
+            let pair = hosts[host].iter().zip(&hosts[home]);
             pair.take_while(|(here, there)| here == there).count()
         };
         // A machine whose database has ended takes its place all the same.
-        let is_there = |(stand, home): (&Option<Stand>, &usize), host: usize| {
-            (self.host_is_on(*home) && *home == host) || stand.is_some_and(|stand| stand.host == host)
+        let is_there = |other: usize, host: usize| {
+            let stays = !self.is_lost(other) && self.deployment.nodes[other] == host;
+            other != node && (stays || stands[other].is_some_and(|stand| stand.host == host))
         };
-        let nodes_on = |host: usize| {
-            stands.iter().zip(&self.deployment.nodes).filter(|node| is_there(*node, host)).count()
-        };
-        let host = (0..hosts.len())
-            .filter(|host| self.host_is_on(*host))
-            .min_by_key(|host| (nodes_on(*host), Reverse(shared(*host)), *host));
-        host.map(|host| Stand { host, is_stale: false })
+        let nodes_on = |host: usize| (0..stands.len()).filter(|other| is_there(*other, host)).count();
+        (0..hosts.len())
+            .filter(|host| self.host_is_on(*host) && may(*host))
+            .min_by_key(|host| (nodes_on(*host), Reverse(shared(*host)), *host))
     }
 
-    /// Whether a node was lost with its host, so that the platform may start it elsewhere.
-    pub(super) fn any_host_lost(&self) -> bool {
-        self.deployment.nodes.iter().any(|host| !self.host_is_on(*host))
+    /// Whether a node was lost, so that the platform may start it elsewhere.
+    pub(super) fn any_lost(&self) -> bool {
+        (0..self.deployment.nodes.len()).any(|node| self.is_lost(node))
     }
 }
 

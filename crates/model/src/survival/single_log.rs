@@ -36,7 +36,7 @@ pub(super) fn outcome(
     let leader_runs = stay.first().is_some_and(Option::is_some);
     let view = View { deployment, ground };
     match takeover {
-        Takeover::Restart if ground.any_host_lost() => {
+        Takeover::Restart if ground.any_lost() => {
             let stands = ground.stands_after_restart();
             let is_started = |node: &usize| stay[*node].is_none() && stands[*node].is_some();
             let action =

@@ -147,7 +147,7 @@ fn disks(target: &DiskTarget, deployment: &Deployment) -> Vec<Failure> {
     let under = |node: usize| {
         let host = deployment.nodes[node];
         let volume = deployment.storage.volume(node)?;
-        let component = &volume.components[volume.serving(host)?];
+        let component = volume.serving(host)?;
         let groups = &deployment.storage.groups;
         let group = groups.iter().find(|group| group.capacity.contains(&component.disk));
         let before = group.and_then(|group| group.cache.as_ref());

@@ -31,7 +31,8 @@ pub(super) fn of(scenario: &Scenario) -> Storage {
             nodes.iter().enumerate().map(alone).collect()
         }
     };
-    Storage { groups: disks.grouped().into_iter().map(group).collect(), volumes }
+    let groups = disks.grouped().into_iter().map(group).collect();
+    Storage { groups, volumes, for_storage: Vec::new() }
 }
 
 /// A host's capacity disks are taken in turn.
@@ -42,6 +43,7 @@ fn disk_name(disks: Disks, number: usize) -> String {
 fn mirror(storage: &scenario::Storage, hosts: &[usize], disk: &str) -> Volume {
     Volume {
         components: hosts.iter().map(|host| Component { host: *host, disk: disk.to_owned() }).collect(),
+        fails_with_host: true,
         acknowledge: match storage.acknowledge {
             scenario::Acknowledge::Sync => Acknowledge::Sync,
             scenario::Acknowledge::Semi => Acknowledge::Semi,

@@ -212,11 +212,17 @@ fn site_at(scenario: &Scenario, evidence: &Evidence<'_>, stretch: &Stretch) -> D
         }
     }
     site.nodes = hosts;
-    site.led_by(leader)
+    site.led_by(said_to_lead(stretch, &evidence.shown.faults).unwrap_or(leader))
+}
+
+/// Who led when the first fault of a stretch struck, where it was asked then: what struck later may have had another.
+fn said_to_lead(stretch: &Stretch, faults: &[FaultRecord]) -> Option<usize> {
+    let struck = stretch.faults.iter().map(|number| &faults[*number]);
+    struck.min_by(|one, other| one.asked_s.total_cmp(&other.asked_s)).and_then(|first| first.leader)
 }
 
 /// The site with each node that may have led when a stretch began in the first place. Where the nodes elect their leader,
-/// nobody says who leads once an earlier fault has struck, unless the fault itself was aimed at it.
+/// nobody says who leads once an earlier fault has struck, unless the fault itself was aimed at it or it was asked then.
 fn possible_leaders(
     scenario: &Scenario,
     evidence: &Evidence<'_>,
@@ -230,7 +236,8 @@ fn possible_leaders(
         let fault = &faults[*number];
         fault.target.contains("leader") && fault.vms.len() == 1
     });
-    let unknown = elects(scenario) && struck_before && !is_aimed;
+    let is_known = is_aimed || said_to_lead(stretch, faults).is_some();
+    let unknown = elects(scenario) && struck_before && !is_known;
     let count = if unknown { site.nodes.len() } else { 1 };
     let site = site.clone();
     (0..count).map(move |leader| site.clone().led_by(leader))
@@ -400,7 +407,7 @@ mod tests {
             cache: Some("c1".to_owned()),
             capacity: vec!["d1".to_owned(), "d2".to_owned()],
         };
-        let storage = model::Storage { groups: vec![group], volumes: Vec::new() };
+        let storage = model::Storage { groups: vec![group], ..model::Storage::default() };
         Deployment { hosts: Vec::new(), nodes: Vec::new(), clients: Vec::new(), rules, storage }
     }
 
@@ -444,6 +451,14 @@ mod tests {
         let slow = with(scenario::DiskDefect::Slow { by: Duration::from_millis(10) });
         check_action(&of("dc1/a/h1/d2"), Some(&slow), None);
         check(&of("dc1/a/h1/d2"), None);
+    }
+
+    #[test]
+    fn who_was_said_to_lead_when_the_first_of_a_stretch_struck_is_taken() {
+        let led = |asked_s: f64, leader| FaultRecord { asked_s, leader, ..fault("partition", &[], 0.0, 9.0) };
+        let stretch = Stretch { faults: vec![0, 1], from_s: 2.0, to_s: 9.0 };
+        assert_eq!(said_to_lead(&stretch, &[led(1.0, Some(2)), led(2.0, Some(0))]), Some(2));
+        assert_eq!(said_to_lead(&stretch, &[led(1.0, None), led(2.0, Some(0))]), None);
     }
 
     #[test]
