@@ -41,7 +41,11 @@ enum Command {
         only: Vec<String>,
     },
     /// What `holdfast check` says of failures beside real runs of them; writes `docs/survival.md`
-    Survival,
+    Survival {
+        /// Only the cases of these scenarios; rows of the others stay
+        #[arg(long, value_delimiter = ',')]
+        only: Vec<String>,
+    },
     /// The first process of the lab in which a bench measures; started by the bench itself
     #[command(name = lab::supervisor::SUPERVISOR_SUBCOMMAND, hide = true)]
     LabSupervisor,
@@ -127,7 +131,7 @@ fn main() -> anyhow::Result<ExitCode> {
             xtask::flaws::run(&xtask::flaws::Asked { seeds, seeds_without, only })
         }
         Command::Bench { bench: Bench::Paper { times } } => xtask::bench::paper::run(times),
-        Command::Survival => xtask::survival::run(),
+        Command::Survival { only } => xtask::survival::run(&only),
         Command::LabSupervisor => xtask::bench::fabric::measure_inside().map(|()| ExitCode::SUCCESS),
         Command::Instrument { job } => xtask::bench::fabric::play(&job).map(|()| ExitCode::SUCCESS),
         Command::Bench { bench: Bench::Load { pairs, seconds } } => xtask::bench::load::run(pairs, seconds),

@@ -29,6 +29,9 @@ pub fn took_effect(others_stay_open: bool) -> &'static [Evidence] {
 /// What must be seen before it counts as healed: every direction is open.
 pub const HEALED: &[Evidence] = &[Evidence::DirectionOpen];
 
+/// Of so many nodes at most every order is gone through.
+const POSSIBLE_MAX: usize = 7;
+
 /// How the database's nodes are split.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Split {
@@ -48,9 +51,40 @@ pub fn blocked(split: &Split, nodes: &[usize], seed: u64, fault: usize) -> Vec<(
     let on_bridge = |node: &usize| matches!(split, Split::Bridge(bridge) if bridge.contains(node));
     let mut nodes: Vec<usize> = nodes.iter().copied().filter(|node| !on_bridge(node)).collect();
     nodes.shuffle(&mut random);
+    in_order(split, &nodes)
+}
+
+/// Every way in which a split may come out, whatever the seed; `None` for more nodes than can be gone through.
+#[must_use]
+pub fn possible(split: &Split, nodes: &[usize]) -> Option<BTreeSet<Vec<(usize, usize)>>> {
+    let on_bridge = |node: &usize| matches!(split, Split::Bridge(bridge) if bridge.contains(node));
+    let mut nodes: Vec<usize> = nodes.iter().copied().filter(|node| !on_bridge(node)).collect();
+    if nodes.len() > POSSIBLE_MAX {
+        return None;
+    }
+    let mut found = BTreeSet::new();
+    each_order(&mut nodes, 0, &mut |order| {
+        found.insert(in_order(split, order));
+    });
+    Some(found)
+}
+
+fn each_order(nodes: &mut Vec<usize>, settled: usize, look: &mut dyn FnMut(&[usize])) {
+    if settled + 1 >= nodes.len() {
+        return look(nodes);
+    }
+    for next in settled..nodes.len() {
+        nodes.swap(settled, next);
+        each_order(nodes, settled + 1, look);
+        nodes.swap(settled, next);
+    }
+}
+
+/// Who is where once the nodes are in this order.
+fn in_order(split: &Split, nodes: &[usize]) -> Vec<(usize, usize)> {
     let mut blocked = match split {
-        Split::Halves | Split::Bridge(_) => between_halves(&nodes),
-        Split::Ring => around_ring(&nodes),
+        Split::Halves | Split::Bridge(_) => between_halves(nodes),
+        Split::Ring => around_ring(nodes),
     };
     blocked.sort_unstable();
     blocked
@@ -85,6 +119,16 @@ mod tests {
 
     fn heard_by(listener: usize, nodes: &[usize], blocked: &[(usize, usize)]) -> BTreeSet<usize> {
         nodes.iter().copied().filter(|speaker| !blocked.contains(&(*speaker, listener))).collect()
+    }
+
+    #[test]
+    fn what_a_seed_chooses_is_possible_and_what_is_possible_some_seed_chooses() {
+        let nodes = [0, 1, 2, 3, 4];
+        for split in [Split::Halves, Split::Bridge(BTreeSet::from([2])), Split::Ring] {
+            let chosen: BTreeSet<_> = (0..2_000).map(|seed| blocked(&split, &nodes, seed, 0)).collect();
+            assert_eq!(possible(&split, &nodes), Some(chosen), "{split:?}");
+        }
+        assert_eq!(possible(&Split::Halves, &[0, 1, 2, 3, 4, 5, 6, 7]), None);
     }
 
     #[test]

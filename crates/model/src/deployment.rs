@@ -1,10 +1,12 @@
 //! A database on a site, as far as survival needs it: hosts as paths, nodes on hosts, clients, the rules of its quorums.
 //!
-//! Owns these types and which places there are. What a failure does to them is in `survival`.
+//! Owns these types and which places there are. What a failure does to them is in `survival`, what nodes keep their data
+//! on in `storage`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::commit::Acknowledgements;
+use crate::storage::Storage;
 
 /// A place by its names, outermost first: region, zone, perhaps rack, host.
 pub type Path = Vec<String>;
@@ -20,6 +22,8 @@ pub struct Deployment {
     pub clients: Vec<Path>,
     /// What the database needs in order to serve.
     pub rules: Rules,
+    /// What the nodes keep their data on.
+    pub storage: Storage,
 }
 
 /// What a database needs in order to serve.
@@ -74,7 +78,7 @@ pub enum Quorum {
     },
 }
 
-/// How many replicas must answer.
+/// How many replicas must answer. What Cassandra calls a data centre is a region here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
     /// One.
@@ -85,17 +89,48 @@ pub enum Level {
     Quorum,
     /// Every one.
     All,
+    /// One in the coordinator's region.
+    LocalOne,
+    /// More than half of those in the coordinator's region.
+    LocalQuorum,
+    /// More than half of those in each region that has any.
+    EachQuorum,
 }
 
 impl Level {
-    /// As a number, of so many replicas.
+    /// Whether it speaks of the coordinator's region.
     #[must_use]
-    pub fn of(self, replicas: usize) -> usize {
+    pub fn is_local(self) -> bool {
+        matches!(self, Level::LocalOne | Level::LocalQuorum)
+    }
+
+    /// Whether so many answers from each region are enough, of so many replicas there, for a coordinator in this region.
+    /// Without a replica there a local level is never met.
+    #[must_use]
+    pub fn is_met(
+        self,
+        answers: &BTreeMap<&str, usize>,
+        replicas: &BTreeMap<&str, usize>,
+        local: Option<&str>,
+    ) -> bool {
+        let count = |of: &BTreeMap<&str, usize>, region: &str| of.get(region).copied().unwrap_or(0);
+        let (all, there): (usize, usize) = (replicas.values().sum(), answers.values().sum());
+        let in_local = |least: &dyn Fn(usize) -> usize| {
+            local.is_some_and(|region| {
+                let replicas = count(replicas, region);
+                replicas > 0 && count(answers, region) >= least(replicas)
+            })
+        };
         match self {
-            Level::One => 1,
-            Level::Two => 2,
-            Level::Quorum => replicas / 2 + 1,
-            Level::All => replicas,
+            Level::One => there >= 1,
+            Level::Two => there >= 2,
+            Level::Quorum => there > all / 2,
+            Level::All => there >= all,
+            Level::LocalOne => in_local(&|_| 1),
+            Level::LocalQuorum => in_local(&|replicas| replicas / 2 + 1),
+            Level::EachQuorum => {
+                replicas.iter().all(|(region, replicas)| count(answers, region) > replicas / 2)
+            }
         }
     }
 }
@@ -120,6 +155,18 @@ impl Deployment {
         }
     }
 
+    /// The same with another node in the first place, which is the leader's.
+    #[must_use]
+    pub fn led_by(mut self, node: usize) -> Deployment {
+        if node < self.nodes.len() {
+            self.nodes.swap(0, node);
+            if node < self.storage.volumes.len() {
+                self.storage.volumes.swap(0, node);
+            }
+        }
+        self
+    }
+
     /// Indexes of the hosts in a place.
     #[must_use]
     pub fn hosts_in(&self, place: &[String]) -> Vec<usize> {
@@ -139,6 +186,32 @@ impl Deployment {
         places.iter().fold(vec![Vec::new()], |groups, nodes| {
             let with = |group: &Vec<usize>| {
                 nodes.iter().map(|node| [group.as_slice(), &[*node]].concat()).collect::<Vec<_>>()
+            };
+            groups.iter().flat_map(with).collect()
+        })
+    }
+
+    /// The same with so many replicas in each region, of which no two share a rack while there are racks enough. A
+    /// region's racks are given with the nodes in each.
+    #[must_use]
+    pub fn replicas_in_regions(regions: &[(Vec<Vec<usize>>, usize)]) -> Vec<Vec<usize>> {
+        let of_region = |(racks, replicas): &(Vec<Vec<usize>>, usize)| -> Vec<Vec<usize>> {
+            // With fewer racks than replicas nothing is kept apart.
+            let nodes = || racks.iter().flatten().map(|node| vec![*node]).collect();
+            let racks: Vec<Vec<usize>> = if racks.len() < *replicas { nodes() } else { racks.clone() };
+            let chosen = |bits: &u32| bits.count_ones() as usize == *replicas;
+            (0..1_u32 << racks.len().min(20))
+                .filter(chosen)
+                .flat_map(|bits| {
+                    let taken = racks.iter().enumerate().filter(|(rack, _)| bits >> rack & 1 == 1);
+                    let taken: Vec<Vec<usize>> = taken.map(|(_, nodes)| nodes.clone()).collect();
+                    Deployment::one_replica_in_each(&taken)
+                })
+                .collect()
+        };
+        regions.iter().map(of_region).fold(vec![Vec::new()], |groups, region| {
+            let with = |group: &Vec<usize>| {
+                region.iter().map(|more| [group.as_slice(), more].concat()).collect::<Vec<_>>()
             };
             groups.iter().flat_map(with).collect()
         })

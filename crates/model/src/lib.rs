@@ -9,7 +9,9 @@ pub mod cost;
 pub mod deployment;
 pub mod practice;
 pub mod scale;
+pub mod storage;
 pub mod survival;
 
 pub use commit::{Acknowledgements, Distances, commit_wait};
 pub use deployment::Deployment;
+pub use storage::Storage;

@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::Acknowledgements;
 use model::deployment::{Deployment, Path, Rules, Takeover};
 use model::practice::{
-    DiskFacts, EdgeFacts, Judgement, LAYOUT_RULES, LayoutFacts, MACHINE_RULES, MachineFacts, apply,
+    DiskFacts, EdgeFacts, Judgement, LAYOUT_RULES, LayoutFacts, MACHINE_RULES, MachineFacts, MirrorFacts,
+    apply,
 };
+use model::storage::{Acknowledge, Component, Promotion, Volume};
+use model::{Acknowledgements, Storage};
 
 fn path(text: &str) -> Path {
     text.split('/').map(str::to_owned).collect()
@@ -27,8 +29,29 @@ fn layout(site: &str, acknowledgements: Acknowledgements, takeover: Takeover) ->
     }
     let clients = vec![path("dc1/clients")];
     let rules = Rules::SingleLog { acknowledgements, takeover };
-    let deployment = Deployment { hosts, nodes, clients, rules };
-    LayoutFacts { deployment, settings: BTreeMap::new(), cpus: None, edges: Vec::new() }
+    let deployment = Deployment { hosts, nodes, clients, rules, storage: Storage::default() };
+    LayoutFacts { deployment, settings: BTreeMap::new(), cpus: None, edges: Vec::new(), mirrors: None }
+}
+
+/// Two nodes on four hosts, each on a mirrored volume with its other component on the host given.
+fn mirrored(others: [usize; 2], acknowledge: Acknowledge, promotion: Promotion) -> LayoutFacts {
+    let mut facts =
+        layout("dc1/a/h1* dc1/a/h2* dc1/a/h3 dc1/a/h4", Acknowledgements::Any(1), Takeover::Restart);
+    let on = |host| Component { host, disk: "d1".to_owned() };
+    let volume = |(node, other): (usize, &usize)| Volume {
+        components: vec![on(node), on(*other)],
+        fails_with_host: true,
+        acknowledge,
+        promotion,
+    };
+    facts.deployment.storage =
+        Storage { volumes: others.iter().enumerate().map(volume).collect(), ..Storage::default() };
+    facts
+}
+
+fn mirrors(components: usize, outage_s: f64) -> LayoutFacts {
+    let mirrors = MirrorFacts { components, rebuild_after_s: 60.0, outage_s_max: Some(outage_s) };
+    LayoutFacts { mirrors: Some(mirrors), ..sound() }
 }
 
 fn set(name: &str, value: &str) -> LayoutFacts {
@@ -46,7 +69,9 @@ fn edge(around: &str) -> LayoutFacts {
 
 /// Facts that follow each rule, and facts that do not.
 fn layouts() -> Vec<(&'static str, LayoutFacts, LayoutFacts)> {
+    use Acknowledge::{Async, Sync};
     use Acknowledgements::{All, Any, None as Off};
+    use Promotion::{Forced, UpToDate};
     use Takeover::{Promote, Restart};
     let three = "dc1/a/h1* dc2/a/h1* dc3/a/h1*";
     let two = "dc1/a/h1* dc2/a/h1* dc2/b/h1*";
@@ -68,6 +93,11 @@ fn layouts() -> Vec<(&'static str, LayoutFacts, LayoutFacts)> {
         ("spare-host", sound(), layout(three, Any(1), Restart)),
         ("four-cpus", cpus(4.0), cpus(2.0)),
         ("edge-carries-rebuild", outside, edge("dc1/a/r1")),
+        ("three-replicas", sound(), layout("dc1/a/h1* dc1/a/h2*", Any(1), Promote)),
+        ("mirrored-storage", mirrors(2, 10.0), mirrors(1, 10.0)),
+        ("copies-apart", mirrored([2, 3], Sync, UpToDate), mirrored([1, 3], Sync, UpToDate)),
+        ("rebuild-waits", mirrors(2, 10.0), mirrors(2, 90.0)),
+        ("never-forced-behind", mirrored([2, 3], Async, UpToDate), mirrored([2, 3], Async, Forced)),
         ("fsync-on", set("fsync", "on"), set("fsync", "off")),
         ("full-page-writes-on", sound(), set("full_page_writes", "FALSE")),
         (
@@ -98,6 +128,9 @@ fn good_machine() -> MachineFacts {
         memory_kib: Some(67_108_864),
         open_files_max: Some(1_048_576),
         map_count_max: Some(1_048_575),
+        sockets: Some(1),
+        mounts: Some("/dev/sda / btrfs rw,compress=no,noatime 0 0\n/dev/sdb /d ext4 rw 0 0".to_owned()),
+        time_service: Some("refclock PHC /dev/ptp0 poll 2\nmakestep 1 3".to_owned()),
         disks: Some(vec![
             disk("nvme0n1", false, "[none] mq-deadline"),
             disk("sda", true, "none [mq-deadline]"),
@@ -133,6 +166,15 @@ fn spoilt_machines() -> Vec<(&'static str, MachineFacts)> {
         ("memory-per-processor", with(&|facts| facts.memory_kib = Some(33_554_432))),
         ("open-files", with(&|facts| facts.open_files_max = Some(1_024))),
         ("memory-maps", with(&|facts| facts.map_count_max = Some(65_530))),
+        ("one-socket", with(&|facts| facts.sockets = Some(2))),
+        (
+            "compression-off",
+            with(&|facts| facts.mounts = Some("/dev/sda /data btrfs rw,compress=zstd:3 0 0".to_owned())),
+        ),
+        (
+            "precision-clock-used",
+            with(&|facts| facts.time_service = Some("pool ntp.example iburst".to_owned())),
+        ),
         ("disk-scheduler", with(&|facts| facts.disks = Some(vec![disk("sdb", false, "none [bfq]")]))),
     ]
 }

@@ -1,11 +1,9 @@
-//! Survival by the rules held against brute force: every possible world of acknowledgements, one after the other.
-
-use std::collections::BTreeSet;
+//! Survival by the rules, case by case. The same against brute force is in `survival_by_enumeration`.
 
 use model::Acknowledgements;
 use model::deployment::{Deployment, Level, Path, Quorum, Rules, Takeover};
+use model::storage::{Acknowledge, Component, DiskGroup, Promotion, Storage, Volume, crowded};
 use model::survival::{Action, Data, Failure, Service, Smallest, failures, outcome, survey};
-use proptest::prelude::*;
 
 fn path(text: &str) -> Path {
     text.split('/').map(str::to_owned).collect()
@@ -18,16 +16,41 @@ fn deployment(site: &str, rules: Rules) -> Deployment {
     let nodes: Vec<usize> = (0..marked.len()).filter(|host| marked[*host].1).collect();
     let hosts: Vec<Path> = marked.into_iter().map(|(host, _)| host).collect();
     let clients = vec![vec![hosts[nodes[0]][0].clone(), "clients".to_owned()]];
-    Deployment { hosts, nodes, clients, rules }
+    Deployment { hosts, nodes, clients, rules, storage: Storage::default() }
 }
 
-/// `x - y` is a cut, `|x` an edge, all else is a place without power.
+/// `x - y` is a cut, `|x` an edge, `!x/d1` a disk, `!x/c1` a disk group, all else is a place without power.
 fn failure(text: &str) -> Failure {
-    match (text.split_once(" - "), text.strip_prefix('|')) {
-        (Some((one, other)), _) => Failure::Cut(path(one), path(other)),
-        (None, Some(place)) => Failure::Isolated(path(place)),
-        (None, None) => Failure::Down(path(text)),
+    match (text.split_once(" - "), text.strip_prefix('|'), text.strip_prefix('!')) {
+        (Some((one, other)), ..) => Failure::Cut(path(one), path(other)),
+        (None, Some(place), _) => Failure::Isolated(path(place)),
+        (None, None, Some(disk)) if disk.contains("/c") => Failure::DiskGroup(path(disk)),
+        (None, None, Some(disk)) => Failure::Disk(path(disk)),
+        (None, None, None) => Failure::Down(path(text)),
     }
+}
+
+/// Volumes with components on the hosts of these numbers, each on `d1` behind the cache disk `c1`.
+fn mirrored(
+    mut deployment: Deployment,
+    components: &[&[usize]],
+    acknowledge: Acknowledge,
+    promotion: Promotion,
+) -> Deployment {
+    let on = |host: &usize| Component { host: *host, disk: "d1".to_owned() };
+    let volume = |hosts: &&[usize]| Volume {
+        components: hosts.iter().map(on).collect(),
+        fails_with_host: true,
+        acknowledge,
+        promotion,
+    };
+    let group = DiskGroup { cache: Some("c1".to_owned()), capacity: vec!["d1".to_owned(), "d2".to_owned()] };
+    deployment.storage = Storage {
+        groups: vec![group],
+        volumes: components.iter().map(volume).collect(),
+        ..Storage::default()
+    };
+    deployment
 }
 
 fn check(deployment: &Deployment, failed: &[&str], service: Service, data: Data, action: Action) {
@@ -153,293 +176,152 @@ fn places_that_are_the_same_hosts_are_one_failure_and_contained_ones_no_pair() {
     assert_eq!(pairs.len(), 6 * 5 / 2 - 2, "dc2 with either of its hosts is no pair");
 }
 
-/// The same question by enumeration, without any of the rules' arithmetic.
-mod brute {
-    use super::*;
-
-    /// Every set of these.
-    fn subsets(of: &[usize]) -> Vec<Vec<usize>> {
-        (0..1_u32 << of.len())
-            .map(|bits| {
-                of.iter().enumerate().filter(|(k, _)| bits >> k & 1 == 1).map(|(_, item)| *item).collect()
-            })
-            .collect()
-    }
-
-    pub struct World<'a> {
-        pub deployment: &'a Deployment,
-        pub failures: &'a [Failure],
-    }
-
-    impl World<'_> {
-        fn within(place: &[String], of: &[String]) -> bool {
-            place.len() >= of.len() && place.iter().zip(of).all(|(one, other)| one == other)
-        }
-
-        fn on(&self, host: usize) -> bool {
-            let path = &self.deployment.hosts[host];
-            self.failures
-                .iter()
-                .all(|failure| !matches!(failure, Failure::Down(place) if Self::within(path, place)))
-        }
-
-        fn passes(&self, from: &[String], to: &[String]) -> bool {
-            self.failures.iter().all(|failure| match failure {
-                Failure::Down(_) => true,
-                Failure::Cut(a, b) => {
-                    !(Self::within(from, a) && Self::within(to, b)
-                        || Self::within(from, b) && Self::within(to, a))
-                }
-                Failure::Isolated(p) => Self::within(from, p) == Self::within(to, p),
-            })
-        }
-
-        fn nodes_pass(&self, one: usize, other: usize) -> bool {
-            self.passes(self.deployment.host_of(one), self.deployment.host_of(other))
-        }
-
-        fn node_on(&self, node: usize) -> bool {
-            self.on(self.deployment.nodes[node])
-        }
-
-        /// Leader and standbys: every set that may have acknowledged, every set that may be further still.
-        pub fn single_log(&self, wanted: usize, promote: bool) -> (Service, Data) {
-            let nodes: Vec<usize> = (0..self.deployment.nodes.len()).collect();
-            let standbys = &nodes[1..];
-            let on: Vec<usize> = nodes.iter().copied().filter(|node| self.node_on(*node)).collect();
-            let (mut service, mut data) = (Service::ReadsAndWrites, Data::Kept);
-            for acknowledged in subsets(standbys).into_iter().filter(|set| set.len() >= wanted) {
-                for further in subsets(&acknowledged) {
-                    let holds = |node: &usize| *node == 0 || acknowledged.contains(node);
-                    let somebody = on.iter().any(holds);
-                    let mut leader = 0;
-                    let mut needs = wanted;
-                    let mut here = if somebody { Data::Kept } else { Data::OnFailedOnly };
-                    let ranks = |node: &usize| usize::from(holds(node)) + usize::from(further.contains(node));
-                    let most = on.iter().map(ranks).max();
-                    // Of equally advanced ones any may be chosen.
-                    let candidates: Vec<usize> = if promote && !self.node_on(0) && !on.is_empty() {
-                        on.iter().copied().filter(|node| Some(ranks(node)) == most).collect()
-                    } else {
-                        vec![0]
-                    };
-                    for candidate in candidates {
-                        if candidate != 0 {
-                            leader = candidate;
-                            needs = wanted.min(on.len() - 1);
-                            here = if holds(&candidate) { Data::Kept } else { Data::MayBeLost };
-                        }
-                        service = service.min(self.served(&on, leader, needs));
-                        data = data.min(here);
-                    }
-                }
-            }
-            (service, data)
-        }
-
-        fn served(&self, on: &[usize], leader: usize, needs: usize) -> Service {
-            let writes = on.contains(&leader)
-                && subsets(on).iter().any(|set| {
-                    set.len() == needs
-                        && set.iter().all(|node| *node != leader && self.nodes_pass(leader, *node))
-                });
-            let mut worst = Service::ReadsAndWrites;
-            for client in &self.deployment.clients {
-                let reaches = |node: usize| self.passes(client, self.deployment.host_of(node));
-                worst = worst.min(match () {
-                    () if writes && reaches(leader) => Service::ReadsAndWrites,
-                    () if on.iter().any(|node| reaches(*node)) => Service::ReadsOnly,
-                    () => Service::Unavailable,
-                });
-            }
-            worst
-        }
-
-        /// An elected leader: every set that may have acknowledged, every majority that may vote.
-        pub fn elected(&self, copies: usize) -> (Service, Data) {
-            let nodes: Vec<usize> = (0..self.deployment.nodes.len()).collect();
-            let majority = nodes.len() / 2 + 1;
-            let hears = |leader: usize, node: usize| {
-                self.node_on(leader)
-                    && self.node_on(node)
-                    && (leader == node || self.nodes_pass(leader, node))
-            };
-            let voters = |leader: usize| -> Vec<Vec<usize>> {
-                let heard: Vec<usize> = nodes.iter().copied().filter(|node| hears(leader, *node)).collect();
-                subsets(&heard)
-                    .into_iter()
-                    .filter(|set| set.len() >= majority && set.contains(&leader))
-                    .collect()
-            };
-            let stays = !voters(0).is_empty();
-            let (mut data, mut leaders) = (Data::Kept, BTreeSet::new());
-            for had in subsets(&nodes).into_iter().filter(|set| set.contains(&0) && set.len() >= copies) {
-                if !had.iter().any(|node| self.node_on(*node)) {
-                    data = data.min(Data::OnFailedOnly);
-                }
-                for leader in nodes.iter().copied().filter(|node| if stays { *node == 0 } else { true }) {
-                    // Nobody votes for a candidate that has less than itself.
-                    let has = |node: &usize| had.contains(node);
-                    let wins = voters(leader).iter().any(|set| has(&leader) || !set.iter().any(has));
-                    if wins {
-                        leaders.insert(leader);
-                    }
-                    if wins && !has(&leader) {
-                        data = Data::MayBeLost;
-                    }
-                }
-            }
-            let serves = |leader: &usize| {
-                let heard: Vec<usize> = nodes.iter().copied().filter(|node| hears(*leader, *node)).collect();
-                subsets(&heard).iter().any(|set| set.contains(leader) && set.len() >= copies)
-                    && self
-                        .deployment
-                        .clients
-                        .iter()
-                        .all(|client| self.passes(client, self.deployment.host_of(*leader)))
-            };
-            let served = !leaders.is_empty() && leaders.iter().all(serves);
-            (if served { Service::ReadsAndWrites } else { Service::Unavailable }, data)
-        }
-
-        /// Groups: every set of replicas that would do.
-        pub fn groups(
-            &self,
-            groups: &[Vec<usize>],
-            read: Level,
-            write: Level,
-            raft: bool,
-        ) -> (Service, Data) {
-            let (mut service, mut data) = (Service::ReadsAndWrites, Data::Kept);
-            let nodes: Vec<usize> =
-                (0..self.deployment.nodes.len()).filter(|node| self.node_on(*node)).collect();
-            for group in groups {
-                let enough = |level: Level| -> Vec<Vec<usize>> {
-                    subsets(group).into_iter().filter(|set| set.len() >= level.of(group.len())).collect()
-                };
-                if enough(write).iter().any(|set| !set.iter().any(|node| self.node_on(*node))) {
-                    data = Data::OnFailedOnly;
-                }
-                for client in &self.deployment.clients {
-                    let door = |node: &&usize| self.passes(client, self.deployment.host_of(**node));
-                    let possible = |level: Level| {
-                        enough(level).iter().any(|set| {
-                            let alive = set.iter().all(|node| self.node_on(*node));
-                            let heard = |by: usize| set.iter().all(|node| self.nodes_pass(by, *node));
-                            alive
-                                && if raft {
-                                    set.iter().any(|leader| {
-                                        heard(*leader)
-                                            && nodes
-                                                .iter()
-                                                .filter(door)
-                                                .any(|at| self.nodes_pass(*at, *leader))
-                                    })
-                                } else {
-                                    nodes.iter().filter(door).any(|at| heard(*at))
-                                }
-                        })
-                    };
-                    service = service.min(match (possible(read), possible(write)) {
-                        (true, true) => Service::ReadsAndWrites,
-                        (true, false) => Service::ReadsOnly,
-                        (false, true) => Service::WritesOnly,
-                        (false, false) => Service::Unavailable,
-                    });
-                }
-            }
-            (service, data)
-        }
-    }
-}
-
-/// Small sites: up to two regions of two zones of two racks of two hosts, up to five nodes.
-fn sites() -> impl Strategy<Value = (Vec<Path>, Vec<usize>, Path)> {
-    let place = (0..2_u8, 0..2_u8, prop::option::of(0..2_u8), 0..2_u8);
-    let host = |(region, zone, rack, host): (u8, u8, Option<u8>, u8)| {
-        let mut path = vec![format!("g{region}"), format!("z{zone}")];
-        path.extend(rack.map(|rack| format!("r{rack}")));
-        path.push(format!("h{host}"));
-        path
+#[test]
+fn local_levels_ask_the_clients_own_region_and_each_quorum_asks_every_one() {
+    let site = "x/a/r1/h* x/a/r2/h* x/a/r3/h* y/a/r1/h* y/a/r2/h* y/a/r3/h*";
+    let racks = |first: usize| vec![vec![first], vec![first + 1], vec![first + 2]];
+    let groups = Deployment::replicas_in_regions(&[(racks(0), 3), (racks(3), 3)]);
+    assert_eq!(groups, [vec![0, 1, 2, 3, 4, 5]]);
+    let at = |level| {
+        let quorum = Quorum::Counted { read: level, write: level };
+        deployment(site, Rules::Groups { groups: groups.clone(), quorum })
     };
-    prop::collection::btree_set(place, 1..7).prop_flat_map(move |places| {
-        let hosts: Vec<Path> = places.into_iter().map(host).collect();
-        let client = prop::sample::select(hosts.clone()).prop_flat_map(|host| {
-            (1..=host.len()).prop_map(move |length| {
-                let mut client = host[..length].to_vec();
-                client.push("clients".to_owned());
-                client
-            })
-        });
-        let nodes = prop::collection::vec(0..hosts.len(), 1..6);
-        (Just(hosts), nodes, client)
-    })
+    let none = Action::None;
+    check(&at(Level::LocalQuorum), &["y"], Service::ReadsAndWrites, Data::Kept, none);
+    check(&at(Level::LocalQuorum), &["x - y"], Service::ReadsAndWrites, Data::Kept, none);
+    check(&at(Level::LocalQuorum), &["x"], Service::Unavailable, Data::OnFailedOnly, none);
+    check(&at(Level::LocalQuorum), &["x/a/r1", "x/a/r2"], Service::Unavailable, Data::OnFailedOnly, none);
+    check(&at(Level::LocalOne), &["x/a/r1", "x/a/r2"], Service::ReadsAndWrites, Data::OnFailedOnly, none);
+    check(&at(Level::EachQuorum), &["y/a/r1", "x/a/r1"], Service::ReadsAndWrites, Data::Kept, none);
+    check(&at(Level::EachQuorum), &["y/a/r1", "y/a/r2"], Service::Unavailable, Data::Kept, none);
+    check(&at(Level::EachQuorum), &["x - y"], Service::Unavailable, Data::Kept, none);
+    // Four of six in all: a region by itself is not enough, one and a node of the other are.
+    check(&at(Level::Quorum), &["y"], Service::Unavailable, Data::Kept, none);
+    check(&at(Level::Quorum), &["y/a/r1", "y/a/r2"], Service::ReadsAndWrites, Data::Kept, none);
 }
 
-/// What an elected leader waits for, by a number.
-fn election(wanted: usize) -> Acknowledgements {
-    match wanted {
-        0 => Acknowledgements::None,
-        3 => Acknowledgements::All,
-        count => Acknowledgements::Any(count),
-    }
+#[test]
+fn replicas_in_regions_are_kept_apart_by_racks_while_there_are_enough() {
+    let racks = vec![vec![0, 1], vec![2], vec![3]];
+    let groups = Deployment::replicas_in_regions(&[(racks, 2), (vec![vec![4, 5]], 2)]);
+    let expected = [vec![0, 2, 4, 5], vec![1, 2, 4, 5], vec![0, 3, 4, 5], vec![1, 3, 4, 5], vec![2, 3, 4, 5]];
+    assert_eq!(groups, expected);
 }
 
-fn levels() -> impl Strategy<Value = Level> {
-    prop::sample::select(vec![Level::One, Level::Two, Level::Quorum, Level::All])
+#[test]
+fn a_mirrored_node_starts_from_its_other_component_and_has_everything() {
+    let one = || deployment("x/a/h1* x/a/h2 x/a/h3", postgres(Acknowledgements::None, Takeover::Restart));
+    let sync = mirrored(one(), &[&[0, 1]], Acknowledge::Sync, Promotion::UpToDate);
+    check(&sync, &["x/a/h1"], Service::ReadsAndWrites, Data::Kept, Action::Restarted);
+    check(&sync, &["x/a/h2"], Service::ReadsAndWrites, Data::Kept, Action::None);
+    check(&sync, &["x/a/h1", "x/a/h2"], Service::Unavailable, Data::OnFailedOnly, Action::None);
+    check(&sync, &["x/a/h1", "x/a/h3"], Service::ReadsAndWrites, Data::Kept, Action::Restarted);
+    // Given up before the host is lost, the other component is of no use.
+    check(&sync, &["x/a/h1", "x/a/h1 - x/a/h2"], Service::Unavailable, Data::OnFailedOnly, Action::None);
+    let semi = mirrored(one(), &[&[0, 1]], Acknowledge::Semi, Promotion::UpToDate);
+    check(&semi, &["x/a/h1"], Service::ReadsAndWrites, Data::Kept, Action::Restarted);
+    let asynchronous = mirrored(one(), &[&[0, 1]], Acknowledge::Async, Promotion::UpToDate);
+    check(&asynchronous, &["x/a/h1"], Service::Unavailable, Data::OnFailedOnly, Action::None);
+    let forced = mirrored(one(), &[&[0, 1]], Acknowledge::Async, Promotion::Forced);
+    check(&forced, &["x/a/h1"], Service::ReadsAndWrites, Data::MayBeLost, Action::Restarted);
+    let three = mirrored(one(), &[&[0, 1, 2]], Acknowledge::Sync, Promotion::UpToDate);
+    check(&three, &["x/a/h1", "x/a/h2"], Service::ReadsAndWrites, Data::Kept, Action::Restarted);
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 10_000, ..ProptestConfig::default() })]
+#[test]
+fn a_disk_that_fails_ends_the_database_on_it_and_a_mirror_keeps_the_data() {
+    let site = "x/a/h1* x/a/h2* x/a/h3*";
+    let pair: &[&[usize]] = &[&[0, 1], &[1, 2], &[2, 0]];
+    let on = |takeover| deployment(site, postgres(Acknowledgements::Any(1), takeover));
+    let restart = mirrored(on(Takeover::Restart), pair, Acknowledge::Sync, Promotion::UpToDate);
+    check(&restart, &["!x/a/h1/d1"], Service::ReadsOnly, Data::Kept, Action::None);
+    check(&restart, &["!x/a/h1/c1"], Service::ReadsOnly, Data::Kept, Action::None);
+    check(&restart, &["!x/a/h1/d2"], Service::ReadsAndWrites, Data::Kept, Action::None);
+    check(&restart, &["!x/a/h2/d1"], Service::ReadsAndWrites, Data::Kept, Action::None);
+    check(&restart, &["!x/a/h2/d1", "!x/a/h3/d1"], Service::ReadsOnly, Data::Kept, Action::None);
+    check(&restart, &["x/a/h1", "!x/a/h2/d1"], Service::ReadsOnly, Data::Kept, Action::None);
+    let promote = mirrored(on(Takeover::Promote), pair, Acknowledge::Sync, Promotion::UpToDate);
+    check(&promote, &["!x/a/h1/d1"], Service::ReadsAndWrites, Data::Kept, Action::Promoted);
+    let mut alone =
+        mirrored(on(Takeover::Restart), &[&[0], &[1], &[2]], Acknowledge::Sync, Promotion::UpToDate);
+    alone.storage.volumes = (0..3).map(|host| Volume::alone(host, "d1")).collect();
+    check(&alone, &["!x/a/h1/d1", "!x/a/h2/d1"], Service::ReadsOnly, Data::OnFailedOnly, Action::None);
+    check(&alone, &["x/a/h1", "!x/a/h1/d1"], Service::ReadsOnly, Data::Kept, Action::None);
+    check(&alone, &["x/a/h1"], Service::ReadsAndWrites, Data::Kept, Action::Restarted);
+}
 
-    #[test]
-    fn every_double_failure_of_a_small_site_is_what_enumeration_says(
-        (hosts, nodes, client) in sites(),
-        wanted in 0..4_usize,
-        (read, write) in (levels(), levels()),
-        kind in 0..5_u8,
-        chosen in prop::collection::vec(any::<prop::sample::Index>(), 0..3),
-        group in prop::collection::vec(prop::collection::btree_set(0..5_usize, 1..4), 1..3),
-    ) {
-        let groups: Vec<Vec<usize>> = group
-            .into_iter()
-            .map(|group| group.into_iter().map(|node| node % nodes.len()).collect::<BTreeSet<_>>().into_iter().collect())
-            .collect();
-        let rules = match kind {
-            0 => postgres(Acknowledgements::Any(wanted), Takeover::None),
-            1 => postgres(Acknowledgements::Any(wanted), Takeover::Promote),
-            2 => Rules::Groups { groups: groups.clone(), quorum: Quorum::Majority },
-            3 => elected(election(wanted), Takeover::None),
-            _ => Rules::Groups { groups: groups.clone(), quorum: Quorum::Counted { read, write } },
-        };
-        let mut site = Deployment { hosts, nodes, clients: vec![client], rules };
-        let edges: Vec<Path> = site.places().into_iter().collect();
-        let all = failures(&site, &[], &edges);
-        let failed: Vec<Failure> = chosen.iter().map(|index| index.get(&all).clone()).collect();
-        let world = brute::World { deployment: &site, failures: &failed };
-        let expected = match kind {
-            0 | 1 => world.single_log(wanted.min(site.nodes.len() - 1), kind == 1),
-            2 => world.groups(&groups, Level::Quorum, Level::Quorum, true),
-            3 => world.elected(match election(wanted) {
-                Acknowledgements::None => 1,
-                Acknowledgements::Any(count) => (site.nodes.len() / 2 + 1).max((count + 1).min(site.nodes.len())),
-                Acknowledgements::All => site.nodes.len(),
-            }),
-            _ => world.groups(&groups, read, write, false),
-        };
-        let found = outcome(&site, &failed);
-        prop_assert_eq!((found.service, found.data), expected, "{:?}", &failed);
-        // A restart is what no restart is, once every lost node stands on a host that has power.
-        if kind == 0 {
-            let before = found;
-            site.rules = postgres(Acknowledgements::Any(wanted), Takeover::Restart);
-            let restarted = outcome(&site, &failed);
-            prop_assert_eq!(restarted.data, before.data);
-            if restarted.action == Action::None {
-                prop_assert_eq!(restarted.service, before.service);
-            } else if failed.iter().all(|failure| matches!(failure, Failure::Down(_))) {
-                prop_assert_eq!(restarted.service, Service::ReadsAndWrites);
-            }
-        }
-    }
+#[test]
+fn standbys_that_are_ahead_of_a_leader_forced_back_acknowledge_nothing() {
+    let site = "x/a/h1* x/a/h2* x/a/h3*";
+    let pair: &[&[usize]] = &[&[0, 1], &[1, 2], &[2, 0]];
+    let any = deployment(site, postgres(Acknowledgements::Any(1), Takeover::Restart));
+    let forced = mirrored(any, pair, Acknowledge::Async, Promotion::Forced);
+    check(&forced, &["x/a/h1"], Service::ReadsOnly, Data::MayBeLost, Action::Restarted);
+    check(&forced, &["x/a/h2"], Service::ReadsAndWrites, Data::Kept, Action::Restarted);
+}
+
+#[test]
+fn voters_that_were_forced_back_may_elect_somebody_without_the_last_writes() {
+    let site = "x/a/h1* x/a/h2* x/a/h3*";
+    let pair: &[&[usize]] = &[&[0, 1], &[1, 2], &[2, 0]];
+    let any = deployment(site, elected(Acknowledgements::Any(1), Takeover::Restart));
+    let forced = mirrored(any.clone(), pair, Acknowledge::Async, Promotion::Forced);
+    check(&forced, &["x/a/h1"], Service::ReadsAndWrites, Data::MayBeLost, Action::Restarted);
+    check(&forced, &["x/a/h2"], Service::ReadsAndWrites, Data::Kept, Action::Restarted);
+    let sync = mirrored(any, pair, Acknowledge::Sync, Promotion::UpToDate);
+    check(&sync, &["x/a/h1"], Service::ReadsAndWrites, Data::Kept, Action::Restarted);
+}
+
+#[test]
+fn the_disks_that_can_fail_are_those_that_hold_something() {
+    let two = deployment("x/a/h1* x/a/h2 x/a/h3", postgres(Acknowledgements::None, Takeover::Restart));
+    let site = mirrored(two, &[&[0, 1]], Acknowledge::Sync, Promotion::UpToDate);
+    let all: Vec<String> = failures(&site, &[], &[]).iter().map(ToString::to_string).collect();
+    let expected = [
+        "x/a",
+        "x/a/h1",
+        "x/a/h2",
+        "x/a/h3",
+        "disk x/a/h1/d1",
+        "disk x/a/h2/d1",
+        "disk group x/a/h1/c1",
+        "disk group x/a/h2/c1",
+    ];
+    assert_eq!(all, expected);
+    let pairs = survey(&site, &failures(&site, &[], &[])).doubles.expect("few enough");
+    // The zone with each of its hosts is no pair, nor is a disk with the group it is in.
+    assert_eq!(pairs.len(), 8 * 7 / 2 - 3 - 2);
+}
+
+#[test]
+fn a_host_with_a_replica_and_the_mirror_of_another_is_named() {
+    let rules = || postgres(Acknowledgements::Any(1), Takeover::Restart);
+    let pair: &[&[usize]] = &[&[0, 1], &[1, 2]];
+    let site =
+        mirrored(deployment("x/a/h1* x/a/h2* x/a/h3", rules()), pair, Acknowledge::Sync, Promotion::UpToDate);
+    let found: Vec<_> = crowded(&site).into_iter().map(|of| (of.host, of.nodes, of.mirrors)).collect();
+    assert_eq!(found, [(1, vec![1], vec![0])]);
+    let apart: &[&[usize]] = &[&[0, 2], &[1, 3]];
+    let site = mirrored(
+        deployment("x/a/h1* x/a/h2* x/a/h3 x/a/h4", rules()),
+        apart,
+        Acknowledge::Sync,
+        Promotion::UpToDate,
+    );
+    assert_eq!(crowded(&site), []);
+}
+
+#[test]
+fn a_node_on_a_host_without_a_component_is_served_over_the_network_and_falls_with_what_serves_it() {
+    let one =
+        || deployment("x/a/h1* x/a/h2 x/a/h3 x/a/h4", postgres(Acknowledgements::None, Takeover::Restart));
+    let mut site = mirrored(one(), &[&[2, 3]], Acknowledge::Sync, Promotion::UpToDate);
+    site.storage.for_storage = vec![2, 3];
+    check(&site, &["x/a/h1"], Service::ReadsAndWrites, Data::Kept, Action::Restarted);
+    check(&site, &["x/a/h3"], Service::ReadsAndWrites, Data::Kept, Action::Restarted);
+    check(&site, &["x/a/h1", "x/a/h2"], Service::ReadsAndWrites, Data::Kept, Action::Restarted);
+    check(&site, &["x/a/h1 - x/a/h3"], Service::Unavailable, Data::Kept, Action::None);
+    check(&site, &["x/a/h3", "x/a/h1 - x/a/h4"], Service::Unavailable, Data::Kept, Action::None);
+    check(&site, &["x/a/h3", "x/a/h4"], Service::Unavailable, Data::OnFailedOnly, Action::None);
+    check(&site, &["!x/a/h3/d1"], Service::Unavailable, Data::Kept, Action::None);
 }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use model::deployment::Rules;
+use model::deployment::{Deployment, Rules};
+use model::storage::{Acknowledge, Component, Crowded, Volume, crowded};
 use model::survival::{Action, Failure, Outcome, Smallest};
 use run::on_paper::{OnPaper, Planned, Struck, nodes_in};
 
@@ -54,7 +55,53 @@ fn setting(paper: &OnPaper) -> String {
         Rules::Elected { .. } => "; n1 leads at first, the next leader is elected by a majority",
         Rules::Groups { .. } => "",
     };
-    format!("{}{leads}. Clients live on whatever fails.", nodes.join(", "))
+    let volumes = volumes(deployment);
+    format!("{}{leads}. {volumes}Clients live on whatever fails.", nodes.join(", "))
+}
+
+/// What the nodes keep their data on, and which hosts hold more than one copy.
+fn volumes(deployment: &Deployment) -> String {
+    let storage = &deployment.storage;
+    if storage.volumes.is_empty() {
+        return String::new();
+    }
+    let in_use = storage.disks_in_use().len();
+    let there =
+        deployment.hosts.len() * storage.groups.iter().map(|group| group.capacity.len()).sum::<usize>();
+    let disks = format!("Of {there} capacity disks {in_use} hold something. ");
+    let Some(mirrored) = storage.volumes.iter().find(|volume| volume.is_mirrored()) else { return disks };
+    let acknowledged = match mirrored.acknowledge {
+        Acknowledge::Sync => "durable on all of them",
+        Acknowledge::Semi => "durable on the node's own and received by the others",
+        Acknowledge::Async => "durable on the node's own",
+    };
+    let components = |(node, volume): (usize, &Volume)| {
+        let others = volume.components.iter().filter(|of| deployment.nodes[node] != of.host);
+        let names: Vec<String> = others.map(|of| deployment.hosts[of.host].join("/")).collect();
+        format!("n{} on {}", node + 1, names.join(" and "))
+    };
+    let mirrors: Vec<String> = storage.volumes.iter().enumerate().map(components).collect();
+    let mut text = format!(
+        "Volumes have {} components, a sync is acknowledged when {acknowledged}; beside its own host: {}. {disks}",
+        mirrored.components.len(),
+        mirrors.join(", ")
+    );
+    for shared in crowded(deployment) {
+        text.push_str(&copies_on(deployment, &shared));
+    }
+    text
+}
+
+/// What dies with one host.
+fn copies_on(deployment: &Deployment, shared: &Crowded) -> String {
+    let named =
+        |nodes: &[usize]| nodes.iter().map(|node| format!("n{}", node + 1)).collect::<Vec<_>>().join(" and ");
+    let copies = shared.nodes.len() + shared.mirrors.len();
+    let what = match shared.nodes.as_slice() {
+        [] => format!("components of {}", named(&shared.mirrors)),
+        nodes => format!("{} and a component of {}", named(nodes), named(&shared.mirrors)),
+    };
+    format!("{} holds {what}: {copies} copies die with it. ", deployment.hosts[shared.host].join("/"))
 }
 
 /// Pairs that do more harm than either failure alone; the rest is counted.
@@ -104,8 +151,16 @@ fn label(outcome: Outcome) -> String {
 
 /// `host dc1/a/h1 (n1)`, with the wider place of which it is all there is.
 fn named(paper: &OnPaper, failure: &Failure) -> String {
-    let Failure::Down(place) = failure else { return failure.to_string() };
     let deployment = &paper.deployment;
+    let place = match failure {
+        Failure::Down(place) => place,
+        Failure::Disk(disk) | Failure::DiskGroup(disk) => {
+            let lies = lies_on(deployment, disk);
+            let holds = if lies.is_empty() { "holds nothing".to_owned() } else { lies.join(" ") };
+            return format!("{failure} ({holds})");
+        }
+        Failure::Cut(..) | Failure::Isolated(_) => return failure.to_string(),
+    };
     let hosts = deployment.hosts_in(place);
     let whole = (1..place.len()).find(|length| deployment.hosts_in(&place[..*length]) == hosts);
     let whole = whole.map(|length| {
@@ -117,6 +172,18 @@ fn named(paper: &OnPaper, failure: &Failure) -> String {
         whole.into_iter().chain((!nodes.is_empty()).then(|| nodes.join(" "))).collect();
     let remarks = if remarks.is_empty() { String::new() } else { format!(" ({})", remarks.join(", ")) };
     format!("{} {}{remarks}", deployment.kind(place), place.join("/"))
+}
+
+/// Nodes of whose volumes a component lies on a disk, or behind a cache disk.
+fn lies_on(deployment: &Deployment, disk: &[String]) -> Vec<String> {
+    let Some((name, host)) = disk.split_last() else { return Vec::new() };
+    let storage = &deployment.storage;
+    let here = |of: &Component| {
+        let is_struck = of.disk == *name || storage.behind(name).contains(&of.disk);
+        is_struck && deployment.hosts.get(of.host).is_some_and(|path| path.as_slice() == host)
+    };
+    let nodes = (0..storage.volumes.len()).filter(|node| storage.volumes[*node].components.iter().any(here));
+    nodes.map(|node| format!("n{}", node + 1)).collect()
 }
 
 fn some_of(all: &[String], most: usize) -> String {
@@ -150,7 +217,8 @@ fn scheduled(paper: &OnPaper, planned: &Planned) -> Vec<String> {
     let tail = match &planned.struck {
         Struck::Worst { failures, outcome } => {
             let names: Vec<String> = failures.iter().map(|failure| named(paper, failure)).collect();
-            format!("{}: {}", names.join(" + "), label(*outcome).trim_start())
+            let names = if names.is_empty() { "nobody is parted".to_owned() } else { names.join(" + ") };
+            format!("{names}: {}", label(*outcome).trim_start())
         }
         Struck::NotOnPaper(why) => format!("not judged here: {why}"),
     };

@@ -44,6 +44,17 @@ fn two_data_centres_are_told_not_to_be_highly_available_and_three_are_not() {
 }
 
 #[test]
+fn a_host_with_a_replica_and_the_mirror_of_another_is_named() {
+    let desk = Desk::new();
+    let shared = desk.run(&["check", "scenarios/fr4-replicated-datastore.yaml"]);
+    let unfolded = shared.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = "dc1/a/h1 holds n1 and a component of n2: 2 copies die with it.";
+    assert!(unfolded.contains(words), "{}", shared.stdout);
+    let alone = desk.run(&["check", "scenarios/mirror-sync.yaml"]);
+    assert!(!alone.stdout.contains("copies die"), "{}", alone.stdout);
+}
+
+#[test]
 fn this_machine_is_held_against_best_practice_with_and_without_a_scenario() {
     let desk = Desk::new();
     let alone = desk.run(&["check", "--this-host"]);

@@ -35,6 +35,13 @@ fn what_is_said_of_failures_of_postgresql_comes_true() {
 }
 
 #[test]
+#[ignore = "second tier: a scenario of three minutes"]
+fn what_is_said_of_failures_of_postgresql_on_a_mirrored_volume_comes_true() {
+    let test = "what_is_said_of_failures_of_postgresql_on_a_mirrored_volume_comes_true";
+    check(test, "scenarios/survival-mirrored.yaml");
+}
+
+#[test]
 #[ignore = "second tier: a scenario of two minutes"]
 fn what_is_said_of_failures_of_a_database_that_elects_its_leader_comes_true() {
     let test = "what_is_said_of_failures_of_a_database_that_elects_its_leader_comes_true";

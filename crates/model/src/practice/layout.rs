@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::storage::{MirrorFacts, copies_apart, mirrored_storage, never_forced_behind, rebuild_waits};
 use super::{Judgement, Rule, judged};
 use crate::commit::Acknowledgements;
 use crate::deployment::{Deployment, Path, Rules, Takeover};
@@ -21,6 +22,8 @@ pub struct LayoutFacts {
     pub cpus: Option<f64>,
     /// Bottlenecks that everything in and out of a place shares.
     pub edges: Vec<EdgeFacts>,
+    /// What is said of mirrored volumes; nothing when nothing is.
+    pub mirrors: Option<MirrorFacts>,
 }
 
 /// A bottleneck around a place.
@@ -95,6 +98,36 @@ pub const LAYOUT_RULES: &[Rule<LayoutFacts>] = &[
         source: "FR-1 (edges sized for steady state and rebuild)",
         remedy: "size the edge for clients and rebuild together, or keep leader, standbys and clients on one side of it",
         judge: edge_carries_rebuild,
+    },
+    Rule {
+        id: "three-replicas",
+        source: "FR-2, FR-3 (replication factor 3)",
+        remedy: "have three nodes: with two, what is left after one failure has no second copy",
+        judge: three_replicas,
+    },
+    Rule {
+        id: "mirrored-storage",
+        source: "FR-1, FR-2 (failures to tolerate: 1 or more)",
+        remedy: "ask for `storage: { replicas: 2 }`",
+        judge: mirrored_storage,
+    },
+    Rule {
+        id: "copies-apart",
+        source: "FR-1 (anti-affinity), FR-2 (placement matches failure domains)",
+        remedy: "have hosts for mirrors that hold no node, or as many nodes that a host may take two copies with it",
+        judge: copies_apart,
+    },
+    Rule {
+        id: "rebuild-waits",
+        source: "FR-2 (faults cleared before the rebuild timer)",
+        remedy: "raise `storage.rebuild_after` above the time in which hosts and disks come back, so that nothing is copied twice",
+        judge: rebuild_waits,
+    },
+    Rule {
+        id: "never-forced-behind",
+        source: "FR-4 (asynchronous replication, promoted by hand)",
+        remedy: "write `acknowledge: sync`, or leave `promote: forced` out and wait for the host",
+        judge: never_forced_behind,
     },
     Rule {
         id: "fsync-on",
@@ -309,6 +342,17 @@ fn edge_carries_rebuild(facts: &LayoutFacts) -> Judgement {
         return Judgement::DoesNotApply;
     }
     Judgement::Follows(format!("no rebuild shares an edge with the clients ({})", passed.join(", ")))
+}
+
+fn three_replicas(facts: &LayoutFacts) -> Judgement {
+    let copies = match &facts.deployment.rules {
+        Rules::SingleLog { .. } | Rules::Elected { .. } => facts.deployment.nodes.len(),
+        Rules::Groups { groups, .. } => groups.iter().map(Vec::len).min().unwrap_or(0),
+    };
+    if copies < 2 {
+        return Judgement::DoesNotApply;
+    }
+    judged(copies >= 3, format!("{copies} nodes hold the same data"))
 }
 
 fn setting<'a>(facts: &'a LayoutFacts, name: &str) -> Option<&'a str> {

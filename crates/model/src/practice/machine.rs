@@ -43,6 +43,12 @@ pub struct MachineFacts {
     pub map_count_max: Option<u64>,
     /// Disks.
     pub disks: Option<Vec<DiskFacts>>,
+    /// Sockets that the processors are in.
+    pub sockets: Option<usize>,
+    /// What is mounted: `/proc/self/mounts`.
+    pub mounts: Option<String>,
+    /// The configuration of its time service, as chrony has it.
+    pub time_service: Option<String>,
 }
 
 /// One disk.
@@ -155,6 +161,42 @@ pub const MACHINE_RULES: &[Rule<MachineFacts>] = &[
         judge: |facts| number(facts.map_count_max, "vm.max_map_count", |value| value >= MAP_COUNT),
     },
     Rule {
+        id: "one-socket",
+        source: "FR-1 (vCPU no more than the cores of one socket)",
+        remedy: "give a database's machine processors of one socket only, or pin it there: numactl --cpunodebind=0 --membind=0",
+        judge: |facts| {
+            known(facts.sockets, "sockets", |sockets| {
+                judged(
+                    sockets <= 1,
+                    format!("its processors are in {sockets} socket{}", if sockets == 1 { "" } else { "s" }),
+                )
+            })
+        },
+    },
+    Rule {
+        id: "compression-off",
+        source: "FR-1 (deduplication and compression off)",
+        remedy: "mount the database's file system without compression: mount -o remount,compress=no",
+        judge: compression_off,
+    },
+    Rule {
+        id: "precision-clock-used",
+        source: "FR-1 (chrony on the precision clock)",
+        remedy: "write `refclock PHC /dev/ptp0 poll 2` in chrony.conf and restart chrony",
+        judge: |facts| {
+            known(facts.time_service.as_deref(), "chrony's configuration", |text| {
+                let used = text.lines().any(|line| line.trim().starts_with("refclock PHC"));
+                judged(
+                    used,
+                    format!(
+                        "chrony {} a precision clock",
+                        if used { "takes its time from" } else { "does not ask" }
+                    ),
+                )
+            })
+        },
+    },
+    Rule {
         id: "disk-scheduler",
         source: "Cassandra documentation, production recommendations; Linux kernel documentation, block",
         remedy: "echo none > /sys/block/DISK/queue/scheduler for disks without platters, mq-deadline for others",
@@ -265,6 +307,28 @@ fn memory_per_processor(facts: &MachineFacts) -> Judgement {
             gib >= 0.94 * MEMORY_PER_PROCESSOR_GIB,
             format!("{gib:.1} GiB of memory for each of {processors} processors"),
         )
+    })
+}
+
+fn compression_off(facts: &MachineFacts) -> Judgement {
+    known(facts.mounts.as_deref(), "what is mounted", |mounts| {
+        let compressed = mounts.lines().find_map(|line| {
+            let mut words = line.split_whitespace();
+            let (_, place, kind, options) = (words.next()?, words.next()?, words.next()?, words.next()?);
+            let asked = options.split(',').any(|option| {
+                option.starts_with("compress") && !matches!(option, "compress=no" | "compress=none")
+            });
+            asked.then(|| format!("{place} ({kind}) is mounted with compression"))
+        });
+        let hides = || mounts.lines().any(|line| line.split_whitespace().nth(2) == Some("zfs"));
+        match compressed {
+            Some(found) => Judgement::Departs(found),
+            // Its properties are not among the options.
+            None if hides() => Judgement::Unknown(
+                "a zfs is mounted, which does not tell here: zfs get compression".to_owned(),
+            ),
+            None => Judgement::Follows("nothing is mounted with compression".to_owned()),
+        }
     })
 }
 

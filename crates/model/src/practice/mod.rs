@@ -1,14 +1,16 @@
 //! Best practice: recommendations of field reports and of the databases' own documentation, each a rule with an id, a
 //! source and a remedy.
 //!
-//! Owns what a rule is and how it is applied. The rules are in `layout` (what a scenario says) and `machine` (what a
-//! machine says); where the facts come from is the caller's.
+//! Owns what a rule is and how it is applied. The rules are in `layout` and `storage` (what a scenario says) and `machine`
+//! (what a machine says); where the facts come from is the caller's.
 
 mod layout;
 mod machine;
+mod storage;
 
 pub use layout::{EdgeFacts, LAYOUT_RULES, LayoutFacts};
 pub use machine::{DiskFacts, MACHINE_RULES, MachineFacts};
+pub use storage::MirrorFacts;
 
 /// What a rule finds.
 #[derive(Debug, Clone, PartialEq, Eq)]

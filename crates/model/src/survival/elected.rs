@@ -5,7 +5,7 @@
 //! Understandable Consensus Algorithm" (2014), sections 5.2 and 5.4; section 9.6 of Ongaro's dissertation for the vote
 //! before the vote, by which a leader that hears a majority stays.
 
-use super::ground::Ground;
+use super::ground::{Ground, Stand};
 use super::{Action, Data, Outcome, Service};
 use crate::commit::Acknowledgements;
 use crate::deployment::{Deployment, Takeover};
@@ -30,49 +30,73 @@ pub(super) fn outcome(
     acknowledgements: Acknowledgements,
     takeover: Takeover,
 ) -> Outcome {
-    let nodes = deployment.nodes.iter();
-    let stay: Vec<Option<usize>> = nodes.map(|host| ground.host_is_on[*host].then_some(*host)).collect();
+    let stay = ground.stands();
     let copies = copies(acknowledgements, stay.len());
-    let at_once = View { deployment, ground, hosts: &stay };
+    let at_once = View { deployment, ground, stands: &stay };
     let data = at_once.data(copies);
-    if takeover == Takeover::Restart && stay.contains(&None) {
-        let hosts = ground.hosts_after_restart(deployment);
-        let action = if hosts.iter().any(Option::is_some) { Action::Restarted } else { Action::None };
-        let later = View { deployment, ground, hosts: &hosts };
+    if takeover == Takeover::Restart && ground.any_lost() {
+        let stands = ground.stands_after_restart();
+        let is_started = |node: usize| stay[node].is_none() && stands[node].is_some();
+        let action = if (0..stands.len()).any(is_started) { Action::Restarted } else { Action::None };
+        let later = View { deployment, ground, stands: &stands };
         // Whoever came to lead meanwhile leads on.
         let leaders = if stay[LEADER].is_some() { later.leaders() } else { later.eligible() };
+        let is_lacking = !at_once.eligible().contains(&LEADER) && later.may_lack(copies);
+        let data = if is_lacking { Data::MayBeLost } else { data };
         return Outcome { service: later.service(&leaders, copies), data, action };
     }
     Outcome { service: at_once.service(&at_once.leaders(), copies), data, action: Action::None }
 }
 
-/// The nodes on these hosts, as they and the clients hear each other.
+/// The nodes where they run, as they and the clients hear each other.
 struct View<'a> {
     deployment: &'a Deployment,
     ground: &'a Ground<'a>,
-    hosts: &'a [Option<usize>],
+    stands: &'a [Option<Stand>],
 }
 
 impl View<'_> {
+    fn host(&self, node: usize) -> Option<usize> {
+        self.stands.get(node).copied().flatten().map(|stand| stand.host)
+    }
+
+    /// Whether somebody may be elected who lacks what was acknowledged: too few had it, or some of them were started from
+    /// components that lacked it. The worst is taken: as many as possible of those who had it have forgotten it or cannot
+    /// vote.
+    fn may_lack(&self, copies: usize) -> bool {
+        let is_stale = |node: usize| self.stands[node].is_some_and(|stand| stand.is_stale);
+        let wins_without = |candidate: usize| {
+            let voters = self.heard_by(candidate);
+            // Those who would remember, had they had it. The leader had it.
+            let remember: Vec<usize> = voters.iter().copied().filter(|node| !is_stale(*node)).collect();
+            let elsewhere = self.stands.len() - remember.len();
+            let leader = usize::from(remember.contains(&LEADER));
+            let holders = copies.saturating_sub(elsewhere).max(leader);
+            let can_lack = is_stale(candidate) || (candidate != LEADER && holders < remember.len());
+            can_lack && voters.len() >= holders + self.majority()
+        };
+        (0..self.stands.len()).any(wins_without)
+    }
+
     /// Nodes that a node hears, itself included; none when it has no power.
     fn heard_by(&self, node: usize) -> Vec<usize> {
-        let Some(here) = self.hosts.get(node).copied().flatten() else { return Vec::new() };
+        let Some(here) = self.host(node) else { return Vec::new() };
         let hosts = &self.deployment.hosts;
         let hears = |other: &usize| {
-            self.hosts[*other].is_some_and(|there| {
+            self.host(*other).is_some_and(|there| {
                 *other == node || self.ground.hear_each_other(&hosts[here], &hosts[there])
             })
         };
-        (0..self.hosts.len()).filter(hears).collect()
+        (0..self.stands.len()).filter(hears).collect()
     }
 
     fn majority(&self) -> usize {
-        self.hosts.len() / 2 + 1
+        self.stands.len() / 2 + 1
     }
 
     /// Nodes that a majority could elect.
     fn eligible(&self) -> Vec<usize> {
-        (0..self.hosts.len()).filter(|node| self.heard_by(*node).len() >= self.majority()).collect()
+        (0..self.stands.len()).filter(|node| self.heard_by(*node).len() >= self.majority()).collect()
     }
 
     /// Nodes of which one leads: the leader while it hears a majority, else any that could be elected.
@@ -83,7 +107,7 @@ impl View<'_> {
 
     fn service(&self, leaders: &[usize], copies: usize) -> Service {
         let serves = |client: &Vec<String>, leader: usize| {
-            let place = self.hosts.get(leader).copied().flatten();
+            let place = self.host(leader);
             let reached =
                 place.is_some_and(|host| self.ground.hear_each_other(client, &self.deployment.hosts[host]));
             reached && self.heard_by(leader).len() >= copies
@@ -100,17 +124,10 @@ impl View<'_> {
     }
 
     fn data(&self, copies: usize) -> Data {
-        let is_on = |node: usize| self.hosts.get(node).is_some_and(Option::is_some);
-        let others_lost = (1..self.hosts.len()).filter(|node| !is_on(*node)).count();
-        // With one copy, whoever is elected without the leader's vote goes on without its last writes.
-        let without_it = |node: usize| {
-            let voters = self.heard_by(node).into_iter().filter(|voter| *voter != LEADER).count();
-            node != LEADER && voters >= self.majority()
-        };
-        let another_leads = !self.eligible().contains(&LEADER) && (0..self.hosts.len()).any(without_it);
-        if copies < self.majority() && another_leads {
+        let others_lost = (1..self.stands.len()).filter(|node| !self.ground.keeps(*node)).count();
+        if !self.eligible().contains(&LEADER) && self.may_lack(copies) {
             Data::MayBeLost
-        } else if is_on(LEADER) || others_lost + 1 < copies {
+        } else if self.ground.keeps(LEADER) || others_lost + 1 < copies {
             Data::Kept
         } else {
             Data::OnFailedOnly

@@ -1,33 +1,59 @@
-//! The site after failures: which hosts are on, which places still hear each other, where a lost node starts again.
+//! The site after failures: which hosts are on, which disks answer, which places still hear each other, where a lost node
+//! starts again and from what.
 //!
-//! Knows nothing of quorums.
+//! Knows nothing of quorums. A component of a mirror that the serving one does not hear is given up and falls behind: it
+//! counts as one that is not up to date, because what else fails may fail after that.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 use super::Failure;
 use crate::deployment::{Deployment, Path};
+use crate::storage::{Acknowledge, Component, Promotion, Volume};
 
 /// The site after failures.
 pub(super) struct Ground<'a> {
+    deployment: &'a Deployment,
     /// By host.
-    pub(super) host_is_on: Vec<bool>,
+    host_is_on: Vec<bool>,
+    /// Capacity disks that refuse, by host.
+    refusing: BTreeSet<(usize, &'a str)>,
     cuts: Vec<(&'a Path, &'a Path)>,
     isolated: Vec<&'a Path>,
 }
 
+/// Where a node runs, after the platform has done what it does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stand {
+    /// Its host.
+    pub(super) host: usize,
+    /// Whether it was started from a component that may lack what was acknowledged last.
+    pub(super) is_stale: bool,
+}
+
 impl<'a> Ground<'a> {
-    pub(super) fn after(deployment: &Deployment, failures: &'a [Failure]) -> Ground<'a> {
+    pub(super) fn after(deployment: &'a Deployment, failures: &'a [Failure]) -> Ground<'a> {
         let (mut down, mut cuts, mut isolated) = (Vec::new(), Vec::new(), Vec::new());
+        let mut refusing = BTreeSet::new();
         for failure in failures {
             match failure {
                 Failure::Down(place) => down.push(place),
                 Failure::Cut(one, other) => cuts.push((one, other)),
                 Failure::Isolated(place) => isolated.push(place),
+                Failure::Disk(path) => {
+                    let found = host_and_disk(deployment, path);
+                    refusing.extend(found.map(|(host, disk)| (host, disk.as_str())));
+                }
+                Failure::DiskGroup(path) => {
+                    let Some((host, cache)) = host_and_disk(deployment, path) else { continue };
+                    let behind = deployment.storage.behind(cache).iter();
+                    refusing.extend(behind.map(|disk| (host, disk.as_str())));
+                }
             }
         }
         let host_is_on =
             deployment.hosts.iter().map(|host| !down.iter().any(|place| host.starts_with(place))).collect();
-        Ground { host_is_on, cuts, isolated }
+        Ground { deployment, host_is_on, refusing, cuts, isolated }
     }
 
     /// Whether packets pass both ways.
@@ -40,29 +66,146 @@ impl<'a> Ground<'a> {
             && !self.isolated.iter().any(|place| one.starts_with(place) != other.starts_with(place))
     }
 
-    /// Whether a node's own host is on.
-    pub(super) fn node_is_on(&self, deployment: &Deployment, node: usize) -> bool {
-        deployment.nodes.get(node).is_some_and(|host| self.host_is_on[*host])
+    fn refuses(&self, component: &Component) -> bool {
+        // Of most sites no disk has failed.
+        !self.refusing.is_empty() && self.refusing.contains(&(component.host, component.disk.as_str()))
     }
 
-    /// The host of each node once every lost one has started elsewhere: one with power, with as few nodes as possible,
-    /// as near as possible to where it was. `None` for a node that finds no host.
-    pub(super) fn hosts_after_restart(&self, deployment: &Deployment) -> Vec<Option<usize>> {
-        let mut hosts: Vec<Option<usize>> =
-            deployment.nodes.iter().map(|host| self.host_is_on[*host].then_some(*host)).collect();
-        for (node, lost) in deployment.nodes.iter().enumerate() {
-            if hosts[node].is_some() {
+    fn host_is_on(&self, host: usize) -> bool {
+        self.host_is_on.get(host).copied().unwrap_or(false)
+    }
+
+    /// Whether a node's database still runs where it was: its host is on, the disk under it answers, and where that is
+    /// another host's, it is reached. A disk that refuses ends the database, even where the volume has another component.
+    fn runs_on(&self, node: usize) -> bool {
+        let Some(host) = self.deployment.nodes.get(node).copied() else { return false };
+        let served = self.deployment.storage.volume(node).is_none_or(|volume| {
+            let serving = volume.serving(host);
+            serving.is_some_and(|component| match volume.fails_with_host {
+                true => self.is_usable(component) && self.reaches(host, component),
+                false => !self.refuses(component),
+            })
+        });
+        self.host_is_on(host) && served
+    }
+
+    /// Whether the platform takes a node for lost: its host has no power, or that which its volume was served from.
+    fn is_lost(&self, node: usize) -> bool {
+        let host = self.deployment.nodes[node];
+        let volume = self.deployment.storage.volume(node).filter(|volume| volume.fails_with_host);
+        let serving = volume.and_then(|volume| volume.serving(host));
+        !self.host_is_on(host) || serving.is_some_and(|component| !self.host_is_on(component.host))
+    }
+
+    fn reaches(&self, host: usize, component: &Component) -> bool {
+        let hosts = &self.deployment.hosts;
+        host == component.host || self.hear_each_other(&hosts[host], &hosts[component.host])
+    }
+
+    /// Where each node runs, before the platform does anything.
+    pub(super) fn stands(&self) -> Vec<Option<Stand>> {
+        let of = |(node, host): (usize, &usize)| {
+            self.runs_on(node).then_some(Stand { host: *host, is_stale: false })
+        };
+        self.deployment.nodes.iter().enumerate().map(of).collect()
+    }
+
+    /// Whether all that a node had is on a sound disk of a host that is on, whether or not the node runs.
+    pub(super) fn keeps(&self, node: usize) -> bool {
+        let Some(host) = self.deployment.nodes.get(node).copied() else { return false };
+        let volume = self.deployment.storage.volume(node).filter(|volume| volume.fails_with_host);
+        let has_all = |volume: &Volume| volume.components.iter().any(|of| self.is_current(volume, host, of));
+        volume.map_or_else(|| self.runs_on(node), has_all)
+    }
+
+    /// Whether a component has what was acknowledged to a node on a host, and can be used.
+    fn is_current(&self, volume: &Volume, node_on: usize, component: &Component) -> bool {
+        let Some(serving) = volume.serving(node_on) else { return false };
+        let told = || volume.acknowledge != Acknowledge::Async && self.reaches(serving.host, component);
+        self.is_usable(component) && (serving == component || told())
+    }
+
+    fn is_usable(&self, component: &Component) -> bool {
+        self.host_is_on(component.host) && !self.refuses(component)
+    }
+
+    /// Where each node runs once every one that was lost has started again. `None` for a node that finds no host, or whose
+    /// disk refuses.
+    pub(super) fn stands_after_restart(&self) -> Vec<Option<Stand>> {
+        let mut stands = self.stands();
+        for (node, home) in self.deployment.nodes.iter().copied().enumerate() {
+            if !self.is_lost(node) {
                 continue;
             }
-            let shared = |host: usize| {
-                let pair = deployment.hosts[host].iter().zip(&deployment.hosts[*lost]);
-                pair.take_while(|(here, there)| here == there).count()
+            let stand = |host: usize| Stand { host, is_stale: false };
+            stands[node] = match self.deployment.storage.volume(node) {
+                Some(volume) if volume.fails_with_host => self.opened(&stands, volume, (node, home)),
+                Some(volume) if self.refuses(&volume.components[0]) => None,
+                _ => self.nearest(&stands, (node, home), &|_| true).map(stand),
             };
-            let nodes_on = |host: usize| hosts.iter().filter(|other| **other == Some(host)).count();
-            hosts[node] = (0..deployment.hosts.len())
-                .filter(|host| self.host_is_on[*host])
-                .min_by_key(|host| (nodes_on(*host), Reverse(shared(*host)), *host));
         }
-        hosts
+        stands
     }
+
+    /// Where the data is comes before the way there, but hosts for storage come last.
+    fn opened(
+        &self,
+        stands: &[Option<Stand>],
+        volume: &Volume,
+        (node, home): (usize, usize),
+    ) -> Option<Stand> {
+        let is_current = |of: &&Component| self.is_current(volume, home, of);
+        let usable = volume.components.iter().filter(|of| self.is_usable(of));
+        let (current, lagging): (Vec<&Component>, Vec<&Component>) = usable.partition(is_current);
+        let lagging = if volume.promotion == Promotion::Forced { lagging } else { Vec::new() };
+        let with_data: Vec<usize> = current.iter().chain(&lagging).map(|component| component.host).collect();
+        if with_data.is_empty() {
+            return None;
+        }
+        let for_storage = |host: usize| self.deployment.storage.for_storage.contains(&host);
+        let there = |storage: bool| with_data.iter().copied().find(|host| for_storage(*host) == storage);
+        let nearest = || self.nearest(stands, (node, home), &|host| !for_storage(host));
+        let host = there(false).or_else(nearest).or_else(|| there(true))?;
+        // Served by its own where that is as good as any.
+        let reached = |group: &[&Component]| group.iter().any(|component| self.reaches(host, component));
+        match (reached(&current), reached(&lagging)) {
+            (true, _) => Some(Stand { host, is_stale: false }),
+            (false, true) => Some(Stand { host, is_stale: true }),
+            (false, false) => None,
+        }
+    }
+
+    /// A host with power, with as few nodes as possible, as near as possible to where the node was.
+    fn nearest(
+        &self,
+        stands: &[Option<Stand>],
+        (node, home): (usize, usize),
+        may: &dyn Fn(usize) -> bool,
+    ) -> Option<usize> {
+        let hosts = &self.deployment.hosts;
+        let shared = |host: usize| {
+            let pair = hosts[host].iter().zip(&hosts[home]);
+            pair.take_while(|(here, there)| here == there).count()
+        };
+        // A machine whose database has ended takes its place all the same.
+        let is_there = |other: usize, host: usize| {
+            let stays = !self.is_lost(other) && self.deployment.nodes[other] == host;
+            other != node && (stays || stands[other].is_some_and(|stand| stand.host == host))
+        };
+        let nodes_on = |host: usize| (0..stands.len()).filter(|other| is_there(*other, host)).count();
+        (0..hosts.len())
+            .filter(|host| self.host_is_on(*host) && may(*host))
+            .min_by_key(|host| (nodes_on(*host), Reverse(shared(*host)), *host))
+    }
+
+    /// Whether a node was lost, so that the platform may start it elsewhere.
+    pub(super) fn any_lost(&self) -> bool {
+        (0..self.deployment.nodes.len()).any(|node| self.is_lost(node))
+    }
+}
+
+fn host_and_disk<'a>(deployment: &Deployment, path: &'a Path) -> Option<(usize, &'a String)> {
+    let (disk, host) = path.split_last()?;
+    let host = deployment.hosts.iter().position(|path| path.as_slice() == host)?;
+    Some((host, disk))
 }

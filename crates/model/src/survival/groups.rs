@@ -1,11 +1,15 @@
 //! Survival of databases that keep data in groups of replicas, each group with a quorum of its own.
 //!
-//! Sources: Ongaro and Ousterhout, "In Search of an Understandable Consensus Algorithm" (2014), for majorities; the
-//! Apache Cassandra documentation, "Dynamo", for consistency levels.
+//! A client whose consistency level speaks of its own data centre, which is its region here, asks coordinators there alone,
+//! as drivers do. Sources: Ongaro and Ousterhout, "In Search of an Understandable Consensus Algorithm" (2014), for
+//! majorities; the Apache Cassandra documentation, "Dynamo", for consistency levels, and that of its drivers for the choice
+//! of coordinators.
 
-use super::ground::Ground;
+use std::collections::BTreeMap;
+
+use super::ground::{Ground, Stand};
 use super::{Action, Data, Outcome, Service};
-use crate::deployment::{Deployment, Quorum};
+use crate::deployment::{Deployment, Level, Quorum};
 
 pub(super) fn outcome(
     deployment: &Deployment,
@@ -13,9 +17,7 @@ pub(super) fn outcome(
     groups: &[Vec<usize>],
     quorum: Quorum,
 ) -> Outcome {
-    let is_on: Vec<bool> =
-        (0..deployment.nodes.len()).map(|node| ground.node_is_on(deployment, node)).collect();
-    let view = View { deployment, ground, is_on };
+    let view = View { deployment, ground, stands: ground.stands() };
     let service = groups.iter().map(|group| view.service(group, quorum)).min();
     let data = groups.iter().map(|group| view.data(group, quorum)).min();
     Outcome {
@@ -28,12 +30,12 @@ pub(super) fn outcome(
 struct View<'a> {
     deployment: &'a Deployment,
     ground: &'a Ground<'a>,
-    is_on: Vec<bool>,
+    stands: Vec<Option<Stand>>,
 }
 
 impl View<'_> {
     fn on(&self, node: usize) -> bool {
-        self.is_on.get(node).copied().unwrap_or(false)
+        self.stands.get(node).is_some_and(Option::is_some)
     }
 
     fn hears(&self, one: usize, other: usize) -> bool {
@@ -44,21 +46,52 @@ impl View<'_> {
         self.ground.hear_each_other(client, self.deployment.host_of(node))
     }
 
+    /// Whoever acknowledged, one of them is left: unless so many failed that they may have been all.
     fn data(&self, group: &[usize], quorum: Quorum) -> Data {
-        let acknowledged = match quorum {
-            Quorum::Majority => group.len() / 2 + 1,
-            Quorum::Counted { write, .. } => write.of(group.len()),
+        let lost: Vec<usize> = group.iter().copied().filter(|node| !self.ground.keeps(*node)).collect();
+        let all_lost = match quorum {
+            Quorum::Majority => Level::Quorum.is_met(&self.by_region(&lost), &self.by_region(group), None),
+            Quorum::Counted { write, .. } => self.deployment.clients.iter().any(|client| {
+                let coordinators = self.coordinators(client, write, |_| true);
+                coordinators.iter().any(|at| self.meets(write, &lost, group, *at))
+            }),
         };
-        let lost = group.iter().filter(|node| !self.on(**node)).count();
-        // Whoever acknowledged, one of them is left: unless so many failed that they may have been all.
-        if lost < acknowledged { Data::Kept } else { Data::OnFailedOnly }
+        if all_lost { Data::OnFailedOnly } else { Data::Kept }
+    }
+
+    /// How many of these nodes stand in each region.
+    fn by_region(&self, nodes: &[usize]) -> BTreeMap<&str, usize> {
+        let mut count = BTreeMap::new();
+        for region in nodes.iter().filter_map(|node| self.deployment.host_of(*node).first()) {
+            *count.entry(region.as_str()).or_default() += 1;
+        }
+        count
+    }
+
+    /// Whether these of a group's nodes are enough for a level, asked by a coordinator.
+    fn meets(&self, level: Level, nodes: &[usize], group: &[usize], coordinator: usize) -> bool {
+        let local = self.deployment.host_of(coordinator).first().map(String::as_str);
+        level.is_met(&self.by_region(nodes), &self.by_region(group), local)
+    }
+
+    /// Nodes that a client may ask at a level: those of its own region where the level is local, if there are any at all.
+    fn coordinators(&self, client: &[String], level: Level, may: impl Fn(usize) -> bool) -> Vec<usize> {
+        let all = 0..self.deployment.nodes.len();
+        let is_local = |node: &usize| self.deployment.host_of(*node).first() == client.first();
+        let own_only = level.is_local() && all.clone().any(|node| is_local(&node));
+        all.filter(|node| (!own_only || is_local(node)) && may(*node)).collect()
     }
 
     fn service(&self, group: &[usize], quorum: Quorum) -> Service {
         let one_client = |client: &Vec<String>| match quorum {
             Quorum::Majority => self.by_majority(client, group),
             Quorum::Counted { read, write } => {
-                self.by_count(client, group, read.of(group.len()), write.of(group.len()))
+                match (self.by_count(client, group, read), self.by_count(client, group, write)) {
+                    (true, true) => Service::ReadsAndWrites,
+                    (true, false) => Service::ReadsOnly,
+                    (false, true) => Service::WritesOnly,
+                    (false, false) => Service::Unavailable,
+                }
             }
         };
         self.deployment.clients.iter().map(one_client).min().unwrap_or(Service::Unavailable)
@@ -81,18 +114,13 @@ impl View<'_> {
     }
 
     /// Any node that the client reaches coordinates.
-    fn by_count(&self, client: &[String], group: &[usize], read: usize, write: usize) -> Service {
-        let coordinators =
-            (0..self.deployment.nodes.len()).filter(|node| self.on(*node) && self.reaches(client, *node));
-        let heard = |coordinator: usize| {
-            group.iter().filter(|node| self.on(**node) && self.hears(coordinator, **node)).count()
+    fn by_count(&self, client: &[String], group: &[usize], level: Level) -> bool {
+        let reached = |node: usize| self.on(node) && self.reaches(client, node);
+        let served = |coordinator: &usize| {
+            let heard = |node: &usize| self.on(*node) && self.hears(*coordinator, *node);
+            let heard: Vec<usize> = group.iter().copied().filter(heard).collect();
+            self.meets(level, &heard, group, *coordinator)
         };
-        let most = coordinators.map(heard).max();
-        match most.map(|heard| (heard >= read, heard >= write)) {
-            Some((true, true)) => Service::ReadsAndWrites,
-            Some((true, false)) => Service::ReadsOnly,
-            Some((false, true)) => Service::WritesOnly,
-            _ => Service::Unavailable,
-        }
+        self.coordinators(client, level, reached).iter().any(served)
     }
 }

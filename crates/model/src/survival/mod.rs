@@ -26,6 +26,10 @@ pub enum Failure {
     Cut(Path, Path),
     /// Nothing passes in or out of a place.
     Isolated(Path),
+    /// A capacity disk refuses everything: its host's path and its name.
+    Disk(Path),
+    /// A cache disk refuses everything, and with it all capacity disks behind it: its host's path and its name.
+    DiskGroup(Path),
 }
 
 impl fmt::Display for Failure {
@@ -34,6 +38,8 @@ impl fmt::Display for Failure {
             Failure::Down(place) => write!(f, "{}", place.join("/")),
             Failure::Cut(one, other) => write!(f, "link {} - {}", one.join("/"), other.join("/")),
             Failure::Isolated(place) => write!(f, "edge of {}", place.join("/")),
+            Failure::Disk(disk) => write!(f, "disk {}", disk.join("/")),
+            Failure::DiskGroup(cache) => write!(f, "disk group {}", cache.join("/")),
         }
     }
 }
@@ -69,7 +75,7 @@ pub enum Data {
     MayBeLost,
     /// Some perhaps only on volumes of what failed: kept if these survive or return.
     OnFailedOnly,
-    /// On a node that did not fail: kept even if nothing returns.
+    /// On a sound disk of a host that did not fail: kept even if nothing returns.
     Kept,
 }
 

@@ -4,7 +4,7 @@
 //! for ever if need be, and reads go on. A promoted standby waits for no more than are there to answer: that is what
 //! this project's engine sets.
 
-use super::ground::Ground;
+use super::ground::{Ground, Stand};
 use super::{Action, Data, Outcome, Service};
 use crate::commit::Acknowledgements;
 use crate::deployment::{Deployment, Takeover};
@@ -27,34 +27,45 @@ pub(super) fn outcome(
     takeover: Takeover,
 ) -> Outcome {
     let count = deployment.nodes.len();
-    let is_on: Vec<bool> = (0..count).map(|node| ground.node_is_on(deployment, node)).collect();
+    let stay = ground.stands();
     let wanted_before = wanted(acknowledgements, count.saturating_sub(1));
-    let standbys_lost = is_on.iter().skip(1).filter(|on| !**on).count();
-    let leader_is_on = is_on.first().copied().unwrap_or(false);
+    let lost = |lives: &dyn Fn(usize) -> bool| (1..count).filter(|node| !lives(*node)).count();
     // Whoever acknowledged, one of them is left: unless as many standbys failed as a commit waited for.
-    let kept = leader_is_on || standbys_lost < wanted_before;
+    let kept = ground.keeps(LEADER) || lost(&|node| ground.keeps(node)) < wanted_before;
     let data = if kept { Data::Kept } else { Data::OnFailedOnly };
-    let stay: Vec<Option<usize>> =
-        deployment.nodes.iter().zip(&is_on).map(|(host, on)| on.then_some(*host)).collect();
+    let leader_runs = stay.first().is_some_and(Option::is_some);
     let view = View { deployment, ground };
     match takeover {
-        Takeover::Restart if is_on.contains(&false) => {
-            let hosts = ground.hosts_after_restart(deployment);
-            let action = if hosts.iter().any(Option::is_some) { Action::Restarted } else { Action::None };
-            Outcome { service: view.service(&hosts, LEADER, wanted_before), data, action }
+        Takeover::Restart if ground.any_lost() => {
+            let stands = ground.stands_after_restart();
+            let is_started = |node: &usize| stay[*node].is_none() && stands[*node].is_some();
+            let action =
+                if (0..count).any(|node| is_started(&node)) { Action::Restarted } else { Action::None };
+            // What a leader has lost its standbys may have: they cannot follow it, and acknowledge nothing.
+            let is_behind = stands[LEADER].is_some_and(|stand| stand.is_stale);
+            let service = if is_behind && wanted_before > 0 {
+                view.service(&stands, None, wanted_before)
+            } else {
+                view.service(&stands, Some(LEADER), wanted_before)
+            };
+            Outcome { service, data: if is_behind { Data::MayBeLost } else { data }, action }
         }
-        Takeover::Promote if !leader_is_on && is_on.contains(&true) => {
-            let on = is_on.iter().filter(|on| **on).count();
+        Takeover::Promote if !leader_runs && stay.iter().any(Option::is_some) => {
+            let on = stay.iter().flatten().count();
             let wanted_after = wanted(acknowledgements, on - 1).min(wanted_before);
-            let candidates = (0..count).filter(|node| is_on[*node]);
-            let worst = candidates.map(|leader| view.service(&stay, leader, wanted_after)).min();
+            let candidates = (0..count).filter(|node| stay[*node].is_some());
+            let worst = candidates.map(|leader| view.service(&stay, Some(leader), wanted_after)).min();
+            // A mirror of the lost leader helps nobody: the platform goes on without it.
+            let promoted_has_all = lost(&|node| stay[node].is_some()) < wanted_before;
             Outcome {
                 service: worst.unwrap_or(Service::Unavailable),
-                data: if kept { Data::Kept } else { Data::MayBeLost },
+                data: if promoted_has_all { Data::Kept } else { Data::MayBeLost },
                 action: Action::Promoted,
             }
         }
-        _ => Outcome { service: view.service(&stay, LEADER, wanted_before), data, action: Action::None },
+        _ => {
+            Outcome { service: view.service(&stay, Some(LEADER), wanted_before), data, action: Action::None }
+        }
     }
 }
 
@@ -69,12 +80,15 @@ impl View<'_> {
         &self.deployment.hosts[host]
     }
 
-    /// What clients get with these nodes on these hosts, one of them leading and waiting for so many standbys.
-    fn service(&self, hosts: &[Option<usize>], leader: usize, wanted: usize) -> Service {
-        let writes = hosts.get(leader).copied().flatten().filter(|place| {
-            let standbys = hosts.iter().enumerate().filter(|(node, _)| *node != leader);
-            let heard = standbys.filter(|(_, host)| {
-                host.is_some_and(|host| self.ground.hear_each_other(self.path(*place), self.path(host)))
+    /// What clients get with these nodes running, one of them, or none, leading and waiting for so many standbys.
+    fn service(&self, stands: &[Option<Stand>], leader: Option<usize>, wanted: usize) -> Service {
+        let place = leader.and_then(|leader| stands.get(leader).copied().flatten());
+        let writes = place.map(|stand| stand.host).filter(|place| {
+            let standbys = stands.iter().enumerate().filter(|(node, _)| Some(*node) != leader);
+            let heard = standbys.filter(|(_, stand)| {
+                stand.is_some_and(|stand| {
+                    self.ground.hear_each_other(self.path(*place), self.path(stand.host))
+                })
             });
             heard.count() >= wanted
         });
@@ -82,7 +96,7 @@ impl View<'_> {
             let reaches = |host: usize| self.ground.hear_each_other(client, self.path(host));
             if writes.is_some_and(reaches) {
                 Service::ReadsAndWrites
-            } else if hosts.iter().flatten().any(|host| reaches(*host)) {
+            } else if stands.iter().flatten().any(|stand| reaches(stand.host)) {
                 Service::ReadsOnly
             } else {
                 Service::Unavailable

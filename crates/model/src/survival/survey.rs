@@ -13,7 +13,8 @@ const MOST_SETS: u64 = 400_000;
 const LARGEST_SET: usize = 4;
 
 /// Everything that can fail by itself: each place that holds hosts (of several names for the same hosts the innermost),
-/// the way between each two regions and each two zones of a region, and `links` and `edges` besides.
+/// the way between each two regions and each two zones of a region, `links` and `edges` besides, and each disk and disk
+/// group that holds something.
 #[must_use]
 pub fn failures(deployment: &Deployment, links: &[(Path, Path)], edges: &[Path]) -> Vec<Failure> {
     let places = deployment.places();
@@ -40,7 +41,23 @@ pub fn failures(deployment: &Deployment, links: &[(Path, Path)], edges: &[Path])
     cuts.extend(links.iter().filter(apart).map(|(one, other)| pair(one, other)));
     found.extend(cuts);
     found.extend(edges.iter().cloned().collect::<BTreeSet<Path>>().into_iter().map(Failure::Isolated));
+    found.extend(disks(deployment));
     found
+}
+
+/// Disks that hold something, then the groups they are in.
+fn disks(deployment: &Deployment) -> impl Iterator<Item = Failure> {
+    let of_host = |host: usize, disk: &str| {
+        let mut path = deployment.hosts.get(host).cloned().unwrap_or_default();
+        path.push(disk.to_owned());
+        path
+    };
+    let (mut disks, mut groups) = (Vec::new(), BTreeSet::new());
+    for (host, disk, cache) in deployment.storage.disks_in_use() {
+        disks.push(Failure::Disk(of_host(host, disk)));
+        groups.extend(cache.map(|cache| Failure::DiskGroup(of_host(host, cache))));
+    }
+    disks.into_iter().chain(groups)
 }
 
 /// The smallest set of failures that does something.
@@ -80,7 +97,7 @@ pub fn survey(deployment: &Deployment, failures: &[Failure]) -> Survey {
     let doubles = (sets(failures.len(), 2) <= MOST_SETS).then(|| {
         let mut doubles = Vec::new();
         for (number, one) in failures.iter().enumerate() {
-            for other in failures[number + 1..].iter().filter(|other| !contain(one, other)) {
+            for other in failures[number + 1..].iter().filter(|other| !contain(deployment, one, other)) {
                 let both = [one.clone(), other.clone()];
                 let outcome = outcome(deployment, &both);
                 doubles.push((both, outcome));
@@ -99,8 +116,16 @@ pub fn survey(deployment: &Deployment, failures: &[Failure]) -> Survey {
 }
 
 /// Whether one is part of the other, so that both together are no more than one.
-fn contain(one: &Failure, other: &Failure) -> bool {
+fn contain(deployment: &Deployment, one: &Failure, other: &Failure) -> bool {
+    let in_group = |disk: &Path, group: &Path| match (disk.split_last(), group.split_last()) {
+        (Some((disk, host)), Some((cache, of))) => {
+            host == of && deployment.storage.behind(cache).contains(disk)
+        }
+        _ => false,
+    };
     match (one, other) {
+        (Failure::Disk(disk), Failure::DiskGroup(group))
+        | (Failure::DiskGroup(group), Failure::Disk(disk)) => in_group(disk, group),
         (Failure::Down(one), Failure::Down(other)) => one.starts_with(other) || other.starts_with(one),
         _ => one == other,
     }
@@ -118,7 +143,7 @@ fn smallest(deployment: &Deployment, failures: &[Failure], hurts: &dyn Fn(&Outco
             return Smallest::MoreThan(size - 1);
         }
         let mut found: Vec<Vec<Failure>> = Vec::new();
-        each_set(failures, size, &mut Vec::new(), &mut |set| {
+        each_set(deployment, (failures, size), &mut Vec::new(), &mut |set| {
             if hurts(&outcome(deployment, set)) {
                 found.push(set.to_vec());
             }
@@ -130,16 +155,21 @@ fn smallest(deployment: &Deployment, failures: &[Failure], hurts: &dyn Fn(&Outco
     Smallest::MoreThan(LARGEST_SET.min(failures.len()))
 }
 
-fn each_set(failures: &[Failure], size: usize, chosen: &mut Vec<Failure>, look: &mut dyn FnMut(&[Failure])) {
+fn each_set(
+    deployment: &Deployment,
+    (failures, size): (&[Failure], usize),
+    chosen: &mut Vec<Failure>,
+    look: &mut dyn FnMut(&[Failure]),
+) {
     if size == 0 {
         return look(chosen);
     }
     for (number, failure) in failures.iter().enumerate() {
-        if chosen.iter().any(|one| contain(one, failure)) {
+        if chosen.iter().any(|one| contain(deployment, one, failure)) {
             continue;
         }
         chosen.push(failure.clone());
-        each_set(&failures[number + 1..], size - 1, chosen, look);
+        each_set(deployment, (&failures[number + 1..], size - 1), chosen, look);
         chosen.pop();
     }
 }

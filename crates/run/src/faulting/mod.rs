@@ -35,6 +35,8 @@ pub struct FaultRecord {
     pub hits: Vec<String>,
     /// VMs that ran there, by index.
     pub vms: Vec<usize>,
+    /// Who led just before, by index, where that decides what a partition leaves and somebody said so.
+    pub leader: Option<usize>,
     /// When it was asked for.
     pub asked_s: f64,
     /// When it took effect, if a receipt shows that it did.

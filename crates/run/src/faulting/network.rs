@@ -115,10 +115,10 @@ impl Faulting {
         record.hits =
             directions.iter().map(|(from, to)| format!("{} -> {}", named(from), named(to))).collect();
         let places: Vec<&Path> = directions.iter().flat_map(|(from, to)| [from, to]).collect();
-        record.vms = match &fault.action {
-            FaultAction::Partition { .. } => self.vms_in(&places),
-            _ => Vec::new(),
-        };
+        if matches!(fault.action, FaultAction::Partition { .. }) {
+            record.vms = self.vms_in(&places);
+            record.leader = self.platform.leader_by_asking();
+        }
         self.enter(number, &record);
         let stations = self.stations_for(&directions);
         let before = self.asked_network(None);

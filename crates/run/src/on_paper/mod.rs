@@ -6,13 +6,14 @@ pub mod at_scale;
 pub mod capacity;
 mod commits;
 mod schedule;
+pub(crate) mod storage;
 mod this_host;
 
 use model::Acknowledgements;
 use model::deployment::{Deployment, Path, Rules, Takeover};
-use model::practice::{EdgeFacts, Finding, LAYOUT_RULES, LayoutFacts, MACHINE_RULES, apply};
+use model::practice::{EdgeFacts, Finding, LAYOUT_RULES, LayoutFacts, MACHINE_RULES, MirrorFacts, apply};
 use model::survival::{Failure, Survey, failures, survey};
-use scenario::{Failover, Scenario, Synchronous};
+use scenario::{Failover, FaultAction, Scenario, Synchronous};
 
 use crate::datacentre::node_name;
 
@@ -61,7 +62,26 @@ fn layout(scenario: &Scenario, deployment: &Deployment) -> LayoutFacts {
         settings: scenario.database.settings.clone(),
         cpus: scenario.database.cpus,
         edges: edges.collect(),
+        mirrors: scenario.database.storage.as_ref().map(|storage| MirrorFacts {
+            components: storage.replicas as usize,
+            rebuild_after_s: storage.rebuild_after.as_secs_f64(),
+            outage_s_max: outage_s_max(scenario),
+        }),
     }
+}
+
+/// The longest time that the schedule takes a host's power or a disk.
+fn outage_s_max(scenario: &Scenario) -> Option<f64> {
+    let takes =
+        |action: &FaultAction| matches!(action, FaultAction::PowerOff { .. } | FaultAction::Disk { .. });
+    let of_phase = |phase: &scenario::Phase| {
+        let faults = phase.faults.iter().filter(|fault| takes(&fault.action));
+        let stands = |fault: &scenario::Fault| {
+            fault.length.unwrap_or(phase.length.saturating_sub(fault.at)).as_secs_f64()
+        };
+        faults.map(stands).collect::<Vec<f64>>()
+    };
+    scenario.schedule.iter().flat_map(of_phase).max_by(f64::total_cmp)
 }
 
 /// The scenario's database on its site.
@@ -88,6 +108,7 @@ pub fn deployment(scenario: &Scenario) -> Deployment {
         nodes: scenario.database.nodes.clone(),
         clients: clients.collect(),
         rules,
+        storage: storage::of(scenario),
     }
 }
 
@@ -158,6 +179,11 @@ mod tests {
         check("host-failure-async-promote.yaml", &[(Service::ReadsAndWrites, Data::MayBeLost)]);
         check("partition.yaml", &[(Service::ReadsOnly, Data::Kept)]);
         check("partition-one-way.yaml", &[(Service::ReadsOnly, Data::Kept); 2]);
+        check("mirror-sync.yaml", &[whole]);
+        check("mirror-async.yaml", &[(Service::ReadsAndWrites, Data::MayBeLost)]);
+        check("fr4-replicated-datastore.yaml", &[whole, (Service::ReadsAndWrites, Data::MayBeLost)]);
+        check("fr2-disks.yaml", &[whole, whole]);
+        check("disk-faults.yaml", &[(Service::Unavailable, Data::OnFailedOnly)]);
         check("fr3-cloud-regions.yaml", &[whole]);
         check("fr1-topologies-edge.yaml", &[whole]);
     }

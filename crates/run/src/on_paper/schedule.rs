@@ -1,13 +1,17 @@
 //! What the scenario's schedule breaks, as failures that `model` can judge.
 //!
-//! A target by role is every place it may turn out to be; the leader is the one of the start. What the seed alone
-//! decides, and what only makes the network worse, is not judged, and said so.
+//! A target by role is every place it may turn out to be, a split of the nodes every way the seed may choose; the leader is
+//! the one of the start. What only makes the network or a disk worse is not judged, and said so.
 
+use std::ops::Range;
 use std::time::Duration;
 
+use faults::partition::{Split, possible};
 use model::deployment::{Deployment, Path};
 use model::survival::{Failure, Outcome, outcome};
-use scenario::{Fault, FaultAction, FaultTarget, Level, PartitionShape, Scenario};
+use scenario::{DiskTarget, Fault, FaultAction, FaultTarget, Level, PartitionShape, Scenario};
+
+use super::storage::{failure_of, not_judged};
 
 /// One fault of the schedule, or several that stand at once.
 pub struct Planned {
@@ -40,7 +44,7 @@ pub(super) fn planned(scenario: &Scenario, deployment: &Deployment) -> Vec<Plann
         for fault in &phase.faults {
             let what = fault.action.kind_name().to_owned();
             let struck = match strikes(&fault.action, deployment) {
-                Ok(choices) => worst(deployment, choices.into_iter().map(|failure| vec![failure])),
+                Ok(choices) => worst(deployment, choices.into_iter()),
                 Err(why) => Struck::NotOnPaper(why),
             };
             if let Struck::Worst { failures, .. } = &struck {
@@ -79,40 +83,101 @@ fn worst(deployment: &Deployment, choices: impl Iterator<Item = Vec<Failure>>) -
 }
 
 /// Every failure that this may turn out to be.
-fn strikes(action: &FaultAction, deployment: &Deployment) -> Result<Vec<Failure>, &'static str> {
+fn strikes(action: &FaultAction, deployment: &Deployment) -> Result<Vec<Vec<Failure>>, &'static str> {
     match action {
         FaultAction::PowerOff { target } => {
-            Ok(places(target, deployment).into_iter().map(Failure::Down).collect())
+            Ok(places(target, deployment).into_iter().map(|place| vec![Failure::Down(place)]).collect())
         }
         FaultAction::Network { .. } => Err("it changes what the network costs, not who reaches whom"),
-        FaultAction::Disk { .. } => Err("it is a disk's, which is not reckoned with on paper"),
+        FaultAction::Disk { target, defect } => match not_judged(defect) {
+            Some(why) => Err(why),
+            None => Ok(disks(target, deployment).into_iter().map(|failure| vec![failure]).collect()),
+        },
         FaultAction::Partition { shape, .. } => match shape {
-            PartitionShape::Isolate(target) => {
-                Ok(places(target, deployment).into_iter().map(Failure::Isolated).collect())
-            }
+            PartitionShape::Isolate(target) => Ok(places(target, deployment)
+                .into_iter()
+                .map(|place| vec![Failure::Isolated(place)])
+                .collect()),
             PartitionShape::OneWay { from, to } | PartitionShape::Between(from, to) => {
                 let others = places(to, deployment);
                 let pairs = places(from, deployment).into_iter().flat_map(|one| {
-                    let cut = move |other: &Path| Failure::Cut(one.clone(), other.clone());
+                    let cut = move |other: &Path| vec![Failure::Cut(one.clone(), other.clone())];
                     others.iter().map(cut).collect::<Vec<_>>()
                 });
                 Ok(pairs.collect())
             }
-            PartitionShape::Halves | PartitionShape::Bridge(_) | PartitionShape::Ring => {
-                Err("the seed decides who is cut off from whom")
+            PartitionShape::Halves => splits([Split::Halves], deployment),
+            PartitionShape::Ring => splits([Split::Ring], deployment),
+            PartitionShape::Bridge(target) => {
+                let within = |place: &Path, node: &usize| deployment.host_of(*node).starts_with(place);
+                let nodes = 0..deployment.nodes.len();
+                let bridge = |place: Path| nodes.clone().filter(|node| within(&place, node)).collect();
+                splits(places(target, deployment).into_iter().map(bridge).map(Split::Bridge), deployment)
             }
         },
     }
 }
 
+/// Every way in which the seed may part the nodes. Those that stand on one host are not parted.
+fn splits(
+    shapes: impl IntoIterator<Item = Split>,
+    deployment: &Deployment,
+) -> Result<Vec<Vec<Failure>>, &'static str> {
+    let nodes: Vec<usize> = (0..deployment.nodes.len()).collect();
+    let mut choices = Vec::new();
+    for shape in shapes {
+        let ways =
+            possible(&shape, &nodes).ok_or("the seed decides who is cut off from whom, in too many ways")?;
+        let place = |node: usize| deployment.host_of(node).to_vec();
+        let cut = |(from, to): (usize, usize)| {
+            (place(from) != place(to)).then(|| Failure::Cut(place(from), place(to)))
+        };
+        choices.extend(ways.into_iter().map(|way| way.into_iter().filter_map(cut).collect::<Vec<Failure>>()));
+    }
+    // Where nobody is parted nothing fails.
+    Ok(if choices.is_empty() { vec![Vec::new()] } else { choices })
+}
+
+/// Every disk that a target may turn out to be.
+fn disks(target: &DiskTarget, deployment: &Deployment) -> Vec<Failure> {
+    let (node, cache) = match target {
+        DiskTarget::Named { host, disk } => return vec![failure_of(deployment, &host.path, disk)],
+        DiskTarget::Of { node, cache } => (node, *cache),
+    };
+    let under = |node: usize| {
+        let host = deployment.nodes[node];
+        let volume = deployment.storage.volume(node)?;
+        let component = volume.serving(host)?;
+        let groups = &deployment.storage.groups;
+        let group = groups.iter().find(|group| group.capacity.contains(&component.disk));
+        let before = group.and_then(|group| group.cache.as_ref());
+        let disk = if cache { before? } else { &component.disk };
+        Some(failure_of(deployment, &deployment.hosts[component.host], disk))
+    };
+    let mut found: Vec<Failure> = nodes_of(node, deployment).filter_map(under).collect();
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// Nodes that a role may turn out to be.
+fn nodes_of(target: &FaultTarget, deployment: &Deployment) -> Range<usize> {
+    let count = deployment.nodes.len();
+    match target {
+        FaultTarget::Place(_) => 0..0,
+        FaultTarget::Leader(_) => 0..count.min(1),
+        FaultTarget::AFollower(_) => 1..count,
+        FaultTarget::Random(_) => 0..count,
+    }
+}
+
 /// Every place that a target may turn out to be.
 fn places(target: &FaultTarget, deployment: &Deployment) -> Vec<Path> {
-    let (nodes, level) = match target {
+    let level = match target {
         FaultTarget::Place(place) => return vec![place.path.clone()],
-        FaultTarget::Leader(level) => (0..deployment.nodes.len().min(1), *level),
-        FaultTarget::AFollower(level) => (1..deployment.nodes.len(), *level),
-        FaultTarget::Random(level) => (0..deployment.nodes.len(), *level),
+        FaultTarget::Leader(level) | FaultTarget::AFollower(level) | FaultTarget::Random(level) => *level,
     };
+    let nodes = nodes_of(target, deployment);
     let mut places: Vec<Path> = nodes.map(|node| around(deployment.host_of(node), level)).collect();
     places.sort();
     places.dedup();

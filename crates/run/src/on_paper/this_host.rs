@@ -1,5 +1,6 @@
 //! What this machine says of itself, for the rules of best practice. Reads `/proc` and `/sys`, changes nothing.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -29,6 +30,9 @@ pub fn machine_facts() -> MachineFacts {
         open_files_max: getrlimit(Resource::RLIMIT_NOFILE).ok().map(|(_, hard)| hard),
         map_count_max: sysctl("max_map_count"),
         disks: disks(),
+        sockets: sockets(),
+        mounts: text("/proc/self/mounts"),
+        time_service: text("/etc/chrony/chrony.conf").or_else(|| text("/etc/chrony.conf")),
     }
 }
 
@@ -67,6 +71,14 @@ fn governors() -> Option<Vec<String>> {
     let processors = numbered(folder, "cpu")?;
     let governor = |processor: &String| text(format!("{folder}/{processor}/cpufreq/scaling_governor"));
     Some(processors.iter().filter_map(governor).collect())
+}
+
+/// Packages that processors say they are in.
+fn sockets() -> Option<usize> {
+    let folder = "/sys/devices/system/cpu";
+    let package = |processor: &String| text(format!("{folder}/{processor}/topology/physical_package_id"));
+    let packages: BTreeSet<String> = numbered(folder, "cpu")?.iter().filter_map(package).collect();
+    (!packages.is_empty()).then_some(packages.len())
 }
 
 /// Whether the kernel's clock is kept in time, and its bound on the error in microseconds (adjtimex(2)).

@@ -12,12 +12,12 @@ use history::EventKind;
 use model::deployment::Deployment;
 use model::survival::{Action, Data, Failure, Outcome, Service, outcome};
 use report::result::{PredictionResult, Relation, RunResult};
-use scenario::{Failover, Scenario};
+use scenario::{Failover, FaultAction, Scenario};
 
 use super::Evidence;
 use crate::datacentre::node_name;
 use crate::faulting::FaultRecord;
-use crate::on_paper::{deployment, elects};
+use crate::on_paper::{deployment, elects, storage};
 
 /// Whole seconds that faults must stand for anything to be said.
 const SECONDS_MIN: u64 = 2;
@@ -41,8 +41,10 @@ pub(super) fn of_faults(
     let mut rows = Vec::new();
     let mut worst: Option<Outcome> = None;
     let mut all_judged = true;
+    let actions: Vec<&FaultAction> =
+        scenario.schedule.iter().flat_map(|phase| &phase.faults).map(|fault| &fault.action).collect();
     for stretch in stretches(&evidence.shown.faults, evidence.shown.ended_s) {
-        let Some(failures) = stretch.failures(&evidence.shown.faults) else {
+        let Some(failures) = stretch.failures(&evidence.shown.faults, &actions, &deployment(scenario)) else {
             all_judged = false;
             continue;
         };
@@ -63,7 +65,12 @@ pub(super) fn of_faults(
         let depends =
             possible.iter().any(|one| writes_served(one.service) != writes_served(expected.service));
         let row = service(result, scenario, evidence, &stretch, expected);
-        rows.push(if depends { on_the_leader(row) } else { row });
+        rows.push(match () {
+            () if depends => depending(row, "who leads"),
+            // Whether standbys are ahead of a leader that was forced back is decided by moments.
+            () if forced_back(expected) => depending(row, "what had reached the mirror"),
+            () => row,
+        });
         if possible.len() == 1 {
             rows.extend(recovery(result, scenario, &stretch, &site, expected));
         }
@@ -105,8 +112,13 @@ fn stretches(faults: &[FaultRecord], ended_s: f64) -> Vec<Stretch> {
 
 impl Stretch {
     /// What failed, in the model's terms; `None` where one of the faults is not on paper.
-    fn failures(&self, faults: &[FaultRecord]) -> Option<Vec<Failure>> {
-        let of = |number: &usize| failures_of(&faults[*number]);
+    fn failures(
+        &self,
+        faults: &[FaultRecord],
+        actions: &[&FaultAction],
+        site: &Deployment,
+    ) -> Option<Vec<Failure>> {
+        let of = |number: &usize| failures_of(&faults[*number], actions.get(*number).copied(), site);
         Some(self.faults.iter().map(of).collect::<Option<Vec<_>>>()?.concat())
     }
 
@@ -133,7 +145,7 @@ impl Stretch {
 }
 
 /// A fault in the model's terms; nothing where it leaves everybody within reach of everybody.
-fn failures_of(fault: &FaultRecord) -> Option<Vec<Failure>> {
+fn failures_of(fault: &FaultRecord, action: Option<&FaultAction>, site: &Deployment) -> Option<Vec<Failure>> {
     let place = |text: &str| -> Vec<String> {
         let mut path: Vec<String> = text.split('/').map(str::to_owned).collect();
         // A node's own path: what is cut off is its host, as far as survival goes.
@@ -158,6 +170,14 @@ fn failures_of(fault: &FaultRecord) -> Option<Vec<Failure>> {
             })
             .collect(),
         "network" => Some(Vec::new()),
+        "disk" => {
+            let Some(FaultAction::Disk { defect, .. }) = action else { return None };
+            let struck = |hit: &String| {
+                let (host, disk) = hit.rsplit_once('/')?;
+                Some(storage::failure_of(site, &place(host), disk))
+            };
+            if storage::not_judged(defect).is_some() { None } else { fault.hits.iter().map(struck).collect() }
+        }
         _ => None,
     }
 }
@@ -191,15 +211,18 @@ fn site_at(scenario: &Scenario, evidence: &Evidence<'_>, stretch: &Stretch) -> D
             leader = *only;
         }
     }
-    if leader < hosts.len() {
-        hosts.swap(0, leader);
-    }
     site.nodes = hosts;
-    site
+    site.led_by(said_to_lead(stretch, &evidence.shown.faults).unwrap_or(leader))
+}
+
+/// Who led when the first fault of a stretch struck, where it was asked then: what struck later may have had another.
+fn said_to_lead(stretch: &Stretch, faults: &[FaultRecord]) -> Option<usize> {
+    let struck = stretch.faults.iter().map(|number| &faults[*number]);
+    struck.min_by(|one, other| one.asked_s.total_cmp(&other.asked_s)).and_then(|first| first.leader)
 }
 
 /// The site with each node that may have led when a stretch began in the first place. Where the nodes elect their leader,
-/// nobody says who leads once an earlier fault has struck, unless the fault itself was aimed at it.
+/// nobody says who leads once an earlier fault has struck, unless the fault itself was aimed at it or it was asked then.
 fn possible_leaders(
     scenario: &Scenario,
     evidence: &Evidence<'_>,
@@ -213,21 +236,25 @@ fn possible_leaders(
         let fault = &faults[*number];
         fault.target.contains("leader") && fault.vms.len() == 1
     });
-    let unknown = elects(scenario) && struck_before && !is_aimed;
+    let is_known = is_aimed || said_to_lead(stretch, faults).is_some();
+    let unknown = elects(scenario) && struck_before && !is_known;
     let count = if unknown { site.nodes.len() } else { 1 };
     let site = site.clone();
-    (0..count).map(move |leader| {
-        let mut site = site.clone();
-        site.nodes.swap(0, leader);
-        site
-    })
+    (0..count).map(move |leader| site.clone().led_by(leader))
 }
 
-/// A prediction that would be another one with another leader: nothing is held against it.
-fn on_the_leader(row: PredictionResult) -> PredictionResult {
+/// A prediction that would be another one if something were different that nobody knows: nothing is held against it.
+fn depending(row: PredictionResult, on: &str) -> PredictionResult {
     let words = row.predicted_in_words.unwrap_or_default();
-    let predicted_in_words = Some(format!("depends on who leads; at worst {words}"));
+    let predicted_in_words = Some(format!("depends on {on}; at worst {words}"));
     PredictionResult { predicted_in_words, agrees: None, ..row }
+}
+
+/// Whether the worst is taken of a node that was started from a component which may lack something.
+fn forced_back(expected: Outcome) -> bool {
+    expected.action == Action::Restarted
+        && expected.data == Data::MayBeLost
+        && !writes_served(expected.service)
 }
 
 fn writes_served(service: Service) -> bool {
@@ -371,8 +398,25 @@ mod tests {
         }
     }
 
+    fn site() -> Deployment {
+        let rules = model::deployment::Rules::SingleLog {
+            acknowledgements: model::Acknowledgements::None,
+            takeover: model::deployment::Takeover::None,
+        };
+        let group = model::storage::DiskGroup {
+            cache: Some("c1".to_owned()),
+            capacity: vec!["d1".to_owned(), "d2".to_owned()],
+        };
+        let storage = model::Storage { groups: vec![group], ..model::Storage::default() };
+        Deployment { hosts: Vec::new(), nodes: Vec::new(), clients: Vec::new(), rules, storage }
+    }
+
     fn check(fault: &FaultRecord, expected: Option<&[&str]>) {
-        let found = failures_of(fault);
+        check_action(fault, None, expected);
+    }
+
+    fn check_action(fault: &FaultRecord, action: Option<&FaultAction>, expected: Option<&[&str]>) {
+        let found = failures_of(fault, action, &site());
         let told = found.map(|failures| failures.iter().map(ToString::to_string).collect::<Vec<String>>());
         let expected = expected.map(|texts| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>());
         assert_eq!(told, expected, "{fault:?}");
@@ -391,6 +435,30 @@ mod tests {
         check(&fault("another", &["dc1"], 0.0, 1.0), None);
         let flaps = FaultRecord { target: "a, 1 s down and 1 s up in turns".to_owned(), ..pair };
         check(&flaps, None);
+    }
+
+    #[test]
+    fn a_disk_that_refuses_is_judged_and_one_that_is_only_slow_is_not() {
+        let with = |defect| {
+            let path = vec!["dc1".into(), "a".into(), "h1".into()];
+            let host = scenario::Place { path, level: scenario::Level::Host };
+            FaultAction::Disk { target: scenario::DiskTarget::Named { host, disk: "d2".into() }, defect }
+        };
+        let of = |hit: &str| fault("disk", &[hit], 0.0, 1.0);
+        let fails = with(scenario::DiskDefect::Fail);
+        check_action(&of("dc1/a/h1/d2"), Some(&fails), Some(&["disk dc1/a/h1/d2"]));
+        check_action(&of("dc1/a/h1/c1"), Some(&fails), Some(&["disk group dc1/a/h1/c1"]));
+        let slow = with(scenario::DiskDefect::Slow { by: Duration::from_millis(10) });
+        check_action(&of("dc1/a/h1/d2"), Some(&slow), None);
+        check(&of("dc1/a/h1/d2"), None);
+    }
+
+    #[test]
+    fn who_was_said_to_lead_when_the_first_of_a_stretch_struck_is_taken() {
+        let led = |asked_s: f64, leader| FaultRecord { asked_s, leader, ..fault("partition", &[], 0.0, 9.0) };
+        let stretch = Stretch { faults: vec![0, 1], from_s: 2.0, to_s: 9.0 };
+        assert_eq!(said_to_lead(&stretch, &[led(1.0, Some(2)), led(2.0, Some(0))]), Some(2));
+        assert_eq!(said_to_lead(&stretch, &[led(1.0, None), led(2.0, Some(0))]), None);
     }
 
     #[test]

@@ -1,0 +1,147 @@
+//! What nodes keep their data on, as far as survival needs it: disks in groups, volumes, the components of a mirror.
+//!
+//! Owns these types and which hosts two copies share. What a failed disk does is in `survival`.
+
+use crate::deployment::Deployment;
+
+/// The disks of every host, all hosts alike, and the volume of each node.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Storage {
+    /// Groups of a host's disks.
+    pub groups: Vec<DiskGroup>,
+    /// By node. A node without one keeps its data on something that no disk's failure reaches.
+    pub volumes: Vec<Volume>,
+    /// Hosts, by index, that are there for components: the platform starts nodes on them last.
+    pub for_storage: Vec<usize>,
+}
+
+/// Disks of a host that fail together with the one before them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DiskGroup {
+    /// The cache disk before them, where there is one.
+    pub cache: Option<String>,
+    /// Those that hold something.
+    pub capacity: Vec<String>,
+}
+
+/// A node's volume.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Volume {
+    /// With the same content, each on a disk of a host. A node on the host of one is served by that, on any other by the
+    /// first, over the network.
+    pub components: Vec<Component>,
+    /// Whether they are lost to the node when their host is. One that is not outlives its host and is had from everywhere.
+    pub fails_with_host: bool,
+    /// When a sync is acknowledged.
+    pub acknowledge: Acknowledge,
+    /// From which component the node may be started elsewhere.
+    pub promotion: Promotion,
+}
+
+/// Where a component of a volume is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Component {
+    /// Its host, as an index.
+    pub host: usize,
+    /// The capacity disk it lies on.
+    pub disk: String,
+}
+
+/// When a sync of a mirrored volume is acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Acknowledge {
+    /// When it is durable on every component that can be reached.
+    Sync,
+    /// When every such component has received it: what reached one is carried out there even when the node's host is gone.
+    Semi,
+    /// When it is durable on the node's own.
+    Async,
+}
+
+/// From which component a node may be started on another host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Promotion {
+    /// Only one that has everything.
+    UpToDate,
+    /// From any, at the price of what that one lacks.
+    Forced,
+}
+
+impl Volume {
+    /// A volume that is not mirrored and outlives its host.
+    #[must_use]
+    pub fn alone(host: usize, disk: &str) -> Volume {
+        let components = vec![Component { host, disk: disk.to_owned() }];
+        let (acknowledge, promotion) = (Acknowledge::Sync, Promotion::UpToDate);
+        Volume { components, fails_with_host: false, acknowledge, promotion }
+    }
+
+    /// Whether it has several components.
+    #[must_use]
+    pub fn is_mirrored(&self) -> bool {
+        self.components.len() > 1
+    }
+
+    /// The component that serves a node on this host, as long as nothing has failed.
+    #[must_use]
+    pub fn serving(&self, host: usize) -> Option<&Component> {
+        self.components.iter().find(|component| component.host == host).or(self.components.first())
+    }
+}
+
+impl Storage {
+    /// The volume of a node.
+    #[must_use]
+    pub fn volume(&self, node: usize) -> Option<&Volume> {
+        self.volumes.get(node).filter(|volume| !volume.components.is_empty())
+    }
+
+    /// The capacity disks behind a cache disk of that name.
+    #[must_use]
+    pub fn behind(&self, cache: &str) -> &[String] {
+        let group = self.groups.iter().find(|group| group.cache.as_deref() == Some(cache));
+        group.map_or(&[], |group| &group.capacity)
+    }
+
+    /// Every disk that holds a component: host, disk, the cache disk before it, in order and once.
+    #[must_use]
+    pub fn disks_in_use(&self) -> Vec<(usize, &str, Option<&str>)> {
+        let cache = |disk: &String| {
+            let group = self.groups.iter().find(|group| group.capacity.contains(disk));
+            group.and_then(|group| group.cache.as_deref())
+        };
+        let components = self.volumes.iter().flat_map(|volume| &volume.components);
+        let mut disks: Vec<_> = components.map(|of| (of.host, of.disk.as_str(), cache(&of.disk))).collect();
+        disks.sort_unstable();
+        disks.dedup();
+        disks
+    }
+}
+
+/// A host with which several copies of the same data die.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Crowded {
+    /// The host, as an index.
+    pub host: usize,
+    /// Nodes that stand on it.
+    pub nodes: Vec<usize>,
+    /// Other nodes of which a component lies on it.
+    pub mirrors: Vec<usize>,
+}
+
+/// Every host on which copies of several nodes' data lie, one of them a mirror's. Nodes hold replicas of the same data.
+#[must_use]
+pub fn crowded(deployment: &Deployment) -> Vec<Crowded> {
+    let of_host = |host: usize| {
+        let nodes: Vec<usize> =
+            (0..deployment.nodes.len()).filter(|node| deployment.nodes[*node] == host).collect();
+        let lies_here = |node: &usize| {
+            let volume = deployment.storage.volume(*node).filter(|volume| volume.is_mirrored());
+            let here = volume.is_some_and(|volume| volume.components.iter().any(|of| of.host == host));
+            here && !nodes.contains(node)
+        };
+        let mirrors: Vec<usize> = (0..deployment.nodes.len()).filter(lies_here).collect();
+        (!mirrors.is_empty() && nodes.len() + mirrors.len() > 1).then_some(Crowded { host, nodes, mirrors })
+    };
+    (0..deployment.hosts.len()).filter_map(of_host).collect()
+}
