@@ -32,6 +32,16 @@ pub trait Store: Send + Sync + 'static {
     /// When there is none.
     fn open(&self, number: u64) -> io::Result<Self::Object>;
 
+    /// Makes an object of a file that lies on the same file system, and is gone from its place afterwards. No byte is
+    /// copied.
+    ///
+    /// # Errors
+    /// When it cannot be moved, or this store has no way to do so.
+    fn adopt(&self, number: u64, file: &Path) -> io::Result<()> {
+        let _ = (number, file);
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     /// Removes an object; those who have it open keep it.
     ///
     /// # Errors
@@ -198,6 +208,10 @@ impl Store for FolderStore {
     fn open(&self, number: u64) -> io::Result<FolderObject> {
         let file = OpenOptions::new().read(true).write(true).open(self.path(number))?;
         Ok(FolderObject { file, flush: self.flush })
+    }
+
+    fn adopt(&self, number: u64, file: &Path) -> io::Result<()> {
+        std::fs::rename(file, self.path(number))
     }
 
     fn remove(&self, number: u64) -> io::Result<()> {

@@ -215,8 +215,14 @@ impl Datacentre {
         }
         for index in 0..count {
             let name = node_name(index);
+            let making = if is_virtual_disk(scenario, ground) {
+                Some(ground.directory.volume(&format!("{name}-making"))?)
+            } else {
+                None
+            };
             let set_up = NodeSetUp {
                 volume: ground.directory.volume(&name)?,
+                making,
                 sockets: PathBuf::from(supervisor::LAB_FOLDER).join("nodes").join(&name),
                 logs: ground.directory.logs(&name)?,
                 programs: ground.programs.clone(),
@@ -526,6 +532,12 @@ pub fn policy(site: &scenario::Site, with_rates: bool) -> Policy {
         [way("out", Span::OutOf(edge.around.path.clone())), way("in", Span::Into(edge.around.path.clone()))]
     });
     Policy { rules: site.links.iter().map(rule).collect(), links: edges.chain(counted).collect() }
+}
+
+/// Whether nodes have virtual disks of one component, on which a new database can be put without going through the mount.
+fn is_virtual_disk(scenario: &scenario::Scenario, ground: &Ground<'_>) -> bool {
+    let mirrored = scenario.database.storage.as_ref().is_some_and(|storage| storage.replicas > 1);
+    ground.volumes != scenario::Volumes::Directory && !mirrored
 }
 
 /// The family of the addresses that the scenario's database and clients use.

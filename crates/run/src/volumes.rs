@@ -68,6 +68,14 @@ impl VirtualDisk {
         self.past.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Moves onto it what was made in a folder beside its own, durable from the start.
+    ///
+    /// # Errors
+    /// What the folder's file system says.
+    pub fn adopt(&self, folder: &Path) -> io::Result<()> {
+        self.volume.adopt(folder)
+    }
+
     /// Gets ready to be mounted for one boot.
     ///
     /// # Errors
