@@ -120,6 +120,11 @@ impl Client {
                     if error.class != ErrorClass::Serialization {
                         self.pause().await;
                     }
+                    // A transaction that fails before it is sent, and pauses that the word to stop cuts short, never let
+                    // the thread take that word to the load.
+                    if self.is_told_to_stop() {
+                        break;
+                    }
                 }
             }
         }
