@@ -207,7 +207,7 @@ async fn perform(
                     return Err(error);
                 }
                 left -= 1;
-                shared.tried_in_vain(begun.elapsed());
+                shared.tried_in_vain(request.kind, begun.elapsed());
             }
             ended => return ended,
         }
