@@ -25,6 +25,7 @@ mod platform;
 mod prediction;
 mod preparation;
 mod round_trips;
+pub mod script_files;
 pub mod series;
 pub mod standalone;
 pub mod supervise;
