@@ -23,7 +23,8 @@ use crate::plan::LoadPlan;
 /// An operation that has been sent and has no end yet.
 #[derive(Debug, Clone)]
 pub(crate) struct InFlight {
-    pub(crate) action: Action,
+    /// What the history records of it; nothing where none is kept.
+    pub(crate) action: Option<Action>,
     /// Its kind, by the workload's own numbering.
     pub(crate) kind: usize,
     /// When it was due: what its response time counts from. In a closed loop, when it was sent.
@@ -185,12 +186,14 @@ impl Shared {
                 if let Some(kind) = self.kinds.get(begun.kind) {
                     self.recorder.borrow_mut().record_ok(*kind, latency);
                 }
-                let (invoked_s, completed_s) = (self.seconds(begun.invoked), self.seconds(completed));
-                self.successes.borrow_mut().note(invoked_s, completed_s);
+                let mut successes = self.successes.borrow_mut();
+                if successes.wants(begun.invoked) {
+                    successes.note(self.seconds(begun.invoked), self.seconds(completed));
+                }
             }
             Some(class) => self.count_error(begun.kind, class, outcome == Outcome::Fail),
         }
-        self.record(client, InFlight { action, ..begun }, completed, outcome, error);
+        self.record(client, InFlight { action: Some(action), ..begun }, completed, outcome, error);
     }
 
     /// Counts an error of a transaction, in all and of its kind.
@@ -255,13 +258,11 @@ impl Shared {
         outcome: Outcome,
         error: Option<ErrorClass>,
     ) {
-        if !self.plan.keeps_history {
-            return;
-        }
+        let Some(action) = begun.action.filter(|_| self.plan.keeps_history) else { return };
         self.history.borrow_mut().push(Operation {
             load: self.plan.name.clone(),
             client: self.plan.first_client + client as u64,
-            action: begun.action,
+            action,
             invoked_s: self.seconds(begun.invoked),
             completed_s: self.seconds(completed),
             outcome,

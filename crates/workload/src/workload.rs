@@ -126,6 +126,14 @@ pub struct Attempt<'a> {
     pub observer: &'a mut dyn StatementObserver,
 }
 
+/// A statement on its way.
+#[derive(Debug)]
+#[must_use = "what was asked must be waited for"]
+pub struct Asked {
+    statement: usize,
+    begun: Instant,
+}
+
 impl Attempt<'_> {
     /// Runs several statements in one flight, each an index and its parameters; see [`SqlSession::pipeline`]. The latency
     /// of each is from the sending of the flight to its own answer.
@@ -166,18 +174,35 @@ impl Attempt<'_> {
     /// # Errors
     /// The session's, and when the index is not one of the prepared statements.
     pub async fn run(&mut self, statement: usize, parameters: &[SqlValue<'_>]) -> Result<Rows, SessionError> {
+        let asked = self.ask(statement, parameters)?;
+        self.answer(asked).await
+    }
+
+    /// Asks for the statement with this index to be run; its answer is to be waited for next, with [`Attempt::answer`].
+    ///
+    /// # Errors
+    /// As [`SqlSession::ask`], and when the index is not one of the prepared statements.
+    pub fn ask(&mut self, statement: usize, parameters: &[SqlValue<'_>]) -> Result<Asked, SessionError> {
         let Some(prepared) = self.prepared.get(statement) else {
             return Err(refused(format!("statement {statement} was not prepared")));
         };
         let begun = Instant::now();
-        let asked = self.session.ask(*prepared, parameters, begun);
-        let result = match asked {
-            Ok(()) => poll_fn(|context| self.session.poll_answer(context)).await,
-            Err(error) => Err(error),
-        };
+        if let Err(error) = self.session.ask(*prepared, parameters, begun) {
+            self.observer.failed(statement, &error);
+            return Err(error);
+        }
+        Ok(Asked { statement, begun })
+    }
+
+    /// The answer to what was asked, whose latency it reports.
+    ///
+    /// # Errors
+    /// As [`SqlSession::poll_answer`].
+    pub async fn answer(&mut self, asked: Asked) -> Result<Rows, SessionError> {
+        let result = poll_fn(|context| self.session.poll_answer(context)).await;
         match &result {
-            Ok(_) => self.observer.answered(statement, begun.elapsed()),
-            Err(error) => self.observer.failed(statement, error),
+            Ok(_) => self.observer.answered(asked.statement, asked.begun.elapsed()),
+            Err(error) => self.observer.failed(asked.statement, error),
         }
         result
     }
