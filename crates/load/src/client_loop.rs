@@ -214,7 +214,7 @@ async fn perform(
                 }
                 left -= 1;
                 if let Some(begun) = begun {
-                    shared.tried_in_vain(begun.elapsed());
+                    shared.tried_in_vain(request.kind, begun.elapsed());
                 }
             }
             ended => return ended,

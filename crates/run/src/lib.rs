@@ -26,6 +26,7 @@ mod prediction;
 mod preparation;
 mod reproduced;
 mod round_trips;
+pub mod script_files;
 pub mod series;
 pub mod standalone;
 pub mod supervise;

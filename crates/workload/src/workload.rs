@@ -107,10 +107,13 @@ impl Request {
     }
 }
 
-/// Takes the latency of each statement that was answered well.
+/// Takes what became of each statement; `statement` is the index into [`Workload::statements`].
 pub trait StatementObserver {
-    /// `statement` is the index into [`Workload::statements`].
+    /// It was answered well.
     fn answered(&mut self, statement: usize, latency: Duration);
+
+    /// It was not. Those sent after it in the same flight were not run, and are not told of.
+    fn failed(&mut self, _statement: usize, _error: &SessionError) {}
 }
 
 /// One attempt at a transaction: the session, its prepared statements, and who takes the times.
@@ -151,13 +154,19 @@ impl Attempt<'_> {
         }
         let begun = Instant::now();
         let observer = &mut *self.observer;
+        let mut next = 0;
         let mut each = |place: usize, rows: &Rows| {
+            next = place + 1;
             if let Some((statement, _)) = statements.get(place) {
                 observer.answered(*statement, begun.elapsed());
             }
             answered(place, rows);
         };
-        self.session.pipeline(&executions, &mut each).await
+        let result = self.session.pipeline(&executions, &mut each).await;
+        if let (Err(error), Some((statement, _))) = (&result, statements.get(next)) {
+            self.observer.failed(*statement, error);
+        }
+        result
     }
 
     /// Runs the statement with this index and reports its latency.
@@ -178,7 +187,10 @@ impl Attempt<'_> {
             return Err(refused(format!("statement {statement} was not prepared")));
         };
         let begun = Instant::now();
-        self.session.ask(*prepared, parameters, begun)?;
+        if let Err(error) = self.session.ask(*prepared, parameters, begun) {
+            self.observer.failed(statement, &error);
+            return Err(error);
+        }
         Ok(Asked { statement, begun })
     }
 
@@ -187,9 +199,12 @@ impl Attempt<'_> {
     /// # Errors
     /// As [`SqlSession::poll_answer`].
     pub async fn answer(&mut self, asked: Asked) -> Result<Rows, SessionError> {
-        let rows = poll_fn(|context| self.session.poll_answer(context)).await?;
-        self.observer.answered(asked.statement, asked.begun.elapsed());
-        Ok(rows)
+        let result = poll_fn(|context| self.session.poll_answer(context)).await;
+        match &result {
+            Ok(_) => self.observer.answered(asked.statement, asked.begun.elapsed()),
+            Err(error) => self.observer.failed(asked.statement, error),
+        }
+        result
     }
 }
 

@@ -168,7 +168,7 @@ impl Quantity {
                 self.of_transactions(phase.transactions, phase.throughput_per_s, &phase.latency_us)
             }
             Subject::Operation { load, operation } => {
-                let OperationResult { count, latency_us } =
+                let OperationResult { count, latency_us, .. } =
                     load_of(result, load)?.operations.get(operation)?;
                 self.of_transactions(*count, 0.0, latency_us)
             }
