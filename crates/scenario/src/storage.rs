@@ -349,69 +349,13 @@ impl StorageDocument {
             Some("racks") => Apart::Racks,
             _ => Apart::Hosts,
         };
-        let wanted = self.replicas.value;
-        if wanted > 1 && ground.volumes == Volumes::Directory {
-            findings.add(
-                "not-mirrored",
-                self.replicas.at,
-                "a plain directory cannot be mirrored",
-                "more than one component",
-                "remove `volumes: directory`, or ask for `replicas: 1`",
-            );
-            return None;
-        }
-        if let (Some(first), Volumes::Directory) = (self.hosts.first(), ground.volumes) {
-            findings.add(
-                "not-mirrored",
-                first.at,
-                "a plain directory stands on no host's disk",
-                "no component to place",
-                "remove `volumes: directory`, or `hosts`",
-            );
-            return None;
-        }
-        let named: Option<Vec<Place>> =
-            self.hosts.iter().map(|written| ground.places.find(written, None, findings)).collect();
-        let named = named?;
-        let may_hold = |host: &usize| {
-            let path = ground.hosts[*host].path();
-            named.is_empty() || named.iter().any(|place| path.starts_with(&place.path))
-        };
-        let allowed: Vec<usize> = (0..ground.hosts.len()).filter(may_hold).collect();
-        let racks: BTreeSet<_> = allowed.iter().map(|host| rack(&ground.hosts[*host])).collect();
-        let (there_are, what) = match apart {
-            Apart::Hosts => (allowed.len() as u64, "hosts"),
-            Apart::Racks => (racks.len() as u64, "racks"),
-        };
-        if wanted > there_are {
-            findings.add(
-                "too-few-hosts",
-                self.replicas.at,
-                match named.is_empty() {
-                    true => format!(
-                        "{wanted} components apart by {what} need {wanted} {what}; the site has {there_are}"
-                    ),
-                    false => format!(
-                        "{wanted} components apart by {what} need {wanted} {what}; `hosts` names {there_are}"
-                    ),
-                },
-                "more than there are",
-                match apart {
-                    _ if !named.is_empty() => {
-                        format!("name more {what} in `hosts`, or ask for fewer components")
-                    }
-                    Apart::Hosts => "add hosts under `site`, or ask for fewer components".to_owned(),
-                    Apart::Racks => {
-                        "add racks under `site`, write `apart: hosts`, or ask for fewer components".to_owned()
-                    }
-                },
-            );
-            return None;
-        }
+        self.stands_on_disks(ground, findings).then_some(())?;
+        let allowed = self.allowed(ground, findings)?;
+        self.has_room((&allowed, apart), ground, findings).then_some(())?;
         // At most three.
-        let replicas = wanted as u32;
+        let replicas = self.replicas.value as u32;
         let components = place(ground.nodes, (ground.hosts, &allowed), replicas as usize, apart);
-        let hosts = if named.is_empty() { Vec::new() } else { allowed };
+        let hosts = if self.hosts.is_empty() { Vec::new() } else { allowed };
         let for_storage = hosts.iter().copied().filter(|host| !ground.nodes.contains(host)).collect();
         Some(Storage {
             replicas,
@@ -425,6 +369,83 @@ impl StorageDocument {
             hosts,
             for_storage,
         })
+    }
+
+    /// Whether volumes are such that have components, where components are asked for.
+    fn stands_on_disks(&self, ground: &Ground<'_>, findings: &mut Findings) -> bool {
+        if ground.volumes != Volumes::Directory {
+            return true;
+        }
+        if self.replicas.value > 1 {
+            findings.add(
+                "not-mirrored",
+                self.replicas.at,
+                "a plain directory cannot be mirrored",
+                "more than one component",
+                "remove `volumes: directory`, or ask for `replicas: 1`",
+            );
+            return false;
+        }
+        if let Some(first) = self.hosts.first() {
+            findings.add(
+                "not-mirrored",
+                first.at,
+                "a plain directory stands on no host's disk",
+                "no component to place",
+                "remove `volumes: directory`, or `hosts`",
+            );
+        }
+        self.hosts.is_empty()
+    }
+
+    /// Hosts that may hold components, in the site's order.
+    fn allowed(&self, ground: &Ground<'_>, findings: &mut Findings) -> Option<Vec<usize>> {
+        let named: Option<Vec<Place>> =
+            self.hosts.iter().map(|written| ground.places.find(written, None, findings)).collect();
+        let named = named?;
+        let may_hold = |host: &usize| {
+            let path = ground.hosts[*host].path();
+            named.is_empty() || named.iter().any(|place| path.starts_with(&place.path))
+        };
+        Some((0..ground.hosts.len()).filter(may_hold).collect())
+    }
+
+    /// Whether there are places enough, as far apart as asked.
+    fn has_room(
+        &self,
+        (allowed, apart): (&[usize], Apart),
+        ground: &Ground<'_>,
+        findings: &mut Findings,
+    ) -> bool {
+        let racks: BTreeSet<_> = allowed.iter().map(|host| rack(&ground.hosts[*host])).collect();
+        let (there_are, what) = match apart {
+            Apart::Hosts => (allowed.len() as u64, "hosts"),
+            Apart::Racks => (racks.len() as u64, "racks"),
+        };
+        let wanted = self.replicas.value;
+        if wanted <= there_are {
+            return true;
+        }
+        let (has, help) = match (self.hosts.is_empty(), apart) {
+            (false, _) => {
+                ("`hosts` names", format!("name more {what} in `hosts`, or ask for fewer components"))
+            }
+            (true, Apart::Hosts) => {
+                ("the site has", "add hosts under `site`, or ask for fewer components".to_owned())
+            }
+            (true, Apart::Racks) => (
+                "the site has",
+                "add racks under `site`, write `apart: hosts`, or ask for fewer components".to_owned(),
+            ),
+        };
+        findings.add(
+            "too-few-hosts",
+            self.replicas.at,
+            format!("{wanted} components apart by {what} need {wanted} {what}; {has} {there_are}"),
+            "more than there are",
+            help,
+        );
+        false
     }
 
     fn class(&self, ground: &Ground<'_>, findings: &mut Findings) -> Option<StorageClass> {
