@@ -9,15 +9,15 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use control::transaction::{Answer, Found, Operation};
-use control::wire::{self, Ask, Tell, WireError};
+use control::wire::{Ask, Tell};
 use history::ErrorClass;
 use rand::Rng;
 use rand::seq::SliceRandom;
 
 use crate::Rows;
+use crate::frames::{FramedConnection, failure};
 use crate::key_value::{KeyValueSession, REFUSED};
 use crate::postgres::{Address, Endpoint};
-use crate::reactor::{self, Socket};
 use crate::session::{
     ConnectError, Connected, Execution, FailedAttempt, SessionError, SessionFuture, SqlConnector, SqlSession,
     SqlValue, StatementId,
@@ -28,10 +28,7 @@ const ROLE_PATIENCE: Duration = Duration::from_millis(500);
 
 /// A session with one node.
 pub struct ControlClient {
-    socket: Socket,
-    address: SocketAddr,
-    timeout: Duration,
-    broken: bool,
+    connection: FramedConnection,
 }
 
 impl ControlClient {
@@ -40,19 +37,7 @@ impl ControlClient {
     /// # Errors
     /// When the node cannot be reached in that time.
     pub async fn connect(address: SocketAddr, timeout: Duration) -> Result<Self, SessionError> {
-        let socket = match reactor::timeout(timeout, Socket::connect_tcp(address)).await {
-            Ok(Ok(socket)) => socket,
-            Ok(Err(error)) => {
-                return Err(failure(ErrorClass::Connection, true, format!("{address}: {error}")));
-            }
-            Err(_) => {
-                let message = format!("{address}: no connection within {timeout:?}");
-                return Err(failure(ErrorClass::Timeout, true, message));
-            }
-        };
-        // Without it answers still come, later.
-        let _ = rustix::net::sockopt::set_tcp_nodelay(&socket, true);
-        Ok(Self { socket, address, timeout, broken: false })
+        Ok(Self { connection: FramedConnection::connect(address, timeout).await? })
     }
 
     /// Whether this node leads, by its own word.
@@ -60,61 +45,22 @@ impl ControlClient {
     /// # Errors
     /// When it does not answer in time.
     pub async fn leads(&mut self) -> Result<bool, SessionError> {
-        match self.converse(&Ask::Status).await? {
+        match self.connection.converse(&Ask::Status).await? {
             Tell::Status { status } => Ok(status.leads),
-            Tell::Answer { .. } => Err(self.senseless()),
+            Tell::Answer { .. } => Err(self.connection.senseless()),
         }
-    }
-
-    /// Asks one thing and reads its whole answer. From the first byte sent on, an error leaves open what happened.
-    async fn converse(&mut self, ask: &Ask) -> Result<Tell, SessionError> {
-        if self.broken {
-            let message = format!("{}: the session is broken", self.address);
-            return Err(failure(ErrorClass::Connection, true, message));
-        }
-        let frame = wire::encode(ask)
-            .map_err(|error| failure(ErrorClass::Other, true, format!("{}: {error}", self.address)))?;
-        // Until the answer is whole; should this future be dropped before, the next answer would be this one's.
-        self.broken = true;
-        let (address, timeout) = (self.address, self.timeout);
-        let exchange = async {
-            self.socket.write_all(&frame).await?;
-            let mut head = [0; 4];
-            self.socket.read_exact(&mut head).await?;
-            let mut body = vec![0; wire::length(head)?];
-            self.socket.read_exact(&mut body).await?;
-            wire::decode::<Tell>(&body)
-        };
-        match reactor::timeout(timeout, exchange).await {
-            Ok(Ok(tell)) => {
-                self.broken = false;
-                Ok(tell)
-            }
-            Ok(Err(error @ WireError::Io(_))) => {
-                Err(failure(ErrorClass::Connection, false, format!("{address}: {error}")))
-            }
-            Ok(Err(error)) => Err(failure(ErrorClass::Other, false, format!("{address}: {error}"))),
-            Err(_) => {
-                let message = format!("{address}: no answer within {timeout:?}");
-                Err(failure(ErrorClass::Timeout, false, message))
-            }
-        }
-    }
-
-    fn senseless(&mut self) -> SessionError {
-        self.broken = true;
-        failure(ErrorClass::Other, false, format!("{}: an answer to something else", self.address))
     }
 
     async fn carry_out(&mut self, operations: Vec<Operation>) -> Result<Vec<Found>, SessionError> {
         let asked = operations.len();
-        let Tell::Answer { answer } = self.converse(&Ask::Transaction { operations }).await? else {
-            return Err(self.senseless());
+        let Tell::Answer { answer } = self.connection.converse(&Ask::Transaction { operations }).await?
+        else {
+            return Err(self.connection.senseless());
         };
-        let address = self.address;
+        let address = self.connection.address;
         match answer {
             Answer::Committed { found } if found.len() == asked => Ok(found),
-            Answer::Committed { .. } => Err(self.senseless()),
+            Answer::Committed { .. } => Err(self.connection.senseless()),
             Answer::Refused { step, reason } => {
                 let message = format!("{address}: step {step}: {reason}");
                 let code = Some(REFUSED.to_owned());
@@ -136,13 +82,9 @@ impl ControlClient {
     }
 
     fn no_sql(&self) -> SessionError {
-        let message = format!("{}: the control database speaks no SQL", self.address);
+        let message = format!("{}: the control database speaks no SQL", self.connection.address);
         failure(ErrorClass::Other, true, message)
     }
-}
-
-fn failure(class: ErrorClass, definite: bool, message: String) -> SessionError {
-    SessionError { class, definite, message, code: None }
 }
 
 impl KeyValueSession for ControlClient {
@@ -191,11 +133,11 @@ impl SqlSession for ControlClient {
     }
 
     fn set_timeout(&mut self, timeout: Duration) {
-        self.timeout = timeout;
+        self.connection.timeout = timeout;
     }
 
     fn is_broken(&self) -> bool {
-        self.broken
+        self.connection.broken
     }
 
     fn in_transaction(&self) -> bool {
@@ -233,7 +175,7 @@ impl ControlConnector {
                 let mut client =
                     ControlClient::connect(*address, self.connect_timeout.min(ROLE_PATIENCE)).await?;
                 let leads = client.leads().await?;
-                client.timeout = self.timeout;
+                client.connection.timeout = self.timeout;
                 Ok((client, leads))
             };
             match asked.await {

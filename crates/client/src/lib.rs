@@ -4,6 +4,7 @@
 //! (that is `workload`) nor how often (that is `load`).
 
 pub mod control;
+mod frames;
 pub mod key_value;
 pub mod postgres;
 pub mod reactor;

@@ -70,8 +70,11 @@ impl Rows {
         }
         if self.count > 0 {
             self.later_starts.push(self.rows.len());
+            self.rows.extend_from_slice(row);
+        } else {
+            // One row is the common case, and needs no more room than itself.
+            self.rows = row.to_vec();
         }
-        self.rows.extend_from_slice(row);
         self.count += 1;
         Ok(())
     }

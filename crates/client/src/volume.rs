@@ -8,14 +8,13 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use control::wire::{self, WireError};
 use history::ErrorClass;
 use rand::Rng;
 use rawio::{Ask, Tell};
 
 use crate::Rows;
+use crate::frames::{FramedConnection, failure};
 use crate::postgres::{Address, Endpoint};
-use crate::reactor::{self, Socket};
 use crate::session::{
     ConnectError, Connected, Execution, FailedAttempt, SessionError, SessionFuture, SqlConnector, SqlSession,
     SqlValue, StatementId,
@@ -34,90 +33,32 @@ pub trait VolumeSession {
 
 /// A session with one node.
 pub struct VolumeClient {
-    socket: Socket,
-    address: SocketAddr,
-    timeout: Duration,
-    broken: bool,
+    connection: FramedConnection,
 }
 
 impl VolumeClient {
     async fn connect(address: SocketAddr, timeout: Duration) -> Result<Self, SessionError> {
-        let socket = match reactor::timeout(timeout, Socket::connect_tcp(address)).await {
-            Ok(Ok(socket)) => socket,
-            Ok(Err(error)) => {
-                return Err(failure(ErrorClass::Connection, true, format!("{address}: {error}")));
-            }
-            Err(_) => {
-                let message = format!("{address}: no connection within {timeout:?}");
-                return Err(failure(ErrorClass::Timeout, true, message));
-            }
-        };
-        // Without it answers still come, later.
-        let _ = rustix::net::sockopt::set_tcp_nodelay(&socket, true);
-        let mut client = Self { socket, address, timeout, broken: false };
-        match client.converse(&Ask::Hello).await? {
+        let mut client = Self { connection: FramedConnection::connect(address, timeout).await? };
+        match client.connection.converse(&Ask::Hello).await? {
             Tell::Here => Ok(client),
-            _ => Err(client.senseless()),
-        }
-    }
-
-    async fn converse(&mut self, ask: &Ask) -> Result<Tell, SessionError> {
-        let (address, timeout) = (self.address, self.timeout);
-        if self.broken {
-            let message = format!("{address}: the session is broken");
-            return Err(failure(ErrorClass::Connection, true, message));
-        }
-        let frame = wire::encode(ask)
-            .map_err(|error| failure(ErrorClass::Other, true, format!("{address}: {error}")))?;
-        // Until the answer is whole; should this future be dropped before, the next answer would be this one's.
-        self.broken = true;
-        let exchange = async {
-            self.socket.write_all(&frame).await?;
-            let mut head = [0; 4];
-            self.socket.read_exact(&mut head).await?;
-            let mut body = vec![0; wire::length(head)?];
-            self.socket.read_exact(&mut body).await?;
-            wire::decode::<Tell>(&body)
-        };
-        match reactor::timeout(timeout, exchange).await {
-            Ok(Ok(tell)) => {
-                self.broken = false;
-                Ok(tell)
-            }
-            Ok(Err(error @ WireError::Io(_))) => {
-                Err(failure(ErrorClass::Connection, false, format!("{address}: {error}")))
-            }
-            Ok(Err(error)) => Err(failure(ErrorClass::Other, false, format!("{address}: {error}"))),
-            Err(_) => {
-                let message = format!("{address}: no answer within {timeout:?}");
-                Err(failure(ErrorClass::Timeout, false, message))
-            }
+            _ => Err(client.connection.senseless()),
         }
     }
 
     async fn carry_out(&mut self, pass: Pass) -> Result<Done, SessionError> {
-        match self.converse(&Ask::Pass { pass }).await? {
+        match self.connection.converse(&Ask::Pass { pass }).await? {
             Tell::Done { done } => Ok(done),
             Tell::Failed { why } => {
-                Err(failure(ErrorClass::Other, false, format!("{}: {why}", self.address)))
+                Err(failure(ErrorClass::Other, false, format!("{}: {why}", self.connection.address)))
             }
-            Tell::Here => Err(self.senseless()),
+            Tell::Here => Err(self.connection.senseless()),
         }
     }
 
-    fn senseless(&mut self) -> SessionError {
-        self.broken = true;
-        failure(ErrorClass::Other, false, format!("{}: an answer to something else", self.address))
-    }
-
     fn no_sql(&self) -> SessionError {
-        let message = format!("{}: there is no database, only a volume", self.address);
+        let message = format!("{}: there is no database, only a volume", self.connection.address);
         failure(ErrorClass::Other, true, message)
     }
-}
-
-fn failure(class: ErrorClass, definite: bool, message: String) -> SessionError {
-    SessionError { class, definite, message, code: None }
 }
 
 impl VolumeSession for VolumeClient {
@@ -166,11 +107,11 @@ impl SqlSession for VolumeClient {
     }
 
     fn set_timeout(&mut self, timeout: Duration) {
-        self.timeout = timeout;
+        self.connection.timeout = timeout;
     }
 
     fn is_broken(&self) -> bool {
-        self.broken
+        self.connection.broken
     }
 
     fn in_transaction(&self) -> bool {
@@ -204,7 +145,7 @@ impl VolumeConnector {
             };
             match connected {
                 Ok(mut client) => {
-                    client.timeout = self.timeout;
+                    client.connection.timeout = self.timeout;
                     return Ok(Connected { session: Box::new(client), node: node.clone(), failed_attempts });
                 }
                 Err(error) => failed_attempts.push(FailedAttempt { node: node.clone(), error }),

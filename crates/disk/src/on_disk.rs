@@ -2,6 +2,7 @@
 //! so that a fault can be shown to have been felt.
 
 use std::io;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::Refusal;
@@ -115,6 +116,10 @@ impl<S: Store> Store for OnDisk<S> {
 
     fn open(&self, number: u64) -> io::Result<S::Object> {
         self.store.open(number)
+    }
+
+    fn adopt(&self, number: u64, file: &Path) -> io::Result<()> {
+        self.store.adopt(number, file)
     }
 
     fn remove(&self, number: u64) -> io::Result<()> {

@@ -10,6 +10,8 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::Refusal;
 use crate::medium::{Access, Admitted};
 
@@ -29,6 +31,16 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     /// When there is none.
     fn open(&self, number: u64) -> io::Result<Self::Object>;
+
+    /// Makes an object of a file that lies on the same file system, and is gone from its place afterwards. No byte is
+    /// copied.
+    ///
+    /// # Errors
+    /// When it cannot be moved, or this store has no way to do so.
+    fn adopt(&self, number: u64, file: &Path) -> io::Result<()> {
+        let _ = (number, file);
+        Err(io::ErrorKind::Unsupported.into())
+    }
 
     /// Removes an object; those who have it open keep it.
     ///
@@ -125,7 +137,7 @@ pub trait Object: Send + Sync + 'static {
 }
 
 /// What a seek looks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Seek {
     /// Data.
     Data,
@@ -134,7 +146,7 @@ pub enum Seek {
 }
 
 /// Room in a store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Space {
     /// Bytes of a block.
     pub block_bytes: u32,
@@ -196,6 +208,10 @@ impl Store for FolderStore {
     fn open(&self, number: u64) -> io::Result<FolderObject> {
         let file = OpenOptions::new().read(true).write(true).open(self.path(number))?;
         Ok(FolderObject { file, flush: self.flush })
+    }
+
+    fn adopt(&self, number: u64, file: &Path) -> io::Result<()> {
+        std::fs::rename(file, self.path(number))
     }
 
     fn remove(&self, number: u64) -> io::Result<()> {

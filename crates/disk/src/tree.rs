@@ -54,6 +54,16 @@ pub(crate) struct FileBody {
     pub(crate) dirty_since: Option<u64>,
 }
 
+impl FileBody {
+    /// A file of which all `size` bytes are durable.
+    pub(crate) fn durable(size: u64) -> FileBody {
+        let mut body = FileBody { size, ..FileBody::default() };
+        let sync = body.log.begin_sync(size);
+        body.log.end_sync(sync);
+        body
+    }
+}
+
 /// Mode, owner and extended attributes as they were last durable.
 #[derive(Debug, Clone)]
 pub(crate) struct Kept {

@@ -8,6 +8,7 @@ pub mod error;
 pub mod installation;
 pub mod node;
 pub mod none;
+mod own_process;
 pub mod postgres;
 pub mod registry;
 pub mod role;

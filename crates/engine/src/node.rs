@@ -109,6 +109,21 @@ pub trait Node: Send + Sync {
     /// database's user.
     fn data_directory(&self) -> PathBuf;
 
+    /// Where to make what the volume begins with, as the node's processes see it: empty at first, theirs to write. It is
+    /// the volume itself, or a folder in which making many files costs less; then it is all on the volume, under the same
+    /// names, once [`Node::take_what_was_made`] has returned.
+    fn making_directory(&self) -> PathBuf {
+        self.data_directory()
+    }
+
+    /// Brings what was made in [`Node::making_directory`] onto the volume, durable from the start. Nobody has it open.
+    ///
+    /// # Errors
+    /// Whatever the file system answers.
+    fn take_what_was_made(&self) -> io::Result<()> {
+        Ok(())
+    }
+
     /// A directory for sockets that is not on the volume, as the node's processes see it; theirs to write.
     fn socket_directory(&self) -> PathBuf;
 

@@ -5,16 +5,16 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rawio::server::{self, SUBCOMMAND};
 
 use crate::installation::{Found, Installation};
+use crate::own_process::{OwnProcesses, START_PATIENCE};
 use crate::{
-    Cluster, Command, Configuration, Endpoint, Engine, EngineError, Isolation, Node, NodeError, ProcessId,
-    Promotion, RejoinMethod, Rejoined, Roles, Signal, Synchronous,
+    Cluster, Configuration, Endpoint, Engine, EngineError, Isolation, Node, Promotion, RejoinMethod,
+    Rejoined, Roles, Synchronous,
 };
 
 /// Its name in scenarios.
@@ -22,12 +22,8 @@ pub const NAME: &str = "none";
 
 /// The log of a node's process.
 const LOG: &str = "rawio";
-/// How often a node is asked again.
-const GLANCE: Duration = Duration::from_millis(10);
 /// How long a node may take over its answer.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(1);
-/// How long a process may take to be there.
-const START_PATIENCE: Duration = Duration::from_secs(20);
 
 /// What `doctor` says of it: nothing, there is nothing to be found.
 #[must_use]
@@ -39,13 +35,11 @@ pub fn describe() -> Vec<Found> {
 struct State {
     /// The node that is asked.
     first: Option<String>,
-    /// The process last started on each node, and in which of its boots.
-    processes: BTreeMap<String, (u64, ProcessId)>,
 }
 
 /// See the module.
 pub struct Volumes {
-    program: PathBuf,
+    processes: OwnProcesses,
     port: u16,
     state: Mutex<State>,
 }
@@ -64,32 +58,12 @@ impl Volumes {
             let wanted = configuration.synchronous.to_string();
             return Err(EngineError::Synchronous { wanted, standbys: 0 });
         }
-        let program = std::env::current_exe().ok().and_then(|path| path.file_name().map(PathBuf::from));
-        let program = program.ok_or_else(|| {
-            EngineError::Node(NodeError::Io {
-                node: NAME.to_owned(),
-                what: "finding this program".to_owned(),
-                source: std::io::Error::from(std::io::ErrorKind::NotFound),
-            })
-        })?;
-        Ok(Volumes {
-            program: installation.bin.join(program),
-            port: configuration.port,
-            state: Mutex::default(),
-        })
+        let processes = OwnProcesses::new(installation, SUBCOMMAND, LOG, "the process on the volume")?;
+        Ok(Volumes { processes, port: configuration.port, state: Mutex::default() })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn process(&self, node: &dyn Node) -> Option<ProcessId> {
-        let last = self.state().processes.get(node.name()).copied();
-        last.filter(|(boot, _)| *boot == node.boot()).map(|(_, process)| process)
-    }
-
-    fn is_running(&self, node: &dyn Node) -> bool {
-        self.process(node).is_some_and(|process| node.is_running(process))
     }
 
     /// Whether the process has said in its log that it listens.
@@ -97,12 +71,6 @@ impl Volumes {
         let said = node.log_tail(LOG, 1);
         let boot = format!("{}{}", server::LISTENS, node.boot());
         said.trim_end() == boot
-    }
-
-    fn not_ready(&self, node: &dyn Node, what: &str, waited: Duration) -> EngineError {
-        let tail = node.log_tail(LOG, 12);
-        let log = if tail.is_empty() { String::new() } else { format!("; its log ends:\n{tail}") };
-        EngineError::NotReady { node: node.name().to_owned(), what: what.to_owned(), waited, log }
     }
 }
 
@@ -152,61 +120,16 @@ impl Engine for Volumes {
     }
 
     fn start(&self, node: &dyn Node) -> Result<(), EngineError> {
-        let name = node.name().to_owned();
-        if self.is_running(node) {
-            return Err(EngineError::Running { node: name });
-        }
-        let settings = server::Node {
-            listen: SocketAddr::new(node.address(), self.port),
-            volume: node.data_directory(),
-            boot: node.boot(),
-        };
-        let settings = serde_json::to_string(&settings).map_err(|error| EngineError::Answer {
-            node: name.clone(),
-            statement: "its settings".to_owned(),
-            answer: error.to_string(),
-        })?;
-        let command = Command {
-            program: self.program.clone(),
-            arguments: vec![SUBCOMMAND.to_owned(), settings],
-            environment: BTreeMap::new(),
-        };
-        let boot = node.boot();
-        let process = node.spawn(&command, LOG)?;
-        self.state().processes.insert(name, (boot, process));
-        Ok(())
+        let listen = SocketAddr::new(node.address(), self.port);
+        self.processes.start(node, &server::Node { listen, volume: node.data_directory(), boot: node.boot() })
     }
 
     fn wait_ready(&self, node: &dyn Node, timeout: Duration) -> Result<(), EngineError> {
-        let deadline = Instant::now() + timeout;
-        loop {
-            if !self.is_running(node) {
-                let log = node.log_tail(LOG, 12);
-                return Err(EngineError::Exited { node: node.name().to_owned(), log });
-            }
-            if self.listens(node) {
-                return Ok(());
-            }
-            if Instant::now() >= deadline {
-                return Err(self.not_ready(node, "the process on the volume is not ready", timeout));
-            }
-            std::thread::sleep(GLANCE);
-        }
+        self.processes.wait_ready(node, timeout, || self.listens(node))
     }
 
     fn stop(&self, node: &dyn Node, timeout: Duration) -> Result<(), EngineError> {
-        let Some(process) = self.process(node) else { return Ok(()) };
-        for (signal, patience) in [(Signal::Terminate, timeout), (Signal::Kill, Duration::from_secs(5))] {
-            node.signal(process, signal)?;
-            let deadline = Instant::now() + patience;
-            while node.is_running(process) && Instant::now() < deadline {
-                std::thread::sleep(GLANCE);
-            }
-            if !node.is_running(process) {
-                return Ok(());
-            }
-        }
-        Err(self.not_ready(node, "the process on the volume has not ended", timeout))
+        self.processes.stop(node, timeout)
     }
 
     fn leader(&self, nodes: &[Arc<dyn Node>]) -> Roles {

@@ -34,7 +34,7 @@ pub const ENGINES: &[EngineFacts] = &[
         find: control::find,
         install: control::install,
         describe: control::describe,
-        open: |installation, configuration| Ok(Box::new(Control::new(installation, configuration)?)),
+        open: |installation, configuration| Ok(Box::new(Control::new(&installation, configuration)?)),
     },
     EngineFacts {
         name: none::NAME,

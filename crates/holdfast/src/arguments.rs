@@ -227,6 +227,10 @@ pub struct LoadOptions {
     /// An option of the workload: `--option read=95%`
     #[arg(long, value_name = "KEY=VALUE", value_parser = path_and_value)]
     pub option: Vec<(String, String)>,
+    /// The workload script: a file with a script, in pgbench's language; several are chosen from by weight, 1 where there is
+    /// none: `--file read.sql@9 --file write.sql`
+    #[arg(long, short = 'f', value_name = "PATH[@WEIGHT]", value_parser = file_and_weight)]
+    pub file: Vec<(PathBuf, u32)>,
     /// Scale factor of the workload's tables
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub scale: u32,
@@ -358,5 +362,16 @@ fn positive(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if value.is_finite() && value > 0.0 => Ok(value),
         _ => Err(format!("`{text}` is no number above 0")),
+    }
+}
+
+/// As pgbench has it: what follows the last `@` is a weight where it is a number.
+fn file_and_weight(text: &str) -> Result<(PathBuf, u32), String> {
+    let Some((path, weight)) = text.rsplit_once('@') else { return Ok((PathBuf::from(text), 1)) };
+    match weight.parse() {
+        Ok(weight @ 1..=1_000_000) if !path.is_empty() => Ok((PathBuf::from(path), weight)),
+        _ => Err(format!(
+            "`{weight}` is no weight; write a whole number from 1 to 1000000, as in `read.sql@9`"
+        )),
     }
 }

@@ -1,16 +1,28 @@
 //! `--live`: serves the page of the run under way, from its directory's files. Nothing of it outlives the program.
 
-use std::net::SocketAddr;
+mod exchange;
+
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
-use tiny_http::{Header, Method, Request, Response, Server};
+use nix::sys::socket::{Shutdown, shutdown};
 
+use self::exchange::{Answer, Request, exchange};
 use crate::exit::Exit;
 
 /// Where it is served unless said otherwise: nobody but this machine can ask, and any free port will do.
 pub const LOOPBACK: &str = "127.0.0.1:0";
+
+/// How long after somebody could not be let in the next one may try.
+const AFTER_A_FAILURE: Duration = Duration::from_millis(20);
+
+/// Browsers that are answered at the same time; they open connections ahead of need.
+const MOST_CONNECTIONS: usize = 32;
 
 /// What is shown: a run, and whether another comes after it.
 #[derive(Default)]
@@ -30,7 +42,8 @@ impl Shown {
 
 /// The page, served until it is dropped.
 pub struct Live {
-    server: Arc<Server>,
+    listener: Arc<TcpListener>,
+    ends: Arc<AtomicBool>,
     address: SocketAddr,
     shown: Arc<Mutex<Shown>>,
     thread: Option<JoinHandle<()>>,
@@ -39,19 +52,17 @@ pub struct Live {
 impl Live {
     /// Begins to serve.
     pub fn start(address: SocketAddr) -> Result<Live, Exit> {
-        let failed = |what: String| Exit::failed(anyhow::anyhow!("--live {address}: {what}"));
-        let server = Arc::new(Server::http(address).map_err(|error| failed(error.to_string()))?);
-        let address =
-            server.server_addr().to_ip().ok_or_else(|| failed("no address of the internet".to_owned()))?;
+        let failed = |error| Exit::failed(anyhow::anyhow!("--live {address}: {error}"));
+        let listener = Arc::new(TcpListener::bind(address).map_err(failed)?);
+        let address = listener.local_addr().map_err(failed)?;
         let shown: Arc<Mutex<Shown>> = Arc::default();
-        let (listening, looked_at) = (server.clone(), shown.clone());
-        let thread = std::thread::spawn(move || {
-            for request in listening.incoming_requests() {
-                // A browser that has gone away is no matter of the run's.
-                let _ = answer(request, &looked_at, address);
-            }
-        });
-        Ok(Live { server, address, shown, thread: Some(thread) })
+        let ends: Arc<AtomicBool> = Arc::default();
+        let (listening, looked_at, ending) = (listener.clone(), shown.clone(), ends.clone());
+        let thread = std::thread::Builder::new()
+            .name("live".to_owned())
+            .spawn(move || serve(&listening, &looked_at, address, &ending))
+            .map_err(failed)?;
+        Ok(Live { listener, ends, address, shown, thread: Some(thread) })
     }
 
     /// Where it is served.
@@ -73,7 +84,9 @@ impl Live {
 
 impl Drop for Live {
     fn drop(&mut self) {
-        self.server.unblock();
+        self.ends.store(true, Ordering::Relaxed);
+        // Nobody is let in any more, and who waits for somebody to let in wakes up. It fails only on what is shut already.
+        let _ = shutdown(self.listener.as_raw_fd(), Shutdown::Both);
         if let Some(thread) = self.thread.take() {
             // Its panic, were there one, must not become ours.
             let _ = thread.join();
@@ -81,27 +94,45 @@ impl Drop for Live {
     }
 }
 
-fn answer(request: Request, shown: &Mutex<Shown>, address: SocketAddr) -> std::io::Result<()> {
-    let said = |code: u16, text: &str| Response::from_string(text).with_status_code(code);
-    if !matches!(request.method(), Method::Get | Method::Head) {
-        return request.respond(said(405, "only reading"));
+/// Answers whoever comes, until the listener is shut. Each has a thread of its own for as long as it takes: a browser that
+/// opens a connection and asks nothing must not keep another waiting.
+fn serve(listener: &TcpListener, shown: &Arc<Mutex<Shown>>, address: SocketAddr, ends: &AtomicBool) {
+    let open = Arc::new(AtomicUsize::new(0));
+    while !ends.load(Ordering::Relaxed) {
+        let Ok((stream, _)) = listener.accept() else {
+            // Too many open files, a browser that went away again: another may have more luck in a moment.
+            std::thread::sleep(AFTER_A_FAILURE);
+            continue;
+        };
+        if open.fetch_add(1, Ordering::Relaxed) >= MOST_CONNECTIONS {
+            open.fetch_sub(1, Ordering::Relaxed);
+            continue;
+        }
+        let (shown, counted) = (shown.clone(), open.clone());
+        let body = move || {
+            // A browser that has gone away is no matter of the run's.
+            let _ = exchange(stream, |request| answer(request, &shown, address));
+            counted.fetch_sub(1, Ordering::Relaxed);
+        };
+        if std::thread::Builder::new().name("live-answer".to_owned()).spawn(body).is_err() {
+            open.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+fn answer(request: &Request, shown: &Mutex<Shown>, address: SocketAddr) -> Answer {
+    if !matches!(request.method.as_str(), "GET" | "HEAD") {
+        return Answer::line("405 Method Not Allowed", "only reading");
     }
     // A page of another site whose name was made to lead here must not read this one (DNS rebinding).
-    let host = request.headers().iter().find(|header| header.field.equiv("Host"));
-    if address.ip().is_loopback() && !host.is_some_and(|host| is_ours(host.value.as_str(), address)) {
-        return request.respond(said(403, "not the name of this machine"));
+    if address.ip().is_loopback() && !request.host.as_deref().is_some_and(|host| is_ours(host, address)) {
+        return Answer::line("403 Forbidden", "not the name of this machine");
     }
-    if request.url() != "/" {
-        return request.respond(said(404, "there is one page: /"));
+    if request.path != "/" {
+        return Answer::line("404 Not Found", "there is one page: /");
     }
-    let page = shown.lock().unwrap_or_else(PoisonError::into_inner).page();
-    let kind = Header::from_bytes("Content-Type", "text/html; charset=utf-8");
-    let fresh = Header::from_bytes("Cache-Control", "no-store");
-    let mut response = Response::from_string(page);
-    for header in [kind, fresh].into_iter().flatten() {
-        response.add_header(header);
-    }
-    request.respond(response)
+    let text = shown.lock().unwrap_or_else(PoisonError::into_inner).page();
+    Answer { status: "200 OK", kind: "text/html; charset=utf-8", text }
 }
 
 fn is_ours(host: &str, address: SocketAddr) -> bool {
@@ -150,17 +181,19 @@ mod tests {
         check("GET /", "elsewhere.example", "403");
         check("GET /../result.json", &host, "404");
         check("POST /", &host, "405");
+        let head = check("HEAD /", &host, "200");
+        assert!(head.ends_with("\r\n\r\n") && !head.contains("has not begun"), "{head}");
+        assert!(asked(&live, "nonsense\r\n\r\n").starts_with("HTTP/1.1 400"));
+        // Somebody who asks nothing keeps nobody waiting.
+        let silent = TcpStream::connect(live.address).expect("a connection");
+        check("GET /", &host, "200");
+        drop(silent);
         let folder = tempfile::tempdir().expect("a temporary folder");
         live.show(folder.path());
         assert!(check("GET /", &host, "200").contains("The lab is being built."));
         let address = live.address;
         drop(live);
-        // The server's own thread closes the door a moment after it was told to.
-        let gone = |_: &u32| {
-            std::thread::sleep(std::time::Duration::from_millis(100));
-            TcpStream::connect(address).is_err()
-        };
-        assert!((0..600).find(gone).is_some(), "somebody still answers");
+        assert!(TcpStream::connect(address).is_err(), "somebody still answers");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use std::path::Path;
 
 use nix::mount::{MsFlags, mount};
 
-use crate::protocol::{HOME, LOGS, NODE_USER, NodeSetUp, PROGRAMS, SOCKETS, VOLUME};
+use crate::protocol::{HOME, LOGS, MAKING, NODE_USER, NodeSetUp, PROGRAMS, SOCKETS, VOLUME};
 
 /// A step was refused.
 #[derive(Debug, thiserror::Error)]
@@ -47,6 +47,7 @@ impl<'a> Furnishing<'a> {
     pub(crate) fn of_node(set_up: &'a NodeSetUp) -> Furnishing<'a> {
         let mut shown: Vec<(&'static str, &Path)> =
             vec![(VOLUME, &set_up.volume), (SOCKETS, &set_up.sockets), (LOGS, &set_up.logs)];
+        shown.extend(set_up.making.as_deref().map(|making| (MAKING, making)));
         shown.extend(set_up.programs.as_deref().map(|programs| (PROGRAMS, programs)));
         Furnishing { name: &set_up.name, shown, names: &set_up.names, users_mapped: set_up.users_mapped }
     }

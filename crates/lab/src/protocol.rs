@@ -13,6 +13,8 @@ pub struct NodeSetUp {
     pub name: String,
     /// Folder outside that becomes [`VOLUME`] inside.
     pub volume: PathBuf,
+    /// Folder outside that becomes [`MAKING`] inside, where what the volume begins with is not made on the volume itself.
+    pub making: Option<PathBuf>,
     /// Folder outside that becomes [`SOCKETS`] inside.
     pub sockets: PathBuf,
     /// Folder outside that becomes [`LOGS`] inside.
@@ -29,6 +31,8 @@ pub struct NodeSetUp {
 
 /// Where a node finds its volume.
 pub const VOLUME: &str = "/run/node/volume";
+/// Where a node makes what its volume begins with, if not on the volume.
+pub const MAKING: &str = "/run/node/making";
 /// Where a node puts sockets that the lab connects to.
 pub const SOCKETS: &str = "/run/node/sockets";
 /// Where a node's logs go.

@@ -309,15 +309,28 @@ impl Visit<'_> {
     }
 
     /// A shell at a terminal leads a group of its own, in the foreground: it then finds what it expects, and not the
-    /// group of a process that it cannot see.
+    /// group of a process that it cannot see. Its keys work, as after a login, also where whoever started this one had them
+    /// ignored (nohup(1), a script's background): a shell cannot undo that, and all its commands would inherit it.
     fn take_the_terminal(&self) -> Result<(), Trouble> {
         step("process group", setpgid(Pid::from_raw(0), Pid::from_raw(0)))?;
         // SAFETY: no handler is installed, only the disposition changes. Whoever takes the terminal from the background is
         // stopped otherwise.
-        let before = step("signals", unsafe { signal(Signal::SIGTTOU, SigHandler::SigIgn) })?;
+        step("signals", unsafe { signal(Signal::SIGTTOU, SigHandler::SigIgn) })?;
         step("foreground", tcsetpgrp(io::stdin().as_fd(), getpgrp()))?;
-        // SAFETY: what was in force before is put back.
-        step("signals", unsafe { signal(Signal::SIGTTOU, before) }).map(drop)
+        let of_terminals = [
+            Signal::SIGHUP,
+            Signal::SIGINT,
+            Signal::SIGQUIT,
+            Signal::SIGTERM,
+            Signal::SIGTSTP,
+            Signal::SIGTTIN,
+            Signal::SIGTTOU,
+        ];
+        for one in of_terminals {
+            // SAFETY: no handler is installed, only the disposition changes.
+            step("signals", unsafe { signal(one, SigHandler::SigDfl) })?;
+        }
+        Ok(())
     }
 
     fn environment(&self, shell: &str) -> BTreeMap<OsString, OsString> {

@@ -100,8 +100,9 @@ impl Client {
                 }
                 due.moment
             });
-            let (action, kind) = (request.action.clone(), request.kind);
-            shared.begin(self.place, InFlight { action, kind, due, invoked, node: Rc::clone(&node) });
+            let action = shared.plan.keeps_history.then(|| request.action.clone());
+            let (kind, node) = (request.kind, Rc::clone(&node));
+            shared.begin(self.place, InFlight { action, kind, due, invoked, node });
             let result = perform(&shared, &mut request, connected.session.as_mut(), prepared).await;
             if let Some(name) = connected.session.read_at() {
                 // A session has one reader as long as it lives.
@@ -118,6 +119,11 @@ impl Client {
                     // A conflict is no sign of trouble; any other refusal may repeat at once and for ever.
                     if error.class != ErrorClass::Serialization {
                         self.pause().await;
+                    }
+                    // A transaction that fails before it is sent, and pauses that the word to stop cuts short, never let
+                    // the thread take that word to the load.
+                    if self.is_told_to_stop() {
+                        break;
                     }
                 }
             }
@@ -197,7 +203,7 @@ async fn perform(
 ) -> Result<(), SessionError> {
     let mut left = shared.workload.retries();
     loop {
-        let begun = Instant::now();
+        let begun = (left > 0).then(Instant::now);
         let mut observer = StatementTimes(shared);
         let mut attempt = Attempt { session: &mut *session, prepared, observer: &mut observer };
         let result = shared.workload.perform(request, &mut attempt).await;
@@ -207,7 +213,9 @@ async fn perform(
                     return Err(error);
                 }
                 left -= 1;
-                shared.tried_in_vain(begun.elapsed());
+                if let Some(begun) = begun {
+                    shared.tried_in_vain(request.kind, begun.elapsed());
+                }
             }
             ended => return ended,
         }

@@ -4,12 +4,13 @@
 //! successes are kept.
 
 use std::collections::VecDeque;
+use std::time::{Duration, Instant};
 
 /// Successes kept. With the spacing below this is more than a minute, or all there were.
 const KEPT: usize = 1 << 17;
 
-/// Successes sent closer together than this, seconds, are kept as one; an answer is that much off at most.
-const SPACING_S: f64 = 0.0005;
+/// Successes sent closer together than this are kept as one; an answer is that much off at most.
+const SPACING: Duration = Duration::from_micros(500);
 
 #[derive(Debug, Clone, Copy)]
 struct Success {
@@ -21,15 +22,27 @@ struct Success {
 #[derive(Debug, Default)]
 pub(crate) struct FirstSuccesses {
     recent: VecDeque<Success>,
+    /// Sent before this, a success is one with those that are kept.
+    next: Option<Instant>,
     /// Fault's number and when it took effect.
     waiting: Vec<(usize, f64)>,
 }
 
 impl FirstSuccesses {
+    /// Whether a success sent at this moment is to be noted. Asked in the order of completion, and of every one, so that
+    /// it costs less than noting.
+    pub(crate) fn wants(&mut self, invoked: Instant) -> bool {
+        if self.next.is_some_and(|next| invoked < next) {
+            return false;
+        }
+        self.next = Some(invoked + SPACING);
+        true
+    }
+
     /// Notes a success. Called in the order of completion.
     pub(crate) fn note(&mut self, invoked_s: f64, completed_s: f64) {
         // One sent no later than another and completed after it can never be the first of anything.
-        if self.recent.back().is_some_and(|last| invoked_s < last.invoked_s + SPACING_S) {
+        if self.recent.back().is_some_and(|last| invoked_s < last.invoked_s + SPACING.as_secs_f64()) {
             return;
         }
         if self.recent.len() == KEPT {
@@ -82,6 +95,13 @@ mod tests {
         check(&[(0.9, 5.0), (4.0, 6.0), (3.0, 7.0)], 1.0, Some(5.0));
         check(&[(0.5, 0.75), (2.0, 2.25), (3.0, 3.5)], 1.0, Some(1.25));
         check(&[], 1.0, None);
+    }
+
+    #[test]
+    fn successes_sent_together_are_wanted_once() {
+        let (mut first, zero) = (FirstSuccesses::default(), Instant::now());
+        let wanted = [0, 499, 500, 400, 999, 1_000].map(|us| first.wants(zero + Duration::from_micros(us)));
+        assert_eq!(wanted, [true, false, true, false, false, true]);
     }
 
     #[test]

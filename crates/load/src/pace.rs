@@ -17,6 +17,61 @@ pub struct Step {
     pub rate_per_s: Option<f64>,
 }
 
+/// What is asked over a stretch of time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Asked {
+    /// The most clients at work at once; in an open loop, connections.
+    pub clients: u32,
+    /// The fewest.
+    pub clients_least: u32,
+    /// Open loop only.
+    pub rate: Option<AskedRate>,
+}
+
+/// The rate of an open loop over a stretch of time, operations a second.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AskedRate {
+    /// Mean.
+    pub per_s: f64,
+    /// Lowest.
+    pub least_per_s: f64,
+    /// Highest.
+    pub most_per_s: f64,
+}
+
+/// What these steps ask between two moments; `None` where that is no time, or there are no steps.
+pub(crate) fn asked(steps: &[Step], from_s: f64, to_s: f64) -> Option<Asked> {
+    let mut asked: Option<Asked> = None;
+    let mut due = 0.0;
+    for (place, step) in steps.iter().enumerate() {
+        // The first holds before it begins, too.
+        let begins_s = if place == 0 { from_s } else { step.from_s.max(from_s) };
+        let ends_s = steps.get(place + 1).map_or(to_s, |next| next.from_s.min(to_s));
+        let lasts_s = ends_s - begins_s;
+        if lasts_s.is_nan() || lasts_s <= 0.0 {
+            continue;
+        }
+        let per_s = step.rate_per_s;
+        due += per_s.unwrap_or(0.0) * lasts_s;
+        let first = Asked {
+            clients: step.clients,
+            clients_least: step.clients,
+            rate: per_s.map(|per_s| AskedRate { per_s, least_per_s: per_s, most_per_s: per_s }),
+        };
+        let sum = asked.get_or_insert(first);
+        sum.clients = sum.clients.max(step.clients);
+        sum.clients_least = sum.clients_least.min(step.clients);
+        if let (Some(rate), Some(per_s)) = (&mut sum.rate, per_s) {
+            rate.least_per_s = rate.least_per_s.min(per_s);
+            rate.most_per_s = rate.most_per_s.max(per_s);
+            // Without a change there is nothing to be rounded.
+            let is_constant = rate.least_per_s >= rate.most_per_s;
+            rate.per_s = if is_constant { per_s } else { due / (ends_s - from_s) };
+        }
+    }
+    asked
+}
+
 /// How the operations of an open loop are spread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Arrival {
@@ -59,7 +114,12 @@ fn unit_exponential(rng: &mut dyn Rng) -> f64 {
 
 /// The step that holds at a moment; the first one before it begins.
 pub(crate) fn step_at(steps: &[Step], at_s: f64) -> Option<&Step> {
-    steps.iter().rev().find(|step| step.from_s <= at_s).or(steps.first())
+    steps.get(begun(steps, at_s).saturating_sub(1))
+}
+
+/// How many steps have begun at a moment. A ramp has a thousand of them, and each operation asks.
+fn begun(steps: &[Step], at_s: f64) -> usize {
+    steps.partition_point(|step| step.from_s <= at_s)
 }
 
 /// When each operation of an open loop is due, one after another.
@@ -88,7 +148,7 @@ impl Arrivals {
         let mut at_s = self.last_s;
         loop {
             let rate = step_at(&self.steps, at_s)?.rate_per_s.unwrap_or(0.0);
-            let until_s = self.steps.iter().map(|step| step.from_s).find(|from_s| *from_s > at_s);
+            let until_s = self.steps.get(begun(&self.steps, at_s)).map(|step| step.from_s);
             let within = until_s.map_or(f64::INFINITY, |until_s| (until_s - at_s) * rate);
             if area < within && rate > 0.0 {
                 self.last_s = at_s + area / rate;
@@ -149,6 +209,32 @@ mod tests {
         let rate = |at_s| step_at(&steps, at_s).and_then(|step| step.rate_per_s);
         assert_eq!([-1.0, 0.0, 9.9, 10.0, 99.0].map(rate), [1.0, 1.0, 1.0, 2.0, 3.0].map(Some));
         assert_eq!(step_at(&[], 1.0), None);
+    }
+
+    #[test]
+    fn what_is_asked_over_a_stretch_is_told_with_its_ends_and_its_mean() {
+        let rates = [step(0.0, 10.0), step(10.0, 20.0), step(20.0, 40.0)];
+        let rate = |from_s, to_s| {
+            let rate = asked(&rates, from_s, to_s).and_then(|asked| asked.rate).expect("open");
+            (rate.least_per_s, rate.per_s, rate.most_per_s)
+        };
+        assert_eq!(rate(0.0, 10.0), (10.0, 10.0, 10.0));
+        assert_eq!(rate(10.0, 30.0), (20.0, 30.0, 40.0));
+        assert_eq!(rate(5.0, 25.0), (10.0, 22.5, 40.0));
+        assert_eq!(rate(25.0, 99.0), (40.0, 40.0, 40.0));
+        assert_eq!(asked(&rates, 5.0, 5.0), None);
+        assert_eq!(asked(&[], 0.0, 5.0), None);
+        let clients = [(0.0, 4), (10.0, 9), (20.0, 2)].map(|(from_s, clients)| Step {
+            from_s,
+            clients,
+            rate_per_s: None,
+        });
+        let clients = |from_s, to_s| {
+            asked(&clients, from_s, to_s).map(|asked| (asked.clients_least, asked.clients, asked.rate))
+        };
+        assert_eq!(clients(-5.0, 10.0), Some((4, 4, None)));
+        assert_eq!(clients(0.0, 15.0), Some((4, 9, None)));
+        assert_eq!(clients(0.0, 25.0), Some((2, 9, None)));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use workload::Workload;
 
-use crate::pace::{Arrival, Step, ThinkTime, step_at};
+use crate::pace::{Arrival, Asked, Step, ThinkTime, asked, step_at};
 
 /// Called first on the load's own thread: puts it where the clients stand (a network namespace, a CPU).
 pub type OnThread = Box<dyn FnOnce() -> io::Result<()> + Send>;
@@ -164,6 +164,12 @@ impl LoadPlan {
     #[must_use]
     pub fn step_at(&self, at_s: f64) -> Option<&Step> {
         step_at(&self.steps, at_s)
+    }
+
+    /// What is asked between two moments of the run's clock, seconds; `None` where no time lies between them.
+    #[must_use]
+    pub fn asked(&self, from_s: f64, to_s: f64) -> Option<Asked> {
+        asked(&self.steps, from_s, to_s)
     }
 
     /// Whether operations are due at a rate, whatever becomes of those before them.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use client::{Connected, SessionError, SqlConnector};
 use history::{Action, ErrorClass, Operation, Outcome};
-use measure::interval::{new_histogram, record_latency};
+use measure::interval::{CONNECT, new_histogram, record_latency};
 use measure::{Histogram, OperationId, Recorder};
 use tokio::sync::watch;
 use workload::{StatementObserver, Workload};
@@ -23,7 +23,8 @@ use crate::plan::LoadPlan;
 /// An operation that has been sent and has no end yet.
 #[derive(Debug, Clone)]
 pub(crate) struct InFlight {
-    pub(crate) action: Action,
+    /// What the history records of it; nothing where none is kept.
+    pub(crate) action: Option<Action>,
     /// Its kind, by the workload's own numbering.
     pub(crate) kind: usize,
     /// When it was due: what its response time counts from. In a closed loop, when it was sent.
@@ -79,7 +80,7 @@ impl Shared {
         let service = plan.is_open().then(|| recorder.operation(&service_name(workload.transaction_name())));
         let statements =
             workload.statement_names().into_iter().map(|name| recorder.operation(name)).collect();
-        let connect = recorder.operation("connect");
+        let connect = recorder.operation(CONNECT);
         let kinds = plan.workload.kinds().into_iter().map(|kind| recorder.operation(kind)).collect();
         let retry = (plan.workload.retries() > 0).then(|| recorder.operation("retry"));
         let connector = plan.connector_of_clients();
@@ -182,22 +183,42 @@ impl Shared {
                     self.recorder.borrow_mut().record_ok(service, latency);
                 }
                 self.recorder.borrow_mut().record_ok(self.transaction, latency);
-                // Errors are counted with the total alone, so that no error is counted twice.
                 if let Some(kind) = self.kinds.get(begun.kind) {
                     self.recorder.borrow_mut().record_ok(*kind, latency);
                 }
-                let (invoked_s, completed_s) = (self.seconds(begun.invoked), self.seconds(completed));
-                self.successes.borrow_mut().note(invoked_s, completed_s);
+                let mut successes = self.successes.borrow_mut();
+                if successes.wants(begun.invoked) {
+                    successes.note(self.seconds(begun.invoked), self.seconds(completed));
+                }
             }
-            Some(class) => self.recorder.borrow_mut().record_error(self.transaction, class),
+            Some(class) => self.count_error(begun.kind, class, outcome == Outcome::Fail),
         }
-        self.record(client, InFlight { action, ..begun }, completed, outcome, error);
+        self.record(client, InFlight { action: Some(action), ..begun }, completed, outcome, error);
     }
 
-    /// A try ended in a serialization failure and is followed by another.
-    pub(crate) fn tried_in_vain(&self, took: Duration) {
+    /// Counts an error of a transaction, in all and of its kind.
+    fn count_error(&self, kind: usize, class: ErrorClass, definite: bool) {
+        let mut recorder = self.recorder.borrow_mut();
+        recorder.record_error(self.transaction, class, definite);
+        if let Some(kind) = self.told_apart(kind) {
+            recorder.record_error(kind, class, definite);
+        }
+    }
+
+    /// The operation of a kind of transaction, where it is another than that of all of them.
+    fn told_apart(&self, kind: usize) -> Option<OperationId> {
+        self.kinds.get(kind).copied().filter(|operation| *operation != self.transaction)
+    }
+
+    /// A try of a transaction of this kind ended in a serialization failure and is followed by another.
+    pub(crate) fn tried_in_vain(&self, kind: usize, took: Duration) {
+        let mut recorder = self.recorder.borrow_mut();
         if let Some(retry) = self.retry {
-            self.recorder.borrow_mut().record_ok(retry, took);
+            recorder.record_ok(retry, took);
+        }
+        recorder.record_retry(self.transaction);
+        if let Some(kind) = self.told_apart(kind) {
+            recorder.record_retry(kind);
         }
     }
 
@@ -207,14 +228,15 @@ impl Shared {
         let clients = self.in_flight.borrow().len();
         for client in 0..clients {
             let Some(begun) = self.take_in_flight(client) else { continue };
-            self.recorder.borrow_mut().record_error(self.transaction, ErrorClass::Timeout);
+            self.count_error(begun.kind, ErrorClass::Timeout, false);
             self.record(client, begun, now, Outcome::Unknown, Some(ErrorClass::Timeout));
         }
     }
 
     /// A connection attempt failed.
     pub(crate) fn connect_failed(&self, class: ErrorClass) {
-        self.recorder.borrow_mut().record_error(self.connect, class);
+        // Nothing was asked of the database yet.
+        self.recorder.borrow_mut().record_error(self.connect, class, true);
     }
 
     /// What has been recorded since the last call.
@@ -236,13 +258,11 @@ impl Shared {
         outcome: Outcome,
         error: Option<ErrorClass>,
     ) {
-        if !self.plan.keeps_history {
-            return;
-        }
+        let Some(action) = begun.action.filter(|_| self.plan.keeps_history) else { return };
         self.history.borrow_mut().push(Operation {
             load: self.plan.name.clone(),
             client: self.plan.first_client + client as u64,
-            action: begun.action,
+            action,
             invoked_s: self.seconds(begun.invoked),
             completed_s: self.seconds(completed),
             outcome,
@@ -273,6 +293,12 @@ impl StatementObserver for StatementTimes<'_> {
     fn answered(&mut self, statement: usize, latency: Duration) {
         if let Some(operation) = self.0.statements.get(statement) {
             self.0.recorder.borrow_mut().record_ok(*operation, latency);
+        }
+    }
+
+    fn failed(&mut self, statement: usize, error: &SessionError) {
+        if let Some(operation) = self.0.statements.get(statement) {
+            self.0.recorder.borrow_mut().record_error(*operation, error.class, error.definite);
         }
     }
 }

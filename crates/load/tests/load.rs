@@ -84,6 +84,10 @@ impl Gathered {
             errors.values().sum::<u64>(),
             (self.count(Outcome::Fail) + self.count(Outcome::Unknown)) as u64
         );
+        let of_transactions =
+            self.batches.iter().filter_map(|batch| batch.interval.operations.get(transaction));
+        let indefinite: u64 = of_transactions.flat_map(|seen| seen.errors_indefinite.values()).sum();
+        assert_eq!(indefinite, self.count(Outcome::Unknown) as u64);
         let mut ended: BTreeMap<u64, f64> = BTreeMap::new();
         for operation in self.operations() {
             let before = ended.insert(operation.client, operation.completed_s).unwrap_or(0.0);

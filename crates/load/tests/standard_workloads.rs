@@ -9,7 +9,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use client::SqlSession;
-use history::{Action, ConditionFound, Operation, Outcome};
+use history::{Action, ConditionFound, ErrorClass, Operation, Outcome};
 use load::{Batch, Clock, LoadPlan, OnThread, final_read, prepare, start};
 use server::Server;
 
@@ -272,6 +272,43 @@ fn a_script_that_fails_in_the_middle_says_whether_it_had_an_effect() {
         load.join().expect("ended well");
         assert!(ended.iter().all(|operation| operation.outcome == outcome), "{:?}", ended[0]);
     }
+}
+
+#[test]
+fn an_error_is_told_with_its_transaction_its_kind_and_its_statement() {
+    let options = [
+        ("scripts.0.name", "good"),
+        ("scripts.0.text", "SELECT 1;\n"),
+        ("scripts.1.name", "bad"),
+        ("scripts.1.text", "SELECT 2;\nSELECT 1 / 0;\n"),
+    ];
+    let Some(bench) = Bench::new("script", &options) else { return };
+    let (sink, batches) = channel::<Batch>();
+    let load = start(bench.plan.clone(), Clock::new(), here(), sink);
+    let mut errors: BTreeMap<String, BTreeMap<ErrorClass, u64>> = BTreeMap::new();
+    let mut indefinite: BTreeMap<String, u64> = BTreeMap::new();
+    let mut of_load = 0;
+    while let Ok(batch) = batches.recv() {
+        of_load += batch.interval.error_count("transaction");
+        for (name, operation) in batch.interval.operations {
+            for (class, count) in operation.errors {
+                *errors.entry(name.clone()).or_default().entry(class).or_default() += count;
+            }
+            *indefinite.entry(name).or_default() += operation.errors_indefinite.values().sum::<u64>();
+        }
+        if of_load > 10 {
+            load.stop();
+        }
+    }
+    load.join().expect("ended well");
+    let failed = BTreeMap::from([(ErrorClass::Other, of_load)]);
+    let expected = ["bad", "bad 2: SELECT 1 0", "transaction"].map(|name| (name.to_owned(), failed.clone()));
+    assert_eq!(errors, BTreeMap::from(expected));
+    // The first statement was a transaction of its own, so that the script may have had an effect; the second had none.
+    assert_eq!(
+        ["bad", "transaction", "bad 2: SELECT 1 0"].map(|name| indefinite[name]),
+        [of_load, of_load, 0]
+    );
 }
 
 /// What pgbench computes must be what we compute, and what it draws must come as often.

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
-use history::{ErrorClass, ErrorCounts};
+use history::ErrorCounts;
 
 /// Latency figures, microseconds, each within 0.1 % of the true value. All zero when nothing was measured.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -56,9 +56,13 @@ pub struct OperationFigures {
     pub count: u64,
     /// Those that did not, by class.
     pub errors: ErrorCounts,
+    /// Of these, those that may have happened all the same.
+    pub errors_indefinite: ErrorCounts,
     /// Errors whose class is not known: those of a time line that was read back from files, which hold sums
     /// only.
     pub errors_unclassified: u64,
+    /// Tries that met a serialization failure and were followed by another.
+    pub retries: u64,
     /// Latencies of those that succeeded.
     pub latency: LatencyFigures,
 }
@@ -68,10 +72,17 @@ impl OperationFigures {
     /// `unclassified`. Classes without errors are left out.
     #[must_use]
     pub fn errors_by_name(&self) -> BTreeMap<String, u64> {
-        let classified =
-            self.errors.iter().map(|(class, count)| (ErrorClass::name(*class).to_owned(), *count));
+        let classified = self.errors.iter().map(|(class, count)| (class.name().to_owned(), *count));
         let unclassified = [("unclassified".to_owned(), self.errors_unclassified)];
         classified.chain(unclassified).filter(|(_, count)| *count > 0).collect()
+    }
+
+    /// Of these, those that may have happened all the same, by the same names. Of errors of unknown class that is not known
+    /// either.
+    #[must_use]
+    pub fn errors_indefinite_by_name(&self) -> BTreeMap<String, u64> {
+        let named = self.errors_indefinite.iter().map(|(class, count)| (class.name().to_owned(), *count));
+        named.filter(|(_, count)| *count > 0).collect()
     }
 }
 

@@ -39,11 +39,20 @@ pub struct OperationInterval {
     pub histogram: Histogram<u64>,
     /// Those that did not, by class.
     pub errors: ErrorCounts,
+    /// Of these, those that may have happened all the same: the answer is missing.
+    pub errors_indefinite: ErrorCounts,
+    /// Tries that met a serialization failure and were followed by another; no errors.
+    pub retries: u64,
 }
 
 impl Default for OperationInterval {
     fn default() -> Self {
-        OperationInterval { histogram: new_histogram(), errors: ErrorCounts::new() }
+        OperationInterval {
+            histogram: new_histogram(),
+            errors: ErrorCounts::new(),
+            errors_indefinite: ErrorCounts::new(),
+            retries: 0,
+        }
     }
 }
 
@@ -70,4 +79,23 @@ pub struct Interval {
     pub second: u64,
     /// Every operation of the load by name, those that did nothing in this second too.
     pub operations: BTreeMap<String, OperationInterval>,
+}
+
+/// The operation under which attempts to reach a database are counted.
+pub const CONNECT: &str = "connect";
+
+/// Whether the errors of an operation count for the load as a whole, whose transactions stand under this name. Those of
+/// kinds of transaction and of statements are the transactions' own, told apart.
+#[must_use]
+pub fn counts_for_load(operation: &str, transaction: &str) -> bool {
+    operation == transaction || operation == CONNECT
+}
+
+impl Interval {
+    /// Errors of the load, whose transactions stand under this name.
+    #[must_use]
+    pub fn error_count(&self, transaction: &str) -> u64 {
+        let counted = self.operations.iter().filter(|(name, _)| counts_for_load(name, transaction));
+        counted.map(|(_, measured)| measured.error_count()).sum()
+    }
 }

@@ -61,13 +61,25 @@ impl Recorder {
         }
     }
 
-    /// Counts an error. Its latency is not kept: it would say how long the client waited, not how long the
-    /// database took.
+    /// Counts an error; a `definite` one certainly left nothing behind. Its latency is not kept: it would say how long the
+    /// client waited, not how long the database took.
     ///
     /// # Panics
     /// When `operation` was given by another recorder and is unknown to this one.
-    pub fn record_error(&mut self, operation: OperationId, class: ErrorClass) {
-        *self.operations[operation.0].1.errors.entry(class).or_insert(0) += 1;
+    pub fn record_error(&mut self, operation: OperationId, class: ErrorClass, definite: bool) {
+        let interval = &mut self.operations[operation.0].1;
+        *interval.errors.entry(class).or_insert(0) += 1;
+        if !definite {
+            *interval.errors_indefinite.entry(class).or_insert(0) += 1;
+        }
+    }
+
+    /// Counts a try that another one follows.
+    ///
+    /// # Panics
+    /// As [`record_error`](Recorder::record_error).
+    pub fn record_retry(&mut self, operation: OperationId) {
+        self.operations[operation.0].1.retries += 1;
     }
 
     /// Everything recorded since the last call, as the interval of `second`. To be called once for each
@@ -77,10 +89,13 @@ impl Recorder {
         let mut operations = BTreeMap::new();
         for (name, current) in &mut self.operations {
             let errors = std::mem::take(&mut current.errors);
+            let errors_indefinite = std::mem::take(&mut current.errors_indefinite);
+            let retries = std::mem::take(&mut current.retries);
             let histogram = current.histogram.clone();
             // Emptied, not replaced: it keeps the width it has grown to.
             current.histogram.reset();
-            operations.insert(name.clone(), OperationInterval { histogram, errors });
+            let taken = OperationInterval { histogram, errors, errors_indefinite, retries };
+            operations.insert(name.clone(), taken);
         }
         Interval { load: self.load.clone(), second, operations }
     }
@@ -97,8 +112,9 @@ mod tests {
         assert_eq!(recorder.operation("commit"), commit);
         recorder.record_ok(commit, Duration::from_micros(500));
         recorder.record_ok(commit, Duration::from_secs(3000));
-        recorder.record_error(begin, ErrorClass::Timeout);
-        recorder.record_error(begin, ErrorClass::Timeout);
+        recorder.record_error(begin, ErrorClass::Timeout, true);
+        recorder.record_error(begin, ErrorClass::Timeout, false);
+        recorder.record_retry(commit);
 
         let first = recorder.take(7);
         assert_eq!((first.load.as_str(), first.second), ("tpcb", 7));
@@ -106,10 +122,24 @@ mod tests {
         assert!(first.operations["commit"].histogram.max() >= 3_000_000_000, "the tail is not cut");
         assert_eq!(first.operations["begin"].errors[&ErrorClass::Timeout], 2);
         assert_eq!(first.operations["begin"].error_count(), 2);
+        assert_eq!(first.operations["begin"].errors_indefinite[&ErrorClass::Timeout], 1);
+        assert_eq!((first.operations["commit"].retries, first.operations["begin"].retries), (1, 0));
 
         let second = recorder.take(8);
         assert_eq!(second.operations["commit"].count(), 0);
         assert_eq!(second.operations["begin"].error_count(), 0);
+        assert!(second.operations["begin"].errors_indefinite.is_empty());
+        assert_eq!(second.operations["commit"].retries, 0);
+    }
+
+    #[test]
+    fn an_error_of_a_transaction_is_one_of_the_load_however_many_operations_tell_of_it() {
+        let mut recorder = Recorder::new("tpcc");
+        for name in ["transaction", "NEW-ORDER", "UPDATE district", "connect"] {
+            let operation = recorder.operation(name);
+            recorder.record_error(operation, ErrorClass::Connection, true);
+        }
+        assert_eq!(recorder.take(0).error_count("transaction"), 2);
     }
 
     #[test]

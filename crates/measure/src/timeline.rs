@@ -46,7 +46,9 @@ pub enum TimelineError {
 struct Cell {
     count: u64,
     errors: ErrorCounts,
+    errors_indefinite: ErrorCounts,
     errors_unclassified: u64,
+    retries: u64,
     /// Empty when `count` is 0.
     packed: Box<[u8]>,
 }
@@ -76,9 +78,9 @@ impl Timeline {
         for (operation, measured) in &interval.operations {
             self.add_histogram(&interval.load, operation, interval.second, &measured.histogram)?;
             let cell = cell_of(&mut self.loads, &interval.load, operation, interval.second)?;
-            for (class, count) in &measured.errors {
-                *cell.errors.entry(*class).or_insert(0) += count;
-            }
+            add_counts(&mut cell.errors, &measured.errors);
+            add_counts(&mut cell.errors_indefinite, &measured.errors_indefinite);
+            cell.retries = cell.retries.saturating_add(measured.retries);
         }
         Ok(())
     }
@@ -168,9 +170,9 @@ impl Timeline {
                 summary.count = summary.count.saturating_add(cell.count);
                 summary.errors_unclassified =
                     summary.errors_unclassified.saturating_add(cell.errors_unclassified);
-                for (class, count) in &cell.errors {
-                    *summary.errors.entry(*class).or_insert(0) += count;
-                }
+                add_counts(&mut summary.errors, &cell.errors);
+                add_counts(&mut summary.errors_indefinite, &cell.errors_indefinite);
+                summary.retries = summary.retries.saturating_add(cell.retries);
                 if cell.packed.is_empty() {
                     continue;
                 }
@@ -202,6 +204,13 @@ impl Timeline {
             return Vec::new();
         };
         (first..=last).map(|second| (second, cells.get(&second).map_or(0, |cell| cell.count))).collect()
+    }
+}
+
+fn add_counts(sums: &mut ErrorCounts, counts: &ErrorCounts) {
+    for (class, count) in counts {
+        let sum = sums.entry(*class).or_insert(0);
+        *sum = sum.saturating_add(*count);
     }
 }
 

@@ -15,7 +15,7 @@ fn interval(second: u64, operation: &str, latencies_us: &[u64], timeouts: u64) -
         recorder.record_ok(operation, Duration::from_micros(*latency_us));
     }
     for _ in 0..timeouts {
-        recorder.record_error(operation, ErrorClass::Timeout);
+        recorder.record_error(operation, ErrorClass::Timeout, true);
     }
     recorder.take(second)
 }

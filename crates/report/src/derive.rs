@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use history::{Event, EventKind, LoadFacts, PhaseFacts, Receipt, RunFacts, Verdict};
+use measure::interval::counts_for_load;
 
 use crate::result::{
     CheckResult, FaultResult, LabResult, LatencyUs, LoadResult, OperationResult, PhaseResult, RecoveryResult,
@@ -150,6 +151,10 @@ fn load_result(load: &LoadFacts, phases: &[PhaseFacts], rows: &[TimelineRow]) ->
             let sum = total.operations.entry(name.clone()).or_default();
             sum.count = sum.count.saturating_add(operation.count);
             sum.latency_us.max = sum.latency_us.max.max(operation.latency_us.max);
+            for (class, errors) in &operation.errors {
+                let of_class = sum.errors.entry(class.clone()).or_default();
+                *of_class = of_class.saturating_add(*errors);
+            }
         }
     }
     if length_s > 0.0 {
@@ -173,7 +178,11 @@ fn phase_result(load: &LoadFacts, phase: &PhaseFacts, rows: &[TimelineRow]) -> P
         let sum: &mut OperationResult = result.operations.entry(row.operation.clone()).or_default();
         sum.count = sum.count.saturating_add(row.count);
         sum.latency_us = LatencyUs { max: sum.latency_us.max.max(row.max_us), ..LatencyUs::default() };
-        if !load.statements.contains(&row.operation) {
+        if row.errors > 0 {
+            let of_operation = sum.errors.entry(UNCLASSIFIED.to_owned()).or_default();
+            *of_operation = of_operation.saturating_add(row.errors);
+        }
+        if counts_for_load(&row.operation, &load.transaction) {
             errors = errors.saturating_add(row.errors);
         }
     }

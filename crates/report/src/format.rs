@@ -75,6 +75,11 @@ pub(crate) fn seconds(value: f64) -> String {
     format!("{}\u{a0}s", decimal(value, decimals))
 }
 
+/// A figure whose unit stands in its name: `598`, `2,742`, `7.15`.
+pub(crate) fn figure(value: f64) -> String {
+    if value.fract() == 0.0 { decimal(value, 0) } else { three_digits(value) }
+}
+
 /// How often a second: `412/s`.
 pub(crate) fn rate(per_s: f64) -> String {
     if per_s == 0.0 { "0/s".to_owned() } else { format!("{}/s", three_digits(per_s)) }

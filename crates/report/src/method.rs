@@ -59,18 +59,22 @@ fn load(result: &RunResult) -> String {
         .loads
         .iter()
         .filter_map(|load| {
-            Some(format!(
-                "{} with {}",
-                load.name,
-                format::counted(u64::from(load.clients?), "client", "clients")
-            ))
+            let clients = format::counted(u64::from(load.clients?), "client", "clients");
+            let least = load.clients_least.map(|least| format!("{least} to ")).unwrap_or_default();
+            Some(format!("{} with {least}{clients}", load.name))
         })
         .collect();
     let open: Vec<String> = result
         .loads
         .iter()
         .filter(|load| load.clients.is_none())
-        .filter_map(|load| Some(format!("{} at {}", load.name, format::rate(load.rate_per_s?))))
+        .filter_map(|load| {
+            let rate = match load.rate_range_per_s {
+                Some([least, most]) => format!("{} to {}", format::rate(least), format::rate(most)),
+                None => format::rate(load.rate_per_s?),
+            };
+            Some(format!("{} at {rate}", load.name))
+        })
         .collect();
     let mut sentences = Vec::new();
     if !closed.is_empty() {

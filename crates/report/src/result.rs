@@ -175,6 +175,15 @@ pub struct LatencyUs {
 pub struct OperationResult {
     /// How many succeeded.
     pub count: u64,
+    /// Those that did not, by class. Of a statement, also in tries that were followed by another.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub errors: BTreeMap<String, u64>,
+    /// Of these, those that may have happened all the same, by class.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub errors_indefinite: BTreeMap<String, u64>,
+    /// Tries that met a serialization failure or a deadlock and were followed by another; no errors.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub retries: u64,
     /// Their latency.
     pub latency_us: LatencyUs,
 }
@@ -188,16 +197,25 @@ pub struct PhaseResult {
     pub from_s: f64,
     /// When it ended.
     pub to_s: f64,
-    /// Closed loop: clients in this phase.
+    /// Closed loop: clients in this phase, the most at work at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clients: Option<u32>,
-    /// Open loop: rate in this phase.
+    /// Where their number changed: the fewest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clients_least: Option<u32>,
+    /// Open loop: operations due a second in this phase, as a mean.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_per_s: Option<f64>,
+    /// Where the rate changed: the lowest and the highest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_range_per_s: Option<[f64; 2]>,
     /// Transactions that succeeded.
     pub transactions: u64,
-    /// Errors by class.
+    /// Errors by class: of transactions, and of attempts to connect.
     pub errors: BTreeMap<String, u64>,
+    /// Of these, those after which nobody knows whether the transaction happened, by class.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub errors_indefinite: BTreeMap<String, u64>,
     /// Transactions a second.
     pub throughput_per_s: f64,
     /// Latency of transactions.
@@ -213,19 +231,28 @@ pub struct LoadResult {
     pub name: String,
     /// Its workload.
     pub workload: String,
-    /// Closed loop: clients.
+    /// Closed loop: clients, the most at work at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clients: Option<u32>,
-    /// Open loop: rate.
+    /// Where their number changed: the fewest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clients_least: Option<u32>,
+    /// Open loop: operations due a second, as a mean.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_per_s: Option<f64>,
+    /// Where the rate changed: the lowest and the highest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_range_per_s: Option<[f64; 2]>,
     /// Figures that the workload's standard defines, by name with the unit last: `tpmC`, `efficiency_percent`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub figures: BTreeMap<String, f64>,
     /// Transactions that succeeded, warm-up left out, as in all figures of this level.
     pub transactions: u64,
-    /// Errors by class.
+    /// Errors by class: of transactions, and of attempts to connect.
     pub errors: BTreeMap<String, u64>,
+    /// Of these, those after which nobody knows whether the transaction happened, by class.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub errors_indefinite: BTreeMap<String, u64>,
     /// Transactions a second.
     pub throughput_per_s: f64,
     /// Latency of transactions.
@@ -302,6 +329,40 @@ pub struct VolumeResult {
     /// Bytes copied while loads ran, so that components caught up.
     #[serde(default)]
     pub copied_bytes: u64,
+    /// How it was opened, boot by boot, the last one still open in the end.
+    #[serde(default)]
+    pub openings: Vec<OpeningResult>,
+}
+
+/// A mirrored volume as it was open for one boot of its node.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OpeningResult {
+    /// Path of the node's host.
+    pub host: String,
+    /// Path of the host of the component that served; another than the node's where the volume was open over the network.
+    pub component: String,
+    /// What was asked over the network, by kind; nothing where both hosts are the same.
+    pub asked: Vec<AskedResult>,
+    /// How often a connection between the two broke, or could not be had.
+    pub broken: u64,
+    /// What was given up, where the component was promoted by force: a sentence.
+    #[serde(default)]
+    pub forced: Option<String>,
+}
+
+/// Requests of one kind over the network, each with its answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AskedResult {
+    /// What they did: `read`, `write`, `sync`, or `names` for names and attributes.
+    pub work: String,
+    /// How many were answered.
+    pub count: u64,
+    /// How long they took, microseconds: there, being carried out, and back.
+    pub latency_us_mean: f64,
+    /// Their median.
+    pub latency_us_p50: u64,
+    /// Their 99th percentile.
+    pub latency_us_p99: u64,
 }
 
 /// A component of a mirrored volume.
@@ -385,4 +446,9 @@ pub struct WarningResult {
     pub what: String,
     /// What to do about it.
     pub remedy: String,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }

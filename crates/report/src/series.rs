@@ -5,6 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use measure::interval::counts_for_load;
+
 use crate::result::RunResult;
 use crate::run_directory::RunDirectory;
 use crate::timeline_csv::TimelineRow;
@@ -44,12 +46,10 @@ pub(crate) struct Point {
     pub(crate) highest: f64,
 }
 
-/// The transaction's name and the names of the statements in it.
-fn operations_of(result: &RunResult, load: &str) -> (String, BTreeSet<String>) {
-    match result.facts.loads.iter().find(|facts| facts.name == load) {
-        Some(facts) => (facts.transaction.clone(), facts.statements.iter().cloned().collect()),
-        None => ("transaction".to_owned(), BTreeSet::new()),
-    }
+/// The name of the operation that counts.
+fn transaction_of(result: &RunResult, load: &str) -> String {
+    let facts = result.facts.loads.iter().find(|facts| facts.name == load);
+    facts.map_or_else(|| "transaction".to_owned(), |facts| facts.transaction.clone())
 }
 
 /// The timeline by load: those of the plan in their order, then any other.
@@ -64,10 +64,8 @@ pub(crate) fn from_rows(result: &RunResult, rows: &[TimelineRow]) -> Vec<LoadSer
     names
         .extend(others.into_iter().filter(|name| !result.facts.loads.iter().any(|load| load.name == **name)));
     let mut series: Vec<LoadSeries> = Vec::new();
-    let mut statements = Vec::new();
     for name in names {
-        let (transaction, inner) = operations_of(result, name);
-        statements.push(inner);
+        let transaction = transaction_of(result, name);
         series.push(LoadSeries { name: name.to_owned(), transaction, seconds: BTreeMap::new() });
     }
     let places: BTreeMap<String, usize> =
@@ -83,8 +81,8 @@ pub(crate) fn from_rows(result: &RunResult, rows: &[TimelineRow]) -> Vec<LoadSer
             if row.count > 0 {
                 second.percentiles_us = Some([row.p50_us, row.p95_us, row.p99_us]);
             }
-        } else if !statements[index].contains(&row.operation) {
-            // A statement's error is its transaction's error: counted there, it must not be counted here again.
+        } else if counts_for_load(&row.operation, &load.transaction) {
+            // The errors of statements and of kinds of transaction are the transactions', counted there already.
             second.other_errors = second.other_errors.saturating_add(row.errors);
         }
     }

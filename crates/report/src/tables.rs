@@ -15,7 +15,10 @@ pub(crate) fn loads(result: &RunResult) -> String {
     if result.loads.is_empty() {
         return "<p>No load of this run left figures.</p>".to_owned();
     }
-    result.loads.iter().map(|load| by_phase(load) + &standard(load) + &by_statement(result, load)).collect()
+    let tables = |load: &LoadResult| {
+        by_phase(load) + &standard(load) + &by_statement(result, load) + &errors_by_operation(load)
+    };
+    result.loads.iter().map(tables).collect()
 }
 
 /// The figures that the workload's standard defines.
@@ -52,8 +55,14 @@ fn p99(latency: &LatencyUs, count: u64) -> String {
 
 /// How a load was driven; from the lowest to the highest step where it was swept.
 fn drive(load: &LoadResult) -> String {
-    let clients = || load.phases.iter().filter_map(|phase| phase.clients).chain(load.clients);
-    let rates = || load.phases.iter().filter_map(|phase| phase.rate_per_s).chain(load.rate_per_s);
+    let of_phase = |phase: &PhaseResult| [phase.clients, phase.clients_least];
+    let clients = || load.phases.iter().flat_map(of_phase).flatten().chain(load.clients);
+    let range = |phase: &PhaseResult| phase.rate_range_per_s.unwrap_or_default();
+    let known = |rate: &f64| *rate > 0.0;
+    let rates = || {
+        let means = load.phases.iter().filter_map(|phase| phase.rate_per_s).chain(load.rate_per_s);
+        means.chain(load.phases.iter().flat_map(range)).filter(known)
+    };
     let (slowest, fastest) = (rates().min_by(f64::total_cmp), rates().max_by(f64::total_cmp));
     match (clients().min(), clients().max(), slowest.zip(fastest)) {
         (Some(fewest), Some(most), _) if fewest < most => format!("closed loop, {fewest} to {most} clients"),
@@ -80,9 +89,7 @@ fn by_phase(load: &LoadResult) -> String {
         drive
     );
     // What was asked changes from phase to phase: then each row says what it was.
-    let sweeps = load.phases.iter().any(|phase| {
-        (phase.clients, phase.rate_per_s) != (load.phases[0].clients, load.phases[0].rate_per_s)
-    });
+    let sweeps = load.phases.iter().any(|phase| pace_of(phase) != pace_of(&load.phases[0]));
     let reference = load.phases.iter().find(|phase| is_reference(phase)).map(|phase| phase.throughput_per_s);
     for phase in &load.phases {
         let change = match reference {
@@ -92,13 +99,7 @@ fn by_phase(load: &LoadResult) -> String {
             }
             _ => String::new(),
         };
-        let pace = match (phase.clients, phase.rate_per_s) {
-            (Some(clients), _) if sweeps => {
-                format!("{}, ", format::counted(u64::from(clients), "client", "clients"))
-            }
-            (_, Some(per_s)) if sweeps => format!("{} due, ", format::rate(per_s)),
-            _ => String::new(),
-        };
+        let pace = if sweeps { pace_of(phase) } else { String::new() };
         let span = format!(
             "{pace}{} – {}",
             format::seconds(phase.from_s).trim_end_matches("\u{a0}s"),
@@ -128,6 +129,18 @@ fn by_phase(load: &LoadResult) -> String {
     );
     html.push_str("</tfoot></table></div>");
     html
+}
+
+/// What was asked in a phase, from the least to the most where it changed within.
+fn pace_of(phase: &PhaseResult) -> String {
+    let clients = phase.clients.map(|most| format::counted(u64::from(most), "client", "clients"));
+    match (clients, phase.clients_least, phase.rate_per_s, phase.rate_range_per_s) {
+        (Some(most), Some(least), ..) => format!("{least} to {most}, "),
+        (Some(clients), ..) => format!("{clients}, "),
+        (.., Some([least, most])) => format!("{} to {} due, ", format::rate(least), format::rate(most)),
+        (.., Some(per_s), None) => format!("{} due, ", format::rate(per_s)),
+        _ => String::new(),
+    }
 }
 
 #[allow(
@@ -264,4 +277,34 @@ fn delta(operation: Option<&OperationResult>, base: Option<&OperationResult>) ->
         }
         _ => format::NOTHING.to_owned(),
     }
+}
+
+/// What failed and what was tried again, of each operation that had any of it; empty where none had.
+fn errors_by_operation(load: &LoadResult) -> String {
+    let failed = |operation: &OperationResult| !operation.errors.is_empty() || operation.retries > 0;
+    let rows: Vec<_> = load.operations.iter().filter(|(_, operation)| failed(operation)).collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let mut html = "<div class=\"scroll\"><table class=\"operation-errors\"><thead><tr><th>Operation<th class=\"n\">Succeeded\
+                    <th class=\"errors\">Errors<th class=\"errors\">of which without a definite answer\
+                    <th class=\"n\">Tried again</tr></thead><tbody>"
+        .to_owned();
+    for (name, operation) in rows {
+        let _ = write!(
+            html,
+            "<tr><th scope=\"row\">{}<td class=\"n\">{}<td class=\"errors\">{}<td class=\"errors\">{}<td class=\"n\">{}</tr>",
+            escape(name),
+            format::count(operation.count),
+            error_cell(&operation.errors),
+            error_cell(&operation.errors_indefinite),
+            format::count(operation.retries)
+        );
+    }
+    html.push_str(
+        "</tbody></table></div><p class=\"note\">The errors of a kind of transaction and of a statement are those of the \
+         transactions they belong to, told apart. Tried again: met a serialization failure or a deadlock, and was followed \
+         by another try; what fails in such a try is counted with its statement.</p>",
+    );
+    html
 }

@@ -19,8 +19,12 @@ const MOST_ROWS: usize = 60;
 
 /// The whole section; empty when nothing is mirrored.
 pub(crate) fn section(run: &RunDirectory) -> String {
-    let mirrored: Vec<&VolumeResult> =
-        run.result.volumes.iter().filter(|volume| volume.replicas > 1).collect();
+    let mirrored: Vec<&VolumeResult> = run
+        .result
+        .volumes
+        .iter()
+        .filter(|volume| volume.replicas > 1 || !volume.components.is_empty())
+        .collect();
     let Some(first) = mirrored.first() else { return String::new() };
     let until = charts::recorded_until(run, &series::by_load(run));
     let marks = marks::of(run, until as f64);
@@ -29,6 +33,11 @@ pub(crate) fn section(run: &RunDirectory) -> String {
         html.push_str(&figure.html(&marks));
     }
     html.push_str(&table(&mirrored));
+    html.push_str(&openings(&mirrored));
+    let openings = mirrored.iter().flat_map(|volume| &volume.openings);
+    for told in openings.filter_map(|opening| opening.forced.as_ref()) {
+        let _ = write!(html, "<p><strong>By force:</strong> {}.</p>", escape(told));
+    }
     html
 }
 
@@ -39,9 +48,10 @@ fn in_words(volume: &VolumeResult) -> String {
         _ => "the node's own component has made it durable; the others follow",
     };
     format!(
-        "Each volume has {} components of class {}, on different hosts; what they say to each other crosses the network \
-         like all else. A sync is acknowledged when {acknowledged}.",
-        volume.replicas, volume.class
+        "Each volume has {} of class {}, on different hosts; what they say to each other crosses the network like all else. \
+         A sync is acknowledged when {acknowledged}.",
+        format::counted(u64::from(volume.replicas), "component", "components"),
+        volume.class
     )
 }
 
@@ -64,6 +74,37 @@ fn table(volumes: &[&VolumeResult]) -> String {
     }
     html.push_str("</tbody></table></div>");
     html
+}
+
+/// What was asked over the network, where a volume was open on a host without a component of it.
+fn openings(volumes: &[&VolumeResult]) -> String {
+    let asked = volumes.iter().flat_map(|volume| {
+        let openings = volume.openings.iter();
+        openings
+            .flat_map(move |opening| opening.asked.iter().map(move |asked| (&volume.node, opening, asked)))
+    });
+    let mut rows = String::new();
+    for (node, opening, asked) in asked.take(MOST_ROWS) {
+        let _ = write!(
+            rows,
+            "<tr><th scope=\"row\">{}<td>{}<td>{}<td>{}<td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{}</tr>",
+            escape(node),
+            escape(&opening.host),
+            escape(&opening.component),
+            escape(&asked.work),
+            format::count(asked.count),
+            format::latency(asked.latency_us_p50 as f64),
+            format::latency(asked.latency_us_p99 as f64),
+        );
+    }
+    if rows.is_empty() {
+        return String::new();
+    }
+    format!(
+        "<p>On a host without a component that was up to date, a volume was open over the network: each request and its \
+         answer crossed it.</p><div class=\"scroll\"><table><thead><tr><th>Volume of<th>Open on<th>Served from<th>Requests\
+         <th class=\"n\">How many<th class=\"n\">Median<th class=\"n\">99th percentile</tr></thead><tbody>{rows}</tbody></table></div>"
+    )
 }
 
 /// One value for each second: the last that was seen up to its end, and none before the first or after the last.

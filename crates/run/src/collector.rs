@@ -251,8 +251,9 @@ fn collect(
 
 fn pulse_of(batch: &Batch, transactions: &BTreeMap<String, String>) -> LoadPulse {
     let load = batch.interval.load.clone();
-    let errors = batch.interval.operations.values().map(measure::OperationInterval::error_count).sum();
-    let transaction = transactions.get(&load).and_then(|name| batch.interval.operations.get(name));
+    let name = transactions.get(&load).map_or("", String::as_str);
+    let errors = batch.interval.error_count(name);
+    let transaction = batch.interval.operations.get(name);
     let (count, p99_us) = transaction.map_or((0, 0), |measured| {
         (measured.count(), if measured.count() == 0 { 0 } else { measured.histogram.value_at_quantile(0.99) })
     });

@@ -101,6 +101,12 @@ impl Host {
         self.port.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
+    /// Its network namespace.
+    #[must_use]
+    pub fn namespace(&self) -> &OwnedFd {
+        &self.attachment.namespace
+    }
+
     /// Its path as one string.
     #[must_use]
     pub fn name(&self) -> String {
@@ -209,8 +215,14 @@ impl Datacentre {
         }
         for index in 0..count {
             let name = node_name(index);
+            let making = if is_virtual_disk(scenario, ground) {
+                Some(ground.directory.volume(&format!("{name}-making"))?)
+            } else {
+                None
+            };
             let set_up = NodeSetUp {
                 volume: ground.directory.volume(&name)?,
+                making,
                 sockets: PathBuf::from(supervisor::LAB_FOLDER).join("nodes").join(&name),
                 logs: ground.directory.logs(&name)?,
                 programs: ground.programs.clone(),
@@ -273,7 +285,8 @@ impl Datacentre {
     }
 
     /// Cuts the power of hosts and of every VM on them; the network first, all at once as far as one thread can.
-    /// Returns the VMs that died.
+    /// Returns the VMs that died: with them those elsewhere whose volume one of these hosts served, which the platform
+    /// switches off, because their disk is gone.
     ///
     /// # Errors
     /// When the fabric is gone.
@@ -283,8 +296,12 @@ impl Datacentre {
                 self.fabric.detach(port)?;
             }
         }
-        let died: Vec<usize> =
-            self.vms_on().into_iter().filter(|vm| hosts.contains(&self.vms[*vm].host())).collect();
+        let hit = |vm: &usize| {
+            let vm = &self.vms[*vm];
+            let served_by = vm.volume().mirrored().and_then(MirroredDisk::serving_host);
+            hosts.contains(&vm.host()) || served_by.is_some_and(|host| hosts.contains(&host))
+        };
+        let died: Vec<usize> = self.vms_on().into_iter().filter(hit).collect();
         for vm in &died {
             self.vms[*vm].cut_off()?;
         }
@@ -350,7 +367,8 @@ impl Datacentre {
         // In a lab of an ordinary user, whoever has another number inside is root's number to those who serve.
         let user = if ground.users_mapped { NODE_USER } else { 0 };
         let storage = scenario.database.storage.as_ref();
-        let mirrored = storage.filter(|of| of.replicas > 1 && ground.volumes != scenario::Volumes::Directory);
+        let on_hosts = |of: &&scenario::Storage| of.replicas > 1 || !of.hosts.is_empty();
+        let mirrored = storage.filter(on_hosts).filter(|_| ground.volumes != scenario::Volumes::Directory);
         if let Some(storage) = mirrored {
             let folder = &set_up.volume;
             let failed = |source| DatacentreError::Component { place: set_up.name.clone(), source };
@@ -410,13 +428,22 @@ impl Datacentre {
             pair.take_while(|(here, there)| here == there).count()
         };
         let vms_on = |host: usize| self.vms.iter().filter(|vm| vm.is_on() && vm.host() == host).count();
-        if let Some(disk) = self.vms[vm].volume().mirrored() {
-            // The data's place counts more than the way there.
-            return disk.hosts_to_start().into_iter().find(|host| *host != lost && self.hosts[*host].is_on());
+        let nearest = |may: &dyn Fn(usize) -> bool| {
+            (0..self.hosts.len())
+                .filter(|host| self.hosts[*host].is_on() && may(*host))
+                .min_by_key(|host| (vms_on(*host), std::cmp::Reverse(shared_path(*host)), *host))
+        };
+        let Some(disk) = self.vms[vm].volume().mirrored() else { return nearest(&|host| host != lost) };
+        // The data's place counts more than the way there, but what is there for storage runs nodes last.
+        let with_data = disk.hosts_to_start();
+        let first = |for_storage: bool| {
+            let mut hosts = with_data.iter().copied().filter(|host| self.hosts[*host].is_on());
+            hosts.find(|host| disk.is_for_storage(*host) == for_storage)
+        };
+        if with_data.is_empty() {
+            return None;
         }
-        (0..self.hosts.len())
-            .filter(|host| *host != lost && self.hosts[*host].is_on())
-            .min_by_key(|host| (vms_on(*host), std::cmp::Reverse(shared_path(*host)), *host))
+        first(false).or_else(|| nearest(&|host| !disk.is_for_storage(host))).or_else(|| first(true))
     }
 
     /// CPU time of all VMs so far.
@@ -505,6 +532,12 @@ pub fn policy(site: &scenario::Site, with_rates: bool) -> Policy {
         [way("out", Span::OutOf(edge.around.path.clone())), way("in", Span::Into(edge.around.path.clone()))]
     });
     Policy { rules: site.links.iter().map(rule).collect(), links: edges.chain(counted).collect() }
+}
+
+/// Whether nodes have virtual disks of one component, on which a new database can be put without going through the mount.
+fn is_virtual_disk(scenario: &scenario::Scenario, ground: &Ground<'_>) -> bool {
+    let mirrored = scenario.database.storage.as_ref().is_some_and(|storage| storage.replicas > 1);
+    ground.volumes != scenario::Volumes::Directory && !mirrored
 }
 
 /// The family of the addresses that the scenario's database and clients use.

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use disk::{Disk, DiskGroup, Probe, Seen};
@@ -16,7 +16,8 @@ pub struct HostDisks {
     groups: Vec<Vec<DiskGroup>>,
     /// Where probes are laid.
     folder: PathBuf,
-    probes: Mutex<BTreeMap<String, Probe>>,
+    /// Each is used by one look at a time; none where it could not be laid yet.
+    probes: Mutex<BTreeMap<String, Arc<Mutex<Option<Probe>>>>>,
 }
 
 impl HostDisks {
@@ -69,26 +70,27 @@ impl HostDisks {
     /// # Errors
     /// In words, why there is no probe: it is laid on sound disks only.
     pub fn look(&self, disk: &Disk, patience: Duration, blocks: u64) -> Result<Seen, String> {
-        let taken = self.lock().remove(disk.name());
-        let mut probe = match taken {
-            Some(probe) => probe,
+        let probe = {
+            let mut probes = self.probes.lock().unwrap_or_else(PoisonError::into_inner);
+            probes.entry(disk.name().to_owned()).or_default().clone()
+        };
+        // A look at a slow disk takes its time, and the next one comes after it.
+        let mut probe = probe.lock().unwrap_or_else(PoisonError::into_inner);
+        let laid = match probe.as_mut() {
+            Some(laid) => laid,
             // On a disk that does not answer it would be laid for ever.
             None if !disk.is_sound() => {
                 return Err(format!(
-                    "disk {} has no probe: one is laid while the disk is sound, and is used by one look at a time",
+                    "disk {} has no probe: one is laid while the disk is sound",
                     disk.name()
                 ));
             }
-            None => Probe::lay(disk, &self.folder.join(disk.name().replace('/', "-")))
-                .map_err(|error| error.to_string())?,
+            None => {
+                let folder = self.folder.join(disk.name().replace('/', "-"));
+                probe.insert(Probe::lay(disk, &folder).map_err(|error| error.to_string())?)
+            }
         };
-        let seen = probe.look(patience, blocks);
-        self.lock().insert(disk.name().to_owned(), probe);
-        Ok(seen)
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Probe>> {
-        self.probes.lock().unwrap_or_else(PoisonError::into_inner)
+        Ok(laid.look(patience, blocks))
     }
 }
 

@@ -66,6 +66,8 @@ pub enum Placement {
 pub struct Options {
     /// The scenario's text.
     pub source: Source,
+    /// The folder of the scenario's file: where the paths in it begin.
+    pub folder: PathBuf,
     /// `--set path=value`.
     pub overrides: Vec<(String, String)>,
     /// The seed; drawn when neither this nor the scenario gives one.
@@ -134,8 +136,9 @@ pub fn launch(
     receiver: &Receiver<Message>,
     show: &mut dyn FnMut(Show<'_>),
 ) -> Result<Ended, LaunchError> {
-    let scenario = scenario::parse(&options.source, &options.overrides).map_err(Box::new)?;
-    check_workloads(&scenario).map_err(|error| LaunchError::Workload(error.to_string()))?;
+    let mut scenario = scenario::parse(&options.source, &options.overrides).map_err(Box::new)?;
+    check_workloads(&mut scenario, &options.folder)
+        .map_err(|error| LaunchError::Workload(error.to_string()))?;
     for name in &options.captures {
         captures::tap(name, &scenario)?;
     }

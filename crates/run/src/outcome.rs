@@ -10,6 +10,8 @@ use check::list_append::{self, Isolation, Level, ListAppend, Order};
 use check::registry;
 use engine::Engine;
 use history::{EventKind, HistoryReader, PhaseFacts, Receipt, Verdict};
+use load::{Asked, LoadPlan};
+use measure::interval::counts_for_load;
 use measure::{Doubt, Figures, LatencyFigures, Timeline, recovery, warnings};
 use report::result::{
     CheckResult, FaultResult, LabResult, LatencyUs, LoadResult, OperationResult, PhaseResult, RecoveryResult,
@@ -144,9 +146,15 @@ fn check_all(scenario: &Scenario, prepared: &Prepared, directory: &RunDirectory)
     check_history(&workloads, claimed(prepared.engine.as_ref(), &scenario.loads), directory)
 }
 
-/// The checks that apply to these workloads, made on the history in the run directory.
-pub(crate) fn checks_of(workloads: &[&str], directory: &RunDirectory) -> Vec<CheckResult> {
-    check_history(workloads, Level::STRICT_SERIALIZABLE, directory)
+/// The checks that apply to a workload with these options on a PostgreSQL that nobody configured for us, made on the
+/// history in the run directory.
+pub(crate) fn checks_of(
+    workload: &str,
+    options: &BTreeMap<String, String>,
+    directory: &RunDirectory,
+) -> Vec<CheckResult> {
+    let isolation = begun_at(options).unwrap_or(Isolation::ReadCommitted);
+    check_history(&[workload], Level { isolation, order: Order::Any }, directory)
         .into_iter()
         .map(|checked| checked.result)
         .collect()
@@ -160,17 +168,22 @@ fn claimed(engine: &dyn Engine, loads: &[scenario::Load]) -> Level {
         engine::Isolation::SnapshotIsolation => Isolation::Snapshot,
         engine::Isolation::Serializable => Isolation::Serializable,
     };
-    let begun_at = |load: &scenario::Load| match load.options.get("isolation").map(String::as_str) {
-        Some("read-committed") => Isolation::ReadCommitted,
-        Some("repeatable-read") => Isolation::Snapshot,
-        Some("serializable") => Isolation::Serializable,
-        _ => by_default,
-    };
+    let begun_at = |load: &scenario::Load| begun_at(&load.options).unwrap_or(by_default);
     let judged = loads.iter().filter(|load| load.workload == APPEND);
     let isolation = judged.map(begun_at).min().unwrap_or(by_default);
     // Other databases' documents promise nothing of the order in time; the control database is there to be held to it.
     let order = if engine.name() == engine::control::NAME { Order::RealTime } else { Order::Any };
     Level { isolation, order }
+}
+
+/// The level that the option `isolation` has transactions begin at.
+fn begun_at(options: &BTreeMap<String, String>) -> Option<Isolation> {
+    match options.get("isolation").map(String::as_str) {
+        Some("read-committed") => Some(Isolation::ReadCommitted),
+        Some("repeatable-read") => Some(Isolation::Snapshot),
+        Some("serializable") => Some(Isolation::Serializable),
+        _ => None,
+    }
 }
 
 fn check_history(workloads: &[&str], level: Level, directory: &RunDirectory) -> Vec<Checked> {
@@ -244,15 +257,23 @@ pub(crate) fn phase_result(phase: &PhaseFacts, figures: &Figures, transaction: &
         ..PhaseResult::default()
     };
     for (name, operation) in &figures.operations {
-        for (class, count) in operation.errors_by_name() {
-            *result.errors.entry(class).or_default() += count;
+        let (errors, errors_indefinite) = (operation.errors_by_name(), operation.errors_indefinite_by_name());
+        if counts_for_load(name, transaction) {
+            let sums = [(&mut result.errors, &errors), (&mut result.errors_indefinite, &errors_indefinite)];
+            for (sum, counts) in sums {
+                for (class, count) in counts {
+                    *sum.entry(class.clone()).or_default() += count;
+                }
+            }
         }
         if name == transaction {
             result.transactions = operation.count;
             result.latency_us = latency(&operation.latency);
         }
         let latency_us = latency(&operation.latency);
-        result.operations.insert(name.clone(), OperationResult { count: operation.count, latency_us });
+        let (count, retries) = (operation.count, operation.retries);
+        let figures = OperationResult { count, errors, errors_indefinite, retries, latency_us };
+        result.operations.insert(name.clone(), figures);
     }
     result.throughput_per_s = figures.throughput_per_s(transaction);
     result
@@ -264,13 +285,23 @@ fn phases_that_were(phases: &[PhaseFacts], ended_s: f64) -> Vec<PhaseFacts> {
     begun.map(|phase| PhaseFacts { to_s: phase.to_s.min(ended_s), ..phase.clone() }).collect()
 }
 
-/// What was asked of a load from this moment on: clients of a closed loop, or the rate of an open one.
-fn asked(prepared: &Prepared, load: &scenario::Load, from_s: f64) -> (Option<u32>, Option<f64>) {
-    let plan = prepared.plans.iter().find(|plan| plan.name == load.name);
-    match plan.and_then(|plan| plan.step_at(from_s)) {
-        Some(step) if step.rate_per_s.is_some() => (None, step.rate_per_s),
-        Some(step) => (Some(step.clients), None),
-        None => (None, None),
+/// What was asked of a load over a stretch of time, in the words of a phase: clients of a closed loop, or the rate of an
+/// open one.
+pub(crate) fn asked(plan: &LoadPlan, from_s: f64, to_s: f64) -> PhaseResult {
+    let nothing = PhaseResult::default();
+    match plan.asked(from_s, to_s) {
+        Some(Asked { rate: Some(rate), .. }) => PhaseResult {
+            rate_per_s: Some(rate.per_s),
+            rate_range_per_s: (rate.least_per_s < rate.most_per_s)
+                .then_some([rate.least_per_s, rate.most_per_s]),
+            ..nothing
+        },
+        Some(Asked { clients, clients_least, rate: None }) => PhaseResult {
+            clients: Some(clients),
+            clients_least: (clients_least < clients).then_some(clients_least),
+            ..nothing
+        },
+        None => nothing,
     }
 }
 
@@ -286,26 +317,31 @@ fn load_result(load: &scenario::Load, prepared: &Prepared, shown: &Shown) -> Loa
     let total = phase_result(&whole, &summarize(from_s, shown.ended_s), transaction);
     let succeeded =
         total.operations.iter().map(|(name, operation)| (name.clone(), operation.count)).collect();
-    let workload = prepared.plans.iter().find(|plan| plan.name == load.name).map(|plan| &plan.workload);
-    let figures =
-        workload.map(|workload| workload.figures(&succeeded, total.to_s - total.from_s, load.scale));
+    let plan = prepared.plans.iter().find(|plan| plan.name == load.name);
+    let figures = plan.map(|plan| plan.workload.figures(&succeeded, total.to_s - total.from_s, load.scale));
+    let asked = |from_s, to_s| plan.map(|plan| asked(plan, from_s, to_s)).unwrap_or_default();
+    let in_all = asked(from_s, shown.ended_s);
     LoadResult {
         figures: figures.unwrap_or_default(),
         name: load.name.clone(),
         workload: load.workload.clone(),
-        clients: asked(prepared, load, from_s).0,
-        rate_per_s: asked(prepared, load, from_s).1,
+        clients: in_all.clients,
+        clients_least: in_all.clients_least,
+        rate_per_s: in_all.rate_per_s,
+        rate_range_per_s: in_all.rate_range_per_s,
         transactions: total.transactions,
         errors: total.errors,
+        errors_indefinite: total.errors_indefinite,
         throughput_per_s: total.throughput_per_s,
         latency_us: total.latency_us,
         operations: total.operations,
         phases: phases
             .iter()
             .map(|phase| {
-                let (clients, rate_per_s) = asked(prepared, load, phase.from_s);
+                let PhaseResult { clients, clients_least, rate_per_s, rate_range_per_s, .. } =
+                    asked(phase.from_s, phase.to_s);
                 let result = phase_result(phase, &summarize(phase.from_s, phase.to_s), transaction);
-                PhaseResult { clients, rate_per_s, ..result }
+                PhaseResult { clients, clients_least, rate_per_s, rate_range_per_s, ..result }
             })
             .collect(),
     }
@@ -452,7 +488,9 @@ fn all_warnings(
         if let Some(open_loop) = shown.recorded.open_loops.get(&load.name) {
             let late_us_p99 = open_loop.lateness.value_at_quantile(0.99);
             doubts.extend(warnings::generator_late(&load.name, late_us_p99, load.latency_us.p50));
-            let rate_per_s = load.phases.last().and_then(|phase| phase.rate_per_s).unwrap_or(0.0);
+            let plan = prepared.plans.iter().find(|plan| plan.name == load.name);
+            let last = plan.and_then(|plan| plan.step_at(shown.ended_s));
+            let rate_per_s = last.and_then(|step| step.rate_per_s).unwrap_or(0.0);
             doubts.extend(warnings::rate_not_kept(&load.name, open_loop.waiting_at_end, rate_per_s));
         }
         for phase in load.phases.iter().filter(|phase| !phase.name.starts_with(WARM_UP)) {

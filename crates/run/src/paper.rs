@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use history::PhaseFacts;
-use report::result::{LoadResult, PhaseResult, ReproducedFigure, ReproducedReport, RunResult};
+use report::result::RunResult;
 use scenario::{FaultAction, FaultTarget, Scenario};
 
 use crate::asked::Asked;
@@ -14,7 +14,7 @@ use crate::prediction::{self, Evidence};
 /// Adds predictions, explanations and reproduced figures to a result.
 pub fn beside(result: &mut RunResult, scenario: &Scenario, evidence: &Evidence<'_>) {
     prediction::beside(result, scenario, evidence);
-    result.reproduces = reproduced(result, scenario);
+    result.reproduces = crate::reproduced::reproduced(result, scenario);
 }
 
 /// The network over the whole of a phase, and the paths of all nodes and of the load's clients; `None` as above.
@@ -60,34 +60,4 @@ fn rules_during(scenario: &Scenario, phase: &PhaseFacts) -> Option<Vec<fabric::R
         begins = ends;
     }
     Some(rules)
-}
-
-/// The published report's figures beside this run's, where this program knows what they are called here.
-fn reproduced(result: &RunResult, scenario: &Scenario) -> ReproducedReport {
-    let Some(reproduces) = &scenario.reproduces else { return ReproducedReport::default() };
-    // What the report shows is what its fault did; without a fault, the whole run.
-    let phase = scenario.schedule.iter().position(|phase| !phase.faults.is_empty());
-    let load = result.loads.first();
-    let seen = load.and_then(|load| phase.and_then(|number| load.phases.get(number)));
-    let figures = reproduces.figures.iter().map(|(name, reported)| ReproducedFigure {
-        name: name.clone(),
-        reported: *reported,
-        measured: load.and_then(|load| figure(name, load, seen)),
-    });
-    ReproducedReport { report: reproduces.report.clone(), figures: figures.collect() }
-}
-
-fn figure(name: &str, load: &LoadResult, phase: Option<&PhaseResult>) -> Option<f64> {
-    let (latency, per_s, operations) = match phase {
-        Some(phase) => (&phase.latency_us, phase.throughput_per_s, &phase.operations),
-        None => (&load.latency_us, load.throughput_per_s, &load.operations),
-    };
-    match name {
-        "tps" | "throughput_per_s" => Some(per_s),
-        "latency_ms_mean" => Some(latency.mean / 1e3),
-        "latency_ms_p90" => Some(latency.p90 as f64 / 1e3),
-        "latency_ms_p99" => Some(latency.p99 as f64 / 1e3),
-        "commit_ms" => operations.get("END").map(|commit| commit.latency_us.mean / 1e3),
-        _ => None,
-    }
 }

@@ -112,10 +112,15 @@ impl Platform {
         }
     }
 
-    /// These hosts have power again: VMs that died on them and were not started elsewhere start there.
+    /// These hosts have power again: VMs that died on them and were not started elsewhere start there; and, where nobody
+    /// promotes another, those whose volume they hold start where they were.
     pub fn returned(self: &Arc<Self>, hosts: &[usize]) {
         for vm in 0..self.datacentre.vms.len() {
-            if !self.datacentre.vms[vm].is_on() && hosts.contains(&self.datacentre.vms[vm].host()) {
+            let is_home = hosts.contains(&self.datacentre.vms[vm].host());
+            let holds_data = !matches!(self.failover, Failover::Promote { .. })
+                && self.datacentre.vms[vm].volume().mirrored().is_some()
+                && self.datacentre.hosts[self.datacentre.vms[vm].host()].is_on();
+            if !self.datacentre.vms[vm].is_on() && (is_home || holds_data) {
                 self.clone()
                     .begin(format!("return {}", node_name(vm)), move |platform| platform.start_at_home(vm));
             }

@@ -22,6 +22,7 @@ use crate::datacentre::{self, Datacentre, DatacentreError, Ground};
 use crate::directory::RunDirectory;
 use crate::orders::{InstallationOrders, Orders};
 use crate::round_trips;
+use crate::script_files::{self, ScriptFileError};
 use crate::usage::Usage;
 
 /// The port databases listen on in the lab, where nobody else is.
@@ -62,6 +63,9 @@ pub enum PreparationError {
         /// Why.
         source: ConfigurationError,
     },
+    /// A script's file.
+    #[error(transparent)]
+    ScriptFile(#[from] ScriptFileError),
 }
 
 /// A datacentre with a database on it, ready for load.
@@ -163,12 +167,16 @@ pub fn prepare(
     let boot_s = began.elapsed().as_secs_f64();
     let cpu_seconds = Usage::now(&datacentre, &[], Duration::ZERO).by_part();
     chronicle.say(EventKind::LabUp { boot_s, cpu_seconds });
+    let following = match cluster.followers.len() {
+        0 => String::new(),
+        1 => format!(", {} follows", cluster.followers[0]),
+        _ => format!(", {} follow", cluster.followers.join(" and ")),
+    };
     chronicle.progress(format!(
-        "{} {}: {} leads, {} follow",
+        "{} {}: {} leads{following}",
         engine.name(),
         engine.version(),
-        cluster.leader,
-        cluster.followers.join(" and ")
+        cluster.leader
     ));
     let plans = plans(scenario, orders.seed, engine.as_ref(), &nodes)?;
     for (plan, load) in plans.iter().zip(&scenario.loads) {
@@ -322,7 +330,8 @@ fn facts(
         },
     );
     machine.insert("volumes".to_owned(), volumes_in_words(volumes).to_owned());
-    let loads: Result<Vec<LoadFacts>, PreparationError> = scenario.loads.iter().map(load_facts).collect();
+    let loads: Result<Vec<LoadFacts>, PreparationError> =
+        scenario.loads.iter().map(|load| load_facts(load, &scenario.schedule)).collect();
     Ok(RunFacts {
         holdfast: orders.holdfast.clone(),
         scenario: scenario.name.clone(),
@@ -342,10 +351,21 @@ fn facts(
 /// Whether every load's workload takes its options: what the scenario language cannot see by itself, such as shares that
 /// do not add up or a script that cannot be read.
 ///
+/// Scripts that stand in files, whose paths begin at `folder`, are read into the scenario first.
+///
 /// # Errors
-/// Of the first load that cannot be had.
-pub fn check_workloads(scenario: &Scenario) -> Result<(), PreparationError> {
-    scenario.loads.iter().try_for_each(|load| workload_of(load).map(|_| ()))
+/// Of the first load that cannot be had, or whose file cannot be read.
+pub fn check_workloads(scenario: &mut Scenario, folder: &Path) -> Result<(), PreparationError> {
+    let files = script_files::read_into_scenario(scenario, folder)?;
+    for load in &scenario.loads {
+        workload_of(load).map_err(|error| match (error, files.get(&load.name)) {
+            (PreparationError::Workload { load, source }, Some(files)) => {
+                PreparationError::Workload { load, source: files.name_file_in(source) }
+            }
+            (error, _) => error,
+        })?;
+    }
+    Ok(())
 }
 
 fn steps(load: &scenario::Load, scenario: &Scenario) -> Vec<Step> {
@@ -362,12 +382,13 @@ fn workload_of(load: &scenario::Load) -> Result<Arc<dyn Workload>, PreparationEr
         .map_err(|source| PreparationError::Workload { load: load.name.clone(), source })
 }
 
-fn load_facts(load: &scenario::Load) -> Result<LoadFacts, PreparationError> {
+fn load_facts(load: &scenario::Load, schedule: &[scenario::Phase]) -> Result<LoadFacts, PreparationError> {
     let workload = workload_of(load)?;
+    let most = load.steps(schedule).iter().map(|step| step.1).max();
     Ok(LoadFacts {
         name: load.name.clone(),
         workload: load.workload.clone(),
-        clients: load.clients,
+        clients: most.unwrap_or(load.clients),
         from: load.from.to_string(),
         transaction: workload.transaction_name().to_owned(),
         statements: workload.statement_names().into_iter().map(str::to_owned).collect(),

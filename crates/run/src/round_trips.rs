@@ -65,6 +65,26 @@ pub fn stations(datacentre: &Datacentre) -> Vec<Station> {
     nodes.chain(places).collect()
 }
 
+/// The same, and hosts with power where a path holds no node and no clients: of each the first. What they have to say to each
+/// other is what components of volumes do.
+#[must_use]
+pub fn stations_at(datacentre: &Datacentre, places: &[&[String]]) -> Vec<Station> {
+    let mut found = stations(datacentre);
+    for place in places {
+        if found.iter().any(|station| station.path.starts_with(place)) {
+            continue;
+        }
+        let host = datacentre.hosts.iter().find(|host| host.is_on() && host.path.starts_with(place));
+        let station = host.and_then(|host| {
+            let namespace = host.namespace().try_clone().ok()?;
+            let (name, path) = (format!("host {}", host.name()), host.path.clone());
+            Some(Station { name, path, address: host.address, namespace })
+        });
+        found.extend(station);
+    }
+    found
+}
+
 /// Measures every pair, beside what is asked of the network.
 #[must_use]
 pub fn matrix(stations: &[Station], asked: &Asked) -> Vec<RoundTrip> {

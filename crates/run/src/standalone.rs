@@ -16,7 +16,7 @@ use report::result::{LabResult, LoadResult, PhaseResult, ReproducedReport, RunRe
 
 use crate::collector::{CollectorError, Files, append_to_history};
 use crate::directory::{DirectoryError, RunDirectory};
-use crate::outcome::{WARM_UP, checks_of, phase_result};
+use crate::outcome::{WARM_UP, asked as asked_of, checks_of, phase_result};
 
 /// How long the end of the database is looked for.
 const FINAL_READ_PATIENCE: Duration = Duration::from_secs(60);
@@ -142,7 +142,7 @@ pub fn run_alone(
     let mut result = draw(asked, facts, &record, ended_s, cpu);
     result.lab.warnings = doubts(asked, &record, &result.loads, busy_share);
     if asked.makes_tables && !was_interrupted {
-        result.checks = checks_of(&[plan.workload.name()], &directory);
+        result.checks = checks_of(plan.workload.name(), &asked.options, &directory);
     }
     (result.verdict, result.reasons) = verdict(&result, asked.makes_tables, was_interrupted);
     write_event(&directory, &EventKind::RunEnded { verdict: result.verdict })?;
@@ -206,7 +206,7 @@ impl Record {
             second,
             of_s,
             transactions: transaction.map_or(0, measure::OperationInterval::count),
-            errors: batch.interval.operations.values().map(measure::OperationInterval::error_count).sum(),
+            errors: batch.interval.error_count(plan.workload.transaction_name()),
             us_p99: transaction.map_or(0, |measured| measured.histogram.value_at_quantile(0.99)),
         });
         Ok(())
@@ -263,15 +263,14 @@ fn facts(asked: &Standalone, started_at: &str, engine_version: String) -> RunFac
 
 fn draw(asked: &Standalone, facts: RunFacts, record: &Record, ended_s: f64, cpu: Duration) -> RunResult {
     let plan = &asked.plan;
-    let step = plan.step_at(0.0);
-    let rate_per_s = step.and_then(|step| step.rate_per_s);
-    let clients = step.filter(|_| rate_per_s.is_none()).map(|step| step.clients);
     let result_of = |phase: &PhaseFacts| {
         let to_s = phase.to_s.min(ended_s);
         let figures = record.timeline.summarize(&plan.name, phase.from_s, to_s).unwrap_or_default();
         let cut = PhaseFacts { to_s, ..phase.clone() };
         let result = phase_result(&cut, &figures, plan.workload.transaction_name());
-        PhaseResult { clients, rate_per_s, ..result }
+        let PhaseResult { clients, clients_least, rate_per_s, rate_range_per_s, .. } =
+            asked_of(plan, cut.from_s, cut.to_s);
+        PhaseResult { clients, clients_least, rate_per_s, rate_range_per_s, ..result }
     };
     let phases: Vec<PhaseResult> =
         facts.phases.iter().filter(|phase| phase.from_s < ended_s).map(result_of).collect();
@@ -281,11 +280,14 @@ fn draw(asked: &Standalone, facts: RunFacts, record: &Record, ended_s: f64, cpu:
     let load = LoadResult {
         name: plan.name.clone(),
         workload: plan.workload.name().to_owned(),
-        clients,
-        rate_per_s,
+        clients: total.clients,
+        clients_least: total.clients_least,
+        rate_per_s: total.rate_per_s,
+        rate_range_per_s: total.rate_range_per_s,
         figures: plan.workload.figures(&succeeded, total.to_s - total.from_s, plan.scale),
         transactions: total.transactions,
         errors: total.errors,
+        errors_indefinite: total.errors_indefinite,
         throughput_per_s: total.throughput_per_s,
         latency_us: total.latency_us,
         operations: total.operations,
@@ -333,7 +335,8 @@ fn doubts(
         if let Some(lateness) = &record.lateness {
             let late_us_p99 = lateness.value_at_quantile(0.99);
             doubts.extend(warnings::generator_late(name, late_us_p99, load.latency_us.p50));
-            doubts.extend(warnings::rate_not_kept(name, record.waiting, load.rate_per_s.unwrap_or(0.0)));
+            let last = asked.plan.steps.last().and_then(|step| step.rate_per_s);
+            doubts.extend(warnings::rate_not_kept(name, record.waiting, last.unwrap_or(0.0)));
         }
     }
     doubts

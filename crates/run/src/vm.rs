@@ -18,11 +18,11 @@ use engine::{Command, Finished, NodeError, ProcessId, Signal, Status};
 use fabric::{Fabric, PortId};
 use lab::cgroup::CpuLimits;
 use lab::entrance::{self, Entrance, EntranceError, Inside};
-use lab::protocol::{FileAction, NODE_USER, NodeSetUp, SOCKETS, VOLUME};
+use lab::protocol::{FileAction, MAKING, NODE_USER, NodeSetUp, SOCKETS, VOLUME};
 use lab::{Addresses, Family};
 
 use crate::volumes::NodeVolume;
-use crate::volumes::mirrored::OpenError;
+use crate::volumes::opening::OpenError;
 
 /// What can go wrong with a VM's power.
 #[derive(Debug, thiserror::Error)]
@@ -145,7 +145,7 @@ impl Vm {
         volume: NodeVolume,
     ) -> Result<Vm, VmError> {
         let volume_folder = matches!(volume, NodeVolume::Directory).then_some(&set_up.volume);
-        for path in volume_folder.into_iter().chain([&set_up.sockets, &set_up.logs]) {
+        for path in volume_folder.into_iter().chain(&set_up.making).chain([&set_up.sockets, &set_up.logs]) {
             let made = fs::DirBuilder::new().recursive(true).mode(0o755).create(path);
             let owned = made.and_then(|()| give_to_node_user(path, set_up.users_mapped));
             owned.map_err(|source| VmError::Folder {
@@ -384,6 +384,17 @@ impl engine::Node for Vm {
 
     fn data_directory(&self) -> PathBuf {
         PathBuf::from(VOLUME)
+    }
+
+    fn making_directory(&self) -> PathBuf {
+        PathBuf::from(if self.set_up.making.is_some() { MAKING } else { VOLUME })
+    }
+
+    fn take_what_was_made(&self) -> io::Result<()> {
+        match (&self.volume, &self.set_up.making) {
+            (NodeVolume::Virtual(disk), Some(making)) => disk.adopt(making),
+            _ => Ok(()),
+        }
     }
 
     fn socket_directory(&self) -> PathBuf {

@@ -5,11 +5,14 @@
 
 mod component;
 mod conversation;
+mod initiator;
 pub mod mirrored;
+pub mod opening;
 pub mod place;
 mod rebuild;
 pub mod result;
 pub mod standing;
+mod target;
 pub mod watch;
 
 use std::io;
@@ -63,6 +66,14 @@ impl VirtualDisk {
 
     fn past(&self) -> std::sync::MutexGuard<'_, Past> {
         self.past.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Moves onto it what was made in a folder beside its own, durable from the start.
+    ///
+    /// # Errors
+    /// What the folder's file system says.
+    pub fn adopt(&self, folder: &Path) -> io::Result<()> {
+        self.volume.adopt(folder)
     }
 
     /// Gets ready to be mounted for one boot.

@@ -6,14 +6,16 @@ mod server;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use client::SqlSession;
+use client::{SessionFuture, SqlSession};
 use load::{Arrival, LoadPlan, Step, ThinkTime};
 use run::{Standalone, StandaloneEnd, Told, run_alone};
 use server::Server;
 use tempfile::TempDir;
+use workload::{Attempt, ClientState, Ground, Request, Statement, Workload};
 
 fn asked(server: &Server, out: &TempDir, rate_per_s: Option<f64>, makes_tables: bool) -> Standalone {
     let plan = LoadPlan {
@@ -92,4 +94,139 @@ fn a_load_alone_leaves_a_runs_files_and_proves_only_what_it_could_see() {
     let after_a_while = || looks.replace(looks.get() + 1) > 5;
     let end = run_alone(&asked(&server, &out, None, true), &after_a_while, &|_| {}).expect("ran");
     assert!(end.interrupted && told(&end).starts_with("unknown the load was interrupted"), "{}", told(&end));
+}
+
+#[test]
+fn lists_are_held_against_the_level_that_transactions_begin_at() {
+    let Some(programs) = server::programs() else { return };
+    let server = client::reactor::block_on(Server::start(&programs, &["fsync=off"])).expect("an event loop");
+    let out = tempfile::tempdir().expect("temporary folder");
+    let judged = |options: &[(&str, &str)]| {
+        let mut asked = asked(&server, &out, None, true);
+        asked.options = options.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+        asked.plan.name = "append".to_owned();
+        asked.plan.workload = workload::configured("append", &asked.options).expect("listed");
+        run_alone(&asked, &|| false, &|_| {}).expect("ran").result.checks.remove(0)
+    };
+    // By itself PostgreSQL promises read committed, which loses updates.
+    let plain = judged(&[]);
+    assert!(plain.explanation.contains("read-committed"), "{}", plain.explanation);
+    assert_eq!(plain.verdict, history::Verdict::Pass, "{}", plain.explanation);
+    let strict = judged(&[("isolation", "serializable")]);
+    assert!(strict.explanation.contains("serializable"), "{}", strict.explanation);
+    assert_eq!(strict.verdict, history::Verdict::Pass, "{}", strict.explanation);
+}
+
+/// A ledger whose generator stands still for a fifth of a second after each fifty transactions.
+struct Hesitant(Arc<dyn Workload>, AtomicU64);
+
+impl Workload for Hesitant {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+    fn summary(&self) -> &'static str {
+        self.0.summary()
+    }
+    fn transaction_name(&self) -> &'static str {
+        self.0.transaction_name()
+    }
+    fn statements(&self) -> &[Statement] {
+        self.0.statements()
+    }
+    fn checks(&self) -> &'static [&'static str] {
+        self.0.checks()
+    }
+    fn setup<'a>(&'a self, ground: &'a mut Ground<'_>) -> SessionFuture<'a, ()> {
+        self.0.setup(ground)
+    }
+    fn draw(&self, client: &mut ClientState) -> Request {
+        if self.1.fetch_add(1, Ordering::Relaxed) % 50 == 49 {
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        self.0.draw(client)
+    }
+    fn perform<'a>(
+        &'a self,
+        request: &'a mut Request,
+        attempt: &'a mut Attempt<'_>,
+    ) -> SessionFuture<'a, ()> {
+        self.0.perform(request, attempt)
+    }
+    fn final_read<'a>(
+        &'a self,
+        session: &'a mut (dyn SqlSession + 'a),
+    ) -> SessionFuture<'a, Vec<history::Action>> {
+        self.0.final_read(session)
+    }
+}
+
+/// Whether the result, the terminal's text and the page tell a doubt, with what to do about it.
+#[track_caller]
+fn is_doubted(end: &StandaloneEnd, what: &str, remedy: &str) {
+    let warnings = &end.result.lab.warnings;
+    assert!(
+        warnings.iter().any(|warning| warning.what.contains(what) && warning.remedy.contains(remedy)),
+        "{what}: {warnings:#?}"
+    );
+    report::write(&end.directory).expect("a page");
+    let page = fs::read_to_string(end.directory.join("report.html")).expect("read");
+    let folded = |text: &str| {
+        let text = text.replace("&#39;", "'").replace("&#x27;", "'").replace("&amp;", "&");
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    for (place, text) in [("terminal", folded(&report::text(&end.result))), ("page", folded(&page))] {
+        assert!(text.contains(what) && text.contains(remedy), "{what} is not on the {place}");
+    }
+}
+
+#[test]
+#[ignore = "second tier: a quarter of a minute with every processor busy"]
+fn every_doubt_is_told_where_what_it_doubts_is_provoked() {
+    let Some(programs) = server::programs() else { return };
+    let server = client::reactor::block_on(Server::start(&programs, &["fsync=off"])).expect("an event loop");
+    let out = tempfile::tempdir().expect("temporary folder");
+    let run = |change: &dyn Fn(&mut Standalone)| {
+        let mut asked = asked(&server, &out, Some(100.0), true);
+        asked.length = Duration::from_secs(4);
+        change(&mut asked);
+        run_alone(&asked, &|| false, &|_| {}).expect("ran")
+    };
+
+    let stop = AtomicBool::new(false);
+    let processors = std::thread::available_parallelism().expect("known").get();
+    let end = std::thread::scope(|scope| {
+        for _ in 0..2 * processors {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        let end = run(&|asked| {
+            asked.plan.workload = Arc::new(Hesitant(Arc::clone(&asked.plan.workload), AtomicU64::new(0)));
+        });
+        stop.store(true, Ordering::Relaxed);
+        end
+    });
+    is_doubted(&end, "the machine's processors were", "lower the load, or run on a machine with more");
+    is_doubted(
+        &end,
+        "the generator of load ledger sent one operation in a hundred",
+        "lower the rate, or leave",
+    );
+    is_doubted(&end, "p99 of ledger rests on", "make the phase longer or raise");
+
+    let rising = |asked: &mut Standalone| {
+        let step = |from_s, per_s| Step { from_s, clients: 4, rate_per_s: Some(per_s) };
+        asked.plan.steps = vec![step(0.0, 20.0), step(3.0, 200.0)];
+    };
+    is_doubted(&run(&rising), "load ledger had not settled", "make the warm-up longer");
+
+    let flooded = |asked: &mut Standalone| {
+        asked.plan.steps = vec![Step { from_s: 0.0, clients: 1, rate_per_s: Some(200_000.0) }];
+        asked.length = Duration::from_secs(1);
+    };
+    let end = run(&flooded);
+    is_doubted(&end, "were due at its end and had not been sent", "give the load more connections");
+    is_doubted(&end, "too few to tell whether it had settled", "make the baseline longer");
 }

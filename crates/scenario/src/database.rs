@@ -297,7 +297,7 @@ impl DatabaseDocument {
             }
             NodesDocument::Places(wanted) => place_list(wanted, hosts, places, findings)?,
         };
-        let ground = Ground { hosts, classes, nodes: &nodes, volumes: self.volumes };
+        let ground = Ground { hosts, classes, nodes: &nodes, volumes: self.volumes, places };
         let storage = match self.storage {
             Some(storage) => Some(storage.resolve(&ground, findings)?),
             None => None,

@@ -365,6 +365,11 @@ pub(crate) static LOAD: Fields = plain(
             Shape::Map(&SWEEP),
             "one value for each phase beside warm-up, which takes the first",
         ),
+        optional(
+            "ramp",
+            Shape::Map(&RAMP),
+            "clients or a rate that rise or fall evenly once the warm-up has ended, and stay",
+        ),
     ],
 );
 
@@ -390,6 +395,19 @@ pub(crate) static SWEEP: Fields = choice(
     ],
     &["clients", "rate"],
 );
+
+/// `ramp` of a load.
+pub(crate) static RAMP: Fields = plain(
+    "a ramp",
+    &[
+        required("from", RAMP_END, "clients or a rate at first, and in the warm-up"),
+        required("to", RAMP_END, "clients or a rate at last, and for the rest of the run"),
+        required("over", Shape::Duration, "how long it takes from the one to the other"),
+    ],
+);
+
+/// Where a ramp begins or ends.
+const RAMP_END: Shape = Shape::Either(&[Shape::Count { least: 1, most: 100_000 }, Shape::Rate]);
 
 /// An element of `schedule`.
 pub(crate) static PHASE: Fields = plain(

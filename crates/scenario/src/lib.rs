@@ -22,6 +22,7 @@ mod pace;
 mod parse;
 mod placement;
 mod places;
+mod ramp;
 mod rejection;
 pub mod resolved;
 mod resolved_disks;
@@ -40,9 +41,9 @@ pub use parse::{Plan, Source, parse, plan};
 pub use rejection::{Problem, Rejection};
 pub use resolved::{
     Arrival, BlockAnswer, Comparison, Conditions, Database, DiskDefect, DiskTarget, Disks, Distribution,
-    Edge, Expectation, Failover, Fault, FaultAction, FaultTarget, Flap, Host, IpVersion, Jitter, Level, Link,
-    Load, Pace, PartitionShape, Phase, Place, Queue, Reads, Reproduces, Scenario, Site, Sweep, Synchronous,
-    ThinkTime, Volumes,
+    Edge, Ends, Expectation, Failover, Fault, FaultAction, FaultTarget, Flap, Host, IpVersion, Jitter, Level,
+    Link, Load, Pace, PartitionShape, Phase, Place, Queue, Ramp, Reads, Reproduces, Scenario, Site, Sweep,
+    Synchronous, ThinkTime, Volumes,
 };
 pub use schema::json_schema;
 pub use storage::{Acknowledge, Apart, Promotion, Storage, StorageClass};

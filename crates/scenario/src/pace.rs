@@ -1,4 +1,4 @@
-//! How much a load asks: a rate, how operations are spread, think time, and a sweep over the phases.
+//! How much a load asks: a rate, how operations are spread, think time, a sweep over the phases or a ramp.
 //!
 //! Owns reading these keys of a load, holding them against each other and against the schedule, and writing them.
 
@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use crate::decode::Decoder;
 use crate::language::{SWEEP, THINK_TIME};
+use crate::ramp;
 use crate::rejection::{Findings, Spanned, Spot};
-use crate::resolved::{Arrival, Pace, Phase, Sweep, ThinkTime};
+use crate::resolved::{Arrival, Pace, Phase, Ramp, Sweep, ThinkTime};
 use crate::tree::{Node, Value};
 use crate::units::{format_duration, format_rate};
 
@@ -27,6 +28,7 @@ pub(crate) struct PaceDocument {
     arrival: Option<Spanned<&'static str>>,
     think_time: Option<Spanned<ThinkTime>>,
     sweep: Option<Spanned<Sweep>>,
+    ramp: Option<Spanned<Ramp>>,
 }
 
 /// A key of the load by its name.
@@ -39,10 +41,11 @@ pub(crate) fn decode(key: &Keys<'_>, decoder: &mut Decoder) -> PaceDocument {
         arrival: key("arrival").and_then(|node| decoder.word(node, "arrival", ARRIVALS)),
         think_time: key("think_time").and_then(|node| decode_think_time(node, decoder)),
         sweep: key("sweep").and_then(|node| decode_sweep(node, decoder)),
+        ramp: key("ramp").and_then(|node| ramp::decode(node, decoder)),
     }
 }
 
-fn decode_rate(node: &Node, what: &str, decoder: &mut Decoder) -> Option<Spanned<f64>> {
+pub(crate) fn decode_rate(node: &Node, what: &str, decoder: &mut Decoder) -> Option<Spanned<f64>> {
     let rate = decoder.rate(node, what)?;
     if rate.value > 0.0 && rate.value <= HIGHEST_RATE_PER_S {
         return Some(rate);
@@ -86,7 +89,8 @@ impl PaceDocument {
     /// Holds the keys against each other and against the schedule.
     pub(crate) fn resolve(self, schedule: &[Phase], findings: &mut Findings) -> Pace {
         let sweeps_rate = matches!(&self.sweep, Some(Spanned { value: Sweep::Rate(_), .. }));
-        let is_open = self.rate_per_s.is_some() || sweeps_rate;
+        let ramps_rate = self.ramp.as_ref().is_some_and(|ramp| ramp.value.is_open());
+        let is_open = self.rate_per_s.is_some() || sweeps_rate || ramps_rate;
         let mut refuse = |at: Spot, message: &str, help: &str| {
             findings.add("contradiction", at, message, "does not go together", help);
         };
@@ -95,6 +99,20 @@ impl PaceDocument {
                 rate.at,
                 "the load has a rate and sweeps its rate",
                 "leave `rate` out: the sweep gives it",
+            );
+        }
+        if let (Some(rate), true) = (&self.rate_per_s, ramps_rate) {
+            refuse(
+                rate.at,
+                "the load has a rate and a ramp of its rate",
+                "leave `rate` out: the ramp gives it",
+            );
+        }
+        if let (Some(sweep), Some(_)) = (&self.sweep, &self.ramp) {
+            refuse(
+                sweep.at,
+                "the load has a sweep and a ramp",
+                "leave one of them out, or make two loads of it",
             );
         }
         if let (Some(arrival), false) = (&self.arrival, is_open) {
@@ -118,6 +136,10 @@ impl PaceDocument {
                 "give the schedule as many phases as the sweep has values, in the same order",
             );
         }
+        if let Some(ramp) = &self.ramp {
+            let measured = schedule.iter().filter(|phase| phase.name != WARM_UP).map(|phase| phase.length);
+            ramp::check(ramp, measured.sum(), findings);
+        }
         Pace {
             rate_per_s: self.rate_per_s.map(|rate| rate.value),
             arrival: match self.arrival {
@@ -126,6 +148,7 @@ impl PaceDocument {
             },
             think_time: self.think_time.map_or(ThinkTime::None, |think| think.value),
             sweep: self.sweep.map(|sweep| sweep.value),
+            ramp: self.ramp.map(|ramp| ramp.value),
         }
     }
 }
@@ -133,7 +156,9 @@ impl PaceDocument {
 /// The lines of these keys, as the language reads them.
 pub(crate) fn written(pace: &Pace) -> Vec<String> {
     let mut lines = Vec::new();
-    let is_open = pace.rate_per_s.is_some() || matches!(pace.sweep, Some(Sweep::Rate(_)));
+    let is_open = pace.rate_per_s.is_some()
+        || matches!(pace.sweep, Some(Sweep::Rate(_)))
+        || pace.ramp.is_some_and(|ramp| ramp.is_open());
     lines.extend(pace.rate_per_s.map(|rate| format!("rate: {}", format_rate(rate))));
     if is_open {
         let arrival = if pace.arrival == Arrival::Poisson { "poisson" } else { "constant" };
@@ -156,6 +181,7 @@ pub(crate) fn written(pace: &Pace) -> Vec<String> {
             format!("sweep: {{ rate: [{}] }}", values.join(", "))
         }
     }));
+    lines.extend(pace.ramp.as_ref().map(ramp::written));
     lines
 }
 
@@ -170,6 +196,12 @@ impl Sweep {
 
 /// One step of a load: from when, how many clients, at what rate.
 pub(crate) fn steps(pace: &Pace, clients: u32, schedule: &[Phase]) -> Vec<(Duration, u32, Option<f64>)> {
+    if let Some(ramp) = &pace.ramp {
+        let warm_up = schedule.iter().take_while(|phase| phase.name == WARM_UP).map(|phase| phase.length);
+        let steps = ramp.steps(warm_up.sum(), clients);
+        let rate = |step: (Duration, u32, Option<f64>)| (step.0, step.1, step.2.or(pace.rate_per_s));
+        return steps.into_iter().map(rate).collect();
+    }
     let Some(sweep) = &pace.sweep else { return vec![(Duration::ZERO, clients, pace.rate_per_s)] };
     let value = |place: usize| match sweep {
         Sweep::Clients(values) => (values.get(place).copied().unwrap_or(clients), pace.rate_per_s),

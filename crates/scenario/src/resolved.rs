@@ -311,6 +311,37 @@ pub struct Pace {
     pub think_time: ThinkTime,
     /// A value for each phase beside warm-up, which takes the first.
     pub sweep: Option<Sweep>,
+    /// What rises or falls evenly once the warm-up has ended; not beside a sweep.
+    pub ramp: Option<Ramp>,
+}
+
+/// A rise or a fall.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Ramp {
+    /// Of what, from where to where.
+    pub ends: Ends,
+    /// In what time.
+    pub over: Duration,
+}
+
+/// What a ramp changes, and between which values.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ends {
+    /// The number of clients.
+    Clients {
+        /// At first.
+        from: u32,
+        /// At last.
+        to: u32,
+    },
+    /// Operations due a second.
+    Rate {
+        /// At first.
+        from_per_s: f64,
+        /// At last.
+        to_per_s: f64,
+    },
 }
 
 /// How the operations of an open loop are spread.

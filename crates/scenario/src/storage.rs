@@ -9,9 +9,10 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::decode::Decoder;
-use crate::language::{Fields, Shape, optional, plain, required};
+use crate::language::{Fields, MOST_NODES, Shape, optional, plain, required};
+use crate::places::Places;
 use crate::rejection::{Findings, Spanned};
-use crate::resolved::{Host, Volumes};
+use crate::resolved::{Host, Place, Volumes};
 use crate::tree::Node;
 use crate::units::{format_duration, format_size};
 use crate::wording::{listed, nearest};
@@ -70,6 +71,13 @@ pub(crate) static STORAGE: Fields = plain(
              it, or by force from any, at the price of what that one lacks",
         ),
         optional(
+            "hosts",
+            Shape::List { of: &Shape::Place, least: 1, most: Some(MOST_NODES as usize) },
+            "places whose hosts may hold components; a node on any other host opens its volume over the network. When absent \
+             every host may, each node's own first. Those of them without a node at the start are for storage: the platform \
+             starts nodes there last",
+        ),
+        optional(
             "class",
             Shape::Name,
             "storage class: basic, as without it, tuned, or one of `storage_classes`",
@@ -118,8 +126,13 @@ pub struct Storage {
     pub promote: Promotion,
     /// On what.
     pub class: StorageClass,
-    /// For each node, indexes into the site's hosts: where its volume's components are, its own host first.
+    /// For each node, indexes into the site's hosts: where its volume's components are, its own host first where that holds
+    /// one.
     pub components: Vec<Vec<usize>>,
+    /// Hosts that alone may hold components, by index, in the site's order; none where every host may.
+    pub hosts: Vec<usize>,
+    /// Those of them that no node is placed on.
+    pub for_storage: Vec<usize>,
 }
 
 /// When a sync is acknowledged.
@@ -207,6 +220,7 @@ pub(crate) struct StorageDocument {
     rebuild_after: Duration,
     timeout: Duration,
     promote: Promotion,
+    hosts: Vec<Spanned<String>>,
     class: Option<Spanned<String>>,
 }
 
@@ -234,8 +248,10 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<StorageDocume
     };
     let (rebuild_after, timeout) = (time("rebuild_after", REBUILD_AFTER), time("timeout", TIMEOUT));
     let promote = record.get("promote").and_then(|node| decoder.word(node, "promotion", PROMOTIONS));
+    let hosts = record.get("hosts").map(|node| decode_hosts(node, decoder));
     let class = record.get("class").and_then(|node| decoder.name(node, "a storage class's name"));
     Some(StorageDocument {
+        hosts: hosts.unwrap_or(Some(Vec::new()))?,
         replicas: replicas?,
         acknowledge: match acknowledge.map(|word| word.value) {
             Some("semi") => Acknowledge::Semi,
@@ -251,6 +267,21 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<StorageDocume
         },
         class,
     })
+}
+
+fn decode_hosts(node: &Node, decoder: &mut Decoder) -> Option<Vec<Spanned<String>>> {
+    let items = decoder.list(node, "`hosts`", 1)?;
+    if let Some(beyond) = items.get(MOST_NODES as usize) {
+        decoder.findings.add(
+            "too-large",
+            beyond.at,
+            format!("more than {MOST_NODES} places"),
+            "one too many",
+            "name a rack, zone or region instead of each of its hosts",
+        );
+        return None;
+    }
+    items.iter().map(|item| decoder.text(item, "a place of components")).collect()
 }
 
 /// Reads `site.storage_classes`.
@@ -306,6 +337,8 @@ pub(crate) struct Ground<'a> {
     pub(crate) nodes: &'a [usize],
     /// What volumes are.
     pub(crate) volumes: Volumes,
+    /// The site's places.
+    pub(crate) places: &'a Places,
 }
 
 impl StorageDocument {
@@ -327,18 +360,46 @@ impl StorageDocument {
             );
             return None;
         }
-        let racks: BTreeSet<_> = ground.hosts.iter().map(rack).collect();
+        if let (Some(first), Volumes::Directory) = (self.hosts.first(), ground.volumes) {
+            findings.add(
+                "not-mirrored",
+                first.at,
+                "a plain directory stands on no host's disk",
+                "no component to place",
+                "remove `volumes: directory`, or `hosts`",
+            );
+            return None;
+        }
+        let named: Option<Vec<Place>> =
+            self.hosts.iter().map(|written| ground.places.find(written, None, findings)).collect();
+        let named = named?;
+        let may_hold = |host: &usize| {
+            let path = ground.hosts[*host].path();
+            named.is_empty() || named.iter().any(|place| path.starts_with(&place.path))
+        };
+        let allowed: Vec<usize> = (0..ground.hosts.len()).filter(may_hold).collect();
+        let racks: BTreeSet<_> = allowed.iter().map(|host| rack(&ground.hosts[*host])).collect();
         let (there_are, what) = match apart {
-            Apart::Hosts => (ground.hosts.len() as u64, "hosts"),
+            Apart::Hosts => (allowed.len() as u64, "hosts"),
             Apart::Racks => (racks.len() as u64, "racks"),
         };
         if wanted > there_are {
             findings.add(
                 "too-few-hosts",
                 self.replicas.at,
-                format!("{wanted} components apart by {what} need {wanted} {what}; the site has {there_are}"),
+                match named.is_empty() {
+                    true => format!(
+                        "{wanted} components apart by {what} need {wanted} {what}; the site has {there_are}"
+                    ),
+                    false => format!(
+                        "{wanted} components apart by {what} need {wanted} {what}; `hosts` names {there_are}"
+                    ),
+                },
                 "more than there are",
                 match apart {
+                    _ if !named.is_empty() => {
+                        format!("name more {what} in `hosts`, or ask for fewer components")
+                    }
                     Apart::Hosts => "add hosts under `site`, or ask for fewer components".to_owned(),
                     Apart::Racks => {
                         "add racks under `site`, write `apart: hosts`, or ask for fewer components".to_owned()
@@ -349,7 +410,9 @@ impl StorageDocument {
         }
         // At most three.
         let replicas = wanted as u32;
-        let components = place(ground.nodes, ground.hosts, replicas as usize, apart);
+        let components = place(ground.nodes, (ground.hosts, &allowed), replicas as usize, apart);
+        let hosts = if named.is_empty() { Vec::new() } else { allowed };
+        let for_storage = hosts.iter().copied().filter(|host| !ground.nodes.contains(host)).collect();
         Some(Storage {
             replicas,
             acknowledge: self.acknowledge,
@@ -359,6 +422,8 @@ impl StorageDocument {
             promote: self.promote,
             class: class?,
             components,
+            hosts,
+            for_storage,
         })
     }
 
@@ -395,22 +460,29 @@ fn rack(host: &Host) -> (&str, &str, Option<&str>) {
 }
 
 /// Where components go beside each node's own host: to the hosts that hold the fewest, of those the next ones in the
-/// file's order.
-fn place(nodes: &[usize], hosts: &[Host], replicas: usize, apart: Apart) -> Vec<Vec<usize>> {
+/// file's order; and to none but those allowed, which are in that order.
+fn place(
+    nodes: &[usize],
+    (hosts, allowed): (&[Host], &[usize]),
+    replicas: usize,
+    apart: Apart,
+) -> Vec<Vec<usize>> {
     let mut held = vec![0_usize; hosts.len()];
-    for node in nodes {
+    let may_hold = |node: &usize| allowed.binary_search(node).is_ok();
+    for node in nodes.iter().filter(|node| may_hold(node)) {
         held[*node] += 1;
     }
     let mut placed = Vec::new();
     for node in nodes {
-        let mut components = vec![*node];
+        let mut components: Vec<usize> = Some(*node).filter(may_hold).into_iter().collect();
         while components.len() < replicas {
             let free = |host: &usize| match apart {
                 Apart::Hosts => !components.contains(host),
                 Apart::Racks => components.iter().all(|other| rack(&hosts[*other]) != rack(&hosts[*host])),
             };
             let behind = |host: usize| (host + hosts.len() - node) % hosts.len();
-            let next = (0..hosts.len()).filter(free).min_by_key(|host| (held[*host], behind(*host)));
+            let next = allowed.iter().copied().filter(free);
+            let next = next.min_by_key(|host| (held[*host], behind(*host)));
             let Some(next) = next else { break };
             held[next] += 1;
             components.push(next);
@@ -421,11 +493,14 @@ fn place(nodes: &[usize], hosts: &[Host], replicas: usize, apart: Apart) -> Vec<
 }
 
 /// The storage as lines of a resolved scenario's `database`.
-pub(crate) fn written(storage: &Storage) -> String {
+pub(crate) fn written(storage: &Storage, hosts: &[Host]) -> String {
     let apart = if storage.apart == Apart::Racks { "racks" } else { "hosts" };
+    let named = storage.hosts.iter().filter_map(|host| hosts.get(*host));
+    let named: Vec<String> = named.map(|host| format!("\"{}\"", host.path().join("/"))).collect();
+    let named = if named.is_empty() { String::new() } else { format!(", hosts: [{}]", named.join(", ")) };
     let promote = if storage.promote == Promotion::Forced { "forced" } else { "up-to-date" };
     format!(
-        "storage: {{ replicas: {}, acknowledge: {}, apart: {apart}, rebuild_after: {}, timeout: {}, promote: {promote}, class: \"{}\" }}",
+        "storage: {{ replicas: {}, acknowledge: {}, apart: {apart}, rebuild_after: {}, timeout: {}, promote: {promote}{named}, class: \"{}\" }}",
         storage.replicas,
         storage.acknowledge.name(),
         format_duration(storage.rebuild_after),
@@ -454,13 +529,25 @@ mod tests {
 
     /// Hosts as `rack/host`, nodes on the first of them, and where components go: `0 1` of n1, then n2.
     fn check(site: &str, nodes: usize, replicas: usize, apart: Apart, expected: &str) {
+        check_allowed(site, None, nodes, (replicas, apart), expected);
+    }
+
+    /// The same, where components may be on these hosts alone.
+    fn check_allowed(
+        site: &str,
+        allowed: Option<&[usize]>,
+        nodes: usize,
+        (replicas, apart): (usize, Apart),
+        expected: &str,
+    ) {
         let host = |path: &str| {
             let (rack, name) = path.split_once('/').expect("a rack");
             Host { region: "r".into(), zone: "z".into(), rack: Some(rack.into()), name: name.into() }
         };
         let hosts: Vec<Host> = site.split_whitespace().map(host).collect();
         let nodes: Vec<usize> = (0..nodes).collect();
-        let placed: Vec<String> = place(&nodes, &hosts, replicas, apart)
+        let all: Vec<usize> = (0..hosts.len()).collect();
+        let placed: Vec<String> = place(&nodes, (&hosts, allowed.unwrap_or(&all)), replicas, apart)
             .iter()
             .map(|of| of.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))
             .collect();
@@ -473,6 +560,13 @@ mod tests {
         check("a/1 a/2 b/1", 3, 2, Apart::Hosts, "0 1, 1 2, 2 0");
         check("a/1 a/2 b/1 b/2", 2, 2, Apart::Hosts, "0 2, 1 3");
         check("a/1 a/2 b/1", 2, 3, Apart::Hosts, "0 2 1, 1 2 0");
+    }
+
+    #[test]
+    fn components_go_to_the_named_hosts_alone_and_a_nodes_own_comes_first_where_it_is_one() {
+        check_allowed("a/1 a/2 b/1 b/2", Some(&[2, 3]), 2, (2, Apart::Hosts), "2 3, 2 3");
+        check_allowed("a/1 a/2 b/1 b/2", Some(&[0, 2]), 2, (2, Apart::Hosts), "0 2, 2 0");
+        check_allowed("a/1 a/2 b/1 b/2", Some(&[2, 3]), 2, (1, Apart::Hosts), "2, 3");
     }
 
     #[test]

@@ -186,11 +186,12 @@ static ONE_SCRIPT: Fields = choice(
     "a script",
     &[
         optional("text", Shape::Text, "the script itself, in pgbench's language"),
+        optional("file", Shape::Text, "a file with the script, its path from the scenario's folder"),
         optional("builtin", Shape::Word(BUILTIN_SCRIPTS), "one of pgbench's own scripts"),
         optional(
             "name",
             Shape::Name,
-            "its name in results; script-1, script-2 ... or the builtin's when absent",
+            "its name in results; script-1, script-2 ..., the file's or the builtin's when absent",
         ),
         optional(
             "weight",
@@ -198,7 +199,7 @@ static ONE_SCRIPT: Fields = choice(
             "how often it is run, in proportion to the others; 1 when absent",
         ),
     ],
-    &["text", "builtin"],
+    &["text", "file", "builtin"],
 );
 
 const BUILTIN_SCRIPTS: &[&str] = &["tpcb-like", "simple-update", "select-only"];

@@ -204,7 +204,7 @@ fn write_database(text: &mut String, database: &Database, site: &Site) {
         line(text, 2, &format!("cpus: {cpus}"));
     }
     line(text, 2, &format!("volumes: {}", database.volumes.name()));
-    database.storage.iter().for_each(|of| line(text, 2, &storage::written(of)));
+    database.storage.iter().for_each(|of| line(text, 2, &storage::written(of, &site.hosts)));
 }
 
 fn write_load(text: &mut String, load: &Load) {

@@ -112,6 +112,24 @@ fn a_load_asks_at_its_pace_phase_by_phase() {
     );
     let rates = [(0, 4, Some(0.5)), (15, 4, Some(20.0)), (40, 4, Some(300.0))];
     assert_eq!(steps("sweep: { rate: [0.5/s, 20/s, 300/s] }"), rates);
+    assert_eq!(steps("ramp: { from: 4, to: 2, over: 30s }"), [(0, 4, None), (15, 3, None), (30, 2, None)]);
+    let ramp = &accepted(&[("clients: 4 }", "clients: 9, ramp: { from: 100/s, to: 300/s, over: 50s } }")]);
+    let rates = ramp.loads[0].steps(&ramp.schedule);
+    // Pieces of a tenth of a second, each with the rate of its middle, and the last value for what follows.
+    assert_eq!((rates.len(), rates[0], rates[500].0.as_secs()), (501, (Duration::ZERO, 9, Some(100.2)), 50));
+    assert_eq!(rates[500].2, Some(300.0));
+    let due: f64 =
+        rates.windows(2).map(|pair| (pair[1].0 - pair[0].0).as_secs_f64() * pair[0].2.unwrap()).sum();
+    assert!((due - 50.0 * 200.0).abs() < 1e-6, "{due}");
+    // A ramp begins when the warm-up has ended.
+    let warm = accepted(&[
+        ("clients: 4 }", "clients: 4, ramp: { from: 10, to: 200, over: 19s } }"),
+        ("{ phase: baseline, for: 15s }", "{ phase: warm-up, for: 15s }\n  - { phase: baseline, for: 15s }"),
+    ]);
+    let clients = warm.loads[0].steps(&warm.schedule);
+    let ends = |step: &(Duration, u32, Option<f64>)| (step.0.as_millis(), step.1);
+    assert_eq!((ends(&clients[0]), ends(&clients[1])), ((0, 10), (15_100, 11)));
+    assert_eq!((clients.last().map(ends), clients.len()), (Some((34_000, 200)), 191));
     // Warm-up takes the first value and none of its own.
     let scenario = accepted(&[
         ("clients: 4 }", "clients: 4, sweep: { clients: [50, 100, 150] } }"),
@@ -127,6 +145,14 @@ fn a_load_asks_at_its_pace_phase_by_phase() {
     refuse("rate: 2e9/s", &["bad-unit `2e9/s`"]);
     refuse("rate: 5/s, arrival: even", &["unknown-word `even`"]);
     refuse("sweep: { clients: [5] }", &["empty `[5] `"]);
+    refuse("ramp: { from: 5, to: 50 }", &["missing-key `ramp`"]);
+    refuse("ramp: { from: 5, to: 50/s, over: 9s }", &["contradiction `50/s`"]);
+    refuse("ramp: { from: 5, to: 5, over: 9s }", &["contradiction `5`"]);
+    refuse("ramp: { from: 5, to: 50, over: 0s }", &["too-small `0s`"]);
+    refuse("ramp: { from: 5, to: 50, over: 1h }", &["ramp-longer-than-run `1h`"]);
+    refuse("ramp: { from: 0, to: 50, over: 9s }", &["too-small `0`"]);
+    refuse("ramp: { from: 5/s, to: 50/s, over: 9s }, rate: 7/s", &["contradiction `7/s`"]);
+    refuse("ramp: { from: 5, to: 50, over: 9s }, arrival: poisson", &["contradiction `poisson`"]);
 }
 
 #[test]

@@ -67,6 +67,9 @@ fn loads() -> Value {
     json!([
         { "workload": "tpcb", "scale": 1, "clients": 4, "from": "dc1", "timeout": "2s", "name": "accounts" },
         { "workload": "ledger", "clients": 2, "think_time": { "exponential": "50ms" }, "sweep": { "clients": [1, 2] } },
+        { "workload": "tpcb", "name": "rising", "clients": 9, "ramp": { "from": 1, "to": 9, "over": "5s" } },
+        { "workload": "tpcb", "name": "falling", "clients": 9, "ramp": { "from": "90/s", "to": "9/s", "over": "5s" } },
+        { "workload": "script", "name": "own", "clients": 1, "options": { "scripts": [{ "file": "own.sql" }] } },
         { "workload": "tpcb", "name": "due", "clients": 9, "rate": "2000/s", "arrival": "poisson" },
         { "workload": "bank", "clients": 9, "sweep": { "rate": ["0.5/s", "20/s"] }, "options": { "isolation": "serializable" } },
         { "workload": "append", "clients": 9, "think_time": "1.5s", "options": { "isolation": "repeatable-read" } },

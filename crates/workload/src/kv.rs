@@ -96,7 +96,8 @@ impl Kv {
             },
             preload,
             statements: statements(batch, span_limit),
-            written: AtomicU64::new(0),
+            // As a table loaded before with the same options has them.
+            written: AtomicU64::new(preload),
         })
     }
 
@@ -223,12 +224,17 @@ impl Workload for Kv {
             return Request::detailed(Action::CellsWrite { cells, value }, WRITE, drawn);
         }
         let kind = if choice < self.read { READ } else { SPAN };
+        let action = Action::Transaction { name: KINDS[kind].into(), rolled_back: false };
+        if self.batch == 1 {
+            // The common case, without a list for its one key.
+            let key = self.key(self.place_to_read(&mut client.rng));
+            return Request::plain(action, kind, [key, 0, 0, 0]);
+        }
         let mut keys = self.draw_keys(&mut client.rng, Self::place_to_read);
         if kind == SPAN {
             keys.truncate(1);
         }
-        let drawn = Drawn { keys, value: 0, block: String::new() };
-        Request::detailed(Action::Transaction { name: KINDS[kind].into(), rolled_back: false }, kind, drawn)
+        Request::detailed(action, kind, Drawn { keys, value: 0, block: String::new() })
     }
 
     fn perform<'a>(
@@ -237,6 +243,10 @@ impl Workload for Kv {
         attempt: &'a mut Attempt<'_>,
     ) -> SessionFuture<'a, ()> {
         Box::pin(async move {
+            if request.details.is_none() {
+                let [key, ..] = request.numbers;
+                return attempt.run(request.kind, &[SqlValue::Integer(key)]).await.map(drop);
+            }
             let drawn = request.details::<Drawn>()?;
             let mut values = Vec::with_capacity(drawn.keys.len() + 2);
             if request.kind == WRITE {

@@ -107,10 +107,13 @@ impl Request {
     }
 }
 
-/// Takes the latency of each statement that was answered well.
+/// Takes what became of each statement; `statement` is the index into [`Workload::statements`].
 pub trait StatementObserver {
-    /// `statement` is the index into [`Workload::statements`].
+    /// It was answered well.
     fn answered(&mut self, statement: usize, latency: Duration);
+
+    /// It was not. Those sent after it in the same flight were not run, and are not told of.
+    fn failed(&mut self, _statement: usize, _error: &SessionError) {}
 }
 
 /// One attempt at a transaction: the session, its prepared statements, and who takes the times.
@@ -121,6 +124,14 @@ pub struct Attempt<'a> {
     pub prepared: &'a [StatementId],
     /// Takes the times.
     pub observer: &'a mut dyn StatementObserver,
+}
+
+/// A statement on its way.
+#[derive(Debug)]
+#[must_use = "what was asked must be waited for"]
+pub struct Asked {
+    statement: usize,
+    begun: Instant,
 }
 
 impl Attempt<'_> {
@@ -143,13 +154,19 @@ impl Attempt<'_> {
         }
         let begun = Instant::now();
         let observer = &mut *self.observer;
+        let mut next = 0;
         let mut each = |place: usize, rows: &Rows| {
+            next = place + 1;
             if let Some((statement, _)) = statements.get(place) {
                 observer.answered(*statement, begun.elapsed());
             }
             answered(place, rows);
         };
-        self.session.pipeline(&executions, &mut each).await
+        let result = self.session.pipeline(&executions, &mut each).await;
+        if let (Err(error), Some((statement, _))) = (&result, statements.get(next)) {
+            self.observer.failed(*statement, error);
+        }
+        result
     }
 
     /// Runs the statement with this index and reports its latency.
@@ -157,14 +174,37 @@ impl Attempt<'_> {
     /// # Errors
     /// The session's, and when the index is not one of the prepared statements.
     pub async fn run(&mut self, statement: usize, parameters: &[SqlValue<'_>]) -> Result<Rows, SessionError> {
+        let asked = self.ask(statement, parameters)?;
+        self.answer(asked).await
+    }
+
+    /// Asks for the statement with this index to be run; its answer is to be waited for next, with [`Attempt::answer`].
+    ///
+    /// # Errors
+    /// As [`SqlSession::ask`], and when the index is not one of the prepared statements.
+    pub fn ask(&mut self, statement: usize, parameters: &[SqlValue<'_>]) -> Result<Asked, SessionError> {
         let Some(prepared) = self.prepared.get(statement) else {
             return Err(refused(format!("statement {statement} was not prepared")));
         };
         let begun = Instant::now();
-        self.session.ask(*prepared, parameters, begun)?;
-        let rows = poll_fn(|context| self.session.poll_answer(context)).await?;
-        self.observer.answered(statement, begun.elapsed());
-        Ok(rows)
+        if let Err(error) = self.session.ask(*prepared, parameters, begun) {
+            self.observer.failed(statement, &error);
+            return Err(error);
+        }
+        Ok(Asked { statement, begun })
+    }
+
+    /// The answer to what was asked, whose latency it reports.
+    ///
+    /// # Errors
+    /// As [`SqlSession::poll_answer`].
+    pub async fn answer(&mut self, asked: Asked) -> Result<Rows, SessionError> {
+        let result = poll_fn(|context| self.session.poll_answer(context)).await;
+        match &result {
+            Ok(_) => self.observer.answered(asked.statement, asked.begun.elapsed()),
+            Err(error) => self.observer.failed(asked.statement, error),
+        }
+        result
     }
 }
 

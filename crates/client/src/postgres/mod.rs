@@ -35,7 +35,7 @@ use crate::{Rows, SessionError};
 use patience::Patience;
 use tls::Tls;
 use verdict::{ServerMessage, StatementKind, TransactionStatus, class_of, proves_rollback};
-use wire::{Frame, Wire, invalid, read_server_message, take_string};
+use wire::{Frame, Wire, invalid, read_server_message};
 
 /// Who connects, and how patient it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,13 +64,15 @@ pub struct PostgresClient {
     broken: bool,
     process_id: i32,
     statements: Vec<Prepared>,
+    /// Room in which questions are put together.
+    piece: Vec<u8>,
     asked: Asked,
     answer: Answer,
     patience: Patience,
 }
 
 struct Prepared {
-    /// The beginning of every question that runs it, after the message's length.
+    /// The beginning of every question that runs it.
     opening: Vec<u8>,
     kind: StatementKind,
 }
@@ -117,6 +119,28 @@ struct Answer {
     doubt: Option<Box<ServerMessage>>,
     rolled_back: bool,
     copying: bool,
+}
+
+impl Answer {
+    /// Whether nothing has been read into it, nor been left over.
+    fn is_blank(&self) -> bool {
+        !self.sent_anything
+            && self.completed == 0
+            && self.is_good()
+            && self.rows.is_empty()
+            && self.rows_of_this_statement.is_empty()
+    }
+
+    /// Whether it is a success without any reservation, whatever was asked.
+    fn is_good(&self) -> bool {
+        self.error.is_none() && self.doubt.is_none() && !self.rolled_back && !self.copying
+    }
+
+    /// The rows of an answer that has been read to its end; it is blank then.
+    fn take_rows(&mut self) -> Rows {
+        (self.sent_anything, self.completed) = (false, 0);
+        std::mem::take(&mut self.rows)
+    }
 }
 
 impl PostgresClient {
@@ -187,7 +211,9 @@ impl PostgresClient {
         self.refuse_if_broken()?;
         let may_commit = kind.may_commit(self.status);
         self.asked = Asked { kind, may_commit, moment: now, sent: false };
-        self.answer = Answer::default();
+        if !self.answer.is_blank() {
+            self.answer = Answer::default();
+        }
         // Whoever turns away halfway leaves a session whose next answer belongs to another question.
         self.broken = true;
         Ok(())
@@ -196,6 +222,11 @@ impl PostgresClient {
     /// Carries the open exchange on.
     fn poll_exchange(&mut self, context: &mut Context<'_>) -> Poll<Result<Rows, SessionError>> {
         let ended = ready!(self.poll_ready(context, &mut |_, _| {}));
+        if matches!(ended, Ended::Ready) && self.answer.is_good() {
+            self.broken = false;
+            self.wire.forget_outgoing();
+            return Poll::Ready(Ok(self.answer.take_rows()));
+        }
         let Asked { kind, may_commit, .. } = self.asked;
         let answer = std::mem::take(&mut self.answer);
         Poll::Ready(self.finish(ended, kind, may_commit, answer))
@@ -416,7 +447,7 @@ fn take_frame(
     frame: &Frame,
     answer: &mut Answer,
 ) -> io::Result<bool> {
-    let mut body = wire.body(frame);
+    let body = wire.body(frame);
     match frame.tag {
         b'Z' => {
             *status = match body {
@@ -429,7 +460,7 @@ fn take_frame(
         }
         b'D' => answer.rows_of_this_statement.push_row(body)?,
         b'C' => {
-            let tag = take_string(&mut body)?;
+            let Some((0, tag)) = body.split_last() else { return Err(invalid("tag without an end")) };
             answer.completed += 1;
             answer.rolled_back |= tag == b"ROLLBACK";
             let mut rows = std::mem::take(&mut answer.rows_of_this_statement);
@@ -464,6 +495,14 @@ fn take_frame(
 
 /// The number at the end of a command tag: `UPDATE 1`, `INSERT 0 1`; 0 where it has none.
 fn affected_rows(tag: &[u8]) -> u64 {
-    let last = tag.rsplit(|byte| *byte == b' ').next().unwrap_or_default();
-    std::str::from_utf8(last).ok().and_then(|number| number.parse().ok()).unwrap_or(0)
+    let (mut number, mut digits, mut place) = (0_u64, false, 1_u64);
+    for byte in tag.iter().rev() {
+        match byte {
+            b'0'..=b'9' => number = number.saturating_add(place.saturating_mul(u64::from(byte - b'0'))),
+            b' ' if digits => return number,
+            _ => return 0,
+        }
+        (digits, place) = (true, place.saturating_mul(10));
+    }
+    0
 }

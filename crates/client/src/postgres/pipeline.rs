@@ -52,7 +52,8 @@ impl PostgresClient {
         self.begin(kind, Instant::now())?;
         for execution in executions {
             let Some(prepared) = self.statements.get(execution.statement.0) else { continue };
-            write_execution(&prepared.opening, execution.parameters, &mut self.wire.outgoing);
+            let (piece, out) = (&mut self.piece, &mut self.wire.outgoing);
+            write_execution(&prepared.opening, execution.parameters, piece, out);
         }
         self.wire.outgoing.extend_from_slice(&SYNC);
         let mut each = |place: usize, rows: &mut Rows| {

@@ -3,7 +3,7 @@
 //! Owns their form only. One parameter costs no allocation; values travel as text, so that a number fits whatever width
 //! of integer the server has in its place.
 
-use bytes::{BufMut, BytesMut};
+use bytes::BytesMut;
 
 use crate::session::SqlValue;
 
@@ -16,40 +16,49 @@ const EXECUTE: [u8; 10] = [b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0];
 /// The number of parameters the protocol can carry.
 pub(super) const MOST_PARAMETERS: usize = u16::MAX as usize;
 
-/// What stands at the head of every bind of the statement `name` to the unnamed portal: both names, and that all
-/// parameters are text.
+/// What stands at the head of every bind of the statement `name` to the unnamed portal: the message's tag, room for its
+/// length, both names, and that all parameters are text.
 pub(super) fn opening(name: &str) -> Vec<u8> {
-    [b"\0", name.as_bytes(), b"\0", &[0, 0]].concat()
+    [b"B\0\0\0\0\0", name.as_bytes(), b"\0\0\0"].concat()
 }
 
-/// Bind and execute of the statement with this opening.
-pub(super) fn write_execution(opening: &[u8], parameters: &[SqlValue<'_>], out: &mut BytesMut) {
-    out.put_u8(b'B');
-    let length_at = out.len();
-    out.put_i32(0);
-    out.put_slice(opening);
-    out.put_u16(parameters.len().min(MOST_PARAMETERS) as u16);
+/// Where a bind's length stands.
+const LENGTH_AT: usize = 1;
+
+/// Bind and execute of the statement with this opening; `piece` is room to put them together in, which goes from question
+/// to question.
+pub(super) fn write_execution(
+    opening: &[u8],
+    parameters: &[SqlValue<'_>],
+    piece: &mut Vec<u8>,
+    out: &mut BytesMut,
+) {
+    piece.clear();
+    piece.extend_from_slice(opening);
+    let count = u16::try_from(parameters.len()).unwrap_or(u16::MAX);
+    piece.extend_from_slice(&count.to_be_bytes());
     let mut digits = itoa::Buffer::new();
     for parameter in parameters {
         let text = match parameter {
             SqlValue::Null => {
-                out.put_i32(-1);
+                piece.extend_from_slice(&(-1_i32).to_be_bytes());
                 continue;
             }
             SqlValue::Integer(number) => digits.format(*number),
             SqlValue::Text(text) => text,
         };
         // Longer than the protocol can say is refused before this is called.
-        out.put_i32(i32::try_from(text.len()).unwrap_or(i32::MAX));
-        out.put_slice(text.as_bytes());
+        piece.extend_from_slice(&i32::try_from(text.len()).unwrap_or(i32::MAX).to_be_bytes());
+        piece.extend_from_slice(text.as_bytes());
     }
     // All columns of the answer as text.
-    out.put_u16(0);
-    let length = i32::try_from(out.len() - length_at).unwrap_or(i32::MAX);
-    if let Some(place) = out.get_mut(length_at..length_at + 4) {
+    piece.extend_from_slice(&[0, 0]);
+    let length = i32::try_from(piece.len() - LENGTH_AT).unwrap_or(i32::MAX);
+    if let Some(place) = piece.get_mut(LENGTH_AT..LENGTH_AT + 4) {
         place.copy_from_slice(&length.to_be_bytes());
     }
-    out.put_slice(&EXECUTE);
+    piece.extend_from_slice(&EXECUTE);
+    out.extend_from_slice(piece);
 }
 
 /// Why these parameters cannot be sent.
@@ -68,6 +77,7 @@ pub(super) fn refusal(parameters: &[SqlValue<'_>]) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use bytes::BufMut;
     use postgres_protocol::IsNull;
     use postgres_protocol::message::frontend;
 
@@ -77,7 +87,9 @@ mod tests {
     fn an_execution_is_written_byte_by_byte_as_the_protocol_library_writes_it() {
         let check = |name: &str, parameters: &[SqlValue<'_>]| {
             let mut ours = BytesMut::new();
-            write_execution(&opening(name), parameters, &mut ours);
+            // What is left of another question does no harm.
+            let mut piece = b"another".to_vec();
+            write_execution(&opening(name), parameters, &mut piece, &mut ours);
             ours.put_slice(&SYNC);
             let mut theirs = BytesMut::new();
             let written = frontend::bind(

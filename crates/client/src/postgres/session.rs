@@ -50,7 +50,7 @@ impl SqlSession for PostgresClient {
         }
         self.begin(kind, now)?;
         if let Some(prepared) = self.statements.get(statement.0) {
-            write_execution(&prepared.opening, parameters, &mut self.wire.outgoing);
+            write_execution(&prepared.opening, parameters, &mut self.piece, &mut self.wire.outgoing);
         }
         self.wire.outgoing.extend_from_slice(&SYNC);
         Ok(())

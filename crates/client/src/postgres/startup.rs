@@ -35,6 +35,7 @@ impl PostgresClient {
                 broken: false,
                 process_id,
                 statements: Vec::new(),
+                piece: Vec::new(),
                 asked: Asked {
                     kind: StatementKind::Single,
                     may_commit: false,

@@ -30,6 +30,14 @@
 //! its answer the component is live. Until then it is of no use without the others: it has some of the new and some of the
 //! old.
 //!
+//! # A node on a host without a component
+//!
+//! It mounts a [`Remote`]: every operation is a request to the host of the component that serves, which carries it out as if
+//! it came from its own kernel, once. So each read that the node's kernel has not kept, each write and each sync costs a round
+//! trip between the two hosts.
+//!
+//! # Who wins
+//!
 //! What two components that were parted have both changed, and what a power-off took back on either, is marked as well:
 //! the one that serves wins.
 
@@ -40,6 +48,8 @@ mod image;
 mod incoming;
 mod operation;
 mod peers;
+mod remote;
+mod request;
 mod serving;
 
 pub use differences::Differences;
@@ -47,4 +57,6 @@ pub use dirt::Dirt;
 pub use extents::ExtentLog;
 pub use incoming::{Answer, Incoming, IncomingError, read_frame};
 pub use peers::{Acknowledge, Occurrence, PeerState, Policy, Standing};
+pub use remote::{Carrier, Remote, Work};
+pub use request::answer;
 pub use serving::{Frame, Mirror, Next};

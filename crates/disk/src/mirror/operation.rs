@@ -151,7 +151,7 @@ impl<'a> New<'a> {
         }
     }
 
-    fn to_inode(&self) -> NewInode {
+    pub(crate) fn to_inode(&self) -> NewInode {
         match self {
             New::File => NewInode::File,
             New::Directory => NewInode::Directory,

@@ -48,6 +48,8 @@ pub struct Mounted {
     pub volume: Arc<Volume<OnDisk<FolderStore>>>,
     pub mount: Mount,
     pub place: PathBuf,
+    /// A folder on the file system of the store.
+    pub beside: PathBuf,
     _folders: tempfile::TempDir,
 }
 
@@ -56,12 +58,14 @@ impl Mounted {
         let folders = tempfile::tempdir().expect("a temporary folder");
         let (store, place) = (folders.path().join("store"), folders.path().join("mounted"));
         fs::create_dir(&store).expect("made");
+        let beside = folders.path().join("beside");
         fs::create_dir(&place).expect("made");
+        fs::create_dir(&beside).expect("made");
         let disk = Disk::alone("d1");
         let store = OnDisk::new(FolderStore::new(&store, Flush::Pretended), disk.clone());
         let volume = Arc::new(Volume::new(store, Limits::default(), 0, 0, SystemTime::now()));
         let mount = mounted(&volume, &place);
-        Mounted { disk, volume, mount, place, _folders: folders }
+        Mounted { disk, volume, mount, place, beside, _folders: folders }
     }
 
     /// The power goes and comes back: the same volume, mounted anew. `between` is done when the mount answers no more.

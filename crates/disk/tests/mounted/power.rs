@@ -20,6 +20,8 @@ pub const TESTS: &[Test] = &[
     ("a_process_that_writes_gets_an_error_when_the_power_goes_and_can_be_killed", no_process_hangs),
     ("writes_through_a_mapping_are_taken_back_unless_they_were_synced", mappings),
     ("a_process_that_waits_for_a_stalled_disk_is_let_go_when_the_power_goes", stalled),
+    ("what_was_made_beside_a_volume_is_taken_over_durable_from_the_start", taken_over),
+    ("a_file_with_two_names_is_not_taken_over", not_taken_over),
     ("each_of_a_hundred_mounts_at_once_takes_less_than_5_mb", memory),
 ];
 
@@ -28,6 +30,9 @@ pub const PARTS: &[Check] = &[
     ("write and sync some", write_and_sync_some),
     ("tell what is there", tell_what_is_there),
     ("write on and on", write_on_and_on),
+    ("make a tree", make_a_tree),
+    ("find the tree and change it", find_the_tree_and_change_it),
+    ("find the tree as it was made", find_the_tree_as_it_was_made),
     ("write through a mapping", write_through_a_mapping),
 ];
 
@@ -110,6 +115,62 @@ fn stalled() -> Result<(), Failed> {
     drop(stall);
     ground::run("write and sync some", &mounted.place)?;
     Ok(())
+}
+
+/// With another process than the serving one for all that is made and seen, as in a lab.
+fn taken_over() -> Result<(), Failed> {
+    let mut mounted = Mounted::new();
+    ground::run("make a tree", &mounted.beside)?;
+    // The kernel has looked at the volume before.
+    assert_eq!(ground::run("tell what is there", &mounted.place)?, "");
+    mounted.volume.adopt(&mounted.beside)?;
+    assert_eq!(fs::read_dir(&mounted.beside)?.count(), 0, "moved, not copied");
+    ground::run("find the tree and change it", &mounted.place)?;
+    let lost = mounted.lose_power(|| ());
+    assert_eq!((lost.files, lost.blocks_restored), (1, 1), "{lost:?}");
+    ground::run("find the tree as it was made", &mounted.place)?;
+    ground::run("make a tree", &mounted.beside)?;
+    let taken = mounted.volume.adopt(&mounted.beside).expect_err("the names are taken");
+    assert_eq!(taken.kind(), std::io::ErrorKind::AlreadyExists);
+    Ok(())
+}
+
+fn not_taken_over() -> Result<(), Failed> {
+    let mounted = Mounted::new();
+    fs::write(mounted.beside.join("one"), "x")?;
+    fs::hard_link(mounted.beside.join("one"), mounted.beside.join("two"))?;
+    let refused = mounted.volume.adopt(&mounted.beside).expect_err("refused");
+    assert!(refused.to_string().contains("several names"), "{refused}");
+    assert_eq!(fs::read(mounted.beside.join("two"))?, b"x");
+    Ok(())
+}
+
+fn make_a_tree(folder: &Path) {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    fs::create_dir(folder.join("d")).expect("made");
+    fs::set_permissions(folder.join("d"), fs::Permissions::from_mode(0o700)).expect("changed");
+    fs::write(folder.join("d/long"), vec![b'o'; 10_000]).expect("written");
+    fs::set_permissions(folder.join("d/long"), fs::Permissions::from_mode(0o640)).expect("changed");
+    fs::write(folder.join("d/empty"), "").expect("written");
+    symlink("d/long", folder.join("link")).expect("linked");
+}
+
+fn find_the_tree_and_change_it(folder: &Path) {
+    find_the_tree_as_it_was_made(folder);
+    let file = OpenOptions::new().write(true).open(folder.join("d/long")).expect("open");
+    file.write_all_at(b"changed", 5000).expect("written");
+    fs::rename(folder.join("d"), folder.join("e")).expect("renamed");
+    fs::remove_file(folder.join("link")).expect("removed");
+}
+
+fn find_the_tree_as_it_was_made(folder: &Path) {
+    use std::os::unix::fs::MetadataExt;
+    assert_eq!(fs::read(folder.join("link")).expect("read"), vec![b'o'; 10_000]);
+    assert_eq!(fs::read(folder.join("d/empty")).expect("read"), b"");
+    let mode = |name: &str| fs::symlink_metadata(folder.join(name)).expect("there").mode() & 0o7777;
+    assert_eq!((mode("d"), mode("d/long")), (0o700, 0o640));
+    let status = fs::metadata(folder.join("d/long")).expect("there");
+    assert_eq!((status.uid(), status.nlink()), (nix::unistd::geteuid().as_raw(), 1));
 }
 
 fn write_on_and_on(folder: &Path) {

@@ -14,9 +14,10 @@ use ::control::replica::{Acknowledgements, Status};
 use ::control::server::{self, SOCKET, SUBCOMMAND};
 
 use crate::installation::{Found, Installation, Origin};
+use crate::own_process::{GLANCE, OwnProcesses, START_PATIENCE, own_program};
 use crate::{
-    Cluster, Command, Configuration, Endpoint, Engine, EngineError, InstallError, Isolation, Node, NodeError,
-    ProcessId, Promotion, RejoinMethod, Rejoined, Roles, Signal, Synchronous,
+    Cluster, Configuration, Endpoint, Engine, EngineError, InstallError, Isolation, Node, Promotion,
+    RejoinMethod, Rejoined, Roles, Synchronous,
 };
 
 /// Its name in scenarios.
@@ -26,16 +27,12 @@ pub const NAME: &str = "control";
 const LOG: &str = "control";
 /// The one setting there is.
 const FLAW: &str = "flaw";
-/// How often a node is asked again.
-const GLANCE: Duration = Duration::from_millis(10);
 /// How long a node may take over its answer.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(1);
 /// How long an election may take, several tries included.
 const ELECTION_PATIENCE: Duration = Duration::from_secs(30);
 /// After how long without a result a node is asked to stand again.
 const STAND_AGAIN: Duration = Duration::from_secs(1);
-/// How long a process may take to be there.
-const START_PATIENCE: Duration = Duration::from_secs(20);
 
 /// This program, as the installation that it is.
 ///
@@ -73,28 +70,15 @@ pub fn describe() -> Vec<Found> {
     vec![Found { path, origin: Origin::Itself, usable }]
 }
 
-/// This program's folder and name.
-fn own_program() -> Result<(PathBuf, PathBuf), InstallError> {
-    let explicit = |path: PathBuf, why: String| InstallError::Explicit { path, why };
-    let path = std::env::current_exe()
-        .map_err(|error| explicit(PathBuf::from("/proc/self/exe"), error.to_string()))?;
-    match (path.parent(), path.file_name()) {
-        (Some(folder), Some(name)) => Ok((folder.to_owned(), PathBuf::from(name))),
-        _ => Err(explicit(path, "not the path of a program".to_owned())),
-    }
-}
-
 #[derive(Default)]
 struct State {
     /// The nodes of the cluster.
     members: BTreeMap<String, IpAddr>,
-    /// The process last started on each node, and in which of its boots.
-    processes: BTreeMap<String, (u64, ProcessId)>,
 }
 
 /// See the module.
 pub struct Control {
-    program: PathBuf,
+    processes: OwnProcesses,
     configuration: Configuration,
     flaw: Option<Flaw>,
     state: Mutex<State>,
@@ -105,7 +89,7 @@ impl Control {
     ///
     /// # Errors
     /// When a setting is none of its own or names no flaw.
-    pub fn new(installation: Installation, configuration: Configuration) -> Result<Self, EngineError> {
+    pub fn new(installation: &Installation, configuration: Configuration) -> Result<Self, EngineError> {
         let mut flaw = None;
         for (name, value) in &configuration.settings {
             let refused = |why| EngineError::Setting { name: name.clone(), why };
@@ -123,15 +107,8 @@ impl Control {
                 flaw = Some(known);
             }
         }
-        let (_, name) = own_program().map_err(|error| {
-            EngineError::Node(NodeError::Io {
-                node: NAME.to_owned(),
-                what: "finding this program".to_owned(),
-                source: std::io::Error::other(error.to_string()),
-            })
-        })?;
-        let program = installation.bin.join(name);
-        Ok(Control { program, configuration, flaw, state: Mutex::default() })
+        let processes = OwnProcesses::new(installation, SUBCOMMAND, LOG, "the database")?;
+        Ok(Control { processes, configuration, flaw, state: Mutex::default() })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -158,9 +135,6 @@ impl Control {
         if !is_member {
             return Err(EngineError::Stranger { node: name });
         }
-        if self.is_running(node) {
-            return Err(EngineError::Running { node: name });
-        }
         let settings = server::Node {
             listen: SocketAddr::new(node.address(), self.configuration.port),
             peers,
@@ -172,48 +146,19 @@ impl Control {
             seed: name
                 .bytes()
                 .fold(node.boot(), |seed, byte| seed.wrapping_mul(31).wrapping_add(byte.into())),
-            name: name.clone(),
+            name,
         };
-        let settings = serde_json::to_string(&settings).map_err(|error| EngineError::Answer {
-            node: name.clone(),
-            statement: "its settings".to_owned(),
-            answer: error.to_string(),
-        })?;
-        let command = Command {
-            program: self.program.clone(),
-            arguments: vec![SUBCOMMAND.to_owned(), settings],
-            environment: BTreeMap::new(),
-        };
-        let boot = node.boot();
-        let process = node.spawn(&command, LOG)?;
-        self.state().processes.insert(name, (boot, process));
-        Ok(())
-    }
-
-    /// The node's process of this boot.
-    fn process(&self, node: &dyn Node) -> Option<ProcessId> {
-        let last = self.state().processes.get(node.name()).copied();
-        last.filter(|(boot, _)| *boot == node.boot()).map(|(_, process)| process)
-    }
-
-    fn is_running(&self, node: &dyn Node) -> bool {
-        self.process(node).is_some_and(|process| node.is_running(process))
+        self.processes.start(node, &settings)
     }
 
     fn ask(&self, node: &dyn Node, campaign: bool) -> Result<Status, EngineError> {
         let silent = |source| EngineError::Silent { node: node.name().to_owned(), source };
-        if !self.is_running(node) {
+        if !self.processes.is_running(node) {
             return Err(silent(std::io::Error::other("its process is not there")));
         }
         let socket = node.socket_directory_outside().join(SOCKET);
         server::status(&socket, campaign, ANSWER_PATIENCE)
             .map_err(|error| silent(std::io::Error::other(error.to_string())))
-    }
-
-    fn not_ready(&self, node: &dyn Node, what: &str, waited: Duration) -> EngineError {
-        let tail = node.log_tail(LOG, 12);
-        let log = if tail.is_empty() { String::new() } else { format!("; its log ends:\n{tail}") };
-        EngineError::NotReady { node: node.name().to_owned(), what: what.to_owned(), waited, log }
     }
 
     /// Has `node` stand for election until it leads and has committed its first entry.
@@ -231,7 +176,7 @@ impl Control {
             }
             std::thread::sleep(GLANCE);
         }
-        Err(self.not_ready(node, "it does not come to lead", ELECTION_PATIENCE))
+        Err(self.processes.not_ready(node, "it does not come to lead", ELECTION_PATIENCE))
     }
 
     fn await_follower(&self, node: &dyn Node, leader: &Status) -> Result<(), EngineError> {
@@ -243,7 +188,7 @@ impl Control {
             }
             std::thread::sleep(GLANCE);
         }
-        Err(self.not_ready(node, "it does not come to follow", ELECTION_PATIENCE))
+        Err(self.processes.not_ready(node, "it does not come to follow", ELECTION_PATIENCE))
     }
 }
 
@@ -329,37 +274,11 @@ impl Engine for Control {
     }
 
     fn wait_ready(&self, node: &dyn Node, timeout: Duration) -> Result<(), EngineError> {
-        let deadline = Instant::now() + timeout;
-        loop {
-            if self.ask(node, false).is_ok() {
-                return Ok(());
-            }
-            if !self.is_running(node) {
-                return Err(EngineError::Exited {
-                    node: node.name().to_owned(),
-                    log: node.log_tail(LOG, 12),
-                });
-            }
-            if Instant::now() >= deadline {
-                return Err(self.not_ready(node, "the database is not ready", timeout));
-            }
-            std::thread::sleep(GLANCE);
-        }
+        self.processes.wait_ready(node, timeout, || self.ask(node, false).is_ok())
     }
 
     fn stop(&self, node: &dyn Node, timeout: Duration) -> Result<(), EngineError> {
-        let Some(process) = self.process(node) else { return Ok(()) };
-        for (signal, patience) in [(Signal::Terminate, timeout), (Signal::Kill, Duration::from_secs(5))] {
-            node.signal(process, signal)?;
-            let deadline = Instant::now() + patience;
-            while node.is_running(process) && Instant::now() < deadline {
-                std::thread::sleep(GLANCE);
-            }
-            if !node.is_running(process) {
-                return Ok(());
-            }
-        }
-        Err(self.not_ready(node, "the database has not ended", timeout))
+        self.processes.stop(node, timeout)
     }
 
     fn leader(&self, nodes: &[Arc<dyn Node>]) -> Roles {

@@ -35,7 +35,9 @@ impl Postgres {
         steps.done("leader started");
 
         for answer in at_once(standbys, |standby| {
-            self.copy_from(standby, leader)?;
+            self.copy(standby, leader, &Self::data_in_making(standby))?;
+            take_what_was_made(standby)?;
+            self.configure_standby(standby)?;
             self.launch(standby)
         }) {
             answer?;
@@ -87,10 +89,11 @@ impl Postgres {
     /// Makes new data. Nothing is synced here: a volume is new until the cluster is up, and synced whole by whoever
     /// means to cut its power.
     fn initialise(&self, node: &dyn Node) -> Result<(), EngineError> {
-        let data = Self::data(node);
+        let data = Self::data_in_making(node);
         let arguments =
             ["-D", &data, "-U", USER, "-A", "trust", "-k", "--no-sync", "--locale=C", "--encoding=UTF8"];
         self.run_on(node, "initdb", &arguments)?;
+        take_what_was_made(node)?;
         // The one change to the data's own configuration, the same on every node: what differs is beside the data.
         let path = format!("{DATA}/postgresql.conf");
         let own = node.read_file(path.as_ref()).map_err(|source| file_error(node, &path, source))?;
@@ -123,11 +126,18 @@ impl Postgres {
     /// The log written meanwhile is not copied as well (`-X none`): the slot, which was there before, keeps it, and
     /// the standby streams it from there when it starts. That saves a process and a connection for each standby.
     pub(super) fn copy_from(&self, standby: &dyn Node, leader: &dyn Node) -> Result<(), EngineError> {
-        let data = Self::data(standby);
+        self.copy(standby, leader, &Self::data(standby))?;
+        self.configure_standby(standby)
+    }
+
+    fn copy(&self, standby: &dyn Node, leader: &dyn Node, data: &str) -> Result<(), EngineError> {
         let connection = connection_string(standby.name(), leader.address(), self.configuration.port);
         let arguments =
-            ["-D", &data, "-d", &connection, "-X", "none", "-c", "fast", "--no-sync", "--no-manifest"];
-        self.run_on(standby, "pg_basebackup", &arguments)?;
+            ["-D", data, "-d", &connection, "-X", "none", "-c", "fast", "--no-sync", "--no-manifest"];
+        self.run_on(standby, "pg_basebackup", &arguments).map(drop)
+    }
+
+    fn configure_standby(&self, standby: &dyn Node) -> Result<(), EngineError> {
         self.write(standby, &format!("{DATA}/standby.signal"), "")?;
         self.write_configuration(standby)
     }
@@ -158,6 +168,10 @@ impl Postgres {
             std::thread::sleep(ASK_AGAIN);
         }
     }
+}
+
+fn take_what_was_made(node: &dyn Node) -> Result<(), EngineError> {
+    node.take_what_was_made().map_err(|source| file_error(node, DATA, source))
 }
 
 /// Steps with their wall time.

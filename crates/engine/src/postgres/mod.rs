@@ -212,6 +212,11 @@ impl Postgres {
     fn data(node: &dyn Node) -> String {
         node.data_directory().join(DATA).display().to_string()
     }
+
+    /// The same while the volume's first content is being made.
+    fn data_in_making(node: &dyn Node) -> String {
+        node.making_directory().join(DATA).display().to_string()
+    }
 }
 
 impl Engine for Postgres {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use scenario::Scenario;
 
-use crate::commands::{read_source, reject};
+use crate::commands::{folder_of, read_source, reject};
 use crate::exit::Exit;
 use crate::{paper, printed};
 
@@ -26,11 +26,11 @@ pub fn check(path: Option<&Path>, set: &[(String, String)], this_host: bool) -> 
 }
 
 fn check_scenario(path: &Path, set: &[(String, String)]) -> Result<(), Exit> {
-    let plan = scenario::plan(&read_source(path)?, set).map_err(reject)?;
-    let Some(matrix) = plan.matrix else { return show(path, &plan.scenario) };
-    for cell in &matrix.cells {
+    let mut plan = scenario::plan(&read_source(path)?, set).map_err(reject)?;
+    let Some(mut matrix) = plan.matrix else { return show(path, &mut plan.scenario) };
+    for cell in &mut matrix.cells {
         let wrong = |error| Exit::wrong(anyhow::anyhow!("{}: {error}", cell.label));
-        run::check_workloads(&cell.scenario).map_err(wrong)?;
+        run::check_workloads(&mut cell.scenario, &folder_of(path)).map_err(wrong)?;
     }
     let length_s: u64 = matrix.cells.iter().map(|cell| length_s(&cell.scenario)).sum();
     printed!("{}: {} is right with every setting of its matrix", path.display(), plan.scenario.name);
@@ -61,8 +61,8 @@ fn length_s(scenario: &Scenario) -> u64 {
     scenario.schedule.iter().map(|phase| phase.length.as_secs()).sum()
 }
 
-fn show(path: &Path, scenario: &Scenario) -> Result<(), Exit> {
-    run::check_workloads(scenario).map_err(Exit::wrong)?;
+fn show(path: &Path, scenario: &mut Scenario) -> Result<(), Exit> {
+    run::check_workloads(scenario, &folder_of(path)).map_err(Exit::wrong)?;
     let length_s = length_s(scenario);
     let faults: usize = scenario.schedule.iter().map(|phase| phase.faults.len()).sum();
     printed!("{}: {} is right", path.display(), scenario.name);

@@ -4,12 +4,14 @@ mod url;
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use history::Verdict;
 use load::{Arrival, LoadPlan, Step, ThinkTime};
+use run::script_files::{self, ScriptFiles};
 use run::{Standalone, StandaloneEnd, Told};
 
 use crate::arguments::{ArrivalWord, LoadOptions};
@@ -41,8 +43,10 @@ pub fn load(options: LoadOptions) -> Result<Exit, Exit> {
 }
 
 fn asked(options: LoadOptions, database: DatabaseUrl) -> Result<Standalone, Exit> {
-    let given: BTreeMap<String, String> = options.option.into_iter().collect();
-    let workload = workload::configured(&options.workload, &given).map_err(Exit::wrong)?;
+    let mut given: BTreeMap<String, String> = options.option.into_iter().collect();
+    let files = scripts(&options.workload, &options.file, &mut given)?;
+    let configured = workload::configured(&options.workload, &given);
+    let workload = configured.map_err(|error| Exit::wrong(files.name_file_in(error)))?;
     let endpoints = url::resolve(&database.hosts).map_err(Exit::wrong)?;
     let encryption = database.ssl.encryption(std::env::home_dir().as_deref()).map_err(Exit::wrong)?;
     let plan = LoadPlan {
@@ -77,6 +81,26 @@ fn asked(options: LoadOptions, database: DatabaseUrl) -> Result<Standalone, Exit
         out: options.out,
         version: env!("CARGO_PKG_VERSION"),
     })
+}
+
+/// Adds the scripts of files to the workload's options, after those that stand there already.
+fn scripts(
+    workload: &str,
+    files: &[(PathBuf, u32)],
+    options: &mut BTreeMap<String, String>,
+) -> Result<ScriptFiles, Exit> {
+    if !files.is_empty() && workload != "script" {
+        return Err(Exit::wrong(anyhow::anyhow!(
+            "--file belongs to the workload `script`; write `--workload script`, or leave it out"
+        )));
+    }
+    let is_script = |place: usize| options.keys().any(|name| name.starts_with(&format!("scripts.{place}.")));
+    let first = (0..).find(|place| !is_script(*place)).unwrap_or_default();
+    for (place, (path, weight)) in (first..).zip(files) {
+        options.insert(format!("scripts.{place}.file"), path.to_string_lossy().into_owned());
+        options.insert(format!("scripts.{place}.weight"), weight.to_string());
+    }
+    script_files::read_into(options, Path::new("")).map_err(Exit::wrong)
 }
 
 fn tell(told: &Told<'_>, json: bool) {

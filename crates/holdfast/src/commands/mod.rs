@@ -15,7 +15,7 @@ pub mod schema;
 pub mod shell;
 pub mod verify;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use scenario::{Rejection, Source};
 
@@ -34,6 +34,11 @@ fn read_source(path: &Path) -> Result<Source, Exit> {
         ))
     })?;
     Ok(Source { name: path.display().to_string(), text })
+}
+
+/// Where the paths in a scenario's file begin.
+fn folder_of(scenario: &Path) -> PathBuf {
+    scenario.parent().map(Path::to_owned).unwrap_or_default()
 }
 
 /// Shows what is wrong with a scenario, with a caret at the place.

@@ -9,7 +9,7 @@ use run::{Ended, LaunchError, Options, Placement, Show};
 use scenario::Source;
 
 use crate::arguments::RunOptions;
-use crate::commands::{read_source, reject};
+use crate::commands::{folder_of, read_source, reject};
 use crate::exit::Exit;
 use crate::live::Live;
 use crate::printed;
@@ -60,6 +60,7 @@ fn once(options: RunOptions, source: Source, desk: &mut Desk) -> Result<Exit, Ex
     let json = options.json;
     let options = Options {
         source,
+        folder: folder_of(&options.scenario),
         overrides: options.set,
         seed: options.seed,
         place: Placement::Below(options.out),

@@ -109,3 +109,117 @@ fn a_component_cut_off_is_gone_on_without_and_catches_up_with_what_changed() {
     assert!(told.contains("catches up"), "{told}");
     assert!(told.contains("is promoted by force"), "{told}");
 }
+
+#[test]
+#[ignore = "second tier: a scenario of its own"]
+fn a_node_on_a_host_without_a_component_loses_nothing_and_each_of_its_requests_costs_a_round_trip() {
+    let _turn = machine();
+    let desk = Desk::new();
+    if !desk.can_have_a_lab("a_node_on_a_host_without_a_component") {
+        return;
+    }
+    let before = Before::look(&desk);
+    let finished = desk.run(&arguments(&[&["run", "scenarios/mirror-remote.yaml"]]));
+    finished.ends_with(0);
+    let result = finished.result();
+    assert!(result["checks"][0]["acknowledged"].as_u64() > Some(100), "{}", result["checks"]);
+    let openings = result["volumes"][0]["openings"].as_array().expect("openings").clone();
+    let where_to: Vec<(&str, &str)> = openings
+        .iter()
+        .map(|of| (of["host"].as_str().expect("a host"), of["component"].as_str().expect("a host")))
+        .collect();
+    assert_eq!(where_to, [("dc1/a/run", "dc1/a/run"), ("dc1/a/spare", "dc1/a/store")], "{openings:?}");
+    assert_eq!(openings[0]["asked"], serde_json::json!([]), "what is local crosses no network");
+    for work in ["read", "write", "sync"] {
+        let asked = openings[1]["asked"].as_array().expect("kinds of requests");
+        let of_kind = asked.iter().find(|of| of["work"] == work).expect(work);
+        assert!(of_kind["count"].as_u64() > Some(10), "{of_kind}");
+        // Twice the link's delay: no packet can be faster.
+        assert!(of_kind["latency_us_p50"].as_u64() >= Some(2_000), "{of_kind}");
+    }
+    assert!(told(&finished).contains("served from dc1/a/store, over the network"), "{}", told(&finished));
+    let recovery = &result["faults"][0]["recovery_s"]["first_success"];
+    assert!(recovery.is_f64(), "the node served there: {}", result["faults"][0]);
+    before.nothing_is_left(&[]);
+}
+
+#[test]
+#[ignore = "second tier: a scenario of its own"]
+fn copies_whose_disks_and_network_fail_are_gone_on_without_and_catch_up_and_each_fault_has_its_receipts() {
+    let _turn = machine();
+    let desk = Desk::new();
+    if !desk.can_have_a_lab("copies_whose_disks_and_network_fail") {
+        return;
+    }
+    let before = Before::look(&desk);
+    let finished = desk.run(&arguments(&[&["run", "scenarios/mirror-disks.yaml"]]));
+    finished.ends_with(0);
+    let result = finished.result();
+    let receipt = |fault: usize| result["faults"][fault]["receipt"]["evidence"].to_string();
+    assert!(receipt(0).contains("a write refused with EIO"), "{}", receipt(0));
+    assert!(receipt(1).contains("probe of disk dc1/a/h3/d1: a write not answered"), "{}", receipt(1));
+    assert!(
+        receipt(2).contains("0 of 5 datagrams from host dc1/a/h2 reached host dc1/a/h3"),
+        "{}",
+        receipt(2)
+    );
+    let told = told(&finished);
+    for (what, times) in [
+        ("the component on dc1/a/h2 refuses what it is told", 1),
+        ("the component on dc1/a/h2 is out: its connection broke", 1),
+        ("the component on dc1/a/h3 is out: it gave no sign", 1),
+    ] {
+        assert_eq!(told.matches(what).count(), times, "{what}: {told}");
+    }
+    let volume = &result["volumes"][0];
+    for copy in [1, 2] {
+        let component = &volume["components"][copy];
+        assert_eq!((&component["role"], &component["bytes_left"]), (&"live".into(), &0.into()), "{volume}");
+        let copied = component["copied_bytes"].as_u64().expect("a number");
+        assert!(copied > 0 && copied < 30_000_000, "less than the whole: {copied}");
+    }
+    before.nothing_is_left(&[]);
+}
+
+#[test]
+#[ignore = "second tier: a scenario of its own, twice"]
+fn a_half_synchronous_mirror_may_lose_what_its_copy_had_only_received_and_a_synchronous_one_does_not() {
+    let _turn = machine();
+    let desk = Desk::new();
+    if !desk.can_have_a_lab("a_half_synchronous_mirror_may_lose") {
+        return;
+    }
+    let finished = desk.run(&arguments(&[&["run", "scenarios/mirror-semi.yaml"]]));
+    finished.ends_with(1);
+    let result = finished.result();
+    assert!(result["checks"][0]["lost"].as_u64() > Some(0), "{}", result["checks"]);
+    let opening = &result["volumes"][0]["openings"][1];
+    assert_eq!(opening["component"], "dc1/a/h2", "{opening}");
+    assert!(opening["forced"].as_str().is_some_and(|told| told.contains("by force")), "{opening}");
+    let synchronous = ["--set", "database.storage.acknowledge=sync"];
+    let finished = desk.run(&arguments(&[&["run", "scenarios/mirror-semi.yaml"], &synchronous]));
+    finished.ends_with(0);
+    let result = finished.result();
+    assert_eq!(result["checks"][0]["lost"], 0, "{}", result["checks"]);
+    assert_eq!(result["volumes"][0]["openings"][1]["forced"], Value::Null);
+}
+
+#[test]
+#[ignore = "second tier: a scenario of its own, killed on its way"]
+fn a_kill_while_a_mirrored_volume_is_open_over_the_network_leaves_nothing() {
+    let _turn = machine();
+    let desk = Desk::new();
+    if !desk.can_have_a_lab("a_kill_while_a_mirrored_volume_is_open") {
+        return;
+    }
+    for stage in ["phase baseline", "over the network", "healed"] {
+        let before = Before::look(&desk);
+        let running = desk.start(&arguments(&[&["run", "scenarios/mirror-remote.yaml"]]));
+        let pid = running.pid();
+        running.says(stage);
+        running.signal(libc::SIGKILL);
+        let said = running.wait().stdout;
+        assert!(said.contains(stage), "{said}");
+        before.nothing_is_left(&[pid]);
+    }
+}

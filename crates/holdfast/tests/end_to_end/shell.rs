@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout};
 
 use crate::holdfast::{Desk, RESTART_SOON, Running, SHORT, arguments, machine};
@@ -148,6 +149,10 @@ fn a_stopped_command_does_not_hold_up_a_power_off_and_ends_with_its_node() {
 /// The far end of a terminal of its own.
 fn at_a_terminal(desk: &Desk, place: &str) -> (std::process::Child, std::fs::File) {
     let pair = nix::pty::openpty(None, None).expect("a terminal");
+    // Whoever holds the far end keeps the terminal from hanging up.
+    for end in [&pair.master, &pair.slave] {
+        fcntl(end, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).expect("a descriptor's flag");
+    }
     let near = || Stdio::from(OwnedFd::from(std::fs::File::from(pair.slave.try_clone().expect("a copy"))));
     let mut command = Command::new(desk.path().join("holdfast"));
     command.args(["shell", place]).current_dir(desk.path()).env("TERM", "dumb");
@@ -206,7 +211,6 @@ fn typed_until(terminal: &mut std::fs::File, line: &str, text: &str) -> String {
 }
 
 #[test]
-#[ignore = "second tier: now and then a shell at a prompt does not answer what is typed; why is not known yet"]
 fn a_shell_at_a_terminal_names_its_node_and_controls_its_jobs() {
     let _turn = machine();
     let desk = Desk::new();
@@ -227,7 +231,8 @@ fn a_shell_at_a_terminal_names_its_node_and_controls_its_jobs() {
     terminal.write_all(b"sh -c 'echo waiting-$((30+3)); exec sleep 1000'\n").expect("typed");
     seen += &read_until(&mut terminal, "waiting-33");
     terminal.write_all(b"\x1a").expect("typed");
-    let line = "jobs | wc -l | sed s/^/jobs-/; kill -KILL %1; exit 9\n";
+    // Said twice: a shell that has not yet noticed its job's end refuses to leave once.
+    let line = "jobs | wc -l | sed s/^/jobs-/; kill -KILL %1; exit 9\nexit 9\n";
     seen += &typed_until(&mut terminal, line, "jobs-1");
     drop(std::thread::spawn(move || terminal.read_to_end(&mut Vec::new())));
     assert_eq!(shell.wait().expect("its end").code(), Some(9), "{seen}");

@@ -5,6 +5,7 @@
 //! `measure`'s; `page` and `text` tell what was found. Reads run directories and nothing else.
 
 mod bars;
+mod beside;
 mod page;
 mod quantity;
 mod settings;

@@ -7,7 +7,7 @@ use measure::Finding;
 use super::bars::{Bar, Bars, Group};
 use super::quantity::LATENCIES;
 use super::text::{change, grounds, name, subjects, summary, valued};
-use super::{Cell, Comparison, Quantity, Row, Subject, Variant};
+use super::{Cell, Comparison, Quantity, Row, Subject, Variant, beside};
 use crate::evidence::badge;
 use crate::format;
 use crate::losses;
@@ -24,6 +24,10 @@ pub fn html(comparison: &Comparison) -> String {
     page.push_str(&head(comparison));
     section(&mut page, "What was compared", &(variants(comparison) + &differing(comparison)));
     section(&mut page, "Throughput", &throughput(comparison));
+    let published = beside::html(comparison);
+    if !published.is_empty() {
+        section(&mut page, "Beside the published report", &published);
+    }
     let latencies = latencies(comparison);
     if !latencies.is_empty() {
         section(&mut page, "Latency by operation", &latencies);
@@ -181,7 +185,7 @@ fn latencies(comparison: &Comparison) -> String {
 fn table(comparison: &Comparison, subject: &Subject, rows: &[&Row]) -> String {
     let mut html = format!("<h3>{}</h3><div class=\"scroll\"><table><thead><tr><th>", escape(&name(subject)));
     let order = [Quantity::Throughput].into_iter().chain(LATENCIES);
-    let order = order.chain([Quantity::FirstSuccess, Quantity::BackTo95Percent]);
+    let order = order.chain([Quantity::Figure, Quantity::FirstSuccess, Quantity::BackTo95Percent]);
     let rows: Vec<&Row> =
         order.filter_map(|wanted| rows.iter().find(|row| row.quantity == wanted).copied()).collect();
     for row in &rows {

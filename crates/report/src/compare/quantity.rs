@@ -25,6 +25,13 @@ pub enum Subject {
         /// The operation.
         operation: String,
     },
+    /// A figure that a load's workload defines: `tpmC`, `sequential_write_mb_per_s`.
+    Figure {
+        /// The load.
+        load: String,
+        /// Its name, with the unit last.
+        figure: String,
+    },
     /// A fault, by its place in the run.
     Fault {
         /// Its number, from 0.
@@ -47,6 +54,8 @@ pub enum Quantity {
     P95,
     /// 99th percentile, microseconds.
     P99,
+    /// A workload's own figure, in the unit of its name.
+    Figure,
     /// Seconds from a fault's effect to the first success.
     FirstSuccess,
     /// Seconds from a fault's effect to 95 % of the baseline's throughput.
@@ -76,6 +85,9 @@ pub(super) fn all(runs: &[&Taken]) -> Vec<(Subject, Quantity)> {
         let subject = Subject::Load { load: load.name.clone(), phase: None };
         push(subject.clone(), Quantity::Throughput);
         LATENCIES.iter().for_each(|quantity| push(subject.clone(), *quantity));
+        for figure in load.figures.keys() {
+            push(Subject::Figure { load: load.name.clone(), figure: figure.clone() }, Quantity::Figure);
+        }
         // The transaction is the load itself.
         let transaction = transaction_of(result, &load.name);
         let measured = load.operations.iter().filter(|(_, figures)| figures.count > 0);
@@ -137,6 +149,7 @@ impl Quantity {
             Quantity::P50 => "p50",
             Quantity::P95 => "p95",
             Quantity::P99 => "p99",
+            Quantity::Figure => "figure",
             Quantity::FirstSuccess => "first success",
             Quantity::BackTo95Percent => "back to 95 %",
         }
@@ -155,9 +168,12 @@ impl Quantity {
                 self.of_transactions(phase.transactions, phase.throughput_per_s, &phase.latency_us)
             }
             Subject::Operation { load, operation } => {
-                let OperationResult { count, latency_us } =
+                let OperationResult { count, latency_us, .. } =
                     load_of(result, load)?.operations.get(operation)?;
                 self.of_transactions(*count, 0.0, latency_us)
+            }
+            Subject::Figure { load, figure } => {
+                load_of(result, load)?.figures.get(figure).copied().filter(|_| self == Quantity::Figure)
             }
             Subject::Fault { number, name } => {
                 let fault = result.faults.get(*number).filter(|fault| name_of(fault) == *name)?;
@@ -178,7 +194,7 @@ impl Quantity {
             Quantity::P50 => Some(latency.p50 as f64),
             Quantity::P95 => Some(latency.p95 as f64),
             Quantity::P99 => Some(latency.p99 as f64),
-            Quantity::FirstSuccess | Quantity::BackTo95Percent => None,
+            Quantity::Figure | Quantity::FirstSuccess | Quantity::BackTo95Percent => None,
         }
     }
 
@@ -194,7 +210,9 @@ impl Quantity {
             let latency = measured.filter(|measured| measured.count > 0).map(|measured| measured.latency);
             seconds.extend(match (self, latency) {
                 (Quantity::Throughput, _) => Some(count as f64),
-                (_, None) | (Quantity::FirstSuccess | Quantity::BackTo95Percent, _) => None,
+                (_, None) | (Quantity::Figure | Quantity::FirstSuccess | Quantity::BackTo95Percent, _) => {
+                    None
+                }
                 (Quantity::Mean, Some(latency)) => Some(latency.mean_us),
                 (Quantity::P50, Some(latency)) => Some(latency.p50_us as f64),
                 (Quantity::P95, Some(latency)) => Some(latency.p95_us as f64),
@@ -222,7 +240,7 @@ fn stretch<'r>(result: &'r RunResult, subject: &'r Subject) -> Option<Stretch<'r
     let (name, operation, phase) = match subject {
         Subject::Load { load, phase } => (load, None, phase.as_deref()),
         Subject::Operation { load, operation } => (load, Some(operation.as_str()), None),
-        Subject::Fault { .. } => return None,
+        Subject::Figure { .. } | Subject::Fault { .. } => return None,
     };
     let load = load_of(result, name)?;
     let operation = match operation {

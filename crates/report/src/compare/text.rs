@@ -5,7 +5,7 @@ use std::fmt::Write;
 use measure::Finding;
 
 use super::quantity::LATENCIES;
-use super::{Basis, Cell, Comparison, Quantity, Row, Subject};
+use super::{Basis, Cell, Comparison, Quantity, Row, Subject, beside};
 use crate::format;
 use crate::markup::{cut, plain};
 
@@ -36,10 +36,12 @@ pub fn text(comparison: &Comparison) -> String {
         let quantities: Vec<Quantity> = match subject {
             Subject::Load { .. } => std::iter::once(Quantity::Throughput).chain(latencies).collect(),
             Subject::Operation { .. } => latencies.collect(),
+            Subject::Figure { .. } => vec![Quantity::Figure],
             Subject::Fault { .. } => vec![Quantity::FirstSuccess, Quantity::BackTo95Percent],
         };
         table(&mut out, comparison, subject, &quantities, &rows);
     }
+    beside::text(&mut out, comparison);
     let (looked_for, found) = comparison.counts();
     let _ = write!(out, "\n{}", summary(comparison, looked_for, found));
     for note in &comparison.notes {
@@ -66,6 +68,7 @@ pub(super) fn name(subject: &Subject) -> String {
         Subject::Load { load, phase: None } => format!("{load}, all but warm-up"),
         Subject::Load { load, phase: Some(phase) } => format!("{load}, phase {phase}"),
         Subject::Operation { load, operation } => format!("{load}, {operation}"),
+        Subject::Figure { load, figure } => format!("{load}, {figure}"),
         Subject::Fault { number, name } => format!("fault {}, {name}", number + 1),
     }
 }
@@ -74,6 +77,7 @@ pub(super) fn name(subject: &Subject) -> String {
 pub(super) fn valued(quantity: Quantity, value: f64) -> String {
     match quantity {
         Quantity::Throughput => format::rate(value),
+        Quantity::Figure => format::figure(value),
         Quantity::FirstSuccess | Quantity::BackTo95Percent => format::seconds(value),
         _ => format::latency(value),
     }

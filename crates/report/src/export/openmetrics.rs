@@ -54,7 +54,7 @@ impl Family {
 
     /// Count, sum and quantiles of a latency.
     fn add_latency(&mut self, labels: &[(&str, &str)], operation: &OperationResult) {
-        let OperationResult { count, latency_us } = operation;
+        let OperationResult { count, latency_us, .. } = operation;
         let LatencyUs { mean, p50, p90, p95, p99, p99_9, .. } = latency_us;
         if *count > 0 {
             for (quantile, us) in [("0.5", p50), ("0.9", p90), ("0.95", p95), ("0.99", p99), ("0.999", p99_9)]

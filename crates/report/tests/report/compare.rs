@@ -8,6 +8,7 @@ use measure::interval::record_latency;
 use measure::{Finding, HlogWriter, Interval};
 use report::compare::{self, Basis, CompareError, Comparison, Given, Quantity, Subject};
 use report::matrix::{CellResult, MatrixResult};
+use report::result::{ReproducedFigure, ReproducedReport, RunResult};
 use tempfile::TempDir;
 
 use crate::fixture;
@@ -192,6 +193,52 @@ fn the_directory_of_a_matrix_stands_for_its_runs_by_cell() {
     assert_eq!(labels, ["clients 1", "clients 8"], "cells in the order of the axes, not of running");
     let (_, page) = report::matrix::write_comparison(directory, &matrix).expect("a page");
     assert!(std::fs::read_to_string(page).expect("a page").contains("clients 8"));
+}
+
+#[test]
+fn what_was_published_stands_beside_each_variant_and_workloads_figures_are_compared() {
+    let mut runs = Runs::new();
+    let paths: Vec<PathBuf> =
+        [(1, 1.0), (8, 1.0), (1, 1.0), (8, 1.0)].map(|(clients, _)| runs.add(clients, 1.0)).into();
+    for (number, path) in paths.iter().enumerate() {
+        let file = path.join("result.json");
+        let text = std::fs::read_to_string(&file).expect("a result");
+        let mut result: RunResult = serde_json::from_str(&text).expect("a result");
+        let is_first = number % 2 == 0;
+        let figure =
+            |name: &str, reported, measured| ReproducedFigure { name: name.to_owned(), reported, measured };
+        result.reproduces = ReproducedReport {
+            report: "FR-4".to_owned(),
+            figures: vec![
+                figure("read_mb_per_s", if is_first { 598.0 } else { 232.0 }, Some(100.0 + number as f64)),
+                figure("moon_phase", 0.5, None),
+            ],
+        };
+        result.loads[0].figures.insert("read_mb_per_s".to_owned(), if is_first { 100.0 } else { 40.0 });
+        std::fs::write(&file, serde_json::to_string(&result).expect("a text")).expect("written");
+    }
+    let comparison = compared(&paths);
+    let subject = Subject::Figure {
+        load: comparison.variants[0].runs[0].result.loads[0].name.clone(),
+        figure: "read_mb_per_s".to_owned(),
+    };
+    let row = comparison.rows.iter().find(|row| row.subject == subject).expect("a row");
+    assert_eq!(row.cells[1].difference.expect("judged").measured.finding, Finding::Smaller);
+    let text = compare::text(&comparison);
+    let at = text.find("beside FR-4").expect("a table");
+    let table: Vec<String> = text[at..]
+        .lines()
+        .skip(1)
+        .take(4)
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+        .collect();
+    let wanted = ["read_mb_per_s A 598 101", "read_mb_per_s B 232 102", "moon_phase A 0.50 not measured"];
+    assert_eq!(table[..3], wanted);
+    let page = compare::html(&comparison);
+    assert!(
+        page.contains("Beside the published report")
+            && page.contains("<td class=\"n\">232<td class=\"n\">102")
+    );
 }
 
 #[test]

@@ -336,6 +336,7 @@ fn figures(samples: &BTreeMap<u64, Sample>, from_s: f64, to_s: f64) -> Operation
             p99_9: highest(|sample| sample.p99),
             max: highest(|sample| sample.max),
         },
+        ..OperationResult::default()
     }
 }
 
@@ -363,9 +364,12 @@ fn load_result(load: &LoadFacts, seconds: &Seconds) -> LoadResult {
         name: load.name.clone(),
         workload: load.workload.clone(),
         clients: Some(load.clients),
+        clients_least: None,
         rate_per_s: None,
+        rate_range_per_s: None,
         transactions: all.transactions,
         errors: all.errors,
+        errors_indefinite: all.errors_indefinite,
         throughput_per_s: all.throughput_per_s,
         latency_us: all.latency_us,
         operations: all.operations,

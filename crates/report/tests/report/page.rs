@@ -117,6 +117,17 @@ fn statements_stand_in_their_order_with_their_change_against_the_baseline() {
 }
 
 #[test]
+fn errors_stand_with_the_operations_they_belong_to() {
+    let mut fixture = fixture::host_failure();
+    let operation = fixture.result.loads[0].operations.get_mut("END").expect("a statement");
+    operation.errors = BTreeMap::from([("connection".to_owned(), 4), ("timeout".to_owned(), 3)]);
+    operation.errors_indefinite = BTreeMap::from([("connection".to_owned(), 2)]);
+    operation.retries = 17;
+    operation.count = 12_345;
+    check(&fixture, &["END 12,345 7 4 connection, 3 timeout 2 connection 17"]);
+}
+
+#[test]
 fn evidence_and_its_limits_stand_on_the_page() {
     check(
         &fixture::host_failure(),

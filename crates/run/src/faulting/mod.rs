@@ -230,8 +230,16 @@ impl Faulting {
             match self.datacentre.power_off_hosts(&record.hosts) {
                 Ok(died) => {
                     for vm in &died {
-                        let host = self.datacentre.hosts[self.datacentre.vms[*vm].host()].name();
-                        self.chronicle.say(EventKind::NodeDown { node: node_name(*vm), host });
+                        let (node, on) = (node_name(*vm), self.datacentre.vms[*vm].host());
+                        let host = self.datacentre.hosts[on].name();
+                        if !record.hosts.contains(&on) {
+                            let what = format!(
+                                "the host that served the volume of {node} on {host} is lost: its VM is switched off"
+                            );
+                            let (action, node) = ("volume".to_owned(), node.clone());
+                            self.chronicle.say(EventKind::Platform { action, node, what });
+                        }
+                        self.chronicle.say(EventKind::NodeDown { node, host });
                     }
                     self.platform.lost(&died);
                 }

@@ -14,7 +14,7 @@ use crate::datacentre::node_name;
 use crate::faulting::flapping::{self, Flapping};
 use crate::faulting::looks::{Changes, Look, Wanted, conditions_looks, partition_looks, show, watches};
 use crate::faulting::{FaultRecord, Faulting, describe, lock};
-use crate::round_trips::{Station, matrix, stations};
+use crate::round_trips::{Station, matrix, stations_at};
 
 /// The directions a fault concerns, for people and probes, and the rules to impose.
 type Plan = (Vec<(Path, Path)>, Vec<Rule>);
@@ -120,7 +120,7 @@ impl Faulting {
             record.leader = self.platform.leader_by_asking();
         }
         self.enter(number, &record);
-        let stations = stations(&self.datacentre);
+        let stations = self.stations_for(&directions);
         let before = self.asked_network(None);
         let open_before = match &fault.action {
             // What was cut before cannot be shown to be cut now.
@@ -172,7 +172,7 @@ impl Faulting {
         }
         let mended_s = self.chronicle.now_s();
         lock(&self.records)[number].mended_s = Some(mended_s);
-        let stations = stations(&self.datacentre);
+        let stations = self.stations_for(&standing.directions);
         let asked = self.asked_network(None);
         let looks = match &standing.action {
             FaultAction::Partition { .. } => opened(partition_looks(&stations, &standing.rules, &asked)),
@@ -224,6 +224,12 @@ impl Faulting {
         let standing = self.standing.values().flat_map(|standing| standing.rules.iter().cloned());
         let on_top = on_top.unwrap_or_default().iter().cloned();
         Asked::new(self.base_policy.clone(), standing.chain(on_top))
+    }
+
+    /// Where probes stand: wherever there are nodes or clients, and at the ends of the fault where there are none.
+    fn stations_for(&self, directions: &[(Path, Path)]) -> Vec<Station> {
+        let ends = directions.iter().flat_map(|(from, to)| [from, to]).filter(|path| !path.is_empty());
+        stations_at(&self.datacentre, &ends.map(Vec::as_slice).collect::<Vec<_>>())
     }
 
     fn vms_in(&self, places: &[&Path]) -> Vec<usize> {

@@ -147,7 +147,8 @@ fn phases(result: &RunResult, counts: impl Fn(&str, &str) -> Vec<(u64, u64)>) ->
         let stands = |fault: &report::result::FaultResult| {
             fault.asked_s < phase.to_s && fault.healed_s.is_none_or(|healed_s| healed_s > phase.from_s)
         };
-        !phase.name.starts_with(WARM_UP) && !result.faults.iter().any(stands)
+        // Where clients came and went within a phase, its throughput is of no number of them.
+        phase.clients_least.is_none() && !phase.name.starts_with(WARM_UP) && !result.faults.iter().any(stands)
     };
     let of_load = |load: &LoadResult| {
         let facts = result.facts.loads.iter().find(|facts| facts.name == load.name);

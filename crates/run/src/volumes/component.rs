@@ -6,6 +6,7 @@ use std::io::{self, BufReader, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
@@ -20,6 +21,8 @@ use super::place::{self, HostPlace};
 const READ_BYTES: usize = 256 << 10;
 /// An answer is given after so many messages at the latest.
 const MESSAGES_PER_ANSWER: u32 = 32;
+/// Messages that are received before they are carried out, at most; the sender's buffer is the narrower bound.
+const MESSAGES_HELD: usize = 4_096;
 /// How often a listener looks whether it is to end.
 const LOOK_MS: u16 = 100;
 
@@ -270,6 +273,9 @@ impl Serve {
 
     /// Carries messages out until the connection ends.
     fn obey(&self, stream: &TcpStream) -> Result<(), String> {
+        if self.ground.answers_receipt {
+            return self.receive_and_obey(stream);
+        }
         let mut reader = BufReader::with_capacity(READ_BYTES, stream);
         let mut buffer = Vec::new();
         let mut answer = Answer::default();
@@ -282,9 +288,6 @@ impl Serve {
             let message = Incoming::read(&buffer).map_err(|error| error.to_string())?;
             answer.received = message.sequence();
             let is_awaited = message.is_awaited();
-            if is_awaited && self.ground.answers_receipt {
-                say(stream, answer);
-            }
             message.carry_out(&self.volume, Some(&self.extents)).map_err(|error| error.to_string())?;
             answer.applied = message.sequence();
             self.shared.applied.store(answer.applied, Ordering::Release);
@@ -293,6 +296,60 @@ impl Serve {
                 say(stream, answer);
                 unanswered = 0;
             }
+            self.cpu.count();
+        }
+        Ok(())
+    }
+}
+
+impl Serve {
+    /// The same where receipts are answered: what has arrived is received, however long what came before it takes.
+    fn receive_and_obey(&self, stream: &TcpStream) -> Result<(), String> {
+        let (queue, queued) = sync_channel(MESSAGES_HELD);
+        let answer = Mutex::new(Answer::default());
+        let answered = |change: &dyn Fn(&mut Answer), is_said: bool| {
+            let mut answer = answer.lock().unwrap_or_else(PoisonError::into_inner);
+            change(&mut answer);
+            if is_said {
+                say(stream, *answer);
+            }
+        };
+        let receive = || {
+            let mut reader = BufReader::with_capacity(READ_BYTES, stream);
+            let mut buffer = Vec::new();
+            while read_frame(&mut reader, &mut buffer).unwrap_or(false) {
+                if let Ok(message) = Incoming::read(&buffer) {
+                    let sequence = message.sequence();
+                    answered(&|answer| answer.received = sequence, message.is_awaited());
+                }
+                if queue.send(std::mem::take(&mut buffer)).is_err() {
+                    break;
+                }
+                self.cpu.count();
+            }
+            drop(queue);
+        };
+        std::thread::scope(|scope| {
+            let receiver = std::thread::Builder::new().name("component".to_owned());
+            receiver.spawn_scoped(scope, receive).map_err(|error| error.to_string())?;
+            let obeyed = self.obey_received(queued, &|sequence| {
+                answered(&|answer| answer.applied = sequence, true);
+            });
+            // Nobody takes what is still received.
+            let _ = stream.shutdown(Shutdown::Both);
+            obeyed
+        })
+    }
+
+    fn obey_received(&self, queued: Receiver<Vec<u8>>, applied: &dyn Fn(u64)) -> Result<(), String> {
+        for buffer in queued {
+            if self.shared.is_off.load(Ordering::Acquire) {
+                return Ok(());
+            }
+            let message = Incoming::read(&buffer).map_err(|error| error.to_string())?;
+            message.carry_out(&self.volume, Some(&self.extents)).map_err(|error| error.to_string())?;
+            self.shared.applied.store(message.sequence(), Ordering::Release);
+            applied(message.sequence());
             self.cpu.count();
         }
         Ok(())

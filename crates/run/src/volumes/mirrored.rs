@@ -10,43 +10,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use disk::mirror::{Acknowledge, Differences, Dirt, Mirror, Policy, Standing};
-use disk::{CpuTime, Disk, FolderStore, Lost, Met, Mount, MountError, MountPoint, OnDisk};
-use scenario::{Promotion, Storage};
+use disk::{CpuTime, Disk, Files, FolderStore, Lost, Met, Mount, OnDisk};
+use scenario::Storage;
 
 use super::component::{self, Component};
 use super::conversation::{Conversation, Speaker};
+use super::opening::{Afar, Opening};
 use super::place::HostPlace;
-use super::standing::{ComponentState, Moved, Role, in_bytes, in_words};
+use super::standing::{ComponentState, Moved, Role, in_words};
 
 /// Components listen from this port on: a volume's first at this plus its node's number times the step.
 const PORT: u16 = 7_000;
 const PORTS_PER_VOLUME: usize = 16;
-
-/// Why a mirrored volume cannot be opened.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// The mount.
-    #[error(transparent)]
-    Mount(#[from] MountError),
-    /// No component there.
-    #[error("{host} holds no component of the volume")]
-    NoComponent {
-        /// The host.
-        host: String,
-    },
-    /// The component lacks something, or may.
-    #[error(
-        "the component on {host} may lack what was acknowledged, and is not promoted: write `promote: forced` to start \
-         from it all the same"
-    )]
-    NotUpToDate {
-        /// The host.
-        host: String,
-    },
-    /// No thread.
-    #[error("start a thread of the mirror: {0}")]
-    Thread(io::Error),
-}
 
 /// What a mirrored volume is made from.
 pub struct Plan<'a> {
@@ -70,8 +45,8 @@ pub struct MirroredDisk {
     pub(super) storage: Storage,
     pub(super) hosts: Vec<Arc<HostPlace>>,
     ground: component::Ground,
-    policy: Policy,
-    cpu: Arc<CpuTime>,
+    pub(super) policy: Policy,
+    pub(super) cpu: Arc<CpuTime>,
     state: Mutex<State>,
     differences: Arc<Mutex<Differences>>,
 }
@@ -83,26 +58,36 @@ pub(super) struct State {
     pub(super) retired: BTreeSet<usize>,
     pub(super) serving: Option<Serving>,
     /// Components that have all that was acknowledged, as far as can be known.
-    current: BTreeSet<usize>,
+    pub(super) current: BTreeSet<usize>,
+    /// How it was opened, boot by boot, as far as that is over.
+    pub(super) openings: Vec<Opening>,
     last_loss: Option<Result<Lost, String>>,
-    news: Vec<String>,
+    pub(super) news: Vec<String>,
+    /// Of each component that is not up to date, what has been told: one whose disk is dead tries again and again.
+    told: BTreeMap<usize, BTreeSet<&'static str>>,
     cpu_of_mounts: Duration,
-    ended: BTreeMap<usize, Ended>,
+    pub(super) ended: BTreeMap<usize, Ended>,
     moved: BTreeMap<usize, Moved>,
 }
 
 /// How a component stood when service ended.
 #[derive(Debug, Clone, Copy)]
-struct Ended {
-    standing: Standing,
+pub(super) struct Ended {
+    pub(super) standing: Standing,
     /// What had not reached it.
-    lag_bytes: u64,
-    lag: Duration,
+    pub(super) lag_bytes: u64,
+    pub(super) lag: Duration,
 }
 
 #[derive(Debug)]
 pub(super) struct Serving {
-    component: usize,
+    pub(super) component: usize,
+    /// Where the node is, by number.
+    pub(super) host: usize,
+    /// Where that is another than the component's host, the way between the two.
+    pub(super) afar: Option<Afar>,
+    /// What was given up, where the component was promoted by force.
+    pub(super) forced: Option<String>,
     pub(super) mirror: Arc<Mirror<OnDisk<FolderStore>>>,
     /// The components that are its peers, in its order.
     pub(super) peers: Vec<usize>,
@@ -164,7 +149,7 @@ impl MirroredDisk {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn differences(&self) -> MutexGuard<'_, Differences> {
+    pub(super) fn differences(&self) -> MutexGuard<'_, Differences> {
         self.differences.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -172,84 +157,6 @@ impl MirroredDisk {
     #[must_use]
     pub fn storage(&self) -> &Storage {
         &self.storage
-    }
-
-    /// Hosts with power from which the node may be started, the best first.
-    #[must_use]
-    pub fn hosts_to_start(&self) -> Vec<usize> {
-        let state = self.state();
-        let usable = |number: &usize| {
-            let may = state.current.contains(number) || self.storage.promote == Promotion::Forced;
-            may && !state.retired.contains(number) && state.components[*number].is_on()
-        };
-        let mut numbers: Vec<usize> = (0..state.components.len()).filter(usable).collect();
-        numbers.sort_by_key(|number| (!state.current.contains(number), self.lacking(&state, *number)));
-        numbers.into_iter().map(|number| state.components[number].host).collect()
-    }
-
-    /// What a component lacks of the one that served last, in bytes: going by the largest files anywhere.
-    fn lacking(&self, state: &State, number: usize) -> u64 {
-        let differences = self.differences();
-        let by = |component: &Arc<Component>| differences.bytes_lacking(number, &component.volume);
-        state.components.iter().map(by).max().unwrap_or(0)
-    }
-
-    /// Gets ready to be mounted for one boot on a host: its component serves from here on.
-    ///
-    /// # Errors
-    /// When there is none, or it may lack something and must not be forced.
-    pub fn prepare(&self, host: usize) -> Result<(MountPoint, Mount), OpenError> {
-        let mut state = self.state();
-        let found = (0..state.components.len())
-            .find(|number| state.components[*number].host == host && !state.retired.contains(number));
-        let name = &self.hosts[host].name;
-        let Some(number) = found else { return Err(OpenError::NoComponent { host: name.clone() }) };
-        if !state.current.contains(&number) {
-            if self.storage.promote != Promotion::Forced {
-                return Err(OpenError::NotUpToDate { host: name.clone() });
-            }
-            let told = self.loss_in_words(&state, number);
-            state.news.push(told);
-        }
-        let peers: Vec<usize> = (0..state.components.len())
-            .filter(|other| *other != number && !state.retired.contains(other))
-            .collect();
-        let (lacking, generation) = {
-            let mut differences = self.differences();
-            (differences.serve_from(number, &peers), differences.generation())
-        };
-        let component = state.components[number].clone();
-        let extents = Some(component.extents.clone());
-        let mirror =
-            Arc::new(Mirror::new(component.volume.clone(), self.policy, lacking, generation, extents));
-        let prepared = disk::prepare(mirror.clone())?;
-        let mut serving = Serving { component: number, mirror, peers: Vec::new(), conversations: Vec::new() };
-        for other in peers {
-            self.converse(&state, &mut serving, other).map_err(OpenError::Thread)?;
-        }
-        state.current = BTreeSet::from([number]);
-        state.serving = Some(serving);
-        Ok(prepared)
-    }
-
-    fn loss_in_words(&self, state: &State, number: usize) -> String {
-        let bytes = self.lacking(state, number);
-        let place = &state.components[number].place.name;
-        let lag = match state.ended.get(&number) {
-            Some(Ended { standing: Standing::Live, lag_bytes, lag }) => format!(
-                "the last {:.3} s of changes, {}, had not reached it",
-                lag.as_secs_f64(),
-                in_bytes(*lag_bytes)
-            ),
-            _ => {
-                "it had not been reached, or had not caught up, when the one that served was lost".to_owned()
-            }
-        };
-        format!(
-            "the component on {place} is promoted by force: {lag}; what only others have, in {} of blocks, is given up and \
-             overwritten there when they return",
-            in_bytes(bytes)
-        )
     }
 
     pub(super) fn converse(&self, state: &State, serving: &mut Serving, other: usize) -> io::Result<()> {
@@ -295,13 +202,27 @@ impl MirroredDisk {
     /// When a folder's file system refuses; then that component's content is in doubt.
     pub fn lose(&self, mount: &Mount) -> io::Result<()> {
         let mut state = self.state();
-        let Some(serving) = state.serving.take() else { return Ok(()) };
+        let Some(mut serving) = state.serving.take() else { return Ok(()) };
         serving.mirror.stop_waiting();
+        let opening = self.opening(&state, &serving);
+        state.openings.push(opening);
+        if let Some(mut afar) = serving.afar.take() {
+            // What is being carried out for the node must not wait for a disk: it is as dead as the node.
+            serving.mirror.interrupt(true);
+            afar.target.close();
+            serving.mirror.interrupt(false);
+        }
         let others: Vec<usize> = serving.peers.clone();
         for (peer, other) in others.iter().enumerate() {
             serving.mirror.heard_last(peer, state.components[*other].drain());
         }
         self.note_ends(&mut state, &serving);
+        if self.policy.acknowledge == Acknowledge::Semi {
+            // What it had received, and was acknowledged, went with its power.
+            let off = others.iter().copied().filter(|other| !state.components[*other].is_on());
+            let off: BTreeSet<usize> = off.collect();
+            state.current.retain(|number| !off.contains(number));
+        }
         let lacking = serving.mirror.end();
         drop(serving.conversations);
         self.differences().ended(others.iter().copied().zip(lacking));
@@ -355,6 +276,9 @@ impl MirroredDisk {
             }
             component.power_off(&mut dirt)?;
             self.differences().lost(number, &dirt);
+            if self.policy.acknowledge == Acknowledge::Semi && !dirt.is_empty() {
+                self.state().current.remove(&number);
+            }
         }
         Ok(())
     }
@@ -420,18 +344,35 @@ impl MirroredDisk {
     pub fn look_after(&self, is_on: &dyn Fn(usize) -> bool) -> Vec<String> {
         let mut told = std::mem::take(&mut self.state().news);
         let occurrences = {
-            let state = self.state();
+            let mut state = self.state();
+            let mut known = std::mem::take(&mut state.told);
             let Some(serving) = &state.serving else { return told };
             serving.mirror.give_up_the_silent();
             let occurrences = serving.mirror.take_occurrences();
             for occurrence in &occurrences {
                 let component = &state.components[serving.peers[occurrence.peer]];
                 let left = serving.mirror.state(occurrence.peer).bytes_left;
-                told.extend(in_words(&component.place.name, occurrence, left));
-                told.extend(component.take_trouble().map(|why| {
-                    format!("the component on {} refuses what it is told: {why}", component.place.name)
-                }));
+                let known = known.entry(serving.peers[occurrence.peer]).or_default();
+                let mut is_new = |what| known.insert(what);
+                let told_of = in_words(&component.place.name, occurrence, left);
+                let trouble = component.take_trouble();
+                match occurrence.standing {
+                    Standing::Away => told.extend(told_of.filter(|_| is_new("out"))),
+                    Standing::CatchingUp => told.extend(told_of.filter(|_| is_new("catches up"))),
+                    Standing::Finishing(_) => {}
+                    Standing::Live => {
+                        known.clear();
+                        told.extend(told_of);
+                    }
+                }
+                if let Some(why) = trouble
+                    && known.insert("refuses")
+                {
+                    let place = &component.place.name;
+                    told.push(format!("the component on {place} refuses what it is told: {why}"));
+                }
             }
+            state.told = known;
             occurrences
         };
         if !occurrences.is_empty() {

@@ -60,13 +60,39 @@ pub fn prepare(stream: &TcpStream, timeout: Duration) -> io::Result<()> {
     stream.set_write_timeout(Some(timeout))?;
     // Milliseconds of silence after which what was sent counts as lost (tcp(7)).
     let silence = u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX);
-    // SAFETY: the option takes an unsigned integer, which lives until the call returns; the descriptor is open.
+    set(stream, libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT, silence)
+}
+
+/// A peer that is gone is noticed also while nothing is under way to it but an answer is awaited: after the silence that
+/// [`prepare`] was given, give or take a second (tcp(7)).
+///
+/// # Errors
+/// When the kernel does not know of it.
+pub fn keep_alive(stream: &TcpStream) -> io::Result<()> {
+    set(stream, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)?;
+    set(stream, libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, 1)?;
+    set(stream, libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, 1)
+}
+
+/// A host in the network of this process, for tests; none where its namespace may not be entered.
+#[cfg(test)]
+pub(super) fn here(name: &str) -> Option<std::sync::Arc<HostPlace>> {
+    let namespace: OwnedFd = std::fs::File::open("/proc/thread-self/ns/net").ok()?.into();
+    on_own_thread(|| enter(&namespace)).ok()?.ok()?;
+    let address = std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+    let disk = disk::Disk::alone(name);
+    Some(std::sync::Arc::new(HostPlace { name: name.to_owned(), namespace, address, disk }))
+}
+
+fn set(stream: &TcpStream, level: libc::c_int, option: libc::c_int, value: u32) -> io::Result<()> {
+    // SAFETY: each of these options takes an integer of this size, which lives until the call returns; the descriptor is
+    // open.
     let result = unsafe {
         libc::setsockopt(
             stream.as_raw_fd(),
-            libc::IPPROTO_TCP,
-            libc::TCP_USER_TIMEOUT,
-            (&raw const silence).cast(),
+            level,
+            option,
+            (&raw const value).cast(),
             size_of::<u32>() as libc::socklen_t,
         )
     };

@@ -1,10 +1,11 @@
 //! The nodes' volumes as they stand in the result.
 
 use disk::mirror::Standing;
-use report::result::{ComponentResult, VolumeResult};
+use report::result::{AskedResult, ComponentResult, OpeningResult, VolumeResult};
 
 use super::NodeVolume;
 use super::mirrored::MirroredDisk;
+use super::opening::Opening;
 use super::standing::Role;
 use super::watch::Seen;
 use crate::conductor::Shown;
@@ -37,6 +38,7 @@ fn alone(node: String) -> VolumeResult {
         components: Vec::new(),
         lag: Vec::new(),
         copied_bytes: 0,
+        openings: Vec::new(),
     }
 }
 
@@ -58,6 +60,24 @@ fn mirrored(node: String, disk: &MirroredDisk, seen: Seen) -> VolumeResult {
         components: components.collect(),
         lag: seen.lag,
         copied_bytes: seen.copied_bytes,
+        openings: disk.openings().into_iter().map(opening).collect(),
+    }
+}
+
+fn opening(opening: Opening) -> OpeningResult {
+    let asked = opening.asked.into_iter().map(|asked| AskedResult {
+        work: asked.work.to_owned(),
+        count: asked.count,
+        latency_us_mean: asked.latency.mean_us,
+        latency_us_p50: asked.latency.p50_us,
+        latency_us_p99: asked.latency.p99_us,
+    });
+    OpeningResult {
+        host: opening.host,
+        component: opening.component,
+        asked: asked.collect(),
+        broken: opening.broken,
+        forced: opening.forced,
     }
 }
 

@@ -102,6 +102,7 @@ impl Ground {
         let set_up = NodeSetUp {
             name: name.to_owned(),
             volume: folder("volumes"),
+            making: None,
             sockets: folder("sockets"),
             logs: folder("logs"),
             programs: None,

@@ -117,7 +117,12 @@ impl ScrambledZipfian {
 
     /// Draws an item.
     pub fn draw(&self, rng: &mut (impl Rng + ?Sized)) -> u64 {
-        fnv64(self.popularity.draw(rng)) % self.items
+        fnv64(self.draw_rank(rng)) % self.items
+    }
+
+    /// Draws a rank in popularity, not yet spread over the items.
+    pub fn draw_rank(&self, rng: &mut (impl Rng + ?Sized)) -> u64 {
+        self.popularity.draw(rng)
     }
 
     /// How likely each item is, as far as the `ranks` most popular draws tell, and how likely it is that a draw is none

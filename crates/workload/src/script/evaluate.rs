@@ -2,45 +2,72 @@
 //!
 //! Owns operators. Functions are `functions`'.
 
-use std::collections::BTreeMap;
-
 use rand::Rng;
 
 use super::expression::{Binary, Expression, Kind};
-use super::functions::remainder;
+use super::functions::{Function, random, remainder};
 use super::value::{EvaluationError, Value};
+use super::variables::Variables;
 
 type Result<T> = std::result::Result<T, EvaluationError>;
 
-/// Variables by name.
-pub(super) type Variables = BTreeMap<String, Value>;
-
-/// The variable whose value seeds hash functions that are given no seed.
-pub(super) const DEFAULT_SEED: &str = "default_seed";
+/// Functions with more arguments than this are rare, and cost an allocation.
+const FEW_ARGUMENTS: usize = 3;
 
 /// Computes an expression.
 pub(super) fn evaluate(expression: &Expression, variables: &Variables, rng: &mut impl Rng) -> Result<Value> {
+    // Most are a random number between two whole ones, and every transaction computes some.
+    if let Expression::Call { function: Function::Random, arguments } = expression
+        && let [lowest, highest] = arguments.as_slice()
+        && let (Some(lowest), Some(highest)) = (whole(lowest, variables), whole(highest, variables))
+    {
+        return random(lowest, highest, rng).map(Value::Integer);
+    }
+    any(expression, variables, rng)
+}
+
+/// The value of an expression that is whole numbers and sums and products of them alone, without the detour over values;
+/// of any other, or where it has none, nothing.
+fn whole(expression: &Expression, variables: &Variables) -> Option<i64> {
+    match expression {
+        Expression::Constant(Value::Integer(number)) => Some(*number),
+        Expression::Variable(variable) => match variables.get(variable) {
+            Ok(Value::Integer(number)) => Some(*number),
+            _ => None,
+        },
+        Expression::Binary { operator, left, right } => {
+            let compute = match operator {
+                Binary::Add => i64::checked_add,
+                Binary::Subtract => i64::checked_sub,
+                Binary::Multiply => i64::checked_mul,
+                _ => return None,
+            };
+            compute(whole(left, variables)?, whole(right, variables)?)
+        }
+        _ => None,
+    }
+}
+
+/// Computes any expression.
+fn any(expression: &Expression, variables: &Variables, rng: &mut impl Rng) -> Result<Value> {
     match expression {
         Expression::Constant(value) => Ok(value.clone()),
-        Expression::Variable(name) => match variables.get(name) {
-            Some(value) => value.clone().typed(),
-            None => Err(EvaluationError::Unset(name.clone())),
-        },
-        Expression::Not(operand) => match evaluate(operand, variables, rng)? {
+        Expression::Variable(variable) => variables.get(variable)?.clone().typed(),
+        Expression::Not(operand) => match any(operand, variables, rng)? {
             Value::Null => Ok(Value::Null),
             value => Ok(Value::Boolean(!value.boolean()?)),
         },
-        Expression::Negate(operand) => match evaluate(operand, variables, rng)? {
+        Expression::Negate(operand) => match any(operand, variables, rng)? {
             Value::Null => Ok(Value::Null),
             Value::Double(value) => Ok(Value::Double(-value)),
             value => fits(value.integer()?.checked_neg()),
         },
-        Expression::Invert(operand) => match evaluate(operand, variables, rng)? {
+        Expression::Invert(operand) => match any(operand, variables, rng)? {
             Value::Null => Ok(Value::Null),
             value => Ok(Value::Integer(!value.integer()?)),
         },
         Expression::Is { operand, kind, negated } => {
-            let value = evaluate(operand, variables, rng)?;
+            let value = any(operand, variables, rng)?;
             let is = match kind {
                 Kind::Null => value == Value::Null,
                 Kind::True => value == Value::Boolean(true),
@@ -53,7 +80,7 @@ pub(super) fn evaluate(expression: &Expression, variables: &Variables, rng: &mut
         }
         Expression::Binary { operator: Binary::Or, left, right } => logic(true, left, right, variables, rng),
         Expression::Binary { operator, left, right } => {
-            let (left, right) = (evaluate(left, variables, rng)?, evaluate(right, variables, rng)?);
+            let (left, right) = (any(left, variables, rng)?, any(right, variables, rng)?);
             if left == Value::Null || right == Value::Null {
                 return Ok(Value::Null);
             }
@@ -61,18 +88,23 @@ pub(super) fn evaluate(expression: &Expression, variables: &Variables, rng: &mut
         }
         Expression::Case { branches, otherwise } => {
             for (condition, value) in branches {
-                if evaluate(condition, variables, rng)?.truth()? {
-                    return evaluate(value, variables, rng);
+                if any(condition, variables, rng)?.truth()? {
+                    return any(value, variables, rng);
                 }
             }
-            evaluate(otherwise, variables, rng)
+            any(otherwise, variables, rng)
         }
         Expression::Call { function, arguments } => {
-            let mut values = Vec::with_capacity(arguments.len());
-            for argument in arguments {
-                values.push(evaluate(argument, variables, rng)?);
+            let seed = variables.default_seed().map_or(Ok(0), Value::integer)?;
+            let mut few = [const { Value::Null }; FEW_ARGUMENTS];
+            if let Some(places) = few.get_mut(..arguments.len()) {
+                for (place, argument) in places.iter_mut().zip(arguments) {
+                    *place = any(argument, variables, rng)?;
+                }
+                return function.call(places, seed, rng);
             }
-            let seed = variables.get(DEFAULT_SEED).map_or(Ok(0), Value::integer)?;
+            let values: Vec<Value> =
+                arguments.iter().map(|argument| any(argument, variables, rng)).collect::<Result<_>>()?;
             function.call(&values, seed, rng)
         }
     }
@@ -90,11 +122,11 @@ fn logic(
     variables: &Variables,
     rng: &mut impl Rng,
 ) -> Result<Value> {
-    let left = evaluate(left, variables, rng)?;
+    let left = any(left, variables, rng)?;
     if left != Value::Null && left.boolean()? == decisive {
         return Ok(left);
     }
-    let right = evaluate(right, variables, rng)?;
+    let right = any(right, variables, rng)?;
     if right != Value::Null && right.boolean()? == decisive {
         return Ok(right);
     }

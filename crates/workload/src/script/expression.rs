@@ -6,6 +6,7 @@
 use super::functions::Function;
 use super::problem::Problem;
 use super::value::Value;
+use super::variables::{Names, Variable};
 
 /// Deepest nesting; a script is typed by a person.
 const MOST_DEPTH: usize = 100;
@@ -45,7 +46,7 @@ pub(super) enum Kind {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Expression {
     Constant(Value),
-    Variable(String),
+    Variable(Variable),
     Not(Box<Expression>),
     Negate(Box<Expression>),
     Invert(Box<Expression>),
@@ -80,9 +81,10 @@ const SYMBOLS: [&str; 21] = [
     "%",
 ];
 
-/// Reads a whole expression. A problem comes with the byte it is found at.
-pub(super) fn parse(text: &str) -> Result<Expression, (usize, Problem)> {
-    let mut parser = Parser { tokens: tokens(text)?, next: 0, depth: 0 };
+/// Reads a whole expression; variables that it mentions get a place among `names`. A problem comes with the byte it is
+/// found at.
+pub(super) fn parse(text: &str, names: &mut Names) -> Result<Expression, (usize, Problem)> {
+    let mut parser = Parser { tokens: tokens(text)?, next: 0, depth: 0, names };
     let expression = parser.expression(0)?;
     match parser.peek().what {
         What::End => Ok(expression),
@@ -157,10 +159,11 @@ fn number(rest: &str) -> Option<(What, usize)> {
     Some((what, length))
 }
 
-struct Parser {
+struct Parser<'n> {
     tokens: Vec<Token>,
     next: usize,
     depth: usize,
+    names: &'n mut Names,
 }
 
 /// How tightly operators bind; `IS` and `NOT` stand between.
@@ -173,7 +176,7 @@ const BITS: u8 = 6;
 const SUM: u8 = 7;
 const PRODUCT: u8 = 8;
 
-impl Parser {
+impl Parser<'_> {
     fn peek(&self) -> &Token {
         // The last token is the end, and nobody takes it.
         &self.tokens[self.next.min(self.tokens.len() - 1)]
@@ -297,7 +300,7 @@ impl Parser {
         match token.what {
             What::Integer(number) => Ok(Expression::Constant(Value::Integer(number))),
             What::Double(number) => Ok(Expression::Constant(Value::Double(number))),
-            What::Variable(name) => Ok(Expression::Variable(name)),
+            What::Variable(name) => Ok(Expression::Variable(self.names.variable(&name))),
             What::Symbol("(") => {
                 let inner = self.expression(0)?;
                 self.close()?;

@@ -102,10 +102,8 @@ impl Function {
             Function::HashFnv1a => Ok(Value::Integer(fnv1a(number(0).integer()?, own_seed(1)?))),
             Function::HashMurmur2 => Ok(Value::Integer(murmur2(number(0).integer()?, own_seed(1)?))),
             Function::Permute => permute(number(0).integer()?, number(1).integer()?, own_seed(2)?),
-            Function::Random
-            | Function::RandomExponential
-            | Function::RandomGaussian
-            | Function::RandomZipfian => {
+            Function::Random => random(number(0).integer()?, number(1).integer()?, rng).map(Value::Integer),
+            Function::RandomExponential | Function::RandomGaussian | Function::RandomZipfian => {
                 let (lowest, highest) = (number(0).integer()?, number(1).integer()?);
                 let offset = self.draw(width(lowest, highest)?, number(2), rng)?;
                 Ok(Value::Integer(lowest.wrapping_add_unsigned(offset)))
@@ -115,9 +113,6 @@ impl Function {
 
     /// A number from 0 to below the width, which stands for 2^64 where it is 0.
     fn draw(self, width: u64, parameter: &Value, rng: &mut impl Rng) -> Result<u64> {
-        if self == Function::Random {
-            return Ok(if width == 0 { rng.random() } else { rng.random_range(0..width) });
-        }
         if width == 0 {
             return Err(EvaluationError::OutOfRange);
         }
@@ -137,6 +132,15 @@ impl Function {
         };
         Ok(((width as f64 * share) as u64).min(width - 1))
     }
+}
+
+/// A whole number between these two, or one of them.
+pub(super) fn random(lowest: i64, highest: i64, rng: &mut impl Rng) -> Result<i64> {
+    let offset = match width(lowest, highest)? {
+        0 => rng.random(),
+        width => rng.random_range(0..width),
+    };
+    Ok(lowest.wrapping_add_unsigned(offset))
 }
 
 /// The number of integers from the lowest to the highest; 0 where it is 2^64.

@@ -16,7 +16,10 @@ mod parse;
 mod problem;
 mod run;
 mod value;
+mod variables;
 
+use std::any::Any;
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -27,10 +30,10 @@ use rand::rngs::Xoshiro256PlusPlus;
 use rand::{Rng, RngExt};
 use rand_chacha::rand_core::SeedableRng;
 
-use self::evaluate::{DEFAULT_SEED, Variables};
 use self::parse::Program;
 pub use self::problem::{Problem, ScriptError};
 use self::value::Value;
+use self::variables::{DEFAULT_SEED, Names, Variables};
 use crate::options::{ConfigurationError, Options};
 use crate::tpcb;
 use crate::workload::{Attempt, ClientState, Ground, Request, Statement, Workload, refused};
@@ -79,7 +82,7 @@ const BUILTIN_CONDITION: (&str, &str) = (
 
 /// One script.
 struct Script {
-    name: String,
+    name: Cow<'static, str>,
     weight: u64,
     program: Program,
     /// Place of its first statement among all.
@@ -90,6 +93,8 @@ struct Script {
 pub struct Scripts {
     scripts: Vec<Script>,
     statements: Vec<Statement>,
+    /// Of all variables that the scripts mention.
+    names: Names,
     needs_pgbench: bool,
     setup: Option<String>,
     conditions: Vec<(String, String)>,
@@ -101,14 +106,6 @@ struct ClientMemory {
     variables: Option<Rc<RefCell<Variables>>>,
 }
 
-/// One transaction to be run: which script, with the client's variables and a chance of its own.
-struct Drawn {
-    script: usize,
-    variables: Rc<RefCell<Variables>>,
-    /// Small and quick: it lives for one transaction, and drawing it from the client's own must not cost more than the rest.
-    rng: Xoshiro256PlusPlus,
-}
-
 impl Scripts {
     /// With these options.
     ///
@@ -118,6 +115,7 @@ impl Scripts {
         let mut options = Options::new(NAME, given);
         let mut scripts: Vec<Script> = Vec::new();
         let mut statements = Vec::new();
+        let mut names = Names::default();
         let mut needs_pgbench = false;
         let any_given = given.keys().any(|name| name.starts_with("scripts."));
         loop {
@@ -125,7 +123,7 @@ impl Scripts {
             let option = |key: &str| format!("scripts.{place}.{key}");
             let (text, builtin) = (options.text(&option("text")), options.text(&option("builtin")));
             let (default_name, text) = match (text, builtin) {
-                (Some(text), None) => (format!("script-{}", place + 1), text),
+                (Some(text), None) => (Cow::Owned(format!("script-{}", place + 1)), text),
                 (None, Some(name)) => builtin_named(&options, &option("builtin"), name)?,
                 (None, None) if place == 0 && !any_given => {
                     builtin_named(&options, &option("builtin"), BUILTINS[0].0)?
@@ -136,7 +134,7 @@ impl Scripts {
                 }
             };
             needs_pgbench |= BUILTINS.iter().any(|known| known.1 == text);
-            let name = options.text(&option("name")).map_or(default_name, str::to_owned);
+            let name = options.text(&option("name")).map_or(default_name, |name| Cow::Owned(name.to_owned()));
             if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')) {
                 return Err(options.bad(
                     &option("name"),
@@ -148,9 +146,8 @@ impl Scripts {
                 return Err(options.bad(&option("name"), &name, "another script has the same name"));
             }
             let weight = options.count(&option("weight"), 1, 1..=1_000_000)?;
-            let program = parse::parse(&name, text).map_err(|source| ConfigurationError::Script {
-                workload: NAME.to_owned(),
-                source: Box::new(source),
+            let program = parse::parse(&name, text, &mut names).map_err(|source| {
+                ConfigurationError::Script { workload: NAME.to_owned(), source: Box::new(source) }
             })?;
             let first_statement = statements.len();
             statements.extend(program.statements.iter().enumerate().map(|(number, sql)| Statement {
@@ -169,7 +166,7 @@ impl Scripts {
         let builtin = needs_pgbench.then_some(BUILTIN_CONDITION);
         let conditions = builtin.into_iter().chain(own);
         let conditions = conditions.map(|(name, query)| (name.to_owned(), query.to_owned())).collect();
-        Ok(Scripts { scripts, statements, needs_pgbench, setup, conditions })
+        Ok(Scripts { scripts, statements, names, needs_pgbench, setup, conditions })
     }
 
     fn choose(&self, rng: &mut impl Rng) -> usize {
@@ -188,12 +185,12 @@ fn builtin_named(
     options: &Options<'_>,
     option: &str,
     name: &str,
-) -> Result<(String, &'static str), ConfigurationError> {
+) -> Result<(Cow<'static, str>, &'static str), ConfigurationError> {
     let names: Vec<&str> = BUILTINS.iter().map(|known| known.0).collect();
     let found = BUILTINS.iter().find(|known| known.0 == name);
     let found =
         found.ok_or_else(|| options.bad(option, name, &format!("it is one of {}", names.join(", "))))?;
-    Ok((found.0.to_owned(), found.1))
+    Ok((Cow::Borrowed(found.0), found.1))
 }
 
 /// A statement's first words, without what a table of figures would have to quote.
@@ -227,7 +224,7 @@ impl Workload for Scripts {
         if self.scripts.len() < 2 {
             Vec::new()
         } else {
-            self.scripts.iter().map(|script| script.name.as_str()).collect()
+            self.scripts.iter().map(|script| script.name.as_ref()).collect()
         }
     }
 
@@ -253,24 +250,28 @@ impl Workload for Scripts {
 
     fn draw(&self, client: &mut ClientState) -> Request {
         let script = self.choose(&mut client.rng);
-        let rng = Xoshiro256PlusPlus::from_rng(&mut client.rng);
+        // What the transaction's own chance begins with.
+        let numbers: [i64; 4] = client.rng.random();
         let (number, scale, first) = (client.client, client.scale, client.sequence == 0);
         client.sequence += 1;
         let seed: i64 = if first { client.rng.random() } else { 0 };
         let memory = client.memory.of::<ClientMemory>();
         let variables = memory.variables.get_or_insert_with(|| {
-            let known = [
+            let mut variables = Variables::default();
+            for (name, value) in [
                 ("client_id", i64::try_from(number).unwrap_or(i64::MAX)),
                 ("scale", i64::from(scale.max(1))),
                 (DEFAULT_SEED, seed),
                 ("random_seed", seed),
-            ];
-            let known = known.into_iter().map(|(name, value)| (name.to_owned(), Value::Integer(value)));
-            Rc::new(RefCell::new(known.collect()))
+            ] {
+                variables.set_by_name(&self.names, name, Value::Integer(value));
+            }
+            Rc::new(RefCell::new(variables))
         });
-        let drawn = Drawn { script, variables: Rc::clone(variables), rng };
-        let name = self.scripts[script].name.clone();
-        Request::detailed(Action::Transaction { name: name.into(), rolled_back: false }, script, drawn)
+        let details: Rc<dyn Any> = Rc::clone(variables) as Rc<dyn Any>;
+        let name = self.scripts.get(script).map_or_else(Cow::default, |script| script.name.clone());
+        let action = Action::Transaction { name, rolled_back: false };
+        Request { details: Some(details), ..Request::plain(action, script, numbers) }
     }
 
     fn perform<'a>(
@@ -279,11 +280,17 @@ impl Workload for Scripts {
         attempt: &'a mut Attempt<'_>,
     ) -> SessionFuture<'a, ()> {
         Box::pin(async move {
-            let drawn = request.details::<Drawn>()?;
-            let script = &self.scripts[drawn.script];
-            // A transaction that is tried again draws the same numbers again.
-            let mut rng = drawn.rng.clone();
-            run::run(script, &drawn.variables, &mut rng, attempt).await
+            let variables = request.details::<RefCell<Variables>>()?;
+            let script = self.scripts.get(request.kind);
+            let script = script.ok_or_else(|| refused(format!("there is no script {}", request.kind)))?;
+            // A transaction that is tried again draws the same numbers again. Small and quick: it lives for one
+            // transaction, and drawing it from the client's own must not cost more than the rest.
+            let mut seed = [0; 32];
+            for (bytes, number) in seed.chunks_exact_mut(8).zip(request.numbers) {
+                bytes.copy_from_slice(&number.to_le_bytes());
+            }
+            let mut rng = Xoshiro256PlusPlus::from_seed(seed);
+            run::run(script, &self.names, &variables, &mut rng, attempt).await
         })
     }
 

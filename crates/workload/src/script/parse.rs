@@ -6,6 +6,7 @@
 
 use super::expression::{self, Expression};
 use super::problem::{Problem, ScriptError};
+use super::variables::{Names, Variable};
 
 /// Parameters of a statement at most, as PostgreSQL's protocol has it.
 const MOST_PARAMETERS: usize = 65_535;
@@ -24,7 +25,7 @@ pub(super) enum Answer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Amount {
     Number(i64),
-    Variable(String),
+    Variable(Variable),
 }
 
 /// One step of a program.
@@ -33,11 +34,11 @@ pub(super) enum Step {
     /// Runs a statement with these variables as its parameters.
     Sql {
         statement: usize,
-        parameters: Vec<String>,
+        parameters: Vec<Variable>,
         answer: Answer,
     },
     Set {
-        variable: String,
+        variable: Variable,
         expression: Expression,
     },
     Sleep {
@@ -65,9 +66,10 @@ pub(super) struct Program {
     pub(super) statements: Vec<String>,
 }
 
-/// Reads a script.
-pub(super) fn parse(name: &str, text: &str) -> Result<Program, ScriptError> {
-    let mut reader = Reader { text, at: 0, program: Program::default(), open: Vec::new(), pipeline: None };
+/// Reads a script; variables that it mentions get a place among `names`.
+pub(super) fn parse(name: &str, text: &str, names: &mut Names) -> Result<Program, ScriptError> {
+    let mut reader =
+        Reader { text, at: 0, program: Program::default(), open: Vec::new(), pipeline: None, names };
     let read = reader.read();
     let program = reader.program;
     read.map_err(|(at, problem)| located(name, text, at, problem)).map(|()| program)
@@ -95,10 +97,11 @@ struct OpenIf {
     has_else: bool,
 }
 
-struct Reader<'t> {
+struct Reader<'t, 'n> {
     text: &'t str,
     at: usize,
     program: Program,
+    names: &'n mut Names,
     open: Vec<OpenIf>,
     /// Where the pipeline began, within one.
     pipeline: Option<usize>,
@@ -163,7 +166,7 @@ fn comment(rest: &str) -> Option<usize> {
     }
 }
 
-impl<'t> Reader<'t> {
+impl<'t> Reader<'t, '_> {
     fn rest(&self) -> &'t str {
         &self.text[self.at..]
     }
@@ -203,7 +206,7 @@ impl<'t> Reader<'t> {
     fn statement(&mut self) -> Found<()> {
         let begin = self.at;
         let mut sql = String::new();
-        let mut parameters: Vec<String> = Vec::new();
+        let mut parameters: Vec<Variable> = Vec::new();
         let mut depth = 0_usize;
         let mut answer = Answer::Dropped;
         loop {
@@ -233,10 +236,11 @@ impl<'t> Reader<'t> {
                 ':' if rest[1..].starts_with(|c: char| c.is_alphabetic() || c == '_') => {
                     let length = rest[1..].find(|c: char| !(c.is_alphanumeric() || c == '_'));
                     let name = &rest[1..length.map_or(rest.len(), |length| length + 1)];
-                    let known = parameters.iter().position(|parameter| parameter == name);
+                    let variable = self.names.variable(name);
+                    let known = parameters.iter().position(|parameter| *parameter == variable);
                     let place = known.unwrap_or(parameters.len());
                     if known.is_none() {
-                        parameters.push(name.to_owned());
+                        parameters.push(variable);
                     }
                     sql.push_str(&format!("${}", place + 1));
                     self.at += 1 + name.len();
@@ -312,14 +316,14 @@ impl<'t> Reader<'t> {
             "set" => self.set(at, rest, rest_at),
             "sleep" => self.sleep(at, rest, rest_at),
             "if" => {
-                let condition = condition(rest, rest_at)?;
+                let condition = self.condition(rest, rest_at)?;
                 let unless = self.program.steps.len();
                 self.step(at, Step::Unless { condition, to: 0 });
                 self.open.push(OpenIf { at, unless: Some(unless), ends: Vec::new(), has_else: false });
                 Ok(())
             }
             "elif" => {
-                let condition = condition(rest, rest_at)?;
+                let condition = self.condition(rest, rest_at)?;
                 self.next_branch(at, name)?;
                 let unless = self.program.steps.len();
                 self.step(at, Step::Unless { condition, to: 0 });
@@ -393,8 +397,9 @@ impl<'t> Reader<'t> {
         if name.is_empty() || !name.chars().all(|c| c.is_alphanumeric() || c == '_') {
             return Err((rest_at + begin, Problem::Unexpected("a variable's name".to_owned())));
         }
-        let expression = condition(&name_and_more[length..], rest_at + begin + length)?;
-        self.step(at, Step::Set { variable: name.to_owned(), expression });
+        let expression = self.condition(&name_and_more[length..], rest_at + begin + length)?;
+        let variable = self.names.variable(name);
+        self.step(at, Step::Set { variable, expression });
         Ok(())
     }
 
@@ -414,7 +419,7 @@ impl<'t> Reader<'t> {
             (amount, unit)
         };
         let amount = match amount.strip_prefix(':') {
-            Some(name) if !name.is_empty() => Amount::Variable(name.to_owned()),
+            Some(name) if !name.is_empty() => Amount::Variable(self.names.variable(name)),
             _ => Amount::Number(amount.parse().map_err(|_| (place, Problem::BadNumber))?),
         };
         let unit_us = match unit {
@@ -426,18 +431,18 @@ impl<'t> Reader<'t> {
         self.step(at, Step::Sleep { amount, unit_us });
         Ok(())
     }
+
+    /// An expression that may go on over lines that end in a backslash.
+    fn condition(&mut self, text: &str, at: usize) -> Found<Expression> {
+        // As many bytes as before, so that places stay right.
+        let joined = text.replace("\\\r\n", "   ").replace("\\\n", "  ");
+        expression::parse(joined.trim_end(), self.names).map_err(|(place, problem)| (at + place, problem))
+    }
 }
 
 /// Where the first character stands that is no space.
 fn first_of(text: &str) -> usize {
     text.find(|c: char| !c.is_whitespace()).unwrap_or(0)
-}
-
-/// An expression that may go on over lines that end in a backslash.
-fn condition(text: &str, at: usize) -> Found<Expression> {
-    // As many bytes as before, so that places stay right.
-    let joined = text.replace("\\\r\n", "   ").replace("\\\n", "  ");
-    expression::parse(joined.trim_end()).map_err(|(place, problem)| (at + place, problem))
 }
 
 const WITH_NAMES: &str = "WITH holdfast_answer AS (";

@@ -4,33 +4,43 @@
 //! has been answered, the script has had an effect, and an error after it is no longer definite.
 
 use std::cell::RefCell;
-use std::rc::Rc;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use client::{SessionError, SqlValue};
+use client::{Rows, SessionError, SqlValue};
 use rand::rngs::Xoshiro256PlusPlus;
 
 use super::Script;
-use super::evaluate::{Variables, evaluate};
+use super::evaluate::evaluate;
 use super::parse::{Amount, Answer, Step};
 use super::value::{EvaluationError, Value};
+use super::variables::{Names, Variable, Variables};
 use crate::workload::{Attempt, refused};
 
 /// The longest a script may sleep at a time.
 const MOST_SLEEP: Duration = Duration::from_secs(3_600);
 
-/// A statement that waits for the end of its pipeline.
-type Waiting = (usize, Vec<Value>);
+/// Statements with more parameters than this are rare, and cost an allocation.
+const FEW_PARAMETERS: usize = 8;
+
+/// Statements that wait for the end of their pipeline.
+#[derive(Default)]
+struct Waiting {
+    /// Each with the place in `values` at which its parameters end.
+    statements: Vec<(usize, usize)>,
+    values: Vec<Value>,
+}
 
 /// Runs a script once.
 pub(super) async fn run(
     script: &Script,
-    variables: &Rc<RefCell<Variables>>,
+    names: &Names,
+    variables: &RefCell<Variables>,
     rng: &mut Xoshiro256PlusPlus,
     attempt: &mut Attempt<'_>,
 ) -> Result<(), SessionError> {
     let mut at = 0;
-    let mut pipeline: Option<Vec<Waiting>> = None;
+    let mut pipeline: Option<Waiting> = None;
     let mut has_effect = false;
     while let Some((line, step)) = script.program.steps.get(at) {
         at += 1;
@@ -42,7 +52,7 @@ pub(super) async fn run(
         match step {
             Step::Set { variable, expression } => {
                 let value = evaluate(expression, &variables.borrow(), rng).map_err(failed)?;
-                variables.borrow_mut().insert(variable.clone(), value);
+                variables.borrow_mut().set(variable, value);
             }
             Step::Unless { condition, to } => {
                 let value = evaluate(condition, &variables.borrow(), rng).map_err(failed)?;
@@ -55,17 +65,25 @@ pub(super) async fn run(
                 let length = sleep_length(amount, *unit_us, &variables.borrow()).map_err(failed)?;
                 client::reactor::sleep(length).await;
             }
-            Step::StartPipeline => pipeline = Some(Vec::new()),
+            Step::StartPipeline => pipeline = Some(Waiting::default()),
             Step::EndPipeline => {
-                flush(attempt, pipeline.take().unwrap_or_default(), &mut has_effect).await?;
+                flush(attempt, &pipeline.take().unwrap_or_default(), &mut has_effect).await?;
             }
             Step::Sql { statement, parameters, answer } => {
-                let values = values(parameters, &variables.borrow()).map_err(failed)?;
                 let statement = script.first_statement + statement;
-                match &mut pipeline {
-                    Some(waiting) => waiting.push((statement, values)),
-                    None => ask(attempt, statement, &values, answer, variables, &mut has_effect).await?,
+                if let Some(waiting) = &mut pipeline {
+                    waiting.push(statement, parameters, &variables.borrow()).map_err(failed)?;
+                    continue;
                 }
+                let sent =
+                    with_values(parameters, &variables.borrow(), |values| attempt.ask(statement, values));
+                let rows = match sent.map_err(failed)? {
+                    Ok(asked) => attempt.answer(asked).await,
+                    Err(error) => Err(error),
+                };
+                let rows = rows.map_err(|error| after(has_effect, error))?;
+                has_effect |= !attempt.session.in_transaction();
+                keep(&rows, answer, names, variables)?;
             }
         }
     }
@@ -76,47 +94,78 @@ pub(super) async fn run(
     Ok(())
 }
 
-fn values(parameters: &[String], variables: &Variables) -> Result<Vec<Value>, EvaluationError> {
-    let value =
-        |name: &String| variables.get(name).cloned().ok_or_else(|| EvaluationError::Unset(name.clone()));
-    parameters.iter().map(value).collect()
+/// Once the script has had an effect, no error says that nothing happened.
+fn after(has_effect: bool, error: SessionError) -> SessionError {
+    SessionError { definite: error.definite && !has_effect, ..error }
+}
+
+/// Gives `send` what the parameters hold. The variables are borrowed for as long as that takes, and not while anything is
+/// awaited.
+fn with_values<T>(
+    parameters: &[Variable],
+    variables: &Variables,
+    send: impl FnOnce(&[SqlValue<'_>]) -> T,
+) -> Result<T, EvaluationError> {
+    let mut few = [SqlValue::Null; FEW_PARAMETERS];
+    if let Some(places) = few.get_mut(..parameters.len()) {
+        let mut all_are_plain = true;
+        for (place, parameter) in places.iter_mut().zip(parameters) {
+            match as_sent(variables.get(parameter)?) {
+                Some(value) => *place = value,
+                None => all_are_plain = false,
+            }
+        }
+        if all_are_plain {
+            return Ok(send(places));
+        }
+    }
+    let values = parameters.iter().map(|parameter| variables.get(parameter).map(made_plain));
+    let values = values.collect::<Result<Vec<Value>, _>>()?;
+    let values: Vec<SqlValue<'_>> = values.iter().filter_map(as_sent).collect();
+    Ok(send(&values))
+}
+
+/// A value in the form in which it is sent; none of those that are sent as a text yet to be made.
+fn as_sent(value: &Value) -> Option<SqlValue<'_>> {
+    match value {
+        Value::Null => Some(SqlValue::Null),
+        Value::Integer(number) => Some(SqlValue::Integer(*number)),
+        Value::Text(text) => Some(SqlValue::Text(text)),
+        Value::Double(_) | Value::Boolean(_) => None,
+    }
+}
+
+/// The same, its text made where it needs one.
+fn made_plain(value: &Value) -> Value {
+    match value {
+        Value::Double(_) | Value::Boolean(_) => Value::Text(value.to_string()),
+        plain => plain.clone(),
+    }
 }
 
 fn sleep_length(amount: &Amount, unit_us: u64, variables: &Variables) -> Result<Duration, EvaluationError> {
     let amount = match amount {
         Amount::Number(number) => *number,
-        Amount::Variable(name) => {
-            let value = variables.get(name).cloned().ok_or_else(|| EvaluationError::Unset(name.clone()))?;
-            value.typed()?.integer()?
-        }
+        Amount::Variable(variable) => variables.get(variable)?.clone().typed()?.integer()?,
     };
     let length = u64::try_from(amount).unwrap_or(0).saturating_mul(unit_us);
     Ok(Duration::from_micros(length).min(MOST_SLEEP))
 }
 
-/// Runs one statement and keeps its answer where that is asked for.
-async fn ask(
-    attempt: &mut Attempt<'_>,
-    statement: usize,
-    values: &[Value],
+/// Keeps an answer where that is asked for.
+fn keep(
+    rows: &Rows,
     answer: &Answer,
-    variables: &Rc<RefCell<Variables>>,
-    has_effect: &mut bool,
+    names: &Names,
+    variables: &RefCell<Variables>,
 ) -> Result<(), SessionError> {
-    let texts = texts(values);
-    let parameters = parameters(values, &texts);
-    let rows = match attempt.run(statement, &parameters).await {
-        Ok(rows) => rows,
-        Err(error) => return Err(SessionError { definite: error.definite && !*has_effect, ..error }),
-    };
-    *has_effect |= !attempt.session.in_transaction();
     let (prefix, exactly_one) = match answer {
         Answer::Dropped => return Ok(()),
         Answer::Set(prefix) => (prefix, true),
         Answer::SetLast(prefix) => (prefix, false),
     };
     // Each cell is a row of a name and a value; a name that comes again belongs to another row of the answer.
-    let mut kept = Variables::new();
+    let mut kept = BTreeMap::new();
     for row in 0..rows.len() {
         let name = format!("{prefix}{}", rows.text(row, 0).unwrap_or_default());
         let value = rows.text(row, 1).map_or(Value::Null, |text| Value::Text(text.to_owned()));
@@ -127,7 +176,8 @@ async fn ask(
     if kept.is_empty() && exactly_one {
         return Err(one_row("none"));
     }
-    variables.borrow_mut().extend(kept);
+    let mut variables = variables.borrow_mut();
+    kept.into_iter().for_each(|(name, value)| variables.set_by_name(names, &name, value));
     Ok(())
 }
 
@@ -139,44 +189,41 @@ fn one_row(found: &str) -> SessionError {
     }
 }
 
+impl Waiting {
+    fn push(
+        &mut self,
+        statement: usize,
+        parameters: &[Variable],
+        variables: &Variables,
+    ) -> Result<(), EvaluationError> {
+        for parameter in parameters {
+            self.values.push(made_plain(variables.get(parameter)?));
+        }
+        self.statements.push((statement, self.values.len()));
+        Ok(())
+    }
+}
+
 /// Runs what a pipeline has gathered in one flight.
 async fn flush(
     attempt: &mut Attempt<'_>,
-    waiting: Vec<Waiting>,
+    waiting: &Waiting,
     has_effect: &mut bool,
 ) -> Result<(), SessionError> {
-    if waiting.is_empty() {
+    if waiting.statements.is_empty() {
         return Ok(());
     }
-    let texts: Vec<Vec<Option<String>>> = waiting.iter().map(|(_, values)| texts(values)).collect();
-    let parameters: Vec<Vec<SqlValue<'_>>> =
-        waiting.iter().zip(&texts).map(|((_, values), texts)| parameters(values, texts)).collect();
+    let values: Vec<SqlValue<'_>> = waiting.values.iter().filter_map(as_sent).collect();
+    let mut begin = 0;
     let flight: Vec<(usize, &[SqlValue<'_>])> = waiting
+        .statements
         .iter()
-        .zip(&parameters)
-        .map(|((statement, _), parameters)| (*statement, parameters.as_slice()))
+        .map(|(statement, end)| {
+            let begin = std::mem::replace(&mut begin, *end);
+            (*statement, values.get(begin..*end).unwrap_or_default())
+        })
         .collect();
-    let sent = attempt.run_together(&flight, &mut |_, _| {}).await;
-    match sent {
-        Ok(()) => {
-            *has_effect |= !attempt.session.in_transaction();
-            Ok(())
-        }
-        Err(error) => Err(SessionError { definite: error.definite && !*has_effect, ..error }),
-    }
-}
-
-/// Texts of those values that are sent as text.
-fn texts(values: &[Value]) -> Vec<Option<String>> {
-    let text = |value: &Value| (!matches!(value, Value::Null | Value::Integer(_))).then(|| value.to_string());
-    values.iter().map(text).collect()
-}
-
-fn parameters<'v>(values: &[Value], texts: &'v [Option<String>]) -> Vec<SqlValue<'v>> {
-    let parameter = |(value, text): (&Value, &'v Option<String>)| match (value, text) {
-        (Value::Integer(number), _) => SqlValue::Integer(*number),
-        (_, Some(text)) => SqlValue::Text(text),
-        (_, None) => SqlValue::Null,
-    };
-    values.iter().zip(texts).map(parameter).collect()
+    attempt.run_together(&flight, &mut |_, _| {}).await.map_err(|error| after(*has_effect, error))?;
+    *has_effect |= !attempt.session.in_transaction();
+    Ok(())
 }

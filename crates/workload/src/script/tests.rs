@@ -5,22 +5,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-use super::evaluate::{Variables, evaluate};
+use super::evaluate::evaluate;
 use super::parse::{Step, parse};
 use super::value::Value;
+use super::variables::{DEFAULT_SEED, Names, Variables};
 use super::*;
 use crate::distribution::chi_square;
 
 /// An expression's value as text, or why it has none.
 fn computed(text: &str) -> String {
-    let variables: Variables = [
-        ("a".to_owned(), Value::Integer(7)),
-        ("text".to_owned(), Value::Text("12".to_owned())),
-        (DEFAULT_SEED.to_owned(), Value::Integer(5)),
-    ]
-    .into();
+    let (mut names, mut variables) = (Names::default(), Variables::default());
+    for (name, value) in
+        [("a", Value::Integer(7)), ("text", Value::Text("12".to_owned())), (DEFAULT_SEED, Value::Integer(5))]
+    {
+        variables.set(&names.variable(name), value);
+    }
     let mut rng = ChaCha8Rng::seed_from_u64(1);
-    match expression::parse(text) {
+    match expression::parse(text, &mut names) {
         Err((at, problem)) => format!("{at}: {problem}"),
         Ok(expression) => match evaluate(&expression, &variables, &mut rng) {
             Ok(value) => value.to_string(),
@@ -126,7 +127,8 @@ fn what_is_no_expression_says_where() {
 
 /// The text of each problem of a script.
 fn refused(text: &str) -> String {
-    parse("mine", text).map_or_else(|error| error.to_string(), |program| format!("accepted: {program:?}"))
+    parse("mine", text, &mut Names::default())
+        .map_or_else(|error| error.to_string(), |program| format!("accepted: {program:?}"))
 }
 
 #[test]
@@ -177,7 +179,7 @@ fn a_script_that_cannot_be_read_shows_the_line_with_a_caret() {
 }
 
 fn statements(text: &str) -> Vec<String> {
-    parse("mine", text).unwrap_or_else(|error| panic!("{error}")).statements
+    parse("mine", text, &mut Names::default()).unwrap_or_else(|error| panic!("{error}")).statements
 }
 
 #[test]
@@ -204,8 +206,9 @@ fn statements_end_where_sql_has_it_and_variables_become_parameters() {
 fn conditions_become_jumps_that_lead_into_one_branch() {
     /// The statements that run, for a value of `x`.
     fn taken(text: &str, x: i64) -> Vec<usize> {
-        let program = parse("mine", text).expect("read");
-        let variables: Variables = [("x".to_owned(), Value::Integer(x))].into();
+        let (mut names, mut variables) = (Names::default(), Variables::default());
+        let program = parse("mine", text, &mut names).expect("read");
+        variables.set_by_name(&names, "x", Value::Integer(x));
         let mut rng = ChaCha8Rng::seed_from_u64(1);
         let (mut at, mut found) = (0, Vec::new());
         while let Some((_, step)) = program.steps.get(at) {
@@ -233,8 +236,8 @@ fn conditions_become_jumps_that_lead_into_one_branch() {
 /// Draws of an expression follow `expected`, the shares of `lowest`, `lowest + 1` ...
 #[track_caller]
 fn follows(text: &str, lowest: i64, expected: &[f64]) {
-    let expression = expression::parse(text).expect("an expression");
-    let variables = Variables::new();
+    let expression = expression::parse(text, &mut Names::default()).expect("an expression");
+    let variables = Variables::default();
     chi_square::check(text, expected, 60_000, |rng| {
         let value = evaluate(&expression, &variables, rng).expect("a value").integer().expect("whole");
         usize::try_from(value - lowest).expect("in range")
@@ -343,8 +346,8 @@ fn options_that_cannot_be_are_refused() {
 proptest::proptest! {
     #[test]
     fn no_text_makes_reading_panic(text in "[\\\\:;'\"$a-z0-9 ()/*\n+-]{0,80}", commands in "(\\\\(set|if|elif|else|endif|sleep|gset) ?[:a-z0-9 +(\\\\]{0,12}\n){0,6}") {
-        let _ = parse("any", &text);
-        let _ = parse("any", &format!("{commands}{text}"));
-        let _ = expression::parse(&text);
+        let _ = parse("any", &text, &mut Names::default());
+        let _ = parse("any", &format!("{commands}{text}"), &mut Names::default());
+        let _ = expression::parse(&text, &mut Names::default());
     }
 }

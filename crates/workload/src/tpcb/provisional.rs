@@ -53,13 +53,27 @@ pub(super) async fn perform(
         let expected = Some(Value::Integer(number));
         end.push(Operation::CompareAndSet { key, expected, new: Value::Integer(ENDED) });
         let begun = Instant::now();
-        session.transact(operations).await?;
-        observer.answered(statement, begun.elapsed());
+        let answered = session.transact(operations).await;
+        tell(observer, statement, begun, &answered);
+        answered?;
     }
     let begun = Instant::now();
-    contended(session, end).await?;
-    observer.answered(END, begun.elapsed());
-    Ok(())
+    let answered = contended(session, end).await;
+    tell(observer, END, begun, &answered);
+    answered.map(drop)
+}
+
+/// What became of a statement.
+fn tell<T>(
+    observer: &mut dyn StatementObserver,
+    statement: usize,
+    begun: Instant,
+    answered: &Result<T, SessionError>,
+) {
+    match answered {
+        Ok(_) => observer.answered(statement, begun.elapsed()),
+        Err(error) => observer.failed(statement, error),
+    }
 }
 
 /// The sums at one moment: all is read in one transaction.

@@ -47,12 +47,13 @@ impl Keys {
         let records = settings.records;
         let chooser = match settings.choice {
             Choice::Uniform => Chooser::Uniform,
-            // Popular keys are chosen among those that may still come as well, so that they stay the same ones.
+            // Popular keys are chosen among those that may still come as well, so that they stay the same ones. YCSB's
+            // range ends behind the last record, one that is never asked for, and which keys are popular depends on it.
             Choice::Zipfian => {
                 Chooser::Scrambled(ScrambledZipfian::new(if settings.shares[super::INSERT] > 0.0 {
                     records.saturating_mul(2)
                 } else {
-                    records
+                    records.saturating_add(1)
                 }))
             }
             Choice::Latest => Chooser::Latest(Zipfian::new(records, YCSB_THETA)),

@@ -57,8 +57,11 @@ fn keys_follow(distribution: &str, records: u64, expected: &[f64]) {
 #[test]
 fn keys_follow_the_distribution_asked_for() {
     keys_follow("uniform", 200, &[1.0 / 200.0; 200]);
-    let (mut scrambled, rest) = ScrambledZipfian::new(200).probabilities(1_000_000);
-    scrambled.iter_mut().for_each(|share| *share += rest / 200.0);
+    // Drawn again where it is the one behind the last.
+    let (mut scrambled, rest) = ScrambledZipfian::new(201).probabilities(1_000_000);
+    scrambled.iter_mut().for_each(|share| *share += rest / 201.0);
+    let behind = scrambled.pop().expect("201 shares");
+    scrambled.iter_mut().for_each(|share| *share /= 1.0 - behind);
     keys_follow("zipfian", 200, &scrambled);
     let zipfian = Zipfian::new(200, YCSB_THETA);
     let latest: Vec<f64> = (0..200).map(|number| zipfian.probability(199 - number)).collect();

@@ -6,19 +6,21 @@ use scenario::{Matrix, Scenario, Source};
 
 use super::{Desk, refusal, told};
 use crate::arguments::RunOptions;
+use crate::commands::folder_of;
 use crate::exit::Exit;
 use crate::live::Live;
 use crate::printed;
 
 /// Runs every cell and ends with the verdict of all.
-pub fn run(options: &RunOptions, base: &Scenario, matrix: Matrix, desk: &mut Desk) -> Result<Exit, Exit> {
+pub fn run(options: &RunOptions, base: &Scenario, mut matrix: Matrix, desk: &mut Desk) -> Result<Exit, Exit> {
     if options.keep {
         return Err(Exit::wrong(anyhow::anyhow!(
             "--keep leaves one lab up, and a matrix has many; take the matrix out of the scenario, or --keep away"
         )));
     }
-    for cell in &matrix.cells {
-        run::check_workloads(&cell.scenario)
+    let folder = folder_of(&options.scenario);
+    for cell in &mut matrix.cells {
+        run::check_workloads(&mut cell.scenario, &folder)
             .map_err(|error| Exit::wrong(anyhow::anyhow!("{}: {error}", cell.label)))?;
     }
     let version = env!("CARGO_PKG_VERSION");
@@ -56,6 +58,7 @@ fn one(options: &RunOptions, turn: &Turn, series: &mut Series, desk: &mut Desk) 
             name: format!("scenario.yaml ({})", cell.label),
             text: scenario::to_yaml(&cell.scenario, turn.seed),
         },
+        folder: folder_of(&options.scenario),
         overrides: Vec::new(),
         seed: Some(turn.seed),
         place: Placement::At(series.place_of(turn)),

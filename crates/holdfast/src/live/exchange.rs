@@ -1,0 +1,104 @@
+//! One request of a browser and its answer, over a connection that ends with it.
+//!
+//! Owns the protocol: the head is read by `httparse`, bounded in length and time. What is answered is `live`'s.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+/// How long a browser may take to ask, and to take its answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The longest head that is read, bytes, and the most lines of it.
+const LONGEST_HEAD: usize = 16 << 10;
+const MOST_HEADERS: usize = 64;
+
+/// What was asked.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Request {
+    /// `GET`.
+    pub method: String,
+    /// What of the site: `/`.
+    pub path: String,
+    /// Under which name the site was found; absent in a request without.
+    pub host: Option<String>,
+}
+
+/// What is answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// The code, and its words.
+    pub status: &'static str,
+    /// The media type.
+    pub kind: &'static str,
+    /// The content.
+    pub text: String,
+}
+
+impl Answer {
+    /// A line of text.
+    pub fn line(status: &'static str, text: &str) -> Answer {
+        Answer { status, kind: "text/plain; charset=utf-8", text: text.to_owned() }
+    }
+}
+
+/// Reads a request, answers it as `answer` says, and ends.
+///
+/// # Errors
+/// When the other side goes away, takes too long or asks at too great a length: nobody is there to be told.
+pub fn exchange(mut stream: TcpStream, answer: impl FnOnce(&Request) -> Answer) -> io::Result<()> {
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let head = read_head(&mut stream)?;
+    let request = parsed(&head);
+    let said = match &request {
+        Some(request) => answer(request),
+        None => Answer::line("400 Bad Request", "this is no request"),
+    };
+    let without_content = request.is_some_and(|request| request.method == "HEAD");
+    write!(
+        stream,
+        "HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n",
+        said.status,
+        said.kind,
+        said.text.len()
+    )?;
+    if !without_content {
+        stream.write_all(said.text.as_bytes())?;
+    }
+    stream.flush()
+}
+
+/// The head with the empty line at its end.
+fn read_head(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
+    let until = Instant::now() + PATIENCE;
+    let mut head = Vec::new();
+    let mut part = [0; 2048];
+    while !head.windows(4).any(|end| end == b"\r\n\r\n") {
+        let left = until.saturating_duration_since(Instant::now());
+        // No time at all would mean for ever.
+        stream.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
+        let read = stream.read(&mut part)?;
+        if read == 0 || left.is_zero() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        head.extend_from_slice(&part[..read]);
+        if head.len() > LONGEST_HEAD {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+    }
+    Ok(head)
+}
+
+fn parsed(head: &[u8]) -> Option<Request> {
+    let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+    let mut request = httparse::Request::new(&mut headers);
+    if !request.parse(head).ok()?.is_complete() {
+        return None;
+    }
+    let host = request.headers.iter().find(|header| header.name.eq_ignore_ascii_case("Host"));
+    Some(Request {
+        method: request.method?.to_owned(),
+        path: request.path?.to_owned(),
+        host: host.and_then(|host| std::str::from_utf8(host.value).ok()).map(str::to_owned),
+    })
+}

@@ -1,0 +1,115 @@
+//! A published report's figures beside this run's.
+//!
+//! Owns what a figure's name in a scenario stands for in a result; what was published stands in the scenario.
+
+use report::result::{
+    LatencyUs, LoadResult, OperationResult, PhaseResult, ReproducedFigure, ReproducedReport, RunResult,
+};
+use scenario::Scenario;
+
+/// The report's figures with those of this run, where this program knows what they are called here.
+pub fn reproduced(result: &RunResult, scenario: &Scenario) -> ReproducedReport {
+    let Some(reproduces) = &scenario.reproduces else { return ReproducedReport::default() };
+    // What the report shows is what its fault did; without a fault, the whole run.
+    let phase = scenario.schedule.iter().position(|phase| !phase.faults.is_empty());
+    let load = result.loads.first();
+    let seen = load.and_then(|load| phase.and_then(|number| load.phases.get(number)));
+    let figures = reproduces.figures.iter().map(|(name, reported)| ReproducedFigure {
+        name: name.clone(),
+        reported: *reported,
+        measured: load.and_then(|load| figure(name, load, seen)),
+    });
+    ReproducedReport { report: reproduces.report.clone(), figures: figures.collect() }
+}
+
+/// `tps`; `latency_ms_p99` of the transactions; `update_us_mean` of an operation; or what the workload itself calls a
+/// figure. In the phase, or over all of the load.
+fn figure(name: &str, load: &LoadResult, phase: Option<&PhaseResult>) -> Option<f64> {
+    let (latency, per_s, operations) = match phase {
+        Some(phase) => (&phase.latency_us, phase.throughput_per_s, &phase.operations),
+        None => (&load.latency_us, load.throughput_per_s, &load.operations),
+    };
+    match name {
+        "tps" | "throughput_per_s" => return Some(per_s),
+        "commit_ms" => return operations.get("END").map(|commit| commit.latency_us.mean / 1e3),
+        _ => {}
+    }
+    if let Some(told) = load.figures.get(name) {
+        return Some(*told);
+    }
+    let (what, us_in_unit, statistic) =
+        [("_us_", 1.0), ("_ms_", 1e3)].into_iter().find_map(|(unit, us)| {
+            let (what, statistic) = name.rsplit_once(unit)?;
+            Some((what, us, statistic))
+        })?;
+    let told_by = |(operation, of): (&String, &OperationResult)| {
+        (spelt(operation) == what && of.count > 0).then(|| of.latency_us.clone())
+    };
+    let of_operation = operations.iter().find_map(told_by);
+    let latency = if what == "latency" { Some(latency) } else { of_operation.as_ref() };
+    latency.and_then(|latency| stated(statistic, latency)).map(|us| us / us_in_unit)
+}
+
+/// An operation's name as a figure's name has it.
+fn spelt(operation: &str) -> String {
+    operation.to_lowercase().replace([' ', '-'], "_")
+}
+
+/// A statistic by its name, in microseconds.
+fn stated(statistic: &str, latency: &LatencyUs) -> Option<f64> {
+    Some(match statistic {
+        "mean" => latency.mean,
+        "p50" => latency.p50 as f64,
+        "p90" => latency.p90 as f64,
+        "p95" => latency.p95 as f64,
+        "p99" => latency.p99 as f64,
+        "p99_9" => latency.p99_9 as f64,
+        "max" => latency.max as f64,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn latency(mean: f64) -> LatencyUs {
+        LatencyUs { mean, p50: 2, p90: 3, p95: 4, p99: 5, p99_9: 6, max: 7, ..LatencyUs::default() }
+    }
+
+    fn load() -> LoadResult {
+        let operation = |count, mean| OperationResult { count, latency_us: latency(mean) };
+        let mut load =
+            LoadResult { throughput_per_s: 19.0, latency_us: latency(9000.0), ..LoadResult::default() };
+        load.operations.insert("UPDATE".to_owned(), operation(3, 2742.0));
+        load.operations.insert("write random 4 KiB".to_owned(), operation(3, 474.0));
+        load.operations.insert("READ".to_owned(), operation(0, 0.0));
+        load.figures.insert("cached_read_mb_per_s".to_owned(), 6202.0);
+        load
+    }
+
+    #[track_caller]
+    fn check(name: &str, expected: Option<f64>) {
+        assert_eq!(figure(name, &load(), None), expected, "{name}");
+    }
+
+    #[test]
+    fn a_figure_is_found_by_what_it_is_of_its_unit_and_its_statistic() {
+        check("tps", Some(19.0));
+        check("latency_ms_mean", Some(9.0));
+        check("latency_us_p99_9", Some(6.0));
+        check("update_us_mean", Some(2742.0));
+        check("update_ms_mean", Some(2.742));
+        check("write_random_4_kib_us_p95", Some(4.0));
+        check("cached_read_mb_per_s", Some(6202.0));
+    }
+
+    #[test]
+    fn a_figure_that_this_run_has_not_is_told_as_not_measured() {
+        // An operation that never came, a statistic and an operation that are none.
+        check("read_us_mean", None);
+        check("update_us_average", None);
+        check("delete_us_mean", None);
+        check("update", None);
+    }
+}

@@ -1,0 +1,183 @@
+//! A node's host asking another for the node's volume, of which it has no component itself.
+//!
+//! Owns the connections, made in the host's namespace so that they cross the fabric, sending again after one broke, and how long
+//! each request took. A host that cannot be reached is waited for until the node loses its power: a volume that fails for a
+//! while would end a database that a moment's patience keeps. The other end is `target`.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use disk::Refusal;
+use disk::mirror::{Carrier, Work, read_frame};
+use measure::interval::{new_histogram, record_latency};
+use measure::{Histogram, LatencyFigures};
+
+use super::place::{self, HostPlace};
+
+/// Between two attempts to connect.
+const PAUSE: Duration = Duration::from_millis(100);
+/// How long one attempt takes at most: a power-off waits for it.
+const ATTEMPT: Duration = Duration::from_millis(500);
+/// What is measured, in the order in which it is shown.
+const WORKS: [(Work, &str); 4] =
+    [(Work::Read, "read"), (Work::Write, "write"), (Work::Sync, "sync"), (Work::Names, "names")];
+
+/// How long requests of one kind took, there and back and being carried out.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Asked {
+    /// What they did: `read`, `write`, `sync`, `names`.
+    pub work: &'static str,
+    /// How many were answered.
+    pub count: u64,
+    /// How long they took.
+    pub latency: LatencyFigures,
+}
+
+/// The way from a host to the one that serves.
+pub struct Initiator {
+    from: Arc<HostPlace>,
+    to: SocketAddr,
+    timeout: Duration,
+    is_over: AtomicBool,
+    idle: Mutex<Vec<Slot>>,
+    slots: AtomicU64,
+    /// Copies of the connections in use, by slot, so that they can be ended.
+    streams: Mutex<BTreeMap<u64, TcpStream>>,
+    broken: AtomicU64,
+    times: Mutex<BTreeMap<Work, Histogram<u64>>>,
+}
+
+/// One request under way at a time.
+struct Slot {
+    name: u64,
+    number: u64,
+    stream: Option<TcpStream>,
+}
+
+impl std::fmt::Debug for Initiator {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Initiator")
+            .field("from", &self.from.name)
+            .field("to", &self.to)
+            .finish_non_exhaustive()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Initiator {
+    /// The way from a host to an address. Nothing is sent yet.
+    #[must_use]
+    pub fn new(from: Arc<HostPlace>, to: SocketAddr, timeout: Duration) -> Initiator {
+        Initiator {
+            from,
+            to,
+            timeout,
+            is_over: AtomicBool::new(false),
+            idle: Mutex::default(),
+            slots: AtomicU64::new(0),
+            streams: Mutex::default(),
+            broken: AtomicU64::new(0),
+            times: Mutex::default(),
+        }
+    }
+
+    /// How often a connection broke, or could not be had.
+    #[must_use]
+    pub fn broken(&self) -> u64 {
+        self.broken.load(Ordering::Relaxed)
+    }
+
+    /// What was asked so far, by kind; kinds of which nothing was asked are left out.
+    #[must_use]
+    pub fn asked(&self) -> Vec<Asked> {
+        let times = lock(&self.times);
+        let asked = WORKS.iter().filter_map(|(work, name)| {
+            let histogram = times.get(work)?;
+            let (count, latency) = (histogram.len(), LatencyFigures::of(histogram));
+            Some(Asked { work: name, count, latency })
+        });
+        asked.collect()
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Acquire)
+    }
+
+    fn slot(&self) -> Slot {
+        lock(&self.idle).pop().unwrap_or_else(|| {
+            let name = self.slots.fetch_add(1, Ordering::Relaxed);
+            Slot { name, number: 0, stream: None }
+        })
+    }
+
+    fn connect(&self, slot: u64) -> io::Result<TcpStream> {
+        let mut stream = self.from.connect(self.to, self.timeout.min(ATTEMPT))?;
+        place::prepare(&stream, self.timeout)?;
+        place::keep_alive(&stream)?;
+        lock(&self.streams).insert(slot, stream.try_clone()?);
+        if self.is_over() {
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        }
+        stream.write_all(&slot.to_le_bytes())?;
+        Ok(stream)
+    }
+
+    fn exchange(&self, slot: &mut Slot, frame: &[u8]) -> io::Result<Vec<u8>> {
+        let stream = match &mut slot.stream {
+            Some(stream) => stream,
+            none => none.insert(self.connect(slot.name)?),
+        };
+        stream.write_all(frame)?;
+        let mut answer = Vec::new();
+        if read_frame(stream, &mut answer)? { Ok(answer) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+    }
+
+    fn record(&self, work: Work, took: Duration) {
+        let mut times = lock(&self.times);
+        record_latency(times.entry(work).or_insert_with(new_histogram), took);
+    }
+}
+
+impl Carrier for Initiator {
+    fn carry(&self, work: Work, request: &[u8]) -> Result<Vec<u8>, Refusal> {
+        let began = Instant::now();
+        let mut slot = self.slot();
+        slot.number += 1;
+        let number = slot.number.to_le_bytes();
+        // A request has little more than a megabyte.
+        let length = (number.len() + request.len()) as u32;
+        let frame = [&length.to_le_bytes()[..], &number, request].concat();
+        while !self.is_over() {
+            match self.exchange(&mut slot, &frame) {
+                Ok(answer) => {
+                    self.record(work, began.elapsed());
+                    lock(&self.idle).push(slot);
+                    return Ok(answer);
+                }
+                Err(_) => {
+                    slot.stream = None;
+                    self.broken.fetch_add(1, Ordering::Relaxed);
+                    if !self.is_over() {
+                        std::thread::sleep(PAUSE);
+                    }
+                }
+            }
+        }
+        Err(Refusal::EIO)
+    }
+
+    fn interrupt(&self) {
+        self.is_over.store(true, Ordering::Release);
+        for stream in lock(&self.streams).values() {
+            // One that is broken already needs no end.
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+}

@@ -1,0 +1,367 @@
+//! Opening a mirrored volume for a boot of its node: from the node's own host where that has a component that is up to date, else over
+//! the network from another.
+//!
+//! Owns which component serves, who is refused, and what is told of it.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::Arc;
+
+use disk::mirror::{Mirror, Remote, Standing};
+use disk::{Mount, MountError, MountPoint};
+use scenario::Promotion;
+
+use super::component::Component;
+use super::initiator::{Asked, Initiator};
+use super::mirrored::{Ended, MirroredDisk, Serving, State};
+use super::standing::in_bytes;
+use super::target::Target;
+
+/// A volume is served to other hosts so many ports above the one at which its component listens.
+const TARGET_PORTS: u16 = 20_000;
+
+/// Why a mirrored volume cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The mount.
+    #[error(transparent)]
+    Mount(#[from] MountError),
+    /// Two would write to it.
+    #[error("the volume is open on {host}: opened on {wanted} as well, both would write to it")]
+    AlreadyOpen {
+        /// Where it is open.
+        host: String,
+        /// Where it should be opened.
+        wanted: String,
+    },
+    /// No component with power.
+    #[error("no host with power holds a component of the volume")]
+    NoComponent,
+    /// The component lacks something, or may.
+    #[error(
+        "the component on {host} may lack what was acknowledged, and is not promoted: write `promote: forced` to start \
+         from it all the same"
+    )]
+    NotUpToDate {
+        /// The host.
+        host: String,
+    },
+    /// The network is down.
+    #[error("{host} cannot reach the component on {component}")]
+    Unreachable {
+        /// Where it should be opened.
+        host: String,
+        /// Where the component is.
+        component: String,
+    },
+    /// The other host cannot be listened on.
+    #[error("serve the volume from {host}: {source}")]
+    Target {
+        /// Where the component is.
+        host: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// No thread.
+    #[error("start a thread of the mirror: {0}")]
+    Thread(io::Error),
+}
+
+/// The way from a node's host to the one that serves.
+#[derive(Debug)]
+pub(super) struct Afar {
+    pub(super) target: Target,
+    remote: Arc<Remote<Initiator>>,
+}
+
+/// How a volume was opened for one boot.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Opening {
+    /// Path of the node's host.
+    pub host: String,
+    /// Path of the host of the component that served.
+    pub component: String,
+    /// What was asked over the network, by kind; nothing where both are the same.
+    pub asked: Vec<Asked>,
+    /// How often a connection between the two broke, or could not be had.
+    pub broken: u64,
+    /// What was given up, where the component was promoted by force.
+    pub forced: Option<String>,
+}
+
+impl MirroredDisk {
+    /// Hosts with power that hold a component from which the node may be started, the best first.
+    #[must_use]
+    pub fn hosts_to_start(&self) -> Vec<usize> {
+        let state = self.state();
+        let usable = |number: &usize| {
+            let may = state.current.contains(number) || self.storage.promote == Promotion::Forced;
+            may && is_usable(&state, *number)
+        };
+        let numbers = (0..state.components.len()).filter(usable).collect();
+        let numbers = self.best_first(&state, numbers);
+        numbers.into_iter().map(|number| state.components[number].host).collect()
+    }
+
+    fn best_first(&self, state: &State, mut numbers: Vec<usize>) -> Vec<usize> {
+        numbers.sort_by_key(|number| (!state.current.contains(number), self.lacking(state, *number)));
+        numbers
+    }
+
+    /// Whether a host is there for components alone.
+    #[must_use]
+    pub fn is_for_storage(&self, host: usize) -> bool {
+        self.storage.for_storage.contains(&host)
+    }
+
+    /// The host of the component that serves.
+    #[must_use]
+    pub fn serving_host(&self) -> Option<usize> {
+        let state = self.state();
+        state.serving.as_ref().map(|serving| state.components[serving.component].host)
+    }
+
+    /// What a component lacks of the one that served last, in bytes: going by the largest files anywhere.
+    fn lacking(&self, state: &State, number: usize) -> u64 {
+        let differences = self.differences();
+        let by = |component: &Arc<Component>| differences.bytes_lacking(number, &component.volume);
+        state.components.iter().map(by).max().unwrap_or(0)
+    }
+
+    /// Gets ready to be mounted for one boot on a host: one component serves from here on.
+    ///
+    /// # Errors
+    /// When it is open already; when there is no component that can be reached; or when it may lack something and must not
+    /// be forced.
+    pub fn prepare(&self, host: usize) -> Result<(MountPoint, Mount), OpenError> {
+        let mut state = self.state();
+        if let Some(serving) = &state.serving {
+            let (host, wanted) = (self.hosts[serving.host].name.clone(), self.hosts[host].name.clone());
+            return Err(OpenError::AlreadyOpen { host, wanted });
+        }
+        let number = self.choose(&state, host)?;
+        let forced = (!state.current.contains(&number)).then(|| self.loss_in_words(&state, number));
+        state.news.extend(forced.clone());
+        let peers: Vec<usize> = (0..state.components.len())
+            .filter(|other| *other != number && !state.retired.contains(other))
+            .collect();
+        let (lacking, generation) = {
+            let mut differences = self.differences();
+            (differences.serve_from(number, &peers), differences.generation())
+        };
+        let component = state.components[number].clone();
+        let extents = Some(component.extents.clone());
+        let mirror =
+            Arc::new(Mirror::new(component.volume.clone(), self.policy, lacking, generation, extents));
+        let afar = (component.host != host).then(|| self.afar(&component, host, &mirror)).transpose()?;
+        let prepared = match &afar {
+            None => disk::prepare(mirror.clone())?,
+            Some(afar) => disk::prepare(afar.remote.clone())?,
+        };
+        if afar.is_some() {
+            state.news.push(format!(
+                "{} has no component that is up to date: the volume is served from {}, over the network",
+                self.hosts[host].name, component.place.name
+            ));
+        }
+        let (speaks_to, conversations) = (Vec::new(), Vec::new());
+        let mut serving =
+            Serving { component: number, host, afar, forced, mirror, peers: speaks_to, conversations };
+        for other in peers {
+            self.converse(&state, &mut serving, other).map_err(OpenError::Thread)?;
+        }
+        state.current = BTreeSet::from([number]);
+        state.serving = Some(serving);
+        Ok(prepared)
+    }
+
+    /// The component that is to serve a host: its own if that is up to date, else the first that is and can be reached;
+    /// where none is up to date and force is allowed, the same among the others.
+    fn choose(&self, state: &State, host: usize) -> Result<usize, OpenError> {
+        let usable: Vec<usize> =
+            (0..state.components.len()).filter(|number| is_usable(state, *number)).collect();
+        let Some(first) = usable.first().copied() else { return Err(OpenError::NoComponent) };
+        let of = |number: usize| state.components[number].host;
+        let is_own = |number: &usize| of(*number) == host;
+        let (current, lagging): (Vec<usize>, Vec<usize>) =
+            usable.iter().partition(|number| state.current.contains(number));
+        let forced = self.storage.promote == Promotion::Forced;
+        if current.is_empty() && !forced {
+            let stale = usable.iter().copied().find(is_own).unwrap_or(first);
+            return Err(OpenError::NotUpToDate { host: self.hosts[of(stale)].name.clone() });
+        }
+        let mut unreachable = first;
+        for group in [current, if forced { lagging } else { Vec::new() }] {
+            let group = self.best_first(state, group);
+            let own = group.iter().copied().find(is_own);
+            for number in own.into_iter().chain(group) {
+                if is_own(&number) || self.reaches(host, &state.components[number]) {
+                    return Ok(number);
+                }
+                unreachable = number;
+            }
+        }
+        let (host, component) = (self.hosts[host].name.clone(), self.hosts[of(unreachable)].name.clone());
+        Err(OpenError::Unreachable { host, component })
+    }
+
+    /// Whether a component's host can be reached from another: tried, over the network.
+    fn reaches(&self, from: usize, component: &Component) -> bool {
+        let port = component.port + TARGET_PORTS;
+        let Ok(listener) = component.place.listen(port) else { return false };
+        let address = std::net::SocketAddr::new(component.place.address, port);
+        let reached = self.hosts[from].connect(address, self.policy.timeout).is_ok();
+        drop(listener);
+        reached
+    }
+
+    fn afar(
+        &self,
+        component: &Component,
+        host: usize,
+        mirror: &Arc<ServingMirror>,
+    ) -> Result<Afar, OpenError> {
+        let (port, timeout) = (component.port + TARGET_PORTS, self.policy.timeout);
+        let target = Target::open(&component.place, port, mirror.clone(), timeout, self.cpu.clone())
+            .map_err(|source| OpenError::Target { host: component.place.name.clone(), source })?;
+        let initiator = Initiator::new(self.hosts[host].clone(), target.address(), timeout);
+        Ok(Afar { target, remote: Arc::new(Remote::new(initiator)) })
+    }
+
+    fn loss_in_words(&self, state: &State, number: usize) -> String {
+        let bytes = self.lacking(state, number);
+        let place = &state.components[number].place.name;
+        let lag = match state.ended.get(&number) {
+            Some(Ended { standing: Standing::Live, lag_bytes, lag }) => format!(
+                "the last {:.3} s of changes, {}, had not reached it",
+                lag.as_secs_f64(),
+                in_bytes(*lag_bytes)
+            ),
+            _ => {
+                "it had not been reached, or had not caught up, when the one that served was lost".to_owned()
+            }
+        };
+        format!(
+            "the component on {place} is promoted by force: {lag}; what only others have, in {} of blocks, is given up and \
+             overwritten there when they return",
+            in_bytes(bytes)
+        )
+    }
+
+    pub(super) fn opening(&self, state: &State, serving: &Serving) -> Opening {
+        let initiator = serving.afar.as_ref().map(|afar| afar.remote.carrier());
+        Opening {
+            host: self.hosts[serving.host].name.clone(),
+            component: state.components[serving.component].place.name.clone(),
+            asked: initiator.map(Initiator::asked).unwrap_or_default(),
+            broken: initiator.map_or(0, Initiator::broken),
+            forced: serving.forced.clone(),
+        }
+    }
+
+    /// How it was opened, boot by boot.
+    #[must_use]
+    pub fn openings(&self) -> Vec<Opening> {
+        let state = self.state();
+        let now = state.serving.as_ref().map(|serving| self.opening(&state, serving));
+        state.openings.iter().cloned().chain(now).collect()
+    }
+}
+
+type ServingMirror = Mirror<disk::OnDisk<disk::FolderStore>>;
+
+fn is_usable(state: &State, number: usize) -> bool {
+    !state.retired.contains(&number) && state.components[number].is_on()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::volumes::mirrored::Plan;
+    use crate::volumes::place;
+
+    /// A volume with a component on each of the first two of three hosts, in the network of this process.
+    fn ground(folder: &std::path::Path, first: usize, promote: Promotion) -> Option<MirroredDisk> {
+        let hosts: Option<Vec<_>> = ["a", "b", "c"].iter().map(|name| place::here(name)).collect();
+        let class = scenario::StorageClass {
+            name: "basic".to_owned(),
+            metadata_on_own_device: false,
+            flush: false,
+            buffer_bytes: 1 << 20,
+        };
+        let storage = scenario::Storage {
+            replicas: 2,
+            acknowledge: scenario::Acknowledge::Sync,
+            apart: scenario::Apart::Hosts,
+            rebuild_after: Duration::from_secs(60),
+            timeout: Duration::from_secs(5),
+            promote,
+            class,
+            components: vec![vec![0, 1]; 1_000],
+            hosts: Vec::new(),
+            for_storage: Vec::new(),
+        };
+        // Ports of its own, whichever tests run beside it.
+        let node = 100 + first + std::process::id() as usize % 400 * 2;
+        let plan = Plan { folder, node, storage: &storage, hosts: hosts?, user: 0 };
+        Some(MirroredDisk::make(&plan).expect("a volume"))
+    }
+
+    fn where_open(disk: &MirroredDisk) -> Vec<(String, String)> {
+        disk.openings().into_iter().map(|of| (of.host, of.component)).collect()
+    }
+
+    #[test]
+    fn a_volume_that_is_open_is_not_opened_a_second_time_until_it_is_closed_even_by_force() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let Some(disk) = ground(folder.path(), 0, Promotion::Forced) else {
+            return eprintln!("skipped: a_volume_that_is_open: no network namespace may be entered");
+        };
+        let (_point, mount) = disk.prepare(0).expect("opened");
+        for second in [0, 1, 2] {
+            let refused = disk.prepare(second).err().map(|error| error.to_string());
+            let name = ["a", "b", "c"][second];
+            let expected =
+                format!("the volume is open on a: opened on {name} as well, both would write to it");
+            assert_eq!(refused, Some(expected));
+        }
+        assert!(disk.settle(Duration::from_secs(30)), "the other component is up to date");
+        mount.power_off();
+        disk.lose(&mount).expect("closed");
+        let (_point, mount) = disk.prepare(2).expect("opened on a host without a component");
+        let pairs = [("a", "a"), ("c", "a")].map(|(host, from)| (host.to_owned(), from.to_owned()));
+        assert_eq!(where_open(&disk), pairs);
+        assert!(disk.openings().iter().all(|of| of.forced.is_none()));
+        mount.power_off();
+        disk.lose(&mount).expect("closed");
+    }
+
+    #[test]
+    fn without_its_own_component_a_host_opens_one_that_is_up_to_date_and_a_stale_one_by_force_alone() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let Some(disk) = ground(folder.path(), 1, Promotion::UpToDate) else {
+            return eprintln!("skipped: without_its_own_component: no network namespace may be entered");
+        };
+        disk.host_is_off(1).expect("off");
+        let (_point, mount) = disk.prepare(0).expect("opened");
+        mount.power_off();
+        disk.lose(&mount).expect("closed");
+        disk.host_is_on(1).expect("on");
+        // It has not been told of anything since it was gone.
+        let (_point, mount) = disk.prepare(1).expect("opened from the other");
+        assert_eq!(where_open(&disk)[1], ("b".to_owned(), "a".to_owned()));
+        mount.power_off();
+        disk.lose(&mount).expect("closed");
+        disk.host_is_off(0).expect("off");
+        let told = disk.hosts_to_start();
+        let refused = disk.prepare(2).err().map(|error| error.to_string());
+        if told.is_empty() {
+            assert!(refused.expect("refused").contains("may lack what was acknowledged"));
+        } else {
+            // It caught up in time.
+            assert_eq!((told, refused), (vec![1], None));
+        }
+    }
+}

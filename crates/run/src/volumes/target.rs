@@ -1,0 +1,277 @@
+//! The host of the component that serves, answering a node on another host: what comes over the network is carried out as if it
+//! came from its own kernel, each request once.
+//!
+//! Owns the listener, its connections and the answers kept until they are known to have arrived. The other end is `initiator`.
+//!
+//! A request is its length, the number of the slot's request, and what `disk::mirror` makes of it; whoever connects names its
+//! slot first. A slot has one request under way at a time, and its last answer is kept: sent again after a connection broke,
+//! it is answered again and not carried out again, as in the sessions of NFS (RFC 8881, 2.10.6).
+
+use std::collections::BTreeMap;
+use std::io::{self, BufReader, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use disk::mirror::{answer, read_frame};
+use disk::{CpuTime, Files};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use super::place::{self, HostPlace};
+
+/// Bytes read at once.
+const READ_BYTES: usize = 256 << 10;
+/// How often the listener looks whether it is to end.
+const LOOK_MS: u16 = 100;
+/// Bytes before a request that number it, and of the slot that a connection is for.
+pub(super) const NUMBER_BYTES: usize = 8;
+
+/// A volume that is served to another host. Dropping it ends that.
+pub struct Target {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl std::fmt::Debug for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Target").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+struct Shared {
+    files: Arc<dyn Files>,
+    timeout: Duration,
+    cpu: Arc<CpuTime>,
+    is_over: AtomicBool,
+    connections: Mutex<Vec<(TcpStream, JoinHandle<()>)>>,
+    slots: Mutex<BTreeMap<u64, Arc<Mutex<Slot>>>>,
+}
+
+/// The last request of a slot, and its answer.
+#[derive(Default)]
+struct Slot {
+    number: u64,
+    answer: Vec<u8>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Target {
+    /// Serves from a host, at a port.
+    ///
+    /// # Errors
+    /// When the host cannot be listened on.
+    pub fn open(
+        place: &HostPlace,
+        port: u16,
+        files: Arc<dyn Files>,
+        timeout: Duration,
+        cpu: Arc<CpuTime>,
+    ) -> io::Result<Target> {
+        let listener = place.listen(port)?;
+        listener.set_nonblocking(true)?;
+        let shared = Arc::new(Shared {
+            files,
+            timeout,
+            cpu,
+            is_over: AtomicBool::new(false),
+            connections: Mutex::default(),
+            slots: Mutex::default(),
+        });
+        let served = shared.clone();
+        let thread =
+            std::thread::Builder::new().name("target".to_owned()).spawn(move || served.listen(&listener))?;
+        Ok(Target { address: SocketAddr::new(place.address, port), shared, thread: Some(thread) })
+    }
+
+    /// Where it is reached.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Ends it: afterwards nothing is carried out any more. What is being carried out must not wait for anything.
+    pub fn close(&mut self) {
+        self.shared.is_over.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            // A panic there has ended it as well.
+            let _ = thread.join();
+        }
+        let connections = std::mem::take(&mut *lock(&self.shared.connections));
+        for (stream, _) in &connections {
+            // One that is broken already needs no end.
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+        for (_, thread) in connections {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Shared {
+    fn listen(self: &Arc<Self>, listener: &TcpListener) {
+        while !self.is_over.load(Ordering::Acquire) {
+            let mut waiting = [PollFd::new(listener.as_fd(), PollFlags::POLLIN)];
+            if !matches!(poll(&mut waiting, PollTimeout::from(LOOK_MS)), Ok(1..)) {
+                continue;
+            }
+            // Whoever gave up meanwhile connects again.
+            if let Ok((stream, _)) = listener.accept() {
+                // One that cannot be served is closed, and its other end tries again.
+                let _ = self.begin(stream);
+            }
+        }
+    }
+
+    fn begin(self: &Arc<Self>, stream: TcpStream) -> io::Result<()> {
+        stream.set_nonblocking(false)?;
+        place::prepare(&stream, self.timeout)?;
+        place::keep_alive(&stream)?;
+        let (copy, served) = (stream.try_clone()?, self.clone());
+        let serve = move || {
+            served.serve(&stream);
+            let _ = stream.shutdown(Shutdown::Both);
+        };
+        let thread = std::thread::Builder::new().name("target".to_owned()).spawn(serve)?;
+        let mut connections = lock(&self.connections);
+        connections.retain(|(_, thread)| !thread.is_finished());
+        connections.push((copy, thread));
+        Ok(())
+    }
+
+    /// Answers one connection until it breaks, or says what it must not.
+    fn serve(&self, mut stream: &TcpStream) {
+        let mut reader = BufReader::with_capacity(READ_BYTES, stream);
+        let mut name = [0; NUMBER_BYTES];
+        if reader.read_exact(&mut name).is_err() {
+            return;
+        }
+        let slot = lock(&self.slots).entry(u64::from_le_bytes(name)).or_default().clone();
+        let mut buffer = Vec::new();
+        while read_frame(&mut reader, &mut buffer).unwrap_or(false) {
+            let Some((number, request)) = buffer.split_first_chunk() else { return };
+            let number = u64::from_le_bytes(*number);
+            // Held while it is carried out: sent again meanwhile on another connection, it is waited for.
+            let mut slot = lock(&slot);
+            if self.is_over.load(Ordering::Acquire) {
+                return;
+            }
+            if number == slot.number + 1 {
+                let said = answer(self.files.as_ref(), request);
+                // Far below four gigabytes.
+                slot.answer = [&(said.len() as u32).to_le_bytes()[..], &said].concat();
+                slot.number = number;
+            } else if number != slot.number {
+                return;
+            }
+            let sent = stream.write_all(&slot.answer);
+            self.cpu.count();
+            if sent.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use disk::mirror::Remote;
+    use disk::{Attributes, Flush, FolderStore, Limits, NewInode, ROOT, Refusal, Volume};
+
+    use super::*;
+    use crate::volumes::initiator::Initiator;
+
+    const TIMEOUT: Duration = Duration::from_secs(5);
+
+    fn ground(folder: &std::path::Path, port: u16) -> Option<(Arc<HostPlace>, Target)> {
+        let here = place::here("here")?;
+        let store = FolderStore::new(folder, Flush::Pretended);
+        let volume = Arc::new(Volume::new(store, Limits::default(), 0, 0, SystemTime::UNIX_EPOCH));
+        let target = Target::open(&here, port, volume, TIMEOUT, Arc::default()).expect("a target");
+        Some((here, target))
+    }
+
+    fn port(of: u16) -> u16 {
+        // At most 60,000.
+        45_000 + of + (std::process::id() % 700) as u16 * 4
+    }
+
+    fn make(files: &dyn Files, name: &str) -> Result<(), Refusal> {
+        let attributes = Attributes::new(0o644, 0, 0, SystemTime::UNIX_EPOCH);
+        files.make(ROOT, name.as_ref(), &NewInode::File, attributes).map(drop)
+    }
+
+    #[test]
+    fn what_is_asked_over_connections_that_break_is_done_once_and_ends_with_the_power() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let Some((here, mut target)) = ground(folder.path(), port(0)) else {
+            return eprintln!("skipped: what_is_asked_over_connections: no network namespace may be entered");
+        };
+        let remote = Remote::new(Initiator::new(here, target.address(), TIMEOUT));
+        for number in 0..20 {
+            assert_eq!(make(&remote, &format!("f{number}")), Ok(()));
+            for (stream, _) in lock(&target.shared.connections).iter() {
+                let _ = stream.shutdown(Shutdown::Both);
+            }
+        }
+        // A connection that is listed only after its first answer escapes.
+        assert!(remote.carrier().broken() > 0);
+        assert_eq!(make(&remote, "f7"), Err(Refusal::EEXIST));
+        assert_eq!(remote.carrier().asked()[0].count, 21);
+        target.close();
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| make(&remote, "late"));
+            std::thread::sleep(Duration::from_millis(50));
+            remote.interrupt(true);
+            assert_eq!(waiting.join().expect("no panic"), Err(Refusal::EIO));
+        });
+    }
+
+    #[test]
+    fn a_request_sent_again_gets_its_answer_again_and_one_out_of_turn_gets_none() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let Some((here, target)) = ground(folder.path(), port(1)) else {
+            return eprintln!("skipped: a_request_sent_again: no network namespace may be entered");
+        };
+        // Whatever a carrier is given is what would be sent.
+        struct Kept(Mutex<Vec<u8>>);
+        impl disk::mirror::Carrier for Kept {
+            fn carry(&self, _: disk::mirror::Work, request: &[u8]) -> Result<Vec<u8>, Refusal> {
+                *lock(&self.0) = request.to_owned();
+                Err(Refusal::EIO)
+            }
+            fn interrupt(&self) {}
+        }
+        let kept = Remote::new(Kept(Mutex::default()));
+        let _ = make(&kept, "once");
+        let request = lock(&kept.carrier().0).clone();
+        let ask = |number: u64| {
+            let mut stream = here.connect(target.address(), TIMEOUT).expect("connected");
+            stream.write_all(&9_u64.to_le_bytes()).expect("sent");
+            let length = (NUMBER_BYTES + request.len()) as u32;
+            let frame = [&length.to_le_bytes()[..], &number.to_le_bytes(), &request].concat();
+            stream.write_all(&frame).expect("sent");
+            let mut answer = Vec::new();
+            read_frame(&mut stream, &mut answer).ok().filter(|whole| *whole).map(|_| answer)
+        };
+        let first = ask(1).expect("an answer");
+        assert_eq!(ask(1).as_ref(), Some(&first), "carried out twice it would be refused");
+        assert_ne!(ask(2).expect("an answer"), first, "asked a second time it is refused");
+        assert_eq!(ask(1), None);
+        assert_eq!(ask(7), None);
+    }
+}
