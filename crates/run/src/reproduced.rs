@@ -78,7 +78,8 @@ mod tests {
     }
 
     fn load() -> LoadResult {
-        let operation = |count, mean| OperationResult { count, latency_us: latency(mean) };
+        let operation =
+            |count, mean| OperationResult { count, latency_us: latency(mean), ..OperationResult::default() };
         let mut load =
             LoadResult { throughput_per_s: 19.0, latency_us: latency(9000.0), ..LoadResult::default() };
         load.operations.insert("UPDATE".to_owned(), operation(3, 2742.0));
