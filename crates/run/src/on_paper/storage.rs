@@ -15,7 +15,8 @@ pub(super) fn of(scenario: &Scenario) -> Storage {
     }
     let disks = scenario.site.disks;
     let group = |(capacity, cache)| DiskGroup { cache, capacity };
-    let mirrored = scenario.database.storage.as_ref().filter(|storage| storage.replicas > 1);
+    let on_hosts = |storage: &&scenario::Storage| storage.replicas > 1 || !storage.hosts.is_empty();
+    let mirrored = scenario.database.storage.as_ref().filter(on_hosts);
     let volumes = match mirrored {
         Some(storage) => {
             let of_node =
@@ -32,7 +33,8 @@ pub(super) fn of(scenario: &Scenario) -> Storage {
         }
     };
     let groups = disks.grouped().into_iter().map(group).collect();
-    Storage { groups, volumes, for_storage: Vec::new() }
+    let for_storage = mirrored.map(|storage| storage.for_storage.clone()).unwrap_or_default();
+    Storage { groups, volumes, for_storage }
 }
 
 /// A host's capacity disks are taken in turn.
@@ -106,6 +108,7 @@ mod tests {
     fn volumes_lie_on_the_disks_that_the_lab_takes() {
         check("nodes: 2", &["0/d1", "1/d1"]);
         check("nodes: 2, storage: { replicas: 2 }", &["0/d1 2/d1", "1/d2 2/d2"]);
+        check("nodes: 1, storage: { replicas: 1, hosts: [x/a/h3] }", &["2/d1"]);
         check("nodes: 2, volumes: directory", &[]);
     }
 }
