@@ -61,8 +61,8 @@ impl Passthrough {
         // The program is to inherit it; nothing else is started before it is closed here.
         fcntl(&device, FcntlArg::F_SETFD(FdFlag::empty()))?;
         let mut command = Command::new(&self.program);
-        // Its own figures of threads, which this version refuses when it is not told them.
-        command.args(["-f", "-o", "max_threads=10", "-o"]).arg(format!("source={}", source.display()));
+        // Its own default, -1, the library refuses with a complaint; it has ten threads at most.
+        command.args(["-f", "-o", "max_idle_threads=10", "-o"]).arg(format!("source={}", source.display()));
         command.arg(format!("/dev/fd/{number}")).stdin(Stdio::null());
         let started = command.spawn().context("start passthrough_ll");
         drop(device);
