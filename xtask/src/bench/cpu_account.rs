@@ -52,6 +52,13 @@ pub fn cpu_of_descendants() -> anyhow::Result<Duration> {
     Ok(used)
 }
 
+/// CPU time of one living process so far, all its threads together; `None` when it is gone.
+#[must_use]
+pub fn cpu_of_process(pid: u32) -> Option<Duration> {
+    let clock = clock_getcpuclockid(Pid::from_raw(pid.cast_signed())).ok()?;
+    clock_gettime(clock).ok().map(Duration::from)
+}
+
 /// CPU time of the children, with theirs, that this process has waited for.
 ///
 /// # Errors

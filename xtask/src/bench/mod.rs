@@ -10,6 +10,7 @@ pub mod lab;
 pub mod load;
 pub mod load_alike;
 mod load_server;
+mod packages;
 pub mod paper;
 mod shell_cluster;
 pub mod table;

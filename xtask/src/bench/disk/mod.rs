@@ -1,46 +1,63 @@
-//! A node's virtual disk beside the file system below it, by fio, pair by pair: synced writes, sequential writes and reads,
-//! CPU time per write, memory per mount.
+//! A node's virtual disk beside the file system below it and beside libfuse's `passthrough_ll`, pair by pair: synced writes,
+//! sequential writes and reads, CPU time of an operation, memory of a mount, PostgreSQL with pgbench.
 //!
-//! Owns the mounting, in a mount namespace of its own that goes with the process, and the reading of fio's figures. This
-//! process serves the mounts and never uses them; fio does. libfuse's `passthrough_ll`, the peer one would wish for, is an
-//! example that distributions do not ship as a program, so its column is missing.
+//! Owns what is compared with what. LazyFS, which loses what was not synced as a volume does, has no package anywhere; its
+//! row says so.
+
+mod database;
+mod fio;
+mod passthrough;
+mod place;
 
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-use std::sync::Arc;
-use std::time::SystemTime;
 
-use anyhow::{Context, bail, ensure};
-use disk::{Flush, FolderStore, Limits, Mount, Volume};
-use nix::mount::{MntFlags, MsFlags, mount, umount2};
-use nix::sched::{CloneFlags, unshare};
-use serde_json::Value;
-use tempfile::TempDir;
+use anyhow::{Context, ensure};
+use disk::Flush;
 
-use super::table::{Row, conclude};
+use self::database::Database;
+use self::fio::{Fio, Job};
+use self::passthrough::Passthrough;
+use self::place::Place;
+use super::cpu_account::{adopt_orphans, cpu_of_descendants};
+use super::table::{Goal, Row, conclude};
 
 /// A mount may take so many megabytes.
 const MEMORY_GOAL_MB: f64 = 5.0;
-/// A sequential write must reach so many megabytes a second.
+/// Of the peer's synced writes and sequential throughput at least so much.
+const OF_PEER: f64 = 0.9;
+/// Of the transactions on the file system below at least so many.
+const OF_DATABASE_BELOW: f64 = 0.9;
+/// A sequential write of so many megabytes a second will do whatever the peer has.
 const WRITE_GOAL_MB_PER_S: f64 = 1000.0;
 /// Mounts over which memory is measured.
 const MOUNTS: usize = 20;
-/// Seconds that each timed job runs.
-const SECONDS: &str = "--runtime=4";
+/// Pairs of short measurements of a database for each pair of the others: neighbours on the machine come and go.
+const DATABASE_PAIRS: usize = 2;
+/// What the file system below is called in the table.
+const BELOW: &str = "the file system below";
+/// Why there is no LazyFS.
+const NO_LAZYFS: &str = "LazyFS: not to be had (Debian, pip and cargo have no package of it)";
 
-/// What fio is asked to do.
-const SYNCED: &[&str] =
-    &["--rw=randwrite", "--bs=4k", "--size=64m", "--fdatasync=1", "--time_based", SECONDS];
-const WRITE: &[&str] = &["--rw=write", "--bs=1m", "--size=1g"];
-const READ: &[&str] = &["--rw=read", "--bs=1m", "--size=1g", "--time_based", SECONDS];
+/// What is measured inside the bench's own process, before any pair: fio, and the peer or why there is none.
+struct Tools {
+    fio: Fio,
+    peer: anyhow::Result<Passthrough>,
+}
 
-/// What one job took.
+/// One job on the three places.
 #[derive(Debug, Clone, Copy)]
-struct Job {
-    us_per_operation: f64,
-    cpu_us_per_operation: f64,
-    mb_per_s: f64,
+struct Measured {
+    ours: Job,
+    below: Option<Job>,
+    peer: Option<Job>,
+}
+
+/// One measurement of a database.
+#[derive(Debug, Clone, Copy)]
+struct Transactions {
+    per_s: f64,
+    cpu_us: f64,
 }
 
 /// Measures and prints.
@@ -48,38 +65,20 @@ struct Job {
 /// # Errors
 /// When fio is missing or fails, or nothing can be mounted here.
 pub fn run(pairs: usize) -> anyhow::Result<ExitCode> {
-    ensure!(
-        Command::new("fio").arg("--version").output().is_ok_and(|output| output.status.success()),
-        "fio is missing; install the package `fio`"
-    );
+    ensure!(pairs > 0, "nothing to measure: --pairs 0");
     if cfg!(debug_assertions) {
         return as_released(pairs);
     }
-    enter_own_mounts().context("a mount namespace of one's own")?;
-    let mut measured: [Vec<(Job, Job)>; 4] = Default::default();
-    for pair in 1..=pairs {
-        eprintln!("pair {pair} of {pairs}");
-        let jobs =
-            [(SYNCED, Flush::Real), (SYNCED, Flush::Pretended), (WRITE, Flush::Real), (READ, Flush::Real)];
-        for ((job, flush), measured) in jobs.into_iter().zip(&mut measured) {
-            measured.push((on_volume(job, flush)?, on_folder(job)?));
-        }
-    }
-    let [synced, pretended, write, read] = &measured;
-    let rows = [
-        row("synced 4 KiB write, synced below as well", "us", synced, |job| job.us_per_operation),
-        row("the same, CPU of fio and of serving", "us", synced, |job| job.cpu_us_per_operation),
-        row("synced 4 KiB write, not synced below", "us", pretended, |job| job.us_per_operation),
-        row("sequential write of 1 GiB", "s/GB", write, |job| 1000.0 / job.mb_per_s),
-        against(
-            "the same, held to 1 GB/s",
-            "goal",
-            "s/GB",
-            write.iter().map(|(ours, _)| (1000.0 / ours.mb_per_s, 1000.0 / WRITE_GOAL_MB_PER_S)),
-        ),
-        row("sequential read, cached", "s/GB", read, |job| 1000.0 / job.mb_per_s),
-        against("memory of a mount after use", "goal", "MB", [(memory_mb()?, MEMORY_GOAL_MB)]),
-    ];
+    place::enter_own_mounts().context("a mount namespace of one's own")?;
+    adopt_orphans()?;
+    let folder = place::folder()?;
+    let tools = Tools {
+        fio: Fio::find(&folder.path().join("fio"))?,
+        peer: Passthrough::build(&folder.path().join("libfuse")),
+    };
+    let mut rows = fio_rows(&tools, pairs)?;
+    rows.push(against_goal("memory of a mount after use", "MB", &[memory_mb(&tools.fio)?], MEMORY_GOAL_MB));
+    rows.extend(database_rows(pairs)?);
     Ok(if conclude("disk", &rows)? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -92,116 +91,169 @@ fn as_released(pairs: usize) -> anyhow::Result<ExitCode> {
     Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn row(what: &str, unit: &str, pairs: &[(Job, Job)], figure: fn(&Job) -> f64) -> Row {
-    let pairs: Vec<_> = pairs.iter().map(|(ours, theirs)| (figure(ours), figure(theirs))).collect();
-    Row::of_pairs(what, "the file system below", unit, &pairs, None)
-}
-
-fn against(what: &str, peer: &str, unit: &str, pairs: impl IntoIterator<Item = (f64, f64)>) -> Row {
-    Row::of_pairs(what, peer, unit, &pairs.into_iter().collect::<Vec<_>>(), Some(1.0))
-}
-
-fn enter_own_mounts() -> anyhow::Result<()> {
-    let (user, group) = (nix::unistd::geteuid(), nix::unistd::getegid());
-    if user.is_root() {
-        unshare(CloneFlags::CLONE_NEWNS)?;
-    } else {
-        unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS)?;
-        fs::write("/proc/self/setgroups", "deny")?;
-        fs::write("/proc/self/uid_map", format!("0 {user} 1"))?;
-        fs::write("/proc/self/gid_map", format!("0 {group} 1"))?;
-    }
-    mount(None::<&str>, "/", None::<&str>, MsFlags::MS_REC | MsFlags::MS_PRIVATE, None::<&str>)?;
-    Ok(())
-}
-
-/// A folder for one measurement, beside the build's own, which is on a disk where the temporary folder may be in memory.
-fn folder() -> anyhow::Result<TempDir> {
-    let target = crate::target_directory();
-    tempfile::Builder::new()
-        .prefix("bench-disk-")
-        .tempdir_in(&target)
-        .with_context(|| format!("make a folder in {}", target.display()))
-}
-
-/// A volume as mounted.
-struct Mounted {
-    mount: Mount,
-    place: PathBuf,
-    _folder: TempDir,
-}
-
-impl Mounted {
-    fn new(flush: Flush) -> anyhow::Result<Mounted> {
-        let folder = folder()?;
-        let (store, place) = (folder.path().join("store"), folder.path().join("mounted"));
-        fs::create_dir(&store)?;
-        fs::create_dir(&place)?;
-        let store = FolderStore::new(&store, flush);
-        let volume = Volume::new(store, Limits::default(), 0, 0, SystemTime::now());
-        let (point, mount) = disk::prepare(Arc::new(volume))?;
-        point.mount_over(&place)?;
-        Ok(Mounted { mount, place, _folder: folder })
-    }
-}
-
-impl Drop for Mounted {
-    fn drop(&mut self) {
-        // Where it stays mounted, it goes with the namespace.
-        let _ = umount2(&self.place, MntFlags::MNT_DETACH);
-    }
-}
-
-fn on_volume(job: &[&str], flush: Flush) -> anyhow::Result<Job> {
-    let mounted = Mounted::new(flush)?;
-    let before = mounted.mount.cpu_time();
-    let (mut measured, operations) = fio(job, &mounted.place)?;
-    let serving = mounted.mount.cpu_time().saturating_sub(before);
-    measured.cpu_us_per_operation += serving.as_secs_f64() * 1e6 / operations;
-    Ok(measured)
-}
-
-fn on_folder(job: &[&str]) -> anyhow::Result<Job> {
-    Ok(fio(job, folder()?.path())?.0)
-}
-
-/// Runs a job of fio in a folder. Returns what it took, and how many operations there were.
-fn fio(job: &[&str], folder: &Path) -> anyhow::Result<(Job, f64)> {
-    let output = Command::new("fio")
-        .args(["--name=job", "--ioengine=psync", "--output-format=json"])
-        .args(job)
-        .arg(format!("--directory={}", folder.display()))
-        .current_dir(folder.parent().unwrap_or(folder))
-        .output()
-        .context("start fio")?;
-    ensure!(output.status.success(), "fio: {}", String::from_utf8_lossy(&output.stderr));
-    let told: Value = serde_json::from_slice(&output.stdout).context("read what fio says")?;
-    let told = &told["jobs"][0];
-    let way = if job[0] == "--rw=read" { "read" } else { "write" };
-    let number = |value: &Value| value.as_f64().with_context(|| format!("fio says no number: {value}"));
-    let (operations, runtime_ms) = (number(&told[way]["total_ios"])?, number(&told[way]["runtime"])?);
-    let bytes_per_s = number(&told[way]["bw_bytes"])?;
-    if operations <= 0.0 || bytes_per_s <= 0.0 {
-        bail!("fio did nothing in {}", folder.display());
-    }
-    let cpu_share = (number(&told["usr_cpu"])? + number(&told["sys_cpu"])?) / 100.0;
-    let us_per_operation = runtime_ms * 1e3 / operations;
-    let job = Job {
-        us_per_operation,
-        cpu_us_per_operation: us_per_operation * cpu_share,
-        mb_per_s: bytes_per_s / 1e6,
+fn fio_rows(tools: &Tools, pairs: usize) -> anyhow::Result<Vec<Row>> {
+    let peer = match &tools.peer {
+        Ok(peer) => format!("passthrough_ll {}", peer.version),
+        Err(why) => format!("passthrough_ll: not to be had ({why:#})"),
     };
-    Ok((job, operations))
+    let (mut synced, mut pretended, mut write, mut read) = (vec![], vec![], vec![], vec![]);
+    for pair in 0..pairs {
+        eprintln!("pair {} of {pairs}", pair + 1);
+        synced.push(tools.measure(fio::SYNCED, pair)?);
+        let ours = tools.on_volume(fio::SYNCED, Flush::Pretended)?;
+        pretended.push(Measured { ours, below: synced[pair].below, peer: None });
+        write.push(tools.measure(fio::WRITE, pair)?);
+        read.push(tools.measure(fio::READ, pair)?);
+    }
+    let iops = |job: &Job| job.operations_per_s;
+    let cpu = |job: &Job| job.cpu_us_per_operation;
+    let throughput = |job: &Job| job.mb_per_s;
+    let below = |what: &str, unit, measured, figure| row(what, BELOW, unit, measured, figure, None);
+    let beside = |what: &str, unit, measured, figure, goal| row(what, &peer, unit, measured, figure, goal);
+    let of_peer = Some(Goal::RatioAtLeast(OF_PEER));
+    // Either goal of the sequential write will do.
+    let rates: Vec<f64> = write.iter().map(|measured: &Measured| measured.ours.mb_per_s).collect();
+    let fast_enough = super::table::Spread::of(&rates).median >= WRITE_GOAL_MB_PER_S;
+    Ok(vec![
+        below("synced 4 KiB writes", "1/s", &synced, iops),
+        beside("synced 4 KiB writes", "1/s", &synced, iops, of_peer),
+        row("synced 4 KiB writes", NO_LAZYFS, "1/s", &without_peer(&synced), iops, None),
+        below("synced 4 KiB write, CPU of fio and of serving", "us", &synced, cpu),
+        beside("synced 4 KiB write, CPU of fio and of serving", "us", &synced, cpu, None),
+        below("synced 4 KiB writes, on the volume not synced below", "1/s", &pretended, iops),
+        below("sequential write of 512 MiB", "MB/s", &write, throughput),
+        beside(
+            "sequential write of 512 MiB (1000 MB/s would do too)",
+            "MB/s",
+            &write,
+            throughput,
+            if fast_enough { None } else { of_peer },
+        ),
+        below("sequential write, CPU for 1 MiB", "us", &write, cpu),
+        beside("sequential write, CPU for 1 MiB", "us", &write, cpu, None),
+        below("sequential read of 512 MiB", "MB/s", &read, throughput),
+        beside("sequential read of 512 MiB", "MB/s", &read, throughput, of_peer),
+        below("sequential read, CPU for 1 MiB", "us", &read, cpu),
+        beside("sequential read, CPU for 1 MiB", "us", &read, cpu, None),
+    ])
+}
+
+impl Tools {
+    /// One job on the three places, who is first taking turns.
+    fn measure(&self, job: &[&str], pair: usize) -> anyhow::Result<Measured> {
+        let (mut ours, mut below, mut peer) = (None, None, None);
+        for turn in 0..3 {
+            if job[0] == fio::WRITE[0] {
+                place::back_memory();
+            }
+            match (pair + turn) % 3 {
+                0 => ours = Some(self.on_volume(job, Flush::Real)?),
+                1 => below = Some(self.on_place(job, &Place::folder(process_owner())?)?),
+                _ => {
+                    if let Ok(passthrough) = &self.peer {
+                        peer = Some(self.on_place(job, &Place::mirrored(passthrough)?)?);
+                    }
+                }
+            }
+        }
+        Ok(Measured { ours: ours.context("no turn was ours")?, below, peer })
+    }
+
+    fn on_volume(&self, job: &[&str], flush: Flush) -> anyhow::Result<Job> {
+        self.on_place(job, &Place::volume(flush, process_owner())?)
+    }
+
+    fn on_place(&self, job: &[&str], place: &Place) -> anyhow::Result<Job> {
+        let before = place.serving_cpu_s()?;
+        let measured = self.fio.run(job, &place.path)?;
+        Ok(measured.served_by(place.serving_cpu_s()? - before))
+    }
+}
+
+fn process_owner() -> (u32, u32) {
+    (nix::unistd::geteuid().as_raw(), nix::unistd::getegid().as_raw())
+}
+
+/// Ours beside the file system below, or beside the peer when the row is named after anything else.
+fn row(
+    what: &str,
+    beside: &str,
+    unit: &str,
+    measured: &[Measured],
+    figure: fn(&Job) -> f64,
+    goal: Option<Goal>,
+) -> Row {
+    let theirs = |measured: &Measured| if beside == BELOW { measured.below } else { measured.peer };
+    let pairs: Vec<_> = measured
+        .iter()
+        .map(|measured| (Some(figure(&measured.ours)), theirs(measured).as_ref().map(figure)))
+        .collect();
+    Row::of_readings(what, beside, unit, &pairs, goal)
+}
+
+fn without_peer(measured: &[Measured]) -> Vec<Measured> {
+    measured.iter().map(|measured| Measured { peer: None, ..*measured }).collect()
+}
+
+fn against_goal(what: &str, unit: &str, ours: &[f64], most: f64) -> Row {
+    let pairs: Vec<_> = ours.iter().map(|ours| (Some(*ours), None)).collect();
+    Row::of_readings(what, "no peer", unit, &pairs, Some(Goal::OursAtMost(most)))
+}
+
+/// TPC-B on a volume and on the file system below, in turn; both servers are up all the while.
+fn database_rows(pairs: usize) -> anyhow::Result<Vec<Row>> {
+    let facts = engine::registry::named("postgres")?;
+    let installation = match facts.find(None) {
+        Ok(found) => found,
+        Err(_) => facts.install(&mut |step| eprintln!("{step}"))?,
+    };
+    eprintln!("PostgreSQL {}, on a volume and on {BELOW}", installation.version);
+    let ours = Database::make(&installation, Place::volume(Flush::Real, database::owner())?)?;
+    let theirs = Database::make(&installation, Place::folder(database::owner())?)?;
+    let mut measured = Vec::new();
+    let pairs = pairs * DATABASE_PAIRS;
+    for pair in 0..pairs {
+        eprintln!("pgbench, pair {} of {pairs}", pair + 1);
+        measured.push(if pair % 2 == 0 {
+            let first = transactions(&ours)?;
+            (first, transactions(&theirs)?)
+        } else {
+            let first = transactions(&theirs)?;
+            (transactions(&ours)?, first)
+        });
+    }
+    let row = |what: &str, unit: &str, figure: fn(Transactions) -> f64, goal| {
+        let pairs: Vec<_> =
+            measured.iter().map(|(ours, theirs)| (Some(figure(*ours)), Some(figure(*theirs)))).collect();
+        Row::of_readings(what, BELOW, unit, &pairs, goal)
+    };
+    Ok(vec![
+        row(
+            "pgbench, TPC-B with 4 clients",
+            "1/s",
+            |one| one.per_s,
+            Some(Goal::RatioAtLeast(OF_DATABASE_BELOW)),
+        ),
+        row("the same, CPU of pgbench, server and serving", "us", |one| one.cpu_us, None),
+    ])
+}
+
+fn transactions(database: &Database) -> anyhow::Result<Transactions> {
+    let cpu_s =
+        || Ok::<_, anyhow::Error>(cpu_of_descendants()?.as_secs_f64() + database.place().serving_cpu_s()?);
+    let before = cpu_s()?;
+    let (count, per_s) = database.transactions()?;
+    Ok(Transactions { per_s, cpu_us: (cpu_s()? - before) * 1e6 / count })
 }
 
 /// Megabytes that each of several mounts takes of this process, after fio has written to each.
-fn memory_mb() -> anyhow::Result<f64> {
+fn memory_mb(fio: &Fio) -> anyhow::Result<f64> {
     let before = resident_kb()?;
     let mut mounts = Vec::new();
     for _ in 0..MOUNTS {
-        let mounted = Mounted::new(Flush::Pretended)?;
-        fio(&["--rw=randwrite", "--bs=8k", "--size=8m", "--fdatasync=16"], &mounted.place)?;
-        mounts.push(mounted);
+        let place = Place::volume(Flush::Pretended, process_owner())?;
+        fio.run(fio::SOME_WORK, &place.path)?;
+        mounts.push(place);
     }
     Ok((resident_kb()? - before).max(0.0) / 1e3 / MOUNTS as f64)
 }
