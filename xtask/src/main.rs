@@ -92,13 +92,13 @@ enum Bench {
         #[arg(long, default_value_t = 5)]
         times: usize,
     },
-    /// The load generator beside pgbench, in client CPU for one transaction
+    /// The load generator beside pgbench, sysbench and go-ycsb: client CPU for one transaction, transactions a second
     Load {
-        /// How many times each is measured
-        #[arg(long, default_value_t = 7)]
-        pairs: usize,
-        /// How long each measurement takes
+        /// How many times each is measured that a goal is held against; the others half as often
         #[arg(long, default_value_t = 5)]
+        pairs: usize,
+        /// How many seconds each measurement takes
+        #[arg(long, default_value_t = 2)]
         seconds: u32,
     },
     /// The same load twice, pair by pair: how often the comparison calls a difference where there is none

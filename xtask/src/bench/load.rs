@@ -1,8 +1,9 @@
-//! Client CPU for one transaction: our generator beside pgbench, in turn, pair by pair, on the same PostgreSQL.
+//! Client CPU for one transaction and transactions a second: our generator beside pgbench, sysbench and go-ycsb, in turn,
+//! pair by pair, on the same PostgreSQL.
 //!
-//! Both are children of this process, and the kernel's account of a child that has been waited for is the yardstick
-//! (getrusage(2)): all its threads, start to end. Our side keeps full histograms of every statement, pgbench its averages.
-//! The server runs on loopback with fsync off, as an ordinary user when we are root.
+//! Owns what is compared with what, and the goals; how a side is run and counted is `load_sides`'. Our side keeps full
+//! histograms of every statement, the others what they keep. The server runs on loopback with fsync off, as an ordinary
+//! user when we are root.
 
 use std::fs;
 use std::path::Path;
@@ -11,24 +12,31 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 
-use super::cpu_account::cpu_of_reaped_children;
+use super::load_peers::{Sysbench, go_ycsb, go_ycsb_name};
 use super::load_server::Server;
-use super::table::{Row, conclude};
+use super::load_sides::{Length, Peer, SYSBENCH_ROWS, Side, YCSB_RECORDS};
+use super::table::{Goal, Row, conclude};
 
-/// Scale of the TPC-B tables.
-const SCALE: &str = "10";
+/// Scale of the TPC-B tables: as many branches as clients at most, because pgbench's transactions otherwise wait for each
+/// other's branches most of the time, and what is compared is waiting.
+const SCALE: &str = "64";
 /// The most memory our side may have used, megabytes.
 const PEAK_GOAL_MB: f64 = 15.0;
+/// Transactions a second, ours by pgbench's, that count as the same; what is missing to one is noise.
+const SAME_PER_S: f64 = 0.95;
 
 /// One comparison.
 struct Subject<'a> {
-    what: &'static str,
+    what: &'a str,
     clients: u32,
     /// Our options beside clients, time and place.
     ours: &'a [&'a str],
-    /// pgbench's.
-    theirs: &'a [&'a str],
+    peer: Peer<'a>,
+    peer_name: &'a str,
+    /// The largest ratio of CPU time.
     goal: Option<f64>,
+    /// Whether transactions a second are to be the same.
+    is_as_fast: bool,
 }
 
 const TPCB: &[&str] = &["--workload", "tpcb", "--scale", SCALE, "--no-history"];
@@ -36,72 +44,36 @@ const TPCB_CHECKED: &[&str] = &["--workload", "tpcb", "--scale", SCALE];
 /// pgbench's own script, in its own language, on its own tables.
 const SELECT: &[&str] =
     &["--workload", "script", "--option", "scripts.0.builtin=select-only", "--scale", SCALE, "--no-history"];
+/// The workload made for single keys, on a table of its own.
+const KV: &[&str] = &["--workload", "kv", "--option", "read=100%", "--option", "preload=100000"];
+const KV_READ: &[&str] =
+    &["--workload", "kv", "--option", "read=100%", "--option", "preload=100000", "--no-history"];
+const PREPARED: &[&str] = &["-M", "prepared"];
+const PREPARED_SELECT: &[&str] = &["-M", "prepared", "-S"];
 /// Ten statements in one flight.
-const PIPELINE: &str = "\\set a1 random(1, 100000 * :scale)
-\\startpipeline
-SELECT abalance FROM pgbench_accounts WHERE aid = :a1;
-SELECT abalance FROM pgbench_accounts WHERE aid = :a1;
-SELECT abalance FROM pgbench_accounts WHERE aid = :a1;
-SELECT abalance FROM pgbench_accounts WHERE aid = :a1;
-SELECT abalance FROM pgbench_accounts WHERE aid = :a1;
-SELECT abalance FROM pgbench_accounts WHERE aid = :a1;
-SELECT abalance FROM pgbench_accounts WHERE aid = :a1;
-SELECT abalance FROM pgbench_accounts WHERE aid = :a1;
-SELECT abalance FROM pgbench_accounts WHERE aid = :a1;
-SELECT abalance FROM pgbench_accounts WHERE aid = :a1;
-\\endpipeline
-";
+const FLIGHT: usize = 10;
 
-const SUBJECTS: &[Subject<'static>] = &[
-    Subject {
-        what: "TPC-B, 1 connection",
-        clients: 1,
-        ours: TPCB,
-        theirs: &["-M", "prepared"],
-        goal: Some(0.85),
-    },
-    Subject { what: "TPC-B, 8 connections", clients: 8, ours: TPCB, theirs: &["-M", "prepared"], goal: None },
-    Subject {
-        what: "TPC-B, 64 connections",
-        clients: 64,
-        ours: TPCB,
-        theirs: &["-M", "prepared"],
-        goal: Some(0.70),
-    },
-    Subject {
-        what: "TPC-B, 64 connections, every operation kept",
-        clients: 64,
-        ours: TPCB_CHECKED,
-        theirs: &["-M", "prepared"],
-        goal: None,
-    },
-    Subject {
-        what: "point select, 1 connection",
-        clients: 1,
-        ours: SELECT,
-        theirs: &["-M", "prepared", "-S"],
-        goal: None,
-    },
-    Subject {
-        what: "point select, 64 connections",
-        clients: 64,
-        ours: SELECT,
-        theirs: &["-M", "prepared", "-S"],
-        goal: Some(0.80),
-    },
-];
-
-/// What one side did.
-#[derive(Debug, Clone, Copy)]
-struct Side {
-    transactions: f64,
-    cpu: Duration,
-}
-
-impl Side {
-    fn us_per_transaction(self) -> f64 {
-        self.cpu.as_secs_f64() * 1e6 / self.transactions
-    }
+/// What is held against pgbench; the pipeline comes beside.
+fn of_pgbench() -> Vec<Subject<'static>> {
+    let subject = |what, clients, ours, theirs, goal, is_as_fast| Subject {
+        what,
+        clients,
+        ours,
+        peer: Peer::Pgbench(theirs),
+        peer_name: "pgbench",
+        goal,
+        is_as_fast,
+    };
+    vec![
+        subject("TPC-B, 1 connection", 1, TPCB, PREPARED, Some(0.85), true),
+        subject("TPC-B, 8 connections", 8, TPCB, PREPARED, None, true),
+        subject("TPC-B, 64 connections", 64, TPCB, PREPARED, Some(0.70), true),
+        subject("TPC-B, 64 connections, every operation kept", 64, TPCB_CHECKED, PREPARED, None, false),
+        subject("point select, 1 connection", 1, SELECT, PREPARED_SELECT, None, true),
+        subject("point select, 8 connections", 8, SELECT, PREPARED_SELECT, None, true),
+        subject("point select, 64 connections", 64, SELECT, PREPARED_SELECT, Some(0.80), true),
+        subject("point select by kv, 64 connections", 64, KV_READ, PREPARED_SELECT, Some(0.80), false),
+    ]
 }
 
 /// Measures and prints.
@@ -114,110 +86,165 @@ pub fn run(pairs: usize, seconds: u32) -> anyhow::Result<ExitCode> {
     let bin = engine::registry::named("postgres")?.find(None).context("PostgreSQL")?.bin;
     let server = Server::start(&bin)?;
     server.pgbench(&["-i", "-q", "-s", SCALE])?;
-    let script = server.folder.path().join("pipeline.sql");
-    fs::write(&script, PIPELINE).with_context(|| format!("write {}", script.display()))?;
-    let (option, file) = (format!("scripts.0.text={PIPELINE}"), script.display().to_string());
-    let pipelined = ["--workload", "script", "--option", &option, "--scale", SCALE, "--no-history"];
-    let theirs = ["-M", "prepared", "-f", &file];
-    let pipelined = Subject {
-        what: "pipeline of ten selects, 64 connections",
-        clients: 64,
-        ours: &pipelined,
-        theirs: &theirs,
-        goal: Some(1.0),
-    };
-    let mut rows = Vec::new();
-    let mut throughput = Vec::new();
-    for subject in SUBJECTS.iter().chain([&pipelined]) {
-        let mut measured = Vec::new();
-        for pair in 0..pairs {
-            // Who goes first takes turns, so that what one leaves behind favours neither.
-            let (ours, theirs) = if pair % 2 == 0 {
-                let ours = server.ours(&holdfast, subject, seconds)?;
-                (ours, server.theirs(subject, seconds)?)
-            } else {
-                let theirs = server.theirs(subject, seconds)?;
-                (server.ours(&holdfast, subject, seconds)?, theirs)
-            };
-            println!(
-                "{}: ours {:.2} us, pgbench {:.2} us, ratio {:.2}",
-                subject.what,
-                ours.us_per_transaction(),
-                theirs.us_per_transaction(),
-                ours.us_per_transaction() / theirs.us_per_transaction()
-            );
-            measured.push((ours, theirs));
-        }
-        let cpu: Vec<(f64, f64)> = measured
-            .iter()
-            .map(|(ours, theirs)| (ours.us_per_transaction(), theirs.us_per_transaction()))
-            .collect();
-        rows.push(Row::of_pairs(subject.what, "pgbench", "us", &cpu, subject.goal));
-        let per_s: Vec<(f64, f64)> = measured
-            .iter()
-            .map(|(ours, theirs)| {
-                (ours.transactions / f64::from(seconds), theirs.transactions / f64::from(seconds))
-            })
-            .collect();
-        throughput.push(Row::of_pairs(
-            &format!("{}, throughput", subject.what),
-            "pgbench",
-            "/s",
-            &per_s,
-            None,
-        ));
+    server.holdfast(&holdfast, &[KV, &["--prepare", "--for", "1s"]].concat())?;
+    let bench = Bench { server: &server, holdfast: &holdfast, pairs, seconds };
+    let mut measured = Measured::default();
+    for subject in of_pgbench() {
+        bench.compare(&subject, &mut measured)?;
     }
-    rows.append(&mut throughput);
-    rows.push(server.peak_row(&holdfast, seconds)?);
-    // Columns that are empty, and why.
-    for peer in ["sysbench", "go-ycsb"] {
-        println!("{peer}: not measured here; {}", absence(peer));
-    }
-    Ok(if conclude("load", &rows)? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    bench.compare_pipelines(&mut measured)?;
+    bench.compare_sysbench(&mut measured)?;
+    bench.compare_go_ycsb(&mut measured)?;
+    let Measured { mut cpu, mut per_s, mut little } = measured;
+    cpu.append(&mut per_s);
+    cpu.append(&mut little);
+    cpu.push(server.peak_row(&holdfast, seconds)?);
+    Ok(if conclude("load", &cpu)? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn absence(program: &str) -> String {
-    let on_path = std::env::var_os("PATH")
-        .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(program).exists()));
-    if on_path {
-        "it is installed, but this bench drives pgbench only".to_owned()
-    } else {
-        "it is not installed".to_owned()
+/// Rows, by what they are of.
+#[derive(Default)]
+struct Measured {
+    cpu: Vec<Row>,
+    per_s: Vec<Row>,
+    /// Of starting and ending.
+    little: Vec<Row>,
+}
+
+/// What all comparisons share.
+struct Bench<'a> {
+    server: &'a Server,
+    holdfast: &'a Path,
+    pairs: usize,
+    seconds: u32,
+}
+
+impl Bench<'_> {
+    fn compare(&self, subject: &Subject<'_>, measured: &mut Measured) -> anyhow::Result<()> {
+        let ours = |length| self.server.ours(self.holdfast, subject.ours, subject.clients, length);
+        let theirs = |length| self.server.theirs(subject.peer, subject.clients, length);
+        let little = (ours(Length::Little)?, theirs(Length::Little)?);
+        let length = Length::Seconds(self.seconds);
+        let mut sides = Vec::new();
+        // What no goal is held against gets by with fewer.
+        let is_judged = subject.goal.is_some() || subject.is_as_fast;
+        let pairs = if is_judged { self.pairs } else { self.pairs.div_ceil(2) };
+        for pair in 0..pairs {
+            // Who goes first takes turns, so that what one leaves behind favours neither.
+            let both = if pair % 2 == 0 {
+                let ours = ours(length)?;
+                (ours, theirs(length)?)
+            } else {
+                let theirs = theirs(length)?;
+                (ours(length)?, theirs)
+            };
+            let (us, them) = (both.0.us_per_transaction(little.0), both.1.us_per_transaction(little.1));
+            let (what, name, ratio) = (subject.what, subject.peer_name, us / them);
+            println!("{what}: ours {us:.2} us, {name} {them:.2} us, ratio {ratio:.2}");
+            sides.push(both);
+        }
+        measured.add(subject, little, &sides);
+        Ok(())
+    }
+
+    fn compare_pipelines(&self, measured: &mut Measured) -> anyhow::Result<()> {
+        let select = "SELECT abalance FROM pgbench_accounts WHERE aid = :a1;\n".repeat(FLIGHT);
+        let text = format!("\\set a1 random(1, 100000 * :scale)\n\\startpipeline\n{select}\\endpipeline\n");
+        let script = self.server.folder.path().join("pipeline.sql");
+        fs::write(&script, &text).with_context(|| format!("write {}", script.display()))?;
+        let (option, file) = (format!("scripts.0.text={text}"), script.display().to_string());
+        let subject = Subject {
+            what: "pipeline of ten selects, 64 connections",
+            clients: 64,
+            ours: &["--workload", "script", "--option", &option, "--scale", SCALE, "--no-history"],
+            peer: Peer::Pgbench(&["-M", "prepared", "-f", &file]),
+            peer_name: "pgbench",
+            goal: Some(1.0),
+            is_as_fast: false,
+        };
+        self.compare(&subject, measured)
+    }
+
+    /// The same statement on sysbench's own table.
+    fn compare_sysbench(&self, measured: &mut Measured) -> anyhow::Result<()> {
+        let what = "point select, 64 connections, beside sysbench";
+        let sysbench = match Sysbench::find() {
+            Ok(sysbench) => sysbench,
+            Err(reason) => {
+                measured.without_peer(what, "sysbench", &reason);
+                return Ok(());
+            }
+        };
+        self.server.prepare_sysbench(&sysbench)?;
+        let option = format!(
+            "scripts.0.text=\\set id random(1, {SYSBENCH_ROWS})\nSELECT c FROM sbtest1 WHERE id = :id;"
+        );
+        let subject = Subject {
+            what,
+            clients: 64,
+            ours: &["--workload", "script", "--option", &option, "--no-history"],
+            peer: Peer::Sysbench(&sysbench),
+            peer_name: "sysbench",
+            goal: None,
+            is_as_fast: false,
+        };
+        self.compare(&subject, measured)
+    }
+
+    /// Workload C on both sides, each on its own table of the same size.
+    fn compare_go_ycsb(&self, measured: &mut Measured) -> anyhow::Result<()> {
+        let (what, name) = ("YCSB workload C, 64 connections", go_ycsb_name());
+        let program = match go_ycsb() {
+            Ok(program) => program,
+            Err(reason) => {
+                measured.without_peer(what, &name, &reason);
+                return Ok(());
+            }
+        };
+        let records = format!("records={YCSB_RECORDS}");
+        let options = ["--workload", "ycsb", "--option", "workload=c", "--option", &records];
+        self.server.holdfast(self.holdfast, &[&options[..], &["--prepare", "--for", "1s"]].concat())?;
+        self.server.prepare_go_ycsb(&program)?;
+        let reading = [&options[..], &["--no-history"]].concat();
+        let subject = Subject {
+            what,
+            clients: 64,
+            ours: &reading,
+            peer: Peer::GoYcsb(&program),
+            peer_name: &name,
+            goal: None,
+            is_as_fast: false,
+        };
+        self.compare(&subject, measured)
+    }
+}
+
+impl Measured {
+    fn add(&mut self, subject: &Subject<'_>, little: (Side, Side), sides: &[(Side, Side)]) {
+        let (what, name) = (subject.what, subject.peer_name);
+        let cpu: Vec<(f64, f64)> = sides
+            .iter()
+            .map(|(ours, theirs)| (ours.us_per_transaction(little.0), theirs.us_per_transaction(little.1)))
+            .collect();
+        self.cpu.push(Row::of_pairs(what, name, "us", &cpu, subject.goal));
+        let per_s: Vec<_> =
+            sides.iter().map(|(ours, theirs)| (Some(ours.per_s), Some(theirs.per_s))).collect();
+        let goal = subject.is_as_fast.then_some(Goal::RatioAtLeast(SAME_PER_S));
+        self.per_s.push(Row::of_readings(&format!("{what}, throughput"), name, "/s", &per_s, goal));
+        let ms = |side: Side| side.cpu.as_secs_f64() * 1e3;
+        let little = [(ms(little.0), ms(little.1))];
+        self.little.push(Row::of_pairs(&format!("{what}, start and end"), name, "ms", &little, None));
+    }
+
+    /// A row that says why there are no figures.
+    fn without_peer(&mut self, what: &str, name: &str, reason: &anyhow::Error) {
+        println!("{what}: {name} cannot be had: {reason:#}");
+        let peer = format!("{name} cannot be had: {reason:#}").replace(['|', '\n'], " ");
+        self.cpu.push(Row::of_readings(what, &peer, "us", &[], None));
     }
 }
 
 impl Server {
-    fn ours(&self, holdfast: &Path, subject: &Subject<'_>, seconds: u32) -> anyhow::Result<Side> {
-        let (clients, length) = (subject.clients.to_string(), format!("{seconds}s"));
-        let before = cpu_of_reaped_children()?;
-        let arguments = [subject.ours, &["--clients", &clients, "--for", &length]].concat();
-        let result = self.holdfast(holdfast, &arguments)?;
-        let cpu = cpu_of_reaped_children()?.saturating_sub(before);
-        let load = &result["loads"][0];
-        ensure!(
-            load["errors"].as_object().is_some_and(serde_json::Map::is_empty),
-            "errors: {}",
-            load["errors"]
-        );
-        let transactions = load["transactions"].as_f64().context("transactions")?;
-        ensure!(transactions > 0.0, "no transaction succeeded");
-        Ok(Side { transactions, cpu })
-    }
-
-    fn theirs(&self, subject: &Subject<'_>, seconds: u32) -> anyhow::Result<Side> {
-        let (clients, length) = (subject.clients.to_string(), seconds.to_string());
-        let before = cpu_of_reaped_children()?;
-        let said = self.pgbench(&[&["-n", "-c", &clients, "-T", &length], subject.theirs].concat())?;
-        let cpu = cpu_of_reaped_children()?.saturating_sub(before);
-        let line = said
-            .lines()
-            .find_map(|line| line.strip_prefix("number of transactions actually processed: "))
-            .context("pgbench's number of transactions")?;
-        let transactions: f64 = line.split('/').next().unwrap_or_default().trim().parse()?;
-        ensure!(transactions > 0.0, "pgbench: no transaction succeeded");
-        Ok(Side { transactions, cpu })
-    }
-
     /// The largest resident size of our generator at 64 connections.
     fn peak_row(&self, holdfast: &Path, seconds: u32) -> anyhow::Result<Row> {
         let length = format!("{seconds}s");

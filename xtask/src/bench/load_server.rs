@@ -61,6 +61,11 @@ impl Server {
         bail!("postgres takes no sessions on port {port}")
     }
 
+    /// Where it listens, on 127.0.0.1.
+    pub(super) fn port(&self) -> u16 {
+        self.port
+    }
+
     /// Runs pgbench and returns what it says.
     pub(super) fn pgbench(&self, arguments: &[&str]) -> anyhow::Result<String> {
         let mut command = Command::new(self.bin.join("pgbench"));
@@ -109,7 +114,8 @@ fn as_nobody(program: &Path, folder: &Path) -> Command {
     command
 }
 
-fn said(command: &mut Command) -> anyhow::Result<String> {
+/// Runs a program to its good end; what it said.
+pub(super) fn said(command: &mut Command) -> anyhow::Result<String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command.stdin(Stdio::null()).output().with_context(|| format!("start {program}"))?;
     let complaint = String::from_utf8_lossy(&output.stderr);
