@@ -70,13 +70,20 @@ impl Rows {
         }
         if self.count > 0 {
             self.later_starts.push(self.rows.len());
-            self.rows.extend_from_slice(row);
         } else {
             // One row is the common case, and needs no more room than itself.
-            self.rows = row.to_vec();
+            self.rows.reserve_exact(row.len());
         }
+        self.rows.extend_from_slice(row);
         self.count += 1;
         Ok(())
+    }
+
+    /// Forgets everything but the room it took, for the next statement of a flight.
+    pub(crate) fn clear(&mut self) {
+        self.rows.clear();
+        self.later_starts.clear();
+        (self.count, self.affected) = (0, 0);
     }
 
     /// Notes how many rows the statement touched.

@@ -255,6 +255,7 @@ impl Platform {
     }
 
     fn restart_elsewhere(&self, vm: usize) {
+        let mut told = false;
         loop {
             // Not held while waiting: its own host may return first.
             let hand = self.hands[vm].lock().unwrap_or_else(PoisonError::into_inner);
@@ -263,8 +264,15 @@ impl Platform {
             }
             if let Some(host) = self.datacentre.host_for_restart(vm) {
                 let from = self.datacentre.hosts[self.datacentre.vms[vm].host()].name();
-                self.start_on(vm, host, "ha-restart", &format!("lost with {from}"));
-                return;
+                match self.start_on(vm, host, "ha-restart", &format!("lost with {from}")) {
+                    Ok(()) => return,
+                    // Its volume may be out of reach for now. Told once, however often it is tried.
+                    Err(error) if !told => {
+                        told = true;
+                        self.trouble(&format!("boot {} elsewhere yet", node_name(vm)), &error);
+                    }
+                    Err(_) => {}
+                }
             }
             drop(hand);
             if !self.pause(RETRY) {
@@ -285,7 +293,9 @@ impl Platform {
         let _hand = self.hands[vm].lock().unwrap_or_else(PoisonError::into_inner);
         if !self.datacentre.vms[vm].is_on() {
             let host = self.datacentre.vms[vm].host();
-            self.start_on(vm, host, "return", "its host has power again");
+            if let Err(error) = self.start_on(vm, host, "return", "its host has power again") {
+                self.trouble(&format!("boot {} at home", node_name(vm)), &error);
+            }
         }
     }
 
@@ -295,15 +305,15 @@ impl Platform {
         self.datacentre.vms_on().iter().any(|vm| *vm != leader)
     }
 
-    fn start_on(&self, vm: usize, host: usize, action: &str, why: &str) {
+    /// Boots the VM there and starts its database; why it could not be booted.
+    fn start_on(&self, vm: usize, host: usize, action: &str, why: &str) -> Result<(), String> {
         let (node, place) = (node_name(vm), self.datacentre.hosts[host].name());
-        if let Err(error) = self.datacentre.power_on_vm(vm, host) {
-            return self.trouble(&format!("boot {node} on {place}"), &error.to_string());
-        }
+        self.datacentre.power_on_vm(vm, host).map_err(|error| format!("{place}: {error}"))?;
         self.chronicle.say(EventKind::NodeUp { node: node.clone(), host: place.clone() });
         let what = format!("{node}, {why}, boots on {place}");
         self.chronicle.say(EventKind::Platform { action: action.to_owned(), node: node.clone(), what });
         self.start_database(vm);
+        Ok(())
     }
 
     fn start_database(&self, vm: usize) {

@@ -463,11 +463,12 @@ fn take_frame(
             let Some((0, tag)) = body.split_last() else { return Err(invalid("tag without an end")) };
             answer.completed += 1;
             answer.rolled_back |= tag == b"ROLLBACK";
-            let mut rows = std::mem::take(&mut answer.rows_of_this_statement);
-            rows.set_affected(affected_rows(tag));
-            if !rows.is_empty() || answer.rows.is_empty() {
-                answer.rows = rows;
+            answer.rows_of_this_statement.set_affected(affected_rows(tag));
+            if !answer.rows_of_this_statement.is_empty() || answer.rows.is_empty() {
+                std::mem::swap(&mut answer.rows, &mut answer.rows_of_this_statement);
             }
+            // The room goes from statement to statement.
+            answer.rows_of_this_statement.clear();
         }
         b'E' => {
             let error = read_server_message(body)?;

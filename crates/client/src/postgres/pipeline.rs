@@ -58,7 +58,7 @@ impl PostgresClient {
         self.wire.outgoing.extend_from_slice(&SYNC);
         let mut each = |place: usize, rows: &mut Rows| {
             answered(place, rows);
-            *rows = Rows::default();
+            rows.clear();
         };
         let ended = poll_fn(|context| self.poll_ready(context, &mut each)).await;
         let mut answer = std::mem::take(&mut self.answer);

@@ -1,5 +1,6 @@
 //! Disk faults: a disk under a node's volume gets a defect, and loses it again. What a probe must see is in `looks`.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -28,6 +29,8 @@ pub(super) struct StandingDisk {
     defect: DiskDefect,
     /// The disks that are probed.
     probed: Vec<Disk>,
+    /// The names of all that are hit.
+    struck: BTreeSet<String>,
     /// The VMs whose volumes are hit, each with what it had met before.
     vms: Vec<(usize, Met)>,
     /// Set once it is healed: whoever still waits for an effect gives up.
@@ -66,11 +69,8 @@ impl Faulting {
             return;
         };
         record.hits = vec![disk.name().to_owned()];
-        let on_it = |vm: &usize| {
-            let volume = self.datacentre.vms[*vm].volume();
-            volume.disk().is_some_and(|under| behind.iter().any(|disk| disk.name() == under.name()))
-        };
-        record.vms = (0..self.datacentre.vms.len()).filter(on_it).collect();
+        let struck: BTreeSet<String> = behind.iter().map(|disk| disk.name().to_owned()).collect();
+        record.vms = self.vms_over(&struck).collect();
         self.enter(number, &record);
         let probed: Vec<Disk> = behind.into_iter().take(PROBED_MAX).collect();
         let before = look_sound(&self.datacentre, &probed, 1);
@@ -82,7 +82,8 @@ impl Faulting {
         let ended = Arc::<AtomicBool>::default();
         self.platform.disks_struck(&record.vms, ended.clone());
         let waits = Waits { datacentre: self.datacentre.clone(), vms: vms.clone(), ended: ended.clone() };
-        let standing = StandingDisk { guard, defect: defect.clone(), probed: probed.clone(), vms, ended };
+        let standing =
+            StandingDisk { guard, defect: defect.clone(), probed: probed.clone(), struck, vms, ended };
         self.standing_disks.insert(number, standing);
         let (told, chronicle, defect) = (self.teller(), self.chronicle.clone(), defect.clone());
         self.in_background(move || {
@@ -122,7 +123,10 @@ impl Faulting {
         drop(standing.guard.take());
         let mended_s = self.chronicle.now_s();
         lock(&self.records)[number].mended_s = Some(mended_s);
-        let hit: Vec<usize> = standing.vms.iter().map(|(vm, _)| *vm).collect();
+        let at_the_strike = standing.vms.iter().map(|(vm, _)| *vm);
+        // A node that was started there meanwhile waits for the disk as well.
+        let hit: BTreeSet<usize> = at_the_strike.chain(self.vms_over(&standing.struck)).collect();
+        let hit: Vec<usize> = hit.into_iter().collect();
         let remembered = self.forget_what_was_read(&standing.defect, &hit);
         self.platform.disks_cleared(&hit);
         let met: Vec<String> = standing
@@ -142,6 +146,15 @@ impl Faulting {
             told(number, mended_s, receipt);
         });
         true
+    }
+
+    /// The VMs whose volumes are served from one of these disks now.
+    fn vms_over<'a>(&'a self, disks: &'a BTreeSet<String>) -> impl Iterator<Item = usize> + 'a {
+        let on_it = |vm: &usize| {
+            let volume = self.datacentre.vms[*vm].volume();
+            volume.disk().is_some_and(|under| disks.contains(under.name()))
+        };
+        (0..self.datacentre.vms.len()).filter(on_it)
     }
 
     /// The disk that is meant now.

@@ -23,6 +23,9 @@ const MOST_SLEEP: Duration = Duration::from_secs(3_600);
 /// Statements with more parameters than this are rare, and cost an allocation.
 const FEW_PARAMETERS: usize = 8;
 
+/// Pipelines with more statements than this are rare, and cost further allocations.
+const MOST_PIPELINED: usize = 16;
+
 /// Statements that wait for the end of their pipeline.
 #[derive(Default)]
 struct Waiting {
@@ -65,7 +68,7 @@ pub(super) async fn run(
                 let length = sleep_length(amount, *unit_us, &variables.borrow()).map_err(failed)?;
                 client::reactor::sleep(length).await;
             }
-            Step::StartPipeline => pipeline = Some(Waiting::default()),
+            Step::StartPipeline => pipeline = Some(Waiting::with_room()),
             Step::EndPipeline => {
                 flush(attempt, &pipeline.take().unwrap_or_default(), &mut has_effect).await?;
             }
@@ -190,6 +193,11 @@ fn one_row(found: &str) -> SessionError {
 }
 
 impl Waiting {
+    /// With room for as many statements as most pipelines have.
+    fn with_room() -> Waiting {
+        Waiting { statements: Vec::with_capacity(MOST_PIPELINED), values: Vec::with_capacity(MOST_PIPELINED) }
+    }
+
     fn push(
         &mut self,
         statement: usize,
