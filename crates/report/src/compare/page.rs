@@ -108,7 +108,9 @@ fn errors(variant: &Variant) -> u64 {
 }
 
 fn differing(comparison: &Comparison) -> String {
-    let telling = comparison.differing.iter().filter(|setting| setting.path != "description");
+    // What was published says nothing of how the runs differ.
+    let is_telling = |path: &str| path != "description" && !path.starts_with("reproduces.");
+    let telling = comparison.differing.iter().filter(|setting| is_telling(&setting.path));
     let rows: String = telling
         .map(|setting| {
             let mut row = format!("<tr><th scope=\"row\">{}", escape(&setting.path));
