@@ -10,6 +10,7 @@ pub mod node;
 pub mod none;
 mod own_process;
 pub mod postgres;
+mod process;
 pub mod registry;
 pub mod role;
 

@@ -11,17 +11,11 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use crate::installation::Installation;
+use crate::process::{self, GLANCE, LOG_LINES};
 use crate::{Command, EngineError, InstallError, Node, NodeError, ProcessId, Signal};
 
-/// How often a node is asked again.
-pub(crate) const GLANCE: Duration = Duration::from_millis(10);
 /// How long a process may take to be there.
 pub(crate) const START_PATIENCE: Duration = Duration::from_secs(20);
-
-/// How long a process may take to end that was not asked.
-const KILL_PATIENCE: Duration = Duration::from_secs(5);
-/// Lines of a log that an error carries.
-const LOG_LINES: usize = 12;
 
 /// This program's folder and name.
 pub(crate) fn own_program() -> Result<(PathBuf, PathBuf), InstallError> {
@@ -131,23 +125,14 @@ impl OwnProcesses {
     /// Asks the process to end, and ends it where it does not within `timeout`.
     pub(crate) fn stop(&self, node: &dyn Node, timeout: Duration) -> Result<(), EngineError> {
         let Some(process) = self.process(node) else { return Ok(()) };
-        for (signal, patience) in [(Signal::Terminate, timeout), (Signal::Kill, KILL_PATIENCE)] {
-            node.signal(process, signal)?;
-            let deadline = Instant::now() + patience;
-            while node.is_running(process) && Instant::now() < deadline {
-                std::thread::sleep(GLANCE);
-            }
-            if !node.is_running(process) {
-                return Ok(());
-            }
+        if process::end(node, process, Signal::Terminate, timeout)? {
+            return Ok(());
         }
         Err(self.not_ready(node, &format!("{} has not ended", self.noun), timeout))
     }
 
     /// `what` was waited for in vain.
     pub(crate) fn not_ready(&self, node: &dyn Node, what: &str, waited: Duration) -> EngineError {
-        let tail = node.log_tail(self.log, LOG_LINES);
-        let log = if tail.is_empty() { String::new() } else { format!("; its log ends:\n{tail}") };
-        EngineError::NotReady { node: node.name().to_owned(), what: what.to_owned(), waited, log }
+        process::not_ready(node, self.log, what, waited)
     }
 }

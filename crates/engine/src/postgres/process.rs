@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::admin::PATIENCE;
 use super::{DATA, LOG, Postgres, REJOINING_FILE, file_error};
+use crate::process;
 use crate::{EngineError, Node, Signal};
 
 /// How often a start is looked at: a file is read, nothing else.
@@ -119,24 +120,15 @@ impl Postgres {
 
     /// What to say of something that did not come about in time.
     pub(super) fn not_ready(&self, node: &dyn Node, what: &str, waited: Duration) -> EngineError {
-        let tail = node.log_tail(LOG, 12);
-        let log = if tail.is_empty() { String::new() } else { format!("; its log ends:\n{tail}") };
-        EngineError::NotReady { node: node.name().to_owned(), what: what.to_owned(), waited, log }
+        process::not_ready(node, LOG, what, waited)
     }
 
     /// A fast shutdown: sessions are cut off, data flushed. A server that does not end in time is killed.
     pub(super) fn shut_down(&self, node: &dyn Node, timeout: Duration) -> Result<(), EngineError> {
         let last = self.state().processes.get(node.name()).copied();
         let Some((_, process)) = last.filter(|(boot, _)| *boot == node.boot()) else { return Ok(()) };
-        for (signal, patience) in [(Signal::Interrupt, timeout), (Signal::Kill, Duration::from_secs(5))] {
-            node.signal(process, signal)?;
-            let deadline = Instant::now() + patience;
-            while node.is_running(process) && Instant::now() < deadline {
-                std::thread::sleep(GLANCE);
-            }
-            if !node.is_running(process) {
-                return Ok(());
-            }
+        if process::end(node, process, Signal::Interrupt, timeout)? {
+            return Ok(());
         }
         Err(self.not_ready(node, "the database has not ended", timeout))
     }
