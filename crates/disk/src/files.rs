@@ -79,6 +79,16 @@ pub trait Files: Send + Sync + 'static {
     /// From here on nobody waits, those included who do now: they get `EIO`. Until it is called with `false`; a mirror that
     /// was interrupted serves no more.
     fn interrupt(&self, interrupted: bool);
+    /// What serves in its place, where service has moved.
+    fn next(&self) -> Option<&dyn Files> {
+        None
+    }
+    /// An operation was refused: whether there is now a [`Files::next`], which it is to be asked of. Waits until that is
+    /// decided.
+    fn moves_on(&self, refusal: Refusal) -> bool {
+        let _ = refusal;
+        false
+    }
 }
 
 impl<S: Store> Files for Volume<S> {

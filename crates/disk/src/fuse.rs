@@ -28,6 +28,7 @@ use crate::cpu::CpuTime;
 use crate::files::Files;
 use crate::power::Power;
 use crate::store::Seek;
+use crate::succession::ask;
 use crate::tree::RenameKind;
 use crate::volume::{NewInode, Scope};
 
@@ -40,22 +41,28 @@ const WRITE_BYTES_MAX: u32 = 1 << 20;
 type Listed = (OsString, u64, Kind);
 
 /// A volume as one mount serves it.
-pub(crate) struct Served<F: Files> {
-    pub(crate) volume: Arc<F>,
+pub(crate) struct Served {
+    pub(crate) volume: Arc<dyn Files>,
     pub(crate) power: Arc<Power>,
     pub(crate) cpu: Arc<CpuTime>,
     listings: Mutex<BTreeMap<u64, Arc<Vec<Listed>>>>,
     next_listing: AtomicU64,
 }
 
-impl<F: Files> Served<F> {
-    pub(crate) fn new(volume: Arc<F>, power: Arc<Power>, cpu: Arc<CpuTime>) -> Served<F> {
+impl Served {
+    pub(crate) fn new(volume: Arc<dyn Files>, power: Arc<Power>, cpu: Arc<CpuTime>) -> Served {
         Served { volume, power, cpu, listings: Mutex::default(), next_listing: AtomicU64::new(1) }
     }
 
     fn pass(&self) -> Result<RwLockReadGuard<'_, ()>, Refusal> {
         self.cpu.count();
         self.power.pass().ok_or(Refusal::EIO)
+    }
+
+    /// Asks whatever serves at the moment, if there is power.
+    fn ask<T>(&self, operation: impl FnMut(&dyn Files) -> Result<T, Refusal>) -> Result<T, Refusal> {
+        let _power = self.pass()?;
+        ask(self.volume.as_ref(), operation)
     }
 
     fn listings(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Vec<Listed>>>> {
@@ -70,9 +77,8 @@ impl<F: Files> Served<F> {
         new: &NewInode,
         mode: u32,
     ) -> Result<Status, Refusal> {
-        let _power = self.pass()?;
         let attributes = Attributes::new(mode, request.uid(), request.gid(), SystemTime::now());
-        self.volume.make(parent.0, name, new, attributes)
+        self.ask(|files| files.make(parent.0, name, new, attributes))
     }
 }
 
@@ -160,7 +166,7 @@ fn write_through(flags: i32) -> Option<Scope> {
     }
 }
 
-impl<F: Files> Filesystem for Served<F> {
+impl Filesystem for Served {
     fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
         // Without this the kernel asks for an extended attribute before every write. A kernel that does not know it is
         // slower and does the same.
@@ -175,18 +181,19 @@ impl<F: Files> Filesystem for Served<F> {
     }
 
     fn lookup(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        answer_entry(self.pass().and_then(|_power| self.volume.look_up(parent.0, name)), reply);
+        answer_entry(self.ask(|files| files.look_up(parent.0, name)), reply);
     }
 
     fn forget(&self, _request: &Request, number: INodeNo, times: u64) {
         // After a power-off the volume has forgotten by itself, and may be mounted anew.
-        if let Ok(_power) = self.pass() {
-            self.volume.forget(number.0, times);
-        }
+        let _ = self.ask(|files| {
+            files.forget(number.0, times);
+            Ok(())
+        });
     }
 
     fn getattr(&self, _request: &Request, number: INodeNo, _handle: Option<FileHandle>, reply: ReplyAttr) {
-        answer_attributes(self.pass().and_then(|_power| self.volume.status(number.0)), reply);
+        answer_attributes(self.ask(|files| files.status(number.0)), reply);
     }
 
     fn setattr(
@@ -210,11 +217,11 @@ impl<F: Files> Filesystem for Served<F> {
         let now = SystemTime::now();
         let (accessed, modified) = (moment(accessed, now), moment(modified, now));
         let change = Change { mode, user, group, size, accessed, modified };
-        answer_attributes(self.pass().and_then(|_power| self.volume.change(number.0, &change, now)), reply);
+        answer_attributes(self.ask(|files| files.change(number.0, &change, now)), reply);
     }
 
     fn readlink(&self, _request: &Request, number: INodeNo, reply: ReplyData) {
-        match self.pass().and_then(|_power| self.volume.target(number.0)) {
+        match self.ask(|files| files.target(number.0)) {
             Ok(target) => reply.data(target.as_encoded_bytes()),
             Err(refusal) => reply.error(errno(refusal)),
         }
@@ -254,14 +261,12 @@ impl<F: Files> Filesystem for Served<F> {
     }
 
     fn unlink(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        let removed =
-            self.pass().and_then(|_power| self.volume.remove(parent.0, name, false, SystemTime::now()));
+        let removed = self.ask(|files| files.remove(parent.0, name, false, SystemTime::now()));
         answer_empty(removed, reply);
     }
 
     fn rmdir(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        let removed =
-            self.pass().and_then(|_power| self.volume.remove(parent.0, name, true, SystemTime::now()));
+        let removed = self.ask(|files| files.remove(parent.0, name, true, SystemTime::now()));
         answer_empty(removed, reply);
     }
 
@@ -287,18 +292,17 @@ impl<F: Files> Filesystem for Served<F> {
             _ => return reply.error(Errno::EINVAL),
         };
         let (from, to) = ((parent.0, name), (new_parent.0, new_name));
-        let renamed = self.pass().and_then(|_power| self.volume.rename(from, to, kind, SystemTime::now()));
+        let renamed = self.ask(|files| files.rename(from, to, kind, SystemTime::now()));
         answer_empty(renamed, reply);
     }
 
     fn link(&self, _request: &Request, number: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        let linked =
-            self.pass().and_then(|_power| self.volume.link(number.0, parent.0, name, SystemTime::now()));
+        let linked = self.ask(|files| files.link(number.0, parent.0, name, SystemTime::now()));
         answer_entry(linked, reply);
     }
 
     fn open(&self, _request: &Request, number: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        match self.pass().and_then(|_power| self.volume.open(number.0)) {
+        match self.ask(|files| files.open(number.0)) {
             Ok(()) => reply.opened(FileHandle(number.0), FopenFlags::FOPEN_KEEP_CACHE),
             Err(refusal) => reply.error(errno(refusal)),
         }
@@ -315,10 +319,7 @@ impl<F: Files> Filesystem for Served<F> {
         reply: ReplyCreate,
     ) {
         let made = self.make(request, parent, name, &NewInode::File, mode & !umask);
-        let opened = made.and_then(|status| {
-            let _power = self.pass()?;
-            self.volume.open(status.inode).map(|()| status)
-        });
+        let opened = made.and_then(|status| self.ask(|files| files.open(status.inode)).map(|()| status));
         match opened {
             Ok(status) => {
                 let (handle, flags) = (FileHandle(status.inode), FopenFlags::FOPEN_KEEP_CACHE);
@@ -347,8 +348,7 @@ impl<F: Files> Filesystem for Served<F> {
             if buffer.len() < wanted {
                 buffer.resize(wanted, 0);
             }
-            let read =
-                self.pass().and_then(|_power| self.volume.read(number.0, offset, &mut buffer[..wanted]));
+            let read = self.ask(|files| files.read(number.0, offset, &mut buffer[..wanted]));
             match read {
                 Ok(read) => reply.data(&buffer[..read]),
                 Err(refusal) => reply.error(errno(refusal)),
@@ -369,10 +369,8 @@ impl<F: Files> Filesystem for Served<F> {
         reply: ReplyWrite,
     ) {
         let unprivileged = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
-        let written = self.pass().and_then(|_power| {
-            let (through, now) = (write_through(flags.0), SystemTime::now());
-            self.volume.write(number.0, offset, content, through, unprivileged, now)
-        });
+        let (through, now) = (write_through(flags.0), SystemTime::now());
+        let written = self.ask(|files| files.write(number.0, offset, content, through, unprivileged, now));
         match written {
             // A request has at most a megabyte.
             Ok(()) => reply.written(content.len() as u32),
@@ -390,9 +388,10 @@ impl<F: Files> Filesystem for Served<F> {
         _flush: bool,
         reply: ReplyEmpty,
     ) {
-        if let Ok(_power) = self.pass() {
-            self.volume.release(number.0);
-        }
+        let _ = self.ask(|files| {
+            files.release(number.0);
+            Ok(())
+        });
         reply.ok();
     }
 
@@ -417,7 +416,7 @@ impl<F: Files> Filesystem for Served<F> {
         reply: ReplyEmpty,
     ) {
         let scope = if data_only { Scope::Data } else { Scope::All };
-        answer_empty(self.pass().and_then(|_power| self.volume.sync(number.0, scope)), reply);
+        answer_empty(self.ask(|files| files.sync(number.0, scope)), reply);
     }
 
     fn fsyncdir(
@@ -428,11 +427,11 @@ impl<F: Files> Filesystem for Served<F> {
         _data_only: bool,
         reply: ReplyEmpty,
     ) {
-        answer_empty(self.pass().and_then(|_power| self.volume.sync(number.0, Scope::All)), reply);
+        answer_empty(self.ask(|files| files.sync(number.0, Scope::All)), reply);
     }
 
     fn opendir(&self, _request: &Request, number: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        match self.pass().and_then(|_power| self.volume.open(number.0)) {
+        match self.ask(|files| files.open(number.0)) {
             Ok(()) => {
                 let handle = self.next_listing.fetch_add(1, Ordering::Relaxed);
                 reply.opened(FileHandle(handle), FopenFlags::empty());
@@ -453,7 +452,7 @@ impl<F: Files> Filesystem for Served<F> {
         let listing = match (known, offset) {
             (Some(listing), 1..) => listing,
             // From the beginning: as it is now, also after rewinddir(3).
-            _ => match self.pass().and_then(|_power| self.volume.list(number.0)) {
+            _ => match self.ask(|files| files.list(number.0)) {
                 Ok(listing) => {
                     let listing = Arc::new(listing);
                     self.listings().insert(handle.0, listing.clone());
@@ -479,14 +478,15 @@ impl<F: Files> Filesystem for Served<F> {
         reply: ReplyEmpty,
     ) {
         self.listings().remove(&handle.0);
-        if let Ok(_power) = self.pass() {
-            self.volume.release(number.0);
-        }
+        let _ = self.ask(|files| {
+            files.release(number.0);
+            Ok(())
+        });
         reply.ok();
     }
 
     fn statfs(&self, _request: &Request, _number: INodeNo, reply: ReplyStatfs) {
-        match self.pass().and_then(|_power| self.volume.space()) {
+        match self.ask(|files| files.space()) {
             Ok(space) => reply.statfs(
                 space.blocks,
                 space.blocks_free,
@@ -516,18 +516,17 @@ impl<F: Files> Filesystem for Served<F> {
             libc::XATTR_REPLACE => Some(true),
             _ => None,
         };
-        let set = self.pass().and_then(|_power| {
-            self.volume.set_extended(number.0, name, Some(value), must_exist, SystemTime::now())
-        });
+        let now = SystemTime::now();
+        let set = self.ask(|files| files.set_extended(number.0, name, Some(value), must_exist, now));
         answer_empty(set, reply);
     }
 
     fn getxattr(&self, _request: &Request, number: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
-        answer_extended(self.pass().and_then(|_power| self.volume.extended(number.0, name)), size, reply);
+        answer_extended(self.ask(|files| files.extended(number.0, name)), size, reply);
     }
 
     fn listxattr(&self, _request: &Request, number: INodeNo, size: u32, reply: ReplyXattr) {
-        let names = self.pass().and_then(|_power| self.volume.list_extended(number.0));
+        let names = self.ask(|files| files.list_extended(number.0));
         let joined = names.map(|names| {
             names.iter().flat_map(|name| name.as_encoded_bytes().iter().chain(&[0])).copied().collect()
         });
@@ -535,9 +534,8 @@ impl<F: Files> Filesystem for Served<F> {
     }
 
     fn removexattr(&self, _request: &Request, number: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        let removed = self
-            .pass()
-            .and_then(|_power| self.volume.set_extended(number.0, name, None, Some(true), SystemTime::now()));
+        let removed =
+            self.ask(|files| files.set_extended(number.0, name, None, Some(true), SystemTime::now()));
         answer_empty(removed, reply);
     }
 
@@ -551,9 +549,7 @@ impl<F: Files> Filesystem for Served<F> {
         mode: i32,
         reply: ReplyEmpty,
     ) {
-        let allocated = self
-            .pass()
-            .and_then(|_power| self.volume.allocate(number.0, mode, offset, bytes, SystemTime::now()));
+        let allocated = self.ask(|files| files.allocate(number.0, mode, offset, bytes, SystemTime::now()));
         answer_empty(allocated, reply);
     }
 
@@ -572,7 +568,7 @@ impl<F: Files> Filesystem for Served<F> {
             _ => return reply.error(Errno::EINVAL),
         };
         let Ok(from) = u64::try_from(offset) else { return reply.error(Errno::ENXIO) };
-        match self.pass().and_then(|_power| self.volume.seek(number.0, from, to)) {
+        match self.ask(|files| files.seek(number.0, from, to)) {
             // Within a file's size, which is signed.
             Ok(found) => reply.offset(found as i64),
             Err(refusal) => reply.error(errno(refusal)),

@@ -47,6 +47,7 @@ mod on_disk;
 mod power;
 mod probe;
 mod store;
+mod succession;
 mod tree;
 mod volume;
 
@@ -60,6 +61,7 @@ pub use mount::{Mount, MountError, MountPoint, prepare, try_out};
 pub use on_disk::{Met, OnDisk};
 pub use probe::{Probe, ProbeError, Seen, Tried};
 pub use store::{Flush, FolderStore, Object, Seek, Space, Store};
+pub use succession::{MOVED, ask};
 pub use tree::{ROOT, RenameKind};
 pub use volume::{Limits, Lost, NewInode, Scope, Volume};
 

@@ -81,7 +81,7 @@ impl std::fmt::Debug for Mount {
 ///
 /// # Errors
 /// When no thread is to be had.
-pub fn prepare<F: Files>(volume: Arc<F>) -> Result<(MountPoint, Mount), MountError> {
+pub fn prepare(volume: Arc<dyn Files>) -> Result<(MountPoint, Mount), MountError> {
     keep_buffers_out_of_the_heap();
     let (device, opened) = sync_channel(1);
     let disk = volume.clone();
@@ -93,7 +93,7 @@ pub fn prepare<F: Files>(volume: Arc<F>) -> Result<(MountPoint, Mount), MountErr
     Ok((MountPoint { device }, mount))
 }
 
-fn serve<F: Files>(served: Served<F>, opened: &Receiver<OwnedFd>) {
+fn serve(served: Served, opened: &Receiver<OwnedFd>) {
     // Nobody mounted it.
     let Ok(device) = opened.recv() else { return };
     let mut config = Config::default();

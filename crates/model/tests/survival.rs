@@ -229,19 +229,25 @@ fn a_mirrored_node_starts_from_its_other_component_and_has_everything() {
 }
 
 #[test]
-fn a_disk_that_fails_ends_the_database_on_it_and_a_mirror_keeps_the_data() {
+fn a_disk_that_fails_ends_the_database_on_it_unless_another_component_takes_over() {
     let site = "x/a/h1* x/a/h2* x/a/h3*";
     let pair: &[&[usize]] = &[&[0, 1], &[1, 2], &[2, 0]];
     let on = |takeover| deployment(site, postgres(Acknowledgements::Any(1), takeover));
     let restart = mirrored(on(Takeover::Restart), pair, Acknowledge::Sync, Promotion::UpToDate);
-    check(&restart, &["!x/a/h1/d1"], Service::ReadsOnly, Data::Kept, Action::None);
-    check(&restart, &["!x/a/h1/c1"], Service::ReadsOnly, Data::Kept, Action::None);
+    check(&restart, &["!x/a/h1/d1"], Service::ReadsAndWrites, Data::Kept, Action::None);
+    check(&restart, &["!x/a/h1/c1"], Service::ReadsAndWrites, Data::Kept, Action::None);
+    check(&restart, &["!x/a/h1/d1", "!x/a/h2/d1"], Service::ReadsOnly, Data::Kept, Action::None);
+    check(&restart, &["!x/a/h1/d1", "x/a/h1 - x/a/h2"], Service::ReadsOnly, Data::Kept, Action::None);
+    check(&restart, &["!x/a/h1/d1", "x/a/h2"], Service::ReadsOnly, Data::Kept, Action::Restarted);
+    let lagging = mirrored(on(Takeover::Restart), pair, Acknowledge::Async, Promotion::UpToDate);
+    check(&lagging, &["!x/a/h1/d1"], Service::ReadsAndWrites, Data::Kept, Action::None);
     check(&restart, &["!x/a/h1/d2"], Service::ReadsAndWrites, Data::Kept, Action::None);
     check(&restart, &["!x/a/h2/d1"], Service::ReadsAndWrites, Data::Kept, Action::None);
-    check(&restart, &["!x/a/h2/d1", "!x/a/h3/d1"], Service::ReadsOnly, Data::Kept, Action::None);
+    check(&restart, &["!x/a/h2/d1", "!x/a/h3/d1"], Service::ReadsAndWrites, Data::Kept, Action::None);
     check(&restart, &["x/a/h1", "!x/a/h2/d1"], Service::ReadsOnly, Data::Kept, Action::None);
     let promote = mirrored(on(Takeover::Promote), pair, Acknowledge::Sync, Promotion::UpToDate);
-    check(&promote, &["!x/a/h1/d1"], Service::ReadsAndWrites, Data::Kept, Action::Promoted);
+    check(&promote, &["!x/a/h1/d1"], Service::ReadsAndWrites, Data::Kept, Action::None);
+    check(&promote, &["!x/a/h1/d1", "!x/a/h2/d1"], Service::ReadsAndWrites, Data::Kept, Action::Promoted);
     let mut alone =
         mirrored(on(Takeover::Restart), &[&[0], &[1], &[2]], Acknowledge::Sync, Promotion::UpToDate);
     alone.storage.volumes = (0..3).map(|host| Volume::alone(host, "d1")).collect();
@@ -323,5 +329,6 @@ fn a_node_on_a_host_without_a_component_is_served_over_the_network_and_falls_wit
     check(&site, &["x/a/h1 - x/a/h3"], Service::Unavailable, Data::Kept, Action::None);
     check(&site, &["x/a/h3", "x/a/h1 - x/a/h4"], Service::Unavailable, Data::Kept, Action::None);
     check(&site, &["x/a/h3", "x/a/h4"], Service::Unavailable, Data::OnFailedOnly, Action::None);
-    check(&site, &["!x/a/h3/d1"], Service::Unavailable, Data::Kept, Action::None);
+    check(&site, &["!x/a/h3/d1"], Service::ReadsAndWrites, Data::Kept, Action::None);
+    check(&site, &["!x/a/h3/d1", "x/a/h1 - x/a/h4"], Service::Unavailable, Data::Kept, Action::None);
 }

@@ -108,12 +108,31 @@ mod brute {
                 let host = self.deployment.nodes[node];
                 let served = match self.served_by(node) {
                     None => true,
-                    Some(of) if self.bound(node) => self.sound(of) && self.reach(host, of.host),
+                    Some(of) if self.bound(node) => {
+                        self.sound(of) && self.reach(host, of.host) || !self.heirs(node).is_empty()
+                    }
                     Some(of) => self.disk_answers(of),
                 };
                 (self.host_on(host) && served).then_some(host)
             };
             Stage { hosts: (0..self.count()).map(runs).collect(), forgot: vec![false; self.count()] }
+        }
+
+        /// Components that service goes to when the disk under the one that serves dies with both hosts up and talking.
+        fn heirs(&self, node: usize) -> Vec<&Component> {
+            let host = self.deployment.nodes[node];
+            let all = self.components(node).iter();
+            match self.served_by(node) {
+                Some(of)
+                    if !self.disk_answers(of)
+                        && [host, of.host].iter().all(|host| self.host_on(*host))
+                        && self.reach(host, of.host) =>
+                {
+                    let hears = |one: usize, heir: &&Component| self.reach(one, heir.host);
+                    all.filter(|heir| self.sound(heir) && hears(host, heir) && hears(of.host, heir)).collect()
+                }
+                _ => Vec::new(),
+            }
         }
 
         /// Whether power was lost under a node, or under what served its volume.
@@ -129,7 +148,8 @@ mod brute {
                 Acknowledge::Sync | Acknowledge::Semi => self.reach(served.host, component.host),
                 Acknowledge::Async => false,
             };
-            self.sound(component) && (served.host == component.host || told)
+            let inherits = self.heirs(node).contains(&component);
+            self.sound(component) && (served.host == component.host || told || inherits)
         }
 
         /// Whether what a node had acknowledged is on some disk that can be read now.

@@ -329,7 +329,7 @@ pub struct VolumeResult {
     /// Bytes copied while loads ran, so that components caught up.
     #[serde(default)]
     pub copied_bytes: u64,
-    /// How it was opened, boot by boot, the last one still open in the end.
+    /// How it was opened, boot by boot, and each time service moved; the last one still open in the end.
     #[serde(default)]
     pub openings: Vec<OpeningResult>,
 }
@@ -348,6 +348,9 @@ pub struct OpeningResult {
     /// What was given up, where the component was promoted by force: a sentence.
     #[serde(default)]
     pub forced: Option<String>,
+    /// Why service moved to the component while the node ran: a sentence.
+    #[serde(default)]
+    pub moved: Option<String>,
 }
 
 /// Requests of one kind over the network, each with its answer.

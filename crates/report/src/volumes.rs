@@ -34,7 +34,18 @@ pub(crate) fn section(run: &RunDirectory) -> String {
     }
     html.push_str(&table(&mirrored));
     html.push_str(&openings(&mirrored));
-    let openings = mirrored.iter().flat_map(|volume| &volume.openings);
+    let openings = mirrored.iter().flat_map(|volume| volume.openings.iter().map(|of| (&volume.node, of)));
+    for (node, opening) in openings.clone() {
+        if let Some(why) = &opening.moved {
+            let (node, from) = (escape(node), escape(&opening.component));
+            let _ = write!(
+                html,
+                "<p><strong>Moved:</strong> {}; the volume of {node} was served from {from} from then on, while {node} ran.</p>",
+                escape(why)
+            );
+        }
+    }
+    let openings = openings.map(|(_, opening)| opening);
     for told in openings.filter_map(|opening| opening.forced.as_ref()) {
         let _ = write!(html, "<p><strong>By force:</strong> {}.</p>", escape(told));
     }

@@ -380,7 +380,7 @@ impl Datacentre {
             let hosts: std::io::Result<Vec<Arc<HostPlace>>> =
                 self.hosts.iter().enumerate().map(place).collect();
             let plan = Plan { folder, node: index, storage, hosts: hosts.map_err(failed)?, user };
-            return Ok(NodeVolume::Mirrored(Box::new(MirroredDisk::make(&plan).map_err(failed)?)));
+            return Ok(NodeVolume::Mirrored(MirroredDisk::make(&plan).map_err(failed)?));
         }
         let torn_by = match ground.volumes {
             scenario::Volumes::Directory => return Ok(NodeVolume::Directory),

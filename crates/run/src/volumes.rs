@@ -7,6 +7,7 @@ mod component;
 mod conversation;
 mod initiator;
 pub mod mirrored;
+mod moving;
 pub mod opening;
 pub mod place;
 mod rebuild;
@@ -35,7 +36,7 @@ pub enum NodeVolume {
     /// A virtual disk.
     Virtual(Box<VirtualDisk>),
     /// One with components on several hosts.
-    Mirrored(Box<MirroredDisk>),
+    Mirrored(Arc<MirroredDisk>),
 }
 
 /// A virtual disk over a folder.

@@ -104,8 +104,9 @@ impl<'a> Incoming<'a> {
         };
         let done = noted.map_err(|error| refusal(&error)).and_then(|()| self.0.operation.carry_out(volume));
         done.map_err(|refusal| {
-            // The head of the debug form names the operation and its objects; content would flood the message.
-            let what: String = format!("{:?}", self.0.operation).chars().take(80).collect();
+            // The first word of the debug form names the operation; what it carries would flood the message.
+            let what = format!("{:?}", self.0.operation);
+            let what = what.split([' ', '(', '{']).next().unwrap_or_default().to_owned();
             IncomingError::Refused { sequence: self.0.sequence, what, refusal }
         })
     }

@@ -36,14 +36,24 @@
 //! it came from its own kernel, once. So each read that the node's kernel has not kept, each write and each sync costs a round
 //! trip between the two hosts.
 //!
+//! # When the disk of the one that serves refuses
+//!
+//! Service moves to a live component, while programs have files open: changes wait until that component has carried out
+//! everything that was told to it, under every policy, and the operation that was refused is done there. Nothing that a
+//! program was told is lost, so nothing else about the node changes but the way to its data. Where no component is live,
+//! the refusal is the program's. What has lost its last name and is still open is not on the others: it is refused with
+//! `ESTALE`.
+//!
 //! # Who wins
 //!
 //! What two components that were parted have both changed, and what a power-off took back on either, is marked as well:
 //! the one that serves wins.
 
+mod changes;
 mod differences;
 mod dirt;
 mod extents;
+mod handing_over;
 mod image;
 mod incoming;
 mod operation;
@@ -55,6 +65,7 @@ mod serving;
 pub use differences::Differences;
 pub use dirt::Dirt;
 pub use extents::ExtentLog;
+pub use handing_over::Mover;
 pub use incoming::{Answer, Incoming, IncomingError, read_frame};
 pub use peers::{Acknowledge, Occurrence, PeerState, Policy, Standing};
 pub use remote::{Carrier, Remote, Work};

@@ -90,7 +90,7 @@ impl Mark {
         }
     }
 
-    fn mark_in(&self, dirt: &mut Dirt) {
+    pub(crate) fn mark_in(&self, dirt: &mut Dirt) {
         match *self {
             Mark::Object(number) => dirt.mark_object(number),
             Mark::Content(number, from, to) => dirt.mark_content(number, from, to),
@@ -121,7 +121,8 @@ struct Peer {
     copying_bytes: u64,
     answer: Answer,
     sign_at: Duration,
-    away_since: Duration,
+    /// Since when it has not been live: one that is reached and refuses what it is told is missed like one that is not.
+    missed_since: Duration,
     dirt: Dirt,
     /// What was marked and is settled by the end of catching up alone: gone on the serving component, or beyond a file's
     /// end.
@@ -152,7 +153,7 @@ impl Peers {
             copying_bytes: 0,
             answer: Answer::default(),
             sign_at: Duration::ZERO,
-            away_since: Duration::ZERO,
+            missed_since: Duration::ZERO,
             dirt,
             unsettled: Dirt::new(),
             bytes_replicated: 0,
@@ -212,8 +213,10 @@ impl Peers {
             return;
         }
         it.connection += 1;
+        if it.standing == Standing::Live {
+            it.missed_since = now;
+        }
         it.standing = Standing::Away;
-        it.away_since = now;
         it.queue.clear();
         it.copies_queued = 0;
         (it.under_way_bytes, it.copying_bytes) = (0, 0);
@@ -281,6 +284,9 @@ impl Peers {
             let peer = &mut self.peers[number];
             marks.iter().for_each(|mark| mark.mark_in(&mut peer.dirt));
             if matches!(peer.standing, Standing::Live | Standing::Finishing(_)) {
+                if peer.standing == Standing::Live {
+                    peer.missed_since = now;
+                }
                 peer.standing = Standing::CatchingUp;
                 peer.queue.push_back((begin(sequence), false));
                 let marks = Vec::new();
@@ -349,10 +355,20 @@ impl Peers {
         sequence
     }
 
-    /// Since when a component is away.
-    pub(crate) fn away_since(&self, peer: usize) -> Option<Duration> {
+    /// Since when a component that is away has been missed.
+    pub(crate) fn missed_since(&self, peer: usize) -> Option<Duration> {
         let it = &self.peers[peer];
-        (it.standing == Standing::Away).then_some(it.away_since)
+        (it.standing == Standing::Away).then_some(it.missed_since)
+    }
+
+    /// Whether a component is live.
+    pub(crate) fn is_live(&self, peer: usize) -> bool {
+        self.peers[peer].standing == Standing::Live
+    }
+
+    /// Whether a component is live and has carried out everything.
+    pub(crate) fn has_all(&self, peer: usize) -> bool {
+        self.is_live(peer) && self.peers[peer].under_way.is_empty()
     }
 
     /// What goes out next to a component.

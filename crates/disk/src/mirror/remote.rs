@@ -6,6 +6,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::Refusal;
@@ -14,6 +15,7 @@ use crate::files::Files;
 use crate::mirror::operation::New;
 use crate::mirror::request::{Answer, Answered, Request};
 use crate::store::{Seek, Space};
+use crate::succession::{MOVED, Succession};
 use crate::tree::RenameKind;
 use crate::volume::{NewInode, Scope};
 
@@ -47,19 +49,25 @@ pub trait Carrier: Send + Sync + 'static {
 #[derive(Debug)]
 pub struct Remote<C> {
     carrier: C,
+    succession: Succession,
 }
 
 impl<C: Carrier> Remote<C> {
     /// The volume behind a carrier.
     #[must_use]
     pub fn new(carrier: C) -> Remote<C> {
-        Remote { carrier }
+        Remote { carrier, succession: Succession::default() }
     }
 
     /// The carrier.
     #[must_use]
     pub fn carrier(&self) -> &C {
         &self.carrier
+    }
+
+    /// From here on `next` is asked, also by whoever is waiting here once [`Carrier::interrupt`] was called.
+    pub fn move_to(&self, next: Arc<dyn Files>) {
+        self.succession.set(next);
     }
 
     fn ask(&self, work: Work, request: &Request<'_>) -> Result<Answered, Refusal> {
@@ -247,13 +255,22 @@ impl<C: Carrier> Files for Remote<C> {
         if interrupted {
             self.carrier.interrupt();
         }
+        if let Some(next) = self.succession.next() {
+            next.interrupt(interrupted);
+        }
+    }
+
+    fn next(&self) -> Option<&dyn Files> {
+        self.succession.next()
+    }
+
+    fn moves_on(&self, refusal: Refusal) -> bool {
+        matches!(refusal, MOVED | Refusal::EIO) && self.succession.next().is_some()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::mirror::answer;
     use crate::store::{Flush, FolderStore};

@@ -14,6 +14,7 @@ use crate::attributes::{Attributes, Change, Kind, Status};
 use crate::files::Files;
 use crate::mirror::operation::New;
 use crate::store::{Seek, Space};
+use crate::succession::MOVED;
 use crate::tree::RenameKind;
 use crate::volume::Scope;
 
@@ -139,11 +140,18 @@ pub(crate) type Answer = Result<Answered, i32>;
 
 /// Carries out a request that arrived, on what serves, and returns the answer as it is to be sent.
 ///
-/// A request that cannot be read is refused with `EIO`.
+/// A request that cannot be read is refused with `EIO`; one that is to be asked elsewhere, because service has moved from
+/// here, with [`MOVED`].
 #[must_use]
 pub fn answer(files: &dyn Files, request: &[u8]) -> Vec<u8> {
     let request: Result<Request<'_>, _> = postcard::from_bytes(request);
-    let done = request.map_err(|_| Refusal::EIO).and_then(|request| request.carry_out(files));
+    let done = match (request, files.next()) {
+        (_, Some(_)) => Err(MOVED),
+        (Err(_), None) => Err(Refusal::EIO),
+        (Ok(request), None) => {
+            request.carry_out(files).map_err(|refusal| if files.moves_on(refusal) { MOVED } else { refusal })
+        }
+    };
     let answer: Answer = done.map_err(|refusal| refusal as i32);
     // Only running out of memory could keep it from being written; an answer that is none is read as EIO.
     postcard::to_allocvec(&answer).unwrap_or_default()

@@ -1,30 +1,25 @@
-//! The component that serves: every change is made on its volume and recorded for the others in the same order; syncs wait
-//! for them.
+//! The component that serves: its connections to the others, what goes out to each next, and waiting for them. The changes
+//! themselves are in `changes`.
 //!
 //! One lock makes the order; it is held while a change is made and recorded, not while anybody waits. Beside `fuse` the
 //! only file that reads a clock, because waiting has an end; what follows from the time is decided in `peers`.
 
-use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use crate::Refusal;
-use crate::attributes::{Attributes, Change, Kind, Status};
-use crate::files::Files;
 use crate::mirror::dirt::{Dirt, Piece};
 use crate::mirror::extents::ExtentLog;
+use crate::mirror::handing_over::Mover;
 use crate::mirror::incoming::Answer;
-use crate::mirror::operation::{Message, New, Operation, framed};
+use crate::mirror::operation::{Message, Operation, framed};
 use crate::mirror::peers::{Mark, Occurrence, PeerState, Peers, PieceFor, Policy};
-use crate::store::{Seek, Space, Store};
-use crate::tree::RenameKind;
-use crate::volume::{NewInode, Scope, Volume, refusal};
+use crate::store::Store;
+use crate::succession::{MOVED, Succession};
+use crate::volume::Volume;
 
 /// Bytes copied at once to a component that is catching up: the serving volume is locked while they are read.
 const PIECE_BYTES: u64 = 128 << 10;
-/// Bytes that a change takes beside its content, for the buffer's account.
-const CHANGE_BYTES: u64 = 64;
 /// How often somebody who waits looks whether a component has been silent for too long.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -47,24 +42,34 @@ pub enum Next {
 
 /// A volume that serves, and tells the other components.
 pub struct Mirror<S: Store> {
-    volume: Arc<Volume<S>>,
-    extents: Option<Arc<ExtentLog>>,
+    pub(crate) volume: Arc<Volume<S>>,
+    pub(crate) extents: Option<Arc<ExtentLog>>,
     order: Mutex<Order>,
     /// There is something to send.
-    to_send: Condvar,
+    pub(crate) to_send: Condvar,
     /// Somebody answered, or is not waited for any more.
-    answered: Condvar,
+    pub(crate) answered: Condvar,
     began: Instant,
+    /// Finds another to serve, when the disk of this component refuses.
+    pub(crate) mover: Mutex<Option<Mover>>,
+    pub(crate) succession: Succession,
 }
 
 #[derive(Debug)]
-struct Order {
-    peers: Peers,
+pub(crate) struct Order {
+    pub(crate) peers: Peers,
     /// Nobody waits any more: what would have to is refused.
-    is_over: bool,
+    pub(crate) is_over: bool,
+    /// Another is about to serve: changes wait until that is decided.
+    pub(crate) is_handing_over: bool,
+    /// Nothing is said to the others any more.
+    pub(crate) is_silent: bool,
+    /// Changes that the disk refused, of which it is not decided who does them: what they may have left here of which the
+    /// others know nothing, and that of those which may be half done.
+    pub(crate) refused: (Dirt, Vec<Mark>),
 }
 
-fn frame_of(operation: Operation<'_>) -> impl FnOnce(u64) -> Frame {
+pub(crate) fn frame_of(operation: Operation<'_>) -> impl FnOnce(u64) -> Frame {
     move |sequence| {
         let room = operation.payload_bytes();
         // Only running out of memory could keep numbers and bytes from being encoded.
@@ -72,7 +77,7 @@ fn frame_of(operation: Operation<'_>) -> impl FnOnce(u64) -> Frame {
     }
 }
 
-fn begin(sequence: u64) -> Frame {
+pub(crate) fn begin(sequence: u64) -> Frame {
     frame_of(Operation::Begin)(sequence)
 }
 
@@ -89,12 +94,26 @@ impl<S: Store> Mirror<S> {
         extents: Option<Arc<ExtentLog>>,
     ) -> Mirror<S> {
         volume.lock().tree.number_from(generation << GENERATION_SHIFT);
-        let order = Mutex::new(Order { peers: Peers::new(policy, lacking), is_over: false });
-        let (to_send, answered) = (Condvar::new(), Condvar::new());
-        Mirror { volume, extents, order, to_send, answered, began: Instant::now() }
+        let order = Mutex::new(Order {
+            peers: Peers::new(policy, lacking),
+            is_over: false,
+            is_handing_over: false,
+            is_silent: false,
+            refused: (Dirt::new(), Vec::new()),
+        });
+        Mirror {
+            volume,
+            extents,
+            order,
+            to_send: Condvar::new(),
+            answered: Condvar::new(),
+            began: Instant::now(),
+            mover: Mutex::default(),
+            succession: Succession::default(),
+        }
     }
 
-    fn order(&self) -> MutexGuard<'_, Order> {
+    pub(crate) fn order(&self) -> MutexGuard<'_, Order> {
         self.order.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -111,12 +130,17 @@ impl<S: Store> Mirror<S> {
     }
 
     /// A connection to a component stands; its power-offs took back what is marked in `lost`. Returns the connection's
-    /// number.
-    pub fn connect(&self, peer: usize, lost: &Dirt) -> u64 {
+    /// number; `None` when nothing is said from here any more, and then nobody knows of what is lost.
+    pub fn connect(&self, peer: usize, lost: &Dirt) -> Option<u64> {
         let now = self.now();
-        let connection = self.order().peers.connect(peer, lost, (now, begin));
+        let mut order = self.order();
+        if order.is_over || order.is_silent {
+            return None;
+        }
+        let connection = order.peers.connect(peer, lost, (now, begin));
+        drop(order);
         self.to_send.notify_all();
-        connection
+        Some(connection)
     }
 
     /// A connection broke.
@@ -148,7 +172,7 @@ impl<S: Store> Mirror<S> {
         let mut order = self.order();
         let deadline = Instant::now() + patience;
         loop {
-            if order.is_over || !order.peers.is_current(peer, connection) {
+            if order.is_over || order.is_silent || !order.peers.is_current(peer, connection) {
                 return Next::Over;
             }
             self.copy_a_piece(&mut order, peer);
@@ -207,11 +231,11 @@ impl<S: Store> Mirror<S> {
         self.order().peers.state(peer, now, |number| self.volume.size_of(number))
     }
 
-    /// How long a component has been away; `None` while it is connected.
+    /// How long a component that is away has not been live; `None` while it is connected.
     #[must_use]
-    pub fn away_for(&self, peer: usize) -> Option<Duration> {
+    pub fn missed_for(&self, peer: usize) -> Option<Duration> {
         let now = self.now();
-        self.order().peers.away_since(peer).map(|since| now.saturating_sub(since))
+        self.order().peers.missed_since(peer).map(|since| now.saturating_sub(since))
     }
 
     /// What has happened since this was last asked.
@@ -243,18 +267,25 @@ impl<S: Store> Mirror<S> {
         self.order().peers.lacking(now)
     }
 
-    /// The order, as soon as there is room in every component's buffer.
-    fn with_room(&self) -> Result<MutexGuard<'_, Order>, Refusal> {
-        self.wait_until(|peers| peers.has_room())
+    /// The order, as soon as there is room in every component's buffer, and as long as service stays here.
+    pub(crate) fn with_room(&self) -> Result<MutexGuard<'_, Order>, Refusal> {
+        self.wait_until(|order| !order.is_handing_over && order.peers.has_room())
     }
 
-    fn wait_until(&self, done: impl Fn(&Peers) -> bool) -> Result<MutexGuard<'_, Order>, Refusal> {
+    /// Waits for something.
+    ///
+    /// # Errors
+    /// `EIO` when service ends, [`MOVED`] when it has moved.
+    pub(crate) fn wait_until(&self, done: impl Fn(&Order) -> bool) -> Result<MutexGuard<'_, Order>, Refusal> {
         let mut order = self.order();
         loop {
+            if self.succession.next().is_some() {
+                return Err(MOVED);
+            }
             if order.is_over {
                 return Err(Refusal::EIO);
             }
-            if done(&order.peers) {
+            if done(&order) {
                 return Ok(order);
             }
             order = self.answered.wait_timeout(order, LOOK).unwrap_or_else(PoisonError::into_inner).0;
@@ -264,289 +295,10 @@ impl<S: Store> Mirror<S> {
             }
         }
     }
-
-    /// Makes a change here and records it. What may be half done is in doubt.
-    fn change_and_record<'a, T>(
-        &self,
-        marks: impl FnOnce(&Volume<S>) -> Vec<Mark>,
-        change: impl FnOnce(&Volume<S>) -> Result<T, Refusal>,
-        (operation, may_be_half_done): (impl FnOnce(&T) -> (Operation<'a>, Vec<Mark>), bool),
-    ) -> Result<T, Refusal> {
-        let mut order = self.with_room()?;
-        let mut marks = marks(&self.volume);
-        let now = self.now();
-        match change(&self.volume) {
-            Ok(done) => {
-                let (operation, further) = operation(&done);
-                marks.extend(further);
-                let bytes = match &operation {
-                    Operation::Write { content, .. } => CHANGE_BYTES + content.len() as u64,
-                    _ => CHANGE_BYTES,
-                };
-                order.peers.record(&marks, (bytes, now), frame_of(operation));
-                let anybody = order.peers.any_connected();
-                drop(order);
-                if anybody {
-                    self.to_send.notify_all();
-                }
-                Ok(done)
-            }
-            Err(refusal) => {
-                if may_be_half_done {
-                    order.peers.doubt(&marks, now, begin);
-                }
-                Err(refusal)
-            }
-        }
-    }
-
-    /// Records a sync without waiting. Returns its number.
-    fn record_sync(&self, number: u64, scope: Scope) -> u64 {
-        let now = self.now();
-        let operation = Operation::Sync { number, scope };
-        let sequence = self.order().peers.record(&[], (CHANGE_BYTES, now), frame_of(operation));
-        self.to_send.notify_all();
-        sequence
-    }
 }
 
 impl<S: Store> std::fmt::Debug for Mirror<S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Mirror").field("order", &self.order).finish_non_exhaustive()
-    }
-}
-
-/// The range by which a file's size changes.
-fn stretch(number: u64, old: Option<u64>, new: u64) -> Mark {
-    let old = old.unwrap_or(new);
-    Mark::Content(number, old.min(new), old.max(new))
-}
-
-/// An object that may lose its last name, and with it its content, which another that comes to serve may still have.
-fn whole(number: u64) -> Mark {
-    Mark::Content(number, 0, u64::MAX)
-}
-
-/// The range that a write changes: beyond the file's end, what lies between becomes zeros, and another may hold there what
-/// was before the file was cut.
-fn reach<S: Store>(volume: &Volume<S>, number: u64, offset: u64, end: u64) -> Mark {
-    Mark::Content(number, volume.size_of(number).map_or(offset, |size| offset.min(size)), end)
-}
-
-impl<S: Store> Files for Mirror<S> {
-    fn look_up(&self, directory: u64, name: &OsStr) -> Result<Status, Refusal> {
-        self.volume.look_up(directory, name)
-    }
-
-    fn forget(&self, number: u64, times: u64) {
-        self.volume.forget(number, times);
-    }
-
-    fn status(&self, number: u64) -> Result<Status, Refusal> {
-        self.volume.status(number)
-    }
-
-    fn change(&self, number: u64, change: &Change, now: SystemTime) -> Result<Status, Refusal> {
-        self.change_and_record(
-            |volume| match change.size {
-                Some(size) => vec![stretch(number, volume.size_of(number), size)],
-                None => vec![Mark::Object(number)],
-            },
-            |volume| volume.change(number, change, now),
-            (|_| (Operation::Change { number, change: *change, now }, Vec::new()), change.size.is_some()),
-        )
-    }
-
-    fn make(
-        &self,
-        directory: u64,
-        name: &OsStr,
-        new: &NewInode,
-        attributes: Attributes,
-    ) -> Result<Status, Refusal> {
-        self.change_and_record(
-            |_| vec![Mark::Object(directory)],
-            |volume| volume.make(directory, name, new, attributes),
-            (
-                |made: &Status| {
-                    let (number, name, new) = (made.inode, name.as_bytes(), New::of(new));
-                    let operation = Operation::Make { directory, name, number, new, attributes };
-                    (operation, vec![Mark::Object(number)])
-                },
-                false,
-            ),
-        )
-    }
-
-    fn link(&self, number: u64, directory: u64, name: &OsStr, now: SystemTime) -> Result<Status, Refusal> {
-        self.change_and_record(
-            |_| vec![Mark::Object(directory), Mark::Object(number)],
-            |volume| volume.link(number, directory, name, now),
-            (|_| (Operation::Link { number, directory, name: name.as_bytes(), now }, Vec::new()), false),
-        )
-    }
-
-    fn remove(
-        &self,
-        directory: u64,
-        name: &OsStr,
-        is_directory: bool,
-        now: SystemTime,
-    ) -> Result<(), Refusal> {
-        self.change_and_record(
-            |volume| {
-                let removed = volume.number_of(directory, name).map(whole);
-                [Some(Mark::Object(directory)), removed].into_iter().flatten().collect()
-            },
-            |volume| volume.remove(directory, name, is_directory, now),
-            (
-                |()| {
-                    let name = name.as_bytes();
-                    (Operation::Remove { directory, name, is_directory, now }, Vec::new())
-                },
-                false,
-            ),
-        )
-    }
-
-    fn rename(
-        &self,
-        from: (u64, &OsStr),
-        to: (u64, &OsStr),
-        kind: RenameKind,
-        now: SystemTime,
-    ) -> Result<(), Refusal> {
-        self.change_and_record(
-            |volume| {
-                let moved = volume.number_of(from.0, from.1);
-                let replaced = volume.number_of(to.0, to.1).map(whole);
-                let objects = [Some(from.0), Some(to.0), moved].into_iter().flatten().map(Mark::Object);
-                objects.chain(replaced).collect()
-            },
-            |volume| volume.rename(from, to, kind, now),
-            (
-                |()| {
-                    let (directory, name) = (from.0, from.1.as_bytes());
-                    let (new_directory, new_name) = (to.0, to.1.as_bytes());
-                    let operation = Operation::Rename { directory, name, new_directory, new_name, kind, now };
-                    (operation, Vec::new())
-                },
-                false,
-            ),
-        )
-    }
-
-    fn target(&self, number: u64) -> Result<OsString, Refusal> {
-        self.volume.target(number)
-    }
-
-    fn list(&self, directory: u64) -> Result<Vec<(OsString, u64, Kind)>, Refusal> {
-        self.volume.list(directory)
-    }
-
-    fn extended(&self, number: u64, name: &OsStr) -> Result<Vec<u8>, Refusal> {
-        self.volume.extended(number, name)
-    }
-
-    fn list_extended(&self, number: u64) -> Result<Vec<OsString>, Refusal> {
-        self.volume.list_extended(number)
-    }
-
-    fn set_extended(
-        &self,
-        number: u64,
-        name: &OsStr,
-        value: Option<&[u8]>,
-        must_exist: Option<bool>,
-        now: SystemTime,
-    ) -> Result<(), Refusal> {
-        self.change_and_record(
-            |_| vec![Mark::Object(number)],
-            |volume| volume.set_extended(number, name, value, must_exist, now),
-            (
-                |()| {
-                    let name = name.as_bytes();
-                    (Operation::SetExtended { number, name, value, now }, Vec::new())
-                },
-                false,
-            ),
-        )
-    }
-
-    fn space(&self) -> Result<Space, Refusal> {
-        self.volume.space()
-    }
-
-    fn open(&self, number: u64) -> Result<(), Refusal> {
-        self.volume.open(number)
-    }
-
-    fn release(&self, number: u64) {
-        self.volume.release(number);
-    }
-
-    fn read(&self, number: u64, offset: u64, buffer: &mut [u8]) -> Result<usize, Refusal> {
-        self.volume.read(number, offset, buffer)
-    }
-
-    fn write(
-        &self,
-        number: u64,
-        offset: u64,
-        content: &[u8],
-        through: Option<Scope>,
-        by_unprivileged: bool,
-        now: SystemTime,
-    ) -> Result<(), Refusal> {
-        let end = offset.checked_add(content.len() as u64).ok_or(Refusal::EFBIG)?;
-        if let Some(log) = &self.extents {
-            log.note(number, offset, content.len() as u64).map_err(|error| refusal(&error))?;
-        }
-        self.change_and_record(
-            |volume| vec![reach(volume, number, offset, end)],
-            |volume| volume.write(number, offset, content, None, by_unprivileged, now),
-            (
-                |()| {
-                    let operation = Operation::Write { number, offset, content, by_unprivileged, now };
-                    (operation, Vec::new())
-                },
-                true,
-            ),
-        )?;
-        through.map_or(Ok(()), |scope| self.sync(number, scope))
-    }
-
-    fn allocate(
-        &self,
-        number: u64,
-        mode: i32,
-        offset: u64,
-        bytes: u64,
-        now: SystemTime,
-    ) -> Result<(), Refusal> {
-        let end = offset.checked_add(bytes).ok_or(Refusal::EFBIG)?;
-        self.change_and_record(
-            |volume| vec![reach(volume, number, offset, end)],
-            |volume| volume.allocate(number, mode, offset, bytes, now),
-            (|()| (Operation::Allocate { number, mode, offset, bytes, now }, Vec::new()), true),
-        )
-    }
-
-    fn seek(&self, number: u64, offset: u64, to: Seek) -> Result<u64, Refusal> {
-        self.volume.seek(number, offset, to)
-    }
-
-    fn sync(&self, number: u64, scope: Scope) -> Result<(), Refusal> {
-        // Said before it is done here, so that both happen at once; what comes in between is covered here as well.
-        let sequence = self.record_sync(number, scope);
-        self.volume.sync(number, scope)?;
-        self.wait_until(|peers| peers.is_acknowledged(sequence)).map(drop)
-    }
-
-    fn interrupt(&self, interrupted: bool) {
-        self.volume.interrupt(interrupted);
-        if interrupted {
-            self.stop_waiting();
-        }
     }
 }

@@ -2,17 +2,21 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::{OsStr, OsString};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use disk::mirror::{Acknowledge, Answer, Differences, Dirt, Frame, Incoming, Mirror, Next, Policy, Standing};
 use disk::{
-    Attributes, Change, Files, Flush, FolderStore, Kind, Limits, NewInode, ROOT, Refusal, RenameKind, Scope,
-    Volume,
+    Attributes, Change, Disk, Files, Flush, FolderStore, Kind, Limits, NewInode, OnDisk, ROOT, Refusal,
+    RenameKind, Scope, Volume, ask,
 };
 
 const NOW: SystemTime = SystemTime::UNIX_EPOCH;
 const LENGTH_BYTES: usize = 4;
+
+/// What a component lies on.
+pub type Below = OnDisk<FolderStore>;
 
 /// A name in a directory: both by number.
 pub type Place = (u8, u8);
@@ -42,35 +46,41 @@ pub enum Step {
 
 /// What one name leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Found {
+pub struct Found {
     inode: u64,
     kind: Kind,
     attributes: (u16, u32, u32),
     links: u32,
     extended: Vec<(OsString, Vec<u8>)>,
-    content: Vec<u8>,
+    pub content: Vec<u8>,
 }
 
-struct Component {
-    volume: Arc<Volume<FolderStore>>,
+impl Found {
+    pub fn without_number(self) -> Found {
+        Found { inode: 0, ..self }
+    }
+}
+
+pub struct Component {
+    pub volume: Arc<Volume<Below>>,
     folder: tempfile::TempDir,
 }
 
 /// The way to one of the other components.
-struct Wire {
-    component: usize,
+pub struct Wire {
+    pub component: usize,
     connection: Option<u64>,
     frames: VecDeque<Frame>,
 }
 
 /// The components, the one that serves, and what must survive.
 pub struct Ground {
-    components: Vec<Component>,
-    serving: usize,
+    pub components: Vec<Component>,
+    pub serving: usize,
     policy: Policy,
-    mirror: Arc<Mirror<FolderStore>>,
-    wires: Vec<Wire>,
-    differences: Differences,
+    pub mirror: Arc<Mirror<Below>>,
+    pub wires: Vec<Wire>,
+    pub differences: Differences,
     /// For each file, by number: what it held at the last acknowledged sync, and all that it has held since.
     synced: BTreeMap<u64, Vec<Vec<u8>>>,
 }
@@ -79,9 +89,7 @@ impl Ground {
     pub fn new(components: usize, acknowledge: Acknowledge, limits: Limits) -> Ground {
         let component = |_| {
             let folder = tempfile::tempdir().expect("a temporary folder");
-            let store = FolderStore::new(folder.path(), Flush::Pretended);
-            let volume = Arc::new(Volume::new(store, limits, 0, 0, NOW));
-            Component { volume, folder }
+            Component { volume: volume_in(folder.path(), limits), folder }
         };
         let components: Vec<Component> = (0..components).map(component).collect();
         // Nobody is ever too slow here.
@@ -119,8 +127,16 @@ impl Ground {
                 self.power_off(self.wires[*peer].component);
             }
             Step::Connect(peer) => self.connect(*peer),
+            Step::Sync(place) => {
+                let _ = number(self.mirror.as_ref(), *place).and_then(|number| self.sync(number));
+                self.note();
+            }
+            Step::SyncDirectory(index) => {
+                let _ = self.sync(directory(self.mirror.as_ref(), *index));
+                self.note();
+            }
             change => {
-                let _ = self.change(change);
+                let _ = carry_out(self.mirror.as_ref(), change);
                 self.note();
             }
         }
@@ -132,101 +148,26 @@ impl Ground {
         self.differences.lost(component, &lost);
     }
 
-    fn directory(&self, index: u8) -> u64 {
-        let mut directories = vec![ROOT];
-        let mut at = 0;
-        while at < directories.len() {
-            for (_, number, kind) in
-                self.mirror.list(directories[at]).expect("a directory").into_iter().skip(2)
-            {
-                if kind == Kind::Directory {
-                    directories.push(number);
-                }
-            }
-            at += 1;
-        }
-        directories[usize::from(index) % directories.len()]
-    }
-
-    fn number(&self, place: Place) -> Result<u64, Refusal> {
-        let number = self.mirror.look_up(self.directory(place.0), &name(place.1))?.inode;
-        self.mirror.forget(number, 1);
-        Ok(number)
-    }
-
-    fn change(&mut self, step: &Step) -> Result<(), Refusal> {
-        let attributes = Attributes::new(0o644, 7, 7, NOW);
-        let files = self.mirror.clone();
-        let make = |place: Place, new: &NewInode| {
-            let made = files.make(self.directory(place.0), &name(place.1), new, attributes)?;
-            files.forget(made.inode, 1);
-            Ok(())
-        };
-        match *step {
-            Step::Create(place) => make(place, &NewInode::File),
-            Step::MakeDirectory(place) => make(place, &NewInode::Directory),
-            Step::MakeLink(place) => make(place, &NewInode::SymbolicLink("elsewhere".into())),
-            Step::Link(old, new) => {
-                let number = self.number(old)?;
-                files.link(number, self.directory(new.0), &name(new.1), NOW)?;
-                files.forget(number, 1);
-                Ok(())
-            }
-            Step::Remove(place) => {
-                let is_directory = files.status(self.number(place)?)?.kind == Kind::Directory;
-                files.remove(self.directory(place.0), &name(place.1), is_directory, NOW)
-            }
-            Step::Rename(old, new) => self.rename(old, new, RenameKind::Replace),
-            Step::Exchange(old, new) => self.rename(old, new, RenameKind::Exchange),
-            Step::Write { place, offset, bytes, fill } => {
-                let content = vec![fill; usize::from(bytes)];
-                files.write(self.number(place)?, u64::from(offset), &content, None, false, NOW)
-            }
-            Step::Cut { place, size } => {
-                let change = Change { size: Some(u64::from(size)), ..Change::default() };
-                files.change(self.number(place)?, &change, NOW).map(drop)
-            }
-            Step::PunchHole { place, offset, bytes } => {
-                let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-                files.allocate(self.number(place)?, mode, u64::from(offset), u64::from(bytes), NOW)
-            }
-            Step::Mode(place, mode) => {
-                let change = Change { mode: Some(u32::from(mode)), ..Change::default() };
-                files.change(self.number(place)?, &change, NOW).map(drop)
-            }
-            Step::Extended(place, value) => {
-                let number = self.number(place)?;
-                let value = [value];
-                let value = (value[0] % 3 > 0).then_some(&value[..]);
-                files.set_extended(number, OsStr::new("user.mark"), value, None, NOW)
-            }
-            Step::Sync(place) => self.sync(self.number(place)?),
-            Step::SyncDirectory(directory) => self.sync(self.directory(directory)),
-            _ => Ok(()),
-        }
-    }
-
-    fn rename(&self, old: Place, new: Place, kind: RenameKind) -> Result<(), Refusal> {
-        let (old_name, new_name) = (name(old.1), name(new.1));
-        let from = (self.directory(old.0), old_name.as_os_str());
-        self.mirror.rename(from, (self.directory(new.0), new_name.as_os_str()), kind, NOW)
-    }
-
     /// Syncs, while all wires that stand deliver.
     fn sync(&mut self, number: u64) -> Result<(), Refusal> {
         let mirror = self.mirror.clone();
         let syncing = std::thread::spawn(move || mirror.sync(number, Scope::All));
         while !syncing.is_finished() {
-            for peer in 0..self.wires.len() {
-                self.fetch(peer);
-                self.deliver(peer);
-            }
+            self.let_all_deliver();
         }
         syncing.join().expect("no panic")?;
         if self.mirror.status(number)?.kind == Kind::File {
             self.synced.insert(number, vec![content(&self.components[self.serving].volume, number)]);
         }
         Ok(())
+    }
+
+    /// One frame over each wire that stands.
+    pub fn let_all_deliver(&mut self) {
+        for peer in 0..self.wires.len() {
+            self.fetch(peer);
+            self.deliver(peer);
+        }
     }
 
     /// Notes what synced files hold now; those without a name need not survive any more.
@@ -245,7 +186,7 @@ impl Ground {
         let wire = &mut self.wires[peer];
         wire.frames.clear();
         let lost = self.differences.take_lost(wire.component);
-        wire.connection = Some(self.mirror.connect(peer, &lost));
+        wire.connection = self.mirror.connect(peer, &lost);
     }
 
     fn break_wire(&mut self, peer: usize) {
@@ -329,6 +270,11 @@ impl Ground {
         for component in 0..self.components.len() {
             self.power_off(component);
         }
+        self.serve_from(next);
+    }
+
+    /// Another component serves from here on; none of the others is connected.
+    pub fn serve_from(&mut self, next: usize) {
         let wires = wires_from(next, self.components.len());
         let others: Vec<usize> = wires.iter().map(|wire| wire.component).collect();
         let lacking = self.differences.serve_from(next, &others);
@@ -367,6 +313,112 @@ impl Ground {
     }
 }
 
+fn directory(first: &dyn Files, index: u8) -> u64 {
+    let mut directories = vec![ROOT];
+    let mut at = 0;
+    while at < directories.len() {
+        let listed = ask(first, |files| files.list(directories[at])).expect("a directory");
+        for (_, number, kind) in listed.into_iter().skip(2) {
+            if kind == Kind::Directory {
+                directories.push(number);
+            }
+        }
+        at += 1;
+    }
+    directories[usize::from(index) % directories.len()]
+}
+
+fn number(first: &dyn Files, place: Place) -> Result<u64, Refusal> {
+    let (directory, name) = (directory(first, place.0), name(place.1));
+    let number = ask(first, |files| files.look_up(directory, &name))?.inode;
+    forget(first, number);
+    Ok(number)
+}
+
+fn forget(first: &dyn Files, number: u64) {
+    let forgotten = ask(first, |files| {
+        files.forget(number, 1);
+        Ok(())
+    });
+    forgotten.expect("nothing refuses that");
+}
+
+/// Does a step that changes something, as a mount does it.
+pub fn carry_out(first: &dyn Files, step: &Step) -> Result<(), Refusal> {
+    let attributes = Attributes::new(0o644, 7, 7, NOW);
+    let make = |place: Place, new: &NewInode| {
+        let (directory, name) = (directory(first, place.0), name(place.1));
+        let made = ask(first, |files| files.make(directory, &name, new, attributes))?;
+        forget(first, made.inode);
+        Ok(())
+    };
+    let rename = |old: Place, new: Place, kind| {
+        let (from, to) = (directory(first, old.0), directory(first, new.0));
+        let (old, new) = (name(old.1), name(new.1));
+        ask(first, |files| files.rename((from, &old), (to, &new), kind, NOW))
+    };
+    match *step {
+        Step::Create(place) => make(place, &NewInode::File),
+        Step::MakeDirectory(place) => make(place, &NewInode::Directory),
+        Step::MakeLink(place) => make(place, &NewInode::SymbolicLink("elsewhere".into())),
+        Step::Link(old, new) => {
+            let number = number(first, old)?;
+            let (directory, name) = (directory(first, new.0), name(new.1));
+            ask(first, |files| files.link(number, directory, &name, NOW))?;
+            forget(first, number);
+            Ok(())
+        }
+        Step::Remove(place) => {
+            let found = number(first, place)?;
+            let is_directory = ask(first, |files| files.status(found))?.kind == Kind::Directory;
+            let (directory, name) = (directory(first, place.0), name(place.1));
+            ask(first, |files| files.remove(directory, &name, is_directory, NOW))
+        }
+        Step::Rename(old, new) => rename(old, new, RenameKind::Replace),
+        Step::Exchange(old, new) => rename(old, new, RenameKind::Exchange),
+        Step::Write { place, offset, bytes, fill } => {
+            let (number, content) = (number(first, place)?, vec![fill; usize::from(bytes)]);
+            ask(first, |files| files.write(number, u64::from(offset), &content, None, false, NOW))
+        }
+        Step::Cut { place, size } => {
+            let change = Change { size: Some(u64::from(size)), ..Change::default() };
+            let number = number(first, place)?;
+            ask(first, |files| files.change(number, &change, NOW)).map(drop)
+        }
+        Step::PunchHole { place, offset, bytes } => {
+            let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+            let number = number(first, place)?;
+            ask(first, |files| files.allocate(number, mode, u64::from(offset), u64::from(bytes), NOW))
+        }
+        Step::Mode(place, mode) => {
+            let change = Change { mode: Some(u32::from(mode)), ..Change::default() };
+            let number = number(first, place)?;
+            ask(first, |files| files.change(number, &change, NOW)).map(drop)
+        }
+        Step::Extended(place, value) => {
+            let number = number(first, place)?;
+            let value = [value];
+            let value = (value[0] % 3 > 0).then_some(&value[..]);
+            ask(first, |files| files.set_extended(number, OsStr::new("user.mark"), value, None, NOW))
+        }
+        Step::Sync(place) => {
+            let number = number(first, place)?;
+            ask(first, |files| files.sync(number, Scope::All))
+        }
+        Step::SyncDirectory(index) => {
+            let number = directory(first, index);
+            ask(first, |files| files.sync(number, Scope::All))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// An empty volume on a sound disk.
+pub fn volume_in(folder: &Path, limits: Limits) -> Arc<Volume<Below>> {
+    let store = OnDisk::new(FolderStore::new(folder, Flush::Pretended), Disk::alone("d"));
+    Arc::new(Volume::new(store, limits, 0, 0, NOW))
+}
+
 fn wires_from(serving: usize, components: usize) -> Vec<Wire> {
     let others = (0..components).filter(|component| *component != serving);
     others.map(|component| Wire { component, connection: None, frames: VecDeque::new() }).collect()
@@ -376,7 +428,7 @@ fn name(number: u8) -> OsString {
     format!("f{number}").into()
 }
 
-fn content(volume: &Volume<FolderStore>, number: u64) -> Vec<u8> {
+fn content(volume: &Volume<Below>, number: u64) -> Vec<u8> {
     let size = volume.status(number).expect("a file").size;
     let mut content = vec![0; usize::try_from(size).expect("small")];
     let read = volume.read(number, 0, &mut content).expect("read");
@@ -385,7 +437,7 @@ fn content(volume: &Volume<FolderStore>, number: u64) -> Vec<u8> {
 }
 
 /// Everything that a walk through a volume finds, by path.
-fn snapshot(volume: &Volume<FolderStore>) -> BTreeMap<String, Found> {
+pub fn snapshot(volume: &Volume<Below>) -> BTreeMap<String, Found> {
     let mut all = BTreeMap::new();
     let mut waiting = vec![(String::new(), ROOT)];
     while let Some((path, directory)) = waiting.pop() {

@@ -2,13 +2,17 @@
 //! over in between. In the end all components are equal, and nothing whose sync was acknowledged is lost.
 
 mod ground;
+mod moving;
+
+use std::time::Duration;
 
 use proptest::prelude::*;
 
-use disk::Limits;
 use disk::mirror::Acknowledge;
+use disk::{Defect, Limits};
 
 use ground::{Ground, Step};
+use moving::Pair;
 
 fn place() -> impl Strategy<Value = (u8, u8)> {
     (0..3u8, 0..5u8)
@@ -108,6 +112,74 @@ proptest! {
         ground.bring_together();
         ground.check_equal();
     }
+
+    #[test]
+    fn service_moves_off_a_disk_that_refuses_and_no_operation_notices(
+        acknowledge in any_acknowledge(),
+        rounds in prop::collection::vec((prop::collection::vec(change(), 1..40), 0..30u64), 1..4),
+    ) {
+        let mut pair = Pair::new(Ground::new(3, acknowledge, Limits::default()));
+        for (steps, operations) in &rounds {
+            pair.take_on_failing_disk(steps, *operations);
+        }
+        pair.check();
+    }
+
+    #[test]
+    fn service_moves_off_a_disk_that_refuses_what_the_volume_writes_back_by_itself(
+        steps in prop::collection::vec(change(), 1..60),
+        operations in 0..60u64,
+    ) {
+        let limits = Limits { blocks_max: 2, operations_max: 3 };
+        let mut pair = Pair::new(Ground::new(2, Acknowledge::Async, limits));
+        pair.take_on_failing_disk(&steps, operations);
+        pair.check();
+    }
+}
+
+#[test]
+fn service_moves_once_and_the_component_that_failed_catches_up_afterwards() {
+    let mut pair = Pair::new(Ground::new(2, Acknowledge::Sync, Limits::default()));
+    let write = |fill| Step::Write { place: (0, 1), offset: 100, bytes: 5_000, fill };
+    let before = [Step::Create((0, 1)), write(1), Step::Sync((0, 1))];
+    assert_eq!(pair.take_on_failing_disk(&before, u64::MAX), 0);
+    assert_eq!(pair.take_on_failing_disk(&[write(2), write(3), Step::Sync((0, 1))], 1), 1);
+    assert_eq!(pair.ground.serving, 1);
+    pair.check();
+}
+
+#[test]
+fn what_is_written_while_service_moves_is_written_once_and_not_lost() {
+    let failing = [0, 7, 40, 95].map(Defect::FailAfter);
+    for defect in failing.into_iter().chain([Defect::Full; 12]) {
+        let mut pair = Pair::new(Ground::new(2, Acknowledge::Async, Limits::default()));
+        assert_eq!(pair.write_at_once(4, 100, defect), 1, "{defect:?}");
+        pair.ground.bring_together();
+        pair.ground.check_equal();
+    }
+}
+
+#[test]
+fn a_component_that_is_reached_again_and_again_and_never_catches_up_is_missed_since_it_was_last_live() {
+    let mut ground = Ground::new(2, Acknowledge::Sync, Limits::default());
+    ground.bring_together();
+    assert_eq!(ground.mirror.missed_for(0), None);
+    ground.take(&Step::Break(0));
+    let first = ground.mirror.now();
+    ground.take(&Step::Create((0, 0)));
+    for _ in 0..3 {
+        std::thread::sleep(Duration::from_millis(5));
+        ground.take(&Step::Connect(0));
+        assert_eq!(ground.mirror.missed_for(0), None);
+        ground.take(&Step::Break(0));
+    }
+    let asked = ground.mirror.now();
+    assert!(ground.mirror.missed_for(0) >= Some(asked - first));
+    ground.bring_together();
+    let live = ground.mirror.now();
+    ground.take(&Step::Break(0));
+    let missed = ground.mirror.missed_for(0).expect("away");
+    assert!(missed <= ground.mirror.now() - live, "{missed:?}");
 }
 
 #[test]

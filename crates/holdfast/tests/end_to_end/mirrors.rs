@@ -182,6 +182,38 @@ fn copies_whose_disks_and_network_fail_are_gone_on_without_and_catch_up_and_each
 }
 
 #[test]
+#[ignore = "second tier: a scenario of its own"]
+fn a_volume_whose_serving_disk_fails_is_served_on_from_its_copy_while_the_database_runs() {
+    let _turn = machine();
+    let desk = Desk::new();
+    if !desk.can_have_a_lab("a_volume_whose_serving_disk_fails") {
+        return;
+    }
+    let before = Before::look(&desk);
+    let finished = desk.run(&arguments(&[&["run", "scenarios/mirror-serving-disk.yaml"]]));
+    finished.ends_with(0);
+    let result = finished.result();
+    for disk in [0, 1] {
+        let fault = &result["faults"][disk];
+        assert!(fault["receipt"]["evidence"].to_string().contains("a write refused with EIO"), "{fault:#}");
+    }
+    let openings = result["volumes"][0]["openings"].as_array().expect("openings");
+    let served: Vec<&str> = openings.iter().filter_map(|opening| opening["component"].as_str()).collect();
+    assert_eq!(served[..3], ["dc1/a/h1", "dc1/a/h2", "dc1/a/h1"], "{openings:#?}");
+    for opening in &openings[1..3] {
+        assert!(
+            opening["moved"].as_str().is_some_and(|why| why.contains("refused an operation")),
+            "{opening}"
+        );
+    }
+    let log = std::fs::read_to_string(finished.run_directory().join("logs/n1/postgres")).expect("a log");
+    assert!(!log.contains("Input/output error"), "the database met an error");
+    let predicted = result["prediction"].as_array().expect("predictions");
+    assert!(predicted.len() == 4 && predicted.iter().all(|of| of["agrees"] == true), "{predicted:#?}");
+    before.nothing_is_left(&[]);
+}
+
+#[test]
 #[ignore = "second tier: a scenario of its own, twice"]
 fn a_half_synchronous_mirror_may_lose_what_its_copy_had_only_received_and_a_synchronous_one_does_not() {
     let _turn = machine();

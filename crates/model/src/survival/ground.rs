@@ -76,17 +76,35 @@ impl<'a> Ground<'a> {
     }
 
     /// Whether a node's database still runs where it was: its host is on, the disk under it answers, and where that is
-    /// another host's, it is reached. A disk that refuses ends the database, even where the volume has another component.
+    /// another host's, it is reached. A disk that refuses ends the database, unless service moves to another component.
     fn runs_on(&self, node: usize) -> bool {
         let Some(host) = self.deployment.nodes.get(node).copied() else { return false };
         let served = self.deployment.storage.volume(node).is_none_or(|volume| {
             let serving = volume.serving(host);
             serving.is_some_and(|component| match volume.fails_with_host {
-                true => self.is_usable(component) && self.reaches(host, component),
+                true => {
+                    let answers = self.is_usable(component) && self.reaches(host, component);
+                    answers || volume.components.iter().any(|other| self.takes_over(volume, host, other))
+                }
                 false => !self.refuses(component),
             })
         });
         self.host_is_on(host) && served
+    }
+
+    /// Whether service moves to a component while the node runs, because the disk under the one that serves refuses: every
+    /// change that was made there is handed over first, whatever is acknowledged when.
+    fn takes_over(&self, volume: &Volume, node_on: usize, component: &Component) -> bool {
+        let Some(serving) = volume.serving(node_on) else { return false };
+        let is_asked = self.refuses(serving)
+            && self.host_is_on(serving.host)
+            && self.host_is_on(node_on)
+            && self.reaches(node_on, serving);
+        is_asked
+            && serving != component
+            && self.is_usable(component)
+            && self.reaches(serving.host, component)
+            && self.reaches(node_on, component)
     }
 
     /// Whether the platform takes a node for lost: its host has no power, or that which its volume was served from.
@@ -122,7 +140,8 @@ impl<'a> Ground<'a> {
     fn is_current(&self, volume: &Volume, node_on: usize, component: &Component) -> bool {
         let Some(serving) = volume.serving(node_on) else { return false };
         let told = || volume.acknowledge != Acknowledge::Async && self.reaches(serving.host, component);
-        self.is_usable(component) && (serving == component || told())
+        self.is_usable(component)
+            && (serving == component || told() || self.takes_over(volume, node_on, component))
     }
 
     fn is_usable(&self, component: &Component) -> bool {

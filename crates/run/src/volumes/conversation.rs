@@ -3,11 +3,11 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use disk::mirror::{Answer, Dirt, Frame, Mirror, Next};
+use disk::mirror::{Answer, Differences, Frame, Mirror, Next};
 use disk::{CpuTime, FolderStore, OnDisk};
 
 use super::component::Component;
@@ -37,8 +37,10 @@ pub struct Speaker {
     pub to: Arc<Component>,
     /// How long a sign is waited for.
     pub timeout: Duration,
-    /// What the component's power-offs took back, of which nobody has been told yet.
-    pub take_lost: Box<dyn Fn() -> Dirt + Send + Sync>,
+    /// What the components' power-offs took back, of which nobody has been told yet.
+    pub differences: Arc<Mutex<Differences>>,
+    /// The other component's number among them.
+    pub number: usize,
     /// CPU time goes here.
     pub cpu: Arc<CpuTime>,
 }
@@ -70,6 +72,10 @@ impl Drop for Conversation {
 }
 
 impl Speaker {
+    fn differences(&self) -> MutexGuard<'_, Differences> {
+        self.differences.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn speak(&self, is_over: &AtomicBool) {
         while !is_over.load(Ordering::Acquire) {
             if let Ok(stream) = self.from.connect(self.to.address(), self.timeout) {
@@ -83,8 +89,11 @@ impl Speaker {
 
     fn converse(&self, stream: &TcpStream) {
         // The component keeps this in its log and its bitmap, and would send it here.
-        let lost = (self.take_lost)();
-        let connection = self.mirror.connect(self.peer, &lost);
+        let lost = self.differences().take_lost(self.number);
+        let Some(connection) = self.mirror.connect(self.peer, &lost) else {
+            self.differences().untold(self.number, &lost);
+            return;
+        };
         std::thread::scope(|scope| {
             let hear = || self.hear(stream, connection);
             let listener = std::thread::Builder::new().name("mirror".to_owned()).spawn_scoped(scope, hear);

@@ -106,6 +106,11 @@ impl Initiator {
         asked.collect()
     }
 
+    /// No connection is made any more: a request whose connection ends without an answer is given up, as is every later one.
+    pub fn retire(&self) {
+        self.is_over.store(true, Ordering::Release);
+    }
+
     fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Acquire)
     }

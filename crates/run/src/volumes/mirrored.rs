@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::time::{Duration, Instant};
 
 use disk::mirror::{Acknowledge, Differences, Dirt, Mirror, Policy, Standing};
@@ -15,7 +15,7 @@ use scenario::Storage;
 
 use super::component::{self, Component};
 use super::conversation::{Conversation, Speaker};
-use super::opening::{Afar, Opening};
+use super::opening::{Afar, Opening, Why};
 use super::place::HostPlace;
 use super::standing::{ComponentState, Moved, Role, in_words};
 
@@ -40,6 +40,8 @@ pub struct Plan<'a> {
 /// A mirrored volume.
 #[derive(Debug)]
 pub struct MirroredDisk {
+    /// Itself, for those who find another component to serve.
+    pub(super) me: Weak<MirroredDisk>,
     folder: PathBuf,
     node: usize,
     pub(super) storage: Storage,
@@ -67,6 +69,8 @@ pub(super) struct State {
     told: BTreeMap<usize, BTreeSet<&'static str>>,
     cpu_of_mounts: Duration,
     pub(super) ended: BTreeMap<usize, Ended>,
+    /// When no component could be found that service could have moved to.
+    pub(super) stayed_at: Option<Instant>,
     moved: BTreeMap<usize, Moved>,
 }
 
@@ -86,8 +90,7 @@ pub(super) struct Serving {
     pub(super) host: usize,
     /// Where that is another than the component's host, the way between the two.
     pub(super) afar: Option<Afar>,
-    /// What was given up, where the component was promoted by force.
-    pub(super) forced: Option<String>,
+    pub(super) why: Why,
     pub(super) mirror: Arc<Mirror<OnDisk<FolderStore>>>,
     /// The components that are its peers, in its order.
     pub(super) peers: Vec<usize>,
@@ -99,7 +102,7 @@ impl MirroredDisk {
     ///
     /// # Errors
     /// When a component's folder or listener cannot be made.
-    pub fn make(plan: &Plan<'_>) -> io::Result<MirroredDisk> {
+    pub fn make(plan: &Plan<'_>) -> io::Result<Arc<MirroredDisk>> {
         let Plan { storage, .. } = plan;
         let acknowledge = match storage.acknowledge {
             scenario::Acknowledge::Sync => Acknowledge::Sync,
@@ -115,7 +118,8 @@ impl MirroredDisk {
             timeout: storage.timeout,
             answers_receipt: acknowledge == Acknowledge::Semi,
         };
-        let disk = MirroredDisk {
+        let disk = Arc::new_cyclic(|me| MirroredDisk {
+            me: me.clone(),
             folder: plan.folder.to_owned(),
             node: plan.node,
             storage: (*storage).clone(),
@@ -125,7 +129,7 @@ impl MirroredDisk {
             cpu: Arc::default(),
             state: Mutex::default(),
             differences: Arc::default(),
-        };
+        });
         for host in storage.components.get(plan.node).into_iter().flatten() {
             let component = disk.component_on(*host)?;
             disk.state().components.push(Arc::new(component));
@@ -149,6 +153,19 @@ impl MirroredDisk {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The state, unless `is_given_up` comes to hold before it is to be had: whoever ends service holds it while requests
+    /// under way come to their end.
+    pub(super) fn state_unless(&self, is_given_up: impl Fn() -> bool) -> Option<MutexGuard<'_, State>> {
+        loop {
+            match self.state.try_lock() {
+                Ok(state) => return Some(state),
+                Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
+                Err(TryLockError::WouldBlock) if is_given_up() => return None,
+                Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(1)),
+            }
+        }
+    }
+
     pub(super) fn differences(&self) -> MutexGuard<'_, Differences> {
         self.differences.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -160,16 +177,14 @@ impl MirroredDisk {
     }
 
     pub(super) fn converse(&self, state: &State, serving: &mut Serving, other: usize) -> io::Result<()> {
-        let differences = self.differences.clone();
-        let take_lost =
-            move || -> Dirt { differences.lock().unwrap_or_else(PoisonError::into_inner).take_lost(other) };
         let conversation = Conversation::begin(Speaker {
             mirror: serving.mirror.clone(),
             peer: serving.peers.len(),
             from: state.components[serving.component].place.clone(),
             to: state.components[other].clone(),
             timeout: self.policy.timeout,
-            take_lost: Box::new(take_lost),
+            differences: self.differences.clone(),
+            number: other,
             cpu: self.cpu.clone(),
         })?;
         serving.peers.push(other);
@@ -244,7 +259,7 @@ impl MirroredDisk {
         first_error.map_or(Ok(()), Err)
     }
 
-    fn note_ends(&self, state: &mut State, serving: &Serving) {
+    pub(super) fn note_ends(&self, state: &mut State, serving: &Serving) {
         state.ended.clear();
         for (peer, number) in serving.peers.iter().enumerate() {
             let stood = serving.mirror.state(peer);

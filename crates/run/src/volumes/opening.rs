@@ -8,7 +8,7 @@ use std::io;
 use std::sync::Arc;
 
 use disk::mirror::{Mirror, Remote, Standing};
-use disk::{Mount, MountError, MountPoint};
+use disk::{Files, Mount, MountError, MountPoint};
 use scenario::Promotion;
 
 use super::component::Component;
@@ -71,10 +71,19 @@ pub enum OpenError {
 #[derive(Debug)]
 pub(super) struct Afar {
     pub(super) target: Target,
-    remote: Arc<Remote<Initiator>>,
+    pub(super) remote: Arc<Remote<Initiator>>,
 }
 
-/// How a volume was opened for one boot.
+/// Why a component serves that otherwise would not.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Why {
+    /// What was given up, where it was promoted by force.
+    pub(super) forced: Option<String>,
+    /// Why service moved to it, where it did while the node ran.
+    pub(super) moved: Option<String>,
+}
+
+/// How a volume was opened for one boot, or was served from some moment of it on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Opening {
     /// Path of the node's host.
@@ -87,6 +96,8 @@ pub struct Opening {
     pub broken: u64,
     /// What was given up, where the component was promoted by force.
     pub forced: Option<String>,
+    /// Why service moved to the component, where it did while the node ran.
+    pub moved: Option<String>,
 }
 
 impl MirroredDisk {
@@ -142,6 +153,28 @@ impl MirroredDisk {
         let number = self.choose(&state, host)?;
         let forced = (!state.current.contains(&number)).then(|| self.loss_in_words(&state, number));
         state.news.extend(forced.clone());
+        let files = self.serve(&mut state, number, host, Why { forced, moved: None })?;
+        let prepared = disk::prepare(files);
+        if prepared.is_err() {
+            state.serving = None;
+        }
+        if state.serving.as_ref().is_some_and(|serving| serving.afar.is_some()) {
+            let (host, component) = (&self.hosts[host].name, state.components[number].place.name.clone());
+            state.news.push(format!(
+                "{host} has no component that is up to date: the volume is served from {component}, over the network"
+            ));
+        }
+        Ok(prepared?)
+    }
+
+    /// Lets a component serve a node on a host. Returns what the node's mount is to ask.
+    pub(super) fn serve(
+        &self,
+        state: &mut State,
+        number: usize,
+        host: usize,
+        why: Why,
+    ) -> Result<Arc<dyn Files>, OpenError> {
         let peers: Vec<usize> = (0..state.components.len())
             .filter(|other| *other != number && !state.retired.contains(other))
             .collect();
@@ -153,26 +186,22 @@ impl MirroredDisk {
         let extents = Some(component.extents.clone());
         let mirror =
             Arc::new(Mirror::new(component.volume.clone(), self.policy, lacking, generation, extents));
+        let (me, served) = (self.me.clone(), Arc::downgrade(&mirror));
+        mirror.set_mover(Box::new(move || me.upgrade()?.move_from(&served.upgrade()?)));
         let afar = (component.host != host).then(|| self.afar(&component, host, &mirror)).transpose()?;
-        let prepared = match &afar {
-            None => disk::prepare(mirror.clone())?,
-            Some(afar) => disk::prepare(afar.remote.clone())?,
+        let files: Arc<dyn Files> = match &afar {
+            None => mirror.clone(),
+            Some(afar) => afar.remote.clone(),
         };
-        if afar.is_some() {
-            state.news.push(format!(
-                "{} has no component that is up to date: the volume is served from {}, over the network",
-                self.hosts[host].name, component.place.name
-            ));
-        }
         let (speaks_to, conversations) = (Vec::new(), Vec::new());
         let mut serving =
-            Serving { component: number, host, afar, forced, mirror, peers: speaks_to, conversations };
+            Serving { component: number, host, afar, why, mirror, peers: speaks_to, conversations };
         for other in peers {
-            self.converse(&state, &mut serving, other).map_err(OpenError::Thread)?;
+            self.converse(state, &mut serving, other).map_err(OpenError::Thread)?;
         }
         state.current = BTreeSet::from([number]);
         state.serving = Some(serving);
-        Ok(prepared)
+        Ok(files)
     }
 
     /// The component that is to serve a host: its own if that is up to date, else the first that is and can be reached;
@@ -206,7 +235,7 @@ impl MirroredDisk {
     }
 
     /// Whether a component's host can be reached from another: tried, over the network.
-    fn reaches(&self, from: usize, component: &Component) -> bool {
+    pub(super) fn reaches(&self, from: usize, component: &Component) -> bool {
         let port = component.port + TARGET_PORTS;
         let Ok(listener) = component.place.listen(port) else { return false };
         let address = std::net::SocketAddr::new(component.place.address, port);
@@ -255,7 +284,8 @@ impl MirroredDisk {
             component: state.components[serving.component].place.name.clone(),
             asked: initiator.map(Initiator::asked).unwrap_or_default(),
             broken: initiator.map_or(0, Initiator::broken),
-            forced: serving.forced.clone(),
+            forced: serving.why.forced.clone(),
+            moved: serving.why.moved.clone(),
         }
     }
 
@@ -268,9 +298,9 @@ impl MirroredDisk {
     }
 }
 
-type ServingMirror = Mirror<disk::OnDisk<disk::FolderStore>>;
+pub(super) type ServingMirror = Mirror<disk::OnDisk<disk::FolderStore>>;
 
-fn is_usable(state: &State, number: usize) -> bool {
+pub(super) fn is_usable(state: &State, number: usize) -> bool {
     !state.retired.contains(&number) && state.components[number].is_on()
 }
 
@@ -283,7 +313,7 @@ mod tests {
     use crate::volumes::place;
 
     /// A volume with a component on each of the first two of three hosts, in the network of this process.
-    fn ground(folder: &std::path::Path, first: usize, promote: Promotion) -> Option<MirroredDisk> {
+    fn ground(folder: &std::path::Path, first: usize, promote: Promotion) -> Option<Arc<MirroredDisk>> {
         let hosts: Option<Vec<_>> = ["a", "b", "c"].iter().map(|name| place::here(name)).collect();
         let class = scenario::StorageClass {
             name: "basic".to_owned(),

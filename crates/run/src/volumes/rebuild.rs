@@ -12,7 +12,7 @@ impl MirroredDisk {
         let missed: Vec<(usize, usize)> = {
             let state = self.state();
             let Some(serving) = &state.serving else { return Vec::new() };
-            let missed = |peer: usize| serving.mirror.away_for(peer) >= Some(self.storage.rebuild_after);
+            let missed = |peer: usize| serving.mirror.missed_for(peer) >= Some(self.storage.rebuild_after);
             let peers = serving.peers.iter().copied().enumerate();
             peers.filter(|(peer, number)| !state.retired.contains(number) && missed(*peer)).collect()
         };

@@ -78,6 +78,7 @@ fn opening(opening: Opening) -> OpeningResult {
         asked: asked.collect(),
         broken: opening.broken,
         forced: opening.forced,
+        moved: opening.moved,
     }
 }
 

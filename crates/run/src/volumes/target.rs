@@ -98,6 +98,15 @@ impl Target {
 
     /// Ends it: afterwards nothing is carried out any more. What is being carried out must not wait for anything.
     pub fn close(&mut self) {
+        self.end(Shutdown::Both);
+    }
+
+    /// Ends it after what is being carried out was answered. Not for a thread that carries something out.
+    pub fn retire(&mut self) {
+        self.end(Shutdown::Read);
+    }
+
+    fn end(&mut self, how: Shutdown) {
         self.shared.is_over.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
             // A panic there has ended it as well.
@@ -106,7 +115,7 @@ impl Target {
         let connections = std::mem::take(&mut *lock(&self.shared.connections));
         for (stream, _) in &connections {
             // One that is broken already needs no end.
-            let _ = stream.shutdown(Shutdown::Both);
+            let _ = stream.shutdown(how);
         }
         for (_, thread) in connections {
             let _ = thread.join();

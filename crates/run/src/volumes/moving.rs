@@ -1,0 +1,117 @@
+//! Service that moves to another component while its node runs, because the disk under the one that serves refuses.
+//!
+//! Owns which component takes over and what becomes of the one that served. That nothing is missing there is for
+//! `disk::mirror`.
+
+use std::mem::ManuallyDrop;
+use std::sync::Arc;
+use std::time::Instant;
+
+use disk::Files;
+use disk::mirror::Standing;
+
+use super::mirrored::{MirroredDisk, Serving, State};
+use super::opening::{Afar, ServingMirror, Why, is_usable};
+
+impl MirroredDisk {
+    /// The disk under the component that serves has refused an operation: moves service to one that is live, the node's own
+    /// host's first. Returns what the mount is to ask from here on; `None` when there is no such component.
+    pub(super) fn move_from(&self, mirror: &Arc<ServingMirror>) -> Option<Arc<dyn Files>> {
+        for (peer, number) in self.candidates(mirror)? {
+            if !mirror.hand_over(peer) {
+                continue;
+            }
+            let mut state = self.state_unless(|| mirror.is_over())?;
+            if mirror.is_over() || !serves(&state, mirror) {
+                return None;
+            }
+            return self.take_over(&mut state, number);
+        }
+        let mut state = self.state_unless(|| mirror.is_over())?;
+        state.stayed_at = Some(Instant::now());
+        None
+    }
+
+    /// Components that are live and can be reached from the node's host, each with its number among the peers.
+    fn candidates(&self, mirror: &Arc<ServingMirror>) -> Option<Vec<(usize, usize)>> {
+        let (live, host) = {
+            let state = self.state_unless(|| mirror.is_over())?;
+            let serving = state.serving.as_ref().filter(|_| serves(&state, mirror))?;
+            // Trying costs whoever waits the time in which a host that cannot be reached does not answer.
+            let tried = state.stayed_at.is_some_and(|at| at.elapsed() < self.policy.timeout);
+            let may = |(peer, number): &(usize, usize)| {
+                is_usable(&state, *number) && mirror.state(*peer).standing == Standing::Live
+            };
+            let numbered = serving.peers.iter().copied().enumerate();
+            let live: Vec<_> = numbered.filter(may).filter(|_| !tried).collect();
+            let components = live.iter().map(|(_, number)| state.components[*number].clone());
+            (live.iter().copied().zip(components).collect::<Vec<_>>(), serving.host)
+        };
+        let mut found: Vec<_> = live
+            .into_iter()
+            .filter(|(_, component)| component.host == host || self.reaches(host, component))
+            .collect();
+        found.sort_by_key(|(_, component)| component.host != host);
+        Some(found.into_iter().map(|(numbers, _)| numbers).collect())
+    }
+
+    fn take_over(&self, state: &mut State, number: usize) -> Option<Arc<dyn Files>> {
+        let mut old = state.serving.take()?;
+        let next = state.components[number].clone();
+        // It has carried out all there was.
+        let _ = next.drain();
+        self.note_ends(state, &old);
+        let opening = self.opening(state, &old);
+        let (lacking, refused) = old.mirror.end_handing_over();
+        old.conversations.clear();
+        let from = state.components[old.component].clone();
+        {
+            let mut differences = self.differences();
+            differences.ended(old.peers.iter().copied().zip(lacking));
+            differences.lost(old.component, &refused);
+        }
+        next.volume.take_over_from(&from.volume);
+        from.volume.let_go_of_all();
+        let moved = format!("the disk under the component on {} refused an operation", from.place.name);
+        let why = Why { forced: None, moved: Some(moved.clone()) };
+        match self.serve(state, number, old.host, why) {
+            Ok(files) => {
+                state.openings.push(opening);
+                state.news.push(format!(
+                    "{moved}: the volume is served from {}, which has all that was written",
+                    next.place.name
+                ));
+                if let Some(afar) = old.afar.take() {
+                    retire(afar, files.clone());
+                }
+                Some(files)
+            }
+            Err(error) => {
+                let place = &next.place.name;
+                state.news.push(format!("{moved}, and it could not be served from {place}: {error}"));
+                old.mirror.stop_waiting();
+                state.serving = Some(old);
+                None
+            }
+        }
+    }
+}
+
+fn serves(state: &State, mirror: &Arc<ServingMirror>) -> bool {
+    let is_it = |serving: &Serving| Arc::ptr_eq(&serving.mirror, mirror);
+    state.serving.as_ref().is_some_and(is_it)
+}
+
+/// What was asked over this way is asked of the next: what is being carried out there is answered, and what gets no answer
+/// was not carried out.
+fn retire(afar: Afar, next: Arc<dyn Files>) {
+    afar.remote.move_to(next);
+    // On a thread of its own, which ends what this one may be a part of; so without a thread it must not be dropped either.
+    let afar = ManuallyDrop::new(afar);
+    let retire = move || {
+        let mut afar = ManuallyDrop::into_inner(afar);
+        afar.remote.carrier().retire();
+        afar.target.retire();
+    };
+    let _ = std::thread::Builder::new().name("target".to_owned()).spawn(retire);
+}
