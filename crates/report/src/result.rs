@@ -329,9 +329,32 @@ pub struct VolumeResult {
     /// Bytes copied while loads ran, so that components caught up.
     #[serde(default)]
     pub copied_bytes: u64,
+    /// Syncs while loads ran; none where it is not mirrored, or there were none.
+    #[serde(default)]
+    pub syncs: Option<SyncsResult>,
     /// How it was opened, boot by boot, and each time service moved; the last one still open in the end.
     #[serde(default)]
     pub openings: Vec<OpeningResult>,
+}
+
+/// Syncs of a mirrored volume: how long each took where the volume is served, and how long it then waited for the others.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SyncsResult {
+    /// How many were acknowledged.
+    pub count: u64,
+    /// Until the serving component had made it durable, microseconds: median.
+    pub here_us_p50: u64,
+    /// The 99th percentile of that.
+    pub here_us_p99: u64,
+    /// From then until it was acknowledged, microseconds: mean.
+    pub beyond_us_mean: f64,
+    /// The median of that.
+    pub beyond_us_p50: u64,
+    /// The 99th percentile of that.
+    pub beyond_us_p99: u64,
+    /// The shortest round trip between the hosts of the serving component and of the furthest other, microseconds, as the
+    /// kernel saw it on their connection.
+    pub round_trip_us: Option<u64>,
 }
 
 /// A mirrored volume as it was open for one boot of its node.

@@ -33,6 +33,7 @@ pub(crate) fn section(run: &RunDirectory) -> String {
         html.push_str(&figure.html(&marks));
     }
     html.push_str(&table(&mirrored));
+    html.push_str(&syncs(&mirrored));
     html.push_str(&openings(&mirrored));
     let openings = mirrored.iter().flat_map(|volume| volume.openings.iter().map(|of| (&volume.node, of)));
     for (node, opening) in openings.clone() {
@@ -85,6 +86,37 @@ fn table(volumes: &[&VolumeResult]) -> String {
     }
     html.push_str("</tbody></table></div>");
     html
+}
+
+/// What mirroring cost each sync.
+fn syncs(volumes: &[&VolumeResult]) -> String {
+    let mut rows = String::new();
+    for volume in volumes.iter().take(MOST_ROWS) {
+        let Some(syncs) = &volume.syncs else { continue };
+        let round_trip =
+            syncs.round_trip_us.map_or(format::NOTHING.to_owned(), |us| format::latency(us as f64));
+        let _ = write!(
+            rows,
+            "<tr><th scope=\"row\">{}<td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{}\
+             <td class=\"n\">{}<td class=\"n\">{round_trip}</tr>",
+            escape(&volume.node),
+            format::count(syncs.count),
+            format::latency(syncs.here_us_p50 as f64),
+            format::latency(syncs.here_us_p99 as f64),
+            format::latency_or_zero(syncs.beyond_us_p50 as f64),
+            format::latency_or_zero(syncs.beyond_us_p99 as f64),
+        );
+    }
+    if rows.is_empty() {
+        return String::new();
+    }
+    format!(
+        "<p>What mirroring cost each sync: it is made durable where the volume is served and, at the same time, elsewhere; \
+         beyond its own disk it waited for the others.</p><div class=\"scroll\"><table><thead><tr><th>Volume of\
+         <th class=\"n\">Syncs<th class=\"n\">Own disk, median<th class=\"n\">99th percentile<th class=\"n\">Beyond it, median\
+         <th class=\"n\">99th percentile<th class=\"n\">Shortest round trip between the hosts</tr></thead><tbody>{rows}</tbody>\
+         </table></div>"
+    )
 }
 
 /// What was asked over the network, where a volume was open on a host without a component of it.

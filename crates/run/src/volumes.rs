@@ -13,6 +13,7 @@ pub mod place;
 mod rebuild;
 pub mod result;
 pub mod standing;
+pub mod syncs;
 mod target;
 pub mod watch;
 

@@ -12,6 +12,7 @@ use crate::files::Files;
 use crate::mirror::operation::{New, Operation};
 use crate::mirror::peers::Mark;
 use crate::mirror::serving::{Mirror, begin, frame_of};
+use crate::mirror::sync_times::SyncTime;
 use crate::store::{Seek, Space, Store};
 use crate::tree::RenameKind;
 use crate::volume::{NewInode, Scope, Volume, refusal};
@@ -298,9 +299,14 @@ impl<S: Store> Files for Mirror<S> {
 
     fn sync(&self, number: u64, scope: Scope) -> Result<(), Refusal> {
         // Said before it is done here, so that both happen at once; what comes in between is covered here as well.
+        let began = self.now();
         let sequence = self.record_sync(number, scope)?;
         self.volume.sync(number, scope)?;
-        self.wait_until(|order| order.peers.is_acknowledged(sequence)).map(drop)
+        let here = self.now().saturating_sub(began);
+        self.wait_until(|order| order.peers.is_acknowledged(sequence)).map(drop)?;
+        let beyond = self.now().saturating_sub(began + here);
+        self.sync_times.note(SyncTime { here, beyond });
+        Ok(())
     }
 
     fn interrupt(&self, interrupted: bool) {

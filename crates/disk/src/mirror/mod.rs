@@ -61,6 +61,7 @@ mod peers;
 mod remote;
 mod request;
 mod serving;
+mod sync_times;
 
 pub use differences::Differences;
 pub use dirt::Dirt;
@@ -71,3 +72,4 @@ pub use peers::{Acknowledge, Occurrence, PeerState, Policy, Standing};
 pub use remote::{Carrier, Remote, Work};
 pub use request::answer;
 pub use serving::{Frame, Mirror, Next};
+pub use sync_times::SyncTime;

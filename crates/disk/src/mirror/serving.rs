@@ -14,6 +14,7 @@ use crate::mirror::handing_over::Mover;
 use crate::mirror::incoming::Answer;
 use crate::mirror::operation::{Message, Operation, framed};
 use crate::mirror::peers::{Mark, Occurrence, PeerState, Peers, PieceFor, Policy};
+use crate::mirror::sync_times::{SyncTime, SyncTimes};
 use crate::store::Store;
 use crate::succession::{MOVED, Succession};
 use crate::volume::Volume;
@@ -53,6 +54,7 @@ pub struct Mirror<S: Store> {
     /// Finds another to serve, when the disk of this component refuses.
     pub(crate) mover: Mutex<Option<Mover>>,
     pub(crate) succession: Succession,
+    pub(crate) sync_times: SyncTimes,
 }
 
 #[derive(Debug)]
@@ -110,6 +112,7 @@ impl<S: Store> Mirror<S> {
             began: Instant::now(),
             mover: Mutex::default(),
             succession: Succession::default(),
+            sync_times: SyncTimes::default(),
         }
     }
 
@@ -236,6 +239,12 @@ impl<S: Store> Mirror<S> {
     pub fn missed_for(&self, peer: usize) -> Option<Duration> {
         let now = self.now();
         self.order().peers.missed_since(peer).map(|since| now.saturating_sub(since))
+    }
+
+    /// How long the syncs took that were acknowledged since this was last asked.
+    #[must_use]
+    pub fn take_sync_times(&self) -> Vec<SyncTime> {
+        self.sync_times.take()
     }
 
     /// What has happened since this was last asked.

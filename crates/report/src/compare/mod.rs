@@ -8,6 +8,7 @@ mod bars;
 mod beside;
 mod page;
 mod quantity;
+mod replication;
 mod settings;
 mod source;
 mod text;

@@ -7,7 +7,7 @@ use measure::Finding;
 use super::bars::{Bar, Bars, Group};
 use super::quantity::LATENCIES;
 use super::text::{change, grounds, name, subjects, summary, valued};
-use super::{Cell, Comparison, Quantity, Row, Subject, Variant, beside};
+use super::{Cell, Comparison, Quantity, Row, Subject, Variant, beside, replication};
 use crate::evidence::badge;
 use crate::format;
 use crate::losses;
@@ -27,6 +27,10 @@ pub fn html(comparison: &Comparison) -> String {
     let published = beside::html(comparison);
     if !published.is_empty() {
         section(&mut page, "Beside the published report", &published);
+    }
+    let replicated = replication::html(comparison);
+    if !replicated.is_empty() {
+        section(&mut page, "What replication cost", &replicated);
     }
     let latencies = latencies(comparison);
     if !latencies.is_empty() {

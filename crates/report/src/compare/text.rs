@@ -5,7 +5,7 @@ use std::fmt::Write;
 use measure::Finding;
 
 use super::quantity::LATENCIES;
-use super::{Basis, Cell, Comparison, Quantity, Row, Subject, beside};
+use super::{Basis, Cell, Comparison, Quantity, Row, Subject, beside, replication};
 use crate::format;
 use crate::markup::{cut, plain};
 
@@ -42,6 +42,7 @@ pub fn text(comparison: &Comparison) -> String {
         table(&mut out, comparison, subject, &quantities, &rows);
     }
     beside::text(&mut out, comparison);
+    replication::text(&mut out, comparison);
     let (looked_for, found) = comparison.counts();
     let _ = write!(out, "\n{}", summary(comparison, looked_for, found));
     for note in &comparison.notes {

@@ -8,7 +8,7 @@ use measure::interval::record_latency;
 use measure::{Finding, HlogWriter, Interval};
 use report::compare::{self, Basis, CompareError, Comparison, Given, Quantity, Subject};
 use report::matrix::{CellResult, MatrixResult};
-use report::result::{ReproducedFigure, ReproducedReport, RunResult};
+use report::result::{ReproducedFigure, ReproducedReport, RunResult, SyncsResult, VolumeResult};
 use tempfile::TempDir;
 
 use crate::fixture;
@@ -239,6 +239,71 @@ fn what_was_published_stands_beside_each_variant_and_workloads_figures_are_compa
         page.contains("Beside the published report")
             && page.contains("<td class=\"n\">232<td class=\"n\">102")
     );
+}
+
+/// A run whose inserts take so long at the median, on volumes with so many components: each sync waits one round trip of
+/// 800 us for the others.
+fn with_storage(runs: &mut Runs, clients: u32, replicas: u32, insert_us: u64) -> PathBuf {
+    let path = runs.add(clients, 1.0);
+    let text = std::fs::read_to_string(path.join("result.json")).expect("a result");
+    let mut result: RunResult = serde_json::from_str(&text).expect("a result");
+    let volume = serde_json::json!({ "node": "n1", "replicas": replicas, "resync": [] });
+    let mut volume: VolumeResult = serde_json::from_value(volume).expect("a volume");
+    if replicas > 1 {
+        volume.acknowledge = "sync".to_owned();
+        volume.syncs = Some(SyncsResult {
+            count: 1_000,
+            here_us_p50: 500,
+            here_us_p99: 900,
+            beyond_us_mean: 800.0,
+            beyond_us_p50: 790,
+            beyond_us_p99: 1_500,
+            round_trip_us: Some(800),
+        });
+    }
+    result.volumes = vec![volume];
+    for load in &mut result.loads {
+        for operation in load.operations.values_mut() {
+            operation.latency_us.p50 = insert_us;
+        }
+    }
+    std::fs::write(path.join("result.json"), serde_json::to_string(&result).expect("text")).expect("written");
+    let scenario = std::fs::read_to_string(path.join("scenario.yaml")).expect("a scenario");
+    let scenario = format!("{scenario}database:\n  storage: {{ replicas: {replicas} }}\n");
+    std::fs::write(path.join("scenario.yaml"), scenario).expect("written");
+    path
+}
+
+#[test]
+fn what_replication_cost_is_told_in_round_trips_between_settings_that_differ_in_nothing_else() {
+    let mut runs = Runs::new();
+    let mut paths = vec![with_storage(&mut runs, 2, 1, 1_000), with_storage(&mut runs, 2, 1, 1_040)];
+    paths.extend([with_storage(&mut runs, 2, 2, 1_800), with_storage(&mut runs, 2, 2, 1_840)]);
+    // Nothing like it without replication is there.
+    paths.push(with_storage(&mut runs, 8, 2, 5_000));
+    let comparison = compared(&paths);
+    let text = compare::text(&comparison);
+    let told: Vec<&str> = text.lines().filter(|line| line.contains(" A to B ")).collect();
+    let update =
+        told.iter().find(|line| line.contains("UPDATE accounts")).unwrap_or_else(|| panic!("{text}"));
+    assert!(update.contains("800\u{a0}µs") && update.contains("1.00 ("), "{update}");
+    assert!(!text.contains(" A to C "), "{text}");
+    let page = compare::html(&comparison);
+    assert!(page.contains("What replication cost") && page.contains("790\u{a0}µs"), "the table");
+}
+
+#[test]
+fn replication_that_costs_nothing_or_is_not_there_is_not_told_to_cost_a_round_trip() {
+    let mut runs = Runs::new();
+    let paths = [with_storage(&mut runs, 2, 1, 1_000), with_storage(&mut runs, 2, 2, 1_000)];
+    let text = compare::text(&compared(&paths));
+    assert!(
+        text.lines().any(|line| line.contains(" A to B ") && line.trim_end().ends_with("0.00")),
+        "{text}"
+    );
+    let paths = [with_storage(&mut runs, 2, 1, 1_000), with_storage(&mut runs, 8, 1, 1_000)];
+    let text = compare::text(&compared(&paths));
+    assert!(!text.contains("what replication cost"), "{text}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -11,10 +11,12 @@ use disk::mirror::{Answer, Differences, Frame, Mirror, Next};
 use disk::{CpuTime, FolderStore, OnDisk};
 
 use super::component::Component;
-use super::place::HostPlace;
+use super::place::{self, HostPlace};
 
 /// Bytes of messages sent with one call, about.
 const SEND_BYTES: usize = 256 << 10;
+/// Answers between two looks at the shortest round trip.
+const ANSWERS_PER_LOOK: u32 = 256;
 /// Between two attempts to connect, and how often a sender with nothing to send looks around.
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -23,6 +25,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 #[derive(Debug)]
 pub struct Conversation {
     is_over: Arc<AtomicBool>,
+    round_trip_us: Arc<AtomicU64>,
 }
 
 /// Who speaks to whom.
@@ -43,6 +46,8 @@ pub struct Speaker {
     pub number: usize,
     /// CPU time goes here.
     pub cpu: Arc<CpuTime>,
+    /// The shortest round trip that was seen goes here; zero before the first.
+    pub round_trip_us: Arc<AtomicU64>,
 }
 
 impl Conversation {
@@ -51,14 +56,19 @@ impl Conversation {
     /// # Errors
     /// When no thread is to be had.
     pub fn begin(speaker: Speaker) -> std::io::Result<Conversation> {
-        let is_over: Arc<AtomicBool> = Arc::default();
+        let (is_over, round_trip_us) = (Arc::<AtomicBool>::default(), speaker.round_trip_us.clone());
         let over = is_over.clone();
         std::thread::Builder::new().name("mirror".to_owned()).spawn(move || speaker.speak(&over))?;
-        Ok(Conversation { is_over })
+        Ok(Conversation { is_over, round_trip_us })
     }
 }
 
 impl Conversation {
+    /// The shortest round trip that was seen between the two hosts, in microseconds; none before the first.
+    pub fn round_trip_us(&self) -> Option<u64> {
+        Some(self.round_trip_us.load(Ordering::Relaxed)).filter(|us| *us > 0)
+    }
+
     /// Ends it.
     pub fn stop(&self) {
         self.is_over.store(true, Ordering::Release);
@@ -129,7 +139,16 @@ impl Speaker {
 
     fn hear(&self, mut stream: &TcpStream, connection: u64) {
         let mut bytes = [0; Answer::BYTES];
-        while stream.read_exact(&mut bytes).is_ok() {
+        for answers in 0.. {
+            if stream.read_exact(&mut bytes).is_err() {
+                break;
+            }
+            if answers % ANSWERS_PER_LOOK == 0
+                && let Some(shortest) = place::round_trip(stream)
+            {
+                // It changes rarely, and asking costs a system call.
+                self.round_trip_us.store(shortest.as_micros() as u64, Ordering::Relaxed);
+            }
             self.mirror.answered(self.peer, connection, Answer::from_bytes(bytes));
             self.cpu.count();
         }

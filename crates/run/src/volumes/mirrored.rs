@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::time::{Duration, Instant};
 
-use disk::mirror::{Acknowledge, Differences, Dirt, Mirror, Policy, Standing};
+use disk::mirror::{Acknowledge, Differences, Dirt, Mirror, Policy, Standing, SyncTime};
 use disk::{CpuTime, Disk, Files, FolderStore, Lost, Met, Mount, OnDisk};
 use scenario::Storage;
 
@@ -186,6 +186,7 @@ impl MirroredDisk {
             differences: self.differences.clone(),
             number: other,
             cpu: self.cpu.clone(),
+            round_trip_us: Arc::default(),
         })?;
         serving.peers.push(other);
         serving.conversations.push(conversation);
@@ -404,6 +405,16 @@ impl MirroredDisk {
         let is_known = self.policy.acknowledge != Acknowledge::Async;
         let current = serving.peers.iter().enumerate().filter(|of| is_known && live(of)).map(|of| *of.1);
         state.current = current.chain([serving.component]).collect();
+    }
+
+    /// How long the syncs took that were acknowledged since this was last asked, and the longest of the shortest round trips to
+    /// the other components.
+    #[must_use]
+    pub fn take_sync_times(&self) -> (Vec<SyncTime>, Option<u64>) {
+        let state = self.state();
+        let Some(serving) = &state.serving else { return (Vec::new(), None) };
+        let furthest = serving.conversations.iter().filter_map(Conversation::round_trip_us).max();
+        (serving.mirror.take_sync_times(), furthest)
     }
 
     /// How every component stands.

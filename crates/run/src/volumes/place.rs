@@ -74,6 +74,28 @@ pub fn keep_alive(stream: &TcpStream) -> io::Result<()> {
     set(stream, libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, 1)
 }
 
+/// The shortest round trip that the kernel has seen on a connection (tcp_info in linux/tcp.h: `tcpi_min_rtt`); `None` where
+/// it has seen none, or does not tell.
+pub fn round_trip(stream: &TcpStream) -> Option<Duration> {
+    const MIN_RTT_AT: usize = 148;
+    let mut info = [0_u8; 232];
+    let mut bytes = info.len() as libc::socklen_t;
+    // SAFETY: the option writes at most `bytes` bytes to the buffer, which lives until the call returns, and tells how many.
+    let result = unsafe {
+        libc::getsockopt(
+            stream.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            info.as_mut_ptr().cast(),
+            &raw mut bytes,
+        )
+    };
+    let told = info.get(..bytes as usize)?.get(MIN_RTT_AT..)?.first_chunk().filter(|_| result == 0)?;
+    // The kernel says that it knows none by the largest number.
+    let us = Some(u32::from_ne_bytes(*told)).filter(|us| (1..u32::MAX).contains(us))?;
+    Some(Duration::from_micros(us.into()))
+}
+
 /// A host in the network of this process, for tests; none where its namespace may not be entered.
 #[cfg(test)]
 pub(super) fn here(name: &str) -> Option<std::sync::Arc<HostPlace>> {

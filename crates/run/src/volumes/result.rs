@@ -38,6 +38,7 @@ fn alone(node: String) -> VolumeResult {
         components: Vec::new(),
         lag: Vec::new(),
         copied_bytes: 0,
+        syncs: None,
         openings: Vec::new(),
     }
 }
@@ -60,6 +61,7 @@ fn mirrored(node: String, disk: &MirroredDisk, seen: Seen) -> VolumeResult {
         components: components.collect(),
         lag: seen.lag,
         copied_bytes: seen.copied_bytes,
+        syncs: seen.syncs.result(),
         openings: disk.openings().into_iter().map(opening).collect(),
     }
 }

@@ -11,7 +11,9 @@ use disk::mirror::Standing;
 use history::EventKind;
 use report::result::{LagResult, ResyncResult};
 
+use super::mirrored::MirroredDisk;
 use super::standing::{ComponentState, Role};
+use super::syncs::SyncsSeen;
 use crate::chronicle::Chronicle;
 use crate::datacentre::{Datacentre, node_name};
 
@@ -27,6 +29,8 @@ pub struct Seen {
     pub lag: Vec<LagResult>,
     /// Bytes copied to catch up while loads ran.
     pub copied_bytes: u64,
+    /// Syncs that were acknowledged while loads ran.
+    pub syncs: SyncsSeen,
 }
 
 /// The running watch. Dropping it ends it.
@@ -83,6 +87,8 @@ struct Watch {
 impl Watch {
     fn look(mut self, stopped: &Receiver<()>) -> BTreeMap<usize, Seen> {
         let before = self.copied();
+        // Those of the preparation.
+        self.mirrored().for_each(|(_, disk)| drop(disk.take_sync_times()));
         while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
             for vm in 0..self.datacentre.vms.len() {
                 self.look_at(vm);
@@ -95,10 +101,13 @@ impl Watch {
         self.seen
     }
 
+    fn mirrored(&self) -> impl Iterator<Item = (usize, &MirroredDisk)> {
+        let vms = self.datacentre.vms.iter().enumerate();
+        vms.filter_map(|(vm, of)| Some((vm, of.volume().mirrored()?)))
+    }
+
     fn copied(&self) -> BTreeMap<usize, u64> {
-        let mirrored = self.datacentre.vms.iter().enumerate();
-        let mirrored = mirrored.filter_map(|(vm, of)| Some((vm, of.volume().mirrored()?)));
-        mirrored
+        self.mirrored()
             .map(|(vm, disk)| (vm, disk.states().iter().map(|state| state.moved.copied_bytes).sum()))
             .collect()
     }
@@ -113,7 +122,9 @@ impl Watch {
         }
         let now_s = self.chronicle.now_s();
         if now_s >= 0.0 {
-            self.seen.entry(vm).or_default().take(now_s, &disk.states());
+            let seen = self.seen.entry(vm).or_default();
+            seen.take(now_s, &disk.states());
+            seen.syncs.take(disk.take_sync_times());
         }
     }
 }

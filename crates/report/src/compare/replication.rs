@@ -1,0 +1,176 @@
+//! What synchronous replication of the storage cost each operation: settings with mirrored volumes beside the same settings
+//! without, in round trips between the hosts of the components.
+//!
+//! Owns which settings are the same but for that, and the table. How long a sync waited is the runs' business.
+
+use std::fmt::Write;
+
+use measure::Sampling;
+
+use super::{Comparison, Quantity, Subject, Variant};
+use crate::format;
+use crate::markup::{cut, escape, plain};
+use crate::result::{RunResult, SyncsResult};
+
+/// Settings that say how the storage is made.
+const STORAGE: &str = "database.storage";
+/// Columns of an operation's name in the terminal, and of each value.
+const NAME: usize = 34;
+const VALUE: usize = 16;
+
+/// One operation with and without.
+struct Cost<'c> {
+    operation: String,
+    without: &'c Variant,
+    with: &'c Variant,
+    /// Medians, microseconds: the mean over the runs of each.
+    without_us: f64,
+    with_us: f64,
+    /// The difference in round trips, and its interval of 99 % where there are runs enough.
+    round_trips: Option<(f64, Option<(f64, f64)>)>,
+    round_trip_us: Option<f64>,
+    /// What a sync waited for the others beyond its own disk, microseconds: median.
+    beyond_us: f64,
+}
+
+/// The syncs of the volume that had most of them: that of the node that takes the writes.
+fn syncs(result: &RunResult) -> Option<&SyncsResult> {
+    let synchronous = result
+        .volumes
+        .iter()
+        .filter(|volume| volume.replicas > 1 && matches!(volume.acknowledge.as_str(), "sync" | "semi"));
+    synchronous.filter_map(|volume| volume.syncs.as_ref()).max_by_key(|syncs| syncs.count)
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let values: Vec<f64> = values.collect();
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+fn counted(variant: &Variant) -> impl Iterator<Item = &RunResult> {
+    variant.runs.iter().filter(|run| run.left_out.is_none()).map(|run| &run.result)
+}
+
+/// Whether a variant's volumes have one component each.
+fn is_alone(variant: &Variant) -> bool {
+    let mut volumes = counted(variant).flat_map(|result| &result.volumes).peekable();
+    volumes.peek().is_some() && volumes.all(|volume| volume.replicas <= 1)
+}
+
+/// Pairs of variants that differ in their storage alone, the first of them without replication.
+fn pairs(comparison: &Comparison) -> Vec<(usize, usize)> {
+    let told = |path: &str| path == "description" || path.starts_with("reproduces.") || path == "name";
+    let others = comparison.differing.iter().filter(|of| !of.path.starts_with(STORAGE) && !told(&of.path));
+    let others: Vec<_> = others.collect();
+    let alike = |one: usize, other: usize| others.iter().all(|of| of.values.get(one) == of.values.get(other));
+    let variants = &comparison.variants;
+    let numbers = 0..variants.len();
+    let mirrored = numbers.clone().filter(|with| counted(&variants[*with]).any(|run| syncs(run).is_some()));
+    let beside = |with: usize| {
+        let mut alone = numbers.clone().filter(|without| is_alone(&variants[*without]));
+        alone.find(|without| alike(*without, with)).map(|without| (without, with))
+    };
+    mirrored.filter_map(beside).collect()
+}
+
+fn costs(comparison: &Comparison) -> Vec<Cost<'_>> {
+    let mut costs = Vec::new();
+    for (without, with) in pairs(comparison) {
+        let variants = &comparison.variants;
+        let waits = || counted(&variants[with]).filter_map(syncs);
+        let Some(beyond_us) = mean(waits().map(|syncs| syncs.beyond_us_p50 as f64)) else { continue };
+        let round_trip_us = mean(waits().filter_map(|syncs| syncs.round_trip_us).map(|us| us as f64));
+        for row in comparison.rows.iter().filter(|row| row.quantity == Quantity::P50) {
+            let Subject::Operation { load, operation } = &row.subject else { continue };
+            let (first, second) = (&row.cells[without], &row.cells[with]);
+            let (Some(without_us), Some(with_us)) = (first.mean(), second.mean()) else { continue };
+            let judged = measure::compare(&first.values, &second.values, Sampling::Runs, costs.len() as u64);
+            let in_round_trips = |difference_us: f64| round_trip_us.map(|us| difference_us / us);
+            let ends = in_round_trips((judged.low - 1.0) * without_us)
+                .zip(in_round_trips((judged.high - 1.0) * without_us))
+                .filter(|(low, high)| low.is_finite() && high.is_finite());
+            costs.push(Cost {
+                operation: format!("{load}, {operation}"),
+                without: &variants[without],
+                with: &variants[with],
+                without_us,
+                with_us,
+                round_trips: in_round_trips(with_us - without_us).map(|of| (of, ends)),
+                round_trip_us,
+                beyond_us,
+            });
+        }
+    }
+    costs
+}
+
+fn in_round_trips(cost: &Cost<'_>) -> String {
+    match cost.round_trips {
+        None => format::NOTHING.to_owned(),
+        Some((of, None)) => format!("{of:.2}"),
+        Some((of, Some((low, high)))) => format!("{of:.2} ({low:.2} to {high:.2})"),
+    }
+}
+
+/// A table for the page; empty where no two settings differ in that alone.
+pub(super) fn html(comparison: &Comparison) -> String {
+    let costs = costs(comparison);
+    if costs.is_empty() {
+        return String::new();
+    }
+    let mut html = "<p>Settings whose volumes have a further component that each sync waits for, beside the same settings \
+                    without. A sync goes to all components at once, so what it should cost is one round trip between their \
+                    hosts, as far as their disks are equally quick; a read should cost nothing.</p>\
+                    <div class=\"scroll\"><table><thead><tr><th>Operation<th>Without<th>With<th class=\"n\">Median without\
+                    <th class=\"n\">Median with<th class=\"n\">Difference<th class=\"n\">One round trip\
+                    <th class=\"n\">In round trips<th class=\"n\">A sync waited</tr></thead><tbody>"
+        .to_owned();
+    for cost in &costs {
+        let _ = write!(
+            html,
+            "<tr><th scope=\"row\">{}<td>{}<td>{} {}<td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{}\
+             <td class=\"n\">{}<td class=\"n\">{}</tr>",
+            escape(&cost.operation),
+            escape(&cost.without.letter),
+            escape(&cost.with.letter),
+            escape(&cost.with.label),
+            format::latency(cost.without_us),
+            format::latency(cost.with_us),
+            format::latency_or_zero(cost.with_us - cost.without_us),
+            cost.round_trip_us.map_or(format::NOTHING.to_owned(), format::latency),
+            in_round_trips(cost),
+            format::latency_or_zero(cost.beyond_us),
+        );
+    }
+    html.push_str(
+        "</tbody></table></div><p class=\"note\">In brackets: the interval of 99 %, where there are two runs or more of each. \
+         The round trip is the shortest that the kernel saw between the hosts, without any work at its ends; what a sync waited \
+         is the median of all syncs, beyond its own disk.</p>",
+    );
+    html
+}
+
+/// The same for the terminal.
+pub(super) fn text(out: &mut String, comparison: &Comparison) {
+    let costs = costs(comparison);
+    if costs.is_empty() {
+        return;
+    }
+    let _ = writeln!(
+        out,
+        "\n{:<NAME$}{:>8}{:>VALUE$}{:>VALUE$}{:>24}",
+        "what replication cost", "", "difference", "one round trip", "in round trips"
+    );
+    for cost in &costs {
+        let pair = format!("{} to {}", cost.without.letter, cost.with.letter);
+        let _ = writeln!(
+            out,
+            "  {:<width$}{pair:>8}{:>VALUE$}{:>VALUE$}{:>24}",
+            plain(&cut(&cost.operation, NAME - 2)),
+            format::latency_or_zero(cost.with_us - cost.without_us),
+            cost.round_trip_us.map_or(format::NOTHING.to_owned(), format::latency),
+            in_round_trips(cost),
+            width = NAME - 2
+        );
+    }
+}
