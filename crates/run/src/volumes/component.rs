@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use disk::mirror::{Answer, Dirt, ExtentLog, Incoming, read_frame};
-use disk::{CpuTime, Flush, FolderStore, Limits, Lost, OnDisk};
+use disk::{CpuTime, Files, Flush, FolderStore, Limits, Lost, OnDisk};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::place::{self, HostPlace};
@@ -169,18 +169,21 @@ impl Component {
     fn stop(&self) {
         if let Some(Server { shared, thread }) = self.server().take() {
             shared.is_off.store(true, Ordering::Release);
-            shared.end_connection(Shutdown::Both);
+            // A disk that does not answer keeps nobody on whose power is off.
+            self.volume.interrupt(true);
+            shared.end_connection(Shutdown::Both, None);
             // A panic there has ended it as well.
             let _ = thread.join();
+            self.volume.interrupt(false);
         }
     }
 
-    /// Carries out what has arrived, and hears the present connection no longer: the one at its other end serves no more.
-    /// Returns the number of the last message carried out; zero when there was none, or its host has no power.
+    /// Carries out what has arrived, and hears the present connection no longer: the one at its other end serves no more. What
+    /// its disk has not taken within the timeout is given up. Returns the number of the last message carried out; zero when there was none, or its host has no power.
     #[must_use]
     pub fn drain(&self) -> u64 {
         self.server().as_ref().map_or(0, |server| {
-            server.shared.end_connection(Shutdown::Read);
+            server.shared.end_connection(Shutdown::Read, Some((self.ground.timeout, &self.volume)));
             server.shared.applied.load(Ordering::Acquire)
         })
     }
@@ -203,7 +206,13 @@ impl Shared {
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn end_connection(&self, how: Shutdown) {
+    /// Ends the present connection and waits for its thread; with a patience, for so long, and then the volume keeps it no
+    /// longer.
+    fn end_connection(
+        &self,
+        how: Shutdown,
+        patience: Option<(Duration, &disk::Volume<OnDisk<FolderStore>>)>,
+    ) {
         let (stream, thread) = {
             let mut connection = self.connection();
             (connection.stream.take(), connection.thread.take())
@@ -212,9 +221,18 @@ impl Shared {
             // One that is broken already needs no end.
             let _ = stream.shutdown(how);
         }
-        if let Some(thread) = thread {
+        let Some(thread) = thread else { return };
+        let Some((patience, volume)) = patience else {
             let _ = thread.join();
+            return;
+        };
+        let deadline = Instant::now() + patience;
+        while !thread.is_finished() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(1));
         }
+        volume.interrupt(!thread.is_finished());
+        let _ = thread.join();
+        volume.interrupt(false);
     }
 }
 
@@ -239,7 +257,7 @@ impl Serve {
             // Whoever gave up meanwhile connects again.
             if let Ok((stream, _)) = listener.accept() {
                 // A new connection means that the one that serves has given up the old one.
-                self.shared.end_connection(Shutdown::Both);
+                self.shared.end_connection(Shutdown::Both, None);
                 self.shared.applied.store(0, Ordering::Release);
                 self.begin(stream);
             }

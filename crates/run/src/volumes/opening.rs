@@ -17,9 +17,6 @@ use super::mirrored::{Ended, MirroredDisk, Serving, State};
 use super::standing::in_bytes;
 use super::target::Target;
 
-/// A volume is served to other hosts so many ports above the one at which its component listens.
-const TARGET_PORTS: u16 = 20_000;
-
 /// Why a mirrored volume cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -236,9 +233,8 @@ impl MirroredDisk {
 
     /// Whether a component's host can be reached from another: tried, over the network.
     pub(super) fn reaches(&self, from: usize, component: &Component) -> bool {
-        let port = component.port + TARGET_PORTS;
-        let Ok(listener) = component.place.listen(port) else { return false };
-        let address = std::net::SocketAddr::new(component.place.address, port);
+        let listening = component.place.listen(0).and_then(|listener| Ok((listener.local_addr()?, listener)));
+        let Ok((address, listener)) = listening else { return false };
         let reached = self.hosts[from].connect(address, self.policy.timeout).is_ok();
         drop(listener);
         reached
@@ -250,8 +246,8 @@ impl MirroredDisk {
         host: usize,
         mirror: &Arc<ServingMirror>,
     ) -> Result<Afar, OpenError> {
-        let (port, timeout) = (component.port + TARGET_PORTS, self.policy.timeout);
-        let target = Target::open(&component.place, port, mirror.clone(), timeout, self.cpu.clone())
+        let timeout = self.policy.timeout;
+        let target = Target::open(&component.place, mirror.clone(), timeout, self.cpu.clone())
             .map_err(|source| OpenError::Target { host: component.place.name.clone(), source })?;
         let initiator = Initiator::new(self.hosts[host].clone(), target.address(), timeout);
         Ok(Afar { target, remote: Arc::new(Remote::new(initiator)) })
@@ -393,5 +389,66 @@ mod tests {
             // It caught up in time.
             assert_eq!((told, refused), (vec![1], None));
         }
+    }
+
+    #[test]
+    fn a_copy_whose_disk_does_not_answer_loses_its_power_like_any_other() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let Some(disk) = ground(folder.path(), 2, Promotion::UpToDate) else {
+            return eprintln!(
+                "skipped: a_copy_whose_disk_does_not_answer: no network namespace may be entered"
+            );
+        };
+        let (_point, mount) = disk.prepare(0).expect("opened");
+        assert!(disk.settle(Duration::from_secs(30)), "the other component is up to date");
+        let stalled = disk.hosts[1].disk.impose(disk::Defect::Stall);
+        let mirror = disk.state().serving.as_ref().expect("open").mirror.clone();
+        let attributes = disk::Attributes::new(0o644, 0, 0, std::time::SystemTime::UNIX_EPOCH);
+        mirror.make(disk::ROOT, "f".as_ref(), &disk::NewInode::File, attributes).expect("made here");
+        while disk.met().held_up == 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        disk.host_is_off(1).expect("off, although it waits for its disk");
+        drop(stalled);
+        disk.host_is_on(1).expect("on");
+        assert!(disk.settle(Duration::from_secs(30)), "it catches up");
+        mount.power_off();
+        disk.lose(&mount).expect("closed");
+    }
+
+    #[test]
+    fn service_moves_to_the_other_host_when_the_disk_refuses_and_home_again_when_that_one_does() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let Some(disk) = ground(folder.path(), 3, Promotion::UpToDate) else {
+            return eprintln!(
+                "skipped: service_moves_to_the_other_host: no network namespace may be entered"
+            );
+        };
+        let (_point, mount) = disk.prepare(0).expect("opened");
+        let first: Arc<dyn Files> = disk.state().serving.as_ref().expect("open").mirror.clone();
+        let attributes = disk::Attributes::new(0o644, 0, 0, std::time::SystemTime::UNIX_EPOCH);
+        let make = |name: &str| {
+            let made = disk::ask(first.as_ref(), |files| {
+                files.make(disk::ROOT, name.as_ref(), &disk::NewInode::File, attributes)
+            });
+            made.map(drop)
+        };
+        for (host, name, served) in [(0, "x", "b"), (1, "y", "a"), (0, "z", "b")] {
+            assert!(disk.settle(Duration::from_secs(30)), "the other component is up to date");
+            let refuses = disk.hosts[host].disk.impose(disk::Defect::Fail);
+            assert_eq!(make(name), Ok(()), "{name}");
+            assert_eq!(make(name), Err(disk::Refusal::EEXIST), "done once");
+            drop(refuses);
+            assert_eq!(where_open(&disk).last(), Some(&("a".to_owned(), served.to_owned())));
+        }
+        let both = [0, 1].map(|host| disk.hosts[host].disk.impose(disk::Defect::Fail));
+        assert_eq!(make("nowhere"), Err(disk::Refusal::EIO));
+        drop(both);
+        let names = disk::ask(first.as_ref(), |files| files.list(disk::ROOT)).expect("a list");
+        assert_eq!(names.len(), 2 + 3);
+        mount.power_off();
+        assert_eq!(make("late"), Err(disk::Refusal::EIO));
+        disk.lose(&mount).expect("closed");
+        assert!(disk.openings()[1..].iter().all(|of| of.moved.is_some()));
     }
 }

@@ -63,18 +63,18 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Target {
-    /// Serves from a host, at a port.
+    /// Serves from a host, at whichever port is free: the one before may not be closed yet.
     ///
     /// # Errors
     /// When the host cannot be listened on.
     pub fn open(
         place: &HostPlace,
-        port: u16,
         files: Arc<dyn Files>,
         timeout: Duration,
         cpu: Arc<CpuTime>,
     ) -> io::Result<Target> {
-        let listener = place.listen(port)?;
+        let listener = place.listen(0)?;
+        let address = listener.local_addr()?;
         listener.set_nonblocking(true)?;
         let shared = Arc::new(Shared {
             files,
@@ -87,7 +87,7 @@ impl Target {
         let served = shared.clone();
         let thread =
             std::thread::Builder::new().name("target".to_owned()).spawn(move || served.listen(&listener))?;
-        Ok(Target { address: SocketAddr::new(place.address, port), shared, thread: Some(thread) })
+        Ok(Target { address, shared, thread: Some(thread) })
     }
 
     /// Where it is reached.
@@ -206,17 +206,12 @@ mod tests {
 
     const TIMEOUT: Duration = Duration::from_secs(5);
 
-    fn ground(folder: &std::path::Path, port: u16) -> Option<(Arc<HostPlace>, Target)> {
+    fn ground(folder: &std::path::Path) -> Option<(Arc<HostPlace>, Target)> {
         let here = place::here("here")?;
         let store = FolderStore::new(folder, Flush::Pretended);
         let volume = Arc::new(Volume::new(store, Limits::default(), 0, 0, SystemTime::UNIX_EPOCH));
-        let target = Target::open(&here, port, volume, TIMEOUT, Arc::default()).expect("a target");
+        let target = Target::open(&here, volume, TIMEOUT, Arc::default()).expect("a target");
         Some((here, target))
-    }
-
-    fn port(of: u16) -> u16 {
-        // At most 60,000.
-        45_000 + of + (std::process::id() % 700) as u16 * 4
     }
 
     fn make(files: &dyn Files, name: &str) -> Result<(), Refusal> {
@@ -227,7 +222,7 @@ mod tests {
     #[test]
     fn what_is_asked_over_connections_that_break_is_done_once_and_ends_with_the_power() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let Some((here, mut target)) = ground(folder.path(), port(0)) else {
+        let Some((here, mut target)) = ground(folder.path()) else {
             return eprintln!("skipped: what_is_asked_over_connections: no network namespace may be entered");
         };
         let remote = Remote::new(Initiator::new(here, target.address(), TIMEOUT));
@@ -253,7 +248,7 @@ mod tests {
     #[test]
     fn a_request_sent_again_gets_its_answer_again_and_one_out_of_turn_gets_none() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let Some((here, target)) = ground(folder.path(), port(1)) else {
+        let Some((here, target)) = ground(folder.path()) else {
             return eprintln!("skipped: a_request_sent_again: no network namespace may be entered");
         };
         // Whatever a carrier is given is what would be sent.
