@@ -47,6 +47,7 @@ mod on_disk;
 mod power;
 mod probe;
 mod store;
+mod sync_habit;
 mod tree;
 mod volume;
 
