@@ -49,6 +49,7 @@ mod probe;
 mod store;
 mod sync_habit;
 mod tree;
+mod turns;
 mod volume;
 
 pub use attributes::{Attributes, Change, Kind, Status};
