@@ -59,11 +59,14 @@ enum Command {
 
 #[derive(Debug, Subcommand)]
 enum Bench {
-    /// A node's virtual disk beside the file system below it, by fio
+    /// A node's virtual disk beside the file system below it, by fio and by PostgreSQL with pgbench
     Disk {
         /// How many times each is measured
         #[arg(long, default_value_t = 5)]
         pairs: usize,
+        /// Only PostgreSQL
+        #[arg(long)]
+        only_database: bool,
     },
     /// The checkers beside porcupine, in CPU seconds and peak memory
     Check {
@@ -123,7 +126,9 @@ fn main() -> anyhow::Result<ExitCode> {
             println!("{} violations", found.len());
             Ok(if found.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
-        Command::Bench { bench: Bench::Disk { pairs } } => xtask::bench::disk::run(pairs),
+        Command::Bench { bench: Bench::Disk { pairs, only_database } } => {
+            xtask::bench::disk::run(pairs, only_database)
+        }
         Command::Bench { bench: Bench::Check { times } } => xtask::bench::check::run(times),
         Command::Bench { bench: Bench::Lab { pairs } } => xtask::bench::lab::run(pairs),
         Command::Bench { bench: Bench::Fabric { pairs, only } } => xtask::bench::fabric::run(pairs, &only),

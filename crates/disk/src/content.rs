@@ -99,7 +99,9 @@ impl<S: Store> Volume<S> {
         if by_unprivileged {
             inode.drop_privileges();
         }
+        let mut is_sync_expected = false;
         if let Body::File(file) = &mut inode.body {
+            is_sync_expected = file.habit.written();
             // Part may have been written where writing failed.
             file.size = match &written {
                 Ok(()) => file.size.max(end),
@@ -109,7 +111,15 @@ impl<S: Store> Volume<S> {
         written.map_err(|error| refusal(&error))?;
         self.hold_to_limits(&mut state)?;
         drop(state);
-        through.map_or(Ok(()), |scope| self.sync(number, scope))
+        match through {
+            Some(scope) => self.sync(number, scope),
+            None => {
+                if is_sync_expected && self.store.is_sound() {
+                    object.expect_sync(offset, content.len() as u64);
+                }
+                Ok(())
+            }
+        }
     }
 
     /// Keeps the content of what is about to change between `from` and `to`, as far as it is durable.
@@ -245,7 +255,10 @@ impl<S: Store> Volume<S> {
             let mut state = self.lock();
             let operations = state.tree.waiting_of(number, data_only);
             let begun = match &mut state.tree.get_mut(number)?.body {
-                Body::File(file) => Some(file.log.begin_sync(file.size)),
+                Body::File(file) => {
+                    file.habit.synced();
+                    Some(file.log.begin_sync(file.size))
+                }
                 _ => None,
             };
             let object = begun.map(|sync| Ok((sync, self.object(&state, number)?))).transpose()?;

@@ -1,20 +1,26 @@
 //! CPU time of threads that come and go, counted by the threads themselves.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
+use nix::unistd::gettid;
 
 thread_local! {
     /// The thread's CPU time when it was last counted.
     static COUNTED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+    /// What the thread is followed by, until it ends.
+    static FOLLOWED: OnceCell<Followed> = const { OnceCell::new() };
 }
 
 /// A sum over threads.
 #[derive(Debug, Default)]
 pub struct CpuTime {
     total_ns: AtomicU64,
+    /// Clocks of the threads that are followed and have not ended.
+    followed: Mutex<Vec<ClockId>>,
 }
 
 impl CpuTime {
@@ -27,9 +33,89 @@ impl CpuTime {
         self.total_ns.fetch_add(used.as_nanos() as u64, Ordering::Relaxed);
     }
 
-    /// What has been counted so far.
+    /// Counts all of the calling thread's time, until it ends, without asking it again: reading its clock is a system call,
+    /// which a thread with much to do is spared. A thread is followed by one sum only, the first.
+    pub(crate) fn follow(self: &Arc<CpuTime>) {
+        FOLLOWED.with(|followed| {
+            followed.get_or_init(|| {
+                let clock = clock_of_this_thread();
+                self.clocks().push(clock);
+                Followed { by: self.clone(), clock }
+            });
+        });
+    }
+
+    fn clocks(&self) -> MutexGuard<'_, Vec<ClockId>> {
+        self.followed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What has been used so far.
     #[must_use]
     pub fn total(&self) -> Duration {
-        Duration::from_nanos(self.total_ns.load(Ordering::Relaxed))
+        // None of them ends, and is counted as ended, while this is held.
+        let clocks = self.clocks();
+        let living: Duration =
+            clocks.iter().filter_map(|clock| clock_gettime(*clock).ok()).map(Duration::from).sum();
+        Duration::from_nanos(self.total_ns.load(Ordering::Relaxed)) + living
+    }
+}
+
+/// A thread that is followed. Goes with it.
+#[derive(Debug)]
+struct Followed {
+    by: Arc<CpuTime>,
+    clock: ClockId,
+}
+
+impl Drop for Followed {
+    fn drop(&mut self) {
+        let mut clocks = self.by.clocks();
+        clocks.retain(|clock| *clock != self.clock);
+        if let Ok(used) = clock_gettime(self.clock) {
+            self.by.total_ns.fetch_add(Duration::from(used).as_nanos() as u64, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The clock by which other threads of this process read the calling one's CPU time: as the kernel and the C library
+/// number them (`include/linux/posix-timers_types.h`), the scheduler's count of one thread.
+fn clock_of_this_thread() -> ClockId {
+    const ONE_THREAD_BY_THE_SCHEDULER: i32 = 4 | 2;
+    ClockId::from_raw((!gettid().as_raw() << 3) | ONE_THREAD_BY_THE_SCHEDULER)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn burn() -> Duration {
+        let used = || Duration::from(clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("a clock"));
+        let from = used();
+        while used() < from + Duration::from_millis(20) {}
+        used()
+    }
+
+    #[test]
+    fn a_followed_thread_counts_while_it_lives_and_after_it_has_ended_and_only_once() {
+        let cpu = Arc::new(CpuTime::default());
+        let (burnt, at_rest) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn({
+            let cpu = cpu.clone();
+            move || {
+                cpu.follow();
+                cpu.follow();
+                burnt.send(burn()).expect("somebody waits");
+                // An error is the end, too.
+                let _ = ended.recv();
+            }
+        });
+        let least = at_rest.recv().expect("it burnt");
+        let living = cpu.total();
+        assert!(least <= living && living < least * 2, "{least:?} {living:?}");
+        drop(end);
+        thread.join().expect("its end");
+        let after = cpu.total();
+        assert!(living <= after && after < least * 2, "{least:?} {living:?} {after:?}");
     }
 }

@@ -55,7 +55,7 @@ impl Served {
     }
 
     fn pass(&self) -> Result<RwLockReadGuard<'_, ()>, Refusal> {
-        self.cpu.count();
+        self.cpu.follow();
         self.power.pass().ok_or(Refusal::EIO)
     }
 
@@ -174,10 +174,6 @@ impl Filesystem for Served {
         // What is refused here is set to the nearest value that is not.
         let _ = config.set_max_write(WRITE_BYTES_MAX);
         Ok(())
-    }
-
-    fn destroy(&mut self) {
-        self.cpu.count();
     }
 
     fn lookup(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {

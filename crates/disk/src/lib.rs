@@ -48,7 +48,9 @@ mod power;
 mod probe;
 mod store;
 mod succession;
+mod sync_habit;
 mod tree;
+mod turns;
 mod volume;
 
 pub use attributes::{Attributes, Change, Kind, Status};

@@ -24,6 +24,7 @@ use crate::cpu::CpuTime;
 use crate::files::Files;
 use crate::fuse::Served;
 use crate::power::Power;
+use crate::turns;
 
 /// The device by which the kernel speaks to a file system in user space.
 const DEVICE: &str = "/dev/fuse";
@@ -96,6 +97,7 @@ pub fn prepare(volume: Arc<dyn Files>) -> Result<(MountPoint, Mount), MountError
 fn serve(served: Served, opened: &Receiver<OwnedFd>) {
     // Nobody mounted it.
     let Ok(device) = opened.recv() else { return };
+    turns::be_short();
     let mut config = Config::default();
     config.n_threads = Some(THREADS);
     // A mount that went away while it was being greeted, or was ended by the kernel, has no users to tell.

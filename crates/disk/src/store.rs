@@ -117,6 +117,12 @@ pub trait Object: Send + Sync + 'static {
     /// What the store below says.
     fn sync(&self, data_only: bool) -> io::Result<()>;
 
+    /// A sync of what was just written here is to be expected at once: a store in which it takes time may begin. Makes
+    /// nothing durable.
+    fn expect_sync(&self, offset: u64, bytes: u64) {
+        let _ = (offset, bytes);
+    }
+
     /// fallocate(2) with its mode.
     ///
     /// # Errors
@@ -263,6 +269,20 @@ impl Object for FolderObject {
             (Flush::Pretended, _) => Ok(()),
             (Flush::Real, true) => self.file.sync_data(),
             (Flush::Real, false) => self.file.sync_all(),
+        }
+    }
+
+    fn expect_sync(&self, offset: u64, bytes: u64) {
+        if self.flush == Flush::Pretended {
+            return;
+        }
+        if let (Ok(offset), Ok(bytes)) = (signed(offset), signed(bytes)) {
+            // The disk works while the request for the sync is on its way. Only begins: what goes wrong stays with the
+            // file's mapping, and the sync reports it.
+            // SAFETY: sync_file_range(2) takes no pointers; the descriptor is open for as long as `self` lives.
+            unsafe {
+                libc::sync_file_range(self.file.as_raw_fd(), offset, bytes, libc::SYNC_FILE_RANGE_WRITE);
+            }
         }
     }
 

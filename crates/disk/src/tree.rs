@@ -13,6 +13,7 @@ use crate::attributes::{Attributes, Kind};
 use crate::block_log::BlockLog;
 use crate::mirror::Dirt;
 use crate::name_log::{NameChange, NameLog, Operation};
+use crate::sync_habit::SyncHabit;
 
 /// Number of the directory that a volume begins with.
 pub const ROOT: u64 = 1;
@@ -50,6 +51,7 @@ pub(crate) enum Body {
 pub(crate) struct FileBody {
     pub(crate) size: u64,
     pub(crate) log: BlockLog,
+    pub(crate) habit: SyncHabit,
     /// Its place among the changed files, oldest first; none when all of it is durable.
     pub(crate) dirty_since: Option<u64>,
 }

@@ -1,6 +1,7 @@
 //! Random operations with syncs and power-offs in between, on a volume and on a model of what must and what may have
 //! survived. The model knows the rules that the crate's first page promises, not how they are kept.
 
+mod expectation;
 mod model;
 mod random;
 

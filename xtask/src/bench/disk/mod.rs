@@ -57,45 +57,52 @@ struct Measured {
 #[derive(Debug, Clone, Copy)]
 struct Transactions {
     per_s: f64,
+    /// CPU of one: pgbench's, the server's, and that of who serves the place.
     cpu_us: f64,
+    /// The last alone.
+    serving_cpu_us: f64,
 }
 
 /// Measures and prints.
 ///
 /// # Errors
 /// When fio is missing or fails, or nothing can be mounted here.
-pub fn run(pairs: usize) -> anyhow::Result<ExitCode> {
+pub fn run(pairs: usize, only_database: bool) -> anyhow::Result<ExitCode> {
     ensure!(pairs > 0, "nothing to measure: --pairs 0");
     if cfg!(debug_assertions) {
-        return as_released(pairs);
+        return as_released(pairs, only_database);
     }
     place::enter_own_mounts().context("a mount namespace of one's own")?;
     adopt_orphans()?;
     let folder = place::folder()?;
+    // A database's files belong to somebody else when this runs as root, and who serves them does too.
+    place::open_to_all(folder.path())?;
     let tools = Tools {
         fio: Fio::find(&folder.path().join("fio"))?,
         peer: Passthrough::build(&folder.path().join("libfuse")),
     };
-    let mut rows = fio_rows(&tools, pairs)?;
-    rows.push(against_goal("memory of a mount after use", "MB", &[memory_mb(&tools.fio)?], MEMORY_GOAL_MB));
-    rows.extend(database_rows(pairs)?);
+    let mut rows = Vec::new();
+    if !only_database {
+        rows.extend(fio_rows(&tools, pairs)?);
+        let memory_mb = memory_mb(&tools.fio)?;
+        rows.push(against_goal("memory of a mount after use", "MB", &[memory_mb], MEMORY_GOAL_MB));
+    }
+    rows.extend(database_rows(&tools, pairs)?);
     Ok(if conclude("disk", &rows)? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// The same again, built as it is shipped: this process is the one that serves.
-fn as_released(pairs: usize) -> anyhow::Result<ExitCode> {
+fn as_released(pairs: usize, only_database: bool) -> anyhow::Result<ExitCode> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.args(["run", "--release", "--package", "xtask", "--", "bench", "disk", "--pairs"]);
-    let status = command.arg(pairs.to_string()).status().context("start cargo")?;
+    command.arg(pairs.to_string()).args(only_database.then_some("--only-database"));
+    let status = command.status().context("start cargo")?;
     Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn fio_rows(tools: &Tools, pairs: usize) -> anyhow::Result<Vec<Row>> {
-    let peer = match &tools.peer {
-        Ok(peer) => format!("passthrough_ll {}", peer.version),
-        Err(why) => format!("passthrough_ll: not to be had ({why:#})"),
-    };
+    let peer = tools.peer_name();
     let (mut synced, mut pretended, mut write, mut read) = (vec![], vec![], vec![], vec![]);
     for pair in 0..pairs {
         eprintln!("pair {} of {pairs}", pair + 1);
@@ -139,6 +146,13 @@ fn fio_rows(tools: &Tools, pairs: usize) -> anyhow::Result<Vec<Row>> {
 }
 
 impl Tools {
+    fn peer_name(&self) -> String {
+        match &self.peer {
+            Ok(peer) => format!("passthrough_ll {}", peer.version),
+            Err(why) => format!("passthrough_ll: not to be had ({why:#})"),
+        }
+    }
+
     /// One job on the three places, who is first taking turns.
     fn measure(&self, job: &[&str], pair: usize) -> anyhow::Result<Measured> {
         let (mut ours, mut below, mut peer) = (None, None, None);
@@ -151,7 +165,7 @@ impl Tools {
                 1 => below = Some(self.on_place(job, &Place::folder(process_owner())?)?),
                 _ => {
                     if let Ok(passthrough) = &self.peer {
-                        peer = Some(self.on_place(job, &Place::mirrored(passthrough)?)?);
+                        peer = Some(self.on_place(job, &Place::mirrored(passthrough, process_owner())?)?);
                     }
                 }
             }
@@ -200,50 +214,63 @@ fn against_goal(what: &str, unit: &str, ours: &[f64], most: f64) -> Row {
     Row::of_readings(what, "no peer", unit, &pairs, Some(Goal::OursAtMost(most)))
 }
 
-/// TPC-B on a volume and on the file system below, in turn; both servers are up all the while.
-fn database_rows(pairs: usize) -> anyhow::Result<Vec<Row>> {
+/// TPC-B on a volume, on the file system below and on that as the peer shows it, in turn; all servers are up all the while.
+fn database_rows(tools: &Tools, pairs: usize) -> anyhow::Result<Vec<Row>> {
     let facts = engine::registry::named("postgres")?;
     let installation = match facts.find(None) {
         Ok(found) => found,
         Err(_) => facts.install(&mut |step| eprintln!("{step}"))?,
     };
-    eprintln!("PostgreSQL {}, on a volume and on {BELOW}", installation.version);
-    let ours = Database::make(&installation, Place::volume(Flush::Real, database::owner())?)?;
-    let theirs = Database::make(&installation, Place::folder(database::owner())?)?;
-    let mut measured = Vec::new();
+    let peer = tools.peer_name();
+    eprintln!("PostgreSQL {}, on a volume, {BELOW}, {peer}", installation.version);
+    let owner = database::owner();
+    let mut databases = vec![
+        Database::make(&installation, Place::volume(Flush::Real, owner)?)?,
+        Database::make(&installation, Place::folder(owner)?)?,
+    ];
+    if let Ok(passthrough) = &tools.peer {
+        databases.push(Database::make(&installation, Place::mirrored(passthrough, owner)?)?);
+    }
+    let mut measured = vec![Vec::new(); databases.len()];
     let pairs = pairs * DATABASE_PAIRS;
     for pair in 0..pairs {
         eprintln!("pgbench, pair {} of {pairs}", pair + 1);
-        measured.push(if pair % 2 == 0 {
-            let first = transactions(&ours)?;
-            (first, transactions(&theirs)?)
-        } else {
-            let first = transactions(&theirs)?;
-            (transactions(&ours)?, first)
-        });
+        for turn in 0..databases.len() {
+            let at = (pair + turn) % databases.len();
+            measured[at].push(transactions(&databases[at])?);
+        }
     }
-    let row = |what: &str, unit: &str, figure: fn(Transactions) -> f64, goal| {
-        let pairs: Vec<_> =
-            measured.iter().map(|(ours, theirs)| (Some(figure(*ours)), Some(figure(*theirs)))).collect();
-        Row::of_readings(what, BELOW, unit, &pairs, goal)
+    let row = |what: &str, beside: &str, unit: &str, figure: fn(&Transactions) -> f64, goal| {
+        let theirs = measured.get(if beside == BELOW { 1 } else { 2 });
+        let theirs = |pair: usize| theirs.and_then(|theirs| theirs.get(pair)).map(figure);
+        let ours = measured[0].iter().enumerate();
+        let pairs: Vec<_> = ours.map(|(pair, ours)| (Some(figure(ours)), theirs(pair))).collect();
+        Row::of_readings(what, beside, unit, &pairs, goal)
     };
+    let tpcb = "pgbench, TPC-B with 4 clients";
+    let cpu = "the same, CPU of pgbench, server and serving";
     Ok(vec![
-        row(
-            "pgbench, TPC-B with 4 clients",
-            "1/s",
-            |one| one.per_s,
-            Some(Goal::RatioAtLeast(OF_DATABASE_BELOW)),
-        ),
-        row("the same, CPU of pgbench, server and serving", "us", |one| one.cpu_us, None),
+        row(tpcb, BELOW, "1/s", |one| one.per_s, Some(Goal::RatioAtLeast(OF_DATABASE_BELOW))),
+        row(tpcb, &peer, "1/s", |one| one.per_s, None),
+        row(cpu, BELOW, "us", |one| one.cpu_us, None),
+        row(cpu, &peer, "us", |one| one.cpu_us, None),
+        row("the same, CPU of serving", &peer, "us", |one| one.serving_cpu_us, None),
     ])
 }
 
 fn transactions(database: &Database) -> anyhow::Result<Transactions> {
-    let cpu_s =
-        || Ok::<_, anyhow::Error>(cpu_of_descendants()?.as_secs_f64() + database.place().serving_cpu_s()?);
-    let before = cpu_s()?;
+    let place = database.place();
+    let (descendants_before, serving_before) = (cpu_of_descendants()?.as_secs_f64(), place.serving_cpu_s()?);
     let (count, per_s) = database.transactions()?;
-    Ok(Transactions { per_s, cpu_us: (cpu_s()? - before) * 1e6 / count })
+    let descendants_s = cpu_of_descendants()?.as_secs_f64() - descendants_before;
+    let serving_s = place.serving_cpu_s()? - serving_before;
+    // The peer is a process of its own, and among the descendants.
+    let besides_s = if place.is_served_by_a_child() { 0.0 } else { serving_s };
+    Ok(Transactions {
+        per_s,
+        cpu_us: (descendants_s + besides_s) * 1e6 / count,
+        serving_cpu_us: serving_s * 1e6 / count,
+    })
 }
 
 /// Megabytes that each of several mounts takes of this process, after fio has written to each.

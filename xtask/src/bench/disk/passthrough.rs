@@ -4,6 +4,8 @@
 
 use std::fs::{self, OpenOptions};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -43,14 +45,16 @@ impl Passthrough {
         command.args(["-O2", "-D_FILE_OFFSET_BITS=64", "-I"]).arg(root.join("usr/include/fuse3"));
         command.arg(source).arg("-o").arg(&program).arg(library).args(["-lpthread", "-ldl"]);
         packages::run(&mut command)?;
+        // Whoever runs it reaches it.
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o755))?;
         Ok(Passthrough { program, version: version.to_owned() })
     }
 
-    /// Mounts `source` once more, over `place`.
+    /// Mounts `source` once more, over `place`, served by a process of `owner`'s.
     ///
     /// # Errors
     /// When the kernel refuses, or the program does not start.
-    pub fn mount(&self, source: &Path, place: &Path) -> anyhow::Result<Mirrored> {
+    pub fn mount(&self, source: &Path, place: &Path, owner: (u32, u32)) -> anyhow::Result<Mirrored> {
         let device: OwnedFd =
             OpenOptions::new().read(true).write(true).open("/dev/fuse").context("/dev/fuse")?.into();
         let (number, user, group) = (device.as_raw_fd(), nix::unistd::geteuid(), nix::unistd::getegid());
@@ -64,6 +68,10 @@ impl Passthrough {
         // Its own default, -1, the library refuses with a complaint; it has ten threads at most.
         command.args(["-f", "-o", "max_idle_threads=10", "-o"]).arg(format!("source={}", source.display()));
         command.arg(format!("/dev/fd/{number}")).stdin(Stdio::null());
+        if nix::unistd::geteuid().is_root() {
+            // What is made through it belongs to whom the program runs as.
+            command.uid(owner.0).gid(owner.1);
+        }
         let started = command.spawn().context("start passthrough_ll");
         drop(device);
         Ok(Mirrored { served_by: started?, place: place.to_owned() })

@@ -101,22 +101,27 @@ impl Place {
     /// When it cannot be made or bound.
     pub fn folder(owner: (u32, u32)) -> anyhow::Result<Place> {
         let (content, shown, path) = folders()?;
-        if nix::unistd::geteuid().is_root() {
-            chown(content.path(), Some(owner.0), Some(owner.1))?;
-        }
+        give(content.path(), owner)?;
         mount(Some(content.path()), &path, None::<&str>, MsFlags::MS_BIND, None::<&str>)
             .with_context(|| format!("bind {}", path.display()))?;
         Ok(Place { kind: Kind::Folder, path, _shown: shown, _content: content })
     }
 
-    /// A folder of the file system below as the peer shows it.
+    /// A folder of the file system below, belonging to `owner`, as the peer shows it.
     ///
     /// # Errors
     /// When it cannot be mounted.
-    pub fn mirrored(peer: &Passthrough) -> anyhow::Result<Place> {
+    pub fn mirrored(peer: &Passthrough, owner: (u32, u32)) -> anyhow::Result<Place> {
         let (content, shown, path) = folders()?;
-        let mirrored = peer.mount(content.path(), &path)?;
+        give(content.path(), owner)?;
+        let mirrored = peer.mount(content.path(), &path, owner)?;
         Ok(Place { kind: Kind::Mirrored(mirrored), path, _shown: shown, _content: content })
+    }
+
+    /// Whether who serves it is a child process of this one.
+    #[must_use]
+    pub fn is_served_by_a_child(&self) -> bool {
+        matches!(self.kind, Kind::Mirrored(_))
     }
 
     /// CPU seconds of who serves it, so far.
@@ -139,6 +144,13 @@ impl Drop for Place {
     }
 }
 
+fn give(folder: &Path, owner: (u32, u32)) -> anyhow::Result<()> {
+    if nix::unistd::geteuid().is_root() {
+        chown(folder, Some(owner.0), Some(owner.1))?;
+    }
+    Ok(())
+}
+
 /// Where the content lies, and where it is shown.
 fn folders() -> anyhow::Result<(TempDir, TempDir, PathBuf)> {
     let content = folder()?;
@@ -149,6 +161,10 @@ fn folders() -> anyhow::Result<(TempDir, TempDir, PathBuf)> {
     Ok((content, shown, path))
 }
 
-fn open_to_all(folder: &Path) -> anyhow::Result<()> {
+/// Everybody may enter a folder and read it.
+///
+/// # Errors
+/// When it is not this user's.
+pub fn open_to_all(folder: &Path) -> anyhow::Result<()> {
     Ok(fs::set_permissions(folder, fs::Permissions::from_mode(0o755))?)
 }
