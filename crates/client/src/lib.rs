@@ -6,6 +6,7 @@
 pub mod control;
 mod frames;
 pub mod key_value;
+pub mod leader;
 pub mod postgres;
 pub mod reactor;
 pub mod rows;
