@@ -6,6 +6,7 @@
 mod apt;
 pub mod control;
 pub mod error;
+pub mod etcd;
 pub mod installation;
 pub mod node;
 pub mod none;
