@@ -290,6 +290,7 @@ fn plans(
             seed,
             protocol: match engine.name() {
                 engine::control::NAME => load::Protocol::Control,
+                engine::etcd::NAME => load::Protocol::Etcd,
                 engine::none::NAME => load::Protocol::Volume,
                 _ => load::Protocol::Postgres,
             },

@@ -9,6 +9,7 @@ mod schedule;
 pub(crate) mod storage;
 mod this_host;
 
+use control::replica::{ELECTION_US, HEARTBEAT_US};
 use model::Acknowledgements;
 use model::deployment::{Deployment, Path, Rules, Takeover};
 use model::practice::{EdgeFacts, Finding, LAYOUT_RULES, LayoutFacts, MACHINE_RULES, MirrorFacts, apply};
@@ -114,7 +115,20 @@ pub fn deployment(scenario: &Scenario) -> Deployment {
 
 /// Whether the nodes elect their leader themselves.
 pub(crate) fn elects(scenario: &Scenario) -> bool {
-    scenario.database.engine == engine::control::NAME
+    [engine::control::NAME, engine::etcd::NAME].contains(&scenario.database.engine.as_str())
+}
+
+/// The shortest time after which followers that hear no leader elect another, seconds.
+pub(crate) fn election_s_least(scenario: &Scenario) -> f64 {
+    if scenario.database.engine != engine::etcd::NAME {
+        return (ELECTION_US - HEARTBEAT_US) as f64 / 1e6;
+    }
+    // etcd's defaults (its documentation, "Tuning"). It counts in heartbeats, and the last may be one old.
+    let flag = |name: &str, default_ms: f64| {
+        let given = scenario.database.settings.get(name).and_then(|value| value.parse().ok());
+        given.unwrap_or(default_ms) / 1e3
+    };
+    (flag("election-timeout", 1000.0) - 2.0 * flag("heartbeat-interval", 100.0)).max(0.0)
 }
 
 /// What a commit waits for.
