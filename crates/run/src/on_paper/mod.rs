@@ -200,6 +200,30 @@ mod tests {
         check("disk-faults.yaml", &[(Service::Unavailable, Data::OnFailedOnly)]);
         check("fr3-cloud-regions.yaml", &[whole]);
         check("fr1-topologies-edge.yaml", &[whole]);
+        check("etcd.yaml", &[whole]);
+        check("etcd-power-loss.yaml", &[(Service::Unavailable, Data::OnFailedOnly); 3]);
+    }
+
+    #[test]
+    fn a_transaction_of_etcd_s_waits_for_a_majority_and_one_that_may_read_first_has_no_one_cost() {
+        let scenario = shipped("etcd.yaml");
+        assert_eq!(acknowledgements(&scenario), Acknowledgements::Any(1));
+        let paper = on_paper(&scenario);
+        let costed = |load: &str| {
+            let of_load = paper.commits.iter().find(|cost| cost.load == load).expect("the load");
+            of_load.phases.iter().any(|phase| phase.cost.is_some())
+        };
+        assert!(costed("ledger") && costed("register") && !costed("append"));
+    }
+
+    #[test]
+    fn etcd_misses_its_leader_no_sooner_than_its_flags_say() {
+        let mut scenario = shipped("etcd.yaml");
+        assert!((election_s_least(&scenario) - 0.8).abs() < 1e-9);
+        let flags = [("election-timeout", "500"), ("heartbeat-interval", "50")];
+        scenario.database.settings =
+            flags.map(|(name, value)| (name.to_owned(), value.to_owned())).into_iter().collect();
+        assert!((election_s_least(&scenario) - 0.4).abs() < 1e-9);
     }
 
     #[test]
