@@ -68,6 +68,21 @@ fn etcd_is_strictly_serializable_through_lost_leaders_partitions_and_a_loss_of_a
 }
 
 #[test]
+#[ignore = "second tier: eight sets of failures take two minutes, and etcd may have to be fetched"]
+fn what_check_says_of_eight_sets_of_failures_of_etcd_is_what_becomes_of_its_writes() {
+    let test = "what_check_says_of_eight_sets_of_failures_of_etcd";
+    let arguments = ["scenarios/survival-control.yaml", "--set", "database.engine=etcd"];
+    let Some(result) = ended(test, 0, &arguments) else { return };
+    let rows = result["prediction"].as_array().expect("predictions");
+    let served: Vec<&Value> = rows
+        .iter()
+        .filter(|row| row["name"].as_str().is_some_and(|name| name.ends_with("writes served")))
+        .collect();
+    assert_eq!(served.len(), 8, "{rows:#?}");
+    assert!(rows.iter().all(|row| row["agrees"] == true), "{rows:#?}");
+}
+
+#[test]
 #[ignore = "second tier: a scenario of its own, and etcd may have to be fetched"]
 fn an_etcd_that_syncs_loses_nothing_when_all_power_is_lost() {
     let test = "an_etcd_that_syncs_loses_nothing_when_all_power_is_lost";
