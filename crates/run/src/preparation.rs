@@ -106,7 +106,7 @@ pub(crate) fn open_engine(scenario: &Scenario, orders: &Orders) -> Result<Arc<dy
             Synchronous::All => engine::Synchronous::All,
         },
         settings: scenario.database.settings.clone(),
-        port: PORT,
+        port: if scenario.database.engine == engine::etcd::NAME { engine::etcd::CLIENT_PORT } else { PORT },
     };
     let opened = engine::registry::named(&scenario.database.engine)?
         .open(as_nodes_see(&orders.installation), configuration)?;
