@@ -27,19 +27,7 @@ pub(crate) struct FramedConnection {
 impl FramedConnection {
     /// Connects within `timeout`.
     pub(crate) async fn connect(address: SocketAddr, timeout: Duration) -> Result<Self, SessionError> {
-        let socket = match reactor::timeout(timeout, Socket::connect_tcp(address)).await {
-            Ok(Ok(socket)) => socket,
-            Ok(Err(error)) => {
-                return Err(failure(ErrorClass::Connection, true, format!("{address}: {error}")));
-            }
-            Err(_) => {
-                let message = format!("{address}: no connection within {timeout:?}");
-                return Err(failure(ErrorClass::Timeout, true, message));
-            }
-        };
-        // Without it answers still come, later.
-        let _ = rustix::net::sockopt::set_tcp_nodelay(&socket, true);
-        Ok(Self { socket, address, timeout, broken: false })
+        Ok(Self { socket: connected(address, timeout).await?, address, timeout, broken: false })
     }
 
     /// Asks one thing and reads its whole answer. From the first byte sent on, an error leaves open what happened.
@@ -85,6 +73,23 @@ impl FramedConnection {
         self.broken = true;
         failure(ErrorClass::Other, false, format!("{}: an answer to something else", self.address))
     }
+}
+
+/// A socket connected within `timeout`.
+pub(crate) async fn connected(address: SocketAddr, timeout: Duration) -> Result<Socket, SessionError> {
+    let socket = match reactor::timeout(timeout, Socket::connect_tcp(address)).await {
+        Ok(Ok(socket)) => socket,
+        Ok(Err(error)) => {
+            return Err(failure(ErrorClass::Connection, true, format!("{address}: {error}")));
+        }
+        Err(_) => {
+            let message = format!("{address}: no connection within {timeout:?}");
+            return Err(failure(ErrorClass::Timeout, true, message));
+        }
+    };
+    // Without it answers still come, later.
+    let _ = rustix::net::sockopt::set_tcp_nodelay(&socket, true);
+    Ok(socket)
 }
 
 /// An error without a code of the database's own.

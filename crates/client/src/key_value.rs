@@ -1,6 +1,6 @@
 //! The trait that key-value workloads are written against.
 //!
-//! Owns the trait; the words of its transactions are the control database's, whose client is the first to implement it.
+//! Owns the trait; the words of its transactions are the control database's, whose client is one of those that implement it.
 
 use crate::session::SessionFuture;
 
@@ -15,6 +15,11 @@ pub trait KeyValueSession {
     /// With [`crate::SessionError::definite`] telling whether it may have happened all the same. A condition that was not
     /// met (another value held, below the floor, there already) is definite and has the code [`REFUSED`].
     fn transact(&mut self, operations: Vec<Operation>) -> SessionFuture<'_, Vec<Found>>;
+
+    /// Whether an append writes the whole list again, so that a list that grows for ever costs ever more.
+    fn rewrites_lists(&self) -> bool {
+        false
+    }
 }
 
 /// The code of a transaction that was turned down by a condition of its own.

@@ -4,8 +4,11 @@
 //! (that is `workload`) nor how often (that is `load`).
 
 pub mod control;
+pub mod etcd;
 mod frames;
+mod http;
 pub mod key_value;
+pub mod leader;
 pub mod postgres;
 pub mod reactor;
 pub mod rows;

@@ -201,8 +201,10 @@ pub enum InstallError {
         why: String,
     },
     /// Nothing was found.
-    #[error("no usable PostgreSQL (13 or newer) was found{seen}")]
+    #[error("no usable {wanted} was found{seen}")]
     NotFound {
+        /// The database and the versions that will do.
+        wanted: &'static str,
         /// What was looked at and why it would not do, on lines of its own, or nothing.
         seen: String,
     },
@@ -218,8 +220,10 @@ pub enum InstallError {
         source: io::Error,
     },
     /// Every way of installing failed.
-    #[error("PostgreSQL could not be installed:{attempts}\n{remedy}")]
+    #[error("{title} could not be installed:{attempts}\n{remedy}")]
     Failed {
+        /// The database.
+        title: &'static str,
         /// Each way and why it failed, each on a line of its own.
         attempts: String,
         /// What to do instead.

@@ -1,9 +1,9 @@
 //! A database as installed on this machine, and where one is kept that we installed ourselves.
 //!
-//! Owns the description and the cache directory's place. Finding and installing is each engine's own work.
+//! Owns the description, the cache directory's place and the order of versions. Finding and installing is each engine's own work.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
@@ -77,6 +77,29 @@ pub fn cache_directory(variable: impl Fn(&str) -> Option<OsString>) -> Result<Pa
         .or_else(|| absolute("XDG_CACHE_HOME").map(|path| path.join("holdfast")))
         .or_else(|| absolute("HOME").map(|path| path.join(".cache/holdfast")))
         .ok_or(InstallError::NoCache)
+}
+
+/// The folders of `parent` whose names are `prefix` and a version, newest first.
+pub(crate) fn newest_first(parent: &Path, prefix: &str) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(parent) else { return Vec::new() };
+    let mut folders: Vec<(Vec<u32>, String, PathBuf)> = entries
+        .flatten()
+        .filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            let version = name.strip_prefix(prefix)?;
+            let numbers = numbers(version);
+            (!numbers.is_empty()).then(|| (numbers, name, entry.path()))
+        })
+        .collect();
+    folders.sort_by(|a, b| b.cmp(a));
+    folders.into_iter().map(|(_, _, path)| path).collect()
+}
+
+/// The numbers a version begins with: `18.6.3-x86_64` has three.
+pub(crate) fn numbers(version: &str) -> Vec<u32> {
+    let digits =
+        version.split(|letter: char| letter != '.' && !letter.is_ascii_digit()).next().unwrap_or_default();
+    digits.split('.').map_while(|number| number.parse().ok()).collect()
 }
 
 #[cfg(test)]

@@ -3,14 +3,18 @@
 //! Owns one folder per database behind the [`Engine`] trait and the [`Node`] trait through which an engine reaches
 //! its machines. Owns neither the machines (the lab's work) nor the load's connections (the clients' work).
 
+mod apt;
 pub mod control;
 pub mod error;
+pub mod etcd;
 pub mod installation;
 pub mod node;
 pub mod none;
 mod own_process;
+mod package;
 pub mod postgres;
 mod process;
+mod processes;
 pub mod registry;
 pub mod role;
 

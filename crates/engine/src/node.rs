@@ -4,8 +4,9 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, TcpStream};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::NodeError;
 
@@ -154,6 +155,12 @@ pub trait Node: Send + Sync {
     /// # Errors
     /// When it cannot be told.
     fn exists(&self, path_in_volume: &Path) -> io::Result<bool>;
+
+    /// A connection to a port of the node's own, made within the node: whatever befalls the network, it is not in its way.
+    ///
+    /// # Errors
+    /// When the node has no power or nobody listens there.
+    fn connect(&self, port: u16, patience: Duration) -> io::Result<TcpStream>;
 
     /// Runs a program to its end.
     ///

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use rawio::server::{self, SUBCOMMAND};
 
 use crate::installation::{Found, Installation};
-use crate::own_process::{OwnProcesses, START_PATIENCE};
+use crate::own_process::OwnProcesses;
+use crate::processes::START_PATIENCE;
 use crate::{
     Cluster, Configuration, Endpoint, Engine, EngineError, Isolation, Node, Promotion, RejoinMethod,
     Rejoined, Roles, Synchronous,

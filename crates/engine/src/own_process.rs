@@ -1,21 +1,15 @@
 //! Nodes whose process is this program itself, one process a node.
 //!
-//! Owns where the program is, which process was started on which node in which of its boots, and how one is waited for and
-//! ended. What the process is told, and how it is asked whether it is ready, are the engines' business.
+//! Owns where the program is and how its settings reach it. Which process runs where is `processes`' record.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
 use crate::installation::Installation;
-use crate::process::{self, GLANCE, LOG_LINES};
-use crate::{Command, EngineError, InstallError, Node, NodeError, ProcessId, Signal};
-
-/// How long a process may take to be there.
-pub(crate) const START_PATIENCE: Duration = Duration::from_secs(20);
+use crate::processes::Processes;
+use crate::{Command, EngineError, InstallError, Node, NodeError};
 
 /// This program's folder and name.
 pub(crate) fn own_program() -> Result<(PathBuf, PathBuf), InstallError> {
@@ -32,12 +26,15 @@ pub(crate) fn own_program() -> Result<(PathBuf, PathBuf), InstallError> {
 pub(crate) struct OwnProcesses {
     program: PathBuf,
     subcommand: &'static str,
-    /// What the nodes' logs are called.
-    log: &'static str,
-    /// What a person calls the process.
-    noun: &'static str,
-    /// The process last started on each node, and in which of its boots.
-    started: Mutex<BTreeMap<String, (u64, ProcessId)>>,
+    processes: Processes,
+}
+
+impl std::ops::Deref for OwnProcesses {
+    type Target = Processes;
+
+    fn deref(&self) -> &Processes {
+        &self.processes
+    }
 }
 
 impl OwnProcesses {
@@ -58,31 +55,14 @@ impl OwnProcesses {
         Ok(OwnProcesses {
             program: installation.bin.join(name),
             subcommand,
-            log,
-            noun,
-            started: Mutex::default(),
+            processes: Processes::new(log, noun),
         })
-    }
-
-    /// The node's process of this boot.
-    fn process(&self, node: &dyn Node) -> Option<ProcessId> {
-        let started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
-        let last = started.get(node.name()).copied();
-        last.filter(|(boot, _)| *boot == node.boot()).map(|(_, process)| process)
-    }
-
-    pub(crate) fn is_running(&self, node: &dyn Node) -> bool {
-        self.process(node).is_some_and(|process| node.is_running(process))
     }
 
     /// Starts the node's process and hands it its settings.
     pub(crate) fn start(&self, node: &dyn Node, settings: &impl Serialize) -> Result<(), EngineError> {
-        let name = node.name().to_owned();
-        if self.is_running(node) {
-            return Err(EngineError::Running { node: name });
-        }
         let settings = serde_json::to_string(settings).map_err(|error| EngineError::Answer {
-            node: name.clone(),
+            node: node.name().to_owned(),
             statement: "its settings".to_owned(),
             answer: error.to_string(),
         })?;
@@ -91,48 +71,6 @@ impl OwnProcesses {
             arguments: vec![self.subcommand.to_owned(), settings],
             environment: BTreeMap::new(),
         };
-        let boot = node.boot();
-        let process = node.spawn(&command, self.log)?;
-        self.started.lock().unwrap_or_else(PoisonError::into_inner).insert(name, (boot, process));
-        Ok(())
-    }
-
-    /// Waits until `is_ready` says so.
-    pub(crate) fn wait_ready(
-        &self,
-        node: &dyn Node,
-        timeout: Duration,
-        is_ready: impl Fn() -> bool,
-    ) -> Result<(), EngineError> {
-        let deadline = Instant::now() + timeout;
-        loop {
-            // Asked first: a process that has ended since is not ready.
-            let ready = is_ready();
-            if !self.is_running(node) {
-                let log = node.log_tail(self.log, LOG_LINES);
-                return Err(EngineError::Exited { node: node.name().to_owned(), log });
-            }
-            if ready {
-                return Ok(());
-            }
-            if Instant::now() >= deadline {
-                return Err(self.not_ready(node, &format!("{} is not ready", self.noun), timeout));
-            }
-            std::thread::sleep(GLANCE);
-        }
-    }
-
-    /// Asks the process to end, and ends it where it does not within `timeout`.
-    pub(crate) fn stop(&self, node: &dyn Node, timeout: Duration) -> Result<(), EngineError> {
-        let Some(process) = self.process(node) else { return Ok(()) };
-        if process::end(node, process, Signal::Terminate, timeout)? {
-            return Ok(());
-        }
-        Err(self.not_ready(node, &format!("{} has not ended", self.noun), timeout))
-    }
-
-    /// `what` was waited for in vain.
-    pub(crate) fn not_ready(&self, node: &dyn Node, what: &str, waited: Duration) -> EngineError {
-        process::not_ready(node, self.log, what, waited)
+        self.processes.start(node, &command)
     }
 }

@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use crate::control::{self, Control};
+use crate::etcd::{self, Etcd};
 use crate::installation::{Found, Installation};
 use crate::none::{self, Volumes};
 use crate::postgres::{self, Postgres};
@@ -35,6 +36,14 @@ pub const ENGINES: &[EngineFacts] = &[
         install: control::install,
         describe: control::describe,
         open: |installation, configuration| Ok(Box::new(Control::new(&installation, configuration)?)),
+    },
+    EngineFacts {
+        name: etcd::NAME,
+        summary: "etcd 3.4 or newer, unmodified: a store of keys and values that elects its leader; waits for a majority",
+        find: etcd::find,
+        install: etcd::install,
+        describe: etcd::describe,
+        open: |installation, configuration| Ok(Box::new(Etcd::new(installation, configuration))),
     },
     EngineFacts {
         name: none::NAME,
@@ -113,7 +122,7 @@ mod tests {
         let message = named("postgress").map(|_| ()).map_err(|error| error.to_string());
         assert_eq!(
             message,
-            Err("no engine named `postgress`; there are: control, none, postgres".to_owned())
+            Err("no engine named `postgress`; there are: control, etcd, none, postgres".to_owned())
         );
     }
 }

@@ -1,13 +1,15 @@
-//! Installing for real, from the registries. Not run unless asked for: it needs a network and 14 MB of it.
+//! Installing for real, from the registries. Not run unless asked for: it needs a network and some 30 MB of it.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use engine::Origin;
-use engine::postgres::{find, install_into};
+use engine::{InstallError, Installation, Origin, etcd, postgres};
+
+type Find = fn(Option<&Path>) -> Result<Installation, InstallError>;
+type InstallInto = fn(&Path, &mut dyn FnMut(&str)) -> Result<Installation, InstallError>;
 
 /// Two installations into one cache at the same time.
-fn check(cache: &Path) {
+fn check(cache: &Path, (find, install_into): (Find, InstallInto), program: &str) {
     let install = || {
         let mut said = Vec::new();
         let made = install_into(cache, &mut |what| said.push(what.to_owned()));
@@ -22,7 +24,7 @@ fn check(cache: &Path) {
     assert_eq!(install().0.origin, Origin::Cache, "the third finds it there");
     let found = find(Some(&one.0.bin)).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(found.version, one.0.version);
-    let mode = std::fs::metadata(one.0.bin.join("postgres")).expect("there").permissions().mode();
+    let mode = std::fs::metadata(one.0.bin.join(program)).expect("there").permissions().mode();
     assert_eq!(mode & 0o555, 0o555, "the database's user can run it");
     let unfinished = std::fs::read_dir(cache).expect("the cache").flatten();
     let unfinished = unfinished.filter(|entry| entry.file_name().to_string_lossy().starts_with(".staging"));
@@ -34,5 +36,6 @@ fn check(cache: &Path) {
 #[ignore = "downloads a server; run with --ignored"]
 fn a_server_is_installed_once_by_two_at_the_same_time() {
     let cache = tempfile::tempdir().expect("a folder");
-    check(cache.path());
+    check(cache.path(), (postgres::find, postgres::install_into), "postgres");
+    check(cache.path(), (etcd::find, etcd::install_into), "etcd");
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use client::SqlConnector;
 use client::control::ControlConnector;
+use client::etcd::EtcdConnector;
 use client::postgres::{Encryption, Endpoint, PostgresConnector, ReadEngines, Reads, Settings};
 use client::volume::VolumeConnector;
 use rand_chacha::ChaCha8Rng;
@@ -28,6 +29,8 @@ pub enum Protocol {
     Postgres,
     /// The control database's.
     Control,
+    /// etcd's.
+    Etcd,
     /// None: passes over a node's volume.
     Volume,
 }
@@ -180,15 +183,13 @@ impl LoadPlan {
 
     /// A connector over the plan's endpoints whose sessions wait `timeout` for each answer.
     pub(crate) fn connector(&self, timeout: Duration) -> Box<dyn SqlConnector> {
-        if self.protocol == Protocol::Volume {
-            let endpoints = self.endpoints.clone();
-            return Box::new(VolumeConnector::new(endpoints, timeout, self.connect_timeout));
+        let (endpoints, connect_timeout) = (self.endpoints.clone(), self.connect_timeout);
+        match self.protocol {
+            Protocol::Volume => Box::new(VolumeConnector::new(endpoints, timeout, connect_timeout)),
+            Protocol::Control => Box::new(ControlConnector::new(endpoints, timeout, connect_timeout)),
+            Protocol::Etcd => Box::new(EtcdConnector::new(endpoints, timeout, connect_timeout)),
+            Protocol::Postgres => Box::new(PostgresConnector::new(endpoints, self.settings(timeout))),
         }
-        if self.protocol == Protocol::Control {
-            let endpoints = self.endpoints.clone();
-            return Box::new(ControlConnector::new(endpoints, timeout, self.connect_timeout));
-        }
-        Box::new(PostgresConnector::new(self.endpoints.clone(), self.settings(timeout)))
     }
 
     /// The connector of the load's own clients, whose reads may go elsewhere.

@@ -99,6 +99,7 @@ fn layouts() -> Vec<(&'static str, LayoutFacts, LayoutFacts)> {
         ("rebuild-waits", mirrors(2, 10.0), mirrors(2, 90.0)),
         ("never-forced-behind", mirrored([2, 3], Async, UpToDate), mirrored([2, 3], Async, Forced)),
         ("fsync-on", set("fsync", "on"), set("fsync", "off")),
+        ("members-sync", set("unsafe-no-fsync", "false"), set("unsafe-no-fsync", "true")),
         ("full-page-writes-on", sound(), set("full_page_writes", "FALSE")),
         (
             "synchronous-commit-on",

@@ -171,8 +171,10 @@ fn claimed(engine: &dyn Engine, loads: &[scenario::Load]) -> Level {
     let begun_at = |load: &scenario::Load| begun_at(&load.options).unwrap_or(by_default);
     let judged = loads.iter().filter(|load| load.workload == APPEND);
     let isolation = judged.map(begun_at).min().unwrap_or(by_default);
-    // Other databases' documents promise nothing of the order in time; the control database is there to be held to it.
-    let order = if engine.name() == engine::control::NAME { Order::RealTime } else { Order::Any };
+    // Other databases' documents promise nothing of the order in time; the control database is there to be held to it, and
+    // etcd promises strict serializability ("KV API guarantees").
+    let in_time = [engine::control::NAME, engine::etcd::NAME].contains(&engine.name());
+    let order = if in_time { Order::RealTime } else { Order::Any };
     Level { isolation, order }
 }
 

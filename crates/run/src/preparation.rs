@@ -106,7 +106,7 @@ pub(crate) fn open_engine(scenario: &Scenario, orders: &Orders) -> Result<Arc<dy
             Synchronous::All => engine::Synchronous::All,
         },
         settings: scenario.database.settings.clone(),
-        port: PORT,
+        port: if scenario.database.engine == engine::etcd::NAME { engine::etcd::CLIENT_PORT } else { PORT },
     };
     let opened = engine::registry::named(&scenario.database.engine)?
         .open(as_nodes_see(&orders.installation), configuration)?;
@@ -290,6 +290,7 @@ fn plans(
             seed,
             protocol: match engine.name() {
                 engine::control::NAME => load::Protocol::Control,
+                engine::etcd::NAME => load::Protocol::Etcd,
                 engine::none::NAME => load::Protocol::Volume,
                 _ => load::Protocol::Postgres,
             },

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, chown};
 use std::path::{Path, PathBuf};
@@ -433,6 +433,17 @@ impl engine::Node for Vm {
             || self.in_volume(path_in_volume).try_exists(),
             |found| found.map(|yes| !yes.is_empty()),
         )
+    }
+
+    fn connect(&self, port: u16, patience: Duration) -> io::Result<TcpStream> {
+        let namespace = self.namespace().ok_or(io::ErrorKind::NotConnected)?;
+        let address = SocketAddr::new(Vm::address(self), port);
+        // A socket stays in the namespace it was made in, wherever its thread goes.
+        let connected = lab::attachment::on_own_thread(|| {
+            lab::attachment::enter(&namespace)?;
+            TcpStream::connect_timeout(&address, patience)
+        });
+        connected.map_err(io::Error::other)?
     }
 
     fn run(&self, command: &Command) -> Result<Finished, NodeError> {

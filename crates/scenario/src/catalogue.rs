@@ -7,15 +7,22 @@ use crate::language::Field;
 use crate::workload_options;
 
 /// Engines a scenario may name.
-pub const ENGINES: &[&str] = &["postgres", "control", "none"];
+pub const ENGINES: &[&str] = &["postgres", "etcd", "control", "none"];
 
 /// Workloads a scenario may name.
 pub const WORKLOADS: &[&str] =
     &["tpcb", "tpcc", "ycsb", "kv", "iot", "script", "ledger", "append", "bank", "register", "rawio"];
 
-/// The engine that speaks no SQL, and the workloads that need none.
-pub(crate) const WITHOUT_SQL: (&str, &[&str]) =
-    ("control", &["tpcb", "ledger", "append", "bank", "register"]);
+/// Holdfast's own database.
+pub(crate) const CONTROL: &str = "control";
+/// The engine whose settings are the server's flags, and whose writes wait for a majority whatever is asked.
+pub(crate) const ETCD: &str = "etcd";
+
+/// The engines that speak no SQL, each with the workloads that it understands.
+pub(crate) const WITHOUT_SQL: &[(&str, &[&str])] = &[
+    (CONTROL, &["tpcb", "ledger", "append", "bank", "register"]),
+    (ETCD, &["ledger", "append", "bank", "register"]),
+];
 
 /// What the control database's one setting, `flaw`, may be. A test where both are known holds this and the engine's own
 /// list together.

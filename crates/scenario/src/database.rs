@@ -1,31 +1,22 @@
 //! The `database` section: engine, nodes and their places, replication, failover, settings.
 //!
-//! Owns reading it and what may not be asked of a database; where nodes go is in `placement`.
+//! Owns reading it and what may not be asked of a database; where nodes go is in `placement`, what may stand under
+//! `settings` in `settings`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::catalogue::{ENGINES, FLAWS, WITHOUT_SQL};
+use crate::catalogue::{ENGINES, ETCD};
 use crate::decode::Decoder;
-use crate::language::{AFTER, DATABASE, FAILOVER, MOST_FREE_NAME_BYTES, MOST_NODES, REPLICATION, VOLUMES};
+use crate::language::{AFTER, DATABASE, FAILOVER, MOST_NODES, REPLICATION, VOLUMES};
 use crate::placement::Spread;
 use crate::places::Places;
 use crate::rejection::{Finding, Findings, Spanned, Spot};
 use crate::resolved::{Database, Failover, Host, Level, Place, Synchronous, Volumes};
+use crate::settings;
 use crate::storage::{self, Ground, StorageClass, StorageDocument};
 use crate::tree::{Node, Value};
 use crate::wording::shortened;
-
-/// Settings that holdfast itself must decide, and why.
-const OUR_SETTINGS: &[(&str, &str)] = &[
-    ("listen_addresses", "the lab decides which address a node has"),
-    ("port", "clients and standbys find a node at the port the lab gives it"),
-    ("data_directory", "a node's data lies on its volume"),
-    ("synchronous_standby_names", "write `replication: { synchronous: any 1 }` instead"),
-    ("primary_conninfo", "a standby follows whichever node is the leader"),
-    ("hot_standby", "standbys are asked how far they are, which needs them readable"),
-    ("unix_socket_directories", "a node's sockets lie in its own run directory"),
-];
 
 /// Most CPUs of a node.
 const MOST_CPUS: f64 = 1024.0;
@@ -63,11 +54,8 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<DatabaseDocum
         .and_then(|record| record.get("synchronous"))
         .and_then(|node| decode_synchronous(node, decoder));
     let failover = record.get("failover").and_then(|node| decode_failover(node, decoder));
-    let is_control = engine.as_ref().is_some_and(|engine| engine.value == WITHOUT_SQL.0);
-    let settings = record.get("settings").and_then(|node| match is_control {
-        true => decode_flaw(node, decoder),
-        false => decode_settings(node, decoder),
-    });
+    let engine_name = engine.as_ref().map(|engine| engine.value);
+    let settings = record.get("settings").and_then(|node| settings::decode(node, engine_name, decoder));
     let cpus = record.get("cpus").and_then(|node| decode_cpus(node, decoder));
     let volumes = record.get("volumes").and_then(|node| decoder.word(node, "kind of volume", VOLUMES));
     let storage = record.get("storage").and_then(|node| storage::decode(node, decoder));
@@ -190,63 +178,6 @@ fn decode_failover(node: &Node, decoder: &mut Decoder) -> Option<Spanned<Failove
     Some(Spanned { value, at: entry.key_at })
 }
 
-fn decode_settings(node: &Node, decoder: &mut Decoder) -> Option<BTreeMap<String, String>> {
-    let entries = decoder.entries(node, "`settings`")?;
-    let mut settings = BTreeMap::new();
-    for entry in entries {
-        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '.';
-        let short = entry.key.len() <= MOST_FREE_NAME_BYTES;
-        if !short || !entry.key.starts_with(|c: char| c.is_ascii_lowercase()) || !entry.key.chars().all(fits)
-        {
-            let help = "a setting's name is made of up to 100 small letters, digits, `_` and `.`, as in shared_buffers";
-            let message = format!("`{}` cannot be a setting", shortened(&entry.key));
-            decoder.findings.add("bad-name", entry.key_at, message, "not a setting's name", help);
-            continue;
-        }
-        if let Some((name, why)) = OUR_SETTINGS.iter().find(|(name, _)| *name == entry.key) {
-            decoder.findings.add(
-                "our-setting",
-                entry.key_at,
-                format!("`{name}` is set by holdfast"),
-                "not yours to set",
-                format!("remove it: {why}"),
-            );
-            continue;
-        }
-        let Some(text) = decoder.text(&entry.value, &format!("`{}`", entry.key)) else { continue };
-        if text.value.contains(char::is_control) {
-            let message = format!("`{}` holds a line break or another control character", entry.key);
-            decoder.findings.add(
-                "bad-setting",
-                text.at,
-                message,
-                "not on one line",
-                "write the value on one line",
-            );
-            continue;
-        }
-        settings.insert(entry.key.clone(), text.value);
-    }
-    Some(settings)
-}
-
-/// The settings of the control database: a flaw that is switched on, and nothing else.
-fn decode_flaw(node: &Node, decoder: &mut Decoder) -> Option<BTreeMap<String, String>> {
-    let mut settings = BTreeMap::new();
-    for entry in decoder.entries(node, "`settings`")? {
-        if entry.key != "flaw" {
-            let message = format!("the control database has no setting `{}`", shortened(&entry.key));
-            let help = "its one setting is `flaw`, such as `flaw: stale-reads`";
-            decoder.findings.add("unknown-setting", entry.key_at, message, "not a setting of it", help);
-            continue;
-        }
-        if let Some(flaw) = decoder.word(&entry.value, "flaw", FLAWS) {
-            settings.insert(entry.key.clone(), flaw.value.to_owned());
-        }
-    }
-    Some(settings)
-}
-
 fn decode_cpus(node: &Node, decoder: &mut Decoder) -> Option<f64> {
     let cpus = decoder.number(node, "`cpus`")?;
     if cpus.value > 0.0 && cpus.value <= MOST_CPUS {
@@ -281,6 +212,7 @@ impl DatabaseDocument {
             NodesDocument::Places(places) => places.len() as u64,
         };
         self.check_standbys(count.saturating_sub(1), findings);
+        let synchronous = self.synchronous_of(count, findings);
         if count > hosts.len() as u64 {
             findings.add(
                 "too-few-hosts",
@@ -306,13 +238,39 @@ impl DatabaseDocument {
             engine: self.engine.to_owned(),
             path: self.path,
             nodes,
-            synchronous: self.synchronous.map_or(Synchronous::Off, |synchronous| synchronous.value),
+            synchronous,
             failover: self.failover,
             settings: self.settings,
             cpus: self.cpus,
             volumes: self.volumes,
             storage,
         })
+    }
+
+    /// What a commit waits for. etcd waits for a majority of its members, and may be asked for nothing else.
+    fn synchronous_of(&self, nodes: u64, findings: &mut Findings) -> Synchronous {
+        let asked = self.synchronous.as_ref();
+        if self.engine != ETCD {
+            return asked.map_or(Synchronous::Off, |synchronous| synchronous.value);
+        }
+        let majority = match u32::try_from(nodes / 2) {
+            Ok(0) | Err(_) => Synchronous::Off,
+            Ok(followers) => Synchronous::Any(followers),
+        };
+        if let Some(other) = asked.filter(|asked| asked.value != majority) {
+            let written = match majority {
+                Synchronous::Any(followers) => format!("any {followers}"),
+                _ => "off".to_owned(),
+            };
+            findings.add(
+                "not-a-choice",
+                other.at,
+                format!("etcd waits for a majority of its {nodes} members, whatever is asked"),
+                "not a choice",
+                format!("take `replication` out, or write `{written}`, which says the same"),
+            );
+        }
+        majority
     }
 
     fn check_standbys(&self, standbys: u64, findings: &mut Findings) {

@@ -28,6 +28,7 @@ pub mod resolved;
 mod resolved_disks;
 mod schedule;
 mod schema;
+mod settings;
 mod site;
 mod storage;
 mod tree;

@@ -113,10 +113,9 @@ pub(crate) fn check_language(documents: &[LoadDocument], engine: &str, findings:
         };
         findings.add("wrong-language", document.workload_at, message, label, help);
     }
-    let (without_sql, spoken) = WITHOUT_SQL;
-    if engine != without_sql {
+    let Some((_, spoken)) = WITHOUT_SQL.iter().find(|(without_sql, _)| *without_sql == engine) else {
         return;
-    }
+    };
     let speechless =
         |document: &&LoadDocument| document.workload != raw && !spoken.contains(&document.workload);
     for document in documents.iter().filter(speechless) {

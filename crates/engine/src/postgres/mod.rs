@@ -3,7 +3,6 @@
 //! Owns what this engine remembers of its cluster and how its parts answer the `Engine` trait.
 
 pub mod admin;
-mod apt;
 mod bootstrap;
 mod configuration;
 mod find;

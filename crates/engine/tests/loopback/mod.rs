@@ -7,13 +7,14 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::net::{IpAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{self, Child, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use engine::{Command, Finished, Installation, Node, NodeError, ProcessId, Signal, Status};
 
@@ -179,6 +180,9 @@ impl Node for LoopbackNode {
     }
     fn exists(&self, path: &Path) -> io::Result<bool> {
         self.volume().join(path).try_exists()
+    }
+    fn connect(&self, port: u16, patience: Duration) -> io::Result<TcpStream> {
+        TcpStream::connect_timeout(&SocketAddr::new(self.address, port), patience)
     }
     fn run(&self, command: &Command) -> Result<Finished, NodeError> {
         let output = self.prepared(command).output().map_err(|source| self.start_error(command, source))?;

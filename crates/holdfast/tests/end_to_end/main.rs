@@ -6,6 +6,7 @@
 mod bad_input;
 mod contract;
 mod disks;
+mod etcd;
 mod flaws;
 mod holdfast;
 mod host_failure;

@@ -136,6 +136,15 @@ pub const LAYOUT_RULES: &[Rule<LayoutFacts>] = &[
         judge: |facts| switched_on(facts, "fsync"),
     },
     Rule {
+        id: "members-sync",
+        source: "etcd documentation, Configuration flags (unsafe flags)",
+        remedy: "take `unsafe-no-fsync` out: a loss of power then takes writes that a majority acknowledged",
+        judge: |facts| match setting(facts, "unsafe-no-fsync") {
+            Some(value) => judged(is_off(value), format!("unsafe-no-fsync = {value}")),
+            None => Judgement::DoesNotApply,
+        },
+    },
+    Rule {
         id: "full-page-writes-on",
         source: "PostgreSQL documentation, Write Ahead Log settings",
         remedy: "take `full_page_writes: off` out: a torn page cannot be repaired without them",

