@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::Refusal;
+use crate::admission::{self, Question};
 use crate::attributes::Kind;
 use crate::block_log::BLOCK_BYTES;
 use crate::medium::{Access, Admitted};
@@ -59,7 +60,14 @@ impl<S: Store> Volume<S> {
 
     /// Asks the store to let an operation through that cannot be done in appearance only.
     pub(crate) fn admit(&self, access: Access) -> Result<(), Refusal> {
-        if self.store.is_sound() { Ok(()) } else { self.store.admit(access).map(drop) }
+        if self.store.is_sound() {
+            return Ok(());
+        }
+        match admission::question(access) {
+            Question::Put => self.store.admit(access).map(drop),
+            Question::WasPut => Ok(()),
+            Question::Ends => Err(Refusal::EAGAIN),
+        }
     }
 
     /// The same for what makes a file `end` bytes long, if it is not that long already.

@@ -30,6 +30,7 @@
 //! back what fills its memory.
 #![warn(missing_docs)]
 
+mod admission;
 mod adoption;
 mod attributes;
 mod block_log;

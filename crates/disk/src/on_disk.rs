@@ -1,9 +1,12 @@
 //! A store that stands on a disk: whatever is asked of it meets the disk's defects first. And the count of what it met,
 //! so that a fault can be shown to have been felt.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use crate::Refusal;
 use crate::disk::Disk;
@@ -18,7 +21,30 @@ pub struct OnDisk<S> {
     /// False for a probe's, whose operations are not the database's.
     counts: bool,
     interrupted: AtomicBool,
+    waits: Waits,
     met: Counters,
+}
+
+/// Operations that the disk keeps waiting, by when they came.
+#[derive(Debug, Default)]
+struct Waits(Mutex<(u64, BTreeMap<u64, Instant>)>);
+
+impl Waits {
+    fn all(&self) -> MutexGuard<'_, (u64, BTreeMap<u64, Instant>)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn begin(&self) -> u64 {
+        let mut all = self.all();
+        all.0 += 1;
+        let number = all.0;
+        all.1.insert(number, Instant::now());
+        number
+    }
+
+    fn end(&self, number: u64) {
+        self.all().1.remove(&number);
+    }
 }
 
 #[derive(Debug, Default)]
@@ -75,7 +101,14 @@ impl<S> OnDisk<S> {
     /// A store on a disk.
     #[must_use]
     pub fn new(store: S, disk: Disk) -> OnDisk<S> {
-        OnDisk { store, disk, counts: true, interrupted: AtomicBool::new(false), met: Counters::default() }
+        OnDisk {
+            store,
+            disk,
+            counts: true,
+            interrupted: AtomicBool::new(false),
+            waits: Waits::default(),
+            met: Counters::default(),
+        }
     }
 
     /// The store of a probe on a disk, which [`crate::Defect::FailAfter`] does not count.
@@ -87,6 +120,12 @@ impl<S> OnDisk<S> {
     #[must_use]
     pub fn disk(&self) -> &Disk {
         &self.disk
+    }
+
+    /// How long the operation has waited for the disk that has waited longest; zero where none waits.
+    #[must_use]
+    pub fn longest_wait(&self) -> Duration {
+        self.waits.all().1.values().next().map(Instant::elapsed).unwrap_or_default()
     }
 
     /// What its operations have met so far.
@@ -143,8 +182,10 @@ impl<S: Store> Store for OnDisk<S> {
             return self.store.admit(access);
         }
         count(&self.met.asked, 1);
+        let wait = self.waits.begin();
         let held_up = || count(&self.met.held_up, 1);
         let judged = self.disk.admit(access, self.counts, &self.interrupted, held_up);
+        self.waits.end(wait);
         count(&self.met.refused, u64::from(judged.is_err()));
         match judged? {
             Admitted::InAppearance => {

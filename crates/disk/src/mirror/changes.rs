@@ -4,14 +4,16 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
+use std::sync::MutexGuard;
 use std::time::SystemTime;
 
 use crate::Refusal;
+use crate::admission::{self, Turn};
 use crate::attributes::{Attributes, Change, Kind, Status};
 use crate::files::Files;
 use crate::mirror::operation::{New, Operation};
 use crate::mirror::peers::Mark;
-use crate::mirror::serving::{Mirror, begin, frame_of};
+use crate::mirror::serving::{Mirror, Order, begin, frame_of};
 use crate::mirror::sync_times::SyncTime;
 use crate::store::{Seek, Space, Store};
 use crate::tree::RenameKind;
@@ -21,47 +23,65 @@ use crate::volume::{NewInode, Scope, Volume, refusal};
 const CHANGE_BYTES: u64 = 64;
 
 impl<S: Store> Mirror<S> {
-    /// Makes a change here and records it. What may be half done is in doubt.
+    /// Makes a change here and records it. What may be half done is in doubt. A disk that keeps it waiting is waited for
+    /// without the order.
     fn change_and_record<'a, T>(
         &self,
-        marks: impl FnOnce(&Volume<S>) -> Vec<Mark>,
-        change: impl FnOnce(&Volume<S>) -> Result<T, Refusal>,
+        marks: impl Fn(&Volume<S>) -> Vec<Mark>,
+        change: impl Fn(&Volume<S>) -> Result<T, Refusal>,
         (operation, may_be_half_done): (impl FnOnce(&T) -> (Operation<'a>, Vec<Mark>), bool),
     ) -> Result<T, Refusal> {
-        let mut order = self.with_room()?;
-        let mut marks = marks(&self.volume);
-        let now = self.now();
-        match change(&self.volume) {
+        let mut was_asked = false;
+        let (mut order, marks, done) = loop {
+            let order = self.with_room()?;
+            let marks = marks(&self.volume);
+            match admission::in_turn(was_asked, || change(&self.volume)) {
+                Turn::Over(done) => break (order, marks, done),
+                Turn::Asks(access) => {
+                    drop(order);
+                    self.volume.store().admit(access)?;
+                    was_asked = true;
+                }
+            }
+        };
+        match done {
             Ok(done) => {
                 let (operation, further) = operation(&done);
-                marks.extend(further);
-                let bytes = match &operation {
-                    Operation::Write { content, .. } => CHANGE_BYTES + content.len() as u64,
-                    _ => CHANGE_BYTES,
-                };
-                order.peers.record(&marks, (bytes, now), frame_of(operation));
-                let anybody = order.peers.any_connected();
-                drop(order);
-                if anybody {
-                    self.to_send.notify_all();
-                }
+                self.record(order, [marks, further].concat(), operation);
                 Ok(done)
             }
             Err(refusal) => {
-                let undecided = self.is_of_the_disk(refusal);
-                if undecided {
-                    marks.iter().for_each(|mark| mark.mark_in(&mut order.refused.0));
-                }
-                // What has no content, or is not there, is refused before anything changes.
-                let changed_nothing =
-                    matches!(refusal, Refusal::EISDIR | Refusal::EINVAL | Refusal::ESTALE | Refusal::ENOENT);
-                match (may_be_half_done && !changed_nothing, undecided) {
-                    (false, _) => {}
-                    (true, true) => order.refused.1.extend(marks),
-                    (true, false) => order.peers.doubt(&marks, now, begin),
-                }
+                self.note_refused(&mut order, marks, refusal, may_be_half_done);
                 Err(refusal)
             }
+        }
+    }
+
+    fn record(&self, mut order: MutexGuard<'_, Order>, marks: Vec<Mark>, operation: Operation<'_>) {
+        let bytes = match &operation {
+            Operation::Write { content, .. } => CHANGE_BYTES + content.len() as u64,
+            _ => CHANGE_BYTES,
+        };
+        order.peers.record(&marks, (bytes, self.now()), frame_of(operation));
+        let anybody = order.peers.any_connected();
+        drop(order);
+        if anybody {
+            self.to_send.notify_all();
+        }
+    }
+
+    fn note_refused(&self, order: &mut Order, marks: Vec<Mark>, refusal: Refusal, may_be_half_done: bool) {
+        let undecided = self.is_of_the_disk(refusal);
+        if undecided {
+            marks.iter().for_each(|mark| mark.mark_in(&mut order.refused.0));
+        }
+        // What has no content, or is not there, is refused before anything changes.
+        let changed_nothing =
+            matches!(refusal, Refusal::EISDIR | Refusal::EINVAL | Refusal::ESTALE | Refusal::ENOENT);
+        match (may_be_half_done && !changed_nothing, undecided) {
+            (false, _) => {}
+            (true, true) => order.refused.1.extend(marks),
+            (true, false) => order.peers.doubt(&marks, self.now(), begin),
         }
     }
 

@@ -316,6 +316,15 @@ impl Peers {
         self.peers[peer].unsettled.mark_object(number);
     }
 
+    /// A piece could not be had: it is still to be sent.
+    pub(crate) fn put_back(&mut self, peer: usize, piece: Piece) {
+        let dirt = &mut self.peers[peer].dirt;
+        match piece {
+            Piece::Object(number) => dirt.mark_object(number),
+            Piece::Content { number, from, to } => dirt.mark_content_alone(number, from, to),
+        }
+    }
+
     /// A piece goes out: `frame` says it.
     pub(crate) fn copy(
         &mut self,

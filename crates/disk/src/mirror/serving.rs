@@ -8,6 +8,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::Refusal;
+use crate::admission::{self, Turn};
+use crate::medium::Access;
 use crate::mirror::dirt::{Dirt, Piece};
 use crate::mirror::extents::ExtentLog;
 use crate::mirror::handing_over::Mover;
@@ -174,11 +176,21 @@ impl<S: Store> Mirror<S> {
     pub fn next(&self, peer: usize, connection: u64, patience: Duration) -> Next {
         let mut order = self.order();
         let deadline = Instant::now() + patience;
+        let mut was_asked = false;
         loop {
             if order.is_over || order.is_silent || !order.peers.is_current(peer, connection) {
                 return Next::Over;
             }
-            self.copy_a_piece(&mut order, peer);
+            if let Some(access) = self.copy_a_piece(&mut order, peer, was_asked) {
+                drop(order);
+                // One that is refused is missed below as well: what it lacks stays marked.
+                was_asked = self.volume.store().admit(access).is_ok();
+                order = self.order();
+                if was_asked {
+                    continue;
+                }
+            }
+            was_asked = false;
             if let Some(frame) = order.peers.pop(peer) {
                 return Next::Send(frame);
             }
@@ -190,31 +202,45 @@ impl<S: Store> Mirror<S> {
         }
     }
 
-    /// Queues the next piece of what a component lacks, where it is its turn.
-    fn copy_a_piece(&self, order: &mut Order, peer: usize) {
+    /// Queues the next piece of what a component lacks, where it is its turn; or says what its disk must be asked first, which
+    /// takes as long as the disk takes.
+    fn copy_a_piece(&self, order: &mut Order, peer: usize, was_asked: bool) -> Option<Access> {
         let now = self.now();
         loop {
             match order.peers.piece_for(peer, PIECE_BYTES, |number| self.volume.size_of(number)) {
-                PieceFor::Nothing => return,
-                PieceFor::AllIsSent => return order.peers.finish(peer, now, frame_of(Operation::End)),
+                PieceFor::Nothing => return None,
+                PieceFor::AllIsSent => order.peers.finish(peer, now, frame_of(Operation::End)),
                 PieceFor::This(piece @ Piece::Object(number)) => {
                     // What is gone leaves with its name.
                     let Some(image) = self.volume.image(number) else {
                         order.peers.skip(peer, number);
                         continue;
                     };
-                    return order.peers.copy(peer, piece, (256, now), frame_of(Operation::Object(image)));
+                    order.peers.copy(peer, piece, (256, now), frame_of(Operation::Object(image)));
                 }
                 PieceFor::This(piece @ Piece::Content { number, from, to }) => {
                     let mut content = vec![0; usize::try_from(to - from).unwrap_or(0)];
-                    // What cannot be read here any more is not for this component to have.
-                    let Ok(read) = self.volume.read(number, from, &mut content) else { continue };
+                    let read = || self.volume.read(number, from, &mut content);
+                    let read = match admission::in_turn(was_asked, read) {
+                        Turn::Asks(access) => {
+                            order.peers.put_back(peer, piece);
+                            return Some(access);
+                        }
+                        Turn::Over(Ok(read)) => read,
+                        // What is no file here any more is not for this component to have.
+                        Turn::Over(Err(Refusal::ESTALE | Refusal::EISDIR | Refusal::EINVAL)) => continue,
+                        // What cannot be read now is still lacking there: without it the component is not live.
+                        Turn::Over(Err(_)) => {
+                            order.peers.put_back(peer, piece);
+                            return None;
+                        }
+                    };
                     content.truncate(read);
-                    let bytes = read as u64;
                     let operation = Operation::Content { number, from, content: &content };
-                    return order.peers.copy(peer, piece, (bytes, now), frame_of(operation));
+                    order.peers.copy(peer, piece, (read as u64, now), frame_of(operation));
                 }
             }
+            return None;
         }
     }
 

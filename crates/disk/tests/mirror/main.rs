@@ -112,6 +112,11 @@ proptest! {
         ground.bring_together();
         ground.check_equal();
     }
+}
+
+proptest! {
+    // Each step is a thread's, beside one that lets what is sent arrive.
+    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn service_moves_off_a_disk_that_refuses_and_no_operation_notices(

@@ -358,6 +358,7 @@ impl MirroredDisk {
     /// what has happened, in words.
     #[must_use]
     pub fn look_after(&self, is_on: &dyn Fn(usize) -> bool) -> Vec<String> {
+        self.give_up_a_silent_disk();
         let mut told = std::mem::take(&mut self.state().news);
         let occurrences = {
             let mut state = self.state();

@@ -1,4 +1,5 @@
-//! Service that moves to another component while its node runs, because the disk under the one that serves refuses.
+//! Service that moves to another component while its node runs, because the disk under the one that serves refuses, or gives
+//! no sign.
 //!
 //! Owns which component takes over and what becomes of the one that served. That nothing is missing there is for
 //! `disk::mirror`.
@@ -29,7 +30,23 @@ impl MirroredDisk {
         }
         let mut state = self.state_unless(|| mirror.is_over())?;
         state.stayed_at = Some(Instant::now());
+        if let Some(serving) = state.serving.as_ref().filter(|_| serves(&state, mirror)) {
+            // Where nobody else serves, the disk is waited for.
+            state.components[serving.component].volume.interrupt(false);
+        }
         None
+    }
+
+    /// A disk that gives no sign for the timeout is given up like a component that gives none, where there is another to serve:
+    /// what waits for it is refused, and moves service.
+    pub(super) fn give_up_a_silent_disk(&self) {
+        let state = self.state();
+        let Some(serving) = &state.serving else { return };
+        let volume = &state.components[serving.component].volume;
+        let live = |peer: usize| serving.mirror.state(peer).standing == Standing::Live;
+        if volume.store().longest_wait() >= self.policy.timeout && (0..serving.peers.len()).any(live) {
+            volume.interrupt(true);
+        }
     }
 
     /// Components that are live and can be reached from the node's host, each with its number among the peers.
@@ -72,7 +89,11 @@ impl MirroredDisk {
         }
         next.volume.take_over_from(&from.volume);
         from.volume.let_go_of_all();
-        let moved = format!("the disk under the component on {} refused an operation", from.place.name);
+        from.volume.interrupt(false);
+        let moved = format!(
+            "the disk under the component on {} refused an operation, or gave no sign",
+            from.place.name
+        );
         let why = Why { forced: None, moved: Some(moved.clone()) };
         match self.serve(state, number, old.host, why) {
             Ok(files) => {

@@ -322,7 +322,7 @@ mod tests {
             acknowledge: scenario::Acknowledge::Sync,
             apart: scenario::Apart::Hosts,
             rebuild_after: Duration::from_secs(60),
-            timeout: Duration::from_secs(5),
+            timeout: Duration::from_secs(2),
             promote,
             class,
             components: vec![vec![0, 1]; 1_000],
@@ -417,7 +417,8 @@ mod tests {
     }
 
     #[test]
-    fn service_moves_to_the_other_host_when_the_disk_refuses_and_home_again_when_that_one_does() {
+    fn service_moves_to_the_other_host_when_the_disk_refuses_or_is_silent_and_home_again_when_that_one_does()
+    {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let Some(disk) = ground(folder.path(), 3, Promotion::UpToDate) else {
             return eprintln!(
@@ -441,11 +442,23 @@ mod tests {
             drop(refuses);
             assert_eq!(where_open(&disk).last(), Some(&("a".to_owned(), served.to_owned())));
         }
+        let stalls = disk.hosts[1].disk.impose(disk::Defect::Stall);
+        std::thread::scope(|scope| {
+            let making = scope.spawn(|| make("slow"));
+            while !making.is_finished() {
+                // What the watch does while loads run.
+                let _ = disk.look_after(&|_| true);
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            assert_eq!(making.join().expect("no panic"), Ok(()));
+        });
+        drop(stalls);
+        assert_eq!(where_open(&disk).last(), Some(&("a".to_owned(), "a".to_owned())));
         let both = [0, 1].map(|host| disk.hosts[host].disk.impose(disk::Defect::Fail));
         assert_eq!(make("nowhere"), Err(disk::Refusal::EIO));
         drop(both);
         let names = disk::ask(first.as_ref(), |files| files.list(disk::ROOT)).expect("a list");
-        assert_eq!(names.len(), 2 + 3);
+        assert_eq!(names.len(), 2 + 4);
         mount.power_off();
         assert_eq!(make("late"), Err(disk::Refusal::EIO));
         disk.lose(&mount).expect("closed");
