@@ -7,6 +7,7 @@ mod component;
 mod conversation;
 mod initiator;
 pub mod mirrored;
+pub mod on_disks;
 pub mod opening;
 pub mod place;
 mod rebuild;
@@ -20,7 +21,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use disk::{Disk, Flush, FolderStore, Limits, Lost, Met, Mount, MountError, MountPoint, OnDisk};
+use disk::{Disk, Flush, FolderStore, Limits, Lost, Mount, MountError, MountPoint, OnDisk};
 use history::Verdict;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -130,16 +131,6 @@ impl NodeVolume {
             NodeVolume::Directory => None,
             NodeVolume::Virtual(disk) => Some(disk.volume.store().disk().clone()),
             NodeVolume::Mirrored(disk) => disk.disk(),
-        }
-    }
-
-    /// What its operations have met on that disk so far.
-    #[must_use]
-    pub fn met(&self) -> Option<Met> {
-        match self {
-            NodeVolume::Directory => None,
-            NodeVolume::Virtual(disk) => Some(disk.volume.store().met()),
-            NodeVolume::Mirrored(disk) => Some(disk.met()),
         }
     }
 

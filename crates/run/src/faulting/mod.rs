@@ -1,7 +1,9 @@
 //! Faults as they happen: struck, shown to have taken effect, healed, shown to have healed; and the record of each.
 
+mod disk_looks;
 mod disks;
 mod flapping;
+mod imposed;
 mod looks;
 pub mod network;
 
@@ -69,6 +71,8 @@ pub struct Faulting {
     standing: BTreeMap<usize, network::Standing>,
     /// Disk faults that stand, by the fault's number.
     standing_disks: BTreeMap<usize, disks::StandingDisk>,
+    /// The same by disk, as looks reckon with them.
+    imposed: Arc<imposed::Imposed>,
 }
 
 fn lock(records: &Mutex<Vec<FaultRecord>>) -> MutexGuard<'_, Vec<FaultRecord>> {
@@ -104,12 +108,14 @@ impl Faulting {
             network_changes: Arc::default(),
             standing: BTreeMap::new(),
             standing_disks: BTreeMap::new(),
+            imposed: Arc::default(),
         }
     }
 
-    /// What is known of every fault asked for so far, waiting for the evidence under way.
+    /// What is known of every fault asked for so far, waiting for the evidence under way. None is struck or healed after this.
     #[must_use]
     pub fn records(&mut self) -> Vec<FaultRecord> {
+        self.imposed.end();
         for thread in self.evidence.drain(..) {
             // A panic there leaves the fault without a receipt, which is what it deserves.
             let _ = thread.join();

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use disk::mirror::{Acknowledge, Differences, Dirt, Mirror, Policy, Standing};
-use disk::{CpuTime, Disk, Files, FolderStore, Lost, Met, Mount, OnDisk};
+use disk::{CpuTime, Disk, Files, FolderStore, Lost, Mount, OnDisk};
 use scenario::Storage;
 
 use super::component::{self, Component};
@@ -183,15 +183,6 @@ impl MirroredDisk {
         let state = self.state();
         let number = state.serving.as_ref().map_or(0, |serving| serving.component);
         state.components.get(number).map(|component| component.place.disk.clone())
-    }
-
-    /// What operations of all components have met on their disks so far.
-    #[must_use]
-    pub fn met(&self) -> Met {
-        self.state()
-            .components
-            .iter()
-            .fold(Met::default(), |sum, component| sum.and(component.volume.store().met()))
     }
 
     /// The boot with this mount is over, and so are its processes: service ends, and every component with power carries out
