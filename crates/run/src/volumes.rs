@@ -151,17 +151,21 @@ impl NodeVolume {
             NodeVolume::Virtual(disk) => disk.past().last_loss.clone(),
             NodeVolume::Mirrored(disk) => disk.last_loss(),
         };
-        Some(match last_loss? {
-            Ok(lost) => (Verdict::Pass, in_words(node, &lost)),
-            Err(why) => (
-                Verdict::Unknown,
-                format!("the volume of {node} could not be brought back to what was durable: {why}"),
-            ),
-        })
+        Some(loss_in_words(&format!("the volume of {node}"), &last_loss?))
     }
 }
 
-fn in_words(node: &str, lost: &Lost) -> String {
+/// What a power-off took, as evidence.
+fn loss_in_words(what: &str, lost: &Result<Lost, String>) -> (Verdict, String) {
+    match lost {
+        Ok(lost) => (Verdict::Pass, in_words(what, lost)),
+        Err(why) => {
+            (Verdict::Unknown, format!("{what} could not be brought back to what was durable: {why}"))
+        }
+    }
+}
+
+fn in_words(what: &str, lost: &Lost) -> String {
     let mut parts = Vec::new();
     let mut say = |count: u64, one: &str, many: &str| {
         if count > 0 {
@@ -177,9 +181,9 @@ fn in_words(node: &str, lost: &Lost) -> String {
         sectors => format!("; of its last write {sectors} sectors survived"),
     };
     if parts.is_empty() {
-        return format!("the volume of {node} lost nothing: all was synced{torn}");
+        return format!("{what} lost nothing: all was synced{torn}");
     }
-    format!("the volume of {node} lost what was not synced: {}{torn}", parts.join(", "))
+    format!("{what} lost what was not synced: {}{torn}", parts.join(", "))
 }
 
 #[cfg(test)]
@@ -187,7 +191,7 @@ mod tests {
     use super::*;
 
     fn check(lost: Lost, expected: &str) {
-        assert_eq!(in_words("n1", &lost), expected);
+        assert_eq!(in_words("the volume of n1", &lost), expected);
     }
 
     #[test]

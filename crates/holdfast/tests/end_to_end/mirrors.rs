@@ -205,6 +205,35 @@ fn a_half_synchronous_mirror_may_lose_what_its_copy_had_only_received_and_a_sync
 }
 
 #[test]
+#[ignore = "second tier: a run of its own"]
+fn torn_last_writes_of_both_components_cost_nothing_that_was_acknowledged_and_the_receipts_tell_of_both() {
+    let _turn = machine();
+    let desk = Desk::new();
+    if !desk.can_have_a_lab("torn_last_writes_of_both_components") {
+        return;
+    }
+    let settings = [
+        "--set",
+        "database.volumes=torn",
+        "--set",
+        "loads.0.rate=200/s",
+        "--set",
+        "schedule=[{ phase: baseline, for: 3s }, { phase: all-lost, for: 16s, faults: [{ power-off: { host: \
+         dc1/a/h2 }, at: 1s, for: 4s }, { power-off: { host: dc1/a/h1 }, at: 1s, for: 6s }] }]",
+        "--set",
+        "expect={ lost_writes: 0, invented_writes: 0 }",
+    ];
+    let finished = desk.run(&arguments(&[&["run", "scenarios/mirror-sync.yaml"], &settings]));
+    finished.ends_with(0);
+    let result = finished.result();
+    let receipt = |fault: usize| result["faults"][fault]["receipt"]["evidence"].to_string();
+    let copy = "the component on dc1/a/h2 of the volume of n1 lost";
+    assert!(receipt(0).contains(copy), "{}", receipt(0));
+    assert!(receipt(1).contains("the volume of n1 lost"), "{}", receipt(1));
+    assert!(!receipt(1).contains(copy), "{}", receipt(1));
+}
+
+#[test]
 #[ignore = "second tier: a scenario of its own, killed on its way"]
 fn a_kill_while_a_mirrored_volume_is_open_over_the_network_leaves_nothing() {
     let _turn = machine();

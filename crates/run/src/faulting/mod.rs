@@ -256,11 +256,7 @@ impl Faulting {
         }
         let losses = match self.prevented {
             true => Vec::new(),
-            false => record
-                .vms
-                .iter()
-                .filter_map(|vm| self.datacentre.vms[*vm].volume().last_loss(&node_name(*vm)))
-                .collect(),
+            false => self.losses(record),
         };
         let effect_s = self.chronicle.now_s();
         let (datacentre, longest_delay) = (self.datacentre.clone(), self.longest_delay);
@@ -272,6 +268,15 @@ impl Faulting {
                 told(number, Some(effect_s), receipt);
             }
         });
+    }
+
+    /// What a power-off took from the volumes of its nodes and from components on its hosts.
+    fn losses(&self, record: &FaultRecord) -> Vec<(Verdict, String)> {
+        let all = self.datacentre.vms.iter().enumerate();
+        let of_copies = all.flat_map(|(vm, of)| of.volume().losses_of_copies(vm, &record.hosts));
+        let of_nodes = record.vms.iter();
+        let of_nodes = of_nodes.filter_map(|vm| self.datacentre.vms[*vm].volume().last_loss(&node_name(*vm)));
+        of_nodes.chain(of_copies).collect()
     }
 
     /// Gives the fault's hosts their power back. Hosts that another standing fault holds down are given it as well:

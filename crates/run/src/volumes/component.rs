@@ -14,6 +14,8 @@ use std::time::{Duration, SystemTime};
 use disk::mirror::{Answer, Dirt, ExtentLog, Incoming, read_frame};
 use disk::{CpuTime, Flush, FolderStore, Limits, Lost, OnDisk};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
 
 use super::place::{self, HostPlace};
 
@@ -39,6 +41,8 @@ pub struct Ground {
     pub timeout: Duration,
     /// Whether messages are answered when they are received, before they are carried out.
     pub answers_receipt: bool,
+    /// Where chance begins that decides what of a torn last write survives; none where writes are not torn.
+    pub torn_by: Option<u64>,
 }
 
 /// A component.
@@ -55,6 +59,8 @@ pub struct Component {
     /// Its log of extents.
     pub extents: Arc<ExtentLog>,
     ground: Ground,
+    chance: Option<Mutex<ChaCha8Rng>>,
+    last_loss: Mutex<Option<Result<Lost, String>>>,
     cpu: Arc<CpuTime>,
     server: Mutex<Option<Server>>,
 }
@@ -108,6 +114,8 @@ impl Component {
             volume: Arc::new(volume),
             extents,
             ground,
+            chance: ground.torn_by.map(|seed| Mutex::new(ChaCha8Rng::seed_from_u64(seed))),
+            last_loss: Mutex::default(),
             cpu,
             server: Mutex::default(),
         };
@@ -157,22 +165,46 @@ impl Component {
         Ok(())
     }
 
-    /// Its host loses power: nothing is done any more from here on, and what was not durable is gone.
+    /// Its host loses power: nothing is done any more from here on, and what was not durable is gone. Nothing is lost twice.
     ///
     /// # Errors
     /// When the folder's file system refuses; then its content is in doubt.
     pub fn power_off(&self, dirt: &mut Dirt) -> io::Result<Lost> {
-        self.stop();
-        self.volume.power_off_of_component(None, dirt).map_err(io::Error::from)
+        if self.stop() { self.lose(dirt) } else { Ok(Lost::default()) }
     }
 
-    fn stop(&self) {
-        if let Some(Server { shared, thread }) = self.server().take() {
-            shared.is_off.store(true, Ordering::Release);
-            shared.end_connection(Shutdown::Both);
-            // A panic there has ended it as well.
-            let _ = thread.join();
-        }
+    /// What was not durable is gone; where writes are torn, sectors of the last one survive as its own chance says. What is
+    /// other than before, torn or not, is marked in `dirt`.
+    ///
+    /// # Errors
+    /// As [`Component::power_off`].
+    pub fn lose(&self, dirt: &mut Dirt) -> io::Result<Lost> {
+        let lost = match &self.chance {
+            None => self.volume.power_off_of_component(None, dirt),
+            Some(chance) => {
+                let mut chance = chance.lock().unwrap_or_else(PoisonError::into_inner);
+                self.volume.power_off_of_component(Some(&mut || chance.random_bool(0.5)), dirt)
+            }
+        };
+        let told = lost.as_ref().copied().map_err(ToString::to_string);
+        *self.last_loss.lock().unwrap_or_else(PoisonError::into_inner) = Some(told);
+        lost.map_err(io::Error::from)
+    }
+
+    /// What its last power-off took.
+    #[must_use]
+    pub fn last_loss(&self) -> Option<Result<Lost, String>> {
+        self.last_loss.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether it was on.
+    fn stop(&self) -> bool {
+        let Some(Server { shared, thread }) = self.server().take() else { return false };
+        shared.is_off.store(true, Ordering::Release);
+        shared.end_connection(Shutdown::Both);
+        // A panic there has ended it as well.
+        let _ = thread.join();
+        true
     }
 
     /// Carries out what has arrived, and hears the present connection no longer: the one at its other end serves no more.
@@ -359,4 +391,62 @@ impl Serve {
 /// An answer that cannot be said is missed by the one that waits for it.
 fn say(mut stream: &TcpStream, answer: Answer) {
     let _ = stream.write_all(&answer.to_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    use disk::{Attributes, NewInode, ROOT, Scope};
+
+    use super::*;
+
+    const NOW: SystemTime = SystemTime::UNIX_EPOCH;
+    const SECTORS: usize = 64;
+
+    /// What is there after a power-off of a file that had been synced and was then written over, sector by sector.
+    fn after_power_off(torn_by: Option<u64>) -> Option<(Lost, Vec<u8>, bool)> {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let place = place::here("a")?;
+        let ground = Ground {
+            user: 0,
+            flush: false,
+            metadata_on_own_device: false,
+            timeout: Duration::from_secs(5),
+            answers_receipt: false,
+            torn_by,
+        };
+        // Whichever port is free: nobody connects.
+        let component = Component::make(folder.path(), (0, place, 0), ground, Arc::default()).expect("made");
+        let volume = &component.volume;
+        let attributes = Attributes::new(0o600, 0, 0, NOW);
+        let file = volume.make(ROOT, OsStr::new("f"), &NewInode::File, attributes).expect("made").inode;
+        let bytes = SECTORS * disk::SECTOR_BYTES as usize;
+        volume.write(file, 0, &vec![1; bytes], None, false, NOW).expect("written");
+        volume.sync(file, Scope::All).expect("synced");
+        volume.write(file, 0, &vec![2; bytes], None, false, NOW).expect("written");
+        let mut dirt = Dirt::new();
+        let lost = component.power_off(&mut dirt).expect("off");
+        let mut content = vec![0; bytes];
+        volume.read(file, 0, &mut content).expect("read");
+        let sectors = content.chunks(disk::SECTOR_BYTES as usize).map(|sector| sector[0]).collect();
+        Some((lost, sectors, dirt.is_empty()))
+    }
+
+    #[test]
+    fn a_component_that_loses_power_tears_its_last_write_by_its_own_chance_and_says_what_differs() {
+        let Some((whole, sectors, is_clean)) = after_power_off(None) else {
+            return eprintln!(
+                "skipped: a_component_that_loses_power_tears: no network namespace may be entered"
+            );
+        };
+        assert_eq!((whole.sectors_survived, sectors, is_clean), (0, vec![1; SECTORS], false));
+        let torn = |seed| after_power_off(Some(seed)).expect("as before");
+        let (lost, sectors, is_clean) = torn(7);
+        let survived = sectors.iter().filter(|sector| **sector == 2).count();
+        assert!((10..55).contains(&survived), "{survived}");
+        assert_eq!((lost.sectors_survived, is_clean), (survived as u64, false));
+        assert_eq!(torn(7).1, sectors);
+        assert_ne!(torn(8).1, sectors);
+    }
 }

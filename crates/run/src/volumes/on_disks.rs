@@ -1,8 +1,9 @@
-//! What of the nodes' volumes lies on which disks: whole volumes, and components of mirrored ones.
+//! What of the nodes' volumes lies on which disks and hosts: whole volumes, and components of mirrored ones.
 
 use std::collections::BTreeSet;
 
-use disk::Met;
+use disk::{Lost, Met};
+use history::Verdict;
 
 use super::NodeVolume;
 use super::mirrored::MirroredDisk;
@@ -52,7 +53,35 @@ impl NodeVolume {
     }
 }
 
+impl NodeVolume {
+    /// What the power-off of these hosts has just taken from components on them, as evidence; but for the one that served,
+    /// of which the volume itself tells. `vm` is whose it is.
+    #[must_use]
+    pub fn losses_of_copies(&self, vm: usize, hosts: &[usize]) -> Vec<(Verdict, String)> {
+        let copies =
+            self.mirrored().map(|mirrored| mirrored.copies_on(hosts)).unwrap_or_default().into_iter();
+        copies
+            .map(|(lying, lost)| {
+                super::loss_in_words(&Lying { vm, component: Some(lying) }.in_words(), &lost)
+            })
+            .collect()
+    }
+}
+
 impl MirroredDisk {
+    /// Components on these hosts that do not serve and did not last, with what their last power-off took.
+    fn copies_on(&self, hosts: &[usize]) -> Vec<((usize, String), Result<Lost, String>)> {
+        let served = self.openings().pop().map(|last| last.component);
+        let state = self.state();
+        let components = state.components.iter().enumerate();
+        let there = components.filter(|(number, of)| {
+            hosts.contains(&of.host)
+                && !state.retired.contains(number)
+                && served.as_ref() != Some(&of.place.name)
+        });
+        there.filter_map(|(number, of)| Some(((number, of.place.name.clone()), of.last_loss()?))).collect()
+    }
+
     /// Components that lie on one of these disks, each by number with its host.
     fn components_on(&self, disks: &BTreeSet<String>) -> Vec<(usize, String)> {
         let state = self.state();

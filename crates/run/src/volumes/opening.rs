@@ -305,7 +305,7 @@ mod tests {
         };
         // Ports of its own, whichever tests run beside it.
         let node = 100 + first + std::process::id() as usize % 400 * 2;
-        let plan = Plan { folder, node, storage: &storage, hosts: hosts?, user: 0 };
+        let plan = Plan { folder, node, storage: &storage, hosts: hosts?, user: 0, torn_by: None };
         Some(MirroredDisk::make(&plan).expect("a volume"))
     }
 
