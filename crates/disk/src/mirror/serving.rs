@@ -180,8 +180,13 @@ impl<S: Store> Mirror<S> {
                 }
                 PieceFor::This(piece @ Piece::Content { number, from, to }) => {
                     let mut content = vec![0; usize::try_from(to - from).unwrap_or(0)];
-                    // What cannot be read here any more is not for this component to have.
-                    let Ok(read) = self.volume.read(number, from, &mut content) else { continue };
+                    let read = match self.volume.read(number, from, &mut content) {
+                        Ok(read) => read,
+                        // What is no file here any more is not for this component to have.
+                        Err(Refusal::ESTALE | Refusal::EISDIR | Refusal::EINVAL) => continue,
+                        // What cannot be read now is still lacking there: without it the component is not live.
+                        Err(_) => return order.peers.put_back(peer, piece),
+                    };
                     content.truncate(read);
                     let bytes = read as u64;
                     let operation = Operation::Content { number, from, content: &content };

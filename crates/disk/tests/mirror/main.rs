@@ -2,6 +2,7 @@
 //! over in between. In the end all components are equal, and nothing whose sync was acknowledged is lost.
 
 mod ground;
+mod unreadable;
 
 use proptest::prelude::*;
 

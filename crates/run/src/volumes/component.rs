@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use disk::mirror::{Answer, Dirt, ExtentLog, Incoming, read_frame};
 use disk::{CpuTime, Flush, FolderStore, Limits, Lost, OnDisk};
@@ -23,6 +23,8 @@ use super::place::{self, HostPlace};
 const READ_BYTES: usize = 256 << 10;
 /// An answer is given after so many messages at the latest.
 const MESSAGES_PER_ANSWER: u32 = 32;
+/// And so many times while a sign is waited for, however many messages that are.
+const SIGNS_PER_TIMEOUT: u32 = 4;
 /// Messages that are received before they are carried out, at most; the sender's buffer is the narrower bound.
 const MESSAGES_HELD: usize = 4_096;
 /// How often a listener looks whether it is to end.
@@ -312,6 +314,9 @@ impl Serve {
         let mut buffer = Vec::new();
         let mut answer = Answer::default();
         let mut unanswered = 0;
+        let mut said_at = Instant::now();
+        // On a slow disk as many messages may take longer than a sign is waited for.
+        let silence_max = self.ground.timeout / SIGNS_PER_TIMEOUT;
         // A connection that breaks is no trouble of the component's.
         while read_frame(&mut reader, &mut buffer).unwrap_or(false) {
             if self.shared.is_off.load(Ordering::Acquire) {
@@ -324,9 +329,10 @@ impl Serve {
             answer.applied = message.sequence();
             self.shared.applied.store(answer.applied, Ordering::Release);
             unanswered += 1;
-            if is_awaited || reader.buffer().is_empty() || unanswered >= MESSAGES_PER_ANSWER {
+            let is_due = unanswered >= MESSAGES_PER_ANSWER || said_at.elapsed() >= silence_max;
+            if is_awaited || is_due || reader.buffer().is_empty() {
                 say(stream, answer);
-                unanswered = 0;
+                (unanswered, said_at) = (0, Instant::now());
             }
             self.cpu.count();
         }
@@ -403,19 +409,20 @@ mod tests {
 
     const NOW: SystemTime = SystemTime::UNIX_EPOCH;
     const SECTORS: usize = 64;
+    const GROUND: Ground = Ground {
+        user: 0,
+        flush: false,
+        metadata_on_own_device: false,
+        timeout: Duration::from_secs(5),
+        answers_receipt: false,
+        torn_by: None,
+    };
 
     /// What is there after a power-off of a file that had been synced and was then written over, sector by sector.
     fn after_power_off(torn_by: Option<u64>) -> Option<(Lost, Vec<u8>, bool)> {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let place = place::here("a")?;
-        let ground = Ground {
-            user: 0,
-            flush: false,
-            metadata_on_own_device: false,
-            timeout: Duration::from_secs(5),
-            answers_receipt: false,
-            torn_by,
-        };
+        let ground = Ground { torn_by, ..GROUND };
         // Whichever port is free: nobody connects.
         let component = Component::make(folder.path(), (0, place, 0), ground, Arc::default()).expect("made");
         let volume = &component.volume;
@@ -431,6 +438,53 @@ mod tests {
         volume.read(file, 0, &mut content).expect("read");
         let sectors = content.chunks(disk::SECTOR_BYTES as usize).map(|sector| sector[0]).collect();
         Some((lost, sectors, dirt.is_empty()))
+    }
+
+    #[test]
+    fn a_component_on_a_slow_disk_gives_signs_while_it_works_through_what_has_arrived() {
+        const FRAMES: usize = 24;
+        let folders = [tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder")];
+        let Some(place) = place::here("slow") else {
+            return eprintln!("skipped: a_component_on_a_slow_disk: no network namespace may be entered");
+        };
+        let timeout = Duration::from_millis(200);
+        let ground = Ground { timeout, ..GROUND };
+        let port = 30_000 + (std::process::id() % 20_000) as u16;
+        let component = Component::make(folders[0].path(), (0, place.clone(), port), ground, Arc::default())
+            .expect("made");
+        let store =
+            OnDisk::new(FolderStore::new(folders[1].path(), Flush::Pretended), disk::Disk::alone("d"));
+        let serving = Arc::new(disk::Volume::new(store, Limits::default(), 0, 0, NOW));
+        let acknowledge = disk::mirror::Acknowledge::Async;
+        let policy = disk::mirror::Policy { acknowledge, buffer_bytes: 1 << 20, timeout };
+        let mirror = disk::mirror::Mirror::new(serving, policy, vec![Dirt::new()], 0, None);
+        let connection = mirror.connect(0, &Dirt::new());
+        let first = Answer { received: 1, applied: 1 };
+        let mut bytes = Vec::new();
+        let mut take = || match mirror.next(0, connection, Duration::ZERO) {
+            disk::mirror::Next::Send(frame) => bytes.extend_from_slice(&frame),
+            other => panic!("{other:?}"),
+        };
+        take();
+        mirror.answered(0, connection, first);
+        for number in 0..FRAMES {
+            let name = format!("f{number}");
+            let attributes = Attributes::new(0o600, 0, 0, NOW);
+            disk::Files::make(&mirror, ROOT, OsStr::new(&name), &NewInode::File, attributes).expect("made");
+            take();
+        }
+        let _slow = place.disk.impose(disk::Defect::Slow(Duration::from_millis(20)));
+        let mut stream = TcpStream::connect(component.address()).expect("connected");
+        stream.write_all(&bytes).expect("sent");
+        let mut signs = 0;
+        let mut answer = [0; Answer::BYTES];
+        while std::io::Read::read_exact(&mut stream, &mut answer).is_ok() {
+            signs += 1;
+            if Answer::from_bytes(answer).applied > FRAMES as u64 {
+                break;
+            }
+        }
+        assert!(signs >= 5, "{signs} signs of {FRAMES} messages");
     }
 
     #[test]
