@@ -17,7 +17,7 @@ const LOOKS_MAX: usize = 5;
 /// Between two glances at whether what hides a fault is gone.
 const GLANCE: Duration = Duration::from_millis(20);
 /// Where operations are held up for longer, nobody looks before a further fault: it would come late.
-const DELAY_BEFORE_MAX: Duration = Duration::from_millis(50);
+const DELAY_BEFORE_MAX: Duration = Duration::from_millis(10);
 
 /// Whether to wait no longer for what hides a fault, told whether anything has changed.
 type GivesUp<'a> = &'a dyn Fn(bool) -> bool;
@@ -163,7 +163,7 @@ mod tests {
     /// One of each kind.
     fn kinds() -> [DiskDefect; 8] {
         let corrupt = |checksums| DiskDefect::Corrupt { share: 0.5, checksums };
-        let by = Duration::from_millis(2);
+        let by = Duration::from_millis(10);
         [
             DiskDefect::Fail,
             DiskDefect::Slow { by },

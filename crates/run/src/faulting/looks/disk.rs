@@ -13,6 +13,8 @@ use super::foreseen::{WRONG_BLOCKS, delay, explains, quickest};
 const BLOCKS: u64 = 100;
 /// How long a probe waits for a disk that ought to answer, beside what it is said to take.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long blocks of a slow disk are read, where none is said to be wrong.
+const READING: Duration = Duration::from_millis(500);
 /// How long a disk must be silent.
 const SILENCE: Duration = Duration::from_millis(400);
 
@@ -74,12 +76,19 @@ impl Among {
         let patience = if expected.contains(&DiskDefect::Stall) { SILENCE } else { PATIENCE };
         let not_stalling: Vec<DiskDefect> =
             self.with.iter().filter(|defect| **defect != DiskDefect::Stall).cloned().collect();
+        let slow = delay(&not_stalling).unwrap_or_default();
         // At most 20,000: the language knows no smaller share than one in a thousand.
-        let blocks = self.with.iter().filter_map(|defect| match defect {
+        let wrong = self.with.iter().filter_map(|defect| match defect {
             DiskDefect::Corrupt { share, .. } => Some((WRONG_BLOCKS / share).ceil() as u64),
             _ => None,
         });
-        (patience + delay(&not_stalling).unwrap_or_default(), blocks.max().unwrap_or(0).max(BLOCKS))
+        let blocks = match wrong.max() {
+            Some(blocks) => blocks.max(BLOCKS),
+            // A look that takes long may outlast the fault.
+            None if slow.is_zero() => BLOCKS,
+            None => ((READING.as_secs_f64() / slow.as_secs_f64()) as u64).clamp(1, BLOCKS),
+        };
+        (patience + slow, blocks)
     }
 
     /// Whether a disk is as the others alone leave it; where there are none, whether it is sound.
@@ -324,6 +333,18 @@ mod tests {
         assert_eq!(among.is_gone("d1", &Seen { read, ..taking(40) }).verdict, Verdict::Pass);
         let stays = among.is_gone("d1", &taking(20));
         assert_eq!((stays.verdict, stays.next), (Verdict::Fail, Next::LookAgain));
+    }
+
+    #[test]
+    fn a_look_at_a_slow_disk_reads_little_unless_wrong_blocks_are_to_be_found() {
+        let slow = |millis| DiskDefect::Slow { by: Duration::from_millis(millis) };
+        let corrupt = DiskDefect::Corrupt { share: 0.02, checksums: false };
+        assert_eq!(alone(&slow(100)).effort(true), (PATIENCE + Duration::from_millis(100), 5));
+        assert_eq!(alone(&slow(2_000)).effort(true).1, 1);
+        assert_eq!(alone(&DiskDefect::Full).effort(true), (PATIENCE, BLOCKS));
+        assert_eq!(Among::new(&[slow(100)], &corrupt, &[]).effort(true).1, 1_000);
+        assert_eq!(alone(&DiskDefect::Stall).effort(true), (SILENCE, BLOCKS));
+        assert_eq!(alone(&DiskDefect::Stall).effort(false), (PATIENCE, BLOCKS));
     }
 
     #[test]
