@@ -20,6 +20,8 @@ pub struct OnDisk<S> {
     disk: Disk,
     /// False for a probe's, whose operations are not the database's.
     counts: bool,
+    /// The disk is not asked: while a probe is laid.
+    goes_past: AtomicBool,
     interrupted: AtomicBool,
     waits: Waits,
     met: Counters,
@@ -72,18 +74,6 @@ pub struct Met {
 }
 
 impl Met {
-    /// Both together.
-    #[must_use]
-    pub fn and(self, other: Met) -> Met {
-        Met {
-            asked: self.asked + other.asked,
-            refused: self.refused + other.refused,
-            held_up: self.held_up + other.held_up,
-            corrupted: self.corrupted + other.corrupted,
-            flushes_lost: self.flushes_lost + other.flushes_lost,
-        }
-    }
-
     /// What came after `earlier`.
     #[must_use]
     pub fn since(self, earlier: Met) -> Met {
@@ -105,6 +95,7 @@ impl<S> OnDisk<S> {
             store,
             disk,
             counts: true,
+            goes_past: AtomicBool::new(false),
             interrupted: AtomicBool::new(false),
             waits: Waits::default(),
             met: Counters::default(),
@@ -114,6 +105,16 @@ impl<S> OnDisk<S> {
     /// The store of a probe on a disk, which [`crate::Defect::FailAfter`] does not count.
     pub(crate) fn of_probe(store: S, disk: Disk) -> OnDisk<S> {
         OnDisk { counts: false, ..OnDisk::new(store, disk) }
+    }
+
+    /// Whether the disk's defects are not met: what is to be looked at lies there whatever is wrong with the disk.
+    pub(crate) fn go_past_defects(&self, goes_past: bool) {
+        self.goes_past.store(goes_past, Ordering::Release);
+    }
+
+    /// Whether no defect is to be met.
+    fn meets_none(&self) -> bool {
+        self.disk.is_sound() || self.goes_past.load(Ordering::Acquire)
     }
 
     /// The disk it stands on.
@@ -174,11 +175,11 @@ impl<S: Store> Store for OnDisk<S> {
     }
 
     fn is_sound(&self) -> bool {
-        self.disk.is_sound() && self.store.is_sound()
+        self.meets_none() && self.store.is_sound()
     }
 
     fn admit(&self, access: Access) -> Result<Admitted, Refusal> {
-        if self.disk.is_sound() {
+        if self.meets_none() {
             return self.store.admit(access);
         }
         count(&self.met.asked, 1);
@@ -197,7 +198,7 @@ impl<S: Store> Store for OnDisk<S> {
     }
 
     fn hand_out(&self, content: &mut [u8]) -> Result<(), Refusal> {
-        if !self.disk.is_sound() {
+        if !self.meets_none() {
             match self.disk.corrupt(content) {
                 Ok(wrong) => count(&self.met.corrupted, wrong),
                 Err(refusal) => {

@@ -73,7 +73,7 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// Lays a probe on a sound disk, in an empty folder.
+    /// Lays a probe on a disk, in an empty folder. Whatever is wrong with the disk does not touch the laying.
     ///
     /// # Errors
     /// When the folder cannot be written.
@@ -87,6 +87,7 @@ impl Probe {
         let store = OnDisk::of_probe(FolderStore::new(folder, Flush::Real), disk.clone());
         let now = SystemTime::now();
         let volume = Volume::new(store, Limits::default(), 0, 0, now);
+        volume.store.go_past_defects(true);
         let lay = || {
             let attributes = Attributes::new(0o600, 0, 0, now);
             let file = volume.make(ROOT, OsStr::new("probe"), &NewInode::File, attributes)?.inode;
@@ -97,10 +98,12 @@ impl Probe {
             Ok(file)
         };
         let file = lay().map_err(|refusal: Refusal| failed(refusal.into()))?;
+        volume.store.go_past_defects(false);
         Ok(Probe { volume, file, looks: 0 })
     }
 
-    /// Looks: each operation is given `patience` to be answered, and beside them `blocks` blocks are read.
+    /// Looks: each operation is given `patience` to be answered, and beside them `blocks` blocks are read, as far as that is
+    /// done in the same time.
     pub fn look(&mut self, patience: Duration, blocks: u64) -> Seen {
         self.looks += 1;
         let (volume, file, look) = (&self.volume, self.file, self.looks);
@@ -222,6 +225,29 @@ mod tests {
         check(Defect::Full, PATIENCE, "done ENOSPC done done", Some(true));
         check(Defect::ReadOnly, PATIENCE, "EROFS EROFS EROFS done", None);
         check(Defect::LoseFlush, PATIENCE, "done done done done", Some(false));
+    }
+
+    #[test]
+    fn a_probe_laid_on_a_disk_that_is_wrong_already_sees_what_is_wrong_and_that_it_is_gone() {
+        for (defect, expected) in [
+            (Defect::Fail, "EIO"),
+            (Defect::ReadOnly, "EROFS"),
+            (Defect::Stall, "silence"),
+            (Defect::Corrupt(Corruption { share: 1.0, checksums: true, seed: 1 }), "done"),
+        ] {
+            let folder = tempfile::tempdir().expect("a folder");
+            let disk = Disk::alone("d1");
+            let guard = disk.impose(defect);
+            let mut probe = Probe::lay(&disk, folder.path()).expect("laid");
+            let seen = probe.look(Duration::from_millis(50), 3);
+            assert_eq!(word(seen.overwrite), expected, "{defect:?}");
+            drop(guard);
+            let seen = probe.look(PATIENCE, 3);
+            assert_eq!(
+                (word(seen.overwrite).as_str(), seen.blocks_wrong, seen.reads_refused),
+                ("done", 0, 0)
+            );
+        }
     }
 
     #[test]

@@ -366,6 +366,8 @@ impl Datacentre {
     ) -> Result<NodeVolume, DatacentreError> {
         // In a lab of an ordinary user, whoever has another number inside is root's number to those who serve.
         let user = if ground.users_mapped { NODE_USER } else { 0 };
+        let is_torn = ground.volumes == scenario::Volumes::Torn;
+        let torn_by = is_torn.then(|| ground.seed.wrapping_add(index as u64));
         let storage = scenario.database.storage.as_ref();
         let on_hosts = |of: &&scenario::Storage| of.replicas > 1 || !of.hosts.is_empty();
         let mirrored = storage.filter(on_hosts).filter(|_| ground.volumes != scenario::Volumes::Directory);
@@ -379,14 +381,12 @@ impl Datacentre {
             };
             let hosts: std::io::Result<Vec<Arc<HostPlace>>> =
                 self.hosts.iter().enumerate().map(place).collect();
-            let plan = Plan { folder, node: index, storage, hosts: hosts.map_err(failed)?, user };
+            let plan = Plan { folder, node: index, storage, hosts: hosts.map_err(failed)?, user, torn_by };
             return Ok(NodeVolume::Mirrored(MirroredDisk::make(&plan).map_err(failed)?));
         }
-        let torn_by = match ground.volumes {
-            scenario::Volumes::Directory => return Ok(NodeVolume::Directory),
-            scenario::Volumes::Virtual => None,
-            scenario::Volumes::Torn => Some(ground.seed.wrapping_add(index as u64)),
-        };
+        if ground.volumes == scenario::Volumes::Directory {
+            return Ok(NodeVolume::Directory);
+        }
         let host = scenario.database.nodes[index];
         let earlier = scenario.database.nodes[..index].iter().filter(|other| **other == host).count();
         let on = self.disks.for_volume(host, earlier);

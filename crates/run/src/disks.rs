@@ -65,32 +65,36 @@ impl HostDisks {
         Some((group.cache.clone()?, group.capacity.clone()))
     }
 
-    /// Looks at a capacity disk through its probe, which is laid at the first look.
+    /// Looks at a capacity disk through its probe, which is laid at the first look. Where somebody else is looking, waits for
+    /// that to be over, or sees nothing.
     ///
     /// # Errors
-    /// In words, why there is no probe: it is laid on sound disks only.
-    pub fn look(&self, disk: &Disk, patience: Duration, blocks: u64) -> Result<Seen, String> {
+    /// In words, why there is no probe.
+    pub fn look(
+        &self,
+        disk: &Disk,
+        patience: Duration,
+        blocks: u64,
+        waits: bool,
+    ) -> Result<Option<Seen>, String> {
         let probe = {
             let mut probes = self.probes.lock().unwrap_or_else(PoisonError::into_inner);
             probes.entry(disk.name().to_owned()).or_default().clone()
         };
         // A look at a slow disk takes its time, and the next one comes after it.
-        let mut probe = probe.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut probe = match probe.try_lock() {
+            Ok(probe) => probe,
+            Err(_) if !waits => return Ok(None),
+            Err(_) => probe.lock().unwrap_or_else(PoisonError::into_inner),
+        };
         let laid = match probe.as_mut() {
             Some(laid) => laid,
-            // On a disk that does not answer it would be laid for ever.
-            None if !disk.is_sound() => {
-                return Err(format!(
-                    "disk {} has no probe: one is laid while the disk is sound",
-                    disk.name()
-                ));
-            }
             None => {
                 let folder = self.folder.join(disk.name().replace('/', "-"));
                 probe.insert(Probe::lay(disk, &folder).map_err(|error| error.to_string())?)
             }
         };
-        Ok(laid.look(patience, blocks))
+        Ok(Some(laid.look(patience, blocks)))
     }
 }
 

@@ -132,6 +132,17 @@ pub struct Vm {
     state: Mutex<State>,
 }
 
+impl Drop for Vm {
+    fn drop(&mut self) {
+        // Before its volume goes: a process that waits for that cannot be killed, and the node's end waits for the process.
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(Boot { node, mount: Some(mount), .. }) = &state.boot {
+            node.strike();
+            mount.power_off();
+        }
+    }
+}
+
 impl Vm {
     /// A VM without power, its folders made and owned by the node's user. Under a virtual disk the folder of the volume
     /// stays the lab's own.

@@ -8,6 +8,7 @@ mod conversation;
 mod initiator;
 pub mod mirrored;
 mod moving;
+pub mod on_disks;
 pub mod opening;
 pub mod place;
 mod rebuild;
@@ -22,7 +23,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use disk::{Disk, Flush, FolderStore, Limits, Lost, Met, Mount, MountError, MountPoint, OnDisk};
+use disk::{Disk, Flush, FolderStore, Limits, Lost, Mount, MountError, MountPoint, OnDisk};
 use history::Verdict;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -135,16 +136,6 @@ impl NodeVolume {
         }
     }
 
-    /// What its operations have met on that disk so far.
-    #[must_use]
-    pub fn met(&self) -> Option<Met> {
-        match self {
-            NodeVolume::Directory => None,
-            NodeVolume::Virtual(disk) => Some(disk.volume.store().met()),
-            NodeVolume::Mirrored(disk) => Some(disk.met()),
-        }
-    }
-
     /// Takes everything on it as durable now.
     pub fn take_all_as_durable(&self) {
         match self {
@@ -162,17 +153,21 @@ impl NodeVolume {
             NodeVolume::Virtual(disk) => disk.past().last_loss.clone(),
             NodeVolume::Mirrored(disk) => disk.last_loss(),
         };
-        Some(match last_loss? {
-            Ok(lost) => (Verdict::Pass, in_words(node, &lost)),
-            Err(why) => (
-                Verdict::Unknown,
-                format!("the volume of {node} could not be brought back to what was durable: {why}"),
-            ),
-        })
+        Some(loss_in_words(&format!("the volume of {node}"), &last_loss?))
     }
 }
 
-fn in_words(node: &str, lost: &Lost) -> String {
+/// What a power-off took, as evidence.
+fn loss_in_words(what: &str, lost: &Result<Lost, String>) -> (Verdict, String) {
+    match lost {
+        Ok(lost) => (Verdict::Pass, in_words(what, lost)),
+        Err(why) => {
+            (Verdict::Unknown, format!("{what} could not be brought back to what was durable: {why}"))
+        }
+    }
+}
+
+fn in_words(what: &str, lost: &Lost) -> String {
     let mut parts = Vec::new();
     let mut say = |count: u64, one: &str, many: &str| {
         if count > 0 {
@@ -188,9 +183,9 @@ fn in_words(node: &str, lost: &Lost) -> String {
         sectors => format!("; of its last write {sectors} sectors survived"),
     };
     if parts.is_empty() {
-        return format!("the volume of {node} lost nothing: all was synced{torn}");
+        return format!("{what} lost nothing: all was synced{torn}");
     }
-    format!("the volume of {node} lost what was not synced: {}{torn}", parts.join(", "))
+    format!("{what} lost what was not synced: {}{torn}", parts.join(", "))
 }
 
 #[cfg(test)]
@@ -198,7 +193,7 @@ mod tests {
     use super::*;
 
     fn check(lost: Lost, expected: &str) {
-        assert_eq!(in_words("n1", &lost), expected);
+        assert_eq!(in_words("the volume of n1", &lost), expected);
     }
 
     #[test]

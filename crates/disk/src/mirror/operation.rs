@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Refusal;
 use crate::attributes::{Attributes, Change, Kind};
+use crate::medium::Access;
 use crate::store::Store;
 use crate::tree::RenameKind;
 use crate::volume::{NewInode, Scope, Volume};
@@ -220,6 +221,8 @@ impl Operation<'_> {
             }
             Operation::Sync { number, scope } => nameless(volume.sync(*number, *scope)),
             Operation::Begin => {
+                // A disk that takes nothing says so before anything is sent that others would wait for.
+                volume.admit(Access::Change)?;
                 volume.begin_copy();
                 Ok(())
             }

@@ -131,6 +131,14 @@ struct Peer {
     bytes_copied: u64,
 }
 
+impl Peer {
+    /// Whether it has given a sign on this connection. One whose disk does not answer takes a connection as any other does;
+    /// were it sent changes, its buffer would fill and everybody wait for it, again with each connection.
+    fn has_answered(&self) -> bool {
+        self.answer.applied > 0
+    }
+}
+
 /// All other components of a volume.
 #[derive(Debug)]
 pub(crate) struct Peers {
@@ -257,6 +265,7 @@ impl Peers {
         for peer in &mut self.peers {
             let understands = match peer.standing {
                 Standing::Away => false,
+                Standing::CatchingUp if !peer.has_answered() => false,
                 Standing::CatchingUp => !marks.iter().any(|mark| peer.dirt.holds_object(mark.number())),
                 Standing::Finishing(_) | Standing::Live => true,
             };
@@ -305,7 +314,8 @@ impl Peers {
     ) -> PieceFor {
         let buffer_bytes = self.policy.buffer_bytes;
         let it = &mut self.peers[peer];
-        if it.standing != Standing::CatchingUp || it.copies_queued > 0 || it.under_way_bytes >= buffer_bytes {
+        let is_ready = it.standing == Standing::CatchingUp && it.has_answered();
+        if !is_ready || it.copies_queued > 0 || it.under_way_bytes >= buffer_bytes {
             return PieceFor::Nothing;
         }
         it.dirt.take(most, size, &mut it.unsettled).map_or(PieceFor::AllIsSent, PieceFor::This)
@@ -481,4 +491,53 @@ pub(crate) enum PieceFor {
     This(Piece),
     /// There is nothing left.
     AllIsSent,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Duration = Duration::from_secs(1);
+
+    fn frame(_: u64) -> Arc<[u8]> {
+        Arc::from([])
+    }
+
+    #[test]
+    fn a_component_that_has_not_answered_yet_is_sent_nothing_and_nobody_waits_for_it() {
+        let policy = Policy { acknowledge: Acknowledge::Sync, buffer_bytes: 100, timeout: NOW };
+        let mut peers = Peers::new(policy, vec![Dirt::new()]);
+        let connection = peers.connect(0, &Dirt::new(), (NOW, frame));
+        let change = |peers: &mut Peers| peers.record(&[Mark::Content(7, 0, 1)], (60, NOW), frame);
+        for _ in 0..5 {
+            change(&mut peers);
+        }
+        let size = |_| Some(1);
+        assert!(peers.has_room() && peers.is_acknowledged(9));
+        assert_eq!(peers.piece_for(0, 1, size), PieceFor::Nothing);
+        assert_eq!(
+            (peers.pop(0).is_some(), peers.pop(0).is_some()),
+            (true, false),
+            "the first message alone"
+        );
+        // It answers, and what was marked meanwhile is sent.
+        peers.answered(0, connection, Answer { received: 1, applied: 1 }, NOW);
+        assert_eq!(peers.piece_for(0, 1, size), PieceFor::This(Piece::Object(7)));
+        peers.copy(0, Piece::Object(7), (60, NOW), frame);
+        for _ in 0..3 {
+            peers.record(&[Mark::Object(8)], (60, NOW), frame);
+        }
+        assert!(!peers.has_room(), "what is under way to one that answers is waited for");
+    }
+
+    #[test]
+    fn one_that_never_answers_is_given_up_and_lacks_what_changed_meanwhile() {
+        let policy = Policy { acknowledge: Acknowledge::Async, buffer_bytes: 100, timeout: NOW };
+        let mut peers = Peers::new(policy, vec![Dirt::new()]);
+        peers.connect(0, &Dirt::new(), (NOW, frame));
+        peers.record(&[Mark::Object(7)], (60, NOW), frame);
+        assert!(!peers.give_up_the_silent(NOW) && peers.give_up_the_silent(NOW * 2));
+        assert_eq!(peers.state(0, NOW * 2, |_| None).standing, Standing::Away);
+        assert!(peers.lacking(NOW * 2)[0].holds_object(7));
+    }
 }

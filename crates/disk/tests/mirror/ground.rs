@@ -81,6 +81,10 @@ pub struct Ground {
     pub mirror: Arc<Mirror<Below>>,
     pub wires: Vec<Wire>,
     pub differences: Differences,
+    /// Decides which sectors of a torn last write survive; none where writes are not torn.
+    chance: Option<u64>,
+    /// A planted omission: what a power-off changed is not marked.
+    forgets_what_was_lost: bool,
     /// For each file, by number: what it held at the last acknowledged sync, and all that it has held since.
     synced: BTreeMap<u64, Vec<Vec<u8>>>,
 }
@@ -104,8 +108,20 @@ impl Ground {
             mirror,
             wires,
             differences: Differences::default(),
+            chance: None,
+            forgets_what_was_lost: false,
             synced: BTreeMap::new(),
         }
+    }
+
+    /// The same with power-offs that tear the last write of every component that they take, by chance.
+    pub fn tearing(self, seed: u64) -> Ground {
+        Ground { chance: Some(seed), ..self }
+    }
+
+    /// The same with a planted omission: nobody hears what a power-off changed.
+    pub fn forgetting_what_was_lost(self) -> Ground {
+        Ground { forgets_what_was_lost: true, ..self }
     }
 
     pub fn bytes_copied(&self, peer: usize) -> u64 {
@@ -144,8 +160,15 @@ impl Ground {
 
     fn power_off(&mut self, component: usize) {
         let mut lost = Dirt::new();
-        self.components[component].volume.power_off_of_component(None, &mut lost).expect("power off");
-        self.differences.lost(component, &lost);
+        let volume = &self.components[component].volume;
+        match &mut self.chance {
+            None => volume.power_off_of_component(None, &mut lost),
+            Some(chance) => volume.power_off_of_component(Some(&mut || coin(chance)), &mut lost),
+        }
+        .expect("power off");
+        if !self.forgets_what_was_lost {
+            self.differences.lost(component, &lost);
+        }
     }
 
     /// Syncs, while all wires that stand deliver.
@@ -245,10 +268,12 @@ impl Ground {
         for (number, held) in &self.synced {
             let survived = found.values().find(|found| found.inode == *number);
             let survived = survived.unwrap_or_else(|| panic!("file {number} is gone"));
-            assert!(
-                held.contains(&survived.content),
-                "file {number} holds what it never held since its sync"
-            );
+            let is_held = match self.chance {
+                None => held.contains(&survived.content),
+                // Of a torn write each sector is old or new by itself.
+                Some(_) => is_made_of(&survived.content, held),
+            };
+            assert!(is_held, "file {number} holds what it never held since its sync");
         }
         self.synced.clear();
     }
@@ -417,6 +442,24 @@ pub fn carry_out(first: &dyn Files, step: &Step) -> Result<(), Refusal> {
 pub fn volume_in(folder: &Path, limits: Limits) -> Arc<Volume<Below>> {
     let store = OnDisk::new(FolderStore::new(folder, Flush::Pretended), Disk::alone("d"));
     Arc::new(Volume::new(store, limits, 0, 0, NOW))
+}
+
+/// A step of Knuth's linear congruential generator (MMIX), of which the upper bits are the better ones.
+fn coin(state: &mut u64) -> bool {
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    *state >> 63 == 1
+}
+
+/// Whether content has the length of one of these and each sector of it is one of theirs in the same place.
+fn is_made_of(content: &[u8], held: &[Vec<u8>]) -> bool {
+    const SECTOR: usize = disk::SECTOR_BYTES as usize;
+    let sector = |content: &[u8], at: usize| content.chunks(SECTOR).nth(at).map(<[u8]>::to_vec);
+    let of_one = |(at, found): (usize, &[u8])| {
+        // A sector may reach beyond the end of an older, shorter version.
+        held.iter()
+            .any(|held| sector(held, at).is_some_and(|of| of.starts_with(found) || found.starts_with(&of)))
+    };
+    held.iter().any(|held| held.len() == content.len()) && content.chunks(SECTOR).enumerate().all(of_one)
 }
 
 fn wires_from(serving: usize, components: usize) -> Vec<Wire> {

@@ -3,6 +3,7 @@
 
 mod ground;
 mod moving;
+mod unreadable;
 
 use std::time::Duration;
 
@@ -93,6 +94,39 @@ proptest! {
                 ground.take(step);
             }
             ground.take_over();
+        }
+        ground.bring_together();
+        ground.check_equal();
+    }
+
+    #[test]
+    fn components_that_tear_their_last_writes_are_equal_in_the_end_and_keep_every_acknowledged_sync(
+        seed in any::<u64>(),
+        rounds in prop::collection::vec(prop::collection::vec(step(2), 1..50), 1..4),
+    ) {
+        let mut ground = Ground::new(3, Acknowledge::Sync, Limits::default()).tearing(seed);
+        for steps in &rounds {
+            ground.bring_together();
+            for step in steps {
+                ground.take(step);
+            }
+            ground.take_over();
+        }
+        ground.bring_together();
+        ground.check_equal();
+    }
+
+    #[test]
+    fn components_that_tear_are_equal_after_one_took_over_by_force_too(
+        seed in any::<u64>(),
+        rounds in prop::collection::vec(prop::collection::vec(step(2), 1..50), 1..4),
+    ) {
+        let mut ground = Ground::new(3, Acknowledge::Async, Limits::default()).tearing(seed);
+        for steps in &rounds {
+            for step in steps {
+                ground.take(step);
+            }
+            ground.take_over_by_force();
         }
         ground.bring_together();
         ground.check_equal();
@@ -220,4 +254,30 @@ fn what_was_cut_off_does_not_come_back_when_the_file_grows_again() {
     ground.take(&Step::Write { place: (0, 0), offset: 20_419, bytes: 8_453, fill: 28 });
     ground.bring_together();
     ground.check_equal();
+}
+
+/// Both components have a file durable, then it is written over on both, and the power tears that on both, each in its way.
+fn torn_on_both(mut ground: Ground) {
+    ground.take(&Step::Connect(0));
+    ground.take(&Step::Create((0, 0)));
+    ground.take(&Step::Write { place: (0, 0), offset: 0, bytes: 30_000, fill: 1 });
+    ground.take(&Step::Sync((0, 0)));
+    ground.take(&Step::Write { place: (0, 0), offset: 0, bytes: 30_000, fill: 2 });
+    ground.take(&Step::Deliver { peer: 0, frames: 9 });
+    ground.take_over();
+    ground.bring_together();
+    ground.check_equal();
+}
+
+#[test]
+fn what_tearing_did_on_either_component_is_overwritten_by_the_one_that_serves() {
+    for seed in 0..20 {
+        torn_on_both(Ground::new(2, Acknowledge::Sync, Limits::default()).tearing(seed));
+    }
+}
+
+#[test]
+#[should_panic(expected = "differs at")]
+fn components_would_stay_different_if_what_tearing_did_were_not_marked() {
+    torn_on_both(Ground::new(2, Acknowledge::Sync, Limits::default()).tearing(1).forgetting_what_was_lost());
 }

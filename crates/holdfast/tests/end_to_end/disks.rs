@@ -114,6 +114,38 @@ fn a_cache_disk_takes_its_group_and_a_standby_takes_over_without_loss() {
 }
 
 #[test]
+#[ignore = "second tier: a scenario of its own, most of a minute"]
+fn of_two_faults_at_once_on_the_disks_of_a_group_each_has_its_receipts() {
+    let name = "of_two_faults_at_once_on_the_disks_of_a_group";
+    let Some((_desk, finished)) = check(name, "disk-groups", &[], 0) else { return };
+    let beside = evidence(&finished, 1);
+    assert!(beside.contains("were not what had been written"), "{beside}");
+    assert!(beside.contains("beside this fault it is 5 ms slower"), "{beside}");
+    let hidden = evidence(&finished, 7);
+    assert!(hidden.contains("an append refused with ENOSPC"), "{hidden}");
+}
+
+#[test]
+#[ignore = "second tier: a run of its own"]
+fn the_same_fault_twice_on_one_disk_is_not_taken_for_healed_while_one_of_them_stands() {
+    let _turn = machine();
+    let desk = Desk::new();
+    if !desk.can_have_a_lab("the_same_fault_twice_on_one_disk") {
+        return;
+    }
+    // The second begins while the first stands and ends before it, so that nobody can ever see it.
+    let schedule = "schedule=[{ phase: baseline, for: 1s }, { phase: full, for: 6s, faults: [{ disk: { disk: h1/d1, how: \
+                    full }, for: 4s }, { disk: { disk: h1/d1, how: full }, at: 1s, for: 1s }] }]";
+    let finished = desk.run(&["run", "scenarios/disk-faults.yaml", "--set", schedule]);
+    finished.ends_with(2);
+    let fault = |number: usize| finished.result()["faults"][number].clone();
+    assert_eq!(fault(0)["receipt"]["verdict"], "pass", "{:#}", fault(0));
+    assert_eq!(fault(1)["receipt"]["verdict"], "unknown", "{:#}", fault(1));
+    let told = fault(1)["receipt"]["evidence"].to_string();
+    assert!(told.contains("cannot be told apart"), "{told}");
+}
+
+#[test]
 fn a_disk_fault_that_is_announced_and_not_made_has_no_receipt_and_the_run_no_verdict() {
     let _turn = machine();
     let desk = Desk::new();

@@ -240,6 +240,161 @@ fn a_half_synchronous_mirror_may_lose_what_its_copy_had_only_received_and_a_sync
 }
 
 #[test]
+#[ignore = "second tier: a scenario of its own, a minute"]
+fn whatever_goes_wrong_with_the_disk_of_a_copy_the_node_goes_on_and_each_fault_has_its_receipts() {
+    let _turn = machine();
+    let desk = Desk::new();
+    if !desk.can_have_a_lab("whatever_goes_wrong_with_the_disk_of_a_copy") {
+        return;
+    }
+    let before = Before::look(&desk);
+    let finished = desk.run(&arguments(&[&["run", "scenarios/mirror-copy-faults.yaml"]]));
+    finished.ends_with(0);
+    let result = finished.result();
+    let receipt = |fault: usize| result["faults"][fault]["receipt"]["evidence"].to_string();
+    let met = "operations on the component on dc1/a/h2 of the volume of n1 meanwhile";
+    for (fault, seen) in [
+        (0, "held up"),
+        (1, "a write not answered"),
+        (2, "an append refused with ENOSPC"),
+        (3, "a write refused with EROFS"),
+        (4, "a write refused with EIO"),
+        (5, "were not what had been written"),
+        (6, "reads were refused"),
+        (7, "syncs answered and not done"),
+    ] {
+        let told = receipt(fault);
+        assert!(told.contains(seen) && told.contains(met), "{fault}: {told}");
+    }
+    // A copy is not read.
+    for fault in [5, 6] {
+        assert!(receipt(fault).contains("none was touched by the fault"), "{}", receipt(fault));
+    }
+    let told = told(&finished);
+    for (what, times) in [
+        ("the component on dc1/a/h2 is out: it gave no sign", 1),
+        ("the component on dc1/a/h2 is out: its connection broke", 3),
+        ("the component on dc1/a/h2 refuses what it is told", 3),
+    ] {
+        assert_eq!(told.matches(what).count(), times, "{what}: {told}");
+    }
+    let copy = &result["volumes"][0]["components"][1];
+    assert_eq!((&copy["role"], &copy["bytes_left"]), (&"live".into(), &0.into()), "{copy}");
+    before.nothing_is_left(&[]);
+}
+
+#[test]
+#[ignore = "second tier: a scenario of its own"]
+fn a_copy_that_does_not_answer_is_not_waited_for_again_and_again() {
+    let _turn = machine();
+    let desk = Desk::new();
+    if !desk.can_have_a_lab("a_copy_that_does_not_answer_is_not_waited_for") {
+        return;
+    }
+    // Its buffer would be full long before the timeout, were it filled.
+    let settings = [
+        "--set",
+        "schedule=[{ phase: baseline, for: 3s }, { phase: stall, for: 12s, faults: [{ disk: { disk: dc1/a/h2/d1, how: \
+         stall }, for: 11s }] }, { phase: recovery, for: 3s }]",
+        "--set",
+        "site.storage_classes={ small: { buffer: 64KiB } }",
+        "--set",
+        "database.storage.class=small",
+        "--set",
+        "database.storage.timeout=2s",
+        "--set",
+        "loads.0.rate=200/s",
+        "--set",
+        "loads.0.clients=8",
+    ];
+    let finished = desk.run(&arguments(&[&["run", "scenarios/mirror-copy-faults.yaml"], &settings]));
+    finished.ends_with(0);
+    let timeline =
+        std::fs::read_to_string(finished.run_directory().join("timeline.csv")).expect("a time line");
+    // From the third second of the stall on the copy is out, and a rate is owed. Held up with every attempt to reach the copy,
+    // most seconds would be idle; one may be on a busy machine.
+    let idle = timeline.lines().filter(|line| {
+        let row: Vec<&str> = line.split(',').collect();
+        let second = row[0].parse::<u64>().unwrap_or(0);
+        row[2] == "insert" && (7..14).contains(&second) && row[3] == "0"
+    });
+    assert!(idle.count() <= 1, "{timeline}");
+}
+
+#[test]
+#[ignore = "second tier: a scenario of its own, twice"]
+fn a_copy_that_lost_flushes_and_is_promoted_is_found_to_lack_what_it_acknowledged() {
+    let _turn = machine();
+    let desk = Desk::new();
+    if !desk.can_have_a_lab("a_copy_that_lost_flushes_and_is_promoted") {
+        return;
+    }
+    let finished = desk.run(&arguments(&[&["run", "scenarios/mirror-lying-copy.yaml"]]));
+    finished.ends_with(1);
+    let result = finished.result();
+    assert!(result["checks"][0]["lost"].as_u64() > Some(0), "{}", result["checks"]);
+    let opening = &result["volumes"][0]["openings"][1];
+    assert_eq!((&opening["component"], &opening["forced"]), (&"dc1/a/h2".into(), &Value::Null), "{opening}");
+    let elsewhere = ["--set", "schedule.1.faults.0.disk.disk=dc1/a/h3/d1"];
+    let finished = desk.run(&arguments(&[&["run", "scenarios/mirror-lying-copy.yaml"], &elsewhere]));
+    finished.ends_with(0);
+}
+
+#[test]
+#[ignore = "second tier: a run of its own"]
+fn a_copy_that_reads_wrongly_is_not_taken_for_sound_when_it_is_promoted() {
+    let _turn = machine();
+    let desk = Desk::new();
+    if !desk.can_have_a_lab("a_copy_that_reads_wrongly_is_not_taken_for_sound") {
+        return;
+    }
+    // Without checksums of its own the disk hands out what is wrong, and the database cannot begin with it.
+    let settings = [
+        "--set",
+        "schedule=[{ phase: baseline, for: 3s }, { phase: wrong, for: 16s, faults: [{ disk: { disk: dc1/a/h2/d1, how: \
+         { corrupt: { reads: 100% } } }, for: 12s }, { power-off: { host: dc1/a/h1 }, at: 2s, for: 14s }] }, \
+         { phase: recovery, for: 6s }]",
+        "--set",
+        "expect={ recovery: < 6s }",
+    ];
+    let finished = desk.run(&arguments(&[&["run", "scenarios/mirror-lying-copy.yaml"], &settings]));
+    finished.ends_with(1);
+    let result = finished.result();
+    let receipt = result["faults"][0]["receipt"]["evidence"].to_string();
+    let promoted = receipt.split("on the component on dc1/a/h2 of the volume of n1 meanwhile").nth(1);
+    assert!(promoted.is_some_and(|told| told.contains("blocks read wrongly")), "{receipt}");
+}
+
+#[test]
+#[ignore = "second tier: a run of its own"]
+fn torn_last_writes_of_both_components_cost_nothing_that_was_acknowledged_and_the_receipts_tell_of_both() {
+    let _turn = machine();
+    let desk = Desk::new();
+    if !desk.can_have_a_lab("torn_last_writes_of_both_components") {
+        return;
+    }
+    let settings = [
+        "--set",
+        "database.volumes=torn",
+        "--set",
+        "loads.0.rate=200/s",
+        "--set",
+        "schedule=[{ phase: baseline, for: 3s }, { phase: all-lost, for: 16s, faults: [{ power-off: { host: \
+         dc1/a/h2 }, at: 1s, for: 4s }, { power-off: { host: dc1/a/h1 }, at: 1s, for: 6s }] }]",
+        "--set",
+        "expect={ lost_writes: 0, invented_writes: 0 }",
+    ];
+    let finished = desk.run(&arguments(&[&["run", "scenarios/mirror-sync.yaml"], &settings]));
+    finished.ends_with(0);
+    let result = finished.result();
+    let receipt = |fault: usize| result["faults"][fault]["receipt"]["evidence"].to_string();
+    let copy = "the component on dc1/a/h2 of the volume of n1 lost";
+    assert!(receipt(0).contains(copy), "{}", receipt(0));
+    assert!(receipt(1).contains("the volume of n1 lost"), "{}", receipt(1));
+    assert!(!receipt(1).contains(copy), "{}", receipt(1));
+}
+
+#[test]
 #[ignore = "second tier: a scenario of its own, killed on its way"]
 fn a_kill_while_a_mirrored_volume_is_open_over_the_network_leaves_nothing() {
     let _turn = machine();

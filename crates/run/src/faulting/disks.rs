@@ -11,28 +11,27 @@ use history::{Receipt, Verdict};
 use scenario::{DiskDefect, DiskTarget, Fault, FaultTarget};
 
 use crate::datacentre::{Datacentre, node_name};
-use crate::faulting::looks::disk as looks;
+use crate::faulting::disk_looks::Subject;
+use crate::faulting::imposed::Place;
+use crate::faulting::looks::disk::{defect_in_words, met_in_words};
 use crate::faulting::{FaultRecord, Faulting, lock};
+use crate::volumes::on_disks::Lying;
 
 /// Disks probed of a group: what holds for so many is not chance.
 const PROBED_MAX: usize = 4;
-/// How long a probe waits for a disk that ought to answer.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// How long a disk must be silent.
-const SILENCE: Duration = Duration::from_millis(400);
 /// How often a disk that fails later is looked at.
 const GLANCE: Duration = Duration::from_millis(20);
 
 /// A disk fault that stands. Dropping it heals it.
 pub(super) struct StandingDisk {
     guard: Option<DefectGuard>,
-    defect: DiskDefect,
-    /// The disks that are probed.
-    probed: Vec<Disk>,
-    /// The names of all that are hit.
+    subject: Subject,
+    /// The names of all disks that are hit.
     struck: BTreeSet<String>,
-    /// The VMs whose volumes are hit, each with what it had met before.
-    vms: Vec<(usize, Met)>,
+    /// The VMs whose volumes are served from a disk that is hit.
+    vms: Vec<usize>,
+    /// What lies on these disks, with what that had met before.
+    lying: Vec<(Lying, Met)>,
     /// Set once it is healed: whoever still waits for an effect gives up.
     ended: Arc<AtomicBool>,
 }
@@ -73,21 +72,23 @@ impl Faulting {
         record.vms = self.vms_over(&struck).collect();
         self.enter(number, &record);
         let probed: Vec<Disk> = behind.into_iter().take(PROBED_MAX).collect();
-        let before = look_sound(&self.datacentre, &probed, 1);
-        let vms = record.vms.iter().filter_map(|vm| Some((*vm, self.datacentre.vms[*vm].volume().met()?)));
-        let vms: Vec<(usize, Met)> = vms.collect();
-        let guard = (!self.prevented).then(|| disk.impose(self.defect(number, defect)));
+        let mut subject = Subject { probed, defect: defect.clone(), place: Place::NEXT };
+        let before = subject.look_before(&self.datacentre.disks, &self.imposed);
+        let lying = self.lying_on(&struck);
+        let impose = || (!self.prevented).then(|| disk.impose(self.defect(number, defect)));
+        let (place, guard) = self.imposed.impose(defect, &struck, impose);
+        subject.place = place;
         let remembered = self.forget_what_was_read(defect, &record.vms);
         let effect_s = self.chronicle.now_s();
         let ended = Arc::<AtomicBool>::default();
         self.platform.disks_struck(&record.vms, ended.clone());
-        let waits = Waits { datacentre: self.datacentre.clone(), vms: vms.clone(), ended: ended.clone() };
-        let standing =
-            StandingDisk { guard, defect: defect.clone(), probed: probed.clone(), struck, vms, ended };
+        let waits = Waits { datacentre: self.datacentre.clone(), lying: lying.clone(), ended: ended.clone() };
+        let (vms, of_looks) = (record.vms, subject.clone());
+        let standing = StandingDisk { guard, subject, struck, vms, lying, ended };
         self.standing_disks.insert(number, standing);
-        let (told, chronicle, defect) = (self.teller(), self.chronicle.clone(), defect.clone());
+        let (told, chronicle, imposed) = (self.teller(), self.chronicle.clone(), self.imposed.clone());
         self.in_background(move || {
-            let fails_later = matches!(defect, DiskDefect::FailAfter { .. });
+            let fails_later = matches!(of_looks.defect, DiskDefect::FailAfter { .. });
             let effect_s = match fails_later {
                 false => effect_s,
                 true if waits.until_refused() => chronicle.now_s(),
@@ -97,19 +98,19 @@ impl Faulting {
                     return told(number, None, Receipt { verdict: Verdict::Unknown, evidence });
                 }
             };
-            let patience = if defect == DiskDefect::Stall { SILENCE } else { PATIENCE };
+            let is_over = || waits.ended.load(Ordering::Acquire);
+            let gives_up = |changed: bool| is_over() || (!changed && imposed.is_over());
             let mut receipt =
-                look(&waits.datacentre, &probed, patience, looks::blocks_to_read(&defect), |disk, seen| {
-                    looks::took_effect(disk, &defect, seen)
-                });
-            if receipt.verdict == Verdict::Fail && waits.ended.load(Ordering::Acquire) {
+                of_looks.look_at_effect(&waits.datacentre.disks, &imposed, (&before, &gives_up));
+            if receipt.verdict == Verdict::Fail && is_over() {
                 receipt.verdict = Verdict::Unknown;
                 receipt.evidence.push("the fault was healed while the disk was being looked at".to_owned());
             }
-            if before.verdict != Verdict::Pass {
+            if before.receipt.verdict != Verdict::Pass {
                 receipt.verdict = receipt.verdict.and(Verdict::Unknown);
-                receipt.evidence.push(format!("before the fault: {}", before.evidence.join("; ")));
+                receipt.evidence.push(format!("before the fault: {}", before.receipt.evidence.join("; ")));
             }
+            stand_on_disks(&waits.datacentre, &mut receipt);
             receipt.evidence.extend(remembered);
             told(number, Some(effect_s), receipt);
         });
@@ -120,32 +121,44 @@ impl Faulting {
         let Some(mut standing) = self.standing_disks.remove(&number) else { return false };
         standing.ended.store(true, Ordering::Release);
         // Cleared before anybody looks.
-        drop(standing.guard.take());
+        self.imposed.clear(standing.subject.place, || drop(standing.guard.take()));
         let mended_s = self.chronicle.now_s();
         lock(&self.records)[number].mended_s = Some(mended_s);
-        let at_the_strike = standing.vms.iter().map(|(vm, _)| *vm);
+        let at_the_strike = standing.vms.iter().copied();
         // A node that was started there meanwhile waits for the disk as well.
         let hit: BTreeSet<usize> = at_the_strike.chain(self.vms_over(&standing.struck)).collect();
         let hit: Vec<usize> = hit.into_iter().collect();
-        let remembered = self.forget_what_was_read(&standing.defect, &hit);
+        let remembered = self.forget_what_was_read(&standing.subject.defect, &hit);
         self.platform.disks_cleared(&hit);
         let met: Vec<String> = standing
-            .vms
+            .lying
             .iter()
-            .filter_map(|(vm, before)| {
-                let met = self.datacentre.vms[*vm].volume().met()?.since(*before);
-                Some(looks::met_in_words(&node_name(*vm), &met))
+            .filter_map(|(lying, before)| {
+                let met = self.datacentre.vms[lying.vm].volume().met_by(lying)?.since(*before);
+                Some(met_in_words(&lying.in_words(), &met))
             })
             .collect();
         let (datacentre, told) = (self.datacentre.clone(), self.healing_teller());
-        let blocks = looks::blocks_to_read(&standing.defect);
+        let (imposed, subject) = (self.imposed.clone(), standing.subject.clone());
         self.in_background(move || {
-            let mut receipt = look_sound(&datacentre, &standing.probed, blocks);
+            let gives_up = |changed: bool| !changed && imposed.is_over();
+            let mut receipt = subject.look_at_healing(&datacentre.disks, &imposed, &gives_up);
+            stand_on_disks(&datacentre, &mut receipt);
             receipt.evidence.extend(met);
             receipt.evidence.extend(remembered);
             told(number, mended_s, receipt);
         });
         true
+    }
+
+    /// What of all volumes lies on these disks, with what it has met so far.
+    fn lying_on(&self, disks: &BTreeSet<String>) -> Vec<(Lying, Met)> {
+        let of = |vm: usize| {
+            let volume = self.datacentre.vms[vm].volume();
+            let lying = volume.lying_on(vm, disks).into_iter();
+            lying.filter_map(|lying| volume.met_by(&lying).map(|met| (lying, met))).collect::<Vec<_>>()
+        };
+        (0..self.datacentre.vms.len()).flat_map(of).collect()
     }
 
     /// The VMs whose volumes are served from one of these disks now.
@@ -211,21 +224,21 @@ impl Faulting {
 /// What is waited for until a disk fails that fails later.
 struct Waits {
     datacentre: Arc<Datacentre>,
-    vms: Vec<(usize, Met)>,
+    lying: Vec<(Lying, Met)>,
     ended: Arc<AtomicBool>,
 }
 
 impl Waits {
-    /// Whether an operation of a volume on it was refused before the fault was healed.
+    /// Whether an operation of what lies on it was refused before the fault was healed.
     fn until_refused(&self) -> bool {
-        let refused = |(vm, before): &(usize, Met)| {
-            let met = self.datacentre.vms[*vm].volume().met();
+        let refused = |(lying, before): &(Lying, Met)| {
+            let met = self.datacentre.vms[lying.vm].volume().met_by(lying);
             met.is_some_and(|met| met.since(*before).refused > 0)
         };
         loop {
             // Asked in this order, so that what was refused last is not missed.
             let ended = self.ended.load(Ordering::Acquire);
-            if self.vms.iter().any(refused) {
+            if self.lying.iter().any(refused) {
                 return true;
             }
             if ended {
@@ -236,36 +249,12 @@ impl Waits {
     }
 }
 
-/// Looks at disks on which nothing should be wrong. While another fault stands on them that cannot be told.
-fn look_sound(datacentre: &Datacentre, probed: &[Disk], blocks: u64) -> Receipt {
-    if let Some(disk) = probed.iter().find(|disk| !disk.is_sound()) {
-        let evidence = vec![format!("another fault stands on disk {} or its group", disk.name())];
-        return Receipt { verdict: Verdict::Unknown, evidence };
-    }
-    look(datacentre, probed, PATIENCE, blocks, looks::is_sound)
-}
-
-fn look(
-    datacentre: &Datacentre,
-    probed: &[Disk],
-    patience: Duration,
-    blocks: u64,
-    judge: impl Fn(&str, &disk::Seen) -> (Verdict, String),
-) -> Receipt {
-    let mut receipt = Receipt { verdict: Verdict::Pass, evidence: Vec::new() };
-    for disk in probed {
-        let (verdict, sentence) = match datacentre.disks.look(disk, patience, blocks) {
-            Ok(seen) => judge(disk.name(), &seen),
-            Err(why) => (Verdict::Unknown, why),
-        };
-        receipt.verdict = receipt.verdict.and(verdict);
-        receipt.evidence.push(sentence);
-    }
+/// Without volumes on disks a fault of a disk is none.
+fn stand_on_disks(datacentre: &Datacentre, receipt: &mut Receipt) {
     if !datacentre.vms.iter().any(|vm| vm.volume().disk().is_some()) {
         receipt.verdict = receipt.verdict.and(Verdict::Unknown);
         receipt.evidence.push("no volume stands on any disk: they are plain directories".to_owned());
     }
-    receipt
 }
 
 fn target_in_words(target: &DiskTarget) -> String {
@@ -280,22 +269,5 @@ fn target_in_words(target: &DiskTarget) -> String {
             let disk = if *cache { "the cache disk" } else { "the disk" };
             format!("{disk} of {role}")
         }
-    }
-}
-
-/// A defect as a person would say it.
-fn defect_in_words(defect: &DiskDefect) -> String {
-    match defect {
-        DiskDefect::Fail => "fails".to_owned(),
-        DiskDefect::FailAfter { operations } => format!("fails after {operations} operations"),
-        DiskDefect::Slow { by } => format!("is {} ms slower", by.as_secs_f64() * 1e3),
-        DiskDefect::Stall => "stalls".to_owned(),
-        DiskDefect::Full => "is full".to_owned(),
-        DiskDefect::Corrupt { share, checksums } => {
-            let noticed = if *checksums { "and notices" } else { "and does not notice" };
-            format!("reads {} % of its blocks wrongly {noticed}", share * 100.0)
-        }
-        DiskDefect::LoseFlush => "loses flushes".to_owned(),
-        DiskDefect::ReadOnly => "is read-only".to_owned(),
     }
 }

@@ -1,7 +1,9 @@
 //! Faults as they happen: struck, shown to have taken effect, healed, shown to have healed; and the record of each.
 
+mod disk_looks;
 mod disks;
 mod flapping;
+mod imposed;
 mod looks;
 pub mod network;
 
@@ -69,6 +71,8 @@ pub struct Faulting {
     standing: BTreeMap<usize, network::Standing>,
     /// Disk faults that stand, by the fault's number.
     standing_disks: BTreeMap<usize, disks::StandingDisk>,
+    /// The same by disk, as looks reckon with them.
+    imposed: Arc<imposed::Imposed>,
 }
 
 fn lock(records: &Mutex<Vec<FaultRecord>>) -> MutexGuard<'_, Vec<FaultRecord>> {
@@ -104,12 +108,14 @@ impl Faulting {
             network_changes: Arc::default(),
             standing: BTreeMap::new(),
             standing_disks: BTreeMap::new(),
+            imposed: Arc::default(),
         }
     }
 
-    /// What is known of every fault asked for so far, waiting for the evidence under way.
+    /// What is known of every fault asked for so far, waiting for the evidence under way. None is struck or healed after this.
     #[must_use]
     pub fn records(&mut self) -> Vec<FaultRecord> {
+        self.imposed.end();
         for thread in self.evidence.drain(..) {
             // A panic there leaves the fault without a receipt, which is what it deserves.
             let _ = thread.join();
@@ -250,11 +256,7 @@ impl Faulting {
         }
         let losses = match self.prevented {
             true => Vec::new(),
-            false => record
-                .vms
-                .iter()
-                .filter_map(|vm| self.datacentre.vms[*vm].volume().last_loss(&node_name(*vm)))
-                .collect(),
+            false => self.losses(record),
         };
         let effect_s = self.chronicle.now_s();
         let (datacentre, longest_delay) = (self.datacentre.clone(), self.longest_delay);
@@ -266,6 +268,15 @@ impl Faulting {
                 told(number, Some(effect_s), receipt);
             }
         });
+    }
+
+    /// What a power-off took from the volumes of its nodes and from components on its hosts.
+    fn losses(&self, record: &FaultRecord) -> Vec<(Verdict, String)> {
+        let all = self.datacentre.vms.iter().enumerate();
+        let of_copies = all.flat_map(|(vm, of)| of.volume().losses_of_copies(vm, &record.hosts));
+        let of_nodes = record.vms.iter();
+        let of_nodes = of_nodes.filter_map(|vm| self.datacentre.vms[*vm].volume().last_loss(&node_name(*vm)));
+        of_nodes.chain(of_copies).collect()
     }
 
     /// Gives the fault's hosts their power back. Hosts that another standing fault holds down are given it as well:

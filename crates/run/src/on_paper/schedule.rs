@@ -89,10 +89,13 @@ fn strikes(action: &FaultAction, deployment: &Deployment) -> Result<Vec<Vec<Fail
             Ok(places(target, deployment).into_iter().map(|place| vec![Failure::Down(place)]).collect())
         }
         FaultAction::Network { .. } => Err("it changes what the network costs, not who reaches whom"),
-        FaultAction::Disk { target, defect } => match not_judged(defect) {
-            Some(why) => Err(why),
-            None => Ok(disks(target, deployment).into_iter().map(|failure| vec![failure]).collect()),
-        },
+        FaultAction::Disk { target, defect } => {
+            let struck = disks(target, deployment);
+            match struck.iter().find_map(|struck| not_judged(defect, deployment, struck)) {
+                Some(why) => Err(why),
+                None => Ok(struck.into_iter().map(|failure| vec![failure]).collect()),
+            }
+        }
         FaultAction::Partition { shape, .. } => match shape {
             PartitionShape::Isolate(target) => Ok(places(target, deployment)
                 .into_iter()

@@ -66,18 +66,49 @@ pub(crate) fn failure_of(deployment: &Deployment, host: &[String], disk: &str) -
     if is_cache { Failure::DiskGroup(path) } else { Failure::Disk(path) }
 }
 
-/// Why a defect is not judged on paper; nothing for one that refuses everything.
-pub(crate) fn not_judged(defect: &DiskDefect) -> Option<&'static str> {
+/// Why a defect of a disk, or of a disk group, is not judged on paper; nothing for one that refuses everything, and for one
+/// that takes no changes where nothing but copies of mirrored volumes lies on it.
+pub(crate) fn not_judged(
+    defect: &DiskDefect,
+    deployment: &Deployment,
+    struck: &Failure,
+) -> Option<&'static str> {
     match defect {
         DiskDefect::Fail | DiskDefect::FailAfter { .. } => None,
         DiskDefect::Slow { .. } => Some("it changes what a disk costs, not who serves"),
+        DiskDefect::Stall if holds_copies_alone(deployment, struck) => Some(
+            "a copy that does not answer is waited for until the timeout, and gone on without afterwards",
+        ),
         DiskDefect::Stall => Some("how long a database waits for a disk that does not answer is its own"),
+        // A copy that refuses a change is out: it is gone on without, as without one whose disk has failed.
+        DiskDefect::Full | DiskDefect::ReadOnly if holds_copies_alone(deployment, struck) => None,
         DiskDefect::Full | DiskDefect::ReadOnly => {
             Some("what a database does without room or leave to write depends on what it has to write then")
+        }
+        DiskDefect::Corrupt { .. } if holds_copies_alone(deployment, struck) => {
+            Some("nothing is read from a copy; if it comes to serve, it depends on what is read then")
         }
         DiskDefect::Corrupt { .. } => Some("what is read wrongly depends on what is read"),
         DiskDefect::LoseFlush => Some("nothing is seen of it until power is lost"),
     }
+}
+
+/// Whether of the volumes only components lie there that do not serve, and that nobody would start from once they are out.
+fn holds_copies_alone(deployment: &Deployment, struck: &Failure) -> bool {
+    let (Failure::Disk(path) | Failure::DiskGroup(path)) = struck else { return false };
+    let Some((disk, host)) = path.split_last() else { return false };
+    let behind = deployment.storage.behind(disk);
+    let is_struck = |component: &Component| {
+        deployment.hosts.get(component.host).is_some_and(|path| path.as_slice() == host)
+            && (component.disk == *disk || behind.contains(&component.disk))
+    };
+    let is_sound = |(node, node_on): (usize, &usize)| {
+        let Some(volume) = deployment.storage.volume(node) else { return true };
+        let serves_elsewhere = !volume.serving(*node_on).is_some_and(is_struck);
+        let is_copy = serves_elsewhere && volume.promotion == Promotion::UpToDate;
+        is_copy || !volume.components.iter().any(is_struck)
+    };
+    deployment.nodes.iter().enumerate().all(is_sound)
 }
 
 #[cfg(test)]
@@ -102,6 +133,39 @@ mod tests {
             .map(|volume| volume.components.iter().map(component).collect::<Vec<_>>().join(" "))
             .collect();
         assert_eq!(told, expected, "{database}");
+    }
+
+    /// Whether a full disk of that host and name is judged, for a node on h1.
+    fn check_full(storage: &str, disk: (&str, &str), expected: bool) {
+        let text = format!(
+            "name: s\nsite:\n  regions: {{ x: {{ zones: {{ a: {{ hosts: 3 }} }} }} }}\n  disks: {{ capacity: 2, cache: true }}\n\
+             database: {{ engine: postgres, nodes: [x/a/h1], storage: {storage} }}\nloads: [{{ workload: ledger, clients: 1, \
+             from: x }}]\nschedule: [{{ phase: p, for: 2s }}]\n"
+        );
+        let scenario = scenario::parse(&Source { name: "s".to_owned(), text }, &[]);
+        let deployment = super::super::deployment(&scenario.unwrap_or_else(|error| panic!("{error:?}")));
+        let host: Vec<String> = ["x", "a", disk.0].map(str::to_owned).into();
+        let struck = failure_of(&deployment, &host, disk.1);
+        for defect in [DiskDefect::Full, DiskDefect::ReadOnly] {
+            let judged = not_judged(&defect, &deployment, &struck).is_none();
+            assert_eq!(judged, expected, "{storage} {disk:?} {defect:?}");
+        }
+        assert!(not_judged(&DiskDefect::Fail, &deployment, &struck).is_none());
+        for defect in [DiskDefect::Stall, DiskDefect::LoseFlush] {
+            assert!(not_judged(&defect, &deployment, &struck).is_some(), "{storage} {disk:?} {defect:?}");
+        }
+    }
+
+    #[test]
+    fn a_full_disk_is_judged_where_it_holds_copies_alone_that_nobody_starts_from() {
+        let mirrored = "{ replicas: 2 }";
+        check_full(mirrored, ("h2", "d1"), true);
+        check_full(mirrored, ("h2", "c1"), true);
+        check_full(mirrored, ("h1", "d1"), false);
+        check_full(mirrored, ("h1", "c1"), false);
+        check_full("{ replicas: 2, promote: forced }", ("h2", "d1"), false);
+        check_full("{ replicas: 2, promote: forced }", ("h3", "d1"), true);
+        check_full("{ replicas: 1 }", ("h1", "d1"), false);
     }
 
     #[test]

@@ -43,14 +43,14 @@ pub(super) fn of_faults(
     let actions: Vec<&FaultAction> =
         scenario.schedule.iter().flat_map(|phase| &phase.faults).map(|fault| &fault.action).collect();
     for stretch in stretches(&evidence.shown.faults, evidence.shown.ended_s) {
-        let Some(failures) = stretch.failures(&evidence.shown.faults, &actions, &deployment(scenario)) else {
+        let site = site_at(scenario, evidence, &stretch);
+        let Some(failures) = stretch.failures(&evidence.shown.faults, &actions, &site) else {
             all_judged = false;
             continue;
         };
         if failures.is_empty() {
             continue;
         }
-        let site = site_at(scenario, evidence, &stretch);
         let possible: Vec<Outcome> = possible_leaders(scenario, evidence, &stretch, &site)
             .map(|site| outcome(&site, &failures))
             .collect();
@@ -175,7 +175,9 @@ fn failures_of(fault: &FaultRecord, action: Option<&FaultAction>, site: &Deploym
                 let (host, disk) = hit.rsplit_once('/')?;
                 Some(storage::failure_of(site, &place(host), disk))
             };
-            if storage::not_judged(defect).is_some() { None } else { fault.hits.iter().map(struck).collect() }
+            let struck: Vec<Failure> = fault.hits.iter().map(struck).collect::<Option<_>>()?;
+            let judged = |struck: &Failure| storage::not_judged(defect, site, struck).is_none();
+            struck.iter().all(judged).then_some(struck)
         }
         _ => None,
     }

@@ -14,6 +14,8 @@ use std::time::{Duration, Instant, SystemTime};
 use disk::mirror::{Answer, Dirt, ExtentLog, Incoming, read_frame};
 use disk::{CpuTime, Files, Flush, FolderStore, Limits, Lost, OnDisk};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
 
 use super::place::{self, HostPlace};
 
@@ -21,6 +23,8 @@ use super::place::{self, HostPlace};
 const READ_BYTES: usize = 256 << 10;
 /// An answer is given after so many messages at the latest.
 const MESSAGES_PER_ANSWER: u32 = 32;
+/// And so many times while a sign is waited for, however many messages that are.
+const SIGNS_PER_TIMEOUT: u32 = 4;
 /// Messages that are received before they are carried out, at most; the sender's buffer is the narrower bound.
 const MESSAGES_HELD: usize = 4_096;
 /// How often a listener looks whether it is to end.
@@ -39,6 +43,8 @@ pub struct Ground {
     pub timeout: Duration,
     /// Whether messages are answered when they are received, before they are carried out.
     pub answers_receipt: bool,
+    /// Where chance begins that decides what of a torn last write survives; none where writes are not torn.
+    pub torn_by: Option<u64>,
 }
 
 /// A component.
@@ -55,6 +61,8 @@ pub struct Component {
     /// Its log of extents.
     pub extents: Arc<ExtentLog>,
     ground: Ground,
+    chance: Option<Mutex<ChaCha8Rng>>,
+    last_loss: Mutex<Option<Result<Lost, String>>>,
     cpu: Arc<CpuTime>,
     server: Mutex<Option<Server>>,
 }
@@ -108,6 +116,8 @@ impl Component {
             volume: Arc::new(volume),
             extents,
             ground,
+            chance: ground.torn_by.map(|seed| Mutex::new(ChaCha8Rng::seed_from_u64(seed))),
+            last_loss: Mutex::default(),
             cpu,
             server: Mutex::default(),
         };
@@ -157,25 +167,49 @@ impl Component {
         Ok(())
     }
 
-    /// Its host loses power: nothing is done any more from here on, and what was not durable is gone.
+    /// Its host loses power: nothing is done any more from here on, and what was not durable is gone. Nothing is lost twice.
     ///
     /// # Errors
     /// When the folder's file system refuses; then its content is in doubt.
     pub fn power_off(&self, dirt: &mut Dirt) -> io::Result<Lost> {
-        self.stop();
-        self.volume.power_off_of_component(None, dirt).map_err(io::Error::from)
+        if self.stop() { self.lose(dirt) } else { Ok(Lost::default()) }
     }
 
-    fn stop(&self) {
-        if let Some(Server { shared, thread }) = self.server().take() {
-            shared.is_off.store(true, Ordering::Release);
-            // A disk that does not answer keeps nobody on whose power is off.
-            self.volume.interrupt(true);
-            shared.end_connection(Shutdown::Both, None);
-            // A panic there has ended it as well.
-            let _ = thread.join();
-            self.volume.interrupt(false);
-        }
+    /// What was not durable is gone; where writes are torn, sectors of the last one survive as its own chance says. What is
+    /// other than before, torn or not, is marked in `dirt`.
+    ///
+    /// # Errors
+    /// As [`Component::power_off`].
+    pub fn lose(&self, dirt: &mut Dirt) -> io::Result<Lost> {
+        let lost = match &self.chance {
+            None => self.volume.power_off_of_component(None, dirt),
+            Some(chance) => {
+                let mut chance = chance.lock().unwrap_or_else(PoisonError::into_inner);
+                self.volume.power_off_of_component(Some(&mut || chance.random_bool(0.5)), dirt)
+            }
+        };
+        let told = lost.as_ref().copied().map_err(ToString::to_string);
+        *self.last_loss.lock().unwrap_or_else(PoisonError::into_inner) = Some(told);
+        lost.map_err(io::Error::from)
+    }
+
+    /// What its last power-off took.
+    #[must_use]
+    pub fn last_loss(&self) -> Option<Result<Lost, String>> {
+        self.last_loss.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether it was on.
+    fn stop(&self) -> bool {
+        let Some(Server { shared, thread }) = self.server().take() else { return false };
+        shared.is_off.store(true, Ordering::Release);
+        // A disk that does not answer keeps nobody on whose power is off.
+        self.volume.interrupt(true);
+        shared.end_connection(Shutdown::Both, None);
+        // A panic there has ended it as well.
+        let _ = thread.join();
+        self.volume.interrupt(false);
+        true
     }
 
     /// Carries out what has arrived, and hears the present connection no longer: the one at its other end serves no more. What
@@ -298,6 +332,9 @@ impl Serve {
         let mut buffer = Vec::new();
         let mut answer = Answer::default();
         let mut unanswered = 0;
+        let mut said_at = Instant::now();
+        // On a slow disk as many messages may take longer than a sign is waited for.
+        let silence_max = self.ground.timeout / SIGNS_PER_TIMEOUT;
         // A connection that breaks is no trouble of the component's.
         while read_frame(&mut reader, &mut buffer).unwrap_or(false) {
             if self.shared.is_off.load(Ordering::Acquire) {
@@ -310,9 +347,10 @@ impl Serve {
             answer.applied = message.sequence();
             self.shared.applied.store(answer.applied, Ordering::Release);
             unanswered += 1;
-            if is_awaited || reader.buffer().is_empty() || unanswered >= MESSAGES_PER_ANSWER {
+            let is_due = unanswered >= MESSAGES_PER_ANSWER || said_at.elapsed() >= silence_max;
+            if is_awaited || is_due || reader.buffer().is_empty() {
                 say(stream, answer);
-                unanswered = 0;
+                (unanswered, said_at) = (0, Instant::now());
             }
             self.cpu.count();
         }
@@ -377,4 +415,110 @@ impl Serve {
 /// An answer that cannot be said is missed by the one that waits for it.
 fn say(mut stream: &TcpStream, answer: Answer) {
     let _ = stream.write_all(&answer.to_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    use disk::{Attributes, NewInode, ROOT, Scope};
+
+    use super::*;
+
+    const NOW: SystemTime = SystemTime::UNIX_EPOCH;
+    const SECTORS: usize = 64;
+    const GROUND: Ground = Ground {
+        user: 0,
+        flush: false,
+        metadata_on_own_device: false,
+        timeout: Duration::from_secs(5),
+        answers_receipt: false,
+        torn_by: None,
+    };
+
+    /// What is there after a power-off of a file that had been synced and was then written over, sector by sector.
+    fn after_power_off(torn_by: Option<u64>) -> Option<(Lost, Vec<u8>, bool)> {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let place = place::here("a")?;
+        let ground = Ground { torn_by, ..GROUND };
+        // Whichever port is free: nobody connects.
+        let component = Component::make(folder.path(), (0, place, 0), ground, Arc::default()).expect("made");
+        let volume = &component.volume;
+        let attributes = Attributes::new(0o600, 0, 0, NOW);
+        let file = volume.make(ROOT, OsStr::new("f"), &NewInode::File, attributes).expect("made").inode;
+        let bytes = SECTORS * disk::SECTOR_BYTES as usize;
+        volume.write(file, 0, &vec![1; bytes], None, false, NOW).expect("written");
+        volume.sync(file, Scope::All).expect("synced");
+        volume.write(file, 0, &vec![2; bytes], None, false, NOW).expect("written");
+        let mut dirt = Dirt::new();
+        let lost = component.power_off(&mut dirt).expect("off");
+        let mut content = vec![0; bytes];
+        volume.read(file, 0, &mut content).expect("read");
+        let sectors = content.chunks(disk::SECTOR_BYTES as usize).map(|sector| sector[0]).collect();
+        Some((lost, sectors, dirt.is_empty()))
+    }
+
+    #[test]
+    fn a_component_on_a_slow_disk_gives_signs_while_it_works_through_what_has_arrived() {
+        const FRAMES: usize = 24;
+        let folders = [tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder")];
+        let Some(place) = place::here("slow") else {
+            return eprintln!("skipped: a_component_on_a_slow_disk: no network namespace may be entered");
+        };
+        let timeout = Duration::from_millis(200);
+        let ground = Ground { timeout, ..GROUND };
+        let port = 30_000 + (std::process::id() % 20_000) as u16;
+        let component = Component::make(folders[0].path(), (0, place.clone(), port), ground, Arc::default())
+            .expect("made");
+        let store =
+            OnDisk::new(FolderStore::new(folders[1].path(), Flush::Pretended), disk::Disk::alone("d"));
+        let serving = Arc::new(disk::Volume::new(store, Limits::default(), 0, 0, NOW));
+        let acknowledge = disk::mirror::Acknowledge::Async;
+        let policy = disk::mirror::Policy { acknowledge, buffer_bytes: 1 << 20, timeout };
+        let mirror = disk::mirror::Mirror::new(serving, policy, vec![Dirt::new()], 0, None);
+        let connection = mirror.connect(0, &Dirt::new()).expect("it serves");
+        let first = Answer { received: 1, applied: 1 };
+        let mut bytes = Vec::new();
+        let mut take = || match mirror.next(0, connection, Duration::ZERO) {
+            disk::mirror::Next::Send(frame) => bytes.extend_from_slice(&frame),
+            other => panic!("{other:?}"),
+        };
+        take();
+        mirror.answered(0, connection, first);
+        for number in 0..FRAMES {
+            let name = format!("f{number}");
+            let attributes = Attributes::new(0o600, 0, 0, NOW);
+            disk::Files::make(&mirror, ROOT, OsStr::new(&name), &NewInode::File, attributes).expect("made");
+            take();
+        }
+        let _slow = place.disk.impose(disk::Defect::Slow(Duration::from_millis(20)));
+        let mut stream = TcpStream::connect(component.address()).expect("connected");
+        stream.write_all(&bytes).expect("sent");
+        let mut signs = 0;
+        let mut answer = [0; Answer::BYTES];
+        while std::io::Read::read_exact(&mut stream, &mut answer).is_ok() {
+            signs += 1;
+            if Answer::from_bytes(answer).applied > FRAMES as u64 {
+                break;
+            }
+        }
+        assert!(signs >= 5, "{signs} signs of {FRAMES} messages");
+    }
+
+    #[test]
+    fn a_component_that_loses_power_tears_its_last_write_by_its_own_chance_and_says_what_differs() {
+        let Some((whole, sectors, is_clean)) = after_power_off(None) else {
+            return eprintln!(
+                "skipped: a_component_that_loses_power_tears: no network namespace may be entered"
+            );
+        };
+        assert_eq!((whole.sectors_survived, sectors, is_clean), (0, vec![1; SECTORS], false));
+        let torn = |seed| after_power_off(Some(seed)).expect("as before");
+        let (lost, sectors, is_clean) = torn(7);
+        let survived = sectors.iter().filter(|sector| **sector == 2).count();
+        assert!((10..55).contains(&survived), "{survived}");
+        assert_eq!((lost.sectors_survived, is_clean), (survived as u64, false));
+        assert_eq!(torn(7).1, sectors);
+        assert_ne!(torn(8).1, sectors);
+    }
 }

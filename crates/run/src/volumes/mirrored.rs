@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::time::{Duration, Instant};
 
 use disk::mirror::{Acknowledge, Differences, Dirt, Mirror, Policy, Standing, SyncTime};
-use disk::{CpuTime, Disk, Files, FolderStore, Lost, Met, Mount, OnDisk};
+use disk::{CpuTime, Disk, Files, FolderStore, Lost, Mount, OnDisk};
 use scenario::Storage;
 
 use super::component::{self, Component};
@@ -35,6 +35,8 @@ pub struct Plan<'a> {
     pub hosts: Vec<Arc<HostPlace>>,
     /// The user that owns it.
     pub user: u32,
+    /// Where chance begins that decides what of torn last writes survives; none where writes are not torn.
+    pub torn_by: Option<u64>,
 }
 
 /// A mirrored volume.
@@ -117,6 +119,7 @@ impl MirroredDisk {
             metadata_on_own_device: class.metadata_on_own_device,
             timeout: storage.timeout,
             answers_receipt: acknowledge == Acknowledge::Semi,
+            torn_by: plan.torn_by,
         };
         let disk = Arc::new_cyclic(|me| MirroredDisk {
             me: me.clone(),
@@ -146,7 +149,10 @@ impl MirroredDisk {
         let port = usize::from(PORT) + self.node * PORTS_PER_VOLUME + number % PORTS_PER_VOLUME;
         let port = u16::try_from(port).map_err(|_| io::Error::other("more volumes than ports"))?;
         let place = (host, self.hosts[host].clone(), port);
-        Component::make(&self.folder.join(number.to_string()), place, self.ground, self.cpu.clone())
+        // Each has a chance of its own: what one tears another keeps.
+        let torn_by = self.ground.torn_by.map(|seed| seed.wrapping_add((number as u64 + 1) << 32));
+        let ground = component::Ground { torn_by, ..self.ground };
+        Component::make(&self.folder.join(number.to_string()), place, ground, self.cpu.clone())
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
@@ -201,15 +207,6 @@ impl MirroredDisk {
         state.components.get(number).map(|component| component.place.disk.clone())
     }
 
-    /// What operations of all components have met on their disks so far.
-    #[must_use]
-    pub fn met(&self) -> Met {
-        self.state()
-            .components
-            .iter()
-            .fold(Met::default(), |sum, component| sum.and(component.volume.store().met()))
-    }
-
     /// The boot with this mount is over, and so are its processes: service ends, and every component with power carries out
     /// what has reached it and takes back what the node had not synced. On that of the node's own host `host_is_off` says
     /// that all stops.
@@ -247,7 +244,12 @@ impl MirroredDisk {
         for number in others.into_iter().chain([served]) {
             let component = state.components[number].clone();
             let mut dirt = Dirt::new();
-            let lost = component.volume.power_off_of_component(None, &mut dirt).map_err(io::Error::from);
+            // Of the others those with power have what reached them whole; the one that serves is as the node's own disk.
+            let lost = if number == served {
+                component.lose(&mut dirt)
+            } else {
+                component.volume.power_off_of_component(None, &mut dirt).map_err(io::Error::from)
+            };
             self.differences().lost(number, &dirt);
             if number == served {
                 state.last_loss = Some(lost.as_ref().copied().map_err(ToString::to_string));

@@ -331,7 +331,7 @@ mod tests {
         };
         // Ports of its own, whichever tests run beside it.
         let node = 100 + first + std::process::id() as usize % 400 * 2;
-        let plan = Plan { folder, node, storage: &storage, hosts: hosts?, user: 0 };
+        let plan = Plan { folder, node, storage: &storage, hosts: hosts?, user: 0, torn_by: None };
         Some(MirroredDisk::make(&plan).expect("a volume"))
     }
 
@@ -405,7 +405,7 @@ mod tests {
         let mirror = disk.state().serving.as_ref().expect("open").mirror.clone();
         let attributes = disk::Attributes::new(0o644, 0, 0, std::time::SystemTime::UNIX_EPOCH);
         mirror.make(disk::ROOT, "f".as_ref(), &disk::NewInode::File, attributes).expect("made here");
-        while disk.met().held_up == 0 {
+        while disk.state().components[1].volume.store().met().held_up == 0 {
             std::thread::sleep(Duration::from_millis(1));
         }
         disk.host_is_off(1).expect("off, although it waits for its disk");

@@ -4,6 +4,7 @@
 pub mod capacity;
 pub mod disk;
 pub mod fates;
+pub mod foreseen;
 
 use std::time::Duration;
 
