@@ -348,6 +348,10 @@ pub struct OpeningResult {
     /// What was given up, where the component was promoted by force: a sentence.
     #[serde(default)]
     pub forced: Option<String>,
+    /// How long the component's host had not been reached when the volume counted as lost on the node's host, and the node was
+    /// switched off; absent where it did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_after_s: Option<f64>,
 }
 
 /// Requests of one kind over the network, each with its answer.

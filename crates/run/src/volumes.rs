@@ -11,6 +11,7 @@ pub mod opening;
 pub mod place;
 mod rebuild;
 pub mod result;
+mod silence;
 pub mod standing;
 mod target;
 pub mod watch;

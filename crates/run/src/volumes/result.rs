@@ -78,6 +78,7 @@ fn opening(opening: Opening) -> OpeningResult {
         asked: asked.collect(),
         broken: opening.broken,
         forced: opening.forced,
+        lost_after_s: opening.lost_after.map(|after| after.as_secs_f64()),
     }
 }
 

@@ -1,5 +1,5 @@
-//! Looks after the mirrored volumes while loads run: tells what happens to their components, and keeps what they lag and
-//! what they have left to copy, over time.
+//! Looks after the mirrored volumes while loads run: tells what happens to their components, tells the platform which volume
+//! is lost where it is open, and keeps what they lag and what they have left to copy, over time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,6 +14,7 @@ use report::result::{LagResult, ResyncResult};
 use super::standing::{ComponentState, Role};
 use crate::chronicle::Chronicle;
 use crate::datacentre::{Datacentre, node_name};
+use crate::platform::Platform;
 
 /// Between two looks.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -38,13 +39,17 @@ pub struct VolumeWatch {
 impl VolumeWatch {
     /// Begins to look, if there is anything to look at.
     #[must_use]
-    pub fn start(datacentre: Arc<Datacentre>, chronicle: Arc<Chronicle>) -> VolumeWatch {
+    pub fn start(
+        datacentre: Arc<Datacentre>,
+        platform: Arc<Platform>,
+        chronicle: Arc<Chronicle>,
+    ) -> VolumeWatch {
         if datacentre.vms.iter().all(|vm| vm.volume().mirrored().is_none()) {
             return VolumeWatch { stop: None, thread: None };
         }
         let (stop, stopped) = channel();
         let told = chronicle.clone();
-        let watch = move || Watch { datacentre, chronicle, seen: BTreeMap::new() }.look(&stopped);
+        let watch = move || Watch { datacentre, platform, chronicle, seen: BTreeMap::new() }.look(&stopped);
         let thread = std::thread::Builder::new().name("volumes".to_owned()).spawn(watch);
         if let Err(error) = &thread {
             told.warn(
@@ -76,6 +81,7 @@ impl Drop for VolumeWatch {
 
 struct Watch {
     datacentre: Arc<Datacentre>,
+    platform: Arc<Platform>,
     chronicle: Arc<Chronicle>,
     seen: BTreeMap<usize, Seen>,
 }
@@ -110,6 +116,9 @@ impl Watch {
         for what in disk.look_after(&is_on) {
             let (action, node) = ("volume".to_owned(), node_name(vm));
             self.chronicle.say(EventKind::Platform { action, node, what });
+        }
+        if let Some(open) = disk.lost_where_open() {
+            self.platform.volume_is_lost(vm, open);
         }
         let now_s = self.chronicle.now_s();
         if now_s >= 0.0 {
