@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use crate::catch_ups;
 use crate::charts;
 use crate::figure::{Curve, Figure, Manner};
 use crate::format;
@@ -32,6 +33,7 @@ pub(crate) fn section(run: &RunDirectory) -> String {
     for figure in [left(&mirrored, until), lag(&mirrored, until)].into_iter().flatten() {
         html.push_str(&figure.html(&marks));
     }
+    html.push_str(&catch_ups::section(&mirrored));
     html.push_str(&table(&mirrored));
     html.push_str(&openings(&mirrored));
     for (volume, opening) in

@@ -11,6 +11,7 @@ pub mod opening;
 pub mod place;
 mod rebuild;
 pub mod result;
+mod resync;
 mod silence;
 pub mod standing;
 mod target;

@@ -11,6 +11,7 @@ use disk::mirror::Standing;
 use history::EventKind;
 use report::result::{LagResult, ResyncResult};
 
+use super::resync::{CatchUp, Resyncs};
 use super::standing::{ComponentState, Role};
 use crate::chronicle::Chronicle;
 use crate::datacentre::{Datacentre, node_name};
@@ -28,6 +29,9 @@ pub struct Seen {
     pub lag: Vec<LagResult>,
     /// Bytes copied to catch up while loads ran.
     pub copied_bytes: u64,
+    /// When components caught up.
+    pub catch_ups: Vec<CatchUp>,
+    resyncs: Resyncs,
 }
 
 /// The running watch. Dropping it ends it.
@@ -96,7 +100,9 @@ impl Watch {
         }
         for (vm, bytes) in self.copied() {
             let earlier = before.get(&vm).copied().unwrap_or_default();
-            self.seen.entry(vm).or_default().copied_bytes = bytes.saturating_sub(earlier);
+            let seen = self.seen.entry(vm).or_default();
+            seen.copied_bytes = bytes.saturating_sub(earlier);
+            seen.catch_ups = std::mem::take(&mut seen.resyncs).finish();
         }
         self.seen
     }
@@ -129,6 +135,7 @@ impl Watch {
 
 impl Seen {
     fn take(&mut self, t_s: f64, states: &[ComponentState]) {
+        self.resyncs.take(t_s, states);
         let lacks = |state: &&ComponentState| matches!(state.role, Role::Peer(standing) if standing != Standing::Live);
         let bytes_left = states.iter().filter(lacks).map(|state| state.bytes_left).sum();
         let was_none = self.resync.last().is_none_or(|last| last.bytes_left == 0);
