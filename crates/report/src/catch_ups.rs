@@ -33,8 +33,8 @@ pub(crate) fn section(volumes: &[&VolumeResult]) -> String {
     html.push_str("</tbody></table></div>");
     if volumes.iter().any(|volume| volume.acknowledge != "async") {
         html.push_str(
-            "<p class=\"note\">Nobody waits for a component that catches up until it is up to date: a median below the baseline’s \
-             is what that saves.</p>",
+            "<p class=\"note\">No sync waits for a component that catches up until it is up to date: a median below the \
+             baseline’s is what that saves. What is copied shares the way, and the buffer, with the changes that go on.</p>",
         );
     }
     let is_few = |of: &MeanwhileResult| of.transactions < Percentile::P99.samples_needed();
