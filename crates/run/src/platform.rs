@@ -375,6 +375,8 @@ impl Platform {
         let forces = self.datacentre.vms[vm].volume().mirrored().is_some_and(MirroredDisk::promotes_by_force);
         let mut refused: Vec<String> = Vec::new();
         for may_force in [false, true] {
+            // Why a host was refused without force says nothing about the same host with it.
+            refused.clear();
             for host in self.datacentre.hosts_for_restart(vm, left) {
                 let mut why = match left {
                     Left::Host => format!("lost with {from}"),
