@@ -397,6 +397,18 @@ impl Vm {
     }
 }
 
+impl Drop for Vm {
+    fn drop(&mut self) {
+        // A process that waits for a volume which nobody serves any more could not be killed, and its init not waited for.
+        if let Some(boot) = self.state().boot.take() {
+            boot.node.strike();
+            if let Some(mount) = &boot.mount {
+                mount.power_off();
+            }
+        }
+    }
+}
+
 /// Process numbers count from 1 in each boot; a boot's number above them keeps them apart.
 const BOOT_SHIFT: u32 = 40;
 
