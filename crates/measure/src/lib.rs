@@ -12,6 +12,7 @@ pub mod figures;
 pub mod hlog;
 pub mod interval;
 mod lines;
+pub mod meanwhile;
 pub mod recorder;
 pub mod recovery;
 pub mod restore;

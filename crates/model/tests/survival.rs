@@ -326,8 +326,8 @@ fn a_node_on_a_host_without_a_component_is_served_over_the_network_and_falls_wit
     check(&site, &["x/a/h1"], Service::ReadsAndWrites, Data::Kept, Action::Restarted);
     check(&site, &["x/a/h3"], Service::ReadsAndWrites, Data::Kept, Action::Restarted);
     check(&site, &["x/a/h1", "x/a/h2"], Service::ReadsAndWrites, Data::Kept, Action::Restarted);
-    check(&site, &["x/a/h1 - x/a/h3"], Service::Unavailable, Data::Kept, Action::None);
-    check(&site, &["x/a/h3", "x/a/h1 - x/a/h4"], Service::Unavailable, Data::Kept, Action::None);
+    check(&site, &["x/a/h1 - x/a/h3"], Service::ReadsAndWrites, Data::Kept, Action::Restarted);
+    check(&site, &["x/a/h3", "x/a/h1 - x/a/h4"], Service::ReadsAndWrites, Data::Kept, Action::Restarted);
     check(&site, &["x/a/h3", "x/a/h4"], Service::Unavailable, Data::OnFailedOnly, Action::None);
     check(&site, &["!x/a/h3/d1"], Service::ReadsAndWrites, Data::Kept, Action::None);
     check(&site, &["!x/a/h3/d1", "x/a/h1 - x/a/h4"], Service::Unavailable, Data::Kept, Action::None);

@@ -136,9 +136,16 @@ mod brute {
         }
 
         /// Whether power was lost under a node, or under what served its volume.
-        fn lost(&self, node: usize) -> bool {
+        fn unpowered(&self, node: usize) -> bool {
             let afar = self.bound(node) && !self.served_by(node).is_none_or(|of| self.host_on(of.host));
             afar || !self.host_on(self.deployment.nodes[node])
+        }
+
+        /// The same, or whether what served its volume is out of reach.
+        fn lost(&self, node: usize) -> bool {
+            let home = self.deployment.nodes[node];
+            let cut = self.bound(node) && !self.served_by(node).is_none_or(|of| self.reach(home, of.host));
+            cut || self.unpowered(node)
         }
 
         /// Whether a component has what was acknowledged, and can be read.
@@ -178,7 +185,7 @@ mod brute {
                 let crowd = |host: usize| taken.iter().filter(|of| **of == Some(host)).count();
                 let for_storage = |host: usize| self.deployment.storage.for_storage.contains(&host);
                 // Every host that might do, each with what speaks against it.
-                let mut hosts: Vec<(usize, usize, usize, i64, usize)> = Vec::new();
+                let mut hosts: Vec<(i32, usize, usize, i64, usize)> = Vec::new();
                 let components = self.components(node);
                 let forced =
                     self.bound(node) && self.deployment.storage.volumes[node].promotion == Promotion::Forced;
@@ -198,8 +205,13 @@ mod brute {
                     }
                     match of_own(host) {
                         Some((number, of)) => {
-                            let class = if for_storage(host) { 2 } else { 0 };
                             let lags = usize::from(!self.followed(node, of));
+                            // Out of reach of its data and nothing worse, a node goes to the data.
+                            let to_data = lags == 0 && !self.unpowered(node);
+                            let class = match (to_data, for_storage(host)) {
+                                (true, storage) => -2 + i32::from(storage),
+                                (false, storage) => 2 * i32::from(storage),
+                            };
                             hosts.push((class, lags, *number, 0, host));
                         }
                         None if !for_storage(host) && !usable.is_empty() => {
@@ -209,16 +221,17 @@ mod brute {
                     }
                 }
                 hosts.sort_unstable();
-                let Some((.., host)) = hosts.first().copied() else { continue };
-                let reached: Vec<bool> = usable
-                    .iter()
-                    .filter(|(_, of)| self.reach(host, of.host))
-                    .map(|(_, of)| self.followed(node, of))
-                    .collect();
-                if self.bound(node) && reached.is_empty() {
+                // Each is tried with what has everything, then each with what has not.
+                let opens = |host: usize, whole: bool| {
+                    let mut within = usable.iter().filter(|(_, of)| self.reach(host, of.host));
+                    !self.bound(node) || within.any(|(_, of)| self.followed(node, of) == whole)
+                };
+                let tried =
+                    [true, false].into_iter().flat_map(|whole| hosts.iter().map(move |of| (whole, of.4)));
+                let Some((whole, host)) = tried.into_iter().find(|(whole, host)| opens(*host, *whole)) else {
                     continue;
-                }
-                stage.forgot[node] = self.bound(node) && !reached.contains(&true);
+                };
+                stage.forgot[node] = self.bound(node) && !whole;
                 (stage.hosts[node], taken[node]) = (Some(host), Some(host));
             }
             stage

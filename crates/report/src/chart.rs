@@ -91,6 +91,7 @@ impl Panel<'_> {
             escape(&self.description),
             id = self.id,
         );
+        svg.push_str(&self.shades(&geometry));
         svg.push_str(&self.bands(&geometry, &labels));
         svg.push_str(&self.axes(&geometry, &ticks));
         svg.push_str(&curves(&geometry));
@@ -128,6 +129,24 @@ impl Panel<'_> {
                  <text class=\"tick\" x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{label}</text>",
                 bottom + 4.0,
                 bottom + 17.0
+            );
+        }
+        svg
+    }
+
+    fn shades(&self, geometry: &Geometry) -> String {
+        let mut svg = String::new();
+        for shade in &self.marks.shades {
+            let (from, to) = (geometry.x(shade.from_s), geometry.x(shade.to_s));
+            let _ = write!(
+                svg,
+                "<rect class=\"shade\" x=\"{from:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\"><title>{}: {} to {}</title></rect>",
+                geometry.top,
+                (to - from).max(1.5),
+                geometry.plot_height,
+                escape(&shade.what),
+                crate::format::seconds(shade.from_s),
+                crate::format::seconds(shade.to_s)
             );
         }
         svg

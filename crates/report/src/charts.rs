@@ -33,6 +33,11 @@ pub(crate) fn over_time(run: &RunDirectory) -> String {
             "<p class=\"no-errors\"><strong>Errors.</strong> No error in any second of this run.</p>",
         ),
     }
+    if !marks.shades.is_empty() {
+        html.push_str(
+            "<p class=\"note\">Shaded blue: components of mirrored volumes catch up with what changed while they were away.</p>",
+        );
+    }
     html.push_str(&legend_of_moments(&marks));
     let per_point = series::seconds_per_point(until);
     if per_point > 1 {

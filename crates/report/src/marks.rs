@@ -3,11 +3,14 @@
 use history::{EventKind, PhaseFacts};
 
 use crate::format;
-use crate::result::RunResult;
+use crate::result::{RunResult, VolumeResult};
 use crate::run_directory::RunDirectory;
 
 /// No more moments than this are marked in a chart; all of them are in the list of events.
 const MOST_MOMENTS: usize = 24;
+
+/// No more stretches than this are shaded.
+const MOST_SHADES: usize = 60;
 
 /// A chart ends here at the latest: 31 days.
 const LATEST_S: f64 = 31.0 * 24.0 * 3600.0;
@@ -29,12 +32,21 @@ pub(crate) struct Moment {
     pub(crate) what: String,
 }
 
+/// A stretch of time in which something went on that may have cost something.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Shade {
+    pub(crate) from_s: f64,
+    pub(crate) to_s: f64,
+    pub(crate) what: String,
+}
+
 /// All marks of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Marks {
     pub(crate) end_s: f64,
     pub(crate) phases: Vec<PhaseFacts>,
     pub(crate) bands: Vec<Band>,
+    pub(crate) shades: Vec<Shade>,
     /// In order of time: the number a moment is marked with is its index plus one.
     pub(crate) moments: Vec<Moment>,
     /// Moments left out.
@@ -60,7 +72,20 @@ pub(crate) fn of(run: &RunDirectory, recorded_until_s: f64) -> Marks {
     moments.sort_by(|one, other| one.t_s.total_cmp(&other.t_s));
     let unmarked = moments.len().saturating_sub(MOST_MOMENTS);
     moments.truncate(MOST_MOMENTS);
-    Marks { end_s, bands: bands.collect(), phases, moments, unmarked }
+    Marks { end_s, bands: bands.collect(), shades: shades(&run.result), phases, moments, unmarked }
+}
+
+/// Volumes whose components catch up.
+fn shades(result: &RunResult) -> Vec<Shade> {
+    let of = |volume: &VolumeResult| {
+        let (node, catch_ups) = (volume.node.clone(), volume.catch_ups.clone());
+        catch_ups.into_iter().map(move |caught| Shade {
+            from_s: caught.from_s,
+            to_s: caught.to_s,
+            what: format!("{node}’s volume catches up on {}", caught.component),
+        })
+    };
+    result.volumes.iter().flat_map(of).take(MOST_SHADES).collect()
 }
 
 /// Phases as they were, or as planned where no load tells.

@@ -332,6 +332,9 @@ pub struct VolumeResult {
     /// Syncs while loads ran; none where it is not mirrored, or there were none.
     #[serde(default)]
     pub syncs: Option<SyncsResult>,
+    /// Each time that a component caught up while loads ran.
+    #[serde(default)]
+    pub catch_ups: Vec<CatchUpResult>,
     /// How it was opened, boot by boot, and each time service moved; the last one still open in the end.
     #[serde(default)]
     pub openings: Vec<OpeningResult>,
@@ -357,6 +360,45 @@ pub struct SyncsResult {
     pub round_trip_us: Option<u64>,
 }
 
+/// One time that a component caught up with what had changed while it was away.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CatchUpResult {
+    /// Path of the component's host.
+    pub component: String,
+    /// From when, to a tenth of a second.
+    pub from_s: f64,
+    /// To when.
+    pub to_s: f64,
+    /// Bytes copied.
+    pub copied_bytes: u64,
+    /// Whether it was up to date in the end.
+    pub complete: bool,
+    /// What the loads' transactions took meanwhile; nothing where it was over within a second, the grain of the time line.
+    pub loads: Vec<MeanwhileResult>,
+}
+
+/// A load's transactions while something else went on: over the seconds of which at least half lies within that, and the one in
+/// which it ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MeanwhileResult {
+    /// The load.
+    pub load: String,
+    /// How many seconds.
+    pub seconds: u64,
+    /// Transactions that succeeded in them.
+    pub transactions: u64,
+    /// Their median, microseconds; zero where none succeeded.
+    pub latency_us_p50: u64,
+    /// Their 99th percentile.
+    pub latency_us_p99: u64,
+    /// The median in the baseline; absent without one, or where nothing succeeded in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline_us_p50: Option<u64>,
+    /// The 99th percentile in the baseline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline_us_p99: Option<u64>,
+}
+
 /// A mirrored volume as it was open for one boot of its node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OpeningResult {
@@ -374,6 +416,10 @@ pub struct OpeningResult {
     /// Why service moved to the component while the node ran: a sentence.
     #[serde(default)]
     pub moved: Option<String>,
+    /// How long the component's host had not been reached when the volume counted as lost on the node's host, and the node was
+    /// switched off; absent where it did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_after_s: Option<f64>,
 }
 
 /// Requests of one kind over the network, each with its answer.

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use crate::catch_ups;
 use crate::charts;
 use crate::figure::{Curve, Figure, Manner};
 use crate::format;
@@ -32,6 +33,7 @@ pub(crate) fn section(run: &RunDirectory) -> String {
     for figure in [left(&mirrored, until), lag(&mirrored, until)].into_iter().flatten() {
         html.push_str(&figure.html(&marks));
     }
+    html.push_str(&catch_ups::section(&mirrored));
     html.push_str(&table(&mirrored));
     html.push_str(&syncs(&mirrored));
     html.push_str(&openings(&mirrored));
@@ -46,7 +48,21 @@ pub(crate) fn section(run: &RunDirectory) -> String {
             );
         }
     }
-    let openings = openings.map(|(_, opening)| opening);
+    for (volume, opening) in
+        mirrored.iter().flat_map(|volume| volume.openings.iter().map(move |of| (volume, of)))
+    {
+        let Some(lost_after_s) = opening.lost_after_s else { continue };
+        let _ = write!(
+            html,
+            "<p><strong>Out of reach:</strong> the volume of {}, open on {}, counted as lost there when {}, which served it, \
+             had not been reached for {}: its operations failed, and the node was switched off.</p>",
+            escape(&volume.node),
+            escape(&opening.host),
+            escape(&opening.component),
+            format::seconds(lost_after_s)
+        );
+    }
+    let openings = mirrored.iter().flat_map(|volume| &volume.openings);
     for told in openings.filter_map(|opening| opening.forced.as_ref()) {
         let _ = write!(html, "<p><strong>By force:</strong> {}.</p>", escape(told));
     }

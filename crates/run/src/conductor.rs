@@ -100,13 +100,13 @@ impl Conductor<'_> {
         self.chronicle.zero_is_known(zero)?;
         let loads = Arc::new(Mutex::new(self.start_loads(&collector)?));
         let links = LinkWatch::start(datacentre.fabric.clone(), self.directory, zero)?;
-        let volumes = VolumeWatch::start(datacentre.clone(), self.chronicle.clone());
         let platform = Platform::new(
             datacentre.clone(),
             self.prepared.engine.clone(),
             self.scenario.database.failover,
             self.chronicle.clone(),
         );
+        let volumes = VolumeWatch::start(datacentre.clone(), platform.clone(), self.chronicle.clone());
         let marked = loads.clone();
         let on_effect = Arc::new(move |fault: usize, at_s: f64| {
             for load in marked.lock().unwrap_or_else(PoisonError::into_inner).iter() {

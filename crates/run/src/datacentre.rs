@@ -71,6 +71,12 @@ pub enum DatacentreError {
         /// Why.
         source: std::io::Error,
     },
+    /// A host has lost its power while it was needed.
+    #[error("{place} has no power")]
+    NoPower {
+        /// Its path.
+        place: String,
+    },
     /// More places of a kind than there are addresses.
     #[error("more than {0} places of a kind")]
     TooMany(usize),
@@ -276,12 +282,32 @@ impl Datacentre {
         Ok(())
     }
 
-    /// Boots a VM on a host.
+    /// Boots a VM on a host; where `may_force`, from a component of its volume that may lack something, if the scenario allows
+    /// that.
     ///
     /// # Errors
-    /// When the lab cannot.
-    pub fn power_on_vm(&self, vm: usize, host: usize) -> Result<(), DatacentreError> {
-        Ok(self.vms[vm].power_on(host, &self.hosts[host].path)?)
+    /// When the lab cannot, or when the host or the one that serves the volume has no power in the end.
+    pub fn power_on_vm(&self, vm: usize, host: usize, may_force: bool) -> Result<(), DatacentreError> {
+        let of = &self.vms[vm];
+        let booted = of.power_on(host, &self.hosts[host].path, may_force).map_err(DatacentreError::from);
+        let served_by = of.volume().mirrored().and_then(MirroredDisk::serving_host);
+        let off = [Some(host), served_by].into_iter().flatten().find(|host| !self.hosts[*host].is_on());
+        let ended = match (booted, off) {
+            (Ok(()), None) => return Ok(()),
+            // What lost its power in the midst of a boot did not find a node to end.
+            (Ok(()), Some(off)) => {
+                self.power_off_vm(vm)?;
+                DatacentreError::NoPower { place: self.hosts[off].name() }
+            }
+            (Err(error), _) => error,
+        };
+        // Nor a component that served it.
+        for host in (0..self.hosts.len()).filter(|host| !self.hosts[*host].is_on()) {
+            let stopped = of.volume().mirrored().map_or(Ok(()), |disk| disk.host_is_off(host));
+            stopped
+                .map_err(|source| DatacentreError::Component { place: self.hosts[host].name(), source })?;
+        }
+        Err(ended)
     }
 
     /// Cuts the power of hosts and of every VM on them; the network first, all at once as far as one thread can.
@@ -418,34 +444,6 @@ impl Datacentre {
         (0..self.vms.len()).filter(|index| self.vms[*index].is_on()).collect()
     }
 
-    /// The host on which the platform restarts a VM: one with power, with as few VMs as possible, as near as possible
-    /// to where the VM was, and not that host itself.
-    #[must_use]
-    pub fn host_for_restart(&self, vm: usize) -> Option<usize> {
-        let lost = self.vms[vm].host();
-        let shared_path = |host: usize| {
-            let pair = self.hosts[host].path.iter().zip(&self.hosts[lost].path);
-            pair.take_while(|(here, there)| here == there).count()
-        };
-        let vms_on = |host: usize| self.vms.iter().filter(|vm| vm.is_on() && vm.host() == host).count();
-        let nearest = |may: &dyn Fn(usize) -> bool| {
-            (0..self.hosts.len())
-                .filter(|host| self.hosts[*host].is_on() && may(*host))
-                .min_by_key(|host| (vms_on(*host), std::cmp::Reverse(shared_path(*host)), *host))
-        };
-        let Some(disk) = self.vms[vm].volume().mirrored() else { return nearest(&|host| host != lost) };
-        // The data's place counts more than the way there, but what is there for storage runs nodes last.
-        let with_data = disk.hosts_to_start();
-        let first = |for_storage: bool| {
-            let mut hosts = with_data.iter().copied().filter(|host| self.hosts[*host].is_on());
-            hosts.find(|host| disk.is_for_storage(*host) == for_storage)
-        };
-        if with_data.is_empty() {
-            return None;
-        }
-        first(false).or_else(|| nearest(&|host| !disk.is_for_storage(host))).or_else(|| first(true))
-    }
-
     /// CPU time of all VMs so far.
     ///
     /// # Errors
@@ -536,7 +534,11 @@ pub fn policy(site: &scenario::Site, with_rates: bool) -> Policy {
 
 /// Whether nodes have virtual disks of one component, on which a new database can be put without going through the mount.
 fn is_virtual_disk(scenario: &scenario::Scenario, ground: &Ground<'_>) -> bool {
-    let mirrored = scenario.database.storage.as_ref().is_some_and(|storage| storage.replicas > 1);
+    let mirrored = scenario
+        .database
+        .storage
+        .as_ref()
+        .is_some_and(|storage| storage.replicas > 1 || !storage.hosts.is_empty());
     ground.volumes != scenario::Volumes::Directory && !mirrored
 }
 

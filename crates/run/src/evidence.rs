@@ -176,7 +176,8 @@ impl<'a> Observer<'a> {
     }
 }
 
-fn processes_left(node: &str, namespace: u64) -> (Verdict, String) {
+/// Whether a node's processes are gone, asked of the kernel.
+pub(crate) fn processes_left(node: &str, namespace: u64) -> (Verdict, String) {
     match probe::processes_in(namespace) {
         Ok(left) if left.is_empty() => {
             (Verdict::Pass, format!("no process of {node} is left (PID namespace {namespace})"))

@@ -25,6 +25,7 @@ mod platform;
 mod prediction;
 mod preparation;
 mod reproduced;
+mod restart_order;
 mod round_trips;
 pub mod script_files;
 pub mod series;

@@ -32,7 +32,7 @@ use crate::volumes::result as volumes;
 /// Phases whose name begins so are left out of totals.
 pub(crate) const WARM_UP: &str = "warm-up";
 /// The phase that recovery is measured against.
-const BASELINE: &str = "baseline";
+pub(crate) const BASELINE: &str = "baseline";
 
 /// The workload whose history is held against an isolation level.
 const APPEND: &str = "append";

@@ -1,19 +1,25 @@
-//! What a virtualisation platform and its operators do when a host is lost and when it returns: start VMs elsewhere,
-//! promote a standby, take a node back.
+//! What a virtualisation platform and its operators do when a host or the way to a volume is lost and when it returns: start
+//! VMs elsewhere, promote a standby, take a node back.
 //!
 //! Owns when that happens. How a database does it is its engine's knowledge.
 
+use std::collections::BTreeSet;
+use std::fs::File;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use engine::{Engine, EngineError, Node};
-use history::EventKind;
+use history::{EventKind, Verdict};
 use scenario::Failover;
 
 use crate::chronicle::Chronicle;
 use crate::datacentre::{Datacentre, node_name};
+use crate::evidence::processes_left;
+use crate::restart_order::Left;
+use crate::volumes::mirrored::MirroredDisk;
+use crate::volumes::opening::Opening;
 
 /// Between two attempts at something that did not work.
 const RETRY: Duration = Duration::from_millis(500);
@@ -26,6 +32,10 @@ struct State {
     leader: usize,
     /// No new work is begun from here on.
     stopping: bool,
+    /// VMs that are being switched off because their volume is lost where they run.
+    losing_their_volume: BTreeSet<usize>,
+    /// VMs that are off because their volume could not be reached, and are tried again when the network changes.
+    waiting_for_their_volume: BTreeSet<usize>,
 }
 
 /// The platform.
@@ -94,7 +104,7 @@ impl Platform {
                 for vm in vms.iter().copied() {
                     self.clone().begin(format!("restart {}", node_name(vm)), move |platform| {
                         if platform.pause(after) {
-                            platform.restart_elsewhere(vm);
+                            platform.restart_elsewhere(vm, Left::Host);
                         }
                     });
                 }
@@ -116,15 +126,96 @@ impl Platform {
     /// promotes another, those whose volume they hold start where they were.
     pub fn returned(self: &Arc<Self>, hosts: &[usize]) {
         for vm in 0..self.datacentre.vms.len() {
+            let waits = self.state().waiting_for_their_volume.contains(&vm);
             let is_home = hosts.contains(&self.datacentre.vms[vm].host());
-            let holds_data = !matches!(self.failover, Failover::Promote { .. })
+            let holds_data = (waits || !matches!(self.failover, Failover::Promote { .. }))
                 && self.datacentre.vms[vm].volume().mirrored().is_some()
                 && self.datacentre.hosts[self.datacentre.vms[vm].host()].is_on();
             if !self.datacentre.vms[vm].is_on() && (is_home || holds_data) {
-                self.clone()
-                    .begin(format!("return {}", node_name(vm)), move |platform| platform.start_at_home(vm));
+                self.clone().begin(format!("return {}", node_name(vm)), move |platform| {
+                    platform.start_at_home(vm, "its host has power again");
+                });
             }
         }
+    }
+
+    /// The network has changed for the better: VMs that are off because their volume could not be reached are tried again.
+    pub fn reaches_again(self: &Arc<Self>) {
+        let waiting = self.state().waiting_for_their_volume.clone();
+        for vm in waiting {
+            self.clone().begin(format!("return {}", node_name(vm)), move |platform| {
+                if platform.datacentre.hosts[platform.datacentre.vms[vm].host()].is_on() {
+                    platform.start_at_home(vm, "its volume being tried again");
+                }
+            });
+        }
+    }
+
+    /// A VM's volume counts as lost on its host. The VM is switched off: its disk refuses everything, and nobody else may have
+    /// the volume while it might write. Then what follows the loss of a host follows, without a further wait: it has been
+    /// waited for.
+    pub fn volume_is_lost(self: &Arc<Self>, vm: usize, open: Opening) {
+        let mut state = self.state();
+        if state.stopping || !state.losing_their_volume.insert(vm) {
+            return;
+        }
+        drop(state);
+        self.clone().begin(format!("volume of {}", node_name(vm)), move |platform| {
+            let is_off = platform.fence_off_its_volume(vm, &open);
+            platform.state().losing_their_volume.remove(&vm);
+            if is_off {
+                platform.follow_the_loss_of_a_volume(vm);
+            }
+        });
+    }
+
+    /// Whether it is known to be off afterwards.
+    fn fence_off_its_volume(&self, vm: usize, open: &Opening) -> bool {
+        let node = node_name(vm);
+        // Whoever is starting its database fails by that, and lets go of it.
+        let Some((verdict, shown)) = self.switch_off(vm) else { return false };
+        let what = format!(
+            "{} has not reached {}, which serves the volume of {node}, for {:.1} s: the volume counts as lost there, and the \
+             VM is switched off; {shown}",
+            open.host,
+            open.component,
+            open.lost_after.unwrap_or_default().as_secs_f64()
+        );
+        self.chronicle.say(EventKind::Platform { action: "fence".to_owned(), node: node.clone(), what });
+        self.chronicle.say(EventKind::NodeDown { node: node.clone(), host: open.host.clone() });
+        if verdict != Verdict::Pass {
+            let why = "it is not known to be off, and nobody else may have its volume";
+            self.trouble(&format!("start {node} anywhere"), why);
+        }
+        verdict == Verdict::Pass
+    }
+
+    fn follow_the_loss_of_a_volume(self: &Arc<Self>, vm: usize) {
+        self.state().waiting_for_their_volume.insert(vm);
+        match self.failover {
+            Failover::HaRestart { .. } => self.restart_elsewhere(vm, Left::Volume),
+            Failover::Promote { after } if self.leader() == vm => {
+                if self.pause(after) {
+                    self.promote(vm);
+                }
+            }
+            Failover::Promote { .. } | Failover::None => {}
+        }
+    }
+
+    /// Switches a VM off; what shows that it is off. None when it was off already.
+    fn switch_off(&self, vm: usize) -> Option<(Verdict, String)> {
+        let node = node_name(vm);
+        let of = &self.datacentre.vms[vm];
+        let namespace = of.pid_namespace()?;
+        // While it is held, the kernel gives its number to no other.
+        let held = of.init_pid().and_then(|init| File::open(format!("/proc/{init}/ns/pid")).ok());
+        if let Err(error) = self.datacentre.power_off_vm(vm) {
+            self.trouble(&format!("switch {node} off"), &error.to_string());
+        }
+        let shown = processes_left(&node, namespace);
+        drop(held);
+        Some(shown)
     }
 
     /// The disks of these VMs' volumes have gone wrong. Where a standby is promoted when the leader is lost, a leader whose
@@ -158,7 +249,7 @@ impl Platform {
                 if platform.datacentre.vms[vm].is_on() {
                     platform.restart_database(vm);
                 } else if platform.datacentre.hosts[platform.datacentre.vms[vm].host()].is_on() {
-                    platform.start_at_home(vm);
+                    platform.start_at_home(vm, "its host has power again");
                 }
             });
         }
@@ -172,11 +263,10 @@ impl Platform {
     fn fence(&self, vm: usize) {
         let _hand = self.hands[vm].lock().unwrap_or_else(PoisonError::into_inner);
         let (node, host) = (node_name(vm), self.datacentre.hosts[self.datacentre.vms[vm].host()].name());
-        let what = format!("the database on {node} has ended: its VM is switched off so that it stays so");
+        let Some((_, shown)) = self.switch_off(vm) else { return };
+        let what =
+            format!("the database on {node} has ended: its VM is switched off so that it stays so; {shown}");
         self.chronicle.say(EventKind::Platform { action: "fence".to_owned(), node: node.clone(), what });
-        if let Err(error) = self.datacentre.power_off_vm(vm) {
-            self.trouble(&format!("switch {node} off"), &error.to_string());
-        }
         self.chronicle.say(EventKind::NodeDown { node, host });
     }
 
@@ -254,7 +344,7 @@ impl Platform {
         );
     }
 
-    fn restart_elsewhere(&self, vm: usize) {
+    fn restart_elsewhere(&self, vm: usize, left: Left) {
         let mut told = false;
         loop {
             // Not held while waiting: its own host may return first.
@@ -262,17 +352,14 @@ impl Platform {
             if self.datacentre.vms[vm].is_on() {
                 return;
             }
-            if let Some(host) = self.datacentre.host_for_restart(vm) {
-                let from = self.datacentre.hosts[self.datacentre.vms[vm].host()].name();
-                match self.start_on(vm, host, "ha-restart", &format!("lost with {from}")) {
-                    Ok(()) => return,
-                    // Its volume may be out of reach for now. Told once, however often it is tried.
-                    Err(error) if !told => {
-                        told = true;
-                        self.trouble(&format!("boot {} elsewhere yet", node_name(vm)), &error);
-                    }
-                    Err(_) => {}
+            match self.start_somewhere(vm, left) {
+                Ok(()) => return,
+                // Its volume may be out of reach for now. Told once, however often it is tried.
+                Err(refused) if !told && !refused.is_empty() => {
+                    told = true;
+                    self.trouble(&format!("boot {} elsewhere yet", node_name(vm)), &refused.join("; "));
                 }
+                Err(_) => {}
             }
             drop(hand);
             if !self.pause(RETRY) {
@@ -281,7 +368,40 @@ impl Platform {
         }
     }
 
-    fn start_at_home(self: &Arc<Self>, vm: usize) {
+    /// Boots the VM on the best host that can have it; why none can. What is behind is promoted only where nothing that is up
+    /// to date can be had from anywhere.
+    fn start_somewhere(&self, vm: usize, left: Left) -> Result<(), Vec<String>> {
+        let from = self.datacentre.hosts[self.datacentre.vms[vm].host()].name();
+        let forces = self.datacentre.vms[vm].volume().mirrored().is_some_and(MirroredDisk::promotes_by_force);
+        let mut refused: Vec<String> = Vec::new();
+        for may_force in [false, true] {
+            // Why a host was refused without force says nothing about the same host with it.
+            refused.clear();
+            for host in self.datacentre.hosts_for_restart(vm, left) {
+                let mut why = match left {
+                    Left::Host => format!("lost with {from}"),
+                    Left::Volume => format!("its volume lost on {from}"),
+                };
+                if !refused.is_empty() {
+                    why = format!("{why} ({})", refused.join("; "));
+                }
+                match self.start_on(vm, (host, may_force), "ha-restart", &why) {
+                    Ok(()) => return Ok(()),
+                    Err(error) if !refused.contains(&error) => refused.push(error),
+                    Err(_) => {}
+                }
+                if self.state().stopping {
+                    return Err(refused);
+                }
+            }
+            if !forces {
+                break;
+            }
+        }
+        Err(refused)
+    }
+
+    fn start_at_home(self: &Arc<Self>, vm: usize, why: &str) {
         if matches!(self.failover, Failover::Promote { .. }) {
             // Whether this node may still lead is known once the promotion is over.
             while self.leader() == vm && self.promotion_possible() {
@@ -293,7 +413,10 @@ impl Platform {
         let _hand = self.hands[vm].lock().unwrap_or_else(PoisonError::into_inner);
         if !self.datacentre.vms[vm].is_on() {
             let host = self.datacentre.vms[vm].host();
-            if let Err(error) = self.start_on(vm, host, "return", "its host has power again") {
+            if let Err(error) = self.start_on(vm, (host, true), "return", why) {
+                if self.datacentre.vms[vm].volume().mirrored().is_some() {
+                    self.state().waiting_for_their_volume.insert(vm);
+                }
                 self.trouble(&format!("boot {} at home", node_name(vm)), &error);
             }
         }
@@ -306,9 +429,16 @@ impl Platform {
     }
 
     /// Boots the VM there and starts its database; why it could not be booted.
-    fn start_on(&self, vm: usize, host: usize, action: &str, why: &str) -> Result<(), String> {
+    fn start_on(
+        &self,
+        vm: usize,
+        (host, may_force): (usize, bool),
+        action: &str,
+        why: &str,
+    ) -> Result<(), String> {
         let (node, place) = (node_name(vm), self.datacentre.hosts[host].name());
-        self.datacentre.power_on_vm(vm, host).map_err(|error| format!("{place}: {error}"))?;
+        self.datacentre.power_on_vm(vm, host, may_force).map_err(|error| format!("{place}: {error}"))?;
+        self.state().waiting_for_their_volume.remove(&vm);
         self.chronicle.say(EventKind::NodeUp { node: node.clone(), host: place.clone() });
         let what = format!("{node}, {why}, boots on {place}");
         self.chronicle.say(EventKind::Platform { action: action.to_owned(), node: node.clone(), what });
@@ -330,8 +460,16 @@ impl Platform {
                 node: node.clone(),
                 what: format!("the database on {node} accepts connections"),
             }),
+            // That it is switched off because of that is told by itself.
+            Err(_) if self.is_losing_its_volume(vm) => {}
             Err(error) => self.trouble(&format!("start the database on {node}"), &error.to_string()),
         }
+    }
+
+    fn is_losing_its_volume(&self, vm: usize) -> bool {
+        let disk = self.datacentre.vms[vm].volume().mirrored();
+        let is_lost = disk.is_some_and(|disk| disk.lost_where_open().is_some());
+        is_lost || self.state().losing_their_volume.contains(&vm)
     }
 
     fn rejoin(&self, vm: usize, leader: usize) -> Result<(), EngineError> {

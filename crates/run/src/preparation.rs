@@ -158,7 +158,7 @@ pub fn prepare(
     let facts = facts(scenario, orders, engine.as_ref(), &datacentre, (&limited, volumes))?;
     chronicle.say(EventKind::RunStarted { facts: Box::new(facts.clone()) });
     for (vm, host) in scenario.database.nodes.iter().enumerate() {
-        datacentre.power_on_vm(vm, *host)?;
+        datacentre.power_on_vm(vm, *host, false)?;
     }
     let (hosts, count) = (datacentre.hosts.len(), datacentre.vms.len());
     chronicle.progress(format!("{hosts} hosts and {count} nodes are up"));

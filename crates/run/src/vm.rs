@@ -132,17 +132,6 @@ pub struct Vm {
     state: Mutex<State>,
 }
 
-impl Drop for Vm {
-    fn drop(&mut self) {
-        // Before its volume goes: a process that waits for that cannot be killed, and the node's end waits for the process.
-        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Some(Boot { node, mount: Some(mount), .. }) = &state.boot {
-            node.strike();
-            mount.power_off();
-        }
-    }
-}
-
 impl Vm {
     /// A VM without power, its folders made and owned by the node's user. Under a virtual disk the folder of the volume
     /// stays the lab's own.
@@ -172,26 +161,25 @@ impl Vm {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives it power on a host, whose path is `place`.
+    /// Gives it power on a host, whose path is `place`; where `may_force`, from a component of its volume that may lack
+    /// something, if the scenario allows that.
     ///
     /// # Errors
-    /// When the lab cannot boot it or it cannot be joined to the network.
-    pub fn power_on(&self, host: usize, place: &[String]) -> Result<(), VmError> {
-        let Network { addresses, family, fabric } = &self.network;
-        let plan =
-            lab::BootPlan { name: self.name.clone(), addresses: *addresses, set_up: self.set_up.clone() };
-        let (node, tun, mount) = self.boot_on_volume(&plan, host)?;
-        if let Some(limit) = &self.limit {
-            limit
-                .groups
-                .limit(&self.name, node.init_pid(), limit.cpus)
-                .map_err(|source| VmError::Limit { node: self.name.clone(), source })?;
-        }
-        let mut path = place.to_vec();
-        path.push(self.name.clone());
-        let port = fabric
-            .attach(path, addresses.all(*family), tun)
-            .map_err(|source| VmError::Network { node: self.name.clone(), source })?;
+    /// When the lab cannot boot it or it cannot be joined to the network. It is off then, and its volume closed.
+    pub fn power_on(&self, host: usize, place: &[String], may_force: bool) -> Result<(), VmError> {
+        let plan = lab::BootPlan {
+            name: self.name.clone(),
+            addresses: self.network.addresses,
+            set_up: self.set_up.clone(),
+        };
+        let (node, tun, mount) = self.boot_on_volume(&plan, (host, may_force))?;
+        let port = match self.join(&node, tun, place) {
+            Ok(port) => port,
+            Err(error) => {
+                self.give_up(&node, mount.as_ref());
+                return Err(error);
+            }
+        };
         let mut state = self.state();
         state.boots += 1;
         state.host = host;
@@ -199,10 +187,43 @@ impl Vm {
         self.tell_the_way_in(&state)
     }
 
+    /// Holds a node that has just been booted to its CPU limit, and gives it its port on the fabric.
+    fn join(&self, node: &lab::Node, tun: OwnedFd, place: &[String]) -> Result<PortId, VmError> {
+        let Network { addresses, family, fabric } = &self.network;
+        if let Some(limit) = &self.limit {
+            let limited = limit.groups.limit(&self.name, node.init_pid(), limit.cpus);
+            limited.map_err(|source| VmError::Limit { node: self.name.clone(), source })?;
+        }
+        let mut path = place.to_vec();
+        path.push(self.name.clone());
+        let port = fabric.attach(path, addresses.all(*family), tun);
+        port.map_err(|source| VmError::Network { node: self.name.clone(), source })
+    }
+
+    /// Ends a boot that failed.
+    fn give_up(&self, node: &lab::Node, mount: Option<&Mount>) {
+        node.strike();
+        if let Some(mount) = mount {
+            mount.power_off();
+        }
+        node.power_off();
+        // Why the boot failed is what is told.
+        let _ = self.take_back(mount);
+    }
+
+    /// The boot with this mount is over: what was not durable on its volume is taken back.
+    fn take_back(&self, mount: Option<&Mount>) -> io::Result<()> {
+        match (&self.volume, mount) {
+            (NodeVolume::Virtual(disk), Some(mount)) => disk.lose(mount),
+            (NodeVolume::Mirrored(disk), Some(mount)) => disk.lose(mount),
+            _ => Ok(()),
+        }
+    }
+
     fn boot_on_volume(
         &self,
         plan: &lab::BootPlan,
-        host: usize,
+        (host, may_force): (usize, bool),
     ) -> Result<(lab::Node, OwnedFd, Option<Mount>), VmError> {
         let prepared = match &self.volume {
             NodeVolume::Directory => {
@@ -210,14 +231,21 @@ impl Vm {
                 return Ok((node, tun, None));
             }
             NodeVolume::Virtual(disk) => disk.prepare().map_err(OpenError::from),
-            NodeVolume::Mirrored(disk) => disk.prepare(host),
+            NodeVolume::Mirrored(disk) => disk.prepare(host, may_force),
         };
         let (point, mount) =
             prepared.map_err(|source| VmError::Volume { node: self.name.clone(), source })?;
         let folder = self.set_up.volume.clone();
         let dress = move || point.mount_over(&folder).map_err(io::Error::other);
-        let (node, tun) = lab::Node::boot_with(plan, dress)?;
-        Ok((node, tun, Some(mount)))
+        match lab::Node::boot_with(plan, dress) {
+            Ok((node, tun)) => Ok((node, tun, Some(mount))),
+            Err(error) => {
+                mount.power_off();
+                // Why the boot failed is what is told.
+                let _ = self.take_back(Some(&mount));
+                Err(error.into())
+            }
+        }
     }
 
     /// Lets people in, now and after every boot, with this environment for their shells.
@@ -265,11 +293,7 @@ impl Vm {
             mount.power_off();
         }
         boot.node.power_off();
-        let lost = match (&self.volume, &boot.mount) {
-            (NodeVolume::Virtual(disk), Some(mount)) => disk.lose(mount),
-            (NodeVolume::Mirrored(disk), Some(mount)) => disk.lose(mount),
-            _ => Ok(()),
-        };
+        let lost = self.take_back(boot.mount.as_ref());
         let mut state = self.state();
         state.cpu_of_past_boots += boot.node.cpu_after_death();
         let told = self.tell_the_way_in(&state);
@@ -369,6 +393,18 @@ impl Vm {
                 program: command.program.clone(),
                 source: io::Error::other(other),
             },
+        }
+    }
+}
+
+impl Drop for Vm {
+    fn drop(&mut self) {
+        // A process that waits for a volume which nobody serves any more could not be killed, and its init not waited for.
+        if let Some(boot) = self.state().boot.take() {
+            boot.node.strike();
+            if let Some(mount) = &boot.mount {
+                mount.power_off();
+            }
         }
     }
 }

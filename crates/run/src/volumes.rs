@@ -13,6 +13,8 @@ pub mod opening;
 pub mod place;
 mod rebuild;
 pub mod result;
+mod resync;
+mod silence;
 pub mod standing;
 pub mod syncs;
 mod target;

@@ -3,6 +3,7 @@
 //! Touches no file system and no kernel: a scenario that parses here parses everywhere.
 
 pub mod catalogue;
+mod components;
 mod database;
 mod decode;
 mod disk_tables;

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::decode::Decoder;
+use crate::components::{place, rack};
+use crate::decode::{Decoder, Record};
 use crate::language::{Fields, MOST_NODES, Shape, optional, plain, required};
 use crate::places::Places;
 use crate::rejection::{Findings, Spanned};
@@ -30,6 +31,9 @@ const TUNED: &str = "tuned";
 const REBUILD_AFTER: Duration = Duration::from_secs(60);
 /// Time that an answer is waited for, where nothing is said.
 const TIMEOUT: Duration = Duration::from_secs(2);
+/// Time that a host that serves a volume is waited for, where nothing is said: less than virtualisation platforms wait
+/// (two minutes and more), because a run takes hardly longer, and more than a network takes to find another way.
+const UNREACHABLE_AFTER: Duration = Duration::from_secs(30);
 /// Buffers are between one write of a database and what a machine has to spare.
 const BUFFER_LEAST: u64 = 64 << 10;
 const BUFFER_MOST: u64 = 256 << 20;
@@ -63,6 +67,13 @@ pub(crate) static STORAGE: Fields = plain(
             "timeout",
             Shape::Duration,
             "how long a component's answer is waited for before service goes on without it; 2s when absent",
+        ),
+        optional(
+            "unreachable_after",
+            Shape::Duration,
+            "how long a node waits for the host that serves its volume over the network before the volume counts as lost \
+             there: its operations fail, and the platform switches the node off and, with `ha-restart`, starts it where the \
+             data can be reached; 30s when absent, and no less than `timeout`",
         ),
         optional(
             "promote",
@@ -122,6 +133,8 @@ pub struct Storage {
     pub rebuild_after: Duration,
     /// How long a component's answer is waited for.
     pub timeout: Duration,
+    /// How long a node waits for the host that serves its volume over the network before the volume counts as lost there.
+    pub unreachable_after: Duration,
     /// Whether a component that lacks something may be promoted.
     pub promote: Promotion,
     /// On what.
@@ -219,6 +232,7 @@ pub(crate) struct StorageDocument {
     apart: Option<Spanned<&'static str>>,
     rebuild_after: Duration,
     timeout: Duration,
+    unreachable_after: Duration,
     promote: Promotion,
     hosts: Vec<Spanned<String>>,
     class: Option<Spanned<String>>,
@@ -233,20 +247,23 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<StorageDocume
     let acknowledge =
         record.get("acknowledge").and_then(|node| decoder.word(node, "acknowledgement", ACKNOWLEDGES));
     let apart = record.get("apart").and_then(|node| decoder.word(node, "distance of components", APARTS));
-    let mut time = |key: &'static str, otherwise: Duration| {
-        let written = record.get(key).and_then(|node| decoder.duration(node, &format!("`{key}`"), "s"));
-        if let Some(zero) = written.as_ref().filter(|time| time.value.is_zero()) {
-            decoder.findings.add(
-                "too-small",
-                zero.at,
-                format!("`{key}` cannot be 0s"),
-                "no time at all",
-                format!("write how long, such as {}", format_duration(otherwise)),
-            );
-        }
-        written.map_or(otherwise, |time| time.value)
-    };
-    let (rebuild_after, timeout) = (time("rebuild_after", REBUILD_AFTER), time("timeout", TIMEOUT));
+    let rebuild_after = time(&record, decoder, "rebuild_after", REBUILD_AFTER);
+    let timeout = time(&record, decoder, "timeout", TIMEOUT);
+    let unreachable_after = time(&record, decoder, "unreachable_after", UNREACHABLE_AFTER.max(timeout));
+    if unreachable_after < timeout
+        && let Some(written) = record.get("unreachable_after")
+    {
+        decoder.findings.add(
+            "too-small",
+            written.at,
+            format!("a host cannot be unreachable after {}", format_duration(unreachable_after)),
+            "before anybody notices",
+            format!(
+                "silence is noticed after `timeout`, {}: write as much or more",
+                format_duration(timeout)
+            ),
+        );
+    }
     let promote = record.get("promote").and_then(|node| decoder.word(node, "promotion", PROMOTIONS));
     let hosts = record.get("hosts").map(|node| decode_hosts(node, decoder));
     let class = record.get("class").and_then(|node| decoder.name(node, "a storage class's name"));
@@ -261,12 +278,27 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<StorageDocume
         apart,
         rebuild_after,
         timeout,
+        unreachable_after,
         promote: match promote.map(|word| word.value) {
             Some("forced") => Promotion::Forced,
             _ => Promotion::UpToDate,
         },
         class,
     })
+}
+
+fn time(record: &Record<'_>, decoder: &mut Decoder, key: &'static str, otherwise: Duration) -> Duration {
+    let written = record.get(key).and_then(|node| decoder.duration(node, &format!("`{key}`"), "s"));
+    if let Some(zero) = written.as_ref().filter(|time| time.value.is_zero()) {
+        decoder.findings.add(
+            "too-small",
+            zero.at,
+            format!("`{key}` cannot be 0s"),
+            "no time at all",
+            format!("write how long, such as {}", format_duration(otherwise)),
+        );
+    }
+    written.map_or(otherwise, |time| time.value)
 }
 
 fn decode_hosts(node: &Node, decoder: &mut Decoder) -> Option<Vec<Spanned<String>>> {
@@ -363,6 +395,7 @@ impl StorageDocument {
             apart,
             rebuild_after: self.rebuild_after,
             timeout: self.timeout,
+            unreachable_after: self.unreachable_after,
             promote: self.promote,
             class: class?,
             components,
@@ -475,44 +508,6 @@ impl StorageDocument {
     }
 }
 
-/// A host's rack; a zone without racks is one.
-fn rack(host: &Host) -> (&str, &str, Option<&str>) {
-    (&host.region, &host.zone, host.rack.as_deref())
-}
-
-/// Where components go beside each node's own host: to the hosts that hold the fewest, of those the next ones in the
-/// file's order; and to none but those allowed, which are in that order.
-fn place(
-    nodes: &[usize],
-    (hosts, allowed): (&[Host], &[usize]),
-    replicas: usize,
-    apart: Apart,
-) -> Vec<Vec<usize>> {
-    let mut held = vec![0_usize; hosts.len()];
-    let may_hold = |node: &usize| allowed.binary_search(node).is_ok();
-    for node in nodes.iter().filter(|node| may_hold(node)) {
-        held[*node] += 1;
-    }
-    let mut placed = Vec::new();
-    for node in nodes {
-        let mut components: Vec<usize> = Some(*node).filter(may_hold).into_iter().collect();
-        while components.len() < replicas {
-            let free = |host: &usize| match apart {
-                Apart::Hosts => !components.contains(host),
-                Apart::Racks => components.iter().all(|other| rack(&hosts[*other]) != rack(&hosts[*host])),
-            };
-            let behind = |host: usize| (host + hosts.len() - node) % hosts.len();
-            let next = allowed.iter().copied().filter(free);
-            let next = next.min_by_key(|host| (held[*host], behind(*host)));
-            let Some(next) = next else { break };
-            held[next] += 1;
-            components.push(next);
-        }
-        placed.push(components);
-    }
-    placed
-}
-
 /// The storage as lines of a resolved scenario's `database`.
 pub(crate) fn written(storage: &Storage, hosts: &[Host]) -> String {
     let apart = if storage.apart == Apart::Racks { "racks" } else { "hosts" };
@@ -521,11 +516,12 @@ pub(crate) fn written(storage: &Storage, hosts: &[Host]) -> String {
     let named = if named.is_empty() { String::new() } else { format!(", hosts: [{}]", named.join(", ")) };
     let promote = if storage.promote == Promotion::Forced { "forced" } else { "up-to-date" };
     format!(
-        "storage: {{ replicas: {}, acknowledge: {}, apart: {apart}, rebuild_after: {}, timeout: {}, promote: {promote}{named}, class: \"{}\" }}",
+        "storage: {{ replicas: {}, acknowledge: {}, apart: {apart}, rebuild_after: {}, timeout: {}, unreachable_after: {}, promote: {promote}{named}, class: \"{}\" }}",
         storage.replicas,
         storage.acknowledge.name(),
         format_duration(storage.rebuild_after),
         format_duration(storage.timeout),
+        format_duration(storage.unreachable_after),
         storage.class.name,
     )
 }
@@ -542,57 +538,4 @@ pub(crate) fn class_written(class: &StorageClass) -> Option<String> {
             format_size(class.buffer_bytes),
         )
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Hosts as `rack/host`, nodes on the first of them, and where components go: `0 1` of n1, then n2.
-    fn check(site: &str, nodes: usize, replicas: usize, apart: Apart, expected: &str) {
-        check_allowed(site, None, nodes, (replicas, apart), expected);
-    }
-
-    /// The same, where components may be on these hosts alone.
-    fn check_allowed(
-        site: &str,
-        allowed: Option<&[usize]>,
-        nodes: usize,
-        (replicas, apart): (usize, Apart),
-        expected: &str,
-    ) {
-        let host = |path: &str| {
-            let (rack, name) = path.split_once('/').expect("a rack");
-            Host { region: "r".into(), zone: "z".into(), rack: Some(rack.into()), name: name.into() }
-        };
-        let hosts: Vec<Host> = site.split_whitespace().map(host).collect();
-        let nodes: Vec<usize> = (0..nodes).collect();
-        let all: Vec<usize> = (0..hosts.len()).collect();
-        let placed: Vec<String> = place(&nodes, (&hosts, allowed.unwrap_or(&all)), replicas, apart)
-            .iter()
-            .map(|of| of.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))
-            .collect();
-        assert_eq!(placed.join(", "), expected, "{site}");
-    }
-
-    #[test]
-    fn components_go_to_the_hosts_that_hold_the_fewest() {
-        check("a/1 a/2 b/1", 1, 2, Apart::Hosts, "0 1");
-        check("a/1 a/2 b/1", 3, 2, Apart::Hosts, "0 1, 1 2, 2 0");
-        check("a/1 a/2 b/1 b/2", 2, 2, Apart::Hosts, "0 2, 1 3");
-        check("a/1 a/2 b/1", 2, 3, Apart::Hosts, "0 2 1, 1 2 0");
-    }
-
-    #[test]
-    fn components_go_to_the_named_hosts_alone_and_a_nodes_own_comes_first_where_it_is_one() {
-        check_allowed("a/1 a/2 b/1 b/2", Some(&[2, 3]), 2, (2, Apart::Hosts), "2 3, 2 3");
-        check_allowed("a/1 a/2 b/1 b/2", Some(&[0, 2]), 2, (2, Apart::Hosts), "0 2, 2 0");
-        check_allowed("a/1 a/2 b/1 b/2", Some(&[2, 3]), 2, (1, Apart::Hosts), "2, 3");
-    }
-
-    #[test]
-    fn components_apart_by_racks_share_none() {
-        check("a/1 a/2 b/1", 2, 2, Apart::Racks, "0 2, 1 2");
-        check("a/1 b/1 b/2 c/1", 1, 3, Apart::Racks, "0 1 3");
-    }
 }

@@ -195,7 +195,7 @@ fn sound() -> impl Strategy<Value = String> {
             text += &cpus.map_or(String::new(), |cpus| format!("  cpus: {}\n", f64::from(cpus) / 7.0));
             let volumes = ["", "  volumes: torn\n", "  volumes: directory\n"];
             text += volumes[(nodes as usize + setting.len()) % 3];
-            text += ["", "  storage: { replicas: 1, class: own, promote: forced }\n", "  storage: { replicas: 1, acknowledge: async, class: tuned }\n"]
+            text += ["", "  storage: { replicas: 1, class: own, promote: forced }\n", "  storage: { replicas: 1, acknowledge: async, class: tuned, timeout: 500ms, unreachable_after: 1700ms }\n"]
                 [(nodes as usize + setting.len() / 3) % 3];
             text += "loads:\n  - { workload: tpcb, clients: 4, scale: 2, timeout: 1500ms }\n  - { workload: ledger, clients: 2, from: dc2/a }\n";
             let (baseline, fault, at, target, length) = phases;

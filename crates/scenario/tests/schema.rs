@@ -120,6 +120,7 @@ fn full() -> [Value; 4] {
             "settings": { "shared_buffers": "64MB", "fsync": true, "max_connections": 50 }, "cpus": 1.5,
             "volumes": "torn",
             "storage": { "replicas": 2, "acknowledge": "semi", "apart": "racks", "rebuild_after": "60s", "timeout": "2s",
+                "unreachable_after": "20s",
                 "promote": "forced", "class": "fast" }
         },
         "loads": loads(),

@@ -305,20 +305,21 @@ impl Peers {
         }
     }
 
-    /// What to copy next to a component that is catching up, where it is its turn.
+    /// What to copy next to a component that is catching up, where it is its turn. Copies take half of its buffer at most: if
+    /// they filled it, each write would wait behind them for as long as there is anything to copy.
     pub(crate) fn piece_for(
         &mut self,
         peer: usize,
         most: u64,
         size: impl Fn(u64) -> Option<u64>,
     ) -> PieceFor {
-        let buffer_bytes = self.policy.buffer_bytes;
+        let share = self.policy.buffer_bytes / 2;
         let it = &mut self.peers[peer];
         let is_ready = it.standing == Standing::CatchingUp && it.has_answered();
-        if !is_ready || it.copies_queued > 0 || it.under_way_bytes >= buffer_bytes {
+        if !is_ready || it.copies_queued > 0 || it.under_way_bytes >= share {
             return PieceFor::Nothing;
         }
-        it.dirt.take(most, size, &mut it.unsettled).map_or(PieceFor::AllIsSent, PieceFor::This)
+        it.dirt.take(most.min(share), size, &mut it.unsettled).map_or(PieceFor::AllIsSent, PieceFor::This)
     }
 
     /// An object that was to be copied is gone: its names say so, and in the end it is gone there too.
@@ -539,5 +540,29 @@ mod tests {
         assert!(!peers.give_up_the_silent(NOW) && peers.give_up_the_silent(NOW * 2));
         assert_eq!(peers.state(0, NOW * 2, |_| None).standing, Standing::Away);
         assert!(peers.lacking(NOW * 2)[0].holds_object(7));
+    }
+
+    #[test]
+    fn copies_leave_room_for_changes_however_much_there_is_to_copy_and_however_small_the_buffer() {
+        for buffer_bytes in [64 << 10, 1 << 20] {
+            let timeout = Duration::from_secs(1);
+            let mut lacking = Dirt::new();
+            lacking.mark_content_alone(1, 0, 64 << 20);
+            let policy = Policy { acknowledge: Acknowledge::Sync, buffer_bytes, timeout };
+            let mut peers = Peers::new(policy, vec![lacking]);
+            let frame = |_| Arc::from([0_u8; 4]);
+            let now = Duration::ZERO;
+            peers.connect(0, &Dirt::new(), (now, frame));
+            let mut copied = 0;
+            while let PieceFor::This(piece) = peers.piece_for(0, 128 << 10, |_| Some(64 << 20)) {
+                let Piece::Content { from, to, .. } = piece else { panic!("{piece:?}") };
+                copied += to - from;
+                peers.copy(0, piece, (to - from, now), frame);
+                while peers.pop(0).is_some() {}
+            }
+            assert!(copied >= buffer_bytes / 2, "{copied}");
+            peers.record(&[], (buffer_bytes / 2, now), frame);
+            assert!(peers.has_room(), "{copied} of {buffer_bytes} bytes are copies");
+        }
     }
 }

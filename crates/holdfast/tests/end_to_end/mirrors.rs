@@ -143,6 +143,109 @@ fn a_node_on_a_host_without_a_component_loses_nothing_and_each_of_its_requests_c
     before.nothing_is_left(&[]);
 }
 
+/// The places of events in the order in which they happened, each found by all of some words in its line.
+fn places_of(finished: &Finished, wanted: &[&[&str]]) -> Vec<usize> {
+    let events = std::fs::read_to_string(finished.run_directory().join("events.jsonl")).expect("events");
+    let of = |words: &&[&str]| {
+        let found = events.lines().position(|line| words.iter().all(|word| line.contains(word)));
+        found.unwrap_or_else(|| panic!("no event with {words:?}: {events}"))
+    };
+    wanted.iter().map(of).collect()
+}
+
+#[test]
+#[ignore = "second tier: a scenario of its own"]
+fn a_node_cut_off_from_what_serves_its_volume_is_switched_off_and_started_beside_the_data() {
+    let _turn = machine();
+    let desk = Desk::new();
+    if !desk.can_have_a_lab("a_node_cut_off_from_what_serves_its_volume") {
+        return;
+    }
+    let before = Before::look(&desk);
+    let finished = desk.run(&arguments(&[&["run", "scenarios/mirror-cut-off.yaml"]]));
+    finished.ends_with(0);
+    let result = finished.result();
+    let openings = result["volumes"][0]["openings"].as_array().expect("openings").clone();
+    let where_to: Vec<(&str, &str)> = openings
+        .iter()
+        .map(|of| (of["host"].as_str().expect("a host"), of["component"].as_str().expect("a host")))
+        .collect();
+    let (run, store, spare) = ("dc1/a/run", "dc1/a/store", "dc1/a/spare");
+    assert_eq!(where_to, [(run, run), (spare, store), (store, store)], "{openings:?}");
+    assert!(openings[1]["lost_after_s"].as_f64() >= Some(5.0), "{openings:?}");
+    assert_eq!((&openings[0]["lost_after_s"], &openings[2]["lost_after_s"]), (&Value::Null, &Value::Null));
+    let cut = "\"event\":\"fault-asked\",\"fault\":1";
+    let fenced = ["\"fence\"", "counts as lost there", "no process of n1 is left"];
+    let started = ["\"ha-restart\"", "its volume lost on dc1/a/spare", "boots on dc1/a/store"];
+    let healed = "\"event\":\"fault-healed\",\"fault\":1";
+    let places = places_of(&finished, &[&[cut], &fenced, &started, &[healed]]);
+    assert!(places.is_sorted(), "the old one is known to be off before the other begins: {places:?}");
+    let recovery = &result["faults"][1]["recovery_s"]["first_success"];
+    assert!(recovery.is_f64(), "the node served again: {}", result["faults"][1]);
+    before.nothing_is_left(&[]);
+}
+
+#[test]
+#[ignore = "second tier: a scenario of its own"]
+fn a_node_whose_volume_cannot_be_reached_when_its_host_returns_is_started_when_it_can() {
+    let _turn = machine();
+    let desk = Desk::new();
+    if !desk.can_have_a_lab("a_node_whose_volume_cannot_be_reached") {
+        return;
+    }
+    let before = Before::look(&desk);
+    let away = [
+        "--set",
+        "database={ engine: postgres, nodes: [dc1/a/spare], storage: { replicas: 1, hosts: [dc1/a/store] } }",
+        "--set",
+        "schedule.2={ phase: cut-off, for: 20s, faults: [\
+         { partition: { between: [dc1/a/store, dc1/a/spare] }, at: 0s, for: 14s }, \
+         { power-off: { host: dc1/a/spare }, at: 1s, for: 3s }] }",
+    ];
+    let finished = desk.run(&arguments(&[&["run", "scenarios/mirror-cut-off.yaml"], &away]));
+    finished.ends_with(0);
+    let openings = finished.result()["volumes"][0]["openings"].as_array().expect("openings").clone();
+    assert_eq!(openings.len(), 2, "{openings:?}");
+    let refused = ["\"warning\"", "could not boot n1 at home", "cannot reach the component on dc1/a/store"];
+    let started = ["\"return\"", "its volume being tried again", "boots on dc1/a/spare"];
+    assert!(places_of(&finished, &[&refused, &started, &["\"ready\""]]).is_sorted());
+    before.nothing_is_left(&[]);
+}
+
+#[test]
+#[ignore = "second tier: a scenario of its own"]
+fn what_a_copy_that_catches_up_costs_the_loads_stands_beside_the_baseline_in_result_and_report() {
+    let _turn = machine();
+    let desk = Desk::new();
+    if !desk.can_have_a_lab("what_a_copy_that_catches_up_costs") {
+        return;
+    }
+    let before = Before::look(&desk);
+    let finished = desk.run(&arguments(&[&["run", "scenarios/mirror-resync.yaml"]]));
+    finished.ends_with(0);
+    let volume = &finished.result()["volumes"][0];
+    let caught = &volume["catch_ups"][0];
+    assert_eq!((&caught["component"], &caught["complete"]), (&"dc1/a/h2".into(), &true.into()), "{volume}");
+    let copied = |of: &Value| of["copied_bytes"].as_u64().expect("a number");
+    let catch_ups = volume["catch_ups"].as_array().expect("catch-ups");
+    assert_eq!(catch_ups.iter().map(copied).sum::<u64>(), copied(volume), "{volume}");
+    let at = |key: &str| caught[key].as_f64().expect("a moment");
+    // What ten seconds leave takes a link of 50 Mbit/s longer than the time line's grain.
+    assert!(at("to_s") - at("from_s") >= 1.0, "{caught}");
+    for load in ["ledger", "script"] {
+        let loads = caught["loads"].as_array().expect("loads");
+        let of_load = loads.iter().find(|of| of["load"] == load).expect(load);
+        for figure in ["transactions", "latency_us_p50", "latency_us_p99", "baseline_us_p99"] {
+            assert!(of_load[figure].as_u64() > Some(0), "{figure}: {of_load}");
+        }
+    }
+    let report = std::fs::read_to_string(finished.run_directory().join("report.html")).expect("a report");
+    for shown in ["While n1’s volume caught up on dc1/a/h2", "class=\"shade\"", "Shaded blue"] {
+        assert!(report.contains(shown), "{shown}");
+    }
+    before.nothing_is_left(&[]);
+}
+
 #[test]
 #[ignore = "second tier: a scenario of its own"]
 fn copies_whose_disks_and_network_fail_are_gone_on_without_and_catch_up_and_each_fault_has_its_receipts() {

@@ -22,6 +22,15 @@ pub(super) struct Ground<'a> {
     isolated: Vec<&'a Path>,
 }
 
+/// What a lost node has left behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Left {
+    /// A host that has no power.
+    Host,
+    /// A host that has, but from which its volume cannot be reached.
+    Volume,
+}
+
 /// Where a node runs, after the platform has done what it does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stand {
@@ -107,12 +116,20 @@ impl<'a> Ground<'a> {
             && self.reaches(node_on, component)
     }
 
-    /// Whether the platform takes a node for lost: its host has no power, or that which its volume was served from.
-    fn is_lost(&self, node: usize) -> bool {
+    /// Whether the platform takes a node for lost, and what it has left behind: its host has no power, or that which its
+    /// volume was served from, or the way between the two is cut.
+    fn left(&self, node: usize) -> Option<Left> {
         let host = self.deployment.nodes[node];
         let volume = self.deployment.storage.volume(node).filter(|volume| volume.fails_with_host);
         let serving = volume.and_then(|volume| volume.serving(host));
-        !self.host_is_on(host) || serving.is_some_and(|component| !self.host_is_on(component.host))
+        if !self.host_is_on(host) || serving.is_some_and(|of| !self.host_is_on(of.host)) {
+            return Some(Left::Host);
+        }
+        serving.is_some_and(|of| !self.reaches(host, of)).then_some(Left::Volume)
+    }
+
+    fn is_lost(&self, node: usize) -> bool {
+        self.left(node).is_some()
     }
 
     fn reaches(&self, host: usize, component: &Component) -> bool {
@@ -153,54 +170,56 @@ impl<'a> Ground<'a> {
     pub(super) fn stands_after_restart(&self) -> Vec<Option<Stand>> {
         let mut stands = self.stands();
         for (node, home) in self.deployment.nodes.iter().copied().enumerate() {
-            if !self.is_lost(node) {
-                continue;
-            }
+            let Some(left) = self.left(node) else { continue };
             let stand = |host: usize| Stand { host, is_stale: false };
             stands[node] = match self.deployment.storage.volume(node) {
-                Some(volume) if volume.fails_with_host => self.opened(&stands, volume, (node, home)),
+                Some(volume) if volume.fails_with_host => self.opened(&stands, volume, (node, home), left),
                 Some(volume) if self.refuses(&volume.components[0]) => None,
-                _ => self.nearest(&stands, (node, home), &|_| true).map(stand),
+                _ => self.nearest(&stands, (node, home), &|_| true).first().copied().map(stand),
             };
         }
         stands
     }
 
-    /// Where the data is comes before the way there, but hosts for storage come last.
+    /// The platform tries one host after the other: where the data is comes before the way there, but hosts for storage come
+    /// last. Where it is the way to the data that is lost, the data's own place needs none, and comes first. What is behind is
+    /// promoted only where nothing that is up to date can be had from anywhere.
     fn opened(
         &self,
         stands: &[Option<Stand>],
         volume: &Volume,
         (node, home): (usize, usize),
+        left: Left,
     ) -> Option<Stand> {
         let is_current = |of: &&Component| self.is_current(volume, home, of);
         let usable = volume.components.iter().filter(|of| self.is_usable(of));
         let (current, lagging): (Vec<&Component>, Vec<&Component>) = usable.partition(is_current);
         let lagging = if volume.promotion == Promotion::Forced { lagging } else { Vec::new() };
-        let with_data: Vec<usize> = current.iter().chain(&lagging).map(|component| component.host).collect();
-        if with_data.is_empty() {
-            return None;
-        }
         let for_storage = |host: usize| self.deployment.storage.for_storage.contains(&host);
-        let there = |storage: bool| with_data.iter().copied().find(|host| for_storage(*host) == storage);
-        let nearest = || self.nearest(stands, (node, home), &|host| !for_storage(host));
-        let host = there(false).or_else(nearest).or_else(|| there(true))?;
+        let on = |group: &[&Component], storage: bool| -> Vec<usize> {
+            group.iter().map(|of| of.host).filter(|host| for_storage(*host) == storage).collect()
+        };
+        let first = match left {
+            Left::Volume => [on(&current, false), on(&current, true)].concat(),
+            Left::Host => on(&current, false),
+        };
+        let bare = self.nearest(stands, (node, home), &|host| !for_storage(host));
+        let hosts = [first, on(&lagging, false), bare, on(&current, true), on(&lagging, true)].concat();
         // Served by its own where that is as good as any.
-        let reached = |group: &[&Component]| group.iter().any(|component| self.reaches(host, component));
-        match (reached(&current), reached(&lagging)) {
-            (true, _) => Some(Stand { host, is_stale: false }),
-            (false, true) => Some(Stand { host, is_stale: true }),
-            (false, false) => None,
-        }
+        let served = |group: &[&Component], is_stale: bool| {
+            let reached = |host: &&usize| group.iter().any(|component| self.reaches(**host, component));
+            hosts.iter().find(reached).map(|host| Stand { host: *host, is_stale })
+        };
+        served(&current, false).or_else(|| served(&lagging, true))
     }
 
-    /// A host with power, with as few nodes as possible, as near as possible to where the node was.
+    /// Hosts with power: those with the fewest nodes first, and of those the nearest to where the node was.
     fn nearest(
         &self,
         stands: &[Option<Stand>],
         (node, home): (usize, usize),
         may: &dyn Fn(usize) -> bool,
-    ) -> Option<usize> {
+    ) -> Vec<usize> {
         let hosts = &self.deployment.hosts;
         let shared = |host: usize| {
             let pair = hosts[host].iter().zip(&hosts[home]);
@@ -212,9 +231,10 @@ impl<'a> Ground<'a> {
             other != node && (stays || stands[other].is_some_and(|stand| stand.host == host))
         };
         let nodes_on = |host: usize| (0..stands.len()).filter(|other| is_there(*other, host)).count();
-        (0..hosts.len())
-            .filter(|host| self.host_is_on(*host) && may(*host))
-            .min_by_key(|host| (nodes_on(*host), Reverse(shared(*host)), *host))
+        let mut found: Vec<usize> =
+            (0..hosts.len()).filter(|host| self.host_is_on(*host) && may(*host)).collect();
+        found.sort_by_key(|host| (nodes_on(*host), Reverse(shared(*host)), *host));
+        found
     }
 
     /// Whether a node was lost, so that the platform may start it elsewhere.

@@ -172,6 +172,7 @@ impl Faulting {
         }
         let mended_s = self.chronicle.now_s();
         lock(&self.records)[number].mended_s = Some(mended_s);
+        self.platform.reaches_again();
         let stations = self.stations_for(&standing.directions);
         let asked = self.asked_network(None);
         let looks = match &standing.action {

@@ -279,10 +279,16 @@ fn takeover_due(scenario: &Scenario, expected: Outcome) -> Duration {
         (
             Failover::HaRestart { after } | Failover::Promote { after },
             Action::Restarted | Action::Promoted,
-        ) => *after + TAKEOVER_PATIENCE,
+        ) => *after + notice_due(scenario) + TAKEOVER_PATIENCE,
         _ if elects(scenario) => TAKEOVER_PATIENCE,
         _ => Duration::ZERO,
     }
+}
+
+/// How long the platform may wait before it takes a node for lost whose volume is out of reach.
+fn notice_due(scenario: &Scenario) -> Duration {
+    let storage = scenario.database.storage.as_ref();
+    storage.filter(|storage| !storage.hosts.is_empty()).map_or(Duration::ZERO, |of| of.unreachable_after)
 }
 
 fn service(

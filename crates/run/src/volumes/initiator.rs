@@ -1,8 +1,10 @@
 //! A node's host asking another for the node's volume, of which it has no component itself.
 //!
 //! Owns the connections, made in the host's namespace so that they cross the fabric, sending again after one broke, and how long
-//! each request took. A host that cannot be reached is waited for until the node loses its power: a volume that fails for a
-//! while would end a database that a moment's patience keeps. The other end is `target`.
+//! each request took. A host that cannot be reached is waited for, because a volume that fails for a while would end a database
+//! that a moment's patience keeps; how long is `silence`'s judgement, and after it every request fails. Beside the requests goes
+//! a beat, as iSCSI's pings do (RFC 7143, 4.2.5.1): a node that asks for nothing notices as well, and a disk that has a request
+//! wait is not taken for a host that is gone. The other end is `target`.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -12,16 +14,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use disk::Refusal;
-use disk::mirror::{Carrier, Work, read_frame};
+use disk::mirror::{Carrier, Remote, Work, read_frame};
 use measure::interval::{new_histogram, record_latency};
 use measure::{Histogram, LatencyFigures};
 
 use super::place::{self, HostPlace};
+use super::silence::Silence;
+use super::target::NUMBER_BYTES;
 
 /// Between two attempts to connect.
 const PAUSE: Duration = Duration::from_millis(100);
 /// How long one attempt takes at most: a power-off waits for it.
 const ATTEMPT: Duration = Duration::from_millis(500);
+/// Between two beats.
+const BEAT: Duration = Duration::from_millis(500);
 /// What is measured, in the order in which it is shown.
 const WORKS: [(Work, &str); 4] =
     [(Work::Read, "read"), (Work::Write, "write"), (Work::Sync, "sync"), (Work::Names, "names")];
@@ -42,6 +48,7 @@ pub struct Initiator {
     from: Arc<HostPlace>,
     to: SocketAddr,
     timeout: Duration,
+    silence: Mutex<Silence>,
     is_over: AtomicBool,
     idle: Mutex<Vec<Slot>>,
     slots: AtomicU64,
@@ -72,13 +79,19 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Initiator {
-    /// The way from a host to an address. Nothing is sent yet.
+    /// The way from a host to an address, where a sign is waited for for the first of these times, and the host for the
+    /// second. Nothing is sent yet.
     #[must_use]
-    pub fn new(from: Arc<HostPlace>, to: SocketAddr, timeout: Duration) -> Initiator {
+    pub fn new(
+        from: Arc<HostPlace>,
+        to: SocketAddr,
+        (timeout, unreachable_after): (Duration, Duration),
+    ) -> Initiator {
         Initiator {
             from,
             to,
             timeout,
+            silence: Mutex::new(Silence::new(unreachable_after)),
             is_over: AtomicBool::new(false),
             idle: Mutex::default(),
             slots: AtomicU64::new(0),
@@ -111,6 +124,12 @@ impl Initiator {
         self.is_over.store(true, Ordering::Release);
     }
 
+    /// How long nothing was heard from there when it was given up; nothing while it is not.
+    #[must_use]
+    pub fn lost_after(&self) -> Option<Duration> {
+        lock(&self.silence).lost_after()
+    }
+
     fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Acquire)
     }
@@ -134,10 +153,52 @@ impl Initiator {
         Ok(stream)
     }
 
-    fn exchange(&self, slot: &mut Slot, frame: &[u8]) -> io::Result<Vec<u8>> {
+    /// Begins to beat, until the volume is closed or the host at the other end is lost.
+    ///
+    /// # Errors
+    /// When no thread is to be had.
+    pub fn begin_to_beat(remote: &Arc<Remote<Initiator>>) -> io::Result<()> {
+        let beating = Arc::downgrade(remote);
+        let mut slot = remote.carrier().slot();
+        let beat = move || {
+            while let Some(remote) = beating.upgrade()
+                && !remote.carrier().is_over()
+            {
+                remote.carrier().beat(&mut slot);
+                drop(remote);
+                std::thread::sleep(BEAT);
+            }
+        };
+        std::thread::Builder::new().name("initiator".to_owned()).spawn(beat).map(drop)
+    }
+
+    fn beat(&self, slot: &mut Slot) {
+        let began = Instant::now();
+        let frame = [&(NUMBER_BYTES as u32).to_le_bytes()[..], &(slot.number + 1).to_le_bytes()].concat();
+        match self.exchange(slot, &frame, Some(self.timeout)) {
+            Ok(_) => {
+                slot.number += 1;
+                lock(&self.silence).heard();
+            }
+            Err(_) => {
+                slot.stream = None;
+                let is_lost = lock(&self.silence).failed(Instant::now(), began.elapsed());
+                if is_lost {
+                    self.interrupt();
+                }
+            }
+        }
+    }
+
+    fn exchange(&self, slot: &mut Slot, frame: &[u8], patience: Option<Duration>) -> io::Result<Vec<u8>> {
         let stream = match &mut slot.stream {
             Some(stream) => stream,
-            none => none.insert(self.connect(slot.name)?),
+            none => {
+                let stream = self.connect(slot.name)?;
+                stream.set_read_timeout(patience)?;
+                lock(&self.silence).heard();
+                none.insert(stream)
+            }
         };
         stream.write_all(frame)?;
         let mut answer = Vec::new();
@@ -160,8 +221,9 @@ impl Carrier for Initiator {
         let length = (number.len() + request.len()) as u32;
         let frame = [&length.to_le_bytes()[..], &number, request].concat();
         while !self.is_over() {
-            match self.exchange(&mut slot, &frame) {
+            match self.exchange(&mut slot, &frame, None) {
                 Ok(answer) => {
+                    lock(&self.silence).heard();
                     self.record(work, began.elapsed());
                     lock(&self.idle).push(slot);
                     return Ok(answer);

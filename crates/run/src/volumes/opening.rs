@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use disk::mirror::{Mirror, Remote, Standing};
 use disk::{Files, Mount, MountError, MountPoint};
@@ -95,20 +96,31 @@ pub struct Opening {
     pub forced: Option<String>,
     /// Why service moved to the component, where it did while the node ran.
     pub moved: Option<String>,
+    /// How long the component's host had not been reached when the volume counted as lost on the node's; nothing where it
+    /// did not.
+    pub lost_after: Option<Duration>,
 }
 
 impl MirroredDisk {
-    /// Hosts with power that hold a component from which the node may be started, the best first.
+    /// Hosts with power that hold a component from which the node may be started, the best first, and whether that is up to
+    /// date.
     #[must_use]
-    pub fn hosts_to_start(&self) -> Vec<usize> {
+    pub fn hosts_to_start(&self) -> Vec<(usize, bool)> {
         let state = self.state();
         let usable = |number: &usize| {
-            let may = state.current.contains(number) || self.storage.promote == Promotion::Forced;
+            let may = state.current.contains(number) || self.promotes_by_force();
             may && is_usable(&state, *number)
         };
         let numbers = (0..state.components.len()).filter(usable).collect();
         let numbers = self.best_first(&state, numbers);
-        numbers.into_iter().map(|number| state.components[number].host).collect()
+        let of = |number: usize| (state.components[number].host, state.current.contains(&number));
+        numbers.into_iter().map(of).collect()
+    }
+
+    /// Whether a component that is behind may be promoted.
+    #[must_use]
+    pub fn promotes_by_force(&self) -> bool {
+        self.storage.promote == Promotion::Forced
     }
 
     fn best_first(&self, state: &State, mut numbers: Vec<usize>) -> Vec<usize> {
@@ -136,18 +148,20 @@ impl MirroredDisk {
         state.components.iter().map(by).max().unwrap_or(0)
     }
 
-    /// Gets ready to be mounted for one boot on a host: one component serves from here on.
+    /// Gets ready to be mounted for one boot on a host: one component serves from here on; where `may_force`, and the scenario
+    /// allows it, one that is not up to date.
     ///
     /// # Errors
     /// When it is open already; when there is no component that can be reached; or when it may lack something and must not
     /// be forced.
-    pub fn prepare(&self, host: usize) -> Result<(MountPoint, Mount), OpenError> {
+    pub fn prepare(&self, host: usize, may_force: bool) -> Result<(MountPoint, Mount), OpenError> {
+        let reached = self.reached_from(host);
         let mut state = self.state();
         if let Some(serving) = &state.serving {
             let (host, wanted) = (self.hosts[serving.host].name.clone(), self.hosts[host].name.clone());
             return Err(OpenError::AlreadyOpen { host, wanted });
         }
-        let number = self.choose(&state, host)?;
+        let number = self.choose(&state, (host, &reached), may_force)?;
         let forced = (!state.current.contains(&number)).then(|| self.loss_in_words(&state, number));
         state.news.extend(forced.clone());
         let files = self.serve(&mut state, number, host, Why { forced, moved: None })?;
@@ -203,7 +217,12 @@ impl MirroredDisk {
 
     /// The component that is to serve a host: its own if that is up to date, else the first that is and can be reached;
     /// where none is up to date and force is allowed, the same among the others.
-    fn choose(&self, state: &State, host: usize) -> Result<usize, OpenError> {
+    fn choose(
+        &self,
+        state: &State,
+        (host, reached): (usize, &BTreeSet<usize>),
+        may_force: bool,
+    ) -> Result<usize, OpenError> {
         let usable: Vec<usize> =
             (0..state.components.len()).filter(|number| is_usable(state, *number)).collect();
         let Some(first) = usable.first().copied() else { return Err(OpenError::NoComponent) };
@@ -211,7 +230,7 @@ impl MirroredDisk {
         let is_own = |number: &usize| of(*number) == host;
         let (current, lagging): (Vec<usize>, Vec<usize>) =
             usable.iter().partition(|number| state.current.contains(number));
-        let forced = self.storage.promote == Promotion::Forced;
+        let forced = may_force && self.promotes_by_force();
         if current.is_empty() && !forced {
             let stale = usable.iter().copied().find(is_own).unwrap_or(first);
             return Err(OpenError::NotUpToDate { host: self.hosts[of(stale)].name.clone() });
@@ -221,7 +240,7 @@ impl MirroredDisk {
             let group = self.best_first(state, group);
             let own = group.iter().copied().find(is_own);
             for number in own.into_iter().chain(group) {
-                if is_own(&number) || self.reaches(host, &state.components[number]) {
+                if is_own(&number) || reached.contains(&number) {
                     return Ok(number);
                 }
                 unreachable = number;
@@ -229,6 +248,21 @@ impl MirroredDisk {
         }
         let (host, component) = (self.hosts[host].name.clone(), self.hosts[of(unreachable)].name.clone());
         Err(OpenError::Unreachable { host, component })
+    }
+
+    /// The components that can be reached from a host without one that is up to date. Whoever looks after the volume
+    /// meanwhile is not kept waiting.
+    fn reached_from(&self, host: usize) -> BTreeSet<usize> {
+        let others: Vec<(usize, Arc<Component>)> = {
+            let state = self.state();
+            let own = |number: &usize| state.components[*number].host == host && is_usable(&state, *number);
+            if state.serving.is_some() || state.current.iter().any(own) {
+                return BTreeSet::new();
+            }
+            let all = state.components.iter().cloned().enumerate();
+            all.filter(|(number, of)| of.host != host && is_usable(&state, *number)).collect()
+        };
+        others.into_iter().filter(|(_, of)| self.reaches(host, of)).map(|(number, _)| number).collect()
     }
 
     /// Whether a component's host can be reached from another: tried, over the network.
@@ -249,8 +283,14 @@ impl MirroredDisk {
         let timeout = self.policy.timeout;
         let target = Target::open(&component.place, mirror.clone(), timeout, self.cpu.clone())
             .map_err(|source| OpenError::Target { host: component.place.name.clone(), source })?;
-        let initiator = Initiator::new(self.hosts[host].clone(), target.address(), timeout);
-        Ok(Afar { target, remote: Arc::new(Remote::new(initiator)) })
+        let initiator = Initiator::new(
+            self.hosts[host].clone(),
+            target.address(),
+            (timeout, self.storage.unreachable_after),
+        );
+        let remote = Arc::new(Remote::new(initiator));
+        Initiator::begin_to_beat(&remote).map_err(OpenError::Thread)?;
+        Ok(Afar { target, remote })
     }
 
     fn loss_in_words(&self, state: &State, number: usize) -> String {
@@ -282,7 +322,17 @@ impl MirroredDisk {
             broken: initiator.map_or(0, Initiator::broken),
             forced: serving.why.forced.clone(),
             moved: serving.why.moved.clone(),
+            lost_after: initiator.and_then(Initiator::lost_after),
         }
+    }
+
+    /// How it is open, where it counts as lost on the host where it is.
+    #[must_use]
+    pub fn lost_where_open(&self) -> Option<Opening> {
+        let state = self.state();
+        let serving = state.serving.as_ref()?;
+        let is_lost = serving.afar.as_ref()?.remote.carrier().lost_after().is_some();
+        is_lost.then(|| self.opening(&state, serving))
     }
 
     /// How it was opened, boot by boot.
@@ -323,6 +373,7 @@ mod tests {
             apart: scenario::Apart::Hosts,
             rebuild_after: Duration::from_secs(60),
             timeout: Duration::from_secs(2),
+            unreachable_after: Duration::from_secs(30),
             promote,
             class,
             components: vec![vec![0, 1]; 1_000],
@@ -345,9 +396,9 @@ mod tests {
         let Some(disk) = ground(folder.path(), 0, Promotion::Forced) else {
             return eprintln!("skipped: a_volume_that_is_open: no network namespace may be entered");
         };
-        let (_point, mount) = disk.prepare(0).expect("opened");
+        let (_point, mount) = disk.prepare(0, true).expect("opened");
         for second in [0, 1, 2] {
-            let refused = disk.prepare(second).err().map(|error| error.to_string());
+            let refused = disk.prepare(second, true).err().map(|error| error.to_string());
             let name = ["a", "b", "c"][second];
             let expected =
                 format!("the volume is open on a: opened on {name} as well, both would write to it");
@@ -356,7 +407,7 @@ mod tests {
         assert!(disk.settle(Duration::from_secs(30)), "the other component is up to date");
         mount.power_off();
         disk.lose(&mount).expect("closed");
-        let (_point, mount) = disk.prepare(2).expect("opened on a host without a component");
+        let (_point, mount) = disk.prepare(2, true).expect("opened on a host without a component");
         let pairs = [("a", "a"), ("c", "a")].map(|(host, from)| (host.to_owned(), from.to_owned()));
         assert_eq!(where_open(&disk), pairs);
         assert!(disk.openings().iter().all(|of| of.forced.is_none()));
@@ -371,23 +422,23 @@ mod tests {
             return eprintln!("skipped: without_its_own_component: no network namespace may be entered");
         };
         disk.host_is_off(1).expect("off");
-        let (_point, mount) = disk.prepare(0).expect("opened");
+        let (_point, mount) = disk.prepare(0, true).expect("opened");
         mount.power_off();
         disk.lose(&mount).expect("closed");
         disk.host_is_on(1).expect("on");
         // It has not been told of anything since it was gone.
-        let (_point, mount) = disk.prepare(1).expect("opened from the other");
+        let (_point, mount) = disk.prepare(1, true).expect("opened from the other");
         assert_eq!(where_open(&disk)[1], ("b".to_owned(), "a".to_owned()));
         mount.power_off();
         disk.lose(&mount).expect("closed");
         disk.host_is_off(0).expect("off");
         let told = disk.hosts_to_start();
-        let refused = disk.prepare(2).err().map(|error| error.to_string());
+        let refused = disk.prepare(2, true).err().map(|error| error.to_string());
         if told.is_empty() {
             assert!(refused.expect("refused").contains("may lack what was acknowledged"));
         } else {
             // It caught up in time.
-            assert_eq!((told, refused), (vec![1], None));
+            assert_eq!((told, refused), (vec![(1, true)], None));
         }
     }
 
@@ -399,7 +450,7 @@ mod tests {
                 "skipped: a_copy_whose_disk_does_not_answer: no network namespace may be entered"
             );
         };
-        let (_point, mount) = disk.prepare(0).expect("opened");
+        let (_point, mount) = disk.prepare(0, false).expect("opened");
         assert!(disk.settle(Duration::from_secs(30)), "the other component is up to date");
         let stalled = disk.hosts[1].disk.impose(disk::Defect::Stall);
         let mirror = disk.state().serving.as_ref().expect("open").mirror.clone();
@@ -425,7 +476,7 @@ mod tests {
                 "skipped: service_moves_to_the_other_host: no network namespace may be entered"
             );
         };
-        let (_point, mount) = disk.prepare(0).expect("opened");
+        let (_point, mount) = disk.prepare(0, false).expect("opened");
         let first: Arc<dyn Files> = disk.state().serving.as_ref().expect("open").mirror.clone();
         let attributes = disk::Attributes::new(0o644, 0, 0, std::time::SystemTime::UNIX_EPOCH);
         let make = |name: &str| {

@@ -178,7 +178,9 @@ impl Shared {
                 return;
             }
             if number == slot.number + 1 {
-                let said = answer(self.files.as_ref(), request);
+                // Nothing is asked by a beat, which must not wait for a disk.
+                let nothing = request.is_empty();
+                let said = if nothing { Vec::new() } else { answer(self.files.as_ref(), request) };
                 // Far below four gigabytes.
                 slot.answer = [&(said.len() as u32).to_le_bytes()[..], &said].concat();
                 slot.number = number;
@@ -225,7 +227,7 @@ mod tests {
         let Some((here, mut target)) = ground(folder.path()) else {
             return eprintln!("skipped: what_is_asked_over_connections: no network namespace may be entered");
         };
-        let remote = Remote::new(Initiator::new(here, target.address(), TIMEOUT));
+        let remote = Remote::new(Initiator::new(here, target.address(), (TIMEOUT, TIMEOUT)));
         for number in 0..20 {
             assert_eq!(make(&remote, &format!("f{number}")), Ok(()));
             for (stream, _) in lock(&target.shared.connections).iter() {
@@ -243,6 +245,62 @@ mod tests {
             remote.interrupt(true);
             assert_eq!(waiting.join().expect("no panic"), Err(Refusal::EIO));
         });
+    }
+
+    #[test]
+    fn a_host_that_is_not_reached_in_time_is_lost_and_whoever_waits_for_it_is_refused() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let Some((here, mut target)) = ground(folder.path()) else {
+            return eprintln!(
+                "skipped: a_host_that_is_not_reached_in_time: no network namespace may be entered"
+            );
+        };
+        let limit = Duration::from_millis(300);
+        let remote = Arc::new(Remote::new(Initiator::new(here, target.address(), (TIMEOUT, limit))));
+        Initiator::begin_to_beat(&remote).expect("a thread");
+        assert_eq!(make(remote.as_ref(), "early"), Ok(()));
+        assert_eq!(remote.carrier().lost_after(), None);
+        target.close();
+        // Nobody asks for anything meanwhile.
+        while remote.carrier().lost_after().is_none() {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert!(remote.carrier().lost_after() >= Some(limit), "{:?}", remote.carrier().lost_after());
+        assert_eq!(make(remote.as_ref(), "later"), Err(Refusal::EIO));
+    }
+
+    #[test]
+    fn a_request_that_waits_for_a_disk_is_waited_for_however_long_while_its_host_answers_beats() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let here = place::here("here");
+        let Some(here) = here else {
+            return eprintln!(
+                "skipped: a_request_that_waits_for_a_disk: no network namespace may be entered"
+            );
+        };
+        let store = disk::OnDisk::new(FolderStore::new(folder.path(), Flush::Pretended), here.disk.clone());
+        let volume = Arc::new(Volume::new(store, Limits::default(), 0, 0, SystemTime::UNIX_EPOCH));
+        let target = Target::open(&here, volume, TIMEOUT, Arc::default()).expect("a target");
+        let (disk, limit) = (here.disk.clone(), Duration::from_millis(300));
+        let remote = Arc::new(Remote::new(Initiator::new(here, target.address(), (TIMEOUT, limit))));
+        Initiator::begin_to_beat(&remote).expect("a thread");
+        let made = Attributes::new(0o644, 0, 0, SystemTime::UNIX_EPOCH);
+        let made = remote.make(ROOT, "f".as_ref(), &NewInode::File, made).expect("made");
+        remote.open(made.inode).expect("opened");
+        let write = || {
+            let (through, now) = (Some(disk::Scope::Data), SystemTime::UNIX_EPOCH);
+            remote.write(made.inode, 0, b"content", through, false, now)
+        };
+        let stall = disk.impose(disk::Defect::Stall);
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(write);
+            std::thread::sleep(limit * 5);
+            assert!(!waiting.is_finished(), "it waits for the disk");
+            assert_eq!(remote.carrier().lost_after(), None);
+            drop(stall);
+            assert_eq!(waiting.join().expect("no panic"), Ok(()));
+        });
+        remote.interrupt(true);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Looks after the mirrored volumes while loads run: tells what happens to their components, and keeps what they lag and
-//! what they have left to copy, over time.
+//! Looks after the mirrored volumes while loads run: tells what happens to their components, tells the platform which volume
+//! is lost where it is open, and keeps what they lag and what they have left to copy, over time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,10 +12,12 @@ use history::EventKind;
 use report::result::{LagResult, ResyncResult};
 
 use super::mirrored::MirroredDisk;
+use super::resync::{CatchUp, Resyncs};
 use super::standing::{ComponentState, Role};
 use super::syncs::SyncsSeen;
 use crate::chronicle::Chronicle;
 use crate::datacentre::{Datacentre, node_name};
+use crate::platform::Platform;
 
 /// Between two looks.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -31,6 +33,9 @@ pub struct Seen {
     pub copied_bytes: u64,
     /// Syncs that were acknowledged while loads ran.
     pub syncs: SyncsSeen,
+    /// When components caught up.
+    pub catch_ups: Vec<CatchUp>,
+    resyncs: Resyncs,
 }
 
 /// The running watch. Dropping it ends it.
@@ -42,13 +47,17 @@ pub struct VolumeWatch {
 impl VolumeWatch {
     /// Begins to look, if there is anything to look at.
     #[must_use]
-    pub fn start(datacentre: Arc<Datacentre>, chronicle: Arc<Chronicle>) -> VolumeWatch {
+    pub fn start(
+        datacentre: Arc<Datacentre>,
+        platform: Arc<Platform>,
+        chronicle: Arc<Chronicle>,
+    ) -> VolumeWatch {
         if datacentre.vms.iter().all(|vm| vm.volume().mirrored().is_none()) {
             return VolumeWatch { stop: None, thread: None };
         }
         let (stop, stopped) = channel();
         let told = chronicle.clone();
-        let watch = move || Watch { datacentre, chronicle, seen: BTreeMap::new() }.look(&stopped);
+        let watch = move || Watch { datacentre, platform, chronicle, seen: BTreeMap::new() }.look(&stopped);
         let thread = std::thread::Builder::new().name("volumes".to_owned()).spawn(watch);
         if let Err(error) = &thread {
             told.warn(
@@ -80,6 +89,7 @@ impl Drop for VolumeWatch {
 
 struct Watch {
     datacentre: Arc<Datacentre>,
+    platform: Arc<Platform>,
     chronicle: Arc<Chronicle>,
     seen: BTreeMap<usize, Seen>,
 }
@@ -96,7 +106,9 @@ impl Watch {
         }
         for (vm, bytes) in self.copied() {
             let earlier = before.get(&vm).copied().unwrap_or_default();
-            self.seen.entry(vm).or_default().copied_bytes = bytes.saturating_sub(earlier);
+            let seen = self.seen.entry(vm).or_default();
+            seen.copied_bytes = bytes.saturating_sub(earlier);
+            seen.catch_ups = std::mem::take(&mut seen.resyncs).finish();
         }
         self.seen
     }
@@ -120,6 +132,9 @@ impl Watch {
             let (action, node) = ("volume".to_owned(), node_name(vm));
             self.chronicle.say(EventKind::Platform { action, node, what });
         }
+        if let Some(open) = disk.lost_where_open() {
+            self.platform.volume_is_lost(vm, open);
+        }
         let now_s = self.chronicle.now_s();
         if now_s >= 0.0 {
             let seen = self.seen.entry(vm).or_default();
@@ -131,6 +146,7 @@ impl Watch {
 
 impl Seen {
     fn take(&mut self, t_s: f64, states: &[ComponentState]) {
+        self.resyncs.take(t_s, states);
         let lacks = |state: &&ComponentState| matches!(state.role, Role::Peer(standing) if standing != Standing::Live);
         let bytes_left = states.iter().filter(lacks).map(|state| state.bytes_left).sum();
         let was_none = self.resync.last().is_none_or(|last| last.bytes_left == 0);
