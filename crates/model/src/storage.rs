@@ -30,6 +30,8 @@ pub struct Volume {
     /// With the same content, each on a disk of a host. A node on the host of one is served by that, on any other by the
     /// first, over the network.
     pub components: Vec<Component>,
+    /// The host, as an index, of the component that service has moved to while the node ran, where it has.
+    pub served_from: Option<usize>,
     /// Whether they are lost to the node when their host is. One that is not outlives its host and is had from everywhere.
     pub fails_with_host: bool,
     /// When a sync is acknowledged.
@@ -73,7 +75,7 @@ impl Volume {
     pub fn alone(host: usize, disk: &str) -> Volume {
         let components = vec![Component { host, disk: disk.to_owned() }];
         let (acknowledge, promotion) = (Acknowledge::Sync, Promotion::UpToDate);
-        Volume { components, fails_with_host: false, acknowledge, promotion }
+        Volume { components, served_from: None, fails_with_host: false, acknowledge, promotion }
     }
 
     /// Whether it has several components.
@@ -82,10 +84,11 @@ impl Volume {
         self.components.len() > 1
     }
 
-    /// The component that serves a node on this host, as long as nothing has failed.
+    /// The component that serves a node on this host, as long as nothing else has failed.
     #[must_use]
     pub fn serving(&self, host: usize) -> Option<&Component> {
-        self.components.iter().find(|component| component.host == host).or(self.components.first())
+        let on = |host: usize| self.components.iter().find(|component| component.host == host);
+        self.served_from.and_then(on).or_else(|| on(host)).or(self.components.first())
     }
 }
 

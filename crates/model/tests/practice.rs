@@ -40,6 +40,7 @@ fn mirrored(others: [usize; 2], acknowledge: Acknowledge, promotion: Promotion) 
     let on = |host| Component { host, disk: "d1".to_owned() };
     let volume = |(node, other): (usize, &usize)| Volume {
         components: vec![on(node), on(*other)],
+        served_from: None,
         fails_with_host: true,
         acknowledge,
         promotion,

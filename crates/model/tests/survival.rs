@@ -40,6 +40,7 @@ fn mirrored(
     let on = |host: &usize| Component { host: *host, disk: "d1".to_owned() };
     let volume = |hosts: &&[usize]| Volume {
         components: hosts.iter().map(on).collect(),
+        served_from: None,
         fails_with_host: true,
         acknowledge,
         promotion,
@@ -245,6 +246,10 @@ fn a_disk_that_fails_ends_the_database_on_it_unless_another_component_takes_over
     check(&restart, &["!x/a/h2/d1"], Service::ReadsAndWrites, Data::Kept, Action::None);
     check(&restart, &["!x/a/h2/d1", "!x/a/h3/d1"], Service::ReadsAndWrites, Data::Kept, Action::None);
     check(&restart, &["x/a/h1", "!x/a/h2/d1"], Service::ReadsOnly, Data::Kept, Action::None);
+    let mut moved = mirrored(on(Takeover::Restart), pair, Acknowledge::Sync, Promotion::UpToDate);
+    moved.storage.volumes[0].served_from = Some(1);
+    check(&moved, &["!x/a/h2/d1", "x/a/h1 - x/a/h2"], Service::ReadsOnly, Data::Kept, Action::None);
+    check(&moved, &["!x/a/h1/d1"], Service::ReadsAndWrites, Data::Kept, Action::None);
     let promote = mirrored(on(Takeover::Promote), pair, Acknowledge::Sync, Promotion::UpToDate);
     check(&promote, &["!x/a/h1/d1"], Service::ReadsAndWrites, Data::Kept, Action::None);
     check(&promote, &["!x/a/h1/d1", "!x/a/h2/d1"], Service::ReadsAndWrites, Data::Kept, Action::Promoted);

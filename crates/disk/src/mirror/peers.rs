@@ -552,7 +552,8 @@ mod tests {
             let mut peers = Peers::new(policy, vec![lacking]);
             let frame = |_| Arc::from([0_u8; 4]);
             let now = Duration::ZERO;
-            peers.connect(0, &Dirt::new(), (now, frame));
+            let connection = peers.connect(0, &Dirt::new(), (now, frame));
+            peers.answered(0, connection, Answer { received: 1, applied: 1 }, now);
             let mut copied = 0;
             while let PieceFor::This(piece) = peers.piece_for(0, 128 << 10, |_| Some(64 << 20)) {
                 let Piece::Content { from, to, .. } = piece else { panic!("{piece:?}") };

@@ -45,6 +45,7 @@ fn disk_name(disks: Disks, number: usize) -> String {
 fn mirror(storage: &scenario::Storage, hosts: &[usize], disk: &str) -> Volume {
     Volume {
         components: hosts.iter().map(|host| Component { host: *host, disk: disk.to_owned() }).collect(),
+        served_from: None,
         fails_with_host: true,
         acknowledge: match storage.acknowledge {
             scenario::Acknowledge::Sync => Acknowledge::Sync,

@@ -17,6 +17,7 @@ use super::Evidence;
 use crate::datacentre::node_name;
 use crate::faulting::FaultRecord;
 use crate::on_paper::{deployment, election_s_least, elects, storage};
+use crate::volumes::watch::MOVED;
 
 /// Whole seconds that faults must stand for anything to be said.
 const SECONDS_MIN: u64 = 2;
@@ -193,13 +194,20 @@ fn site_at(scenario: &Scenario, evidence: &Evidence<'_>, stretch: &Stretch) -> D
     let mut site = deployment(scenario);
     let number_of = |node: &String| (0..site.nodes.len()).find(|number| node_name(*number) == *node);
     let (mut leader, mut hosts) = (0, site.nodes.clone());
+    let mut served_from = vec![None; hosts.len()];
+    let host_of = |name: &str| site.hosts.iter().position(|path| path.join("/") == name);
     for event in evidence.events.iter().filter(|event| event.t_s < stretch.from_s) {
         match &event.kind {
             EventKind::Leader { node } => leader = number_of(node).unwrap_or(leader),
             EventKind::NodeUp { node, host } => {
-                let host = site.hosts.iter().position(|path| path.join("/") == *host);
-                if let (Some(number), Some(host)) = (number_of(node), host) {
-                    hosts[number] = host;
+                if let (Some(number), Some(host)) = (number_of(node), host_of(host)) {
+                    (hosts[number], served_from[number]) = (host, None);
+                }
+            }
+            EventKind::Platform { action, node, what } if action == MOVED => {
+                let host = what.split(' ').next().and_then(host_of);
+                if let Some(number) = number_of(node) {
+                    served_from[number] = host;
                 }
             }
             _ => {}
@@ -213,6 +221,9 @@ fn site_at(scenario: &Scenario, evidence: &Evidence<'_>, stretch: &Stretch) -> D
         }
     }
     site.nodes = hosts;
+    for (volume, from) in site.storage.volumes.iter_mut().zip(served_from) {
+        volume.served_from = from;
+    }
     site.led_by(said_to_lead(stretch, &evidence.shown.faults).unwrap_or(leader))
 }
 

@@ -67,6 +67,8 @@ pub(super) struct State {
     pub(super) openings: Vec<Opening>,
     last_loss: Option<Result<Lost, String>>,
     pub(super) news: Vec<String>,
+    /// Sentences about service that has moved, each beginning with the path of the host that serves since.
+    pub(super) moves: Vec<String>,
     /// Of each component that is not up to date, what has been told: one whose disk is dead tries again and again.
     told: BTreeMap<usize, BTreeSet<&'static str>>,
     cpu_of_mounts: Duration,
@@ -354,6 +356,12 @@ impl MirroredDisk {
     #[must_use]
     pub fn cpu(&self) -> Duration {
         self.state().cpu_of_mounts + self.cpu.total()
+    }
+
+    /// Where service has moved since this was last asked: sentences, each beginning with the path of the host that serves since.
+    #[must_use]
+    pub fn take_moves(&self) -> Vec<String> {
+        std::mem::take(&mut self.state().moves)
     }
 
     /// Looks after it: gives up components that are silent, rebuilds elsewhere what has been missed for too long. Returns

@@ -98,10 +98,8 @@ impl MirroredDisk {
         match self.serve(state, number, old.host, why) {
             Ok(files) => {
                 state.openings.push(opening);
-                state.news.push(format!(
-                    "{moved}: the volume is served from {}, which has all that was written",
-                    next.place.name
-                ));
+                let place = &next.place.name;
+                state.moves.push(format!("{place} serves the volume, and has all that was written: {moved}"));
                 if let Some(afar) = old.afar.take() {
                     retire(afar, files.clone());
                 }

@@ -22,6 +22,10 @@ use crate::platform::Platform;
 /// Between two looks.
 const INTERVAL: Duration = Duration::from_millis(100);
 
+/// The platform's action when service of a volume has moved; what is said of it begins with the path of the host that serves
+/// since.
+pub const MOVED: &str = "move-volume";
+
 /// What was seen of one node's volume.
 #[derive(Debug, Clone, Default)]
 pub struct Seen {
@@ -128,6 +132,10 @@ impl Watch {
         let datacentre = self.datacentre.clone();
         let Some(disk) = datacentre.vms[vm].volume().mirrored() else { return };
         let is_on = |host: usize| datacentre.hosts[host].is_on();
+        for what in disk.take_moves() {
+            let (action, node) = (MOVED.to_owned(), node_name(vm));
+            self.chronicle.say(EventKind::Platform { action, node, what });
+        }
         for what in disk.look_after(&is_on) {
             let (action, node) = ("volume".to_owned(), node_name(vm));
             self.chronicle.say(EventKind::Platform { action, node, what });
