@@ -1,5 +1,5 @@
 //! What synchronous replication of the storage cost each operation: settings with mirrored volumes beside the same settings
-//! without, in round trips between the hosts of the components.
+//! without, in storage round trips: a sync's way to the other components, being made durable there, and the answer's way back.
 //!
 //! Owns which settings are the same but for that, and the table. How long a sync waited is the runs' business.
 
@@ -26,11 +26,12 @@ struct Cost<'c> {
     /// Medians, microseconds: the mean over the runs of each.
     without_us: f64,
     with_us: f64,
-    /// The difference in round trips, and its interval of 99 % where there are runs enough.
+    /// The difference in storage round trips, and its interval of 99 % where there are runs enough.
     round_trips: Option<(f64, Option<(f64, f64)>)>,
-    round_trip_us: Option<f64>,
-    /// What a sync waited for the others beyond its own disk, microseconds: median.
-    beyond_us: f64,
+    /// One storage round trip, microseconds: what a sync waited for the others beyond its own disk, the median.
+    storage_us: f64,
+    /// One round trip between the hosts without any work at its ends, microseconds.
+    network_us: Option<f64>,
 }
 
 /// The syncs of the volume that had most of them: that of the node that takes the writes.
@@ -78,14 +79,14 @@ fn costs(comparison: &Comparison) -> Vec<Cost<'_>> {
     for (without, with) in pairs(comparison) {
         let variants = &comparison.variants;
         let waits = || counted(&variants[with]).filter_map(syncs);
-        let Some(beyond_us) = mean(waits().map(|syncs| syncs.beyond_us_p50 as f64)) else { continue };
-        let round_trip_us = mean(waits().filter_map(|syncs| syncs.round_trip_us).map(|us| us as f64));
+        let Some(storage_us) = mean(waits().map(|syncs| syncs.beyond_us_p50 as f64)) else { continue };
+        let network_us = mean(waits().filter_map(|syncs| syncs.round_trip_us).map(|us| us as f64));
         for row in comparison.rows.iter().filter(|row| row.quantity == Quantity::P50) {
             let Subject::Operation { load, operation } = &row.subject else { continue };
             let (first, second) = (&row.cells[without], &row.cells[with]);
             let (Some(without_us), Some(with_us)) = (first.mean(), second.mean()) else { continue };
             let judged = measure::compare(&first.values, &second.values, Sampling::Runs, costs.len() as u64);
-            let in_round_trips = |difference_us: f64| round_trip_us.map(|us| difference_us / us);
+            let in_round_trips = |difference_us: f64| (storage_us > 0.0).then(|| difference_us / storage_us);
             let ends = in_round_trips((judged.low - 1.0) * without_us)
                 .zip(in_round_trips((judged.high - 1.0) * without_us))
                 .filter(|(low, high)| low.is_finite() && high.is_finite());
@@ -96,8 +97,8 @@ fn costs(comparison: &Comparison) -> Vec<Cost<'_>> {
                 without_us,
                 with_us,
                 round_trips: in_round_trips(with_us - without_us).map(|of| (of, ends)),
-                round_trip_us,
-                beyond_us,
+                storage_us,
+                network_us,
             });
         }
     }
@@ -119,11 +120,11 @@ pub(super) fn html(comparison: &Comparison) -> String {
         return String::new();
     }
     let mut html = "<p>Settings whose volumes have a further component that each sync waits for, beside the same settings \
-                    without. A sync goes to all components at once, so what it should cost is one round trip between their \
-                    hosts, as far as their disks are equally quick; a read should cost nothing.</p>\
+                    without. A sync goes to all components at once, so it should cost one storage round trip: there, being made \
+                    durable, and back, as far as its own disk is not slower; a read should cost nothing.</p>\
                     <div class=\"scroll\"><table><thead><tr><th>Operation<th>Without<th>With<th class=\"n\">Median without\
-                    <th class=\"n\">Median with<th class=\"n\">Difference<th class=\"n\">One round trip\
-                    <th class=\"n\">In round trips<th class=\"n\">A sync waited</tr></thead><tbody>"
+                    <th class=\"n\">Median with<th class=\"n\">Difference<th class=\"n\">One storage round trip\
+                    <th class=\"n\">Difference in these<th class=\"n\">Network alone</tr></thead><tbody>"
         .to_owned();
     for cost in &costs {
         let _ = write!(
@@ -137,15 +138,15 @@ pub(super) fn html(comparison: &Comparison) -> String {
             format::latency(cost.without_us),
             format::latency(cost.with_us),
             format::latency_or_zero(cost.with_us - cost.without_us),
-            cost.round_trip_us.map_or(format::NOTHING.to_owned(), format::latency),
+            format::latency_or_zero(cost.storage_us),
             in_round_trips(cost),
-            format::latency_or_zero(cost.beyond_us),
+            cost.network_us.map_or(format::NOTHING.to_owned(), format::latency),
         );
     }
     html.push_str(
         "</tbody></table></div><p class=\"note\">In brackets: the interval of 99 %, where there are two runs or more of each. \
-         The round trip is the shortest that the kernel saw between the hosts, without any work at its ends; what a sync waited \
-         is the median of all syncs, beyond its own disk.</p>",
+         A storage round trip is the median of what syncs waited for the copy beyond their own disk; the network alone is the \
+         shortest round trip that the kernel saw between the hosts, without any work at its ends.</p>",
     );
     html
 }
@@ -159,7 +160,7 @@ pub(super) fn text(out: &mut String, comparison: &Comparison) {
     let _ = writeln!(
         out,
         "\n{:<NAME$}{:>8}{:>VALUE$}{:>VALUE$}{:>24}",
-        "what replication cost", "", "difference", "one round trip", "in round trips"
+        "what replication cost", "", "difference", "one round trip", "in these"
     );
     for cost in &costs {
         let pair = format!("{} to {}", cost.without.letter, cost.with.letter);
@@ -168,7 +169,7 @@ pub(super) fn text(out: &mut String, comparison: &Comparison) {
             "  {:<width$}{pair:>8}{:>VALUE$}{:>VALUE$}{:>24}",
             plain(&cut(&cost.operation, NAME - 2)),
             format::latency_or_zero(cost.with_us - cost.without_us),
-            cost.round_trip_us.map_or(format::NOTHING.to_owned(), format::latency),
+            format::latency_or_zero(cost.storage_us),
             in_round_trips(cost),
             width = NAME - 2
         );
