@@ -1,26 +1,21 @@
-//! Databases of keys and values whose nodes elect a leader: the search for it, and their sessions as the load generator
-//! holds them.
+//! Databases of keys and values whose nodes elect a leader: the search for it.
 //!
 //! Owns no protocol: what a session asks, and how a node says that it leads, is each protocol's own.
 
 use std::cell::Cell;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use history::ErrorClass;
 use rand::Rng;
 use rand::seq::SliceRandom;
 
-use crate::Rows;
 use crate::frames::failure;
 use crate::key_value::KeyValueSession;
 use crate::postgres::{Address, Endpoint};
-use crate::session::{
-    ConnectError, Connected, Execution, FailedAttempt, SessionError, SessionFuture, SqlConnector, SqlSession,
-    SqlValue, StatementId,
-};
+use crate::session::{ConnectError, Connected, FailedAttempt, SessionError, SqlConnector};
+use crate::without_sql::{NoSql, WithoutSql};
 
 /// How long one node may take to say whether it leads; the nodes are asked one after another.
 const ROLE_PATIENCE: Duration = Duration::from_millis(500);
@@ -82,7 +77,7 @@ impl<S: LeaderSession> LeaderConnector<S> {
                 };
                 let mut session = S::connect(*address, self.connect_timeout.min(ROLE_PATIENCE)).await?;
                 let leads = session.leads().await?;
-                session.set_timeout(self.timeout);
+                LeaderSession::set_timeout(&mut session, self.timeout);
                 Ok((session, leads))
             };
             match asked.await {
@@ -108,62 +103,20 @@ impl<S: LeaderSession> SqlConnector for LeaderConnector<S> {
     }
 }
 
-/// A session as the load generator holds it. Statements can be prepared, since a workload that speaks both languages
-/// has some, but none can be run.
-struct WithoutSql<S>(S);
-
-impl<S: LeaderSession> WithoutSql<S> {
+impl<S: LeaderSession> NoSql for S {
     fn no_sql(&self) -> SessionError {
-        failure(ErrorClass::Other, true, format!("{}: {} speaks no SQL", self.0.address(), S::NAME))
+        failure(ErrorClass::Other, true, format!("{}: {} speaks no SQL", self.address(), S::NAME))
     }
-}
 
-impl<S: LeaderSession> SqlSession for WithoutSql<S> {
     fn key_value(&mut self) -> Option<&mut dyn KeyValueSession> {
-        Some(&mut self.0)
-    }
-
-    fn prepare<'a>(&'a mut self, statements: &'a [&'a str]) -> SessionFuture<'a, Vec<StatementId>> {
-        Box::pin(async move { Ok((0..statements.len()).map(StatementId).collect()) })
-    }
-
-    fn ask(&mut self, _: StatementId, _: &[SqlValue<'_>], _: Instant) -> Result<(), SessionError> {
-        Err(self.no_sql())
-    }
-
-    fn poll_answer(&mut self, _: &mut Context<'_>) -> Poll<Result<Rows, SessionError>> {
-        Poll::Ready(Err(self.no_sql()))
-    }
-
-    fn batch<'a>(&'a mut self, _: &'a str) -> SessionFuture<'a, Rows> {
-        Box::pin(async move { Err(self.no_sql()) })
-    }
-
-    fn pipeline<'a>(
-        &'a mut self,
-        _: &'a [Execution<'a>],
-        _: &'a mut dyn FnMut(usize, &Rows),
-    ) -> SessionFuture<'a, ()> {
-        Box::pin(async move { Err(self.no_sql()) })
-    }
-
-    fn copy_in<'a>(
-        &'a mut self,
-        _: &'a str,
-        _: &'a mut dyn FnMut(&mut Vec<u8>) -> bool,
-    ) -> SessionFuture<'a, u64> {
-        Box::pin(async move { Err(self.no_sql()) })
+        Some(self)
     }
 
     fn set_timeout(&mut self, timeout: Duration) {
-        self.0.set_timeout(timeout);
+        LeaderSession::set_timeout(self, timeout);
     }
 
     fn is_broken(&self) -> bool {
-        self.0.is_broken()
-    }
-
-    fn in_transaction(&self) -> bool {
-        false
+        LeaderSession::is_broken(self)
     }
 }

@@ -14,6 +14,7 @@ pub mod reactor;
 pub mod rows;
 pub mod session;
 pub mod volume;
+mod without_sql;
 
 pub use key_value::KeyValueSession;
 pub use rows::Rows;

@@ -5,20 +5,16 @@
 
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use history::ErrorClass;
 use rand::Rng;
 use rawio::{Ask, Tell};
 
-use crate::Rows;
 use crate::frames::{FramedConnection, failure};
 use crate::postgres::{Address, Endpoint};
-use crate::session::{
-    ConnectError, Connected, Execution, FailedAttempt, SessionError, SessionFuture, SqlConnector, SqlSession,
-    SqlValue, StatementId,
-};
+use crate::session::{ConnectError, Connected, FailedAttempt, SessionError, SessionFuture, SqlConnector};
+use crate::without_sql::{NoSql, WithoutSql};
 
 pub use rawio::{Done, Durability, Pass, Shape};
 
@@ -54,11 +50,6 @@ impl VolumeClient {
             Tell::Here => Err(self.connection.senseless()),
         }
     }
-
-    fn no_sql(&self) -> SessionError {
-        let message = format!("{}: there is no database, only a volume", self.connection.address);
-        failure(ErrorClass::Other, true, message)
-    }
 }
 
 impl VolumeSession for VolumeClient {
@@ -67,43 +58,14 @@ impl VolumeSession for VolumeClient {
     }
 }
 
-/// A session as the load generator holds it. Statements can be prepared, since what is timed has their names, but none
-/// can be run.
-impl SqlSession for VolumeClient {
+impl NoSql for VolumeClient {
+    fn no_sql(&self) -> SessionError {
+        let message = format!("{}: there is no database, only a volume", self.connection.address);
+        failure(ErrorClass::Other, true, message)
+    }
+
     fn volume(&mut self) -> Option<&mut dyn VolumeSession> {
         Some(self)
-    }
-
-    fn prepare<'a>(&'a mut self, statements: &'a [&'a str]) -> SessionFuture<'a, Vec<StatementId>> {
-        Box::pin(async move { Ok((0..statements.len()).map(StatementId).collect()) })
-    }
-
-    fn ask(&mut self, _: StatementId, _: &[SqlValue<'_>], _: Instant) -> Result<(), SessionError> {
-        Err(self.no_sql())
-    }
-
-    fn poll_answer(&mut self, _: &mut Context<'_>) -> Poll<Result<Rows, SessionError>> {
-        Poll::Ready(Err(self.no_sql()))
-    }
-
-    fn batch<'a>(&'a mut self, _: &'a str) -> SessionFuture<'a, Rows> {
-        Box::pin(async move { Err(self.no_sql()) })
-    }
-
-    fn pipeline<'a>(
-        &'a mut self,
-        _: &'a [Execution<'a>],
-        _: &'a mut dyn FnMut(usize, &Rows),
-    ) -> SessionFuture<'a, ()> {
-        Box::pin(async move { Err(self.no_sql()) })
-    }
-
-    fn copy_in<'a>(
-        &'a mut self,
-        _: &'a str,
-        _: &'a mut dyn FnMut(&mut Vec<u8>) -> bool,
-    ) -> SessionFuture<'a, u64> {
-        Box::pin(async move { Err(self.no_sql()) })
     }
 
     fn set_timeout(&mut self, timeout: Duration) {
@@ -112,10 +74,6 @@ impl SqlSession for VolumeClient {
 
     fn is_broken(&self) -> bool {
         self.connection.broken
-    }
-
-    fn in_transaction(&self) -> bool {
-        false
     }
 }
 
@@ -146,7 +104,11 @@ impl VolumeConnector {
             match connected {
                 Ok(mut client) => {
                     client.connection.timeout = self.timeout;
-                    return Ok(Connected { session: Box::new(client), node: node.clone(), failed_attempts });
+                    return Ok(Connected {
+                        session: Box::new(WithoutSql(client)),
+                        node: node.clone(),
+                        failed_attempts,
+                    });
                 }
                 Err(error) => failed_attempts.push(FailedAttempt { node: node.clone(), error }),
             }

@@ -156,9 +156,10 @@ fn take(receipt: &mut Receipt, judged: Judged) {
 mod tests {
     use std::collections::BTreeSet;
 
-    use disk::{Corruption, Defect, DefectGuard};
+    use disk::DefectGuard;
 
     use super::*;
+    use crate::faulting::disks::made;
 
     /// One of each kind.
     fn kinds() -> [DiskDefect; 8] {
@@ -189,21 +190,6 @@ mod tests {
         }
     }
 
-    fn made(defect: &DiskDefect) -> Defect {
-        match defect {
-            DiskDefect::Fail => Defect::Fail,
-            DiskDefect::FailAfter { operations } => Defect::FailAfter(*operations),
-            DiskDefect::Slow { by } => Defect::Slow(*by),
-            DiskDefect::Stall => Defect::Stall,
-            DiskDefect::Full => Defect::Full,
-            DiskDefect::ReadOnly => Defect::ReadOnly,
-            DiskDefect::LoseFlush => Defect::LoseFlush,
-            DiskDefect::Corrupt { share, checksums } => {
-                Defect::Corrupt(Corruption { share: *share, checksums: *checksums, seed: 1 })
-            }
-        }
-    }
-
     /// A host with two disks behind a cache disk, and what stands on them.
     struct Ground {
         disks: HostDisks,
@@ -230,7 +216,7 @@ mod tests {
             let struck: BTreeSet<String> = behind.iter().map(|disk| disk.name().to_owned()).collect();
             let mut subject = Subject { probed: behind, defect: defect.clone(), place: Place::NEXT };
             let before = subject.look_before(&self.disks, &self.imposed);
-            let impose = || truly.then(|| disk.impose(made(defect)));
+            let impose = || truly.then(|| disk.impose(made(defect, 1)));
             let (place, guard) = self.imposed.impose(defect, &struck, impose);
             subject.place = place;
             (subject, before, guard)

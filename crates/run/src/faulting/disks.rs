@@ -75,7 +75,8 @@ impl Faulting {
         let mut subject = Subject { probed, defect: defect.clone(), place: Place::NEXT };
         let before = subject.look_before(&self.datacentre.disks, &self.imposed);
         let lying = self.lying_on(&struck);
-        let impose = || (!self.prevented).then(|| disk.impose(self.defect(number, defect)));
+        let impose =
+            || (!self.prevented).then(|| disk.impose(made(defect, self.seed.wrapping_add(number as u64))));
         let (place, guard) = self.imposed.impose(defect, &struck, impose);
         subject.place = place;
         let remembered = self.forget_what_was_read(defect, &record.vms);
@@ -190,23 +191,6 @@ impl Faulting {
         }
     }
 
-    fn defect(&self, number: usize, defect: &DiskDefect) -> Defect {
-        match defect {
-            DiskDefect::Fail => Defect::Fail,
-            DiskDefect::FailAfter { operations } => Defect::FailAfter(*operations),
-            DiskDefect::Slow { by } => Defect::Slow(*by),
-            DiskDefect::Stall => Defect::Stall,
-            DiskDefect::Full => Defect::Full,
-            DiskDefect::Corrupt { share, checksums } => Defect::Corrupt(Corruption {
-                share: *share,
-                checksums: *checksums,
-                seed: self.seed.wrapping_add(number as u64),
-            }),
-            DiskDefect::LoseFlush => Defect::LoseFlush,
-            DiskDefect::ReadOnly => Defect::ReadOnly,
-        }
-    }
-
     /// Wrong reads are only met where the disk is read, and only forgotten where it is read again: what the nodes' kernel
     /// keeps of the volumes is thrown away. Tells where that could not be done.
     fn forget_what_was_read(&self, defect: &DiskDefect, vms: &[usize]) -> Vec<String> {
@@ -254,6 +238,22 @@ fn stand_on_disks(datacentre: &Datacentre, receipt: &mut Receipt) {
     if !datacentre.vms.iter().any(|vm| vm.volume().disk().is_some()) {
         receipt.verdict = receipt.verdict.and(Verdict::Unknown);
         receipt.evidence.push("no volume stands on any disk: they are plain directories".to_owned());
+    }
+}
+
+/// A defect as the disk knows it; `seed` decides what is read wrongly.
+pub(super) fn made(defect: &DiskDefect, seed: u64) -> Defect {
+    match defect {
+        DiskDefect::Fail => Defect::Fail,
+        DiskDefect::FailAfter { operations } => Defect::FailAfter(*operations),
+        DiskDefect::Slow { by } => Defect::Slow(*by),
+        DiskDefect::Stall => Defect::Stall,
+        DiskDefect::Full => Defect::Full,
+        DiskDefect::Corrupt { share, checksums } => {
+            Defect::Corrupt(Corruption { share: *share, checksums: *checksums, seed })
+        }
+        DiskDefect::LoseFlush => Defect::LoseFlush,
+        DiskDefect::ReadOnly => Defect::ReadOnly,
     }
 }
 

@@ -29,7 +29,7 @@ impl MirroredDisk {
             return self.take_over(&mut state, number);
         }
         let mut state = self.state_unless(|| mirror.is_over())?;
-        state.stayed_at = Some(Instant::now());
+        (state.stayed_at, state.silent) = (Some(Instant::now()), None);
         if let Some(serving) = state.serving.as_ref().filter(|_| serves(&state, mirror)) {
             // Where nobody else serves, the disk is waited for.
             state.components[serving.component].volume.interrupt(false);
@@ -40,12 +40,13 @@ impl MirroredDisk {
     /// A disk that gives no sign for the timeout is given up like a component that gives none, where there is another to serve:
     /// what waits for it is refused, and moves service.
     pub(super) fn give_up_a_silent_disk(&self) {
-        let state = self.state();
+        let mut state = self.state();
         let Some(serving) = &state.serving else { return };
-        let volume = &state.components[serving.component].volume;
+        let (number, volume) = (serving.component, &state.components[serving.component].volume);
         let live = |peer: usize| serving.mirror.state(peer).standing == Standing::Live;
         if volume.store().longest_wait() >= self.policy.timeout && (0..serving.peers.len()).any(live) {
             volume.interrupt(true);
+            state.silent = Some(number);
         }
     }
 
@@ -90,10 +91,11 @@ impl MirroredDisk {
         next.volume.take_over_from(&from.volume);
         from.volume.let_go_of_all();
         from.volume.interrupt(false);
-        let moved = format!(
-            "the disk under the component on {} refused an operation, or gave no sign",
-            from.place.name
-        );
+        let did = match state.silent.take() == Some(old.component) {
+            true => format!("gave no sign for {} s", self.policy.timeout.as_secs_f64()),
+            false => "refused an operation".to_owned(),
+        };
+        let moved = format!("the disk under the component on {} {did}", from.place.name);
         let why = Why { forced: None, moved: Some(moved.clone()) };
         match self.serve(state, number, old.host, why) {
             Ok(files) => {
