@@ -73,8 +73,8 @@ pub(super) struct State {
     told: BTreeMap<usize, BTreeSet<&'static str>>,
     cpu_of_mounts: Duration,
     pub(super) ended: BTreeMap<usize, Ended>,
-    /// The serving component whose disk was given up because it gave no sign.
-    pub(super) silent: Option<usize>,
+    /// Components whose disk was given up, while they served, because it gave no sign: it is not waited for.
+    pub(super) silent: BTreeSet<usize>,
     /// When no component could be found that service could have moved to.
     pub(super) stayed_at: Option<Instant>,
     moved: BTreeMap<usize, Moved>,

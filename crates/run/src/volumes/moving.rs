@@ -29,25 +29,38 @@ impl MirroredDisk {
             return self.take_over(&mut state, number);
         }
         let mut state = self.state_unless(|| mirror.is_over())?;
-        (state.stayed_at, state.silent) = (Some(Instant::now()), None);
-        if let Some(serving) = state.serving.as_ref().filter(|_| serves(&state, mirror)) {
+        state.stayed_at = Some(Instant::now());
+        let serving =
+            state.serving.as_ref().filter(|_| serves(&state, mirror)).map(|serving| serving.component);
+        if let Some(number) = serving.filter(|number| state.silent.remove(number)) {
             // Where nobody else serves, the disk is waited for.
-            state.components[serving.component].volume.interrupt(false);
+            state.components[number].volume.interrupt(false);
         }
         None
     }
 
     /// A disk that gives no sign for the timeout is given up like a component that gives none, where there is another to serve:
-    /// what waits for it is refused, and moves service.
+    /// what waits for it is refused, and moves service. Once it has moved, or the disk is sound, the disk is asked again.
     pub(super) fn give_up_a_silent_disk(&self) {
         let mut state = self.state();
         let Some(serving) = &state.serving else { return };
-        let (number, volume) = (serving.component, &state.components[serving.component].volume);
-        let live = |peer: usize| serving.mirror.state(peer).standing == Standing::Live;
-        if volume.store().longest_wait() >= self.policy.timeout && (0..serving.peers.len()).any(live) {
-            volume.interrupt(true);
-            state.silent = Some(number);
+        let (serves, disk) = (serving.component, &state.components[serving.component].place.disk);
+        let (live, is_sound) = (self.any_live(serving), disk.is_sound());
+        let is_asked = |number: &usize| *number != serves || is_sound;
+        let asked_again: Vec<usize> = state.silent.iter().copied().filter(is_asked).collect();
+        for number in asked_again {
+            state.silent.remove(&number);
+            state.components[number].volume.interrupt(false);
         }
+        let volume = &state.components[serves].volume;
+        if live && volume.store().longest_wait() >= self.policy.timeout {
+            volume.interrupt(true);
+            state.silent.insert(serves);
+        }
+    }
+
+    fn any_live(&self, serving: &Serving) -> bool {
+        (0..serving.peers.len()).any(|peer| serving.mirror.state(peer).standing == Standing::Live)
     }
 
     /// Components that are live and can be reached from the node's host, each with its number among the peers.
@@ -90,8 +103,7 @@ impl MirroredDisk {
         }
         next.volume.take_over_from(&from.volume);
         from.volume.let_go_of_all();
-        from.volume.interrupt(false);
-        let did = match state.silent.take() == Some(old.component) {
+        let did = match state.silent.contains(&old.component) {
             true => format!("gave no sign for {} s", self.policy.timeout.as_secs_f64()),
             false => "refused an operation".to_owned(),
         };
