@@ -314,7 +314,7 @@ fn a_volume_whose_serving_disk_fails_is_served_on_from_its_copy_while_the_databa
         assert!(errors.as_object().is_some_and(serde_json::Map::is_empty), "{errors}");
     }
     let predicted = result["prediction"].as_array().expect("predictions");
-    assert!(predicted.len() >= 3 && predicted.iter().all(|of| of["agrees"] == true), "{predicted:#?}");
+    assert!(predicted.len() >= 2 && predicted.iter().all(|of| of["agrees"] == true), "{predicted:#?}");
     before.nothing_is_left(&[]);
 }
 
