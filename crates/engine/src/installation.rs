@@ -102,6 +102,25 @@ pub(crate) fn numbers(version: &str) -> Vec<u32> {
     digits.split('.').map_while(|number| number.parse().ok()).collect()
 }
 
+/// The first of the candidates that will do, `examine` being what tells why one will not.
+///
+/// # Errors
+/// With every candidate and what is wrong with it, when none will do.
+pub(crate) fn first_usable(
+    candidates: impl IntoIterator<Item = (PathBuf, Origin)>,
+    examine: impl Fn(&Path, Origin) -> Result<Installation, String>,
+    wanted: &'static str,
+) -> Result<Installation, InstallError> {
+    let mut seen = String::new();
+    for (path, origin) in candidates {
+        match examine(&path, origin) {
+            Ok(installation) => return Ok(installation),
+            Err(why) => seen.push_str(&format!("\n  {}: {why}", path.display())),
+        }
+    }
+    Err(InstallError::NotFound { wanted, seen })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::EngineError;
+
 /// A cluster that has just been made.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Cluster {
@@ -29,6 +31,21 @@ pub struct Roles {
 }
 
 impl Roles {
+    /// Made of what each node, by name, answers to whether it leads.
+    pub(crate) fn told(answers: impl IntoIterator<Item = (String, Result<bool, EngineError>)>) -> Roles {
+        let mut roles = Roles::default();
+        for (name, leads) in answers {
+            match leads {
+                Ok(true) => roles.leaders.push(name),
+                Ok(false) => roles.followers.push(name),
+                Err(error) => drop(roles.silent.insert(name, error.to_string())),
+            }
+        }
+        roles.leaders.sort();
+        roles.followers.sort();
+        roles
+    }
+
     /// The leader, when there is exactly one.
     #[must_use]
     pub fn leader(&self) -> Option<&str> {

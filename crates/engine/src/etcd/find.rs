@@ -10,7 +10,7 @@ use std::process;
 
 use super::NAME;
 use crate::apt::{Apt, Names};
-use crate::installation::{cache_directory, newest_first, numbers};
+use crate::installation::{cache_directory, first_usable, newest_first, numbers};
 use crate::package::{Package, Wheel, with_pip};
 use crate::{Found, InstallError, Installation, Origin};
 
@@ -160,14 +160,7 @@ fn find_in(places: &Places, explicit: Option<&Path>) -> Result<Installation, Ins
         let none = || refuse("neither it nor its `bin` folder holds a program named etcd".to_owned());
         return examine(&folder.ok_or_else(none)?, Origin::Explicit).map_err(refuse);
     }
-    let mut seen = String::new();
-    for (path, origin) in places.candidates() {
-        match examine(&path, origin) {
-            Ok(installation) => return Ok(installation),
-            Err(why) => seen.push_str(&format!("\n  {}: {why}", path.display())),
-        }
-    }
-    Err(InstallError::NotFound { wanted: WANTED, seen })
+    first_usable(places.candidates(), examine, WANTED)
 }
 
 /// Whether the program in a folder will do, and as what.

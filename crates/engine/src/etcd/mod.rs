@@ -263,18 +263,8 @@ impl Engine for Etcd {
     }
 
     fn leader(&self, nodes: &[Arc<dyn Node>]) -> Roles {
-        let mut roles = Roles::default();
-        for node in nodes {
-            let name = node.name().to_owned();
-            match self.ask(node.as_ref()) {
-                Ok(status) if status.leads() => roles.leaders.push(name),
-                Ok(_) => roles.followers.push(name),
-                Err(error) => drop(roles.silent.insert(name, error.to_string())),
-            }
-        }
-        roles.leaders.sort();
-        roles.followers.sort();
-        roles
+        let leads = |node: &Arc<dyn Node>| self.ask(node.as_ref()).map(|status| status.leads());
+        Roles::told(nodes.iter().map(|node| (node.name().to_owned(), leads(node))))
     }
 
     fn promote(&self, candidates: &[Arc<dyn Node>]) -> Result<Promotion, EngineError> {

@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process;
 
-use crate::installation::{cache_directory, newest_first, numbers};
+use crate::installation::{cache_directory, first_usable, newest_first, numbers};
 use crate::{Found, InstallError, Installation, Origin};
 
 /// What must be in the folder of programs.
@@ -139,14 +139,7 @@ pub(super) fn find_in(places: &Places, explicit: Option<&Path>) -> Result<Instal
         })?;
         return examine(&folder, Origin::Explicit).map_err(refuse);
     }
-    let mut seen = String::new();
-    for (path, origin) in places.candidates() {
-        match examine(&path, origin) {
-            Ok(installation) => return Ok(installation),
-            Err(why) => seen.push_str(&format!("\n  {}: {why}", path.display())),
-        }
-    }
-    Err(InstallError::NotFound { wanted: WANTED, seen })
+    first_usable(places.candidates(), examine, WANTED)
 }
 
 /// Whether the programs of a folder will do, and as what.

@@ -303,19 +303,8 @@ impl Engine for Postgres {
     fn leader(&self, nodes: &[Arc<dyn Node>]) -> Roles {
         // Asked all at once: a silent node must not make the others' answers stale.
         const PATIENCE: Duration = Duration::from_secs(1);
-        let mut roles = Roles::default();
         let answers = at_once(nodes, |node| self.takes_writes(node, PATIENCE));
-        for (node, answer) in nodes.iter().zip(answers) {
-            let name = node.name().to_owned();
-            match answer {
-                Ok(true) => roles.leaders.push(name),
-                Ok(false) => roles.followers.push(name),
-                Err(error) => drop(roles.silent.insert(name, error.to_string())),
-            }
-        }
-        roles.leaders.sort();
-        roles.followers.sort();
-        roles
+        Roles::told(nodes.iter().map(|node| node.name().to_owned()).zip(answers))
     }
 
     fn promote(&self, candidates: &[Arc<dyn Node>]) -> Result<Promotion, EngineError> {
