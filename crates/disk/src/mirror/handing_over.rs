@@ -106,7 +106,7 @@ impl<S: Store> Mirror<S> {
         ended
     }
 
-    /// Whether service is over: the node has no power, or another serves.
+    /// Whether service is over, because the node has no power; service that has moved is not.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.order().is_over

@@ -213,7 +213,8 @@ impl Component {
     }
 
     /// Carries out what has arrived, and hears the present connection no longer: the one at its other end serves no more. What
-    /// its disk has not taken within the timeout is given up. Returns the number of the last message carried out; zero when there was none, or its host has no power.
+    /// its disk has not taken within the timeout is given up. Returns the number of the last message carried out; zero when
+    /// there was none, or its host has no power.
     #[must_use]
     pub fn drain(&self) -> u64 {
         self.server().as_ref().map_or(0, |server| {

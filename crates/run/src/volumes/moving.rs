@@ -45,16 +45,18 @@ impl MirroredDisk {
         let mut state = self.state();
         let Some(serving) = &state.serving else { return };
         let (serves, disk) = (serving.component, &state.components[serving.component].place.disk);
-        let (live, is_sound) = (self.any_live(serving), disk.is_sound());
+        let is_sound = disk.is_sound();
+        let waits = state.components[serves].volume.store().longest_wait() >= self.policy.timeout;
+        // How the others stand takes a walk over what they lack, and is asked ten times a second.
+        let gives_up = waits && self.any_live(serving);
         let is_asked = |number: &usize| *number != serves || is_sound;
         let asked_again: Vec<usize> = state.silent.iter().copied().filter(is_asked).collect();
         for number in asked_again {
             state.silent.remove(&number);
             state.components[number].volume.interrupt(false);
         }
-        let volume = &state.components[serves].volume;
-        if live && volume.store().longest_wait() >= self.policy.timeout {
-            volume.interrupt(true);
+        if gives_up {
+            state.components[serves].volume.interrupt(true);
             state.silent.insert(serves);
         }
     }
