@@ -133,4 +133,7 @@ pub struct RunFacts {
     pub loads: Vec<LoadFacts>,
     /// The phases planned.
     pub phases: Vec<PhaseFacts>,
+    /// Lies that a test planted in the lab, by name; empty in every honest run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub planted: Vec<String>,
 }

@@ -135,6 +135,9 @@ pub struct RunOptions {
     /// Announce faults without carrying them out: shows that such a run ends `unknown`
     #[arg(long, hide = true)]
     pub prevent_faults: bool,
+    /// Plant a lie in the lab: shows that its own evidence catches it. May be given several times
+    #[arg(long, hide = true, value_name = "LIE")]
+    pub plant: Vec<run::planted::Lie>,
 }
 
 /// Options of `holdfast predict`. The scenario gives regions, zones and racks; the database is taken to keep its data in

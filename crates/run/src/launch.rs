@@ -16,6 +16,7 @@ use scenario::{Rejection, Scenario, Source};
 use crate::captures::{self, CaptureError};
 use crate::directory::{DirectoryError, RunDirectory};
 use crate::orders::{INTERRUPT, InstallationOrders, News, Orders};
+use crate::planted::Planted;
 use crate::preparation::check_workloads;
 
 /// What can go wrong outside the lab, or be told of what went wrong inside.
@@ -78,6 +79,8 @@ pub struct Options {
     pub keep: bool,
     /// Announce faults without carrying them out.
     pub prevent_faults: bool,
+    /// Lies planted by a test; empty in every honest run.
+    pub planted: Planted,
     /// What packets are to be written down of: nodes, places, links.
     pub captures: Vec<String>,
     /// This program's version.
@@ -164,6 +167,7 @@ pub fn launch(
         installation,
         machine: crate::machine::facts(),
         prevent_faults: options.prevent_faults,
+        planted: options.planted.clone(),
         keep: options.keep,
         captures: options.captures.clone(),
     };

@@ -21,6 +21,7 @@ pub mod on_paper;
 pub mod orders;
 mod outcome;
 mod paper;
+pub mod planted;
 mod platform;
 mod prediction;
 mod preparation;

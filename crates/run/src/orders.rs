@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use history::{Event, Verdict};
 use serde::{Deserialize, Serialize};
 
+use crate::planted::Planted;
+
 /// Everything the supervisor needs, sent as its first line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Orders {
@@ -27,6 +29,9 @@ pub struct Orders {
     pub machine: BTreeMap<String, String>,
     /// Faults are announced but not carried out: shows that a run whose faults have no effect is not passed.
     pub prevent_faults: bool,
+    /// Lies planted by a test; empty in every honest run.
+    #[serde(default)]
+    pub planted: Planted,
     /// Leave the lab up at the end until told to stop.
     pub keep: bool,
     /// What packets are to be written down of, by name.

@@ -21,6 +21,7 @@ use crate::chronicle::Chronicle;
 use crate::datacentre::{self, Datacentre, DatacentreError, Ground};
 use crate::directory::RunDirectory;
 use crate::orders::{InstallationOrders, Orders};
+use crate::planted::Planted;
 use crate::round_trips;
 use crate::script_files::{self, ScriptFileError};
 use crate::usage::Usage;
@@ -82,6 +83,8 @@ pub struct Prepared {
     pub facts: RunFacts,
     /// Wall seconds from the first namespace to the first quorum write.
     pub boot_s: f64,
+    /// Lies planted by a test; empty in every honest run.
+    pub planted: Planted,
 }
 
 impl Prepared {
@@ -195,6 +198,7 @@ pub fn prepare(
         plans,
         facts,
         boot_s,
+        planted: orders.planted.clone(),
     })
 }
 
@@ -346,6 +350,7 @@ fn facts(
         site: datacentre.facts(scenario),
         loads: loads?,
         phases: phases(scenario),
+        planted: orders.planted.iter().map(|lie| lie.name().to_owned()).collect(),
     })
 }
 

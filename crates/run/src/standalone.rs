@@ -258,6 +258,7 @@ fn facts(asked: &Standalone, started_at: &str, engine_version: String) -> RunFac
             statements: workload.statement_names().into_iter().map(str::to_owned).collect(),
         }],
         phases: phases(asked),
+        planted: Vec::new(),
     }
 }
 

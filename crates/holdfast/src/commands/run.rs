@@ -66,6 +66,7 @@ fn once(options: RunOptions, source: Source, desk: &mut Desk) -> Result<Exit, Ex
         place: Placement::Below(options.out),
         keep: options.keep,
         prevent_faults: options.prevent_faults,
+        planted: options.plant.iter().copied().collect(),
         captures: options.capture,
         version: env!("CARGO_PKG_VERSION"),
     };

@@ -64,6 +64,7 @@ fn one(options: &RunOptions, turn: &Turn, series: &mut Series, desk: &mut Desk) 
         place: Placement::At(series.place_of(turn)),
         keep: false,
         prevent_faults: options.prevent_faults,
+        planted: options.plant.iter().copied().collect(),
         captures: options.capture.clone(),
         version: env!("CARGO_PKG_VERSION"),
     };

@@ -1,0 +1,105 @@
+//! Lies that a test plants in the lab (`run --plant LIE`), to show that the lab's own evidence catches them.
+//!
+//! Owns their names. What each one changes stands where the honest code does the thing, under `planted.contains(..)`.
+//! Nothing that judges a run may ask which lie was planted.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// The lies planted in a run; empty in every honest one.
+pub type Planted = BTreeSet<Lie>;
+
+/// A defect of the lab, its loads or its recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Lie {
+    /// Added delays are 45 ms where 50 ms were asked for: nine tenths.
+    DelayShort,
+    /// A partition lets 1 packet of 50 through.
+    LeakPackets,
+    /// Data that was not synced stays at a power-off.
+    NoRollback,
+    /// One process of a node outlives the node's power-off.
+    ProcessLeft,
+    /// One acknowledged insert was never sent to the database.
+    DroppedInsert,
+    /// The database holds one insert that no client asked for.
+    InventedInsert,
+    /// The thread of a load panics in its third second.
+    LoadPanic,
+    /// A load ends with an error in its third second.
+    LoadDies,
+    /// The supervisor stands still for 5 s.
+    LabStall,
+    /// The final read of the loads does not happen.
+    NoFinalRead,
+}
+
+impl Lie {
+    /// Every lie, in the order of the contract.
+    pub const ALL: [Lie; 10] = [
+        Lie::DelayShort,
+        Lie::LeakPackets,
+        Lie::NoRollback,
+        Lie::ProcessLeft,
+        Lie::DroppedInsert,
+        Lie::InventedInsert,
+        Lie::LoadPanic,
+        Lie::LoadDies,
+        Lie::LabStall,
+        Lie::NoFinalRead,
+    ];
+
+    /// The word on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Lie::DelayShort => "delay-short",
+            Lie::LeakPackets => "leak-packets",
+            Lie::NoRollback => "no-rollback",
+            Lie::ProcessLeft => "process-left",
+            Lie::DroppedInsert => "dropped-insert",
+            Lie::InventedInsert => "invented-insert",
+            Lie::LoadPanic => "load-panic",
+            Lie::LoadDies => "load-dies",
+            Lie::LabStall => "lab-stall",
+            Lie::NoFinalRead => "no-final-read",
+        }
+    }
+}
+
+impl fmt::Display for Lie {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+/// A word that names no lie.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no lie `{0}`; there are: {all}", all = Lie::ALL.map(Lie::name).join(", "))]
+pub struct UnknownLie(String);
+
+impl FromStr for Lie {
+    type Err = UnknownLie;
+
+    fn from_str(word: &str) -> Result<Lie, UnknownLie> {
+        Lie::ALL.into_iter().find(|lie| lie.name() == word).ok_or_else(|| UnknownLie(word.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_lie_is_found_by_its_name_and_written_by_it() {
+        for lie in Lie::ALL {
+            assert_eq!(lie.name().parse(), Ok(lie));
+            assert_eq!(serde_json::to_string(&lie).expect("JSON"), format!("\"{lie}\""));
+        }
+        assert!("truth".parse::<Lie>().is_err());
+    }
+}
