@@ -1,0 +1,129 @@
+//! The checks of a run, made on its history as it stands in the run directory.
+//!
+//! Owns which checks apply and at which level. What a check proves is `check`'s business.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::BufReader;
+
+use check::list_append::{self, Isolation, Level, ListAppend, Order};
+use check::registry;
+use engine::Engine;
+use history::{HistoryReader, Verdict};
+use report::result::CheckResult;
+use scenario::Scenario;
+
+use crate::directory::RunDirectory;
+use crate::preparation::Prepared;
+
+/// The workload whose history is held against an isolation level.
+const APPEND: &str = "append";
+
+/// The check made for one load, with the writes it found lost.
+pub(super) struct Checked {
+    pub(super) result: CheckResult,
+    pub(super) lost: Vec<check::LostWrite>,
+}
+
+/// Every check that applies to a load, made on the history as it stands in the run directory: what is judged is what
+/// anybody can judge again. A check sees all loads, because they may share their tables.
+pub(super) fn check_all(scenario: &Scenario, prepared: &Prepared, directory: &RunDirectory) -> Vec<Checked> {
+    let mut workloads: Vec<&str> = scenario.loads.iter().map(|load| load.workload.as_str()).collect();
+    // Every replica was read for itself.
+    if prepared.plans.iter().any(load::are_compared) {
+        workloads.push(check::convergence::NAME);
+    }
+    check_history(&workloads, claimed(prepared.engine.as_ref(), &scenario.loads), directory)
+}
+
+/// The checks that apply to a workload with these options on a PostgreSQL that nobody configured for us, made on the
+/// history in the run directory.
+pub(crate) fn checks_of(
+    workload: &str,
+    options: &BTreeMap<String, String>,
+    directory: &RunDirectory,
+) -> Vec<CheckResult> {
+    let isolation = begun_at(options).unwrap_or(Isolation::ReadCommitted);
+    check_history(&[workload], Level { isolation, order: Order::Any }, directory)
+        .into_iter()
+        .map(|checked| checked.result)
+        .collect()
+}
+
+/// What an engine claims of the transactions of these loads, in the checker's words. Loads over lists share them, so the
+/// weakest level that any of them begins at is what holds for all.
+fn claimed(engine: &dyn Engine, loads: &[scenario::Load]) -> Level {
+    let by_default = match engine.isolation() {
+        engine::Isolation::ReadCommitted => Isolation::ReadCommitted,
+        engine::Isolation::SnapshotIsolation => Isolation::Snapshot,
+        engine::Isolation::Serializable => Isolation::Serializable,
+    };
+    let begun_at = |load: &scenario::Load| begun_at(&load.options).unwrap_or(by_default);
+    let judged = loads.iter().filter(|load| load.workload == APPEND);
+    let isolation = judged.map(begun_at).min().unwrap_or(by_default);
+    // Other databases' documents promise nothing of the order in time; the control database is there to be held to it, and
+    // etcd promises strict serializability ("KV API guarantees").
+    let in_time = [engine::control::NAME, engine::etcd::NAME].contains(&engine.name());
+    let order = if in_time { Order::RealTime } else { Order::Any };
+    Level { isolation, order }
+}
+
+/// The level that the option `isolation` has transactions begin at.
+fn begun_at(options: &BTreeMap<String, String>) -> Option<Isolation> {
+    match options.get("isolation").map(String::as_str) {
+        Some("read-committed") => Some(Isolation::ReadCommitted),
+        Some("repeatable-read") => Some(Isolation::Snapshot),
+        Some("serializable") => Some(Isolation::Serializable),
+        _ => None,
+    }
+}
+
+fn check_history(workloads: &[&str], level: Level, directory: &RunDirectory) -> Vec<Checked> {
+    let applies = |registered: &registry::RegisteredCheck| {
+        workloads.iter().any(|workload| registered.workloads.contains(workload))
+    };
+    let mut checks: Vec<Box<dyn check::Check>> = registry::CHECKS
+        .iter()
+        .filter(|registered| applies(registered))
+        .map(|registered| match registered.name {
+            list_append::NAME => Box::new(ListAppend::claiming(level)),
+            _ => (registered.begin)(),
+        })
+        .collect();
+    let broken = feed(&mut checks, directory).err();
+    checks.into_iter().map(|check| checked(check.conclude(), broken.as_deref())).collect()
+}
+
+fn feed(checks: &mut [Box<dyn check::Check>], directory: &RunDirectory) -> Result<(), String> {
+    let file = File::open(directory.file("history.jsonl.zst")).map_err(|error| error.to_string())?;
+    // A record that contradicts itself is our fault, and nothing follows from it about the database.
+    let mut soundness = check::Soundness::default();
+    for operation in HistoryReader::new(BufReader::new(file)).map_err(|error| error.to_string())? {
+        let operation = operation.map_err(|error| error.to_string())?;
+        soundness.observe(&operation).map_err(|contradiction| contradiction.to_string())?;
+        for check in checks.iter_mut() {
+            check.observe(&operation);
+        }
+    }
+    Ok(())
+}
+
+fn checked(report: check::Report, broken: Option<&str>) -> Checked {
+    let mut result = CheckResult {
+        name: report.name.to_owned(),
+        verdict: report.verdict,
+        explanation: report.explanation,
+        acknowledged: report.acknowledged,
+        lost: report.lost,
+        invented: report.invented,
+        indeterminate: report.indeterminate,
+        counts: report.counts,
+    };
+    if let Some(broken) = broken {
+        // A defect found in what could be read stays found; the rest is not known.
+        result.verdict = result.verdict.and(Verdict::Unknown);
+        result.explanation =
+            format!("the history could not be read to its end: {broken}. {}", result.explanation);
+    }
+    Checked { result, lost: report.lost_examples }
+}

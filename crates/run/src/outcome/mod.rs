@@ -1,0 +1,116 @@
+//! From what the run has shown to `result.json`: the checks made, the figures drawn together, the verdict.
+//!
+//! Owns the order of it. Each part is a module.
+
+mod checks;
+mod faults;
+mod loads;
+mod verdict;
+mod warnings;
+
+use std::collections::BTreeMap;
+
+use history::{EventKind, Verdict};
+use report::result::{CheckResult, LabResult, LoadResult, ReproducedReport, RunResult};
+use scenario::Scenario;
+
+use self::checks::check_all;
+pub(crate) use self::checks::checks_of;
+pub(crate) use self::faults::BASELINE;
+use self::faults::{Lost, fault_results};
+use self::loads::load_result;
+pub(crate) use self::loads::{WARM_UP, asked, phase_result};
+use self::verdict::verdict;
+use self::warnings::all_warnings;
+use crate::chronicle::Chronicle;
+use crate::conductor::Shown;
+use crate::directory::RunDirectory;
+use crate::expectations;
+use crate::paper;
+use crate::prediction::Evidence;
+use crate::preparation::Prepared;
+use crate::volumes::result as volumes;
+
+/// Draws everything together.
+#[must_use]
+pub fn draw(
+    scenario: &Scenario,
+    prepared: &Prepared,
+    shown: &Shown,
+    directory: &RunDirectory,
+    chronicle: &Chronicle,
+) -> RunResult {
+    let checked =
+        if shown.interrupted.is_some() { Vec::new() } else { check_all(scenario, prepared, directory) };
+    for check in &checked {
+        let CheckResult { name, verdict, explanation, .. } = check.result.clone();
+        chronicle.say(EventKind::Check { name, verdict, explanation });
+    }
+    let facts = prepared.facts.clone();
+    let loads: Vec<LoadResult> =
+        scenario.loads.iter().map(|load| load_result(load, prepared, shown)).collect();
+    let (checks, lost): (Vec<CheckResult>, Vec<Vec<check::LostWrite>>) =
+        checked.into_iter().map(|check| (check.result, check.lost)).unzip();
+    let lost = Lost { count: report::losses::lost_writes(&checks), known: lost.concat() };
+    let faults = fault_results(scenario, prepared, shown, &lost);
+    let lab = LabResult {
+        boot_s: Some(prepared.boot_s),
+        nodes: u32::try_from(facts.site.nodes.len()).unwrap_or(u32::MAX),
+        cpu_seconds: shown.in_all.by_part(),
+        cpu_share_of_lab: shown.under_load.share_of_lab(),
+        packets: packets(prepared),
+        warnings: all_warnings(prepared, shown, &loads, chronicle),
+    };
+    let mut result = RunResult {
+        holdfast: facts.holdfast.clone(),
+        scenario: facts.scenario.clone(),
+        seed: facts.seed,
+        started_at: facts.started_at.clone(),
+        verdict: Verdict::Unknown,
+        reasons: Vec::new(),
+        expectations: Vec::new(),
+        checks,
+        faults,
+        loads,
+        prediction: Vec::new(),
+        explanations: Vec::new(),
+        reproduces: ReproducedReport::default(),
+        volumes: volumes::results(prepared, shown),
+        links: shown.links.clone(),
+        lab,
+        facts,
+    };
+    let evidence = Evidence {
+        timeline: &shown.recorded.timeline,
+        events: &chronicle.events(),
+        shown,
+        seed: result.facts.seed,
+    };
+    paper::beside(&mut result, scenario, &evidence);
+    result.expectations = expectations::judge(&scenario.expect, &result, shown.ended_s);
+    (result.verdict, result.reasons) = verdict(&result, shown.interrupted.as_deref(), chronicle.failure());
+    result
+}
+
+/// What became of the network's packets; kinds that did not occur are left out.
+fn packets(prepared: &Prepared) -> BTreeMap<String, u64> {
+    let Ok(counters) = prepared.datacentre.fabric.counters() else { return BTreeMap::new() };
+    let kinds = [
+        ("sent", counters.packets),
+        ("delivered", counters.delivered_packets),
+        ("duplicated", counters.duplicated_packets),
+        ("fragments", counters.fragment_packets),
+        ("answers", counters.answer_packets),
+        ("blocked", counters.blocked_packets),
+        ("lost", counters.lost_packets),
+        ("corrupted", counters.corrupted_packets),
+        ("overtaking", counters.overtaking_packets),
+        ("queue_full", counters.queue_full_packets),
+        ("too_big", counters.too_big_packets),
+        ("no_such_address", counters.no_such_address_packets),
+        ("power_lost", counters.port_gone_packets),
+        ("refused", counters.refused_packets),
+        ("malformed", counters.malformed_packets),
+    ];
+    kinds.into_iter().filter(|(_, count)| *count > 0).map(|(name, count)| (name.to_owned(), count)).collect()
+}

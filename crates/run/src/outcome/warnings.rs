@@ -1,0 +1,61 @@
+//! What a reader of the run should know before trusting its figures.
+//!
+//! Owns which doubts are asked for. What makes a doubt is `measure`'s business.
+
+use history::EventKind;
+use measure::{Doubt, warnings};
+use report::result::{LoadResult, WarningResult};
+
+use super::faults::BASELINE;
+use super::loads::WARM_UP;
+use crate::chronicle::Chronicle;
+use crate::conductor::Shown;
+use crate::preparation::Prepared;
+
+pub(super) fn all_warnings(
+    prepared: &Prepared,
+    shown: &Shown,
+    loads: &[LoadResult],
+    chronicle: &Chronicle,
+) -> Vec<WarningResult> {
+    let mut found: Vec<WarningResult> = chronicle
+        .events()
+        .into_iter()
+        .filter_map(|event| match event.kind {
+            EventKind::Warning { what, remedy } => Some(WarningResult { what, remedy }),
+            _ => None,
+        })
+        .collect();
+    let mut doubts: Vec<Doubt> = shown.busy_share.and_then(warnings::cpu_saturated).into_iter().collect();
+    let baseline = prepared.facts.phases.iter().find(|phase| phase.name == BASELINE);
+    for (load, facts) in loads.iter().zip(&prepared.facts.loads) {
+        if let Some(baseline) = baseline {
+            let series = shown.recorded.timeline.throughput(&load.name, &facts.transaction);
+            let counts: Vec<u64> = series
+                .iter()
+                .filter(|(second, _)| *second as f64 >= baseline.from_s && (*second as f64) < baseline.to_s)
+                .map(|(_, count)| *count)
+                .collect();
+            doubts.extend(warnings::baseline_doubt(&load.name, &counts));
+        }
+        if let Some(open_loop) = shown.recorded.open_loops.get(&load.name) {
+            let late_us_p99 = open_loop.lateness.value_at_quantile(0.99);
+            doubts.extend(warnings::generator_late(&load.name, late_us_p99, load.latency_us.p50));
+            let plan = prepared.plans.iter().find(|plan| plan.name == load.name);
+            let last = plan.and_then(|plan| plan.step_at(shown.ended_s));
+            let rate_per_s = last.and_then(|step| step.rate_per_s).unwrap_or(0.0);
+            doubts.extend(warnings::rate_not_kept(&load.name, open_loop.waiting_at_end, rate_per_s));
+        }
+        for phase in load.phases.iter().filter(|phase| !phase.name.starts_with(WARM_UP)) {
+            let what = format!("{}, phase {}", load.name, phase.name);
+            // p99.9 is not in the report's tables by phase; the doubts worth a reader's time are those about p99.
+            doubts.extend(warnings::few_samples(&what, phase.transactions).into_iter().filter(|doubt| {
+                !matches!(doubt, Doubt::FewSamples { percentile: warnings::Percentile::P99_9, .. })
+            }));
+        }
+    }
+    found.extend(
+        doubts.iter().map(|doubt| WarningResult { what: doubt.what(), remedy: doubt.remedy().to_owned() }),
+    );
+    found
+}
