@@ -7,6 +7,7 @@ pub mod bank;
 mod components;
 pub mod conditions;
 pub mod convergence;
+pub mod final_read;
 pub mod last_writes;
 pub mod ledger;
 pub mod list_append;
@@ -18,6 +19,7 @@ pub mod soundness;
 mod story;
 pub mod tpcb;
 
+pub use final_read::FinalReads;
 pub use registry::{CHECKS, RegisteredCheck};
 pub use report::{LostWrite, Report};
 pub use soundness::{Contradiction, Soundness};

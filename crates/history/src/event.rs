@@ -150,6 +150,15 @@ pub enum EventKind {
         /// What to do about it.
         remedy: String,
     },
+    /// The final read of a load's data did not happen.
+    FinalReadMissed {
+        /// The load.
+        load: String,
+        /// The nodes that were asked.
+        nodes: Vec<String>,
+        /// Why it did not happen.
+        why: String,
+    },
     /// A check has been made.
     Check {
         /// Its name.

@@ -176,6 +176,17 @@ pub enum Action {
         /// What else was counted in the same transaction, by name.
         counts: BTreeMap<String, i64>,
     },
+    /// How the final read of a load went, recorded after all that it found: `ok` when everything was read. Without one
+    /// that is `ok`, the load's final state is not known.
+    FinalRead {
+        /// The load's workload.
+        workload: String,
+        /// Nodes that were asked.
+        nodes: Vec<String>,
+        /// Why it was not read; empty when it was.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        why: String,
+    },
 }
 
 /// What became of one condition that the data must meet.

@@ -190,6 +190,9 @@ fn told(kind: &EventKind) -> Option<String> {
             format!("  {load} succeeds again after {after_s:.2} s")
         }
         EventKind::Warning { what, remedy } => format!("WARNING {what}; {remedy}"),
+        EventKind::FinalReadMissed { load, nodes, why } => {
+            format!("NOT READ the final state of {load} at {}: {why}", or_nothing(nodes))
+        }
         EventKind::Check { name, verdict, explanation } => {
             let mark = if *verdict == Verdict::Pass { "check" } else { "CHECK" };
             format!("{mark} {name}: {verdict}; {explanation}")

@@ -283,6 +283,9 @@ fn told(run: &RunDirectory, kind: &EventKind) -> (&'static str, String) {
             format!("First success of {load} since the fault, {} after it.", format::seconds(*after_s)),
         ),
         EventKind::Warning { what, .. } => ("", format!("Warning: {what}")),
+        EventKind::FinalReadMissed { load, nodes, why } => {
+            ("fault", format!("The final state of {load} was not read at {}: {why}", format::listed(nodes)))
+        }
         EventKind::Check { name, verdict, .. } => ("", format!("Check {name}: {verdict}.")),
         EventKind::Interrupted { why } => ("fault", format!("Interrupted: {why}")),
         EventKind::RunEnded { verdict } => ("", format!("The run ends; verdict {verdict}.")),

@@ -15,7 +15,9 @@ use crate::chronicle::Chronicle;
 use crate::collector::{Collector, CollectorError, Recorded, append_to_history};
 use crate::directory::RunDirectory;
 use crate::faulting::{FaultRecord, Faulting};
+use crate::final_read::{FINAL_READ_PATIENCE, PATIENCE_AFTER_A_MISS, final_read};
 use crate::link_watch::{LinkWatch, LinkWatchError};
+use crate::planted::Lie;
 use crate::platform::Platform;
 use crate::preparation::{PreparationError, Prepared, enter_place};
 use crate::usage::Usage;
@@ -25,8 +27,6 @@ use crate::volumes::watch::{Seen, VolumeWatch};
 const LEAD: Duration = Duration::from_millis(300);
 /// How long the platform may take to finish what it has begun when the schedule is over.
 const SETTLE_PATIENCE: Duration = Duration::from_secs(60);
-/// How long the final read of a load is tried.
-const FINAL_READ_PATIENCE: Duration = Duration::from_secs(60);
 
 /// What can go wrong while the run is under way.
 #[derive(Debug, thiserror::Error)]
@@ -238,20 +238,18 @@ impl Conductor<'_> {
 
     fn read_the_end(&self) -> Vec<Operation> {
         let mut operations = Vec::new();
+        if self.prepared.planted.contains(&Lie::NoFinalRead) {
+            return operations;
+        }
+        let mut patience = FINAL_READ_PATIENCE;
         for (plan, load) in self.prepared.plans.iter().zip(&self.scenario.loads) {
             self.chronicle.progress(format!("reading what {} left", plan.name));
-            let read = enter_place(&self.prepared.datacentre, load)
-                .map_err(|error| error.to_string())
-                .and_then(|place| {
-                    load::final_read(plan, &self.clock, place, FINAL_READ_PATIENCE)
-                        .map_err(|error| error.to_string())
-                });
-            match read {
-                Ok(read) => operations.extend(read),
-                Err(error) => self.chronicle.warn(
-                    format!("{error}: what it wrote could not be read in the end"),
-                    "give the recovery phase more time; look at the nodes' logs",
-                ),
+            let place = enter_place(&self.prepared.datacentre, load).map_err(|error| error.to_string());
+            let read = final_read(plan, &self.clock, place, patience);
+            operations.extend(read.operations);
+            if let Some(event) = read.missed {
+                patience = PATIENCE_AFTER_A_MISS;
+                self.chronicle.say(event);
             }
             if load::are_compared(plan) {
                 operations.extend(self.read_the_replicas(plan, load));

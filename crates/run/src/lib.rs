@@ -14,6 +14,7 @@ mod disks;
 mod evidence;
 mod expectations;
 mod faulting;
+mod final_read;
 pub mod launch;
 mod link_watch;
 mod machine;

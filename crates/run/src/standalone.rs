@@ -16,10 +16,8 @@ use report::result::{LabResult, LoadResult, PhaseResult, ReproducedReport, RunRe
 
 use crate::collector::{CollectorError, Files, append_to_history};
 use crate::directory::{DirectoryError, RunDirectory};
+use crate::final_read::{FINAL_READ_PATIENCE, final_read};
 use crate::outcome::{WARM_UP, asked as asked_of, checks_of, phase_result};
-
-/// How long the end of the database is looked for.
-const FINAL_READ_PATIENCE: Duration = Duration::from_secs(60);
 
 /// How often an interruption is looked for while nothing else happens.
 const LOOK_AROUND: Duration = Duration::from_millis(100);
@@ -137,12 +135,16 @@ pub fn run_alone(
     let cpu = handle.join()?.cpu;
     files.finish()?;
     if asked.makes_tables && !was_interrupted {
-        append_to_history(&directory, &load::final_read(plan, &clock, here(), FINAL_READ_PATIENCE)?)?;
+        let read = final_read(plan, &clock, Ok(here()), FINAL_READ_PATIENCE);
+        append_to_history(&directory, &read.operations)?;
+        if let Some(event) = read.missed {
+            write_event(&directory, &event)?;
+        }
     }
     let mut result = draw(asked, facts, &record, ended_s, cpu);
     result.lab.warnings = doubts(asked, &record, &result.loads, busy_share);
     if asked.makes_tables && !was_interrupted {
-        result.checks = checks_of(plan.workload.name(), &asked.options, &directory);
+        result.checks = checks_of(&result.facts.loads[0], &asked.options, &directory);
     }
     (result.verdict, result.reasons) = verdict(&result, asked.makes_tables, was_interrupted);
     write_event(&directory, &EventKind::RunEnded { verdict: result.verdict })?;

@@ -151,6 +151,8 @@ fn told(
                 ("replica-read", format!("[{name} nil]"), found)
             }))
         }
+        // Says nothing of the data.
+        Action::FinalRead { .. } => Ok(None),
         Action::TpcbTransaction { .. } => no_form(operation, "tpcb-transaction"),
         Action::TpcbRead { .. } => no_form(operation, "tpcb-read"),
         Action::Transaction { .. } => no_form(operation, "transaction"),

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use check::list_append::{self, Level, ListAppend};
-use check::{CHECKS, Check, RegisteredCheck, Soundness, registry};
+use check::{CHECKS, Check, FinalReads, RegisteredCheck, Soundness, registry};
 use history::edn::{EdnHistory, Model};
 use history::{HistoryReader, Operation};
 
@@ -19,15 +19,15 @@ pub fn verify(model: &str, level: Option<&str>, path: &Path) -> Result<Exit, Exi
     let told = |what: String| Exit::wrong(anyhow::anyhow!("history {}: {what}", path.display()));
     let file = File::open(path).map_err(|error| told(error.to_string()))?;
     let mut reader = BufReader::with_capacity(1 << 16, file);
-    if is_edn(path, &mut reader).map_err(|error| told(error.to_string()))? {
+    let final_reads = if is_edn(path, &mut reader).map_err(|error| told(error.to_string()))? {
         let model: Model = model.parse().map_err(Exit::wrong)?;
         let mut operations = EdnHistory::new(reader, model);
-        feed(check.as_mut(), &mut operations, EdnHistory::line).map_err(told)?;
+        feed(check.as_mut(), &mut operations, EdnHistory::line).map_err(told)?
     } else {
         let mut operations = HistoryReader::new(reader).map_err(|error| told(error.to_string()))?;
-        feed(check.as_mut(), &mut operations, HistoryReader::line).map_err(told)?;
-    }
-    let report = check.conclude();
+        feed(check.as_mut(), &mut operations, HistoryReader::line).map_err(told)?
+    };
+    let report = final_reads.judge(check.conclude());
     printed!("{}: {}", report.name, report.verdict);
     printed!("{}", report.explanation);
     let counts = [("acknowledged", report.acknowledged), ("without an answer", report.indeterminate)];
@@ -71,18 +71,23 @@ fn is_edn(path: &Path, reader: &mut impl BufRead) -> std::io::Result<bool> {
 }
 
 /// Feeds the check to the end of the history, or says what is wrong with the history, and in which line.
-fn feed<O, E>(check: &mut dyn Check, operations: &mut O, line: impl Fn(&O) -> u64) -> Result<(), String>
+fn feed<O, E>(
+    check: &mut dyn Check,
+    operations: &mut O,
+    line: impl Fn(&O) -> u64,
+) -> Result<FinalReads, String>
 where
     O: Iterator<Item = Result<Operation, E>>,
     E: std::fmt::Display,
 {
-    let mut soundness = Soundness::default();
+    let (mut soundness, mut final_reads) = (Soundness::default(), FinalReads::default());
     while let Some(operation) = operations.next() {
         let operation = operation.map_err(|error| error.to_string())?;
         soundness
             .observe(&operation)
             .map_err(|contradiction| format!("line {}: {contradiction}", line(operations)))?;
+        final_reads.observe(&operation);
         check.observe(&operation);
     }
-    Ok(())
+    Ok(final_reads)
 }

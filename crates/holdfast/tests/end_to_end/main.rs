@@ -15,6 +15,7 @@ mod ipv6;
 mod isolation;
 mod kills;
 mod limits;
+mod loads;
 mod matrix;
 mod mirrors;
 mod network;

@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufReader;
 
+use check::FinalReads;
 use check::list_append::{self, Isolation, Level, ListAppend, Order};
 use check::registry;
 use engine::Engine;
-use history::{HistoryReader, Verdict};
+use history::{HistoryReader, LoadFacts, Verdict};
 use report::result::CheckResult;
 use scenario::Scenario;
 
@@ -28,23 +29,25 @@ pub(super) struct Checked {
 /// Every check that applies to a load, made on the history as it stands in the run directory: what is judged is what
 /// anybody can judge again. A check sees all loads, because they may share their tables.
 pub(super) fn check_all(scenario: &Scenario, prepared: &Prepared, directory: &RunDirectory) -> Vec<Checked> {
-    let mut workloads: Vec<&str> = scenario.loads.iter().map(|load| load.workload.as_str()).collect();
     // Every replica was read for itself.
-    if prepared.plans.iter().any(load::are_compared) {
-        workloads.push(check::convergence::NAME);
-    }
-    check_history(&workloads, claimed(prepared.engine.as_ref(), &scenario.loads), directory)
+    let compared = prepared.plans.iter().any(load::are_compared).then_some(check::convergence::NAME);
+    check_history(
+        &prepared.facts.loads,
+        compared,
+        claimed(prepared.engine.as_ref(), &scenario.loads),
+        directory,
+    )
 }
 
-/// The checks that apply to a workload with these options on a PostgreSQL that nobody configured for us, made on the
+/// The checks that apply to a load with these options on a PostgreSQL that nobody configured for us, made on the
 /// history in the run directory.
 pub(crate) fn checks_of(
-    workload: &str,
+    load: &LoadFacts,
     options: &BTreeMap<String, String>,
     directory: &RunDirectory,
 ) -> Vec<CheckResult> {
     let isolation = begun_at(options).unwrap_or(Isolation::ReadCommitted);
-    check_history(&[workload], Level { isolation, order: Order::Any }, directory)
+    check_history(std::slice::from_ref(load), None, Level { isolation, order: Order::Any }, directory)
         .into_iter()
         .map(|checked| checked.result)
         .collect()
@@ -78,10 +81,18 @@ fn begun_at(options: &BTreeMap<String, String>) -> Option<Isolation> {
     }
 }
 
-fn check_history(workloads: &[&str], level: Level, directory: &RunDirectory) -> Vec<Checked> {
+fn check_history(
+    loads: &[LoadFacts],
+    further: Option<&str>,
+    level: Level,
+    directory: &RunDirectory,
+) -> Vec<Checked> {
+    let workloads: Vec<&str> = loads.iter().map(|load| load.workload.as_str()).chain(further).collect();
     let applies = |registered: &registry::RegisteredCheck| {
         workloads.iter().any(|workload| registered.workloads.contains(workload))
     };
+    let wanted = loads.iter().map(|load| (load.name.clone(), load.workload.clone()));
+    let mut final_reads = FinalReads::demanded_of(wanted);
     let mut checks: Vec<Box<dyn check::Check>> = registry::CHECKS
         .iter()
         .filter(|registered| applies(registered))
@@ -90,17 +101,24 @@ fn check_history(workloads: &[&str], level: Level, directory: &RunDirectory) -> 
             _ => (registered.begin)(),
         })
         .collect();
-    let broken = feed(&mut checks, directory).err();
-    checks.into_iter().map(|check| checked(check.conclude(), broken.as_deref())).collect()
+    let broken = feed(&mut checks, &mut final_reads, directory).err();
+    let conclude =
+        |check: Box<dyn check::Check>| checked(final_reads.judge(check.conclude()), broken.as_deref());
+    checks.into_iter().map(conclude).collect()
 }
 
-fn feed(checks: &mut [Box<dyn check::Check>], directory: &RunDirectory) -> Result<(), String> {
+fn feed(
+    checks: &mut [Box<dyn check::Check>],
+    final_reads: &mut FinalReads,
+    directory: &RunDirectory,
+) -> Result<(), String> {
     let file = File::open(directory.file("history.jsonl.zst")).map_err(|error| error.to_string())?;
     // A record that contradicts itself is our fault, and nothing follows from it about the database.
     let mut soundness = check::Soundness::default();
     for operation in HistoryReader::new(BufReader::new(file)).map_err(|error| error.to_string())? {
         let operation = operation.map_err(|error| error.to_string())?;
         soundness.observe(&operation).map_err(|contradiction| contradiction.to_string())?;
+        final_reads.observe(&operation);
         for check in checks.iter_mut() {
             check.observe(&operation);
         }

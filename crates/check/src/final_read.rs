@@ -1,0 +1,147 @@
+//! Whether the final state of each load was read.
+//!
+//! Owns what a missing final read does to a check: whatever the check found in the operations that it saw, the data at
+//! the end of the run was not looked at, so the check cannot pass.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use history::{Action, Operation, Outcome, Verdict};
+
+use crate::registry;
+use crate::report::Report;
+
+/// Follows a history for the records of final reads.
+#[derive(Debug, Default)]
+pub struct FinalReads {
+    /// Loads whose final state must have been read, with their workload.
+    wanted: BTreeMap<String, String>,
+    read: BTreeSet<String>,
+    /// What is to be said of loads that were not read, by load and workload.
+    missed: BTreeMap<(String, String), String>,
+}
+
+impl FinalReads {
+    /// Demands a final read of each of these loads, given as name and workload.
+    #[must_use]
+    pub fn demanded_of(loads: impl IntoIterator<Item = (String, String)>) -> Self {
+        FinalReads { wanted: loads.into_iter().collect(), ..FinalReads::default() }
+    }
+
+    /// Takes in the next operation.
+    pub fn observe(&mut self, operation: &Operation) {
+        let Action::FinalRead { workload, nodes, why } = &operation.action else { return };
+        if operation.outcome == Outcome::Ok {
+            self.read.insert(operation.load.clone());
+            return;
+        }
+        let Operation { load, invoked_s, completed_s, .. } = operation;
+        let told = format!(
+            "the final state of load {load} was not read ({} asked for {:.0} s: {why}). Give the recovery phase more \
+             time, or look at the nodes' logs",
+            asked(nodes),
+            completed_s - invoked_s
+        );
+        self.missed.insert((load.clone(), workload.clone()), told);
+    }
+
+    /// What the check says once it is known which loads were read in the end.
+    #[must_use]
+    pub fn judge(&self, report: Report) -> Report {
+        let judges = |workload: &str| {
+            registry::find(report.name).is_some_and(|check| check.workloads.contains(&workload))
+        };
+        let missed =
+            self.missed.iter().filter(|((_, workload), _)| judges(workload)).map(|(_, told)| told.clone());
+        let silent = self.wanted.iter().filter(|(load, workload)| {
+            judges(workload)
+                && !self.read.contains(*load)
+                && !self.missed.contains_key(&((*load).clone(), (*workload).clone()))
+        });
+        let silent = silent.map(|(load, _)| {
+            format!(
+                "the final state of load {load} was not read: the history does not say that anybody asked for it"
+            )
+        });
+        let doubts: Vec<String> = missed.chain(silent).collect();
+        if doubts.is_empty() {
+            return report;
+        }
+        let explanation = format!("{}. What was seen before: {}", doubts.join(". "), report.explanation);
+        Report { verdict: report.verdict.and(Verdict::Unknown), explanation, ..report }
+    }
+}
+
+fn asked(nodes: &[String]) -> String {
+    match nodes {
+        [] => "nobody was".to_owned(),
+        [node] => format!("{node} was"),
+        several => format!("{} were", several.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{bank, register};
+
+    fn read(load: &str, workload: &str, outcome: Outcome) -> Operation {
+        let why = if outcome == Outcome::Ok { "" } else { "no node takes writes: n1: connection refused" };
+        Operation {
+            load: load.to_owned(),
+            client: 7,
+            action: Action::FinalRead {
+                workload: workload.to_owned(),
+                nodes: vec!["n1".to_owned()],
+                why: why.to_owned(),
+            },
+            invoked_s: 20.0,
+            completed_s: 80.0,
+            outcome,
+            error: None,
+            node: None,
+        }
+    }
+
+    fn judged(reads: &[Operation], wanted: &[(&str, &str)], verdict: Verdict) -> (Verdict, String) {
+        let wanted = wanted.iter().map(|(load, workload)| ((*load).to_owned(), (*workload).to_owned()));
+        let mut final_reads = FinalReads::demanded_of(wanted);
+        for read in reads {
+            final_reads.observe(read);
+        }
+        let mut report = Report::new(register::NAME);
+        report.verdict = verdict;
+        report.explanation = "all is well".to_owned();
+        let report = final_reads.judge(report);
+        (report.verdict, report.explanation)
+    }
+
+    #[test]
+    fn a_final_read_that_failed_leaves_the_checks_of_its_load_in_doubt_and_says_what_was_not_read() {
+        let failed = [read("r", "register", Outcome::Fail)];
+        let (verdict, told) = judged(&failed, &[("r", "register")], Verdict::Pass);
+        assert_eq!(verdict, Verdict::Unknown);
+        assert_eq!(
+            told,
+            "the final state of load r was not read (n1 was asked for 60 s: no node takes writes: n1: connection \
+             refused). Give the recovery phase more time, or look at the nodes' logs. What was seen before: all is well"
+        );
+        // A history that somebody else judges says so by itself.
+        assert_eq!(judged(&failed, &[], Verdict::Pass).0, Verdict::Unknown);
+        // What was shown not to hold stays shown.
+        assert_eq!(judged(&failed, &[], Verdict::Fail).0, Verdict::Fail);
+    }
+
+    #[test]
+    fn a_load_of_whose_final_read_the_history_is_silent_was_not_read() {
+        let (verdict, told) = judged(&[], &[("r", "register")], Verdict::Pass);
+        assert_eq!(verdict, Verdict::Unknown);
+        assert!(told.contains("load r was not read"), "{told}");
+    }
+
+    #[test]
+    fn a_final_read_that_happened_and_one_of_another_workload_leave_a_check_as_it_is() {
+        let reads = [read("r", "register", Outcome::Ok), read("b", bank::NAME, Outcome::Fail)];
+        let wanted = [("r", "register"), ("b", "bank")];
+        assert_eq!(judged(&reads, &wanted, Verdict::Pass), (Verdict::Pass, "all is well".to_owned()));
+    }
+}
