@@ -9,7 +9,9 @@
 //!
 //! One thing is not seen: of several appends to one list that nobody read, no order is known. Where each order alone would
 //! break snapshot isolation, but by different cycles, only two that read the same version before are found (as a lost
-//! update). What is found is right; final reads of every list leave no such appends.
+//! update). That needs two such appends within one group of transactions that hang together by cycles: of two in
+//! different groups the one whose group comes first can go first, which closes no cycle. Where there are two in one group,
+//! snapshot isolation is undecided. Final reads of every list leave no such appends.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -96,6 +98,10 @@ pub(super) struct Cycles {
     pub(super) found: Vec<Cycle>,
     /// Groups of transactions that hang together by cycles, with the order of time.
     pub(super) groups: u32,
+    /// Levels that have no cycle against them, but might have one in every order of some list's unseen appends.
+    pub(super) undecided: Vec<Level>,
+    /// The lists of those appends.
+    pub(super) undecided_lists: Vec<u32>,
 }
 
 /// The graph of what one level demands. For snapshot isolation nodes are doubled: even ones are those not reached by an
@@ -149,8 +155,8 @@ impl Walk for View<'_> {
     }
 }
 
-/// Searches the graph.
-pub(super) fn find(graph: &Graph, transactions: &[Transaction]) -> Cycles {
+/// Searches the graph. `unseen` are the committed appends that are in no read, in order of the list.
+pub(super) fn find(graph: &Graph, transactions: &[Transaction], unseen: &[(u32, u32)]) -> Cycles {
     let components = components(graph);
     let mut cycles = Cycles::default();
     if let Some(all) = components.get(&Level::STRICT_SERIALIZABLE) {
@@ -173,7 +179,30 @@ pub(super) fn find(graph: &Graph, transactions: &[Transaction]) -> Cycles {
             cycles.found.extend(any_cycle(graph, level, within));
         }
     }
+    for order in Order::ALL {
+        let level = Level { isolation: Isolation::Snapshot, order };
+        let groups = components.get(&Level { isolation: Isolation::Serializable, order });
+        if let Some(groups) = groups.filter(|_| !components.contains_key(&level)) {
+            let lists = lists_in_one_group(unseen, groups);
+            cycles.undecided.extend((!lists.is_empty()).then_some(level));
+            cycles.undecided_lists.extend(lists);
+        }
+    }
+    cycles.undecided_lists.sort_unstable();
+    cycles.undecided_lists.dedup();
     cycles
+}
+
+/// Lists of which two unseen appends are of transactions in one group.
+fn lists_in_one_group(unseen: &[(u32, u32)], groups: &Components) -> Vec<u32> {
+    let group = |(list, writer): &(u32, u32)| (*list, groups.of[*writer as usize]);
+    let mut grouped: Vec<(u32, u32)> =
+        unseen.iter().map(group).filter(|(_, group)| *group != Components::NONE).collect();
+    grouped.sort_unstable();
+    let pairs = grouped.windows(2).filter(|pair| pair[0] == pair[1]);
+    let mut lists: Vec<u32> = pairs.map(|pair| pair[0].0).collect();
+    lists.dedup();
+    lists
 }
 
 /// The components of the graph of every level that has cycles.

@@ -276,14 +276,16 @@ fn write_edges(record: &Record, versions: &Versions, builder: &mut Builder) -> V
             continue;
         }
         let unseen = Unseen::lay(of_list.iter().map(|(_, writer)| *writer).collect(), builder);
-        let writers = versions.writers(key);
-        for pair in writers.windows(2) {
-            if pair[0] != pair[1] && pair[0] != NONE && pair[1] != NONE {
-                builder.add(pair[0], pair[1], Edge::Write);
+        let mut last = NONE;
+        // Between two there may be what was refused, or what nobody knows who appended: they keep their order.
+        for writer in versions.writers(key, 0).iter().filter(|writer| **writer != NONE) {
+            if last != NONE && last != *writer {
+                builder.add(last, *writer, Edge::Write);
             }
+            last = *writer;
         }
-        if let Some(last) = writers.last().filter(|last| **last != NONE) {
-            unseen.follow(*last, Edge::Write, builder);
+        if last != NONE {
+            unseen.follow(last, Edge::Write, builder);
         }
         all.push(unseen);
     }
@@ -297,8 +299,8 @@ fn read_edges(record: &Record, versions: &Versions, unseen: &[Unseen], builder: 
             if did.kind != Kind::Read || versions.is_orderless[did.key as usize] {
                 continue;
             }
-            let writers = versions.writers(did.key);
-            let length = usize::try_from(did.value).unwrap_or(0);
+            let writers = versions.writers(did.key, 0);
+            let length = did.length();
             if let Some(last) = length.checked_sub(1).map(|last| writers[last])
                 && last != reader
                 && last != NONE

@@ -82,7 +82,7 @@ impl Check for ListAppend {
         }
         let versions = Versions::of(&self.record, &places);
         let graph = Graph::of(&self.record, &versions);
-        let cycles = cycles::find(&graph, &self.record.transactions);
+        let cycles = cycles::find(&graph, &self.record.transactions, &versions.unseen);
         drop(graph);
         let teller = Teller { record: &self.record, versions: &versions, places: &places };
         let mut anomalies = single_anomalies(&teller);
@@ -109,40 +109,36 @@ impl ListAppend {
         }
         report.count(ANOMALIES, anomalies.len());
         report.count("cyclic_groups", cycles.groups as usize);
-        let is_allowed = |level: &Level| {
-            !cycles.ruled_out.contains(level) && anomalies.iter().all(|one| !level.implies(one.breaks))
+        report.count("values_used_twice", teller.versions.reused.len());
+        let doubts = self.doubts(teller.versions, cycles);
+        let verdict_at = |level: &Level| {
+            let is_forbidden = |anomaly: &Anomaly| level.implies(anomaly.breaks);
+            if cycles.ruled_out.contains(level) || anomalies.iter().any(is_forbidden) {
+                return Verdict::Fail;
+            }
+            let is_in_doubt = doubts.iter().any(|doubt| doubt.levels.contains(level));
+            if is_in_doubt { Verdict::Unknown } else { Verdict::Pass }
         };
-        report.strongest_levels = strongest(is_allowed);
-        let allowed = match report.strongest_levels.as_slice() {
-            [] => "not even read-uncommitted is possible".to_owned(),
-            levels => format!("the strongest level this history allows is {}", levels.join(" or ")),
+        let names = |verdict| -> Vec<String> {
+            strongest(|level| verdict_at(level) == verdict).iter().map(Level::to_string).collect()
         };
+        report.strongest_levels = names(Verdict::Pass);
 
         let mut story = Story::default();
         let (broken, tolerated): (Vec<&Anomaly>, Vec<&Anomaly>) =
             anomalies.iter().partition(|anomaly| self.claimed.implies(anomaly.breaks));
-        for anomaly in broken {
+        for anomaly in &broken {
             story.fail(format!(
                 "{} is claimed, but there is {}: {}",
                 self.claimed, anomaly.name, anomaly.told
             ));
         }
-        if cycles.ruled_out.contains(&self.claimed) && is_allowed_by(anomalies, self.claimed) {
+        if cycles.ruled_out.contains(&self.claimed) && broken.is_empty() {
             // Every level that is ruled out has a cycle to show; should that ever fail, the verdict must not.
             story.fail(format!("{} is claimed, but the order of transactions has cycles", self.claimed));
         }
-        let versions = teller.versions;
-        if !versions.reused.is_empty() {
-            let claim = "values were appended more than once, so no order can be told, for key";
-            story.doubt(with_examples(claim, &versions.reused, |key| self.record.keys.key(*key).to_string()));
-        }
-        let incompatible = incompatible_lists(&self.record);
-        if !incompatible.is_empty() && self.claimed.isolation == Isolation::ReadUncommitted {
-            let claim = "reads disagree about the order of appends, so no order can be told, for key";
-            story.doubt(with_examples(claim, &incompatible, |key| self.record.keys.key(*key).to_string()));
-        }
-        if !self.record.has_read_values {
-            story.doubt("no acknowledged transaction read a value, so nothing was shown".into());
+        for doubt in doubts.iter().filter(|doubt| doubt.levels.contains(&self.claimed)) {
+            story.doubt(doubt.told.clone());
         }
         let otherwise = format!(
             "{} over {} keep to {}",
@@ -156,36 +152,77 @@ impl ListAppend {
             explanation +=
                 &format!("; {} does not forbid what else was found: {}", self.claimed, names.join(", "));
         }
-        if verdict == Verdict::Unknown {
-            // What could not be judged might forbid more.
-            report.strongest_levels.clear();
-        } else {
-            explanation += &format!("; {allowed}");
+        let undecided = names(Verdict::Unknown);
+        explanation += &match report.strongest_levels.as_slice() {
+            [] if undecided.is_empty() => "; not even read-uncommitted is possible".to_owned(),
+            [] => String::new(),
+            levels => format!("; the strongest level this history allows is {}", levels.join(" or ")),
+        };
+        if verdict != Verdict::Unknown && !undecided.is_empty() {
+            let why: Vec<&str> = doubts
+                .iter()
+                .filter(|doubt| doubt.levels.iter().any(|level| verdict_at(level) == Verdict::Unknown))
+                .map(|doubt| doubt.told.as_str())
+                .collect();
+            explanation += &format!("; {} could not be decided: {}", undecided.join(" or "), why.join("; "));
         }
         (report.verdict, report.explanation) = (verdict, explanation);
     }
+
+    /// What keeps levels from being shown to hold, whatever else was found.
+    fn doubts(&self, versions: &Versions, cycles: &Cycles) -> Vec<Doubt> {
+        let key = |key: &u32| self.record.keys.key(*key).to_string();
+        let mut doubts = Vec::new();
+        if !versions.reused.is_empty() {
+            let count = versions.reused.len();
+            let claim = format!(
+                "{} appended to one list more than once and {} passed over, for nothing follows from who appended \
+                 them",
+                counted(count, "value"),
+                was_or_were(count)
+            );
+            let mut reused: Vec<(String, i64)> =
+                versions.reused.iter().map(|(list, value)| (key(list), *value)).collect();
+            reused.sort_unstable();
+            let told = with_examples(&claim, &reused, |(key, value)| format!("{value} of key {key}"));
+            doubts.push(Doubt { levels: Level::all().collect(), told });
+        }
+        let incompatible = self.record.incompatible();
+        if !incompatible.is_empty() {
+            let claim = "reads disagree about the order of appends, so no order can be told, for key";
+            let is_weakest = |level: &Level| level.isolation == Isolation::ReadUncommitted;
+            let told = with_examples(claim, &incompatible, key);
+            doubts.push(Doubt { levels: Level::all().filter(is_weakest).collect(), told });
+        }
+        if !cycles.undecided.is_empty() {
+            let claim = "of several appends that nobody read no order is known, and their transactions hang together by \
+                         cycles, so snapshot isolation is not decided, for key";
+            let told = with_examples(claim, &cycles.undecided_lists, key);
+            doubts.push(Doubt { levels: cycles.undecided.clone(), told });
+        }
+        if !self.record.has_read_values {
+            let told = "no acknowledged transaction read a value, so nothing was shown".to_owned();
+            doubts.push(Doubt { levels: Level::all().collect(), told });
+        }
+        doubts
+    }
 }
 
-fn is_allowed_by(anomalies: &[Anomaly], claimed: Level) -> bool {
-    anomalies.iter().all(|anomaly| !claimed.implies(anomaly.breaks))
+/// What keeps levels from being shown to hold.
+struct Doubt {
+    levels: Vec<Level>,
+    told: String,
 }
 
-/// Of the allowed levels those that no other allowed one implies, strongest isolation first.
-fn strongest(is_allowed: impl Fn(&Level) -> bool) -> Vec<String> {
-    let allowed: Vec<Level> = Level::all().filter(|level| is_allowed(level)).collect();
-    let is_surpassed = |level: &Level| allowed.iter().any(|other| other != level && other.implies(*level));
-    allowed.iter().rev().filter(|level| !is_surpassed(level)).map(Level::to_string).collect()
+fn was_or_were(count: usize) -> &'static str {
+    if count == 1 { "was" } else { "were" }
 }
 
-fn incompatible_lists(record: &Record) -> Vec<u32> {
-    let mut keys: Vec<u32> = record
-        .lists
-        .iter()
-        .zip(0u32..)
-        .filter_map(|(list, key)| list.incompatible.as_ref().map(|_| key))
-        .collect();
-    keys.sort_by(|one, other| record.keys.key(*one).cmp(record.keys.key(*other)));
-    keys
+/// Of these levels those that no other of them implies, strongest isolation first.
+fn strongest(is_one: impl Fn(&Level) -> bool) -> Vec<Level> {
+    let levels: Vec<Level> = Level::all().filter(|level| is_one(level)).collect();
+    let is_surpassed = |level: &Level| levels.iter().any(|other| other != level && other.implies(*level));
+    levels.iter().rev().filter(|level| !is_surpassed(level)).copied().collect()
 }
 
 fn cycle_anomaly(cycle: &Cycle, teller: &Teller<'_>) -> Anomaly {
@@ -224,7 +261,9 @@ fn single_anomalies(teller: &Teller<'_>) -> Vec<Anomaly> {
     add("duplicate elements", Isolation::ReadUncommitted, versions.duplicated.len(), &duplicates);
     let (count, examples) = told(&versions.invented, &|seen| teller.told_invented(seen));
     add("invented elements", Isolation::ReadUncommitted, count, &examples);
-    let incompatible = incompatible_lists(record);
+    let (count, examples) = told(&versions.out_of_order, &|seen| teller.told_out_of_order(seen));
+    add("appends out of order", Isolation::ReadUncommitted, count, &examples);
+    let incompatible = record.incompatible();
     let examples: Vec<String> =
         incompatible.iter().take(5).map(|key| teller.told_incompatible(*key)).collect();
     add("incompatible orders", Isolation::ReadCommitted, incompatible.len(), &examples);
@@ -234,8 +273,12 @@ fn single_anomalies(teller: &Teller<'_>) -> Vec<Anomaly> {
     add("G1b", Isolation::ReadCommitted, count, &examples);
     let (count, examples) = told(&versions.dirty_updates, &|seen| teller.told_dirty_update(seen));
     add("dirty update", Isolation::ReadCommitted, count, &examples);
-    let (count, examples) = told(&versions.lost_updates, &|seen| teller.told_lost_update(seen));
-    add("lost update", Isolation::Snapshot, count, &examples);
+    let (count, examples) = told(&versions.future, &|seen| teller.told_future(seen));
+    add("future read", Isolation::ReadCommitted, count, &examples);
+    let updates = &versions.lost_updates;
+    let examples: Vec<String> =
+        updates.iter().take(5).map(|update| teller.told_lost_update(update)).collect();
+    add("lost update", Isolation::Snapshot, updates.len(), &examples);
     let examples: Vec<String> =
         record.disagreements.iter().map(|one| teller.told_disagreement(one)).collect();
     add("internal inconsistency", Isolation::Snapshot, record.disagreement_count, &examples);

@@ -1,8 +1,11 @@
 //! What is kept of a history of list-append transactions while it goes by.
 //!
 //! Lists only grow, so nearly every read is the beginning of the longest one seen of its key: of each read only its
-//! length is kept, and of each key the longest list. A read that is not is evidence against the database, and is kept
-//! as such. Whether a transaction agrees with itself is judged here, because here all it read is at hand.
+//! length is kept, and of each key the longest list. Reads that disagree are evidence against the database: then the
+//! longest of each branch is kept, and every read says of which branch it is a beginning. Whether a transaction agrees
+//! with itself is judged here, because here all it read is at hand.
+
+use std::collections::HashMap;
 
 use history::{Operation, Outcome, Step};
 
@@ -35,10 +38,8 @@ pub(super) enum Kind {
     Append,
     /// The same, and the transaction then appended to the same list again.
     AppendSuperseded,
-    /// Read a beginning of the key's longest list: the value is its length.
+    /// Read a beginning of one of the key's branches: see [`Did::length`] and [`Did::branch`].
     Read,
-    /// Read something that is no beginning of it.
-    OddRead,
 }
 
 /// One step, kept small: most of the memory is made of these.
@@ -49,13 +50,21 @@ pub(super) struct Did {
     pub(super) kind: Kind,
 }
 
-/// Two reads of one key of which neither is the beginning of the other. Transactions by their arrival.
-#[derive(Debug)]
-pub(super) struct Incompatible {
-    pub(super) one: u32,
-    pub(super) one_read: Vec<i64>,
-    pub(super) other: u32,
-    pub(super) other_read: Vec<i64>,
+impl Did {
+    fn read(key: u32, branch: u32, length: usize) -> Did {
+        let value = i64::from(branch) << 32 | i64::from(numbered(length));
+        Did { value, key, kind: Kind::Read }
+    }
+
+    /// Of a read: how many values it found.
+    pub(super) fn length(&self) -> usize {
+        (self.value & 0xFFFF_FFFF) as usize
+    }
+
+    /// Of a read: the branch of its list that it is a beginning of; the first of several.
+    pub(super) fn branch(&self) -> u32 {
+        (self.value >> 32) as u32
+    }
 }
 
 /// What is known of a list.
@@ -63,10 +72,70 @@ pub(super) struct Incompatible {
 pub(super) struct List {
     /// The longest that was read.
     pub(super) values: Vec<i64>,
-    /// By whom, by arrival.
-    reader: u32,
-    pub(super) incompatible: Option<Incompatible>,
+    /// Where reads disagree: the longest of every other branch. None is a beginning of another one. In order of their
+    /// values, `values` first, once all is taken in.
+    pub(super) others: Vec<Vec<i64>>,
+    /// The places of `others` in order of their values.
+    order: Vec<u32>,
     latest: Latest,
+}
+
+impl List {
+    /// A branch: number 0 is `values`.
+    pub(super) fn branch(&self, branch: u32) -> &[i64] {
+        match branch.checked_sub(1) {
+            None => &self.values,
+            Some(other) => &self.others[other as usize],
+        }
+    }
+
+    /// All branches, by number.
+    pub(super) fn branches(&self) -> impl Iterator<Item = &[i64]> {
+        std::iter::once(self.values.as_slice()).chain(self.others.iter().map(Vec::as_slice))
+    }
+
+    /// Takes in what was read; gives the number of its branch.
+    fn take_in(&mut self, found: &[i64]) -> u32 {
+        if extends(&mut self.values, found) {
+            return 0;
+        }
+        // No branch begins another, so only the neighbours in the order of values can begin this one, or it them.
+        let after = self.order.partition_point(|other| self.others[*other as usize].as_slice() < found);
+        for neighbour in [Some(after), after.checked_sub(1)].into_iter().flatten() {
+            if let Some(other) = self.order.get(neighbour)
+                && extends(&mut self.others[*other as usize], found)
+            {
+                return other + 1;
+            }
+        }
+        self.order.insert(after, numbered(self.others.len()));
+        self.others.push(found.to_vec());
+        numbered(self.others.len())
+    }
+
+    /// Puts the branches in order of their values; gives the new number of each.
+    fn put_in_order(&mut self) -> Vec<u32> {
+        let mut branches: Vec<(Vec<i64>, u32)> =
+            std::iter::once(&mut self.values).chain(&mut self.others).map(std::mem::take).zip(0..).collect();
+        branches.sort_unstable();
+        let mut numbers = vec![0; branches.len()];
+        for ((_, before), now) in branches.iter().zip(0u32..) {
+            numbers[*before as usize] = now;
+        }
+        let mut branches = branches.into_iter().map(|(branch, _)| branch);
+        self.values = branches.next().unwrap_or_default();
+        self.others = branches.collect();
+        numbers
+    }
+
+    /// The first branch that begins with the first `length` values of `branch`, once the branches are in order.
+    fn first_with(&self, branch: u32, length: usize) -> u32 {
+        let beginning = &self.branch(branch)[..length];
+        match self.values.as_slice() >= beginning {
+            true => 0,
+            false => numbered(self.others.partition_point(|other| other.as_slice() < beginning)) + 1,
+        }
+    }
 }
 
 /// What the transaction at hand last did to a list.
@@ -77,7 +146,7 @@ struct Latest {
     step: u32,
     /// The step before that, and so on, are chained through [`Recorder::before`].
     append: u32,
-    /// Length of the list in its first step, if that was a read; `NONE` once told.
+    /// Its first step on the list, by place among all steps, if that was a read; `NONE` once told.
     first_read: u32,
 }
 
@@ -85,6 +154,16 @@ impl Default for Latest {
     fn default() -> Self {
         Latest { transaction: NONE, step: NONE, append: NONE, first_read: NONE }
     }
+}
+
+/// Whether one of them is the beginning of the other; then the branch becomes the longer one.
+fn extends(branch: &mut Vec<i64>, found: &[i64]) -> bool {
+    let shared = found.len().min(branch.len());
+    let agrees = found[..shared] == branch[..shared];
+    if agrees {
+        branch.extend_from_slice(&found[shared..]);
+    }
+    agrees
 }
 
 /// A transaction that does not agree with itself.
@@ -106,8 +185,8 @@ pub(super) struct Record {
     pub(super) lists: Vec<List>,
     pub(super) keys: Keys,
     pub(super) sessions: Sessions,
-    /// Who read a list and then appended to it: key, length read, transaction by arrival.
-    pub(super) updates: Vec<(u32, u32, u32)>,
+    /// Who read a list and then appended to it: the read by its place among all steps, the transaction by arrival.
+    pub(super) updates: Vec<(u32, u32)>,
     pub(super) disagreements: Vec<Disagreement>,
     pub(super) disagreement_count: usize,
     pub(super) contradiction: Option<Contradiction>,
@@ -145,8 +224,11 @@ impl Record {
                 Step::Read { values, .. } => {
                     let values = values.as_deref().unwrap_or_default();
                     self.check_agreement(steps, at, key, values, arrival);
-                    let length = self.read(key, values, arrival);
-                    if latest.step == NONE { Latest { first_read: length, ..latest } } else { latest }
+                    let first_read = numbered(self.steps.len());
+                    self.has_read_values |= !values.is_empty();
+                    let branch = self.lists[key as usize].take_in(values);
+                    self.steps.push(Did::read(key, branch, values.len()));
+                    if latest.step == NONE { Latest { first_read, ..latest } } else { latest }
                 }
             };
             self.lists[key as usize].latest = Latest { step: at, ..latest };
@@ -170,34 +252,10 @@ impl Record {
             superseded.kind = Kind::AppendSuperseded;
         }
         if latest.first_read != NONE {
-            self.updates.push((key, latest.first_read, arrival));
+            self.updates.push((latest.first_read, arrival));
         }
         self.steps.push(Did { value, key, kind: Kind::Append });
         Latest { append: numbered(self.steps.len() - 1), first_read: NONE, ..latest }
-    }
-
-    /// Takes in what was read; gives its length, or `NONE` when it is not the beginning of what others read.
-    fn read(&mut self, key: u32, values: &[i64], arrival: u32) -> u32 {
-        self.has_read_values |= !values.is_empty();
-        let list = &mut self.lists[key as usize];
-        let shared = values.len().min(list.values.len());
-        if values[..shared] == list.values[..shared] {
-            if values.len() > shared {
-                list.values.extend_from_slice(&values[shared..]);
-                list.reader = arrival;
-            }
-            self.steps.push(Did { value: values.len() as i64, key, kind: Kind::Read });
-            return numbered(values.len());
-        }
-        let (one, one_read) = (list.reader, &list.values);
-        list.incompatible.get_or_insert_with(|| Incompatible {
-            one,
-            one_read: one_read.clone(),
-            other: arrival,
-            other_read: values.to_vec(),
-        });
-        self.steps.push(Did { value: 0, key, kind: Kind::OddRead });
-        NONE
     }
 
     /// Whether what was read is what the transaction had read before, with what it appended since.
@@ -242,8 +300,36 @@ impl Record {
         &self.steps[first..first + transaction.steps as usize]
     }
 
+    /// Lists about whose values reads disagree, in order of their keys.
+    pub(super) fn incompatible(&self) -> Vec<u32> {
+        let lists = self.lists.iter().zip(0u32..).filter(|(list, _)| !list.others.is_empty());
+        let mut keys: Vec<u32> = lists.map(|(_, key)| key).collect();
+        keys.sort_by(|one, other| self.keys.key(*one).cmp(self.keys.key(*other)));
+        keys
+    }
+
+    /// Numbers the branches of lists in order of their values, and every read by the first branch that it begins, so
+    /// that nothing depends on the order in which reads came in.
+    fn put_branches_in_order(&mut self) {
+        let mut numbers: HashMap<u32, Vec<u32>> = HashMap::new();
+        for (list, key) in self.lists.iter_mut().zip(0u32..).filter(|(list, _)| !list.others.is_empty()) {
+            numbers.insert(key, list.put_in_order());
+        }
+        if numbers.is_empty() {
+            return;
+        }
+        for did in self.steps.iter_mut().filter(|did| did.kind == Kind::Read) {
+            if let Some(numbers) = numbers.get(&did.key) {
+                let list = &self.lists[did.key as usize];
+                let branch = list.first_with(numbers[did.branch() as usize], did.length());
+                *did = Did::read(did.key, branch, did.length());
+            }
+        }
+    }
+
     /// Puts the transactions in order of their beginning; gives the place of each by its arrival.
     pub(super) fn put_in_order(&mut self) -> Vec<u32> {
+        self.put_branches_in_order();
         let ranks = self.sessions.ranks();
         self.transactions.sort_by(|one, other| {
             (one.invoked_s.total_cmp(&other.invoked_s))

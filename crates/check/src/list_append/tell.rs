@@ -2,8 +2,8 @@
 
 use super::cycles::{Cycle, Link};
 use super::graph::Edge;
-use super::record::{Did, Disagreement, Kind, Record, Transaction};
-use super::versions::{Seen, Versions};
+use super::record::{Did, Disagreement, Kind, NONE, Record, Transaction};
+use super::versions::{LostUpdate, Seen, Versions};
 
 /// Values of a list that are told; of a longer one, the last.
 const VALUES_MAX: usize = 6;
@@ -42,8 +42,7 @@ impl Teller<'_> {
     }
 
     fn list(&self, did: &Did) -> &[i64] {
-        let length = usize::try_from(did.value).unwrap_or(0);
-        &self.record.lists[did.key as usize].values[..length]
+        &self.record.lists[did.key as usize].branch(did.branch())[..did.length()]
     }
 
     /// `client 3's transaction (0.100 s to 0.200 s: append 1 to x, read y as [2])`.
@@ -67,7 +66,6 @@ impl Teller<'_> {
         match did.kind {
             Kind::Append | Kind::AppendSuperseded => format!("append {} to {key}", did.value),
             Kind::Read => format!("read {key} as {}", told_values(self.list(did))),
-            Kind::OddRead => format!("read {key} as something else than others did"),
         }
     }
 
@@ -131,17 +129,17 @@ impl Teller<'_> {
 
     fn told_write(&self, link: &Link, from: &str, to: &str) -> String {
         for key in self.appends(link.from).map(|did| did.key) {
-            let (writers, values) = (self.versions.writers(key), &self.record.lists[key as usize].values);
-            let pair = writers.windows(2).position(|pair| pair == [link.from, link.to]);
+            let values = &self.record.lists[key as usize].values;
+            let writers = self.versions.writers(key, 0).iter();
+            let known: Vec<(&u32, &i64)> =
+                writers.zip(values).filter(|(writer, _)| **writer != NONE).collect();
+            let follows = |pair: &&[(&u32, &i64)]| (*pair[0].0, *pair[1].0) == (link.from, link.to);
             let key_name = self.key(key);
-            if let Some(at) = pair {
-                let (one, other) = (values[at], values[at + 1]);
-                return format!(
-                    "{from} appended {one} to {key_name} and {to} appended {other} right after it"
-                );
+            if let Some([(_, one), (_, other)]) = known.windows(2).find(follows) {
+                return format!("{from} appended {one} to {key_name} and {to} appended {other} after it");
             }
-            if let (Some(last), Some(value)) = (values.last(), self.unseen_append(link.to, key))
-                && writers.last() == Some(&link.from)
+            if let (Some((writer, last)), Some(value)) = (known.last(), self.unseen_append(link.to, key))
+                && **writer == link.from
             {
                 return format!(
                     "{from} appended {last} to {key_name}, the last value that anybody read of it, and {to} appended \
@@ -156,7 +154,7 @@ impl Teller<'_> {
         for did in self.reads(link.to) {
             let list = self.list(did);
             if let Some(last) = list.last()
-                && self.versions.writers(did.key)[list.len() - 1] == link.from
+                && self.versions.writers(did.key, 0)[list.len() - 1] == link.from
             {
                 let key = self.key(did.key);
                 return format!("{to} read {key} as {}, of which {from} appended {last}", told_values(list));
@@ -168,7 +166,7 @@ impl Teller<'_> {
     fn told_anti(&self, link: &Link, from: &str, to: &str) -> String {
         for did in self.reads(link.from) {
             let (list, key) = (self.list(did), self.key(did.key));
-            let next = self.versions.writers(did.key).get(list.len());
+            let next = self.versions.writers(did.key, 0).get(list.len());
             let missed = match next {
                 Some(next) if *next == link.to => {
                     self.record.lists[did.key as usize].values.get(list.len()).copied()
@@ -225,19 +223,36 @@ impl Teller<'_> {
         )
     }
 
-    pub(super) fn told_lost_update(&self, seen: &Seen) -> String {
-        let length = usize::try_from(seen.value).unwrap_or(0);
+    pub(super) fn told_future(&self, seen: &Seen) -> String {
+        format!(
+            "{} read {} of {} before it appended it",
+            self.told(seen.reader),
+            seen.value,
+            self.key(seen.key)
+        )
+    }
+
+    pub(super) fn told_out_of_order(&self, seen: &Seen) -> String {
+        format!(
+            "{} stands in {} without what {} had appended before it",
+            seen.value,
+            self.key(seen.key),
+            self.told(seen.writer)
+        )
+    }
+
+    pub(super) fn told_lost_update(&self, LostUpdate { read, one, other }: &LostUpdate) -> String {
         format!(
             "both {} and {} read {} as {} and then appended to it, so neither knew of the other's",
-            self.told(seen.writer),
-            self.told(seen.reader),
-            self.key(seen.key),
-            told_values(&self.record.lists[seen.key as usize].values[..length])
+            self.told(*one),
+            self.told(*other),
+            self.key(read.key),
+            told_values(self.list(read))
         )
     }
 
     pub(super) fn told_duplicate(&self, (key, value): &(u32, i64)) -> String {
-        format!("{value} stands in {} more than once", self.key(*key))
+        format!("{value} stands in {} more often than it was appended", self.key(*key))
     }
 
     pub(super) fn told_disagreement(&self, one: &Disagreement) -> String {
@@ -252,19 +267,21 @@ impl Teller<'_> {
     }
 
     pub(super) fn told_incompatible(&self, key: u32) -> String {
-        let Some(found) = &self.record.lists[key as usize].incompatible else { return self.key(key) };
-        let same =
-            found.one_read.iter().zip(&found.other_read).take_while(|(one, other)| one == other).count();
-        let mut told: Vec<(u32, String)> = [(found.one, &found.one_read), (found.other, &found.other_read)]
+        let list = &self.record.lists[key as usize];
+        let Some(other) = list.others.first() else { return self.key(key) };
+        let same = list.values.iter().zip(other).take_while(|(one, other)| one == other).count();
+        let mut told: Vec<(u32, String)> = [(0, &list.values), (1, other)]
             .into_iter()
-            .map(|(arrival, values)| {
-                let place = self.place_of(arrival);
+            .filter_map(|(branch, values)| {
+                let is_all = |did: &Did| (did.key, did.branch(), did.length()) == (key, branch, values.len());
+                let place = (0..).zip(&self.record.transactions).find_map(|(place, transaction)| {
+                    let mut reads = self.record.steps_of(transaction).iter();
+                    reads.any(|did| did.kind == Kind::Read && is_all(did)).then_some(place)
+                })?;
                 let client = self.record.sessions.told(self.transaction(place).session);
                 let start = told_values(&values[..values.len().min(same + 2)]);
-                (
-                    place,
-                    format!("{client} at {:.3} s as beginning {start}", self.transaction(place).completed_s),
-                )
+                let at_s = self.transaction(place).completed_s;
+                Some((place, format!("{client} at {at_s:.3} s as beginning {start}")))
             })
             .collect();
         told.sort();

@@ -2,11 +2,15 @@
 //! brute force.
 
 mod bank;
+mod conformance;
 mod convergence;
 mod last_writes_by_force;
 mod ledger_by_force;
 mod list_append;
+mod list_append_by_definition;
 mod list_append_by_force;
+mod list_append_histories;
 mod notation;
+mod random;
 mod register;
 mod register_by_force;

@@ -14,6 +14,45 @@ pub fn history(text: &str) -> Vec<Operation> {
     lines.map(|line| operation(line).unwrap_or_else(|| panic!("not in the notation: {line}"))).collect()
 }
 
+/// A history in the notation, on one line: operations of one load, `; ` between them.
+pub fn told(operations: &[Operation]) -> String {
+    let lines: Vec<String> = operations.iter().map(told_operation).collect();
+    lines.join("; ")
+}
+
+fn told_operation(operation: &Operation) -> String {
+    let Operation { client, invoked_s, completed_s, .. } = operation;
+    let optional = |value: Option<i64>| value.map_or("-".to_owned(), |value| value.to_string());
+    let action = match &operation.action {
+        Action::RegisterRead { key, value } => format!("read {key} {}", optional(*value)),
+        Action::RegisterWrite { key, value } => format!("write {key} {value}"),
+        Action::RegisterCompareAndSet { key, expected, new } => {
+            format!("cas {key} {} {new}", optional(*expected))
+        }
+        Action::AppendTransaction { steps } => {
+            steps.iter().map(told_step).collect::<Vec<String>>().join(", ")
+        }
+        other => panic!("not told in the notation: {other:?}"),
+    };
+    let outcome = match operation.outcome {
+        Outcome::Ok => "",
+        Outcome::Fail => " fail",
+        Outcome::Unknown => " unknown",
+    };
+    format!("{invoked_s}-{completed_s} c{client} {action}{outcome}")
+}
+
+fn told_step(step: &Step) -> String {
+    match step {
+        Step::Append { key, value } => format!("append {key} {value}"),
+        Step::Read { key, values: None } => format!("r {key} -"),
+        Step::Read { key, values: Some(values) } => {
+            let values: Vec<String> = values.iter().map(i64::to_string).collect();
+            format!("r {key} [{}]", values.join(" "))
+        }
+    }
+}
+
 fn operation(line: &str) -> Option<Operation> {
     let (line, outcome) = match line.rsplit_once(' ') {
         Some((line, "unknown")) => (line, Outcome::Unknown),
