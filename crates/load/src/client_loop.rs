@@ -37,19 +37,35 @@ pub(crate) async fn run_client(shared: Rc<Shared>, place: usize, stop: watch::Re
     let state = ClientState::new(number, shared.plan.scale, shared.plan.chance(number, TRANSACTIONS));
     let rng = shared.plan.chance(number, RECONNECTIONS);
     let at_work = shared.at_work.subscribe();
-    let mut client = Client { shared, place, state, rng, backoff: Backoff::default(), stop, at_work };
+    let mut client =
+        Client { shared: Rc::clone(&shared), place, state, rng, backoff: Backoff::default(), stop, at_work };
     while !client.is_told_to_stop() {
         // One that is needed later only does not take up a connection before.
         client.rest().await;
-        if let Some((connected, prepared)) = client.connect().await {
+        shared.seeks_session();
+        let connected = client.connect_at_last().await;
+        shared.seeks_no_session();
+        if let Some((connected, prepared)) = connected {
             client.serve(connected, &prepared).await;
         }
         client.pause().await;
     }
-    client.shared.client_done();
+    shared.client_done();
 }
 
 impl Client {
+    /// Rounds over the endpoints, with growing pauses, until one takes writes; `None` on stop, or when the client is no
+    /// longer needed.
+    async fn connect_at_last(&mut self) -> Option<(Connected, Vec<StatementId>)> {
+        while !self.is_told_to_stop() && self.is_at_work() {
+            if let Some(connected) = self.connect().await {
+                return Some(connected);
+            }
+            self.pause().await;
+        }
+        None
+    }
+
     /// One round over the endpoints; `None` when none takes writes, which has then been counted, or on stop.
     async fn connect(&mut self) -> Option<(Connected, Vec<StatementId>)> {
         let shared = Rc::clone(&self.shared);

@@ -77,6 +77,7 @@ pub(crate) async fn dispatch(shared: Rc<Shared>, mut arrivals: Arrivals, mut rng
             return;
         };
         sleep_until(moment).await;
+        shared.falls_due(moment);
         shared.queue.push(moment);
     }
 }

@@ -1,16 +1,23 @@
 //! The first operation that was sent after a fault took effect and succeeded.
 //!
 //! A fault's moment is often known only after its receipt, when the operation in question may long be done; so recent
-//! successes are kept.
+//! successes are kept, and recent stretches in which nothing was due: those are nobody's recovery.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
+
+use measure::Wait;
+
+use crate::generator::FirstSuccess;
 
 /// Successes kept. With the spacing below this is more than a minute, or all there were.
 const KEPT: usize = 1 << 17;
 
 /// Successes sent closer together than this are kept as one; an answer is that much off at most.
 const SPACING: Duration = Duration::from_micros(500);
+
+/// Stretches kept in which nothing was due. There are ten a second at most that are worth it: minutes.
+const IDLE_KEPT: usize = 1 << 12;
 
 #[derive(Debug, Clone, Copy)]
 struct Success {
@@ -22,6 +29,7 @@ struct Success {
 #[derive(Debug, Default)]
 pub(crate) struct FirstSuccesses {
     recent: VecDeque<Success>,
+    idle: VecDeque<Wait>,
     /// Sent before this, a success is one with those that are kept.
     next: Option<Instant>,
     /// Fault's number and when it took effect.
@@ -51,20 +59,33 @@ impl FirstSuccesses {
         self.recent.push_back(Success { invoked_s, completed_s });
     }
 
+    /// Nothing was due in these stretches, which follow those of the last call.
+    pub(crate) fn nothing_was_due(&mut self, idle: &[Wait]) {
+        self.idle.extend(idle);
+        let surplus = self.idle.len().saturating_sub(IDLE_KEPT);
+        self.idle.drain(..surplus);
+    }
+
     /// A fault took effect at `at_s`.
     pub(crate) fn mark(&mut self, fault: usize, at_s: f64) {
         self.waiting.push((fault, at_s));
     }
 
-    /// Faults whose first success is known by now, with the seconds from effect to completion, each told once.
-    pub(crate) fn take_answered(&mut self) -> Vec<(usize, f64)> {
-        let recent = &self.recent;
+    /// Faults whose first success is known by now, with the seconds from effect to completion in which something was
+    /// due, each told once.
+    pub(crate) fn take_answered(&mut self) -> Vec<FirstSuccess> {
+        let (recent, idle) = (&self.recent, &self.idle);
+        let idle_between = |from_s: f64, to_s: f64| -> f64 {
+            idle.iter().map(|idle| (idle.to_s.min(to_s) - idle.from_s.max(from_s)).max(0.0)).sum()
+        };
         let mut answered = Vec::new();
         self.waiting.retain(|(fault, at_s)| {
             let first = recent.partition_point(|success| success.invoked_s < *at_s);
             match recent.get(first) {
                 Some(success) => {
-                    answered.push((*fault, success.completed_s - at_s));
+                    let idle_s = idle_between(*at_s, success.completed_s);
+                    let after_s = (success.completed_s - at_s - idle_s).max(0.0);
+                    answered.push(FirstSuccess { fault: *fault, at_s: success.completed_s, after_s });
                     false
                 }
                 None => true,
@@ -78,6 +99,10 @@ impl FirstSuccesses {
 mod tests {
     use super::*;
 
+    fn answered(first: &mut FirstSuccesses) -> Vec<(usize, f64)> {
+        first.take_answered().into_iter().map(|success| (success.fault, success.after_s)).collect()
+    }
+
     fn check(successes: &[(f64, f64)], at_s: f64, expected: Option<f64>) {
         let mut first = FirstSuccesses::default();
         for (invoked_s, completed_s) in successes {
@@ -85,7 +110,7 @@ mod tests {
         }
         first.mark(3, at_s);
         let expected: Vec<(usize, f64)> = expected.into_iter().map(|after| (3, after)).collect();
-        assert_eq!(first.take_answered(), expected, "{successes:?} after {at_s}");
+        assert_eq!(answered(&mut first), expected, "{successes:?} after {at_s}");
     }
 
     #[test]
@@ -95,6 +120,17 @@ mod tests {
         check(&[(0.9, 5.0), (4.0, 6.0), (3.0, 7.0)], 1.0, Some(5.0));
         check(&[(0.5, 0.75), (2.0, 2.25), (3.0, 3.5)], 1.0, Some(1.25));
         check(&[], 1.0, None);
+    }
+
+    #[test]
+    fn a_load_that_had_nothing_to_send_was_not_kept_waiting() {
+        let mut first = FirstSuccesses::default();
+        let idle = |from_s, to_s| Wait { from_s, to_s, is_open: false };
+        first.nothing_was_due(&[idle(4.0, 5.0), idle(8.0, 17.0)]);
+        first.note(17.0, 17.25);
+        first.mark(0, 10.0);
+        first.mark(1, 16.5);
+        assert_eq!(answered(&mut first), [(0, 0.25), (1, 0.25)]);
     }
 
     #[test]
@@ -108,10 +144,10 @@ mod tests {
     fn a_fault_still_waiting_is_answered_later_and_only_once() {
         let mut first = FirstSuccesses::default();
         first.mark(0, 10.0);
-        assert_eq!(first.take_answered(), []);
+        assert_eq!(answered(&mut first), []);
         first.note(10.5, 11.0);
-        assert_eq!(first.take_answered(), [(0, 1.0)]);
+        assert_eq!(answered(&mut first), [(0, 1.0)]);
         first.note(11.5, 12.0);
-        assert_eq!(first.take_answered(), []);
+        assert_eq!(answered(&mut first), []);
     }
 }

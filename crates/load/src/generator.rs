@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use client::reactor;
 use history::Operation;
-use measure::{Histogram, Interval};
+use measure::{Histogram, Interval, Wait};
 use tokio::sync::watch;
 
 use crate::client_loop::{run_client, stopped};
@@ -29,11 +29,24 @@ pub struct Batch {
     pub interval: Interval,
     /// The operations that ended in it, in that order.
     pub history: Vec<Operation>,
-    /// For each fault marked whose first success is now known: its number and the seconds from its effect to the
-    /// completion of the first operation that was sent after it and succeeded.
-    pub first_success: Vec<(usize, f64)>,
+    /// How long nothing succeeded though something was due: the longest wait that ended in this second, and every one
+    /// longer than [`measure::waits::KEPT_ABOVE_S`].
+    pub waits: Vec<Wait>,
+    /// The first success after each fault marked, where it is now known.
+    pub first_success: Vec<FirstSuccess>,
     /// Absent in a closed loop.
     pub open_loop: Option<OpenLoop>,
+}
+
+/// The first operation that was sent after a fault took effect and succeeded.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FirstSuccess {
+    /// The fault's number, from 0.
+    pub fault: usize,
+    /// When the operation was completed, seconds on the run's clock.
+    pub at_s: f64,
+    /// Seconds from the fault's effect to then, without those in which nothing was due.
+    pub after_s: f64,
 }
 
 /// How well an open loop kept its rate in one second.
@@ -176,6 +189,7 @@ async fn generate(
             biased;
             () = stopped(&mut stop), if deadline.is_none() => {
                 shared.stopping.set(true);
+                shared.end_waits();
                 drop(dispatcher.take());
                 deadline = Some(Instant::now() + shared.plan.timeout);
             }
@@ -212,6 +226,8 @@ fn moment_of(shared: &Shared, step: &Step) -> Instant {
 /// Sends one second's batch; false when nobody takes it.
 fn hand_on(shared: &Shared, second: u64, sink: &Sender<Batch>, controls: &Controls) -> bool {
     let mut successes = shared.successes.borrow_mut();
+    let waits = shared.take_waits();
+    successes.nothing_was_due(&waits.idle);
     let marks = std::mem::take(&mut *controls.marks.lock().unwrap_or_else(PoisonError::into_inner));
     for (fault, at_s) in marks {
         successes.mark(fault, at_s);
@@ -221,5 +237,6 @@ fn hand_on(shared: &Shared, second: u64, sink: &Sender<Batch>, controls: &Contro
     let open_loop = shared
         .is_open
         .then(|| OpenLoop { lateness: shared.take_lateness(), backlog: shared.queue.backlog() as u64 });
-    sink.send(Batch { interval, history: shared.take_history(), first_success, open_loop }).is_ok()
+    let (history, waits) = (shared.take_history(), waits.waits);
+    sink.send(Batch { interval, history, waits, first_success, open_loop }).is_ok()
 }

@@ -18,7 +18,7 @@ mod thread_cpu;
 
 pub use client::postgres::{Address, Encryption, Endpoint, Reads, Trust};
 pub use clock::Clock;
-pub use generator::{Batch, LoadEnd, LoadHandle, OpenLoop, start};
+pub use generator::{Batch, FirstSuccess, LoadEnd, LoadHandle, OpenLoop, start};
 pub use pace::{Arrival, Asked, AskedRate, Step, ThinkTime};
 pub use plan::{LoadError, LoadPlan, OnThread, Protocol};
 pub use preparation::{final_read, prepare, server_version};

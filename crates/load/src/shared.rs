@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use client::{Connected, SessionError, SqlConnector};
 use history::{Action, ErrorClass, Operation, Outcome};
 use measure::interval::{CONNECT, new_histogram, record_latency};
-use measure::{Histogram, OperationId, Recorder};
+use measure::{Histogram, OperationId, Recorder, TakenWaits, Waits};
 use tokio::sync::watch;
 use workload::{StatementObserver, Workload};
 
@@ -44,6 +44,11 @@ pub(crate) struct Shared {
     pub(crate) stopping: Cell<bool>,
     pub(crate) recorder: RefCell<Recorder>,
     pub(crate) successes: RefCell<FirstSuccesses>,
+    waits: RefCell<Waits>,
+    /// Operations that have been sent and have no end yet.
+    sent: Cell<usize>,
+    /// Closed loop: clients that want to send and have no session.
+    without_session: Cell<usize>,
     /// Open loop: operations on their way to a client.
     pub(crate) queue: Queue,
     /// Clients at work now; those with a higher place rest.
@@ -93,6 +98,9 @@ impl Shared {
             stopping: Cell::new(false),
             recorder: RefCell::new(recorder),
             successes: RefCell::new(FirstSuccesses::default()),
+            waits: RefCell::new(Waits::default()),
+            sent: Cell::new(0),
+            without_session: Cell::new(0),
             queue: Queue::default(),
             at_work: watch::Sender::new(clients_of(plan.steps.first())),
             at_work_now: Cell::new(clients_of(plan.steps.first())),
@@ -152,8 +160,49 @@ impl Shared {
         record_latency(&mut self.lateness.borrow_mut(), by);
     }
 
+    /// Open loop: an operation is due from this moment on.
+    pub(crate) fn falls_due(&self, moment: Instant) {
+        self.waits.borrow_mut().due(self.seconds(moment));
+    }
+
+    /// A client looks for a session. In a closed loop it has something to send; in an open one it need not.
+    pub(crate) fn seeks_session(&self) {
+        if !self.is_open {
+            self.without_session.set(self.without_session.get() + 1);
+            self.falls_due(Instant::now());
+        }
+    }
+
+    /// A client has a session, or seeks it no longer.
+    pub(crate) fn seeks_no_session(&self) {
+        if !self.is_open {
+            self.without_session.set(self.without_session.get().saturating_sub(1));
+            if !self.is_something_due() {
+                self.waits.borrow_mut().nothing_due(self.seconds(Instant::now()));
+            }
+        }
+    }
+
+    fn is_something_due(&self) -> bool {
+        self.sent.get() > 0 || self.without_session.get() > 0 || self.queue.backlog() > 0
+    }
+
+    /// The load is told to stop.
+    pub(crate) fn end_waits(&self) {
+        self.waits.borrow_mut().end(self.seconds(Instant::now()));
+    }
+
+    /// How long nothing succeeded, and how long nothing was due, since the last call.
+    pub(crate) fn take_waits(&self) -> TakenWaits {
+        self.waits.borrow_mut().take()
+    }
+
     /// A client sends an operation.
     pub(crate) fn begin(&self, client: usize, operation: InFlight) {
+        self.sent.set(self.sent.get() + 1);
+        if !self.is_open {
+            self.falls_due(operation.invoked);
+        }
         if let Some(place) = self.in_flight.borrow_mut().get_mut(client) {
             *place = Some(operation);
         }
@@ -186,12 +235,16 @@ impl Shared {
                 if let Some(kind) = self.kinds.get(begun.kind) {
                     self.recorder.borrow_mut().record_ok(*kind, latency);
                 }
+                self.waits.borrow_mut().succeeded(self.seconds(completed), self.is_something_due());
                 let mut successes = self.successes.borrow_mut();
                 if successes.wants(begun.invoked) {
                     successes.note(self.seconds(begun.invoked), self.seconds(completed));
                 }
             }
-            Some(class) => self.count_error(begun.kind, class, outcome == Outcome::Fail),
+            Some(class) => {
+                self.waits.borrow_mut().failed();
+                self.count_error(begun.kind, class, outcome == Outcome::Fail);
+            }
         }
         self.record(client, InFlight { action: Some(action), ..begun }, completed, outcome, error);
     }
@@ -247,7 +300,9 @@ impl Shared {
     }
 
     fn take_in_flight(&self, client: usize) -> Option<InFlight> {
-        self.in_flight.borrow_mut().get_mut(client).and_then(Option::take)
+        let begun = self.in_flight.borrow_mut().get_mut(client).and_then(Option::take)?;
+        self.sent.set(self.sent.get().saturating_sub(1));
+        Some(begun)
     }
 
     fn record(

@@ -58,6 +58,20 @@ impl Gathered {
         self.batches.iter().flat_map(|batch| &batch.history)
     }
 
+    /// The longest wait that a closed loop recorded is the longest time between two successes of its history.
+    fn check_longest_wait(&self) {
+        let succeeded = self.operations().filter(|operation| operation.outcome == Outcome::Ok);
+        let mut at_s: Vec<f64> = succeeded.map(|operation| operation.completed_s).collect();
+        at_s.sort_by(f64::total_cmp);
+        let expected_s = at_s.windows(2).map(|pair| pair[1] - pair[0]).fold(0.0, f64::max);
+        let waits = self.batches.iter().flat_map(|batch| &batch.waits);
+        let longest_s = waits.map(|wait| wait.length_s()).fold(0.0, f64::max);
+        assert!(
+            (longest_s - expected_s).abs() < 0.001,
+            "waited {longest_s} s, in the history {expected_s} s"
+        );
+    }
+
     fn count(&self, outcome: Outcome) -> usize {
         self.operations().filter(|operation| operation.outcome == outcome).count()
     }
@@ -237,14 +251,15 @@ fn clients_come_back_by_themselves_after_a_crash_and_nothing_acknowledged_is_mis
     assert!(refused.is_disjoint(&there), "refused and there: {refused:?}");
     assert!(there.difference(&acknowledged).all(|value| indeterminate.contains(value)), "invented");
     assert!(!indeterminate.is_empty(), "eight clients were cut off in mid-insert");
-    let told: BTreeMap<usize, f64> =
-        gathered.batches.iter().flat_map(|batch| batch.first_success.clone()).collect();
+    let firsts = gathered.batches.iter().flat_map(|batch| &batch.first_success);
+    let told: BTreeMap<usize, f64> = firsts.map(|first| (first.fault, first.after_s)).collect();
     assert_eq!(told.keys().copied().collect::<Vec<_>>(), [5, 6]);
     let first = gathered
         .operations()
         .filter(|operation| operation.outcome == Outcome::Ok && operation.invoked_s >= killed_s + 0.001);
     let first_s = first.map(|operation| operation.completed_s).fold(f64::INFINITY, f64::min);
     assert!((told[&6] - (first_s - killed_s - 0.001)).abs() < 0.001, "{told:?} {first_s} {killed_s}");
+    gathered.check_longest_wait();
     let errors = gathered.recorded("connect").1;
     assert!(errors.keys().all(|class| *class == ErrorClass::Connection), "{errors:?}");
 }

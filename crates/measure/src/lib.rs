@@ -17,6 +17,7 @@ pub mod recorder;
 pub mod recovery;
 pub mod restore;
 pub mod timeline;
+pub mod waits;
 pub mod warnings;
 
 pub use compare::{Comparison, Finding, Sampling, compare};
@@ -33,4 +34,5 @@ pub use lines::LineError;
 pub use recorder::{OperationId, Recorder};
 pub use restore::{RestoreError, Restored, restore};
 pub use timeline::{Timeline, TimelineError};
+pub use waits::{TakenWaits, Wait, Waits};
 pub use warnings::Doubt;

@@ -1,50 +1,268 @@
-//! How throughput fell and came back: baseline, time to recover, operations lost.
+//! What a fault did to a load: how long nothing succeeded, how long throughput was low, when it was back for good, and
+//! how many operations did not happen.
 //!
-//! Owns these definitions. A series is `(second, successes)` in order of time without gaps, as
-//! [`Timeline::throughput`](crate::Timeline::throughput) gives it; only seconds that were measured to their
-//! end belong in it.
+//! Owns these definitions. They take a load's successes by second and its waits ([`crate::waits`]); when faults took
+//! effect is told by their receipts, and what several loads add up to is for others. Pure.
+//!
+//! **Window.** A fault is charged with all that happens from its effect until the next fault takes effect, or until the
+//! loads are told to stop. Faults that were asked for at the same moment share one window. Of a wait that began before
+//! the fault was asked for, only the part after that moment counts.
+//!
+//! **Below.** Throughput is taken by whole seconds against the mean of the baseline's. A second is below 50 % when fewer
+//! than half as many operations succeeded in it. It is below 95 % when fewer than 95 % succeeded *and* it is slower than
+//! everything that the baseline's own spread explains: than its slowest second, and than its mean less
+//! [`SPREAD_DEVIATIONS`] standard deviations. A second below 50 % is always below 95 %, too. A baseline that is shorter
+//! than [`BASELINE_SECONDS_MIN`], or of which a second is itself below 50 %, supports no such judgement: the figures are
+//! absent then.
+//!
+//! **Sustained recovery.** The end of the last relapse in the window: of the last second below 50 %, of the last two
+//! neighbouring seconds below 95 %, and of the last interruption, whichever is latest. A single second between 50 % and
+//! 95 % is no relapse. At least [`SUSTAINED_SECONDS_MIN`] seconds of the window must follow it, the one in which it
+//! lies among them.
+//!
+//! **Interruption.** A wait that is longer than [`INTERRUPTION_S`] and than [`INTERRUPTION_TIMES_BASELINE`] times the
+//! longest of the baseline: a load with one slow client waits for each of its answers, and nothing is interrupted.
+
+use crate::waits::Wait;
+use crate::warnings::BASELINE_SECONDS_MIN;
 
 /// The share of the baseline at which throughput counts as back.
 pub const RECOVERED_SHARE: f64 = 0.95;
+/// The share of the baseline below which throughput counts as down.
+pub const DOWN_SHARE: f64 = 0.5;
+/// How many standard deviations of the baseline's seconds a second must lie below their mean to be below 95 %.
+pub const SPREAD_DEVIATIONS: f64 = 4.0;
+/// Seconds without a relapse that a sustained recovery takes at least.
+pub const SUSTAINED_SECONDS_MIN: u64 = 3;
+/// A wait that is no longer is no interruption, seconds.
+pub const INTERRUPTION_S: f64 = 0.25;
+/// How many times as long as the longest wait of the baseline an interruption is at least.
+pub const INTERRUPTION_TIMES_BASELINE: f64 = 3.0;
 
-/// Mean of successes a second over the seconds that lie wholly within `from_s..=to_s`; `None` when there is
-/// no such second or nothing succeeded in any, for then there is nothing to compare with.
+/// What succeeded in one whole second.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Second {
+    /// The second on the run's clock.
+    pub second: u64,
+    /// Transactions that succeeded in it.
+    pub successes: u64,
+    /// What was asked of the load in it, as a share of what was asked in the baseline: 1 for a load that does not
+    /// change. None where the two cannot be compared, as with another number of clients.
+    pub demand: Option<f64>,
+}
+
+/// Throughput of the seconds before any fault.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Baseline {
+    /// Mean of successes a second, above zero.
+    pub per_s: f64,
+    /// Successes a second below which a second is below 95 %; none where the baseline cannot tell.
+    pub below_95_percent_per_s: Option<f64>,
+}
+
+impl Baseline {
+    /// The baseline of the seconds that lie wholly within `from_s..=to_s`. `None` when there is no such second or
+    /// nothing succeeded in any, for then there is nothing to compare with.
+    #[must_use]
+    pub fn of(series: &[(u64, u64)], from_s: f64, to_s: f64) -> Option<Baseline> {
+        let within = |second: u64| second as f64 >= from_s && second as f64 + 1.0 <= to_s;
+        let counts: Vec<f64> =
+            series.iter().filter(|(second, _)| within(*second)).map(|(_, count)| *count as f64).collect();
+        let (sum, number) = (counts.iter().sum::<f64>(), counts.len() as f64);
+        if sum <= 0.0 {
+            return None;
+        }
+        let per_s = sum / number;
+        let slowest = counts.iter().copied().fold(f64::INFINITY, f64::min);
+        let is_telling = counts.len() >= BASELINE_SECONDS_MIN && slowest >= DOWN_SHARE * per_s;
+        let squares: f64 = counts.iter().map(|count| (count - per_s).powi(2)).sum();
+        let deviation = (squares / (number - 1.0)).sqrt();
+        let explained = slowest.min(per_s - SPREAD_DEVIATIONS * deviation);
+        let below = explained.min(RECOVERED_SHARE * per_s).max(DOWN_SHARE * per_s);
+        Some(Baseline { per_s, below_95_percent_per_s: is_telling.then_some(below) })
+    }
+}
+
+/// The stretch of a run that one fault is charged with, seconds on the run's clock.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Window {
+    /// When the fault was asked for.
+    pub asked_s: f64,
+    /// When it took effect.
+    pub effect_s: f64,
+    /// When the next one took effect, or the loads were told to stop.
+    pub end_s: f64,
+}
+
+/// When a fault was asked for, and when it took effect if it did.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Struck {
+    /// Asked for.
+    pub asked_s: f64,
+    /// Took effect.
+    pub effect_s: Option<f64>,
+}
+
+/// The window of each fault, in their order; none for one that took no effect. `ended_s` is when the loads were told to
+/// stop.
 #[must_use]
-pub fn baseline_per_s(series: &[(u64, u64)], from_s: f64, to_s: f64) -> Option<f64> {
-    mean_within(series, from_s, to_s).filter(|mean| *mean > 0.0)
+pub fn windows(faults: &[Struck], ended_s: f64) -> Vec<Option<Window>> {
+    let window = |fault: &Struck| {
+        let effect_s = fault.effect_s?;
+        let next = faults.iter().filter(|other| other.asked_s > fault.asked_s);
+        let next = next.filter_map(|other| other.effect_s).filter(|other_s| *other_s > effect_s);
+        Some(Window { asked_s: fault.asked_s, effect_s, end_s: next.fold(ended_s, f64::min) })
+    };
+    faults.iter().map(window).collect()
+}
+
+/// What is known of one load.
+#[derive(Debug, Clone, Copy)]
+pub struct LoadRecord<'a> {
+    /// Its whole seconds, in order of time without gaps.
+    pub seconds: &'a [Second],
+    /// Its waits, in order of time; none where they were not recorded.
+    pub waits: Option<&'a [Wait]>,
+    /// Its baseline, where there is one.
+    pub baseline: Option<Baseline>,
+    /// The longest wait in its baseline, seconds.
+    pub baseline_wait_s: Option<f64>,
+}
+
+/// What a fault did to one load. What could not be told is absent, never 0.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Damage {
+    /// The longest time without a success against what was due that overlaps the window, from when to when.
+    pub longest_wait: Option<Wait>,
+    /// Whether any wait was an interruption.
+    pub is_interrupted: Option<bool>,
+    /// Whole seconds below 50 % of the baseline.
+    pub below_50_percent_s: Option<f64>,
+    /// Whole seconds below 95 % of the baseline.
+    pub below_95_percent_s: Option<f64>,
+    /// Seconds from the effect to sustained recovery, 0 where nothing relapsed; absent, too, where it did not recover.
+    pub sustained_s: Option<f64>,
+    /// Operations that did not happen: what the seconds below 95 % fell short of the baseline.
+    pub lost_operations: Option<f64>,
+}
+
+/// What a fault did to a load in its window.
+#[must_use]
+pub fn damage(load: &LoadRecord, window: &Window) -> Damage {
+    let waits = load.waits.map(|waits| overlapping(waits, window));
+    let longest_wait = waits.as_ref().and_then(|waits| longest(waits));
+    let interruptions = waits.as_ref().map(|waits| {
+        waits.iter().filter(|wait| is_interruption(wait.length_s(), load.baseline_wait_s)).collect::<Vec<_>>()
+    });
+    let mut damage = Damage {
+        longest_wait,
+        is_interrupted: interruptions.as_ref().map(|interruptions| !interruptions.is_empty()),
+        ..Damage::default()
+    };
+    let Some(low) = LowSeconds::of(load, window) else { return damage };
+    damage.below_50_percent_s = Some(low.below_50_percent.len() as f64);
+    damage.below_95_percent_s = Some(low.below_95_percent.len() as f64);
+    damage.lost_operations = Some(low.missing);
+    damage.sustained_s = interruptions.and_then(|interruptions| {
+        let interrupted_until_s = interruptions.iter().map(|wait| wait.to_s).fold(window.effect_s, f64::max);
+        let until_s =
+            low.relapsed_until().map_or(interrupted_until_s, |until_s| until_s.max(interrupted_until_s));
+        let followed_by_s = window.end_s.floor() - until_s.floor();
+        let is_open = interruptions.iter().any(|wait| wait.is_open);
+        (!is_open && followed_by_s >= SUSTAINED_SECONDS_MIN as f64)
+            .then(|| (until_s - window.effect_s).max(0.0))
+    });
+    damage
+}
+
+/// Whether a wait of this length is more than this load has in its baseline anyway.
+#[must_use]
+pub fn is_interruption(wait_s: f64, baseline_wait_s: Option<f64>) -> bool {
+    wait_s > INTERRUPTION_S && wait_s > INTERRUPTION_TIMES_BASELINE * baseline_wait_s.unwrap_or(0.0)
+}
+
+/// The longest of these waits; of equal ones the first.
+#[must_use]
+pub fn longest(waits: &[Wait]) -> Option<Wait> {
+    waits
+        .iter()
+        .copied()
+        .reduce(|longest, wait| if wait.length_s() > longest.length_s() { wait } else { longest })
+}
+
+/// The longest part of a wait that lies within a stretch of the run.
+#[must_use]
+pub fn longest_within(waits: &[Wait], from_s: f64, to_s: f64) -> Option<Wait> {
+    let cut = waits.iter().filter(|wait| wait.to_s > from_s && wait.from_s < to_s).map(|wait| Wait {
+        from_s: wait.from_s.max(from_s),
+        to_s: wait.to_s.min(to_s),
+        is_open: wait.is_open || wait.to_s > to_s,
+    });
+    longest(&cut.collect::<Vec<_>>())
+}
+
+/// The waits a window is charged with: those that reach into it, without what lies before the fault was asked for.
+fn overlapping(waits: &[Wait], window: &Window) -> Vec<Wait> {
+    let reaches = |wait: &&Wait| wait.to_s > window.effect_s && wait.from_s < window.end_s;
+    let cut = |wait: &Wait| Wait { from_s: wait.from_s.max(window.asked_s), ..*wait };
+    waits.iter().filter(reaches).map(cut).collect()
+}
+
+/// The seconds of a window in which throughput was low.
+struct LowSeconds {
+    below_50_percent: Vec<u64>,
+    below_95_percent: Vec<u64>,
+    missing: f64,
+}
+
+impl LowSeconds {
+    /// `None` where the baseline cannot tell, or a second of the window is not there or cannot be compared.
+    fn of(load: &LoadRecord, window: &Window) -> Option<LowSeconds> {
+        let baseline = load.baseline?;
+        let below_95_percent_per_s = baseline.below_95_percent_per_s?;
+        let (first, end) = (window.effect_s.max(0.0).floor() as u64, window.end_s.max(0.0).floor() as u64);
+        let mut low = LowSeconds { below_50_percent: Vec::new(), below_95_percent: Vec::new(), missing: 0.0 };
+        let within = load.seconds.iter().filter(|second| (first..end).contains(&second.second));
+        let mut seen = 0;
+        for second in within {
+            seen += 1;
+            let (count, demand) = (second.successes as f64, second.demand?);
+            if count < DOWN_SHARE * baseline.per_s * demand {
+                low.below_50_percent.push(second.second);
+            }
+            if count < below_95_percent_per_s * demand {
+                low.below_95_percent.push(second.second);
+                low.missing += baseline.per_s * demand - count;
+            }
+        }
+        (seen > 0 && seen == end.saturating_sub(first)).then_some(low)
+    }
+
+    /// The end of the last second below 50 % or of the last two neighbours below 95 %.
+    fn relapsed_until(&self) -> Option<f64> {
+        let neighbours = self.below_95_percent.windows(2).filter(|pair| pair[1] == pair[0] + 1);
+        let last_pair = neighbours.map(|pair| pair[1]).max();
+        let last = self.below_50_percent.last().copied().max(last_pair)?;
+        Some(last as f64 + 1.0)
+    }
 }
 
 /// Seconds from the moment a fault took effect to the end of the first whole second, begun at or after that
-/// moment, in which at least 95 % of the baseline succeeded.
+/// moment, in which at least 95 % of the baseline succeeded, whatever follows.
 ///
 /// `None` when that never happened in the series, or when there is no baseline (0, or not a number). A fault
 /// that never pushed throughput below 95 % thus reads as between one and two seconds: the resolution of the
 /// measure.
 #[must_use]
 pub fn back_to_95_percent(series: &[(u64, u64)], baseline_per_s: f64, took_effect_s: f64) -> Option<f64> {
-    recovered_second(series, baseline_per_s, took_effect_s).map(|second| second as f64 + 1.0 - took_effect_s)
-}
-
-/// Operations that did not happen: the sum of what each second fell short of the baseline, from the second in
-/// which the fault took effect to the one in which throughput was back at 95 %, both included, or to the end
-/// of the series.
-///
-/// Seconds above the baseline make up for nothing, so it is never negative. The second of the fault itself
-/// counts whole: what it lacks is put down to the fault, its beginning having run at the baseline's rate.
-/// `None` when there is no baseline, or the series ends before the fault.
-#[must_use]
-pub fn lost_operations(series: &[(u64, u64)], baseline_per_s: f64, took_effect_s: f64) -> Option<f64> {
-    if !is_baseline(baseline_per_s) || !took_effect_s.is_finite() {
+    if !is_baseline(baseline_per_s) {
         return None;
     }
-    let last = recovered_second(series, baseline_per_s, took_effect_s).unwrap_or(u64::MAX);
-    let mut after = series
+    let enough = |count: u64| count as f64 >= RECOVERED_SHARE * baseline_per_s;
+    series
         .iter()
-        .filter(|(second, _)| *second as f64 + 1.0 > took_effect_s && *second <= last)
-        .map(|(_, count)| (baseline_per_s - *count as f64).max(0.0))
-        .peekable();
-    after.peek()?;
-    Some(after.sum())
+        .find(|(second, count)| *second as f64 >= took_effect_s && enough(*count))
+        .map(|(second, _)| *second as f64 + 1.0 - took_effect_s)
 }
 
 /// Mean throughput over the seconds that lie wholly within `from_s..=to_s`, as a share of the baseline's.
@@ -59,90 +277,15 @@ pub fn throughput_ratio_during(
     if !is_baseline(baseline_per_s) {
         return None;
     }
-    mean_within(series, from_s, to_s).map(|mean| mean / baseline_per_s)
+    let within = |second: u64| second as f64 >= from_s && second as f64 + 1.0 <= to_s;
+    let counts: Vec<f64> =
+        series.iter().filter(|(second, _)| within(*second)).map(|(_, count)| *count as f64).collect();
+    (!counts.is_empty()).then(|| counts.iter().sum::<f64>() / counts.len() as f64 / baseline_per_s)
 }
 
 fn is_baseline(baseline_per_s: f64) -> bool {
     baseline_per_s.is_finite() && baseline_per_s > 0.0
 }
 
-fn mean_within(series: &[(u64, u64)], from_s: f64, to_s: f64) -> Option<f64> {
-    let within = |second: u64| second as f64 >= from_s && second as f64 + 1.0 <= to_s;
-    let counts: Vec<f64> =
-        series.iter().filter(|(second, _)| within(*second)).map(|(_, count)| *count as f64).collect();
-    if counts.is_empty() { None } else { Some(counts.iter().sum::<f64>() / counts.len() as f64) }
-}
-
-fn recovered_second(series: &[(u64, u64)], baseline_per_s: f64, took_effect_s: f64) -> Option<u64> {
-    if !is_baseline(baseline_per_s) {
-        return None;
-    }
-    let enough = |count: u64| count as f64 >= RECOVERED_SHARE * baseline_per_s;
-    series
-        .iter()
-        .find(|(second, count)| *second as f64 >= took_effect_s && enough(*count))
-        .map(|(second, _)| *second)
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A run from second 0 with these successes a second.
-    fn series(counts: &[u64]) -> Vec<(u64, u64)> {
-        counts.iter().enumerate().map(|(second, count)| (second as u64, *count)).collect()
-    }
-
-    /// Checks time to recover and operations lost of a fault at `took_effect_s` against a baseline of 100 a
-    /// second.
-    fn check(counts: &[u64], took_effect_s: f64, back_s: Option<f64>, lost: Option<f64>) {
-        let series = series(counts);
-        assert_eq!(back_to_95_percent(&series, 100.0, took_effect_s), back_s, "{counts:?}");
-        assert_eq!(lost_operations(&series, 100.0, took_effect_s), lost, "{counts:?}");
-    }
-
-    #[test]
-    fn recovery_ends_with_the_first_whole_second_at_95_percent() {
-        check(&[100, 100, 0, 0, 94, 95, 100], 2.0, Some(4.0), Some(211.0));
-        check(&[100, 100, 0, 0, 100], 2.0, Some(3.0), Some(200.0));
-        check(&[100, 100, 100], 2.0, Some(1.0), Some(0.0));
-    }
-
-    #[test]
-    fn the_second_a_fault_strikes_in_cannot_be_the_recovery_but_its_lack_counts() {
-        check(&[100, 100, 96, 0, 100], 2.25, Some(2.75), Some(104.0));
-    }
-
-    #[test]
-    fn a_load_that_never_comes_back_has_no_recovery_and_loses_to_the_end() {
-        check(&[100, 100, 0, 10, 20], 2.0, None, Some(270.0));
-        check(&[100, 100], 2.0, None, None);
-    }
-
-    #[test]
-    fn a_burst_above_the_baseline_makes_up_for_nothing() {
-        check(&[100, 300, 0, 500], 1.5, Some(2.5), Some(100.0));
-    }
-
-    #[test]
-    fn without_a_baseline_nothing_is_claimed() {
-        let series = series(&[0, 0, 0, 5]);
-        assert_eq!(baseline_per_s(&series, 0.0, 3.0), None);
-        for baseline in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            assert_eq!(back_to_95_percent(&series, baseline, 1.0), None);
-            assert_eq!(lost_operations(&series, baseline, 1.0), None);
-            assert_eq!(throughput_ratio_during(&series, baseline, 1.0, 3.0), None);
-        }
-        assert_eq!(lost_operations(&series, 100.0, f64::NAN), None);
-        assert_eq!(back_to_95_percent(&series, 1.0, f64::NAN), None);
-    }
-
-    #[test]
-    fn means_are_over_whole_seconds_only() {
-        let series = series(&[10, 20, 30, 40, 50]);
-        assert_eq!(baseline_per_s(&series, 0.5, 3.5), Some(25.0));
-        assert_eq!(baseline_per_s(&series, 0.5, 1.4), None);
-        assert_eq!(throughput_ratio_during(&series, 50.0, 2.0, 4.0), Some(0.7));
-        assert_eq!(throughput_ratio_during(&series, 50.0, 2.1, 2.9), None);
-    }
-}
+mod tests;

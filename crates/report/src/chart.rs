@@ -140,7 +140,8 @@ impl Panel<'_> {
             let (from, to) = (geometry.x(shade.from_s), geometry.x(shade.to_s));
             let _ = write!(
                 svg,
-                "<rect class=\"shade\" x=\"{from:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\"><title>{}: {} to {}</title></rect>",
+                "<rect class=\"{}\" x=\"{from:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\"><title>{}: {} to {}</title></rect>",
+                shade.kind.class(),
                 geometry.top,
                 (to - from).max(1.5),
                 geometry.plot_height,

@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use crate::figure::{Curve, Figure, Manner};
 use crate::format;
-use crate::marks::{self, Marks};
+use crate::marks::{self, Marks, ShadeKind};
 use crate::markup::escape;
 use crate::run_directory::RunDirectory;
 use crate::scale::Scale;
@@ -33,7 +33,13 @@ pub(crate) fn over_time(run: &RunDirectory) -> String {
             "<p class=\"no-errors\"><strong>Errors.</strong> No error in any second of this run.</p>",
         ),
     }
-    if !marks.shades.is_empty() {
+    if marks.shades.iter().any(|shade| shade.kind == ShadeKind::Gap) {
+        html.push_str(
+            "<p class=\"note\">Shaded red: the longest time after a fault in which nothing of a load succeeded though \
+             something was due.</p>",
+        );
+    }
+    if marks.shades.iter().any(|shade| shade.kind == ShadeKind::CatchUp) {
         html.push_str(
             "<p class=\"note\">Shaded blue: components of mirrored volumes catch up with what changed while they were away.</p>",
         );

@@ -7,10 +7,11 @@ use std::collections::BTreeMap;
 
 use history::{Event, EventKind, LoadFacts, PhaseFacts, Receipt, RunFacts, Verdict};
 use measure::interval::counts_for_load;
+use measure::recovery::{self, Baseline, LoadRecord, Second, Struck};
 
 use crate::result::{
-    CheckResult, FaultResult, LabResult, LatencyUs, LoadResult, OperationResult, PhaseResult, RecoveryResult,
-    ReproducedReport, RunResult, WarningResult,
+    CheckResult, FaultLoadResult, FaultResult, LabResult, LatencyUs, LoadResult, OperationResult,
+    PhaseResult, RecoveryResult, ReproducedReport, RunResult, WarningResult,
 };
 use crate::series::{self, LoadSeries};
 use crate::timeline_csv::TimelineRow;
@@ -57,9 +58,7 @@ pub(crate) fn result(events: &[Event], rows: &[TimelineRow]) -> Option<RunResult
     let phases = phases(events, recorded_until_s);
     result.loads = result.facts.loads.iter().map(|load| load_result(load, &phases, rows)).collect();
     result.faults = faults(events);
-    for fault in &mut result.faults {
-        consequences(fault, &loads, &phases, recorded_until_s);
-    }
+    consequences(&mut result.faults, &loads, &phases, recorded_until_s);
     Some(result)
 }
 
@@ -223,8 +222,8 @@ fn faults(events: &[Event]) -> Vec<FaultResult> {
             }
             EventKind::FirstSuccess { fault, after_s, .. } => {
                 if let Some(fault) = faults.get_mut(fault) {
-                    let earlier = fault.recovery_s.first_success.unwrap_or(f64::INFINITY);
-                    fault.recovery_s.first_success = Some(earlier.min(*after_s));
+                    let of_others = fault.recovery_s.first_success.unwrap_or(0.0);
+                    fault.recovery_s.first_success = Some(of_others.max(*after_s));
                 }
             }
             _ => {}
@@ -247,42 +246,76 @@ fn asked(t_s: f64, kind: &str, target: &str, hits: &[String], nodes: &[String]) 
         took_effect_s: None,
         healed_s: None,
         receipt: Receipt { verdict: Verdict::Unknown, evidence: Vec::new() },
+        gap_s: None,
+        below_50_percent_s: None,
+        below_95_percent_s: None,
+        interrupted: None,
         recovery_s: RecoveryResult::default(),
+        loads: Vec::new(),
         lost_operations: None,
         lost_writes: None,
         throughput_ratio_during: None,
     }
 }
 
-/// What a fault cost, from counts per second against the mean of the baseline's whole seconds.
-fn consequences(fault: &mut FaultResult, loads: &[LoadSeries], phases: &[PhaseFacts], recorded_until_s: f64) {
-    let Some(effect_s) = fault.took_effect_s else { return };
+/// What faults did to loads, from counts per second. Waits are not in the files, so that what rests on them is absent.
+fn consequences(
+    faults: &mut [FaultResult],
+    loads: &[LoadSeries],
+    phases: &[PhaseFacts],
+    recorded_until_s: f64,
+) {
+    let struck = |fault: &FaultResult| Struck { asked_s: fault.asked_s, effect_s: fault.took_effect_s };
+    let windows = recovery::windows(&faults.iter().map(struck).collect::<Vec<_>>(), recorded_until_s);
     let Some(baseline) = phases.iter().find(|phase| phase.name == "baseline") else { return };
-    let first_whole = effect_s.max(0.0).ceil() as u64;
-    let last = recorded_until_s as u64;
-    let healed = fault.healed_s.unwrap_or(recorded_until_s).min(recorded_until_s).max(0.0).floor() as u64;
-    let (mut back_s, mut lost, mut ratio) = (Some(0.0_f64), 0.0, None::<f64>);
-    for load in loads {
-        let count = |second: &u64| load.seconds.get(second).map_or(0, |values| values.count) as f64;
-        let during: Vec<u64> =
-            (0..last).filter(|second| is_within(*second, baseline.from_s, baseline.to_s)).collect();
-        let per_s = during.iter().map(count).sum::<f64>() / during.len().max(1) as f64;
-        if per_s == 0.0 {
-            continue;
-        }
-        let back = (first_whole..last).find(|second| count(second) >= 0.95 * per_s);
-        back_s = back_s.zip(back).map(|(slowest, second)| slowest.max((second + 1) as f64 - effect_s));
-        lost +=
-            (first_whole..back.unwrap_or(last)).map(|second| (per_s - count(&second)).max(0.0)).sum::<f64>();
-        if healed > first_whole {
-            let mean = (first_whole..healed).map(|second| count(&second)).sum::<f64>()
-                / (healed - first_whole) as f64;
-            ratio = Some(ratio.unwrap_or(f64::INFINITY).min(mean / per_s));
-        }
-    }
-    if ratio.is_some() || lost > 0.0 {
-        fault.recovery_s.back_to_95_percent = back_s.filter(|back_s| *back_s > 0.0);
-        fault.lost_operations = Some(lost);
-        fault.throughput_ratio_during = ratio;
+    for (fault, window) in faults.iter_mut().zip(windows) {
+        let Some(window) = window else { continue };
+        let stood_until_s = fault.healed_s.unwrap_or(recorded_until_s).min(recorded_until_s);
+        let load_result = |load: &LoadSeries| {
+            let count = |second: u64| load.seconds.get(&second).map_or(0, |values| values.count);
+            let series: Vec<(u64, u64)> =
+                (0..recorded_until_s as u64).map(|second| (second, count(second))).collect();
+            let baseline = Baseline::of(&series, baseline.from_s, baseline.to_s)?;
+            // What was asked of the load is not in the files either: it is taken not to have changed.
+            let as_asked = |(second, successes)| Second { second, successes, demand: Some(1.0) };
+            let seconds: Vec<Second> = series.iter().copied().map(as_asked).collect();
+            let record = LoadRecord {
+                seconds: &seconds,
+                waits: None,
+                baseline: Some(baseline),
+                baseline_wait_s: None,
+            };
+            let damage = recovery::damage(&record, &window);
+            let ratio =
+                recovery::throughput_ratio_during(&series, baseline.per_s, window.effect_s, stood_until_s);
+            Some(FaultLoadResult {
+                load: load.name.clone(),
+                below_50_percent_s: damage.below_50_percent_s,
+                below_95_percent_s: damage.below_95_percent_s,
+                below_95_percent_per_s: baseline.below_95_percent_per_s,
+                recovery_s: RecoveryResult {
+                    back_to_95_percent: recovery::back_to_95_percent(
+                        &series,
+                        baseline.per_s,
+                        window.effect_s,
+                    ),
+                    ..RecoveryResult::default()
+                },
+                lost_operations: damage.lost_operations,
+                throughput_ratio_during: ratio,
+                ..FaultLoadResult::default()
+            })
+        };
+        // Where one load has nothing to compare with, nothing is said of the worst of all.
+        let Some(results) = loads.iter().map(load_result).collect::<Option<Vec<_>>>() else { continue };
+        let of_all = |figure: fn(&FaultLoadResult) -> Option<f64>, join: fn(f64, f64) -> f64| {
+            results.iter().map(figure).collect::<Option<Vec<f64>>>()?.into_iter().reduce(join)
+        };
+        fault.below_50_percent_s = of_all(|load| load.below_50_percent_s, f64::max);
+        fault.below_95_percent_s = of_all(|load| load.below_95_percent_s, f64::max);
+        fault.recovery_s.back_to_95_percent = of_all(|load| load.recovery_s.back_to_95_percent, f64::max);
+        fault.lost_operations = of_all(|load| load.lost_operations, |sum, more| sum + more);
+        fault.throughput_ratio_during = of_all(|load| load.throughput_ratio_during, f64::min);
+        fault.loads = results;
     }
 }

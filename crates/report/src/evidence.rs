@@ -5,6 +5,7 @@ use std::fmt::Write;
 use history::{EventKind, Receipt, Verdict};
 
 use crate::format;
+use crate::interruption;
 use crate::markup::escape;
 use crate::result::{CheckResult, FaultResult};
 use crate::run_directory::RunDirectory;
@@ -105,8 +106,12 @@ fn fault(run: &RunDirectory, index: usize, fault: &FaultResult) -> String {
         ("Asked for at", format::seconds(fault.asked_s)),
         ("Took effect at", moment(fault.took_effect_s, "never, as far as is known")),
         ("Healed at", moment(fault.healed_s, "not while the run was recorded")),
+        ("Longest time without a success", moment(fault.gap_s, "unknown")),
         ("First success after", moment(recovery.first_success, "none seen")),
-        ("Back at 95 % after", moment(recovery.back_to_95_percent, "not in this run")),
+        ("Back at 95 % for a second after", moment(recovery.back_to_95_percent, "not in this run")),
+        ("Back for good after", back_for_good(fault)),
+        ("Below 95 % of the baseline", moment(fault.below_95_percent_s, "unknown")),
+        ("Below 50 % of the baseline", moment(fault.below_50_percent_s, "unknown")),
         (
             "Throughput meanwhile",
             fault.throughput_ratio_during.map_or_else(
@@ -125,8 +130,52 @@ fn fault(run: &RunDirectory, index: usize, fault: &FaultResult) -> String {
         let _ = write!(html, "<div><dt>{name}</dt><dd>{}</dd></div>", escape(&value));
     }
     html.push_str("</dl>");
+    html.push_str(&by_load(fault));
     html.push_str(&receipts(run, index, fault));
     html.push_str("</div>");
+    html
+}
+
+fn back_for_good(fault: &FaultResult) -> String {
+    match fault.recovery_s.sustained {
+        Some(after_s) if after_s > 0.0 => format::seconds(after_s),
+        Some(_) => "nothing to recover from".to_owned(),
+        None if fault.below_95_percent_s.is_none() => "unknown".to_owned(),
+        None => "not before the next fault or the end of the run".to_owned(),
+    }
+}
+
+/// What a fault did to each load, where there are several: the figures above are the worst of them.
+fn by_load(fault: &FaultResult) -> String {
+    if fault.loads.len() < 2 {
+        return String::new();
+    }
+    let seconds = |value: Option<f64>| value.map_or_else(|| "unknown".to_owned(), format::seconds);
+    let mut html = "<div class=\"scroll\"><table><thead><tr><th>Load<th class=\"n\">Longest time without a success\
+                    <th class=\"n\">in the baseline<th class=\"n\">First success<th class=\"n\">Back for good\
+                    <th class=\"n\">Below 95 %<th class=\"n\">Below 50 %<th class=\"n\">Did not happen</tr></thead><tbody>"
+        .to_owned();
+    for load in &fault.loads {
+        let back = match load.recovery_s.sustained {
+            None if load.below_95_percent_s.is_some() => "not in time".to_owned(),
+            sustained => seconds(sustained),
+        };
+        let missing = load
+            .lost_operations
+            .map_or_else(|| "unknown".to_owned(), |lost| format::count(lost.max(0.0).round() as u64));
+        let _ = write!(
+            html,
+            "<tr><th scope=\"row\">{}<td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{back}\
+             <td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{missing}</tr>",
+            escape(&load.load),
+            interruption::gap(load),
+            seconds(load.baseline_gap_s),
+            seconds(load.recovery_s.first_success),
+            seconds(load.below_95_percent_s),
+            seconds(load.below_50_percent_s)
+        );
+    }
+    html.push_str("</tbody></table></div>");
     html
 }
 

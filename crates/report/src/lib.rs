@@ -14,6 +14,7 @@ mod evidence;
 pub mod export;
 mod figure;
 mod format;
+mod interruption;
 mod links;
 mod links_csv;
 pub mod live;

@@ -3,7 +3,7 @@
 use history::{EventKind, PhaseFacts};
 
 use crate::format;
-use crate::result::{RunResult, VolumeResult};
+use crate::result::{FaultLoadResult, RunResult, VolumeResult};
 use crate::run_directory::RunDirectory;
 
 /// No more moments than this are marked in a chart; all of them are in the list of events.
@@ -32,9 +32,29 @@ pub(crate) struct Moment {
     pub(crate) what: String,
 }
 
+/// Why a stretch is shaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ShadeKind {
+    /// A component of a volume catches up.
+    CatchUp,
+    /// Nothing of a load succeeded.
+    Gap,
+}
+
+impl ShadeKind {
+    /// Its class in the style sheet.
+    pub(crate) fn class(self) -> &'static str {
+        match self {
+            ShadeKind::CatchUp => "shade",
+            ShadeKind::Gap => "shade gap",
+        }
+    }
+}
+
 /// A stretch of time in which something went on that may have cost something.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Shade {
+    pub(crate) kind: ShadeKind,
     pub(crate) from_s: f64,
     pub(crate) to_s: f64,
     pub(crate) what: String,
@@ -75,17 +95,24 @@ pub(crate) fn of(run: &RunDirectory, recorded_until_s: f64) -> Marks {
     Marks { end_s, bands: bands.collect(), shades: shades(&run.result), phases, moments, unmarked }
 }
 
-/// Volumes whose components catch up.
+/// Volumes whose components catch up, and the longest interruption of each load after each fault.
 fn shades(result: &RunResult) -> Vec<Shade> {
     let of = |volume: &VolumeResult| {
         let (node, catch_ups) = (volume.node.clone(), volume.catch_ups.clone());
         catch_ups.into_iter().map(move |caught| Shade {
+            kind: ShadeKind::CatchUp,
             from_s: caught.from_s,
             to_s: caught.to_s,
             what: format!("{node}’s volume catches up on {}", caught.component),
         })
     };
-    result.volumes.iter().flat_map(of).take(MOST_SHADES).collect()
+    let interrupted = result.faults.iter().flat_map(|fault| &fault.loads);
+    let gap = |load: &FaultLoadResult| {
+        let (from_s, gap_s) = (load.gap_from_s?, load.gap_s.filter(|_| load.interrupted == Some(true))?);
+        let what = format!("no success of {}", load.load);
+        Some(Shade { kind: ShadeKind::Gap, from_s, to_s: from_s + gap_s, what })
+    };
+    result.volumes.iter().flat_map(of).chain(interrupted.filter_map(gap)).take(MOST_SHADES).collect()
 }
 
 /// Phases as they were, or as planned where no load tells.
@@ -117,8 +144,7 @@ fn moments(run: &RunDirectory) -> Vec<Moment> {
                 leader = Some(node);
             }
             EventKind::FirstSuccess { fault, load, after_s } => {
-                let effect_s = run.result.faults.get(*fault).and_then(|fault| fault.took_effect_s);
-                let t_s = effect_s.map_or(event.t_s, |effect_s| effect_s + after_s);
+                let t_s = event.t_s;
                 let what = format!("first success of {load}, {} after the fault", format::seconds(*after_s));
                 first_successes.push((*fault, *after_s, Moment { t_s, what }));
             }

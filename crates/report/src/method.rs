@@ -35,9 +35,16 @@ pub(crate) fn method(run: &RunDirectory) -> String {
     ));
     items.push((
         "Recovery",
-        "counted from the moment the fault took effect by its receipt. First success: the first operation sent after that \
-         moment that succeeded. Back at 95 %: the end of the first whole second with at least 95 % of the baseline's \
-         throughput."
+        "A fault is charged with what happens from its effect, by its receipt, until the next fault takes effect or the loads \
+         end. Longest time without a success: of any client of a load while something was due, in a closed loop whenever a \
+         client wants to send, in an open loop from the moment an operation is due; measured operation by operation. It is an \
+         interruption when it is longer than 0.25 s and than three times the longest in the baseline. Below 95 %: whole \
+         seconds with less than 95 % of the baseline's mean throughput that are also slower than the baseline's own spread \
+         explains, its slowest second and its mean less four standard deviations. Below 50 %: whole seconds with less than \
+         half. Back for good: the end of the last interruption, the last second below 50 % and the last two neighbouring \
+         seconds below 95 %, whichever is latest, with at least three seconds after it. First success: the first operation \
+         sent after the effect that succeeded, less the time in which nothing was due. Where the baseline is shorter than \
+         four seconds, has itself a second below 50 %, or the number of clients changed, low seconds are unknown."
             .to_owned(),
     ));
     items.push((

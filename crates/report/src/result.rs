@@ -129,9 +129,25 @@ pub struct FaultResult {
     pub healed_s: Option<f64>,
     /// Evidence of effect and of healing, together.
     pub receipt: Receipt,
-    /// Times to recover.
+    /// The longest time without a success against what was due, of all loads, until the next fault took effect or the
+    /// loads ended; null where that is not known of each load.
+    #[serde(default)]
+    pub gap_s: Option<f64>,
+    /// Whole seconds below 50 % of the baseline in the same stretch, of the load that has most; null as above.
+    #[serde(default)]
+    pub below_50_percent_s: Option<f64>,
+    /// The same below 95 %.
+    #[serde(default)]
+    pub below_95_percent_s: Option<f64>,
+    /// Whether the longest time without a success of any load was more than its baseline has, too.
+    #[serde(default)]
+    pub interrupted: Option<bool>,
+    /// Times to recover, of the load that took longest.
     pub recovery_s: RecoveryResult,
-    /// Operations that did not happen: the area between baseline and measured throughput.
+    /// What it did to each load.
+    #[serde(default)]
+    pub loads: Vec<FaultLoadResult>,
+    /// Operations that did not happen, of all loads: what seconds below 95 % fell short of the baseline.
     pub lost_operations: Option<f64>,
     /// Acknowledged writes missing at the end, acknowledged before this fault took effect.
     pub lost_writes: Option<u64>,
@@ -142,10 +158,43 @@ pub struct FaultResult {
 /// Times to recover, in seconds after the fault took effect; null when it never happened in the run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RecoveryResult {
-    /// First operation sent after the fault that succeeded.
+    /// First operation sent after the fault that succeeded; time in which nothing was due is left out.
     pub first_success: Option<f64>,
-    /// End of the first whole second with at least 95 % of the baseline's throughput.
+    /// End of the first whole second with at least 95 % of the baseline's throughput, whatever followed.
     pub back_to_95_percent: Option<f64>,
+    /// End of the last relapse before the next fault took effect or the loads ended; 0 where there was none.
+    #[serde(default)]
+    pub sustained: Option<f64>,
+}
+
+/// What a fault did to one load until the next one took effect or the loads ended. What is not known is null.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct FaultLoadResult {
+    /// The load.
+    pub load: String,
+    /// The longest time without a success against what was due.
+    pub gap_s: Option<f64>,
+    /// When that began.
+    pub gap_from_s: Option<f64>,
+    /// Whether it had not ended when the loads did: it may have gone on.
+    #[serde(default)]
+    pub gap_is_open: bool,
+    /// The longest time without a success in the baseline.
+    pub baseline_gap_s: Option<f64>,
+    /// Whether it is more than the baseline has, too.
+    pub interrupted: Option<bool>,
+    /// Whole seconds below 50 % of the baseline.
+    pub below_50_percent_s: Option<f64>,
+    /// Whole seconds below 95 % of the baseline.
+    pub below_95_percent_s: Option<f64>,
+    /// The throughput below which a second counted as below 95 %, which allows for the baseline's own spread.
+    pub below_95_percent_per_s: Option<f64>,
+    /// Times to recover.
+    pub recovery_s: RecoveryResult,
+    /// Operations that did not happen.
+    pub lost_operations: Option<f64>,
+    /// Throughput while the fault stood, as a share of the baseline's.
+    pub throughput_ratio_during: Option<f64>,
 }
 
 /// Latency figures, microseconds. All zero when there was nothing to measure.

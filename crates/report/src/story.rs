@@ -3,6 +3,7 @@
 use history::{Event, EventKind, Verdict};
 
 use crate::format;
+use crate::interruption;
 use crate::losses;
 use crate::result::{FaultResult, RunResult};
 use crate::run_directory::RunDirectory;
@@ -15,9 +16,9 @@ pub(crate) struct Number {
     pub(crate) detail: String,
 }
 
-/// Lost writes, recovery time, throughput while the fault stood.
+/// Lost writes, longest interruption, throughput while the fault stood.
 pub(crate) fn numbers(result: &RunResult) -> [Number; 3] {
-    [lost_writes(result), recovery(result), throughput_during(result)]
+    [lost_writes(result), interruption(result), throughput_during(result)]
 }
 
 /// What the checks that count lost writes say, taken together.
@@ -66,41 +67,9 @@ fn lost_writes(result: &RunResult) -> Number {
     Number { label: "Lost writes", value, detail }
 }
 
-fn recovery(result: &RunResult) -> Number {
-    let label = "Recovery time";
-    let number =
-        |value: &str, detail: &str| Number { label, value: value.to_owned(), detail: detail.to_owned() };
-    if result.faults.is_empty() {
-        return number("no fault", "this run broke nothing");
-    }
-    let struck: Vec<&FaultResult> =
-        result.faults.iter().filter(|fault| fault.took_effect_s.is_some()).collect();
-    if struck.len() < result.faults.len() && struck.is_empty() {
-        return number("unknown", "no fault is known to have taken effect");
-    }
-    let Some(firsts) =
-        struck.iter().map(|fault| fault.recovery_s.first_success).collect::<Option<Vec<f64>>>()
-    else {
-        return number("not seen", "no operation sent after the fault succeeded while the run was recorded");
-    };
-    let back = struck.iter().map(|fault| fault.recovery_s.back_to_95_percent).collect::<Option<Vec<f64>>>();
-    let back = match back {
-        Some(times) => {
-            format!("{} until a whole second at 95 % of the baseline", format::seconds(greatest(&times)))
-        }
-        None => "never back at 95 % of the baseline".to_owned(),
-    };
-    let which =
-        if struck.len() > 1 { format!("the longest of {} faults, ", struck.len()) } else { String::new() };
-    Number {
-        label,
-        value: format::seconds(greatest(&firsts)),
-        detail: format!("{which}to the first success; {back}"),
-    }
-}
-
-fn greatest(values: &[f64]) -> f64 {
-    values.iter().copied().fold(f64::NEG_INFINITY, f64::max)
+fn interruption(result: &RunResult) -> Number {
+    let (value, detail) = interruption::headline(result);
+    Number { label: "Longest interruption", value, detail }
 }
 
 fn throughput_during(result: &RunResult) -> Number {
@@ -176,13 +145,15 @@ fn fault_sentence(run: &RunDirectory, fault: &FaultResult) -> String {
     let mut parts =
         vec![format!("At {} {}{}", format::seconds(effect_s), struck(fault), with_nodes(run, fault))];
     parts.extend(answers(run, fault, effect_s));
-    parts.push(match fault.recovery_s.first_success {
-        Some(after_s) => format!("service was back after {}", format::seconds(after_s)),
-        None => "service was not seen to come back".to_owned(),
-    });
-    if let Some(after_s) = fault.recovery_s.back_to_95_percent {
-        parts.push(format!("throughput was back at 95 % of its baseline after {}", format::seconds(after_s)));
+    let felt = interruption::clauses(fault);
+    // A run that left no result, or an older one, has no gaps: then the first success is all there is.
+    if felt.is_empty() {
+        parts.push(match fault.recovery_s.first_success {
+            Some(after_s) => format!("the first success came after {}", format::seconds(after_s)),
+            None => "service was not seen to come back".to_owned(),
+        });
     }
+    parts.extend(felt);
     format!("{}.", parts.join("; "))
 }
 

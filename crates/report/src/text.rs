@@ -7,7 +7,7 @@ use history::Verdict;
 use crate::format;
 use crate::markup::plain;
 use crate::result::{FaultResult, RunResult};
-use crate::{story, tables};
+use crate::{interruption, story, tables};
 
 const COLUMNS: usize = 100;
 
@@ -92,9 +92,11 @@ fn fault_line(fault: &FaultResult) -> String {
         Some(t_s) => format!("healed at {}", format::seconds(t_s)),
         None => "not healed".to_owned(),
     });
-    if let Some(after_s) = fault.recovery_s.first_success {
+    let felt = interruption::clauses(fault);
+    if let Some(after_s) = fault.recovery_s.first_success.filter(|_| felt.is_empty()) {
         parts.push(format!("first success after {}", format::seconds(after_s)));
     }
+    parts.extend(felt);
     if let Some(lost) = fault.lost_writes {
         parts.push(format!("{} lost", format::counted(lost, "write", "writes")));
     }

@@ -123,15 +123,6 @@ impl Chronicle {
         self.state().events.clone()
     }
 
-    /// When a fault took effect, as told.
-    #[must_use]
-    pub fn effect_s(&self, number: usize) -> Option<f64> {
-        self.state().events.iter().find_map(|event| match event.kind {
-            EventKind::FaultTookEffect { fault, .. } if fault == number => Some(event.t_s),
-            _ => None,
-        })
-    }
-
     /// Why the file is not complete, when it is not.
     #[must_use]
     pub fn failure(&self) -> Option<String> {

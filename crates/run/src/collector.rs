@@ -11,8 +11,8 @@ use std::thread::JoinHandle;
 use std::time::SystemTime;
 
 use history::{EventKind, Operation, RunFacts};
-use load::Batch;
-use measure::{Histogram, Timeline};
+use load::{Batch, FirstSuccess};
+use measure::{Histogram, Timeline, Wait};
 
 use crate::chronicle::{Chronicle, news};
 use crate::directory::RunDirectory;
@@ -56,7 +56,10 @@ pub struct Scene {
 pub struct Recorded {
     /// Latencies, counts and errors.
     pub timeline: Timeline,
-    /// First success after a fault: (fault, load, seconds after).
+    /// How long nothing succeeded of what was due, by load, in order of time: the longest wait of each second and every
+    /// one longer than [`measure::waits::KEPT_ABOVE_S`].
+    pub waits: BTreeMap<String, Vec<Wait>>,
+    /// First success after a fault: (fault, load, seconds after in which something was due).
     pub first_success: Vec<(usize, String, f64)>,
     /// How well each open loop kept its rate.
     pub open_loops: BTreeMap<String, OpenLoopRecord>,
@@ -230,15 +233,14 @@ fn collect(
             recorded.take_open_loop(&batch);
             shown.take(&batch);
         }
+        recorded.waits.entry(batch.interval.load.clone()).or_default().extend(&batch.waits);
         for operation in &batch.history {
             files.history.write(operation).map_err(recording)?;
         }
-        for (fault, after_s) in &batch.first_success {
+        for FirstSuccess { fault, at_s, after_s } in batch.first_success {
             let load = batch.interval.load.clone();
-            recorded.first_success.push((*fault, load.clone(), *after_s));
-            let at_s =
-                chronicle.effect_s(*fault).map_or_else(|| chronicle.now_s(), |effect_s| effect_s + after_s);
-            chronicle.say_at(at_s, EventKind::FirstSuccess { fault: *fault, load, after_s: *after_s });
+            recorded.first_success.push((fault, load.clone(), after_s));
+            chronicle.say_at(at_s, EventKind::FirstSuccess { fault, load, after_s });
         }
         if second >= flushed_second + HISTORY_FLUSH_S {
             files.history.flush().map_err(recording)?;

@@ -33,8 +33,15 @@ faults[].healed_s number?
 faults[].receipt.verdict verdict
 faults[].receipt.evidence list
 faults[].receipt.evidence[] text
+faults[].gap_s number?
+faults[].below_50_percent_s number?
+faults[].below_95_percent_s number?
 faults[].recovery_s.first_success number?
 faults[].recovery_s.back_to_95_percent number?
+faults[].recovery_s.sustained number?
+faults[].loads list
+faults[].loads[].load text
+faults[].loads[].gap_s number?
 faults[].lost_operations number?
 faults[].lost_writes whole?
 faults[].throughput_ratio_during number?

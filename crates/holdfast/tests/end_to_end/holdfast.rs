@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::time_line;
+
 /// A program that takes longer hangs. No figure is drawn from it.
 const HANGS_AFTER: Duration = Duration::from_secs(240);
 
@@ -298,10 +300,14 @@ impl Finished {
         path
     }
 
-    /// `result.json` of the run.
+    /// `result.json` of the run, which its time line must not contradict.
     #[track_caller]
     pub fn result(&self) -> Value {
-        read_json(&self.run_directory().join("result.json"))
+        let directory = self.run_directory();
+        let result = read_json(&directory.join("result.json"));
+        let contradictions = time_line::contradictions(&directory, &result);
+        assert!(contradictions.is_empty(), "{}", contradictions.join("\n"));
+        result
     }
 }
 

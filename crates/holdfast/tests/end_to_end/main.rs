@@ -23,6 +23,7 @@ mod on_paper;
 mod power_loss;
 mod shell;
 mod survival;
+mod time_line;
 mod traces;
 mod verdicts;
 mod verify;

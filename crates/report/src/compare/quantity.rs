@@ -56,15 +56,30 @@ pub enum Quantity {
     P99,
     /// A workload's own figure, in the unit of its name.
     Figure,
+    /// Seconds without a success after a fault, the longest.
+    Gap,
     /// Seconds from a fault's effect to the first success.
     FirstSuccess,
     /// Seconds from a fault's effect to 95 % of the baseline's throughput.
     BackTo95Percent,
+    /// Seconds from a fault's effect to the end of the last relapse.
+    Sustained,
+    /// Seconds below 50 % of the baseline after a fault.
+    Below50Percent,
+    /// Seconds below 95 % of the baseline after a fault.
+    Below95Percent,
 }
 
 /// Latencies, in the order they are shown.
 pub(super) const LATENCIES: [Quantity; 4] = [Quantity::Mean, Quantity::P50, Quantity::P95, Quantity::P99];
-const OF_A_FAULT: [Quantity; 2] = [Quantity::FirstSuccess, Quantity::BackTo95Percent];
+const OF_A_FAULT: [Quantity; 6] = [
+    Quantity::Gap,
+    Quantity::FirstSuccess,
+    Quantity::BackTo95Percent,
+    Quantity::Sustained,
+    Quantity::Below50Percent,
+    Quantity::Below95Percent,
+];
 
 /// Phases that figures leave out.
 fn is_warm_up(phase: &PhaseResult) -> bool {
@@ -150,8 +165,12 @@ impl Quantity {
             Quantity::P95 => "p95",
             Quantity::P99 => "p99",
             Quantity::Figure => "figure",
+            Quantity::Gap => "longest time without a success",
             Quantity::FirstSuccess => "first success",
             Quantity::BackTo95Percent => "back to 95 %",
+            Quantity::Sustained => "back for good",
+            Quantity::Below50Percent => "below 50 %",
+            Quantity::Below95Percent => "below 95 %",
         }
     }
 
@@ -178,8 +197,12 @@ impl Quantity {
             Subject::Fault { number, name } => {
                 let fault = result.faults.get(*number).filter(|fault| name_of(fault) == *name)?;
                 match self {
+                    Quantity::Gap => fault.gap_s,
                     Quantity::FirstSuccess => fault.recovery_s.first_success,
                     Quantity::BackTo95Percent => fault.recovery_s.back_to_95_percent,
+                    Quantity::Sustained => fault.recovery_s.sustained,
+                    Quantity::Below50Percent => fault.below_50_percent_s,
+                    Quantity::Below95Percent => fault.below_95_percent_s,
                     _ => None,
                 }
             }
@@ -194,7 +217,7 @@ impl Quantity {
             Quantity::P50 => Some(latency.p50 as f64),
             Quantity::P95 => Some(latency.p95 as f64),
             Quantity::P99 => Some(latency.p99 as f64),
-            Quantity::Figure | Quantity::FirstSuccess | Quantity::BackTo95Percent => None,
+            _ => None,
         }
     }
 
@@ -210,13 +233,12 @@ impl Quantity {
             let latency = measured.filter(|measured| measured.count > 0).map(|measured| measured.latency);
             seconds.extend(match (self, latency) {
                 (Quantity::Throughput, _) => Some(count as f64),
-                (_, None) | (Quantity::Figure | Quantity::FirstSuccess | Quantity::BackTo95Percent, _) => {
-                    None
-                }
+                (_, None) => None,
                 (Quantity::Mean, Some(latency)) => Some(latency.mean_us),
                 (Quantity::P50, Some(latency)) => Some(latency.p50_us as f64),
                 (Quantity::P95, Some(latency)) => Some(latency.p95_us as f64),
                 (Quantity::P99, Some(latency)) => Some(latency.p99_us as f64),
+                _ => None,
             });
         }
         Some(seconds)
@@ -226,7 +248,10 @@ impl Quantity {
     pub(super) fn resolution(self) -> f64 {
         match self {
             // Told in whole seconds, and the fault strikes within one.
-            Quantity::BackTo95Percent => 1.0,
+            Quantity::BackTo95Percent
+            | Quantity::Sustained
+            | Quantity::Below50Percent
+            | Quantity::Below95Percent => 1.0,
             _ => 0.0,
         }
     }

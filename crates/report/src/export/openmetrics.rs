@@ -173,6 +173,18 @@ fn of_faults(result: &RunResult) -> Vec<Family> {
         "seconds",
         "From a fault's effect until service was back.",
     );
+    let mut gap = Family::new(
+        "holdfast_fault_gap_seconds",
+        "gauge",
+        "seconds",
+        "The longest time without a success against what was due after a fault.",
+    );
+    let mut below = Family::new(
+        "holdfast_fault_below_baseline_seconds",
+        "gauge",
+        "seconds",
+        "Whole seconds after a fault below a share of the baseline's throughput.",
+    );
     let mut lost = Family::new(
         "holdfast_fault_lost_writes",
         "gauge",
@@ -192,15 +204,21 @@ fn of_faults(result: &RunResult) -> Vec<Family> {
         let times = [
             ("first_success", fault.recovery_s.first_success),
             ("back_to_95_percent", fault.recovery_s.back_to_95_percent),
+            ("sustained", fault.recovery_s.sustained),
         ];
         for (until, seconds) in times {
             let labels: Vec<(&str, &str)> = labels.iter().copied().chain([("until", until)]).collect();
             recovery.add("", &labels, seconds.unwrap_or(f64::NAN));
         }
+        gap.add("", &labels, fault.gap_s.unwrap_or(f64::NAN));
+        for (share, seconds) in [("50", fault.below_50_percent_s), ("95", fault.below_95_percent_s)] {
+            let labels: Vec<(&str, &str)> = labels.iter().copied().chain([("percent", share)]).collect();
+            below.add("", &labels, seconds.unwrap_or(f64::NAN));
+        }
         lost.add("", &labels, fault.lost_writes.map_or(f64::NAN, |writes| writes as f64));
         during.add("", &labels, fault.throughput_ratio_during.unwrap_or(f64::NAN));
     }
-    vec![receipts, recovery, lost, during]
+    vec![receipts, recovery, gap, below, lost, during]
 }
 
 fn of_loads(result: &RunResult, load: Option<&str>) -> Vec<Family> {

@@ -12,8 +12,8 @@ use history::{
     Verdict,
 };
 use report::result::{
-    CheckResult, ExpectationResult, FaultResult, LabResult, LatencyUs, LoadResult, OperationResult,
-    PhaseResult, RecoveryResult, ReproducedReport, RunResult, WarningResult,
+    CheckResult, ExpectationResult, FaultLoadResult, FaultResult, LabResult, LatencyUs, LoadResult,
+    OperationResult, PhaseResult, RecoveryResult, ReproducedReport, RunResult, WarningResult,
 };
 
 const PHASES: [(&str, f64, f64); 4] =
@@ -432,6 +432,25 @@ fn fault(events: &[Event]) -> FaultResult {
         }
         _ => None,
     });
+    let recovery = |first_s: f64| RecoveryResult {
+        first_success: Some(first_s),
+        back_to_95_percent: Some(9.96),
+        sustained: Some(9.96),
+    };
+    let load = |name: &str, gap_s: f64| FaultLoadResult {
+        load: name.to_owned(),
+        gap_s: Some(gap_s),
+        gap_from_s: Some(20.03),
+        gap_is_open: false,
+        baseline_gap_s: Some(0.02),
+        interrupted: Some(true),
+        below_50_percent_s: Some(8.0),
+        below_95_percent_s: Some(9.0),
+        below_95_percent_per_s: Some(310.0),
+        recovery_s: recovery(gap_s + 0.02),
+        lost_operations: Some(1_639.5),
+        throughput_ratio_during: Some(0.598),
+    };
     FaultResult {
         kind: "power-off".to_owned(),
         target: "host: leader".to_owned(),
@@ -441,7 +460,12 @@ fn fault(events: &[Event]) -> FaultResult {
         took_effect_s: Some(20.041),
         healed_s: Some(40.213),
         receipt: Receipt { verdict: Verdict::Pass, evidence: evidence.flatten().cloned().collect() },
-        recovery_s: RecoveryResult { first_success: Some(7.31), back_to_95_percent: Some(9.96) },
+        gap_s: Some(7.35),
+        below_50_percent_s: Some(8.0),
+        below_95_percent_s: Some(9.0),
+        interrupted: Some(true),
+        recovery_s: recovery(7.37),
+        loads: vec![load("bank", 7.31), load("ledger", 7.35)],
         lost_operations: Some(3_279.0),
         lost_writes: Some(0),
         throughput_ratio_during: Some(0.598),

@@ -52,7 +52,7 @@ fn the_faults_of_a_killed_run_are_found_with_their_consequences() {
     let fault = &run.result.faults[0];
     assert_eq!(fault.took_effect_s, Some(20.041));
     assert_eq!((fault.healed_s, fault.receipt.verdict), (None, Verdict::Unknown));
-    assert_eq!(fault.recovery_s.first_success, Some(7.31));
+    assert_eq!(fault.recovery_s.first_success, Some(7.37), "the slower of the two loads");
     let back_s = fault.recovery_s.back_to_95_percent.expect("it came back before the kill");
     assert!((9.9..10.0).contains(&back_s), "{back_s}");
     let ratio = fault.throughput_ratio_during.expect("there is a baseline");

@@ -63,6 +63,6 @@ fn a_fault_without_effect_recovers_in_no_time_that_is_known() {
     result.faults[0].took_effect_s = None;
     result.faults[0].receipt.verdict = Verdict::Unknown;
     let text = report::text(&result);
-    assert!(text.contains("Recovery time             unknown"), "{text}");
+    assert!(text.contains("Longest interruption      unknown"), "{text}");
     assert!(text.contains("unproven power-off host: leader"), "{text}");
 }

@@ -1,12 +1,12 @@
 //! What each fault did: its receipt, the recovery after it, what it cost.
 //!
-//! Owns which lost write is laid to which fault. How recovery is measured is `measure`'s business.
+//! Owns which lost write is laid to which fault. What a fault did to each load is [`damage`]'s business.
 
 use history::{Receipt, Verdict};
-use measure::{Timeline, recovery};
-use report::result::{FaultResult, RecoveryResult};
-use scenario::Scenario;
+use measure::recovery::Window;
+use report::result::{FaultLoadResult, FaultResult, RecoveryResult};
 
+use super::damage;
 use crate::conductor::Shown;
 use crate::faulting::FaultRecord;
 use crate::preparation::Prepared;
@@ -22,32 +22,11 @@ pub(super) struct Lost {
     pub(super) known: Vec<check::LostWrite>,
 }
 
-/// Throughput second by second of each load, and its baseline, for those that have one.
-fn series_with_baseline(prepared: &Prepared, timeline: &Timeline) -> Vec<(Vec<(u64, u64)>, f64)> {
-    let Some(baseline) = prepared.facts.phases.iter().find(|phase| phase.name == BASELINE) else {
-        return Vec::new();
-    };
-    let loads = prepared.facts.loads.iter();
-    loads
-        .filter_map(|load| {
-            let series = timeline.throughput(&load.name, &load.transaction);
-            let per_s = recovery::baseline_per_s(&series, baseline.from_s, baseline.to_s)?;
-            Some((series, per_s))
-        })
-        .collect()
-}
-
-pub(super) fn fault_results(
-    scenario: &Scenario,
-    prepared: &Prepared,
-    shown: &Shown,
-    lost: &Lost,
-) -> Vec<FaultResult> {
-    let series = series_with_baseline(prepared, &shown.recorded.timeline);
-    let loads = scenario.loads.len();
+pub(super) fn fault_results(prepared: &Prepared, shown: &Shown, lost: &Lost) -> Vec<FaultResult> {
+    let (series, windows) = (damage::series(prepared, shown), damage::windows(shown));
     let effects: Vec<Option<f64>> = shown.faults.iter().map(|fault| fault.took_effect_s).collect();
-    let result = |(number, fault): (usize, &FaultRecord)| {
-        let during = fault.took_effect_s.map(|from_s| (from_s, fault.mended_s.unwrap_or(shown.ended_s)));
+    let result = |(number, (fault, window)): (usize, (&FaultRecord, &Option<Window>))| {
+        let loads = damage::by_load((number, fault), *window, &series, shown);
         FaultResult {
             kind: fault.kind.clone(),
             target: fault.target.clone(),
@@ -57,15 +36,29 @@ pub(super) fn fault_results(
             took_effect_s: fault.took_effect_s,
             healed_s: fault.healed_s,
             receipt: whole_receipt(&fault.receipts),
-            recovery_s: recovery_of(number, fault, shown, &series, loads),
-            lost_operations: sum_over(&series, |series, per_s| {
-                recovery::lost_operations(series, per_s, fault.took_effect_s?)
-            }),
+            gap_s: damage::worst(&loads, |load| load.gap_s),
+            below_50_percent_s: damage::worst(&loads, |load| load.below_50_percent_s),
+            below_95_percent_s: damage::worst(&loads, |load| load.below_95_percent_s),
+            interrupted: is_interrupted(&loads),
+            recovery_s: RecoveryResult {
+                first_success: damage::worst(&loads, |load| load.recovery_s.first_success),
+                back_to_95_percent: damage::worst(&loads, |load| load.recovery_s.back_to_95_percent),
+                sustained: damage::worst(&loads, |load| load.recovery_s.sustained),
+            },
+            lost_operations: damage::sum(&loads, |load| load.lost_operations),
             lost_writes: lost.to_fault(number, &effects),
-            throughput_ratio_during: during.and_then(|(from_s, to_s)| ratio_during(&series, from_s, to_s)),
+            throughput_ratio_during: damage::mean(&loads, |load| load.throughput_ratio_during),
+            loads,
         }
     };
-    shown.faults.iter().enumerate().map(result).collect()
+    shown.faults.iter().zip(&windows).enumerate().map(result).collect()
+}
+
+/// Whether any load was interrupted; that none was takes all of them to be known.
+fn is_interrupted(loads: &[FaultLoadResult]) -> Option<bool> {
+    let any = loads.iter().any(|load| load.interrupted == Some(true));
+    let all_known = !loads.is_empty() && loads.iter().all(|load| load.interrupted.is_some());
+    (any || all_known).then_some(any)
 }
 
 /// Evidence of effect and of healing together: as good as its weakest part, and unknown when a part is missing.
@@ -77,41 +70,6 @@ fn whole_receipt(receipts: &[Receipt]) -> Receipt {
         return Receipt { verdict: Verdict::Unknown, evidence };
     }
     Receipt { verdict, evidence }
-}
-
-/// With several loads the slowest to recover counts.
-fn recovery_of(
-    number: usize,
-    fault: &FaultRecord,
-    shown: &Shown,
-    series: &[(Vec<(u64, u64)>, f64)],
-    loads: usize,
-) -> RecoveryResult {
-    let Some(effect_s) = fault.took_effect_s else { return RecoveryResult::default() };
-    let firsts: Vec<f64> =
-        shown.recorded.first_success.iter().filter(|first| first.0 == number).map(|first| first.2).collect();
-    let backs: Option<Vec<f64>> =
-        series.iter().map(|(series, per_s)| recovery::back_to_95_percent(series, *per_s, effect_s)).collect();
-    let slowest = |times: Vec<f64>| times.into_iter().reduce(f64::max);
-    RecoveryResult {
-        first_success: if firsts.len() == loads { slowest(firsts) } else { None },
-        back_to_95_percent: backs.filter(|backs| backs.len() == loads).and_then(slowest),
-    }
-}
-
-fn sum_over(
-    series: &[(Vec<(u64, u64)>, f64)],
-    part: impl Fn(&[(u64, u64)], f64) -> Option<f64>,
-) -> Option<f64> {
-    let parts: Option<Vec<f64>> = series.iter().map(|(series, per_s)| part(series, *per_s)).collect();
-    parts.filter(|parts| !parts.is_empty()).map(|parts| parts.iter().sum())
-}
-
-/// Of several loads the mean of their ratios, so that a fast load does not drown a slow one.
-fn ratio_during(series: &[(Vec<(u64, u64)>, f64)], from_s: f64, to_s: f64) -> Option<f64> {
-    let sum =
-        sum_over(series, |series, per_s| recovery::throughput_ratio_during(series, per_s, from_s, to_s))?;
-    Some(sum / series.len() as f64)
 }
 
 impl Lost {

@@ -3,6 +3,7 @@
 //! Owns the order of it. Each part is a module.
 
 mod checks;
+mod damage;
 mod faults;
 mod loads;
 mod verdict;
@@ -52,7 +53,7 @@ pub fn draw(
     let (checks, lost): (Vec<CheckResult>, Vec<Vec<check::LostWrite>>) =
         checked.into_iter().map(|check| (check.result, check.lost)).unzip();
     let lost = Lost { count: report::losses::lost_writes(&checks), known: lost.concat() };
-    let faults = fault_results(scenario, prepared, shown, &lost);
+    let faults = fault_results(prepared, shown, &lost);
     let lab = LabResult {
         boot_s: Some(prepared.boot_s),
         nodes: u32::try_from(facts.site.nodes.len()).unwrap_or(u32::MAX),

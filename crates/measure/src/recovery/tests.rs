@@ -1,0 +1,332 @@
+//! What a fault did to a load, shown series in which it is known.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// A run from second 0 with these successes a second, asked the same all the time.
+fn seconds(counts: &[u64]) -> Vec<Second> {
+    let second = |(second, successes): (usize, &u64)| Second {
+        second: second as u64,
+        successes: *successes,
+        demand: Some(1.0),
+    };
+    counts.iter().enumerate().map(second).collect()
+}
+
+fn series(counts: &[u64]) -> Vec<(u64, u64)> {
+    counts.iter().enumerate().map(|(second, count)| (second as u64, *count)).collect()
+}
+
+fn wait(from_s: f64, to_s: f64) -> Wait {
+    Wait { from_s, to_s, is_open: false }
+}
+
+/// A closed loop that succeeds evenly within each second: a wait around each second without a success, and short ones
+/// elsewhere.
+fn waits_of(counts: &[u64]) -> Vec<Wait> {
+    let mut waits = Vec::new();
+    let mut last_s = 0.0;
+    for (second, count) in counts.iter().enumerate() {
+        for number in 1..=*count {
+            let at_s = second as f64 + number as f64 / (*count as f64 + 1.0);
+            waits.push(wait(last_s, at_s));
+            last_s = at_s;
+        }
+    }
+    if counts.len() as f64 > last_s {
+        waits.push(Wait { from_s: last_s, to_s: counts.len() as f64, is_open: true });
+    }
+    waits
+}
+
+/// Five seconds of baseline at 100 a second, then these; the fault strikes at second 5.
+fn damage_of(counts: &[u64]) -> Damage {
+    let counts: Vec<u64> = [100, 101, 99, 100, 100].iter().chain(counts).copied().collect();
+    damage_between(&counts, 5.0, counts.len() as f64)
+}
+
+fn damage_between(counts: &[u64], effect_s: f64, end_s: f64) -> Damage {
+    let (seconds, waits) = (seconds(counts), waits_of(counts));
+    let record = LoadRecord {
+        seconds: &seconds,
+        waits: Some(&waits),
+        baseline: Baseline::of(&series(counts), 0.0, 5.0),
+        baseline_wait_s: longest_within(&waits, 0.0, 5.0).map(|wait| wait.length_s()),
+    };
+    damage(&record, &Window { asked_s: effect_s, effect_s, end_s })
+}
+
+/// Seconds below 50 % and 95 %, sustained recovery, operations that did not happen.
+fn check(counts: &[u64], below: (f64, f64), sustained_s: Option<f64>, lost: f64) {
+    let found = damage_of(counts);
+    assert_eq!(found.below_50_percent_s, Some(below.0), "below 50 %: {counts:?}");
+    assert_eq!(found.below_95_percent_s, Some(below.1), "below 95 %: {counts:?}");
+    // An interruption ends with the first success of the next second.
+    let rounded_s = found.sustained_s.map(|sustained_s| (sustained_s * 10.0).round() / 10.0);
+    assert_eq!(rounded_s, sustained_s, "sustained: {counts:?}");
+    assert_eq!(found.lost_operations, Some(lost), "lost: {counts:?}");
+}
+
+#[test]
+fn a_fault_that_nobody_felt_left_nothing_below_and_nothing_to_recover_from() {
+    check(&[100, 99, 100, 101, 100], (0.0, 0.0), Some(0.0), 0.0);
+    let found = damage_of(&[100, 99, 100, 101, 100]);
+    assert_eq!(found.is_interrupted, Some(false));
+    assert!(found.longest_wait.expect("recorded").length_s() < 0.05);
+}
+
+#[test]
+fn an_outage_counts_second_by_second_and_recovery_begins_after_its_last() {
+    check(&[0, 0, 60, 100, 100, 100], (2.0, 3.0), Some(3.0), 240.0);
+    let found = damage_of(&[0, 0, 60, 100, 100, 100]);
+    assert_eq!(found.is_interrupted, Some(true));
+    assert!(found.longest_wait.expect("recorded").length_s() > 2.0);
+}
+
+#[test]
+fn the_first_second_back_is_no_recovery_where_another_outage_follows() {
+    // What the issue shows: 118, 0, 93. The planted defect is the first success.
+    check(&[118, 0, 93, 100, 100, 100], (1.0, 2.0), Some(3.0), 107.0);
+    assert_eq!(back_to_95_percent(&series(&[100, 100, 100, 100, 100, 118, 0, 93]), 100.0, 5.0), Some(1.0));
+}
+
+#[test]
+fn one_weak_second_counts_as_below_and_is_no_relapse() {
+    check(&[100, 90, 100, 100, 100], (0.0, 1.0), Some(0.0), 10.0);
+    check(&[100, 90, 90, 100, 100, 100], (0.0, 2.0), Some(3.0), 20.0);
+}
+
+#[test]
+fn a_load_that_never_comes_back_or_only_at_the_very_end_has_not_recovered() {
+    check(&[0, 0, 0, 0], (4.0, 4.0), None, 400.0);
+    check(&[0, 0, 100, 100], (2.0, 2.0), None, 200.0);
+    check(&[0, 0, 100, 100, 100], (2.0, 2.0), Some(2.0), 200.0);
+}
+
+#[test]
+fn noise_that_the_baseline_has_itself_is_not_below() {
+    let noisy = [120, 80, 110, 90, 100];
+    let run = |counts: &[u64]| {
+        let counts: Vec<u64> = noisy.iter().chain(counts).copied().collect();
+        damage_between(&counts, 5.0, counts.len() as f64)
+    };
+    assert_eq!(run(&[85, 82, 100, 90, 100]).below_95_percent_s, Some(0.0));
+    assert_eq!(run(&[85, 40, 100, 90, 100]).below_95_percent_s, Some(1.0));
+    assert_eq!(run(&[85, 0, 0, 90, 100]).below_50_percent_s, Some(2.0));
+}
+
+#[test]
+fn a_baseline_that_says_too_little_leaves_seconds_unjudged_and_the_longest_wait_known() {
+    let absent = |found: Damage| {
+        assert_eq!((found.below_50_percent_s, found.below_95_percent_s), (None, None));
+        assert_eq!((found.sustained_s, found.lost_operations), (None, None));
+        assert!(found.longest_wait.is_some());
+    };
+    // Down itself, and nothing at all.
+    absent(damage_between(&[100, 100, 0, 100, 100, 0, 0, 100], 5.0, 8.0));
+    absent(damage_between(&[0, 0, 0, 0, 0, 0, 0, 100], 5.0, 8.0));
+    // Too short.
+    let counts = series(&[100, 100, 100, 0, 0]);
+    assert_eq!(Baseline::of(&counts, 0.0, 3.0).expect("a mean").below_95_percent_per_s, None);
+    // The load's record ends before the window does.
+    absent(damage_between(&[100, 100, 100, 100, 100, 100, 0], 5.0, 9.0));
+}
+
+#[test]
+fn what_a_changed_load_should_do_changes_with_what_is_asked() {
+    let counts = [100, 100, 100, 100, 100, 200, 200, 100, 200, 200, 200];
+    let waits = waits_of(&counts);
+    let with = |demand: Option<f64>| {
+        let mut seconds = seconds(&counts);
+        seconds.iter_mut().skip(5).for_each(|second| second.demand = demand);
+        let record = LoadRecord {
+            seconds: &seconds,
+            waits: Some(&waits),
+            baseline: Baseline::of(&series(&counts), 0.0, 5.0),
+            baseline_wait_s: Some(0.02),
+        };
+        damage(&record, &Window { asked_s: 5.0, effect_s: 5.0, end_s: 11.0 })
+    };
+    assert_eq!(
+        (with(Some(2.0)).below_95_percent_s, with(Some(2.0)).lost_operations),
+        (Some(1.0), Some(100.0))
+    );
+    assert_eq!((with(None).below_95_percent_s, with(None).lost_operations), (None, None));
+}
+
+#[test]
+fn each_moment_is_charged_to_the_last_fault_that_struck_and_faults_asked_for_together_share() {
+    let struck = |asked_s, effect_s| Struck { asked_s, effect_s };
+    let found = windows(
+        &[struck(10.0, Some(10.1)), struck(10.0, Some(10.4)), struck(15.0, None), struck(20.0, Some(20.2))],
+        30.0,
+    );
+    let window = |asked_s, effect_s, end_s| Some(Window { asked_s, effect_s, end_s });
+    assert_eq!(found, [window(10.0, 10.1, 20.2), window(10.0, 10.4, 20.2), None, window(20.0, 20.2, 30.0)]);
+}
+
+#[test]
+fn a_wait_belongs_to_every_fault_it_reaches_into_without_what_lies_before() {
+    let waits = [wait(3.0, 3.01), wait(9.5, 14.0), wait(14.0, 14.25)];
+    let record =
+        LoadRecord { seconds: &[], waits: Some(&waits), baseline: None, baseline_wait_s: Some(0.01) };
+    let longest = |asked_s, effect_s, end_s| {
+        damage(&record, &Window { asked_s, effect_s, end_s })
+            .longest_wait
+            .map(|wait| (wait.from_s, wait.to_s))
+    };
+    assert_eq!(longest(9.0, 9.75, 12.0), Some((9.5, 14.0)));
+    assert_eq!(longest(10.0, 10.5, 12.0), Some((10.0, 14.0)));
+    assert_eq!(longest(12.0, 12.5, 20.0), Some((12.0, 14.0)));
+    assert_eq!(longest(14.0, 14.0, 20.0), Some((14.0, 14.25)));
+    assert_eq!(longest(15.0, 15.0, 20.0), None);
+}
+
+#[test]
+fn what_a_load_waits_in_its_baseline_anyway_is_no_interruption() {
+    assert!(!is_interruption(0.2, Some(0.01)));
+    assert!(is_interruption(0.3, Some(0.01)));
+    assert!(!is_interruption(2.9, Some(1.0)));
+    assert!(is_interruption(3.1, Some(1.0)));
+    assert!(is_interruption(0.3, None));
+}
+
+#[test]
+fn without_a_baseline_no_share_of_it_is_claimed() {
+    let series = series(&[0, 0, 0, 5]);
+    assert_eq!(Baseline::of(&series, 0.0, 3.0), None);
+    for baseline in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        assert_eq!(back_to_95_percent(&series, baseline, 1.0), None);
+        assert_eq!(throughput_ratio_during(&series, baseline, 1.0, 3.0), None);
+    }
+    assert_eq!(back_to_95_percent(&series, 1.0, f64::NAN), None);
+}
+
+#[test]
+fn means_are_over_whole_seconds_only() {
+    let series = series(&[10, 20, 30, 40, 50]);
+    assert_eq!(Baseline::of(&series, 0.5, 3.5).map(|baseline| baseline.per_s), Some(25.0));
+    assert_eq!(Baseline::of(&series, 0.5, 1.4), None);
+    assert_eq!(throughput_ratio_during(&series, 50.0, 2.0, 4.0), Some(0.7));
+    assert_eq!(throughput_ratio_during(&series, 50.0, 2.1, 2.9), None);
+}
+
+/// A run with planted outages: seconds of honest noise, and within the window stretches of nothing.
+#[derive(Debug, Clone)]
+struct Planted {
+    counts: Vec<u64>,
+    /// First second and length of each outage, apart from each other.
+    outages: Vec<(usize, usize)>,
+}
+
+const BASELINE_S: usize = 10;
+
+fn planted() -> impl Strategy<Value = Planted> {
+    // Gaps of at least two seconds keep outages apart, and three are left at the end.
+    let outages = prop::collection::vec((2..6_usize, 1..5_usize), 0..4);
+    (20..400_u64, outages, any::<u64>()).prop_map(|(rate, outages, seed)| {
+        let mut counts = Vec::new();
+        let mut noise = seed;
+        let mut noisy = || {
+            noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            rate - rate / 50 + (noise >> 33) % (rate / 25 + 1)
+        };
+        (0..BASELINE_S).for_each(|_| counts.push(noisy()));
+        let mut placed = Vec::new();
+        for (pause, length) in outages {
+            (0..pause).for_each(|_| counts.push(noisy()));
+            placed.push((counts.len(), length));
+            counts.extend(std::iter::repeat_n(0, length));
+        }
+        (0..5).for_each(|_| counts.push(noisy()));
+        Planted { counts, outages: placed }
+    })
+}
+
+/// The planted defect: a judge that takes the first success after the fault for the recovery.
+fn first_success_defect(counts: &[u64], effect_s: f64) -> Option<f64> {
+    let waits = waits_of(counts);
+    waits.iter().find(|wait| wait.to_s >= effect_s).map(|wait| wait.to_s - effect_s)
+}
+
+proptest! {
+    #[test]
+    fn planted_outages_are_found_whole_and_nothing_else_is(planted in planted()) {
+        let effect_s = BASELINE_S as f64;
+        let counts = &planted.counts;
+        let (seconds, waits) = (seconds(counts), waits_of(counts));
+        let record = LoadRecord {
+            seconds: &seconds,
+            waits: Some(&waits),
+            baseline: Baseline::of(&series(counts), 0.0, effect_s),
+            baseline_wait_s: longest_within(&waits, 0.0, effect_s).map(|wait| wait.length_s()),
+        };
+        let found = damage(&record, &Window { asked_s: effect_s, effect_s, end_s: counts.len() as f64 });
+        let planted_s: usize = planted.outages.iter().map(|(_, length)| length).sum();
+        prop_assert_eq!(found.below_50_percent_s, Some(planted_s as f64));
+        prop_assert_eq!(found.below_95_percent_s, Some(planted_s as f64));
+        prop_assert_eq!(found.is_interrupted, Some(!planted.outages.is_empty()));
+        let longest = planted.outages.iter().map(|(_, length)| *length).max().unwrap_or(0) as f64;
+        let wait_s = found.longest_wait.expect("recorded").length_s();
+        prop_assert!(longest <= wait_s && wait_s < longest + 2.0, "{} in {:?}", wait_s, counts);
+        let last_end = planted.outages.last().map(|(from, length)| (from + length) as f64);
+        let expected_s = last_end.map_or(0.0, |end_s| end_s - effect_s);
+        let sustained_s = found.sustained_s.expect("five good seconds follow");
+        prop_assert!((expected_s..expected_s + 0.1).contains(&sustained_s), "{} {}", sustained_s, expected_s);
+        // The defect passes this only where nothing was planted, or nothing but one outage at once.
+        if !planted.outages.is_empty() {
+            let defect_s = first_success_defect(counts, effect_s).expect("a success");
+            prop_assert!(defect_s < expected_s, "the planted defect went unnoticed");
+        }
+    }
+
+    #[test]
+    fn honest_noise_is_neither_an_outage_nor_below(
+        rate in 50..500_u64,
+        spread_percent in 0..12_u64,
+        draws in prop::collection::vec(0..=1_000_u64, 40..80),
+    ) {
+        let spread = rate * spread_percent / 100;
+        let counts: Vec<u64> = draws.iter().map(|draw| rate - spread + 2 * spread * draw / 1_000).collect();
+        let found = damage_between_from(&counts, 20);
+        prop_assert_eq!(found.below_50_percent_s, Some(0.0));
+        prop_assert_eq!(found.below_95_percent_s, Some(0.0));
+        prop_assert_eq!(found.sustained_s, Some(0.0));
+        prop_assert_eq!(found.is_interrupted, Some(false));
+    }
+
+    #[test]
+    fn figures_are_never_negative_and_a_deeper_outage_never_looks_better(
+        counts in prop::collection::vec(0..200_u64, 12..40),
+        second in 6..40_usize,
+    ) {
+        let whole: Vec<u64> = [100, 103, 97, 100, 100].iter().chain(&counts).copied().collect();
+        let mut deeper = whole.clone();
+        let place = second.min(deeper.len() - 1);
+        deeper[place] = 0;
+        let (one, other) = (damage_between_from(&whole, 5), damage_between_from(&deeper, 5));
+        prop_assert!(one.below_50_percent_s <= one.below_95_percent_s);
+        prop_assert!(one.below_50_percent_s <= other.below_50_percent_s);
+        prop_assert!(one.below_95_percent_s <= other.below_95_percent_s);
+        prop_assert!(one.lost_operations <= other.lost_operations);
+        prop_assert!(one.lost_operations >= Some(0.0));
+        let wait_s = |damage: &Damage| damage.longest_wait.map(|wait| wait.length_s());
+        prop_assert!(wait_s(&one) <= wait_s(&other).map(|wait_s| wait_s + 1e-9));
+        if let (Some(one_s), Some(other_s)) = (one.sustained_s, other.sustained_s) {
+            prop_assert!(one_s <= other_s);
+        }
+    }
+}
+
+/// With the baseline before `baseline_s`, and the fault at its end.
+fn damage_between_from(counts: &[u64], baseline_s: usize) -> Damage {
+    let (seconds, waits, effect_s) = (seconds(counts), waits_of(counts), baseline_s as f64);
+    let record = LoadRecord {
+        seconds: &seconds,
+        waits: Some(&waits),
+        baseline: Baseline::of(&series(counts), 0.0, effect_s),
+        baseline_wait_s: longest_within(&waits, 0.0, effect_s).map(|wait| wait.length_s()),
+    };
+    damage(&record, &Window { asked_s: effect_s, effect_s, end_s: counts.len() as f64 })
+}

@@ -1,0 +1,148 @@
+//! What a fault interrupted, in words: the longest gap, how long throughput was low, when it was back for good.
+//!
+//! Owns the phrases that headline, sentences, tables and terminal share. The figures are in the result.
+
+use crate::format;
+use crate::result::{FaultLoadResult, FaultResult, RunResult};
+
+/// A load's gap after a fault.
+#[derive(Clone, Copy)]
+pub(crate) struct Gap<'r> {
+    /// From 1.
+    pub(crate) fault_number: usize,
+    pub(crate) fault: &'r FaultResult,
+    pub(crate) load: &'r FaultLoadResult,
+    pub(crate) gap_s: f64,
+}
+
+/// The longest gap of all faults and loads, as far as they are known.
+pub(crate) fn longest(result: &RunResult) -> Option<Gap<'_>> {
+    let faults = result.faults.iter().enumerate();
+    let gaps = faults.flat_map(|(index, fault)| {
+        fault
+            .loads
+            .iter()
+            .filter_map(move |load| Some(Gap { fault_number: index + 1, fault, load, gap_s: load.gap_s? }))
+    });
+    gaps.max_by(|one, other| one.gap_s.total_cmp(&other.gap_s))
+}
+
+/// Whether any fault is known to have interrupted a load; that none did takes every struck fault to be known.
+pub(crate) fn any(result: &RunResult) -> Option<bool> {
+    let mut struck = result.faults.iter().filter(|fault| fault.took_effect_s.is_some()).peekable();
+    struck.peek()?;
+    let known: Vec<Option<bool>> = struck.map(|fault| fault.interrupted).collect();
+    if known.contains(&Some(true)) {
+        return Some(true);
+    }
+    known.iter().all(Option::is_some).then_some(false)
+}
+
+/// The load of a fault that was without a success longest; of an older result, or one of which a load is not known, none.
+fn worst_load(fault: &FaultResult) -> Option<&FaultLoadResult> {
+    let known = fault.loads.iter().filter(|load| load.gap_s.is_some());
+    known.max_by(|one, other| one.gap_s.unwrap_or(0.0).total_cmp(&other.gap_s.unwrap_or(0.0)))
+}
+
+/// How long a load was without a success: `7.31 s`, or `at least 7.31 s` where the run ended first.
+pub(crate) fn gap(load: &FaultLoadResult) -> String {
+    match load.gap_s {
+        None => "unknown".to_owned(),
+        Some(gap_s) if load.gap_is_open => format!("at least {}", format::seconds(gap_s)),
+        Some(gap_s) => format::seconds(gap_s),
+    }
+}
+
+/// What a fault interrupted: clauses for a sentence, without a full stop. Nothing where gaps were not recorded.
+pub(crate) fn clauses(fault: &FaultResult) -> Vec<String> {
+    let Some(worst) = worst_load(fault) else { return Vec::new() };
+    let mut clauses = Vec::new();
+    if fault.interrupted == Some(false) {
+        clauses.push(format!("no interruption: longest gap {} ({})", gap(worst), worst.load));
+    } else {
+        let from = worst.gap_from_s.map(|from_s| format!(" from {} on", format::seconds(from_s)));
+        clauses.push(format!("{} had no success for {}{}", worst.load, gap(worst), from.unwrap_or_default()));
+    }
+    clauses.extend(below(fault.below_50_percent_s, fault.below_95_percent_s));
+    clauses.push(back_for_good(fault.recovery_s.sustained, fault));
+    clauses.retain(|clause| !clause.is_empty());
+    clauses
+}
+
+/// How long throughput was low; nothing where it was not, or is not known.
+pub(crate) fn below(below_50_percent_s: Option<f64>, below_95_percent_s: Option<f64>) -> Option<String> {
+    let below_95_s = below_95_percent_s.filter(|below_s| *below_s > 0.0)?;
+    let below_50_s = below_50_percent_s.unwrap_or(0.0);
+    let deeper =
+        if below_50_s > 0.0 { format!(", {below_50_s:.0} s of it below 50 %") } else { String::new() };
+    Some(format!("throughput was below 95 % of the baseline for {below_95_s:.0} s{deeper}"))
+}
+
+fn back_for_good(sustained_s: Option<f64>, fault: &FaultResult) -> String {
+    match sustained_s {
+        Some(sustained_s) if sustained_s > 0.0 => {
+            format!("it was back for good after {}", format::seconds(sustained_s))
+        }
+        Some(_) => String::new(),
+        // Of a baseline that says too little nothing is known, which is not the same as not having come back.
+        None if fault.below_95_percent_s.is_none() => {
+            "how long throughput was low is unknown: the baseline is too short or too uneven to compare with, or the load \
+             was not the same"
+                .to_owned()
+        }
+        None => "it was not back for good before the next fault or the end of the run".to_owned(),
+    }
+}
+
+/// The headline: its value and what stands below it.
+pub(crate) fn headline(result: &RunResult) -> (String, String) {
+    let text = |value: &str, detail: &str| (value.to_owned(), detail.to_owned());
+    if result.faults.is_empty() {
+        return text("no fault", "this run broke nothing");
+    }
+    if result.faults.iter().all(|fault| fault.took_effect_s.is_none()) {
+        return text("unknown", "no fault is known to have taken effect");
+    }
+    let Some(longest) = longest(result) else {
+        return text("unknown", "the times without a success were not recorded");
+    };
+    let of = if result.faults.len() > 1 {
+        format!("fault {} of {}", longest.fault_number, result.faults.len())
+    } else {
+        "the fault".to_owned()
+    };
+    let (load, kind) = (&longest.load.load, format!("{} of {}", longest.fault.kind, longest.fault.target));
+    match any(result) {
+        Some(false) => {
+            let below: f64 =
+                result.faults.iter().filter_map(|fault| fault.below_95_percent_s).fold(0.0, f64::max);
+            let slowed = below_in_words(below);
+            let gap = gap(longest.load);
+            ("none".to_owned(), format!("no interruption: longest gap {gap} ({load}, {of}){slowed}"))
+        }
+        any => {
+            let mut detail = format!("no success of {load} after {of} ({kind})");
+            if let Some(below) = below(longest.fault.below_50_percent_s, longest.fault.below_95_percent_s) {
+                detail.push_str("; ");
+                detail.push_str(&below);
+            }
+            let back = back_for_good(longest.fault.recovery_s.sustained, longest.fault);
+            if !back.is_empty() {
+                detail.push_str("; ");
+                detail.push_str(&back);
+            }
+            if any.is_none() {
+                detail.push_str("; not every load's gaps are known");
+            }
+            (gap(longest.load), detail)
+        }
+    }
+}
+
+fn below_in_words(below_s: f64) -> String {
+    if below_s > 0.0 {
+        format!("; slower than 95 % of the baseline for {below_s:.0} s after the worst fault")
+    } else {
+        String::new()
+    }
+}

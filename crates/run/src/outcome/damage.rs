@@ -1,0 +1,185 @@
+//! What each fault did to each load, and what that is for all loads together.
+//!
+//! Owns what is handed to `measure` and how loads are taken together: the worst of them, and nothing where one is not
+//! known. What a gap, a low second and a recovery are is [`measure::recovery`]'s business.
+
+use load::{Asked, LoadPlan};
+use measure::Wait;
+use measure::recovery::{self, Baseline, LoadRecord, Second, Struck, Window};
+use report::result::{FaultLoadResult, RecoveryResult};
+
+use super::faults::BASELINE;
+use crate::conductor::Shown;
+use crate::faulting::FaultRecord;
+use crate::preparation::Prepared;
+
+/// One load as it was recorded.
+pub(super) struct LoadSeries {
+    name: String,
+    series: Vec<(u64, u64)>,
+    seconds: Vec<Second>,
+    /// None where the record does not reach to the end of the run.
+    waits: Option<Vec<Wait>>,
+    baseline: Option<Baseline>,
+    baseline_wait_s: Option<f64>,
+}
+
+/// Every load of the run, in the scenario's order.
+pub(super) fn series(prepared: &Prepared, shown: &Shown) -> Vec<LoadSeries> {
+    let baseline = prepared.facts.phases.iter().find(|phase| phase.name == BASELINE);
+    let baseline = baseline.map(|phase| (phase.from_s, phase.to_s));
+    let one = |facts: &history::LoadFacts| {
+        let mut series = shown.recorded.timeline.throughput(&facts.name, &facts.transaction);
+        // A second that was only begun is not a measured one.
+        series.retain(|(second, _)| *second as f64 + 1.0 <= shown.ended_s);
+        let is_whole = series.last().is_some_and(|(last, _)| *last as f64 + 2.0 > shown.ended_s);
+        let waits = shown.recorded.waits.get(&facts.name).filter(|_| is_whole);
+        let waits = waits.map(|waits| until(waits, shown.ended_s));
+        let plan = prepared.plans.iter().find(|plan| plan.name == facts.name);
+        let demand = |second: u64| demand(plan?, baseline?, (second as f64, second as f64 + 1.0));
+        LoadSeries {
+            name: facts.name.clone(),
+            seconds: series
+                .iter()
+                .map(|(second, successes)| Second {
+                    second: *second,
+                    successes: *successes,
+                    demand: demand(*second),
+                })
+                .collect(),
+            baseline: baseline.and_then(|(from_s, to_s)| Baseline::of(&series, from_s, to_s)),
+            baseline_wait_s: baseline.zip(waits.as_ref()).and_then(|((from_s, to_s), waits)| {
+                recovery::longest_within(waits, from_s, to_s).map(|wait| wait.length_s())
+            }),
+            series,
+            waits,
+        }
+    };
+    prepared.facts.loads.iter().map(one).collect()
+}
+
+/// What lies before the end of the run; a wait that reaches beyond it is open.
+fn until(waits: &[Wait], ended_s: f64) -> Vec<Wait> {
+    let begun = waits.iter().filter(|wait| wait.from_s < ended_s);
+    begun
+        .map(|wait| Wait {
+            from_s: wait.from_s,
+            to_s: wait.to_s.min(ended_s),
+            is_open: wait.is_open || wait.to_s > ended_s,
+        })
+        .collect()
+}
+
+/// What a load is asked in a stretch, as a share of what it is asked in the baseline. Of a closed loop only the same
+/// number of clients can be compared.
+fn demand(plan: &LoadPlan, baseline: (f64, f64), stretch: (f64, f64)) -> Option<f64> {
+    let fixed = |asked: Asked| (asked.clients == asked.clients_least).then_some(asked.clients);
+    let (before, now) = (plan.asked(baseline.0, baseline.1)?, plan.asked(stretch.0, stretch.1)?);
+    match (before.rate, now.rate) {
+        (Some(before), Some(now)) => (before.per_s > 0.0).then(|| now.per_s / before.per_s),
+        (None, None) => (fixed(before)? == fixed(now)?).then_some(1.0),
+        _ => None,
+    }
+}
+
+/// The window of each fault that took effect.
+pub(super) fn windows(shown: &Shown) -> Vec<Option<Window>> {
+    let struck = |fault: &FaultRecord| Struck { asked_s: fault.asked_s, effect_s: fault.took_effect_s };
+    recovery::windows(&shown.faults.iter().map(struck).collect::<Vec<_>>(), shown.ended_s)
+}
+
+/// What fault `number` did to each load; nothing where it took no effect.
+pub(super) fn by_load(
+    (number, fault): (usize, &FaultRecord),
+    window: Option<Window>,
+    loads: &[LoadSeries],
+    shown: &Shown,
+) -> Vec<FaultLoadResult> {
+    let Some(window) = window else { return Vec::new() };
+    let stood_until_s = fault.mended_s.unwrap_or(shown.ended_s);
+    let one = |load: &LoadSeries| {
+        let record = LoadRecord {
+            seconds: &load.seconds,
+            waits: load.waits.as_deref(),
+            baseline: load.baseline,
+            baseline_wait_s: load.baseline_wait_s,
+        };
+        let damage = recovery::damage(&record, &window);
+        let per_s = load.baseline.map(|baseline| baseline.per_s);
+        let first =
+            shown.recorded.first_success.iter().find(|first| first.0 == number && first.1 == load.name);
+        FaultLoadResult {
+            load: load.name.clone(),
+            // Where nothing was due nobody waited, which is known.
+            gap_s: load.waits.as_ref().map(|_| damage.longest_wait.map_or(0.0, |wait| wait.length_s())),
+            gap_from_s: damage.longest_wait.map(|wait| wait.from_s),
+            gap_is_open: damage.longest_wait.is_some_and(|wait| wait.is_open),
+            baseline_gap_s: load.baseline_wait_s,
+            interrupted: damage.is_interrupted,
+            below_50_percent_s: damage.below_50_percent_s,
+            below_95_percent_s: damage.below_95_percent_s,
+            below_95_percent_per_s: load.baseline.and_then(|baseline| baseline.below_95_percent_per_s),
+            recovery_s: RecoveryResult {
+                first_success: first.map(|(_, _, after_s)| *after_s),
+                back_to_95_percent: per_s
+                    .and_then(|per_s| recovery::back_to_95_percent(&load.series, per_s, window.effect_s)),
+                sustained: damage.sustained_s,
+            },
+            lost_operations: damage.lost_operations,
+            throughput_ratio_during: per_s.and_then(|per_s| {
+                recovery::throughput_ratio_during(&load.series, per_s, window.effect_s, stood_until_s)
+            }),
+        }
+    };
+    loads.iter().map(one).collect()
+}
+
+/// The worst of all loads; nothing where one of them is not known, or there is none.
+pub(super) fn worst(
+    loads: &[FaultLoadResult],
+    figure: impl Fn(&FaultLoadResult) -> Option<f64>,
+) -> Option<f64> {
+    loads.iter().map(figure).collect::<Option<Vec<f64>>>()?.into_iter().reduce(f64::max)
+}
+
+/// The sum over all loads; nothing where one of them is not known, or there is none.
+pub(super) fn sum(
+    loads: &[FaultLoadResult],
+    figure: impl Fn(&FaultLoadResult) -> Option<f64>,
+) -> Option<f64> {
+    loads.iter().map(figure).collect::<Option<Vec<f64>>>()?.into_iter().reduce(|sum, more| sum + more)
+}
+
+/// The mean of those loads that have one, so that a fast load does not drown a slow one.
+pub(super) fn mean(
+    loads: &[FaultLoadResult],
+    figure: impl Fn(&FaultLoadResult) -> Option<f64>,
+) -> Option<f64> {
+    let known: Vec<f64> = loads.iter().filter_map(figure).collect();
+    (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loads_are_taken_together_only_where_each_is_known() {
+        let load = |gap_s: Option<f64>| FaultLoadResult { gap_s, ..FaultLoadResult::default() };
+        let (known, unknown) = ([load(Some(1.0)), load(Some(7.0))], [load(Some(1.0)), load(None)]);
+        let gap = |load: &FaultLoadResult| load.gap_s;
+        assert_eq!(
+            (worst(&known, gap), sum(&known, gap), mean(&known, gap)),
+            (Some(7.0), Some(8.0), Some(4.0))
+        );
+        assert_eq!((worst(&unknown, gap), sum(&unknown, gap), mean(&unknown, gap)), (None, None, Some(1.0)));
+        assert_eq!((worst(&[], gap), sum(&[], gap), mean(&[], gap)), (None, None, None));
+    }
+
+    #[test]
+    fn a_wait_that_the_end_of_the_run_cuts_off_is_open() {
+        let wait = |from_s, to_s| Wait { from_s, to_s, is_open: false };
+        let found = until(&[wait(1.0, 2.0), wait(9.0, 12.0), wait(11.0, 12.0)], 10.0);
+        assert_eq!(found, [wait(1.0, 2.0), Wait { from_s: 9.0, to_s: 10.0, is_open: true }]);
+    }
+}
