@@ -4,7 +4,7 @@
 
 use rand::Rng;
 
-use super::expression::{Binary, Expression, Kind};
+use super::expression::{Binary, Expression, Kind, Link};
 use super::functions::{Function, random, remainder};
 use super::value::{EvaluationError, Value};
 use super::variables::Variables;
@@ -35,14 +35,17 @@ fn whole(expression: &Expression, variables: &Variables) -> Option<i64> {
             Ok(Value::Integer(number)) => Some(*number),
             _ => None,
         },
-        Expression::Binary { operator, left, right } => {
-            let compute = match operator {
-                Binary::Add => i64::checked_add,
-                Binary::Subtract => i64::checked_sub,
-                Binary::Multiply => i64::checked_mul,
-                _ => return None,
-            };
-            compute(whole(left, variables)?, whole(right, variables)?)
+        Expression::Chain { first, links } => {
+            links.iter().try_fold(whole(first, variables)?, |left, link| {
+                let Link::Binary { operator, right } = link else { return None };
+                let compute = match operator {
+                    Binary::Add => i64::checked_add,
+                    Binary::Subtract => i64::checked_sub,
+                    Binary::Multiply => i64::checked_mul,
+                    _ => return None,
+                };
+                compute(left, whole(right, variables)?)
+            })
         }
         _ => None,
     }
@@ -66,25 +69,9 @@ fn any(expression: &Expression, variables: &Variables, rng: &mut impl Rng) -> Re
             Value::Null => Ok(Value::Null),
             value => Ok(Value::Integer(!value.integer()?)),
         },
-        Expression::Is { operand, kind, negated } => {
-            let value = any(operand, variables, rng)?;
-            let is = match kind {
-                Kind::Null => value == Value::Null,
-                Kind::True => value == Value::Boolean(true),
-                Kind::False => value == Value::Boolean(false),
-            };
-            Ok(Value::Boolean(is != *negated))
-        }
-        Expression::Binary { operator: Binary::And, left, right } => {
-            logic(false, left, right, variables, rng)
-        }
-        Expression::Binary { operator: Binary::Or, left, right } => logic(true, left, right, variables, rng),
-        Expression::Binary { operator, left, right } => {
-            let (left, right) = (any(left, variables, rng)?, any(right, variables, rng)?);
-            if left == Value::Null || right == Value::Null {
-                return Ok(Value::Null);
-            }
-            binary(*operator, &left, &right)
+        Expression::Chain { first, links } => {
+            let first = any(first, variables, rng)?;
+            links.iter().try_fold(first, |left, link| linked(left, link, variables, rng))
         }
         Expression::Case { branches, otherwise } => {
             for (condition, value) in branches {
@@ -114,15 +101,37 @@ fn fits(number: Option<i64>) -> Result<Value> {
     number.map(Value::Integer).ok_or(EvaluationError::OutOfRange)
 }
 
+/// The value so far with one more link of its chain.
+fn linked(left: Value, link: &Link, variables: &Variables, rng: &mut impl Rng) -> Result<Value> {
+    match link {
+        Link::Is { kind, negated } => {
+            let is = match kind {
+                Kind::Null => left == Value::Null,
+                Kind::True => left == Value::Boolean(true),
+                Kind::False => left == Value::Boolean(false),
+            };
+            Ok(Value::Boolean(is != *negated))
+        }
+        Link::Binary { operator: Binary::And, right } => logic(false, left, right, variables, rng),
+        Link::Binary { operator: Binary::Or, right } => logic(true, left, right, variables, rng),
+        Link::Binary { operator, right } => {
+            let right = any(right, variables, rng)?;
+            if left == Value::Null || right == Value::Null {
+                return Ok(Value::Null);
+            }
+            binary(*operator, &left, &right)
+        }
+    }
+}
+
 /// AND decides at the first false, OR at the first true; NULL is neither.
 fn logic(
     decisive: bool,
-    left: &Expression,
+    left: Value,
     right: &Expression,
     variables: &Variables,
     rng: &mut impl Rng,
 ) -> Result<Value> {
-    let left = any(left, variables, rng)?;
     if left != Value::Null && left.boolean()? == decisive {
         return Ok(left);
     }

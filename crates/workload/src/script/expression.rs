@@ -8,8 +8,8 @@ use super::problem::Problem;
 use super::value::Value;
 use super::variables::{Names, Variable};
 
-/// Deepest nesting; a script is typed by a person.
-const MOST_DEPTH: usize = 100;
+/// Deepest nesting, of brackets, signs and `\if`; a script is typed by a person.
+pub(super) const MOST_DEPTH: usize = 100;
 
 /// An operator of two operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,10 +50,27 @@ pub(super) enum Expression {
     Not(Box<Expression>),
     Negate(Box<Expression>),
     Invert(Box<Expression>),
-    Is { operand: Box<Expression>, kind: Kind, negated: bool },
-    Binary { operator: Binary, left: Box<Expression>, right: Box<Expression> },
-    Case { branches: Vec<(Expression, Expression)>, otherwise: Box<Expression> },
-    Call { function: Function, arguments: Vec<Expression> },
+    /// A first operand and all that follows it, computed from left to right. Flat, so that a long sum is a long list and
+    /// no deep tree: whatever is computed, compared or dropped recursively is at most [`MOST_DEPTH`] deep.
+    Chain {
+        first: Box<Expression>,
+        links: Vec<Link>,
+    },
+    Case {
+        branches: Vec<(Expression, Expression)>,
+        otherwise: Box<Expression>,
+    },
+    Call {
+        function: Function,
+        arguments: Vec<Expression>,
+    },
+}
+
+/// What is done with the value so far.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Link {
+    Binary { operator: Binary, right: Expression },
+    Is { kind: Kind, negated: bool },
 }
 
 /// A word of an expression and where it begins.
@@ -245,24 +262,25 @@ impl Parser<'_> {
     fn expression(&mut self, least: u8) -> Result<Expression, (usize, Problem)> {
         self.depth += 1;
         if self.depth > MOST_DEPTH {
-            return Err((self.peek().at, Problem::TooDeep));
+            return Err((self.peek().at, Problem::TooDeep(MOST_DEPTH)));
         }
-        let mut left = if least <= NOT && self.take_word("not") {
+        let first = if least <= NOT && self.take_word("not") {
             Expression::Not(Box::new(self.expression(NOT)?))
         } else {
             self.operand()?
         };
+        let mut links = Vec::new();
         loop {
             if least <= IS
                 && let Some((kind, negated)) = self.is_clause()?
             {
-                left = Expression::Is { operand: Box::new(left), kind, negated };
+                links.push(Link::Is { kind, negated });
                 continue;
             }
             let Some((operator, binds)) = self.operator().filter(|(_, binds)| *binds >= least) else { break };
             self.next += 1;
             let right = self.expression(binds + 1)?;
-            left = Expression::Binary { operator, left: Box::new(left), right: Box::new(right) };
+            links.push(Link::Binary { operator, right });
             if binds == COMPARE && self.operator().is_some_and(|(_, binds)| binds == COMPARE) {
                 return Err((
                     self.peek().at,
@@ -271,7 +289,7 @@ impl Parser<'_> {
             }
         }
         self.depth -= 1;
-        Ok(left)
+        Ok(if links.is_empty() { first } else { Expression::Chain { first: Box::new(first), links } })
     }
 
     fn is_clause(&mut self) -> Result<Option<(Kind, bool)>, (usize, Problem)> {
@@ -323,7 +341,7 @@ impl Parser<'_> {
     fn unary(&mut self) -> Result<Expression, (usize, Problem)> {
         self.depth += 1;
         if self.depth > MOST_DEPTH {
-            return Err((self.peek().at, Problem::TooDeep));
+            return Err((self.peek().at, Problem::TooDeep(MOST_DEPTH)));
         }
         let operand = self.operand();
         self.depth -= 1;

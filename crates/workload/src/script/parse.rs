@@ -4,7 +4,9 @@
 //! variables stand in them, and how conditions become jumps. Where it differs: variables within quotes and comments are
 //! left alone.
 
-use super::expression::{self, Expression};
+use std::collections::BTreeMap;
+
+use super::expression::{self, Expression, MOST_DEPTH};
 use super::problem::{Problem, ScriptError};
 use super::variables::{Names, Variable};
 
@@ -68,8 +70,15 @@ pub(super) struct Program {
 
 /// Reads a script; variables that it mentions get a place among `names`.
 pub(super) fn parse(name: &str, text: &str, names: &mut Names) -> Result<Program, ScriptError> {
-    let mut reader =
-        Reader { text, at: 0, program: Program::default(), open: Vec::new(), pipeline: None, names };
+    let mut reader = Reader {
+        text,
+        at: 0,
+        counted: (0, 1),
+        program: Program::default(),
+        open: Vec::new(),
+        pipeline: None,
+        names,
+    };
     let read = reader.read();
     let program = reader.program;
     read.map_err(|(at, problem)| located(name, text, at, problem)).map(|()| program)
@@ -100,11 +109,32 @@ struct OpenIf {
 struct Reader<'t, 'n> {
     text: &'t str,
     at: usize,
+    /// A place and its line, from which lines are counted on.
+    counted: (usize, usize),
     program: Program,
     names: &'n mut Names,
     open: Vec<OpenIf>,
     /// Where the pipeline began, within one.
     pipeline: Option<usize>,
+}
+
+/// The variables of a statement in the order of their numbers.
+#[derive(Default)]
+struct Parameters {
+    variables: Vec<Variable>,
+    numbers: BTreeMap<usize, usize>,
+}
+
+impl Parameters {
+    /// The number by which the statement names the variable.
+    fn number(&mut self, variable: Variable) -> usize {
+        let next = self.variables.len() + 1;
+        let number = *self.numbers.entry(variable.place()).or_insert(next);
+        if number == next {
+            self.variables.push(variable);
+        }
+        number
+    }
 }
 
 type Found<T> = Result<T, (usize, Problem)>;
@@ -198,7 +228,10 @@ impl<'t> Reader<'t, '_> {
     }
 
     fn step(&mut self, at: usize, step: Step) {
-        let line = self.text[..at].matches('\n').count() + 1;
+        // Steps come in the order of their places: each counts on from the one before.
+        let (from, line) = self.counted;
+        let line = line + self.text.get(from..at).unwrap_or_default().matches('\n').count();
+        self.counted = (from.max(at), line);
         self.program.steps.push((line, step));
     }
 
@@ -206,7 +239,7 @@ impl<'t> Reader<'t, '_> {
     fn statement(&mut self) -> Found<()> {
         let begin = self.at;
         let mut sql = String::new();
-        let mut parameters: Vec<Variable> = Vec::new();
+        let mut parameters = Parameters::default();
         let mut depth = 0_usize;
         let mut answer = Answer::Dropped;
         loop {
@@ -237,12 +270,7 @@ impl<'t> Reader<'t, '_> {
                     let length = rest[1..].find(|c: char| !(c.is_alphanumeric() || c == '_'));
                     let name = &rest[1..length.map_or(rest.len(), |length| length + 1)];
                     let variable = self.names.variable(name);
-                    let known = parameters.iter().position(|parameter| *parameter == variable);
-                    let place = known.unwrap_or(parameters.len());
-                    if known.is_none() {
-                        parameters.push(variable);
-                    }
-                    sql.push_str(&format!("${}", place + 1));
+                    sql.push_str(&format!("${}", parameters.number(variable)));
                     self.at += 1 + name.len();
                 }
                 c => {
@@ -256,6 +284,7 @@ impl<'t> Reader<'t, '_> {
                 }
             }
         }
+        let parameters = parameters.variables;
         if parameters.len() > MOST_PARAMETERS {
             return Err((begin, Problem::TooManyVariables(MOST_PARAMETERS)));
         }
@@ -319,6 +348,9 @@ impl<'t> Reader<'t, '_> {
                 let condition = self.condition(rest, rest_at)?;
                 let unless = self.program.steps.len();
                 self.step(at, Step::Unless { condition, to: 0 });
+                if self.open.len() == MOST_DEPTH {
+                    return Err((at, Problem::TooDeep(MOST_DEPTH)));
+                }
                 self.open.push(OpenIf { at, unless: Some(unless), ends: Vec::new(), has_else: false });
                 Ok(())
             }

@@ -4,6 +4,9 @@
 
 use std::fmt;
 
+/// Characters of a line that are shown.
+const LONGEST_LINE: usize = 200;
+
 /// What is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
@@ -61,8 +64,8 @@ pub enum Problem {
     #[error("the script has no statement")]
     Empty,
     /// Nesting beyond all reason.
-    #[error("too deeply nested")]
-    TooDeep,
+    #[error("nested more than {0} deep")]
+    TooDeep(usize),
     /// More different variables than a statement can have parameters.
     #[error("a statement can have {0} variables at most")]
     TooManyVariables(usize),
@@ -99,10 +102,13 @@ impl fmt::Display for ScriptError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ScriptError { script, line, column, text, problem } = self;
         writeln!(f, "script {script}, line {line}: {problem}")?;
-        writeln!(f, "  {text}")?;
+        // Of a long line as much as stands around the place.
+        let begin = (column - 1).saturating_sub(LONGEST_LINE / 2);
+        let around: String = text.chars().skip(begin).take(LONGEST_LINE).collect();
+        writeln!(f, "  {around}")?;
         // Tabs as they are, so that the caret stands under its place.
         let before: String =
-            text.chars().take(column - 1).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+            around.chars().take(column - 1 - begin).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
         write!(f, "  {before}^")
     }
 }

@@ -121,8 +121,8 @@ fn what_is_no_expression_says_where() {
     check("9223372036854775808", "0: this is not a number of 64 bits");
     check("1 ? 2", "2: '?' has no meaning in an expression");
     check("5x", "0: this is not a number of 64 bits");
-    check(&"(".repeat(500), "100: too deeply nested");
-    check(&"-".repeat(500), "100: too deeply nested");
+    check(&"(".repeat(500), "100: nested more than 100 deep");
+    check(&"-".repeat(500), "100: nested more than 100 deep");
 }
 
 /// The text of each problem of a script.
@@ -349,5 +349,70 @@ proptest::proptest! {
         let _ = parse("any", &text, &mut Names::default());
         let _ = parse("any", &format!("{commands}{text}"), &mut Names::default());
         let _ = expression::parse(&text, &mut Names::default());
+    }
+}
+
+/// A script of this length must neither end the program nor keep anybody waiting; the threads of loads have stacks of
+/// 2 MiB.
+fn on_a_small_stack(work: impl FnOnce() + Send + 'static) {
+    let thread = std::thread::Builder::new().stack_size(512 << 10).spawn(work).expect("a thread");
+    thread.join().expect("it ended well");
+}
+
+#[test]
+fn an_expression_of_200_000_terms_is_read_computed_and_dropped() {
+    on_a_small_stack(|| {
+        check(&vec!["1"; 200_000].join("+"), "200000");
+        check(&format!("1{}", " + 2 * 3 - 5".repeat(100_000)), "100001");
+        check(&format!("NULL{}", " IS NULL".repeat(100_000)), "false");
+        check(&vec!["FALSE"; 100_000].join(" OR "), "false");
+        check(&vec!["1.5"; 100_000].join(" + "), "150000");
+    });
+}
+
+#[test]
+fn ifs_may_stand_within_each_other_100_deep_and_no_deeper() {
+    on_a_small_stack(|| {
+        let nested =
+            |depth: usize| format!("{}SELECT 1;\n{}", "\\if 1\n".repeat(depth), "\\endif\n".repeat(depth));
+        assert_eq!(parse("mine", &nested(100), &mut Names::default()).expect("read").steps.len(), 101);
+        let expected = "script mine, line 101: nested more than 100 deep\n  \\if 1\n  ^";
+        assert_eq!(refused(&nested(101)), expected);
+        assert_eq!(refused(&nested(100_000)), expected);
+    });
+}
+
+#[test]
+fn a_long_script_takes_time_in_proportion_to_its_length() {
+    // 200,000 statements, 60,000 variables: with a search from the start for each, this ran for minutes.
+    let statements = "A;\n".repeat(200_000);
+    assert_eq!(
+        parse("mine", &statements, &mut Names::default()).expect("read").steps.last().expect("steps").0,
+        200_000
+    );
+    let many: Vec<String> = (0..60_000).map(|number| format!(":v{number}")).collect();
+    let program = parse("mine", &format!("SELECT {};", many.join(",")), &mut Names::default()).expect("read");
+    assert!(program.statements[0].ends_with(",$60000"), "{}", program.statements[0].len());
+    let too_many: Vec<String> = (0..66_000).map(|number| format!(":v{number}")).collect();
+    assert!(refused(&format!("SELECT {};", too_many.join(","))).contains("can have 65535 variables at most"));
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_text_is_read_or_refused_at_a_place_within_it(
+        parts in proptest::collection::vec(
+            proptest::sample::select(vec![
+                "\\set x ", "\\if ", "\\elif 1\n", "\\else\n", "\\endif\n", "\\gset\n", "\\sleep 1 ms\n", "SELECT ", ":x",
+                ";", "\n", "(", ")", "1", "+", "-", "NOT ", "IS NULL", "CASE WHEN ", " END", "random(1, 2)", "'", "$$",
+                "/*", "*/", "--", "é", "\u{202e}", "\0",
+            ]),
+            0..40,
+        )
+    ) {
+        let text: String = parts.concat();
+        if let Err(error) = parse("mine", &text, &mut Names::default()) {
+            proptest::prop_assert!(error.line <= text.matches('\n').count() + 1);
+            proptest::prop_assert!(!error.to_string().is_empty());
+        }
     }
 }

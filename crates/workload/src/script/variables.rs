@@ -3,6 +3,8 @@
 //! Owns names, places and what a client's variables hold; all scripts of a load share the names, because a client's
 //! variables live from one transaction to the next, whichever script it is of.
 
+use std::collections::BTreeMap;
+
 use super::value::{EvaluationError, Value};
 
 /// A variable as a script mentions it.
@@ -12,18 +14,24 @@ pub(super) struct Variable {
     name: Box<str>,
 }
 
+impl Variable {
+    /// Its place among all variables.
+    pub(super) fn place(&self) -> usize {
+        self.place
+    }
+}
+
 /// The variable whose value seeds hash functions that are given no seed.
 pub(super) const DEFAULT_SEED: &str = "default_seed";
 const DEFAULT_SEED_PLACE: usize = 0;
 
 /// Names that scripts mention, each at its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Names(Vec<Box<str>>);
+pub(super) struct Names(BTreeMap<Box<str>, usize>);
 
 impl Default for Names {
     fn default() -> Self {
-        // In the order of their places.
-        Names(vec![DEFAULT_SEED.into()])
+        Names(BTreeMap::from([(DEFAULT_SEED.into(), DEFAULT_SEED_PLACE)]))
     }
 }
 
@@ -31,14 +39,15 @@ impl Names {
     /// The variable of this name, which gets a place when it has none.
     pub(super) fn variable(&mut self, name: &str) -> Variable {
         let place = self.place(name).unwrap_or_else(|| {
-            self.0.push(name.into());
-            self.0.len() - 1
+            let next = self.0.len();
+            self.0.insert(name.into(), next);
+            next
         });
         Variable { place, name: name.into() }
     }
 
     fn place(&self, name: &str) -> Option<usize> {
-        self.0.iter().position(|known| **known == *name)
+        self.0.get(name).copied()
     }
 }
 
