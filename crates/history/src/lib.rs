@@ -12,6 +12,8 @@ pub mod operation;
 pub mod reader;
 mod seconds;
 pub mod step;
+pub mod visible;
+pub mod whole_file;
 pub mod writer;
 
 pub use event::{Event, EventKind, Receipt, ReceiptVerdict, RoundTrip};
