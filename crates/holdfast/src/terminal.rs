@@ -5,6 +5,7 @@ use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::time::Duration;
 
+use history::visible::visible;
 use history::{EventKind, Verdict};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use run::{News, Pulse, Show};
@@ -65,8 +66,9 @@ impl Terminal {
         }
     }
 
-    /// Prints text as it stands, below everything.
+    /// Prints text, below everything.
     pub fn say(&mut self, text: &str) {
+        let text = visible(text);
         if self.to_stderr {
             let _ = std::io::stderr().write_all(text.as_bytes());
         } else {
@@ -103,7 +105,7 @@ impl Terminal {
     fn pulse(&mut self, pulse: &Pulse) {
         let text = figures(pulse);
         match &self.bar {
-            Some(bar) => bar.set_message(text),
+            Some(bar) => bar.set_message(visible(&text).into_owned()),
             None if pulse.t_s.is_multiple_of(PLAIN_INTERVAL_S) => {
                 self.line(&format!("{:7.1} s {text}", pulse.t_s as f64))
             }
@@ -116,19 +118,13 @@ impl Terminal {
 /// read, and nothing else: what was asked is done, and the exit code says how it ended.
 #[macro_export]
 macro_rules! printed {
-    ($($text:tt)*) => {{
-        use std::io::Write;
-        let _ = writeln!(std::io::stdout(), $($text)*);
-    }};
+    ($($text:tt)*) => { $crate::terminal::print_line(false, &format!($($text)*)) };
 }
 
 /// The same on standard error.
 #[macro_export]
 macro_rules! complained {
-    ($($text:tt)*) => {{
-        use std::io::Write;
-        let _ = writeln!(std::io::stderr(), $($text)*);
-    }};
+    ($($text:tt)*) => { $crate::terminal::print_line(true, &format!($($text)*)) };
 }
 
 /// What `holdfast shell` must be told to find this run: nothing, when it is the one it looks for from here.
@@ -137,7 +133,13 @@ fn which_run(run_directory: &Path) -> String {
     if is_found { String::new() } else { format!("--run {} ", run_directory.display()) }
 }
 
-fn print_line(to_stderr: bool, text: &str) {
+/// Prints a line. Parts of it may be a server's, or another's run's: nothing in it is carried out by the terminal.
+pub fn print_line(to_stderr: bool, text: &str) {
+    print_as_it_is(to_stderr, &visible(text));
+}
+
+/// Prints a line that holds nothing foreign but what was made visible, and colours of ours.
+pub fn print_as_it_is(to_stderr: bool, text: &str) {
     // A reader that has gone away must not end the run.
     let _ =
         if to_stderr { writeln!(std::io::stderr(), "{text}") } else { writeln!(std::io::stdout(), "{text}") };

@@ -140,8 +140,12 @@ pub fn launch(
     show: &mut dyn FnMut(Show<'_>),
 ) -> Result<Ended, LaunchError> {
     let mut scenario = scenario::parse(&options.source, &options.overrides).map_err(Box::new)?;
-    check_workloads(&mut scenario, &options.folder)
-        .map_err(|error| LaunchError::Workload(error.to_string()))?;
+    check_workloads(&mut scenario, &options.folder).map_err(|error| {
+        match error.rejection(&options.source, &options.overrides) {
+            Some(rejection) => LaunchError::Rejected(Box::new(rejection)),
+            None => LaunchError::Workload(error.to_string()),
+        }
+    })?;
     for name in &options.captures {
         captures::tap(name, &scenario)?;
     }

@@ -40,7 +40,7 @@ mod volumes;
 pub use directory::{DirectoryError, RunDirectory};
 pub use launch::{Ended, LaunchError, Message, Options, Placement, Show, launch};
 pub use orders::{LoadPulse, News, Pulse};
-pub use preparation::check_workloads;
+pub use preparation::{PreparationError, check_workloads};
 pub use series::{Series, SeriesError, Turn};
 pub use standalone::{Standalone, StandaloneEnd, StandaloneError, Told, run_alone};
 pub use supervise::supervise;

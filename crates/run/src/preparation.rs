@@ -23,7 +23,7 @@ use crate::directory::RunDirectory;
 use crate::orders::{InstallationOrders, Orders};
 use crate::planted::Planted;
 use crate::round_trips;
-use crate::script_files::{self, ScriptFileError};
+use crate::script_files::{self, MisnamedFile};
 use crate::usage::Usage;
 
 /// The port databases listen on in the lab, where nobody else is.
@@ -66,7 +66,22 @@ pub enum PreparationError {
     },
     /// A script's file.
     #[error(transparent)]
-    ScriptFile(#[from] ScriptFileError),
+    ScriptFile(#[from] MisnamedFile),
+}
+
+impl PreparationError {
+    /// The same as a rejection with a caret, where it is about a value of the scenario.
+    #[must_use]
+    pub fn rejection(
+        &self,
+        source: &scenario::Source,
+        overrides: &[(String, String)],
+    ) -> Option<scenario::Rejection> {
+        match self {
+            PreparationError::ScriptFile(misnamed) => misnamed.pointed_at(source, overrides),
+            _ => None,
+        }
+    }
 }
 
 /// A datacentre with a database on it, ready for load.

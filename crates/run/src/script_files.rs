@@ -1,14 +1,17 @@
 //! Scripts that stand in files of their own: read once, before anything starts, and from then on part of the scenario, so
 //! that the run directory holds all that was run.
 //!
-//! Owns reading them and telling in which file a mistake is. The language of scripts is `workload`'s; `scenario` reads no
-//! file and knows paths only.
+//! Owns which files may be read: a path within the scenario's folder leads to a regular file in that folder, through no link
+//! that leaves it; an absolute path or one with `..`, which only the command line can give, leads wherever its user means.
+//! Owns telling in which file a mistake is. The language of scripts is `workload`'s; `scenario` reads no file and knows paths
+//! only.
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
-use scenario::Scenario;
+use history::whole_file::{self, Link, WholeFileError};
+use scenario::{MOST_BYTES, Refusal, Rejection, Scenario, Source, point_at, to_yaml};
 use workload::ConfigurationError;
 
 /// The option that names a file, of `scripts.N.file`.
@@ -23,7 +26,21 @@ pub enum ScriptFileError {
         /// Its path.
         path: PathBuf,
         /// Why.
-        source: io::Error,
+        source: WholeFileError,
+    },
+    /// A link leads out of the scenario's folder.
+    #[error("script {path}: it leads to {target}, out of the scenario's folder; copy the file there, or name it on the command line, with --set", path = .path.display(), target = .target.display())]
+    Outside {
+        /// Its path.
+        path: PathBuf,
+        /// Where it leads.
+        target: PathBuf,
+    },
+    /// All scripts together, or one of them, are longer than any scenario.
+    #[error("script {path}: with it the scenario is longer than {MOST_BYTES} bytes, the most that is read", path = .path.display())]
+    TooMuch {
+        /// The last one read.
+        path: PathBuf,
     },
     /// Its name gives the script none.
     #[error("script {path}: {name:?} is no name for a script; give it one with `name`, of letters, digits, `-` and `_`", path = .path.display())]
@@ -33,6 +50,32 @@ pub enum ScriptFileError {
         /// Its name without the ending.
         name: String,
     },
+}
+
+/// A script's file that cannot be had, and the option that names it: `loads.0.options.scripts.1.file`.
+#[derive(Debug, thiserror::Error)]
+#[error("{error}")]
+pub struct MisnamedFile {
+    /// The option, by its path from the scenario's top.
+    pub option: String,
+    /// What is wrong with the file.
+    pub error: ScriptFileError,
+}
+
+impl MisnamedFile {
+    /// The same with a caret under the option, where it stands in the scenario or on the command line.
+    #[must_use]
+    pub fn pointed_at(&self, source: &Source, overrides: &[(String, String)]) -> Option<Rejection> {
+        let refusal = Refusal {
+            code: "script-file",
+            message: self.error.to_string(),
+            label: "this file cannot be used".to_owned(),
+            help: format!(
+                "name a text file in the scenario's folder; with it the scenario has at most {MOST_BYTES} bytes"
+            ),
+        };
+        point_at(source, overrides, &self.option, refusal)
+    }
 }
 
 /// Files of scripts by the names of the scripts.
@@ -55,11 +98,8 @@ impl ScriptFiles {
 /// Puts the text of each file in the place of its path, in the options of one load. Paths begin at `folder`.
 ///
 /// # Errors
-/// When a file cannot be read, or its name is none for a script.
-pub fn read_into(
-    options: &mut BTreeMap<String, String>,
-    folder: &Path,
-) -> Result<ScriptFiles, ScriptFileError> {
+/// When a file cannot be read or may not be, or its name is none for a script; with the option's name among `options`.
+pub fn read_into(options: &mut BTreeMap<String, String>, folder: &Path) -> Result<ScriptFiles, MisnamedFile> {
     let is_file = |name: &str| name.starts_with("scripts.") && name.ends_with(FILE);
     let named: Vec<(String, String)> = options
         .iter()
@@ -68,13 +108,13 @@ pub fn read_into(
         .collect();
     let mut files = ScriptFiles::default();
     for (option, written) in named {
+        let misnamed = |error| MisnamedFile { option: option.clone(), error };
         let path = folder.join(&written);
-        let text = std::fs::read_to_string(&path)
-            .map_err(|source| ScriptFileError::Unreadable { path: path.clone(), source })?;
+        let text = text_of(&path, &written, folder).map_err(misnamed)?;
         let script = option.trim_end_matches(FILE);
         let name = match options.get(&format!("{script}.name")) {
             Some(name) => name.clone(),
-            None => name_of(&path)?,
+            None => name_of(&path).map_err(misnamed)?,
         };
         options.remove(&option);
         options.insert(format!("{script}.text"), text);
@@ -82,6 +122,25 @@ pub fn read_into(
         files.0.insert(name, path);
     }
     Ok(files)
+}
+
+/// The text of a file that may be read.
+fn text_of(path: &Path, written: &str, folder: &Path) -> Result<String, ScriptFileError> {
+    let unreadable = |source| ScriptFileError::Unreadable { path: path.to_owned(), source };
+    let io = |error: io::Error| unreadable(error.into());
+    let stays =
+        Path::new(written).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    let mut target = path.to_owned();
+    if stays {
+        target = path.canonicalize().map_err(io)?;
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        if !target.starts_with(folder.canonicalize().map_err(io)?) {
+            return Err(ScriptFileError::Outside { path: path.to_owned(), target });
+        }
+    }
+    // What was found has no link in it any more; one that is put there meanwhile is not followed.
+    let link = if stays { Link::Refused } else { Link::Followed };
+    whole_file::read_text(&target, link, MOST_BYTES as u64).map_err(unreadable)
 }
 
 /// A file's name without its ending, where that may be a script's.
@@ -96,16 +155,32 @@ fn name_of(path: &Path) -> Result<String, ScriptFileError> {
     Err(ScriptFileError::Nameless { path: path.to_owned(), name: stem })
 }
 
-/// The same for every load of a scenario: files by load.
+/// The same for every load of a scenario: files by load. The scenario with all its scripts can be read again.
 ///
 /// # Errors
-/// As [`read_into`].
+/// As [`read_into`], with the option's path from the scenario's top; and when all of it is too long.
 pub fn read_into_scenario(
     scenario: &mut Scenario,
     folder: &Path,
-) -> Result<BTreeMap<String, ScriptFiles>, ScriptFileError> {
-    let of_load = |load: &mut scenario::Load| Ok((load.name.clone(), read_into(&mut load.options, folder)?));
-    scenario.loads.iter_mut().map(of_load).collect()
+) -> Result<BTreeMap<String, ScriptFiles>, MisnamedFile> {
+    let mut files = BTreeMap::new();
+    let mut last = None;
+    for (place, load) in scenario.loads.iter_mut().enumerate() {
+        let from_the_top = |option: &str| format!("loads.{place}.options.{option}");
+        let named =
+            load.options.iter().rfind(|(name, _)| name.starts_with("scripts.") && name.ends_with(FILE));
+        last = named.map(|(name, path)| (from_the_top(name), folder.join(path))).or(last);
+        let read = read_into(&mut load.options, folder).map_err(|MisnamedFile { option, error }| {
+            MisnamedFile { option: from_the_top(&option), error }
+        })?;
+        files.insert(load.name.clone(), read);
+    }
+    match last {
+        Some((option, path)) if to_yaml(scenario, u64::MAX).len() > MOST_BYTES => {
+            Err(MisnamedFile { option, error: ScriptFileError::TooMuch { path } })
+        }
+        _ => Ok(files),
+    }
 }
 
 #[cfg(test)]
@@ -150,5 +225,40 @@ mod tests {
         assert!(refused("nowhere.sql").contains("nowhere.sql: No such file"), "{}", refused("nowhere.sql"));
         std::fs::write(folder.path().join("7 things.sql"), "SELECT 1;\n").expect("written");
         assert!(refused("7 things.sql").contains("give it one with `name`"), "{}", refused("7 things.sql"));
+    }
+
+    #[test]
+    fn a_file_within_the_folder_is_read_and_one_that_a_link_leads_to_outside_is_not() {
+        let (folder, elsewhere) =
+            (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+        let at = |name: &str| folder.path().join(name);
+        std::fs::create_dir(at("scripts")).expect("a folder");
+        std::fs::write(at("scripts/move.sql"), "SELECT 1;").expect("written");
+        std::fs::write(elsewhere.path().join("secret.sql"), "SELECT 2;").expect("written");
+        std::os::unix::fs::symlink(elsewhere.path(), at("out")).expect("a link");
+        std::os::unix::fs::symlink("scripts/move.sql", at("within.sql")).expect("a link");
+        std::fs::write(at("long.sql"), "-".repeat(MOST_BYTES + 1)).expect("written");
+        let read = |file: &str| {
+            let mut options = options(&[("scripts.0.file", file), ("scripts.0.name", "mine")]);
+            match read_into(&mut options, folder.path()) {
+                Ok(_) => options["scripts.0.text"].clone(),
+                Err(misnamed) => {
+                    assert_eq!(misnamed.option, "scripts.0.file");
+                    misnamed.to_string()
+                }
+            }
+        };
+        assert_eq!(read("./scripts/move.sql"), "SELECT 1;");
+        assert_eq!(read("within.sql"), "SELECT 1;");
+        assert!(
+            read("out/secret.sql").contains("out of the scenario's folder"),
+            "{}",
+            read("out/secret.sql")
+        );
+        assert!(read("scripts").contains("it is a directory, not a regular file"), "{}", read("scripts"));
+        assert!(read("long.sql").contains("longer than 1048576 bytes"), "{}", read("long.sql"));
+        // Typed by the user: `scenario` lets no file say so.
+        assert_eq!(read(&elsewhere.path().join("secret.sql").display().to_string()), "SELECT 2;");
+        assert!(read("/dev/zero").contains("it is a device, not a regular file"), "{}", read("/dev/zero"));
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Knows the shapes of values, not what any of them means.
 
+use std::path::{Component, Path};
 use std::time::Duration;
 
 use crate::language::{Fields, MOST_NAME_BYTES};
@@ -226,6 +227,26 @@ impl Decoder {
                 None
             }
         }
+    }
+
+    /// A path from the scenario's folder. In a file it leads out of that folder by none of its own words, because the file
+    /// may be a stranger's; whoever types a path on the command line means it. Links are looked at when it is opened.
+    pub(crate) fn file(&mut self, node: &Node, what: &str) -> Option<Spanned<String>> {
+        let path = self.text(node, what)?;
+        let stays = Path::new(&path.value)
+            .components()
+            .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+        if stays || path.at.text > 0 {
+            return Some(path);
+        }
+        self.findings.add(
+            "file-outside",
+            path.at,
+            format!("{what} leads out of the scenario's folder"),
+            "an absolute path, or one with `..`",
+            "put the file beside the scenario; a file elsewhere can be named on the command line, with --set",
+        );
+        None
     }
 
     /// A name: small letters, digits and hyphens.

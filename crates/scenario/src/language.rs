@@ -40,6 +40,8 @@ pub(crate) struct Field {
 pub(crate) enum Shape {
     /// Any text.
     Text,
+    /// A path of a file in the scenario's folder or below it.
+    File,
     /// A name: small letters, digits, hyphens.
     Name,
     /// A place of the site, or where roles are allowed one of those.

@@ -39,7 +39,7 @@ mod workload_options;
 mod write;
 
 pub use matrix::{Axis, Cell, Matrix};
-pub use parse::{Plan, Source, parse, plan};
+pub use parse::{Plan, Refusal, Source, parse, plan, point_at};
 pub use rejection::{Problem, Rejection};
 pub use resolved::{
     Arrival, BlockAnswer, Comparison, Conditions, Database, DiskDefect, DiskTarget, Disks, Distribution,
@@ -49,4 +49,5 @@ pub use resolved::{
 };
 pub use schema::json_schema;
 pub use storage::{Acknowledge, Apart, Promotion, Storage, StorageClass};
+pub use tree::MOST_BYTES;
 pub use write::to_yaml;

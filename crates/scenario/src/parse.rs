@@ -48,8 +48,7 @@ pub fn parse(source: &Source, overrides: &[(String, String)]) -> Result<Scenario
 /// # Errors
 /// As [`parse`].
 pub fn plan(source: &Source, overrides: &[(String, String)]) -> Result<Plan, Rejection> {
-    let mut texts = vec![Text { name: source.name.clone(), text: source.text.clone() }];
-    texts.extend(overrides.iter().map(|(path, value)| overrides::text(path, value)));
+    let texts = texts(source, overrides);
     let mut findings = Findings::default();
     read(&texts, overrides, &mut findings).filter(|_| findings.is_empty()).ok_or_else(|| {
         debug_assert!(!findings.is_empty(), "refused without a reason");
@@ -57,7 +56,44 @@ pub fn plan(source: &Source, overrides: &[(String, String)]) -> Result<Plan, Rej
     })
 }
 
-fn read(texts: &[Text], overrides: &[(String, String)], findings: &mut Findings) -> Option<Plan> {
+/// Something wrong with a value that only shows outside of the scenario: a file that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// Stable code of this kind of problem: `script-file`.
+    pub code: &'static str,
+    /// What is wrong.
+    pub message: String,
+    /// A few words under the caret.
+    pub label: String,
+    /// What to write instead.
+    pub help: String,
+}
+
+/// Refuses the value at this path (`loads.0.options.scripts.1.file`), with the caret under it in the text that it is from.
+/// Nothing when there is no such value.
+#[must_use]
+pub fn point_at(
+    source: &Source,
+    overrides: &[(String, String)],
+    path: &str,
+    refusal: Refusal,
+) -> Option<Rejection> {
+    let texts = texts(source, overrides);
+    let mut findings = Findings::default();
+    let root = tree_of(&texts, overrides, &mut findings)?;
+    let at = root.value_at(path)?.at;
+    let Refusal { code, message, label, help } = refusal;
+    findings.add(code, at, message, label, help);
+    Some(findings.into_rejection(&texts))
+}
+
+fn texts(source: &Source, overrides: &[(String, String)]) -> Vec<Text> {
+    let file = Text { name: source.name.clone(), text: source.text.clone() };
+    std::iter::once(file).chain(overrides.iter().map(|(path, value)| overrides::text(path, value))).collect()
+}
+
+/// The file with the overrides put into it.
+fn tree_of(texts: &[Text], overrides: &[(String, String)], findings: &mut Findings) -> Option<Node> {
     let file = texts.first()?;
     let mut root = match tree::read(&file.text, 0, 0) {
         Ok(root) => root,
@@ -71,9 +107,11 @@ fn read(texts: &[Text], overrides: &[(String, String)], findings: &mut Findings)
             findings.push(*finding);
         }
     }
-    if !findings.is_empty() {
-        return None;
-    }
+    findings.is_empty().then_some(root)
+}
+
+fn read(texts: &[Text], overrides: &[(String, String)], findings: &mut Findings) -> Option<Plan> {
+    let mut root = tree_of(texts, overrides, findings)?;
     let mut decoder = Decoder::default();
     let (document, matrix) = decode(&root, &mut decoder);
     *findings = decoder.findings;

@@ -9,8 +9,8 @@ use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Span, StrInpu
 
 use crate::rejection::{Finding, Spot};
 
-/// Most bytes of one text.
-pub(crate) const MOST_BYTES: usize = 1 << 20;
+/// Most bytes of a scenario, with all the scripts in it.
+pub const MOST_BYTES: usize = 1 << 20;
 
 /// Deepest nesting.
 const MOST_DEPTH: usize = 64;
@@ -24,6 +24,17 @@ pub(crate) struct Node {
     pub(crate) head: Spot,
     /// The value.
     pub(crate) value: Value,
+}
+
+impl Node {
+    /// The value at the end of a dotted path, if there is one.
+    pub(crate) fn value_at(&self, path: &str) -> Option<&Node> {
+        path.split('.').try_fold(self, |node, step| match &node.value {
+            Value::Scalar { .. } => None,
+            Value::List(items) => items.get(step.parse::<usize>().ok()?),
+            Value::Map(entries) => entries.iter().find(|entry| entry.key == step).map(|entry| &entry.value),
+        })
+    }
 }
 
 /// What a node holds.

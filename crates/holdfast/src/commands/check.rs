@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use run::PreparationError;
 use scenario::Scenario;
 
 use crate::commands::{folder_of, read_source, reject};
@@ -26,11 +27,23 @@ pub fn check(path: Option<&Path>, set: &[(String, String)], this_host: bool) -> 
 }
 
 fn check_scenario(path: &Path, set: &[(String, String)]) -> Result<(), Exit> {
-    let mut plan = scenario::plan(&read_source(path)?, set).map_err(reject)?;
-    let Some(mut matrix) = plan.matrix else { return show(path, &mut plan.scenario) };
+    let source = read_source(path)?;
+    let mut plan = scenario::plan(&source, set).map_err(reject)?;
+    let refused = |error: PreparationError, label: Option<&str>| match (error.rejection(&source, set), label)
+    {
+        (Some(rejection), _) => reject(rejection),
+        (None, None) => Exit::wrong(error),
+        (None, Some(label)) => Exit::wrong(anyhow::anyhow!("{label}: {error}")),
+    };
+    let Some(mut matrix) = plan.matrix else {
+        let scenario = &mut plan.scenario;
+        run::check_workloads(scenario, &folder_of(path)).map_err(|error| refused(error, None))?;
+        show(path, scenario);
+        return Ok(());
+    };
     for cell in &mut matrix.cells {
-        let wrong = |error| Exit::wrong(anyhow::anyhow!("{}: {error}", cell.label));
-        run::check_workloads(&mut cell.scenario, &folder_of(path)).map_err(wrong)?;
+        run::check_workloads(&mut cell.scenario, &folder_of(path))
+            .map_err(|error| refused(error, Some(&cell.label)))?;
     }
     let length_s: u64 = matrix.cells.iter().map(|cell| length_s(&cell.scenario)).sum();
     printed!("{}: {} is right with every setting of its matrix", path.display(), plan.scenario.name);
@@ -61,8 +74,7 @@ fn length_s(scenario: &Scenario) -> u64 {
     scenario.schedule.iter().map(|phase| phase.length.as_secs()).sum()
 }
 
-fn show(path: &Path, scenario: &mut Scenario) -> Result<(), Exit> {
-    run::check_workloads(scenario, &folder_of(path)).map_err(Exit::wrong)?;
+fn show(path: &Path, scenario: &Scenario) {
     let length_s = length_s(scenario);
     let faults: usize = scenario.schedule.iter().map(|phase| phase.faults.len()).sum();
     printed!("{}: {} is right", path.display(), scenario.name);
@@ -78,5 +90,4 @@ fn show(path: &Path, scenario: &mut Scenario) -> Result<(), Exit> {
     for line in paper::lines(&run::on_paper::on_paper(scenario)) {
         printed!("{line}");
     }
-    Ok(())
 }

@@ -17,22 +17,23 @@ pub mod verify;
 
 use std::path::{Path, PathBuf};
 
+use history::visible::is_hidden;
+use history::whole_file::{self, Link};
+use miette::{GraphicalReportHandler, GraphicalTheme};
 use scenario::{Rejection, Source};
 
 use crate::complained;
 use crate::exit::{Exit, WRONG};
+use crate::terminal::print_as_it_is;
+
+/// A rejection longer than this shows lines that no person wrote; each is cut after so many characters then.
+const LONGEST_REJECTION_BYTES: usize = 64 << 10;
+const LONGEST_LINE: usize = 400;
 
 /// A scenario's text under the name the user gave it.
 fn read_source(path: &Path) -> Result<Source, Exit> {
-    let bytes = std::fs::read(path)
+    let text = whole_file::read_text(path, Link::Followed, scenario::MOST_BYTES as u64)
         .map_err(|error| Exit::wrong(anyhow::anyhow!("scenario {}: {error}", path.display())))?;
-    let text = String::from_utf8(bytes).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        Exit::wrong(anyhow::anyhow!(
-            "scenario {}: byte {at} is not UTF-8; save the file as UTF-8",
-            path.display()
-        ))
-    })?;
     Ok(Source { name: path.display().to_string(), text })
 }
 
@@ -41,8 +42,26 @@ fn folder_of(scenario: &Path) -> PathBuf {
     scenario.parent().map(Path::to_owned).unwrap_or_default()
 }
 
-/// Shows what is wrong with a scenario, with a caret at the place.
+/// Shows what is wrong with a scenario, with a caret at the place. In colour, unless the scenario holds what a terminal
+/// would carry out.
 fn reject(rejection: Rejection) -> Exit {
-    complained!("{}", format!("{:?}", miette::Report::new(rejection)).trim_end());
+    let mut plain = String::new();
+    let handler = GraphicalReportHandler::new_themed(GraphicalTheme::unicode_nocolor());
+    let drawn = handler.render_report(&mut plain, &rejection);
+    if drawn.is_err() || plain.chars().any(is_hidden) || plain.len() > LONGEST_REJECTION_BYTES {
+        for line in plain.lines() {
+            complained!("{}", shortened(line));
+        }
+    } else {
+        print_as_it_is(true, format!("{:?}", miette::Report::new(rejection)).trim_end());
+    }
     Exit::Told(WRONG)
+}
+
+/// A line of which a reader still sees where it begins and that it goes on.
+fn shortened(line: &str) -> String {
+    match line.char_indices().nth(LONGEST_LINE) {
+        Some((end, _)) => format!("{} ...", &line[..end]),
+        None => line.to_owned(),
+    }
 }

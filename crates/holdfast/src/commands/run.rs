@@ -27,7 +27,7 @@ pub fn run(options: RunOptions) -> Result<Exit, Exit> {
         desk.terminal.note(&format!("live at {}", live.url()));
     }
     match plan.matrix {
-        Some(matrix) => matrix::run(&options, &plan.scenario, matrix, &mut desk),
+        Some(matrix) => matrix::run(&options, &source, &plan.scenario, matrix, &mut desk),
         None => once(options, source, &mut desk),
     }
 }

@@ -45,11 +45,59 @@ fn every_rejected_scenario_is_refused_with_the_message_beside_it() {
 fn what_is_no_scenario_file_is_refused() {
     let desk = Desk::new();
     refused(&desk.run(&["run", "missing.yaml"]), &["missing.yaml", "No such file"]);
-    refused(&desk.run(&["run", "scenarios"]), &["scenarios", "directory"]);
+    refused(&desk.run(&["run", "scenarios"]), &["scenarios", "directory, not a regular file"]);
     std::fs::write(desk.path().join("latin.yaml"), b"name: caf\xe9\n").expect("a file");
     refused(&desk.run(&["run", "latin.yaml"]), &["latin.yaml", "byte 9", "UTF-8"]);
     std::fs::write(desk.path().join("empty.yaml"), b"").expect("a file");
     refused(&desk.run(&["check", "empty.yaml"]), &["empty.yaml"]);
+}
+
+/// Files that are no scenario and scripts that are no scripts are refused before they are read, and whatever leads out of the
+/// scenario's folder unless its user typed it.
+#[test]
+fn devices_pipes_and_files_of_other_folders_are_refused_with_a_caret() {
+    let desk = Desk::new();
+    refused(&desk.run(&["check", "/dev/zero"]), &["it is a device, not a regular file"]);
+    let fifo = desk.path().join("fifo");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().expect("mkfifo").success());
+    refused(&desk.run(&["check", "fifo"]), &["it is a FIFO, not a regular file"]);
+    let large = std::fs::File::create(desk.path().join("large.yaml")).expect("a file");
+    large.set_len(1 << 40).expect("a length");
+    refused(&desk.run(&["check", "large.yaml"]), &["longer than 1048576 bytes"]);
+    std::fs::create_dir(desk.path().join("own")).expect("a folder");
+    std::fs::write(desk.path().join("beside.sql"), "SELECT 1;").expect("a file");
+    std::os::unix::fs::symlink("../beside.sql", desk.path().join("own/link.sql")).expect("a link");
+    let scenario = |file: &str| {
+        format!(
+            "name: foreign\nsite: {{ regions: {{ dc1: {{ zones: {{ a: {{ hosts: 1 }} }} }} }} }}\n\
+             database: {{ engine: postgres, nodes: 1 }}\nloads:\n  - workload: script\n    clients: 1\n    options:\n      \
+             scripts:\n        - {{ file: {file} }}\nschedule:\n  - {{ phase: baseline, for: 5s }}\n"
+        )
+    };
+    let write = |file: &str| std::fs::write(desk.path().join("own/s.yaml"), scenario(file)).expect("a file");
+    let caret = |file: &str, words: &str| {
+        write(file);
+        for command in ["run", "check"] {
+            let finished = desk.run(&[command, "own/s.yaml"]);
+            refused(&finished, &["own/s.yaml:9:19"]);
+            assert!(unfolded(&finished.stderr).contains(&unfolded(words)), "{}", finished.stderr);
+        }
+    };
+    caret("/dev/zero", "leads out of the scenario's folder");
+    caret("../beside.sql", "leads out of the scenario's folder");
+    caret("link.sql", "out of the scenario's folder; copy the file there");
+    caret("../own", "leads out of the scenario's folder");
+    caret("missing.sql", "No such file");
+    // The same typed by the user.
+    write("missing.sql");
+    let typed = |file: &str| {
+        let set = format!("loads.0.options.scripts.0.file={file}");
+        desk.run(&["check", "own/s.yaml", "--set", &set])
+    };
+    typed("../beside.sql").ends_with(0);
+    let device = typed("/dev/zero");
+    refused(&device, &["command line", "it is a device"]);
+    assert!(!desk.path().join("runs").exists(), "nothing was run");
 }
 
 #[test]

@@ -6,13 +6,19 @@ use scenario::{Matrix, Scenario, Source};
 
 use super::{Desk, refusal, told};
 use crate::arguments::RunOptions;
-use crate::commands::folder_of;
+use crate::commands::{folder_of, reject};
 use crate::exit::Exit;
 use crate::live::Live;
 use crate::printed;
 
 /// Runs every cell and ends with the verdict of all.
-pub fn run(options: &RunOptions, base: &Scenario, mut matrix: Matrix, desk: &mut Desk) -> Result<Exit, Exit> {
+pub fn run(
+    options: &RunOptions,
+    source: &Source,
+    base: &Scenario,
+    mut matrix: Matrix,
+    desk: &mut Desk,
+) -> Result<Exit, Exit> {
     if options.keep {
         return Err(Exit::wrong(anyhow::anyhow!(
             "--keep leaves one lab up, and a matrix has many; take the matrix out of the scenario, or --keep away"
@@ -20,8 +26,12 @@ pub fn run(options: &RunOptions, base: &Scenario, mut matrix: Matrix, desk: &mut
     }
     let folder = folder_of(&options.scenario);
     for cell in &mut matrix.cells {
-        run::check_workloads(&mut cell.scenario, &folder)
-            .map_err(|error| Exit::wrong(anyhow::anyhow!("{}: {error}", cell.label)))?;
+        run::check_workloads(&mut cell.scenario, &folder).map_err(|error| {
+            match error.rejection(source, &options.set) {
+                Some(rejection) => reject(rejection),
+                None => Exit::wrong(anyhow::anyhow!("{}: {error}", cell.label)),
+            }
+        })?;
     }
     let version = env!("CARGO_PKG_VERSION");
     let mut series =
