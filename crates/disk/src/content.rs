@@ -160,6 +160,41 @@ impl<S: Store> Volume<S> {
         Ok(())
     }
 
+    /// Keeps what is about to become zeros between `from` and `to`, however far apart they are. Holes need not be kept: they
+    /// are zeros before and after. Returns whether it was kept: more than is remembered is not, so that memory is not filled
+    /// with it first.
+    fn keep_data(
+        &self,
+        state: &mut State<S::Object>,
+        number: u64,
+        object: &S::Object,
+        from: u64,
+        to: u64,
+    ) -> Result<bool, Refusal> {
+        let (mut data, mut blocks, mut at) = (Vec::new(), 0, from);
+        while at < to {
+            let begin = match object.seek(at, Seek::Data) {
+                Ok(begin) if begin < to => begin,
+                Ok(_) => break,
+                Err(error) if error.raw_os_error() == Some(libc::ENXIO) => break,
+                // A store that cannot tell has data everywhere.
+                Err(_) => at,
+            };
+            let end =
+                object.seek(begin, Seek::Hole).ok().filter(|end| *end > begin).map_or(to, |end| end.min(to));
+            blocks += (end - begin).div_ceil(BLOCK_BYTES);
+            if blocks > self.limits.blocks_max as u64 {
+                return Ok(false);
+            }
+            data.push((begin, end));
+            at = end;
+        }
+        for (begin, end) in data {
+            self.keep(state, number, object, begin, end)?;
+        }
+        Ok(true)
+    }
+
     /// Cuts or stretches a file.
     pub(crate) fn resize(
         &self,
@@ -209,8 +244,9 @@ impl<S: Store> Volume<S> {
         let mut state = self.lock();
         file(&state, number)?;
         let object = self.object(&state, number)?;
-        let changes_content = mode & (libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_ZERO_RANGE) != 0;
-        self.keep(&mut state, number, &object, offset, if changes_content { end } else { offset })?;
+        let makes_zeros = mode & (libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_ZERO_RANGE) != 0;
+        self.keep(&mut state, number, &object, offset, offset)?;
+        let is_kept = !makes_zeros || self.keep_data(&mut state, number, &object, offset, end)?;
         object.allocate(mode, offset, bytes).map_err(|error| refusal(&error))?;
         let inode = state.tree.get_mut(number)?;
         inode.attributes.modified = now;
@@ -219,6 +255,10 @@ impl<S: Store> Volume<S> {
             && mode & libc::FALLOC_FL_KEEP_SIZE == 0
         {
             file.size = file.size.max(end);
+        }
+        if !is_kept {
+            // As when a file is cut by more than is remembered.
+            self.content_is_durable(&mut state, number)?;
         }
         self.hold_to_limits(&mut state)
     }
@@ -348,5 +388,65 @@ fn file_mut<O>(state: &mut State<O>, number: u64) -> Result<&mut FileBody, Refus
         Body::File(file) => Ok(file),
         Body::Directory(_) => Err(Refusal::EISDIR),
         _ => Err(Refusal::EINVAL),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    use super::*;
+    use crate::attributes::Attributes;
+    use crate::store::{Flush, FolderStore};
+    use crate::tree::ROOT;
+    use crate::volume::{Limits, NewInode};
+
+    const NOW: SystemTime = SystemTime::UNIX_EPOCH;
+    const TIB: u64 = 1 << 40;
+    const PUNCH: i32 = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+
+    /// A volume with a file of 1 TiB, of which only the blocks at these offsets have content, and all of it durable.
+    fn sparse(folder: &std::path::Path, blocks_max: usize, offsets: &[u64]) -> (Volume<FolderStore>, u64) {
+        let store = FolderStore::new(folder, Flush::Pretended);
+        let volume = Volume::new(store, Limits { blocks_max, ..Limits::default() }, 0, 0, NOW);
+        let attributes = Attributes::new(0o600, 0, 0, NOW);
+        let file = volume.make(ROOT, OsStr::new("f"), &NewInode::File, attributes).expect("a file").inode;
+        volume.write(file, TIB - 1, &[0], None, false, NOW).expect("its size");
+        for offset in offsets {
+            volume.write(file, *offset, &[7; 4096], None, false, NOW).expect("written");
+        }
+        volume.sync(file, Scope::All).expect("synced");
+        (volume, file)
+    }
+
+    fn byte_at(volume: &Volume<FolderStore>, file: u64, offset: u64) -> u8 {
+        let mut byte = [9];
+        assert_eq!(volume.read(file, offset, &mut byte), Ok(1));
+        byte[0]
+    }
+
+    #[test]
+    fn of_a_file_of_a_tebibyte_that_becomes_one_hole_only_its_data_is_kept_and_comes_back() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let offsets = [0, 512 << 30, TIB - 8192];
+        let (volume, file) = sparse(folder.path(), 16, &offsets);
+        volume.allocate(file, PUNCH, 0, TIB, NOW).expect("punched");
+        assert!(volume.lock().blocks_kept <= 5, "{} blocks kept", volume.lock().blocks_kept);
+        // Written where there was a hole: that comes back as a hole.
+        volume.write(file, 1 << 30, &[8; 4096], None, false, NOW).expect("written");
+        assert!(offsets.iter().all(|offset| byte_at(&volume, file, *offset) == 0));
+        volume.power_off(None).expect("power-off");
+        assert!(offsets.iter().all(|offset| byte_at(&volume, file, *offset) == 7));
+        assert_eq!(byte_at(&volume, file, 1 << 30), 0);
+    }
+
+    #[test]
+    fn a_hole_over_more_data_than_is_remembered_is_durable_at_once() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (volume, file) = sparse(folder.path(), 2, &[0, 1 << 20, 2 << 20]);
+        volume.allocate(file, PUNCH, 0, TIB, NOW).expect("punched");
+        assert_eq!(volume.lock().blocks_kept, 0);
+        volume.power_off(None).expect("power-off");
+        assert_eq!([0, 1 << 20, 2 << 20].map(|offset| byte_at(&volume, file, offset)), [0, 0, 0]);
     }
 }
