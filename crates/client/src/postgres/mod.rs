@@ -211,6 +211,7 @@ impl PostgresClient {
         self.refuse_if_broken()?;
         let may_commit = kind.may_commit(self.status);
         self.asked = Asked { kind, may_commit, moment: now, sent: false };
+        self.wire.begin_answer();
         if !self.answer.is_blank() {
             self.answer = Answer::default();
         }

@@ -112,6 +112,7 @@ impl PostgresClient {
         let may_commit = kind.may_commit(self.status);
         frontend::query(sql, &mut self.wire.outgoing).map_err(|e| self.not_sent(&e))?;
         self.broken = true;
+        self.wire.begin_answer();
         let mut answer = Answer::default();
         let limit = self.timeout;
         let mut ended = Ended::of(timeout(limit, self.send_and_read(kind, &mut answer)).await);

@@ -2,6 +2,7 @@
 //!
 //! Knows where a message begins and ends and how to read its fields, not what the messages mean.
 
+use std::cell::Cell;
 use std::io;
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -20,10 +21,18 @@ use super::tls::Tls;
 use super::verdict::ServerMessage;
 use crate::reactor::{Fate, LARGEST_LETTER_BYTES, Letter, Socket, post};
 
-/// A message longer than this is taken for garbage on the line.
-const LARGEST_MESSAGE_BYTES: usize = 256 << 20;
+/// The longest answer to one question, of however many messages, that is waited for: a server may send without end.
+const LARGEST_ANSWER_BYTES: usize = 64 << 20;
+/// The same for all sessions of a thread together.
+const LARGEST_ANSWERS_BYTES: usize = 1 << 30;
+/// How often a session reads before the others of its thread, and alarms, have their turn.
+const READS_A_TURN: u32 = 64;
+/// A buffer longer than this is given back with the next question.
+const USUAL_BUFFER_BYTES: usize = 1 << 20;
 /// What the kernel takes for a time of keep-alive.
 const LONGEST_PATIENCE: Duration = Duration::from_secs(32_767);
+/// What is kept of a field of an error or a notice.
+const LONGEST_FIELD_BYTES: usize = 4 << 10;
 const FIRST_BUFFER_BYTES: usize = 8 << 10;
 
 /// The socket with its buffers.
@@ -39,6 +48,46 @@ pub(super) struct Wire {
     incoming: Vec<u8>,
     read_from: usize,
     filled_to: usize,
+    /// What has arrived of the answer to the question that is open.
+    arrived: Arrived,
+    /// Reads since it last had to wait.
+    reads_in_a_row: u32,
+}
+
+thread_local! {
+    /// What has arrived of the open answers of all sessions.
+    static ARRIVED_BYTES: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Counts bytes of one answer among those of all.
+#[derive(Default)]
+struct Arrived(usize);
+
+impl Arrived {
+    fn add(&mut self, bytes: usize) -> io::Result<()> {
+        self.0 += bytes;
+        let all = ARRIVED_BYTES.get() + bytes;
+        ARRIVED_BYTES.set(all);
+        if self.0 > LARGEST_ANSWER_BYTES {
+            return Err(invalid(&format!("the answer is longer than {LARGEST_ANSWER_BYTES} bytes")));
+        }
+        if all > LARGEST_ANSWERS_BYTES {
+            let told =
+                format!("the answers of all clients together are longer than {LARGEST_ANSWERS_BYTES} bytes");
+            return Err(invalid(&told));
+        }
+        Ok(())
+    }
+
+    fn forget(&mut self) {
+        ARRIVED_BYTES.set(ARRIVED_BYTES.get().saturating_sub(std::mem::take(&mut self.0)));
+    }
+}
+
+impl Drop for Arrived {
+    fn drop(&mut self) {
+        self.forget();
+    }
 }
 
 /// What an encrypted session has beside.
@@ -85,6 +134,17 @@ impl Wire {
             incoming: vec![0; FIRST_BUFFER_BYTES],
             read_from: 0,
             filled_to: 0,
+            arrived: Arrived::default(),
+            reads_in_a_row: 0,
+        }
+    }
+
+    /// What arrives from now on answers another question.
+    pub(super) fn begin_answer(&mut self) {
+        self.arrived.forget();
+        if self.incoming.len() > USUAL_BUFFER_BYTES && self.read_from == self.filled_to {
+            (self.read_from, self.filled_to) = (0, 0);
+            self.incoming = vec![0; FIRST_BUFFER_BYTES];
         }
     }
 
@@ -203,8 +263,8 @@ impl Wire {
         let arrived = self.incoming.get(self.read_from..self.filled_to).unwrap_or_default();
         let Some(header) = Header::parse(arrived)? else { return Ok(None) };
         let length = usize::try_from(header.len()).unwrap_or(usize::MAX);
-        if length > LARGEST_MESSAGE_BYTES {
-            return Err(invalid("message length beyond all reason"));
+        if length > LARGEST_ANSWER_BYTES {
+            return Err(invalid(&format!("a message of {length} bytes is announced, which no answer has")));
         }
         if arrived.len() < length + 1 {
             return Ok(None);
@@ -241,6 +301,12 @@ impl Wire {
         {
             sent?;
         }
+        self.reads_in_a_row += 1;
+        if self.reads_in_a_row > READS_A_TURN {
+            self.reads_in_a_row = 0;
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         self.incoming.copy_within(self.read_from..self.filled_to, 0);
         self.filled_to -= self.read_from;
         self.read_from = 0;
@@ -251,22 +317,31 @@ impl Wire {
             return self.poll_fill_encrypted(context);
         }
         let space = self.incoming.get_mut(self.filled_to..).unwrap_or_default();
-        let count = ready!(self.socket.poll_read(context, space))?;
+        let Poll::Ready(count) = self.socket.poll_read(context, space) else {
+            self.reads_in_a_row = 0;
+            return Poll::Pending;
+        };
+        let count = count?;
         if count == 0 {
             return Poll::Ready(Err(closed()));
         }
         self.filled_to += count;
-        Poll::Ready(Ok(()))
+        Poll::Ready(self.arrived.add(count))
     }
 
     fn poll_fill_encrypted(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Some(encrypted) = &mut self.encrypted else { return Poll::Ready(Ok(())) };
         let before = self.filled_to;
         while self.filled_to == before {
-            let count = ready!(self.socket.poll_read(context, &mut encrypted.arrived))?;
+            let Poll::Ready(count) = self.socket.poll_read(context, &mut encrypted.arrived) else {
+                self.reads_in_a_row = 0;
+                return Poll::Pending;
+            };
+            let count = count?;
             if count == 0 {
                 return Poll::Ready(Err(closed()));
             }
+            self.arrived.add(count)?;
             let heard = encrypted.arrived.get(..count).unwrap_or_default();
             encrypted.tls.open(heard, &mut self.incoming, &mut self.filled_to)?;
             // New keys, for example, which servers hardly ever ask for.
@@ -330,7 +405,10 @@ pub(super) fn read_server_message(mut body: &[u8]) -> io::Result<ServerMessage> 
         if field == 0 {
             return Ok(message);
         }
-        let text = String::from_utf8_lossy(take_string(&mut body)?).into_owned();
+        let written = take_string(&mut body)?;
+        // Longer ones end up in every error of the run.
+        let text =
+            String::from_utf8_lossy(written.get(..LONGEST_FIELD_BYTES).unwrap_or(written)).into_owned();
         match field {
             b'V' => message.severity = text,
             // Translated, and superseded by V, which servers before 9.6 lack.
