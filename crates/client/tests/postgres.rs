@@ -350,7 +350,7 @@ async fn a_password_is_proved(method: &str) {
     let connect = async |password: Option<&str>| {
         let settings = Settings {
             user: "r".into(),
-            password: password.map(str::to_owned),
+            password: password.map(Into::into),
             ..settings(Duration::from_secs(60))
         };
         PostgresClient::connect_tcp(server.address(), &settings)

@@ -206,9 +206,12 @@ pub struct LoadOptions {
     /// The workload; `holdfast list workloads` names them
     #[arg(long)]
     pub workload: String,
-    /// The database: `postgres://user:password@host:port/database`; several hosts with commas; `?sslmode=` as libpq, `?host=/run/postgresql` for a Unix socket
+    /// The database: `postgres://user@host:port/database`; several hosts with commas; `?sslmode=` as libpq, `?host=/run/postgresql` for a Unix socket. A password comes from PGPASSWORD or ~/.pgpass
     #[arg(long)]
     pub url: String,
+    /// A file whose first line is the password, readable by its owner alone
+    #[arg(long, value_name = "FILE")]
+    pub password_file: Option<PathBuf>,
     /// Connections; with a rate, the most at once
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub clients: u32,

@@ -16,7 +16,7 @@ mod replica_read;
 mod shared;
 mod thread_cpu;
 
-pub use client::postgres::{Address, Encryption, Endpoint, Reads, Trust};
+pub use client::postgres::{Address, Encryption, Endpoint, Password, Reads, Trust};
 pub use clock::Clock;
 pub use generator::{Batch, FirstSuccess, LoadEnd, LoadHandle, OpenLoop, start};
 pub use pace::{Arrival, Asked, AskedRate, Step, ThinkTime};

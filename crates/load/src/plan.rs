@@ -8,7 +8,7 @@ use std::time::Duration;
 use client::SqlConnector;
 use client::control::ControlConnector;
 use client::etcd::EtcdConnector;
-use client::postgres::{Encryption, Endpoint, PostgresConnector, ReadEngines, Reads, Settings};
+use client::postgres::{Encryption, Endpoint, Password, PostgresConnector, ReadEngines, Reads, Settings};
 use client::volume::VolumeConnector;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -68,7 +68,7 @@ pub struct LoadPlan {
     /// The role's name.
     pub user: String,
     /// The role's password, for servers that ask.
-    pub password: Option<String>,
+    pub password: Option<Password>,
     /// Whether its sessions are encrypted.
     pub encryption: Encryption,
     /// How long a client waits for an answer to one statement before it gives the session up.

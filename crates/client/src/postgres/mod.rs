@@ -4,6 +4,7 @@
 //! with prepared statements for the load, simple protocol for everything else; values travel as text.
 
 mod discover;
+mod password;
 mod patience;
 mod pipeline;
 mod question;
@@ -27,6 +28,7 @@ use postgres_protocol::message::frontend;
 use rustls::ClientConfig;
 
 pub use discover::{Address, Endpoint, PostgresConnector};
+pub use password::Password;
 pub use read_engines::{ReadEngines, Reads};
 pub use tls::{Encryption, EncryptionError, Trust};
 
@@ -44,8 +46,8 @@ pub struct Settings {
     pub database: String,
     /// The role's name.
     pub user: String,
-    /// The role's password, for servers that ask for SCRAM-SHA-256.
-    pub password: Option<String>,
+    /// The role's password, for servers that ask for it.
+    pub password: Option<Password>,
     /// Whether sessions over TCP are encrypted.
     pub encryption: Encryption,
     /// How long one call waits for its answer.

@@ -26,7 +26,7 @@ enum Started {
 impl PostgresClient {
     /// Speaks the start-up on a fresh connection.
     pub(super) async fn start(mut wire: Wire, peer: &str, settings: &Settings) -> Result<Self, SessionError> {
-        match start_up(&mut wire, settings).await {
+        match start_up(&mut wire, peer, settings).await {
             Ok(Started::Ready { process_id, status }) => Ok(Self {
                 wire,
                 peer: peer.to_owned(),
@@ -62,7 +62,8 @@ impl PostgresClient {
     }
 }
 
-async fn start_up(wire: &mut Wire, settings: &Settings) -> io::Result<Started> {
+async fn start_up(wire: &mut Wire, peer: &str, settings: &Settings) -> io::Result<Started> {
+    let password = settings.password.as_ref().and_then(|password| password.at(peer));
     let parameters = [
         ("user", settings.user.as_str()),
         ("database", settings.database.as_str()),
@@ -89,7 +90,7 @@ async fn start_up(wire: &mut Wire, settings: &Settings) -> io::Result<Started> {
                 }
                 0 => authenticated = true,
                 5 => {
-                    let Some(password) = &settings.password else {
+                    let Some(password) = password else {
                         return Ok(Started::CannotAuthenticate(no_password(settings)));
                     };
                     let salt = take_bytes(&mut body, 4)?;
@@ -100,7 +101,7 @@ async fn start_up(wire: &mut Wire, settings: &Settings) -> io::Result<Started> {
                 }
                 step @ 10..=12 => {
                     let said = body.to_vec();
-                    match sasl_step(step, &said, &mut scram, settings, wire)? {
+                    match sasl_step((step, &said), &mut scram, (settings, password), wire)? {
                         None => wire.send(&mut false).await?,
                         Some(why) => return Ok(Started::CannotAuthenticate(why)),
                     }
@@ -124,15 +125,14 @@ async fn start_up(wire: &mut Wire, settings: &Settings) -> io::Result<Started> {
 
 /// One step of SCRAM; the answer, if any, is left in the outgoing buffer. `Some` says why it cannot go on.
 fn sasl_step(
-    step: i32,
-    mut said: &[u8],
+    (step, mut said): (i32, &[u8]),
     scram: &mut Option<ScramSha256>,
-    settings: &Settings,
+    (settings, password): (&Settings, Option<&str>),
     wire: &mut Wire,
 ) -> io::Result<Option<String>> {
     match (step, scram.as_mut()) {
         (10, None) => {
-            let Some(password) = &settings.password else {
+            let Some(password) = password else {
                 return Ok(Some(no_password(settings)));
             };
             let mut offered = false;

@@ -1,5 +1,6 @@
 //! `holdfast load`: the generator alone, against a database that is already there.
 
+mod password;
 mod url;
 
 use std::collections::BTreeMap;
@@ -48,6 +49,12 @@ fn asked(options: LoadOptions, database: DatabaseUrl) -> Result<Standalone, Exit
     let configured = workload::configured(&options.workload, &given);
     let workload = configured.map_err(|error| Exit::wrong(files.name_file_in(error)))?;
     let endpoints = url::resolve(&database.hosts).map_err(Exit::wrong)?;
+    let environment = password::Environment::of_this_process();
+    let found = password::find(&database, &endpoints, options.password_file.as_deref(), environment);
+    let found = found.map_err(Exit::wrong)?;
+    for warning in &found.warnings {
+        complained!("warning: {warning}");
+    }
     let encryption = database.ssl.encryption(std::env::home_dir().as_deref()).map_err(Exit::wrong)?;
     let plan = LoadPlan {
         name: options.workload,
@@ -67,7 +74,7 @@ fn asked(options: LoadOptions, database: DatabaseUrl) -> Result<Standalone, Exit
         endpoints,
         database: database.name,
         user: database.user,
-        password: database.password,
+        password: found.password,
         encryption,
         timeout: options.timeout,
         connect_timeout: CONNECT_TIMEOUT,
@@ -97,6 +104,8 @@ fn scripts(
     let is_script = |place: usize| options.keys().any(|name| name.starts_with(&format!("scripts.{place}.")));
     let first = (0..).find(|place| !is_script(*place)).unwrap_or_default();
     for (place, (path, weight)) in (first..).zip(files) {
+        // Absolute: the user who typed it means it, wherever it leads.
+        let path = std::path::absolute(path).map_err(Exit::wrong)?;
         options.insert(format!("scripts.{place}.file"), path.to_string_lossy().into_owned());
         options.insert(format!("scripts.{place}.weight"), weight.to_string());
     }

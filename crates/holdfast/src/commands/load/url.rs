@@ -7,7 +7,7 @@
 use std::net::ToSocketAddrs;
 use std::path::{Path, PathBuf};
 
-use load::{Address, Encryption, Endpoint, Trust};
+use load::{Address, Encryption, Endpoint, Password, Trust};
 
 /// PostgreSQL's own port.
 const PORT: u16 = 5432;
@@ -21,7 +21,7 @@ pub struct DatabaseUrl {
     pub hosts: Vec<Host>,
     pub name: String,
     pub user: String,
-    pub password: Option<String>,
+    pub password: Option<Password>,
     pub ssl: Ssl,
 }
 
@@ -62,8 +62,16 @@ pub enum UrlError {
         "the URL's {0} is not readable: a % is followed by two hexadecimal digits, and the whole is UTF-8"
     )]
     Escape(&'static str),
-    #[error("the URL's host {0:?} has no readable port")]
-    Port(String),
+    #[error(
+        "a host of the URL has no readable port; user and password stand before an @, and a / ? # or @ within a password is written %2F %3F %23 %40"
+    )]
+    Port,
+    #[error(
+        "an @ stands behind the hosts of the URL; within a password write / ? # and @ as %2F %3F %23 and %40"
+    )]
+    Unescaped,
+    #[error("a parameter of the URL has no value; write name=value behind the ?")]
+    Incomplete,
     #[error("the URL names no host; write localhost, or ?host=/run/postgresql for a Unix socket")]
     NoHost,
     #[error(
@@ -86,11 +94,16 @@ pub enum UrlError {
 pub fn parse(url: &str) -> Result<DatabaseUrl, UrlError> {
     let rest = url.strip_prefix("postgres://").or_else(|| url.strip_prefix("postgresql://"));
     let rest = rest.ok_or(UrlError::Scheme)?;
+    // Where one of these stands in a password as it is, the rest of it would be taken for a name and told to everybody.
+    let begin = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    if rest.get(begin..).is_some_and(|behind| behind.contains('@')) {
+        return Err(UrlError::Unescaped);
+    }
     let (rest, parameters) = rest.split_once('?').unwrap_or((rest, ""));
     let (authority, name) = rest.split_once('/').unwrap_or((rest, ""));
     let (login, hosts) = authority.rsplit_once('@').unwrap_or(("", authority));
     let (user, password) = match login.split_once(':') {
-        Some((user, password)) => (user, Some(decoded(password, "password")?)),
+        Some((user, password)) => (user, Some(decoded(password, "password")?.into())),
         None => (login, None),
     };
     let mut given = Parameters::of(parameters)?;
@@ -98,9 +111,9 @@ pub fn parse(url: &str) -> Result<DatabaseUrl, UrlError> {
         |written: String, given: Option<String>| if written.is_empty() { given } else { Some(written) };
     let user = or_given(decoded(user, "user")?, given.take("user")).unwrap_or_else(|| "postgres".to_owned());
     let name = or_given(decoded(name, "database")?, given.take("dbname")).unwrap_or_else(|| user.clone());
-    let password = password.or_else(|| given.take("password"));
+    let password = password.or_else(|| given.take("password").map(Password::from));
     let port = match given.take("port") {
-        Some(port) => port.parse().map_err(|_| UrlError::Port(port))?,
+        Some(port) => port.parse().map_err(|_| UrlError::Port)?,
         None => PORT,
     };
     let hosts = match (hosts.trim_matches(','), given.take("host")) {
@@ -124,8 +137,7 @@ struct Parameters(Vec<(String, String)>);
 impl Parameters {
     fn of(written: &str) -> Result<Self, UrlError> {
         let each = |parameter: &str| {
-            let (name, value) =
-                parameter.split_once('=').ok_or_else(|| UrlError::Parameter(parameter.to_owned()))?;
+            let (name, value) = parameter.split_once('=').ok_or(UrlError::Incomplete)?;
             Ok((decoded(name, "parameter")?, decoded(value, "parameter")?))
         };
         let parameters: Result<_, UrlError> =
@@ -190,7 +202,7 @@ fn place(host: &str, port: u16) -> Result<Host, UrlError> {
 }
 
 fn host_and_port(written: &str, usual_port: u16) -> Result<Host, UrlError> {
-    let wrong = || UrlError::Port(written.to_owned());
+    let wrong = || UrlError::Port;
     let (host, port) = match written.strip_prefix('[') {
         // An IPv6 address stands in brackets.
         Some(rest) => rest.split_once(']').ok_or_else(wrong)?,
@@ -260,7 +272,8 @@ mod tests {
                 };
                 let hosts: Vec<String> = hosts.iter().map(host).collect();
                 let ssl = if ssl == Ssl::default() { String::new() } else { format!(" {ssl:?}") };
-                format!("{user} {password:?} {} {name}{ssl}", hosts.join(" "))
+                let password = if password.is_some() { "with" } else { "without" };
+                format!("{user} {password} {} {name}{ssl}", hosts.join(" "))
             }
             Err(error) => error.to_string(),
         }
@@ -269,22 +282,19 @@ mod tests {
     #[test]
     fn urls_are_taken_apart_as_postgresqls_tools_take_them() {
         let check = |url: &str, expected: &str| assert_eq!(told(url), expected, "{url}");
-        check("postgres://me:se%40cret@db:6000/shop", "me Some(\"se@cret\") db 6000 shop");
-        check("postgresql://localhost", "postgres None localhost 5432 postgres");
+        check("postgres://me:se%40cret@db:6000/shop", "me with db 6000 shop");
+        check("postgresql://localhost", "postgres without localhost 5432 postgres");
         check(
             "postgres://me@[::1]:7/x?sslmode=disable",
-            "me None ::1 7 x Ssl { mode: Disable, root_certificate: None }",
+            "me without ::1 7 x Ssl { mode: Disable, root_certificate: None }",
         );
-        check("postgres://me@a,b:5433/x", "me None a 5432 b 5433 x");
-        check("postgres://me@%2Frun/x", "me None /run 5432 x");
-        check(
-            "postgres:///x?host=/run/pg&port=6000&user=me&password=a%26b",
-            "me Some(\"a&b\") /run/pg 6000 x",
-        );
-        check("postgres://me@/?host=a,/b&dbname=x", "me None a 5432 /b 5432 x");
+        check("postgres://me@a,b:5433/x", "me without a 5432 b 5433 x");
+        check("postgres://me@%2Frun/x", "me without /run 5432 x");
+        check("postgres:///x?host=/run/pg&port=6000&user=me&password=a%26b", "me with /run/pg 6000 x");
+        check("postgres://me@/?host=a,/b&dbname=x", "me without a 5432 /b 5432 x");
         check(
             "postgres://me@h/x?sslmode=verify-full&sslrootcert=%2Fca.pem",
-            "me None h 5432 x Ssl { mode: VerifyFull, root_certificate: Some(\"/ca.pem\") }",
+            "me without h 5432 x Ssl { mode: VerifyFull, root_certificate: Some(\"/ca.pem\") }",
         );
     }
 
@@ -303,7 +313,14 @@ mod tests {
         check("postgres://me@/x", "names no host");
         check("postgres://me@h/x?sslmode=allow", "\"allow\" is none of disable, prefer");
         check("postgres://me@h/x?sslcrl=there", "\"sslcrl\", which is not supported");
-        check("postgres://me@h/x?sslmode", "\"sslmode\", which is not supported");
+        check("postgres://me@h/x?sslmode", "a parameter of the URL has no value");
+        // A password that is not escaped, or a host forgotten: nothing of it is told.
+        for url in
+            ["u:se/cret@h/x", "u:se?cret@h/x", "u:se?c=ret@h/x", "u:se#cret@h/x", "u:secret", "u:se/cret"]
+        {
+            let told = told(&format!("postgres://{url}"));
+            assert!(!told.contains("cret") && !told.contains("ret@"), "{url}: {told}");
+        }
         check("postgres:///x?host=h&port=many", "no readable port");
     }
 

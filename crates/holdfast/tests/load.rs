@@ -1,0 +1,134 @@
+//! `holdfast load` against a real PostgreSQL that asks for a password: where the password may come from, and that it stands
+//! nowhere afterwards.
+
+#[path = "../../client/tests/server/mod.rs"]
+mod server;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use client::SqlSession;
+use client::postgres::{PostgresClient, Settings};
+use server::Server;
+
+/// What is looked for afterwards. Nothing else on the machine has it in it.
+const PASSWORD: &str = "Zq9-planted-secret";
+
+async fn asking_for_a_password(programs: &Path) -> Server {
+    let server = Server::start(programs, &["password_encryption=scram-sha-256"]).await;
+    let role = format!("CREATE ROLE r SUPERUSER LOGIN PASSWORD '{PASSWORD}'");
+    server.client().await.batch(&role).await.expect("a role");
+    server.write_access_rules("host all r all scram-sha-256\nhost all postgres all trust\n");
+    server.client().await.batch("SELECT pg_reload_conf()").await.expect("a reload");
+    let settings = Settings { user: "r".into(), ..server::settings(Duration::from_secs(60)) };
+    // The reload is asynchronous: until it has happened, everything is trusted.
+    while PostgresClient::connect_tcp(server.address(), &settings).await.is_ok() {
+        client::reactor::sleep(Duration::from_millis(10)).await;
+    }
+    server
+}
+
+/// Every file below a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    entries
+        .filter(|path| !path.is_symlink())
+        .flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] })
+        .collect()
+}
+
+struct Place {
+    folder: tempfile::TempDir,
+    url: String,
+}
+
+impl Place {
+    /// Runs a load of a second that makes its tables; the environment holds nothing but this.
+    fn load(&self, out: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_holdfast"));
+        command.args([
+            "load",
+            "--workload",
+            "ledger",
+            "--prepare",
+            "--for",
+            "1s",
+            "--clients",
+            "2",
+            "--out",
+            out,
+        ]);
+        command.args(arguments).current_dir(self.folder.path());
+        command.env_clear().env("HOME", self.folder.path()).envs(environment.iter().copied());
+        command.output().expect("the program starts")
+    }
+
+    /// Nothing that the run left behind, nor anything it said, holds the password, though files of a run were left.
+    fn left_nothing(&self, out: &str, output: &Output) {
+        let mut texts = vec![("standard output".to_owned(), output.stdout.clone())];
+        texts.push(("standard error".to_owned(), output.stderr.clone()));
+        let out = self.folder.path().join(out);
+        if out.exists() {
+            let read = |path: PathBuf| (path.display().to_string(), fs::read(path).expect("readable"));
+            texts.extend(files(&out).into_iter().map(read));
+        }
+        for (name, mut text) in texts {
+            if name.ends_with(".zst") {
+                text = zstd::decode_all(text.as_slice()).expect("unpacked");
+            }
+            let holds = text.windows(PASSWORD.len()).any(|part| part == PASSWORD.as_bytes());
+            assert!(!holds, "the password is in {name}");
+        }
+    }
+
+    fn succeeds(&self, out: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Output {
+        let output = self.load(out, arguments, environment);
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{stderr}{}", String::from_utf8_lossy(&output.stdout));
+        assert!(files(&self.folder.path().join(out)).len() > 4, "{stderr}");
+        self.left_nothing(out, &output);
+        output
+    }
+}
+
+#[test]
+fn a_password_is_taken_from_where_postgresqls_tools_take_it_and_stands_nowhere_afterwards() {
+    let Some(programs) = server::programs() else { return };
+    let server = client::reactor::block_on(asking_for_a_password(&programs)).expect("an event loop");
+    let place = Place {
+        folder: tempfile::tempdir().expect("a folder"),
+        url: format!("postgres://r@{}/postgres", server.address()),
+    };
+    let put = |name: &str, text: &str| {
+        let path = place.folder.path().join(name);
+        fs::write(&path, text).expect("written");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("closed");
+        path.display().to_string()
+    };
+    let url = ["--url", &place.url];
+    place.succeeds("of-environment", &url, &[("PGPASSWORD", PASSWORD)]);
+    let file = put("file", &format!("{PASSWORD}\n"));
+    place.succeeds("of-file", &["--url", &place.url, "--password-file", &file], &[]);
+    let passes = put("passes", &format!("*:*:*:r:{PASSWORD}\n"));
+    place.succeeds("of-passfile", &url, &[("PGPASSFILE", &passes)]);
+    put(".pgpass", &format!("127.0.0.1:*:postgres:r:{PASSWORD}\n"));
+    place.succeeds("of-pgpass", &url, &[]);
+    // In the URL it works and is warned of.
+    let in_url = place.url.replace("r@", &format!("r:{PASSWORD}@"));
+    let warned = place.succeeds("of-url", &["--url", &in_url], &[]);
+    let warning = String::from_utf8_lossy(&warned.stderr).into_owned();
+    assert!(warning.contains("can see the password in --url"), "{warning}");
+    // Errors do not tell it either: refused by the server, and mangled on the way.
+    let wrong = place.load("wrong", &url, &[("PGPASSWORD", &format!("{PASSWORD}!"))]);
+    assert_eq!(wrong.status.code(), Some(255));
+    assert!(String::from_utf8_lossy(&wrong.stderr).contains("28P01"));
+    place.left_nothing("wrong", &wrong);
+    for mangled in [format!("r:{PASSWORD}/x@"), format!("r:{PASSWORD}?x@"), format!("r:{PASSWORD}%zz@")] {
+        let refused = place.load("mangled", &["--url", &place.url.replace("r@", &mangled)], &[]);
+        assert_eq!(refused.status.code(), Some(254));
+        place.left_nothing("mangled", &refused);
+    }
+}
