@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use history::visible::is_hidden;
+
 /// Text as it may stand between tags and inside quoted attributes.
 ///
 /// Control characters and marks that turn the reading direction become the replacement character: a name must not be
@@ -15,7 +17,7 @@ pub(crate) fn escape(text: &str) -> String {
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
-            other if is_harmful(other) => escaped.push('\u{fffd}'),
+            other if is_hidden(other) => escaped.push('\u{fffd}'),
             other => escaped.push(other),
         }
     }
@@ -24,7 +26,7 @@ pub(crate) fn escape(text: &str) -> String {
 
 /// Text as it may be printed to a terminal, on one line.
 pub(crate) fn plain(text: &str) -> Cow<'_, str> {
-    if text.chars().any(|character| is_harmful(character) || character == '\t') {
+    if text.chars().any(|character| is_hidden(character) || character == '\t') {
         Cow::Owned(
             text.chars().map(|character| if character == '\t' { ' ' } else { tame(character) }).collect(),
         )
@@ -34,12 +36,7 @@ pub(crate) fn plain(text: &str) -> Cow<'_, str> {
 }
 
 fn tame(character: char) -> char {
-    if is_harmful(character) { '\u{fffd}' } else { character }
-}
-
-fn is_harmful(character: char) -> bool {
-    (character.is_control() && !matches!(character, '\n' | '\t'))
-        || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
+    if is_hidden(character) { '\u{fffd}' } else { character }
 }
 
 /// Text cut to so many characters, the last an ellipsis where something was cut.

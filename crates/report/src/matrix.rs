@@ -3,11 +3,11 @@
 //! Keys are only ever added. Owns the form and its place in a directory; the page of a matrix is `compare`'s.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use history::Verdict;
+use history::whole_file::{self, Link, WholeFileError};
 use serde::{Deserialize, Serialize};
 
 use crate::compare::{self, CompareError, Comparison};
@@ -86,6 +86,9 @@ pub enum MatrixError {
     /// The system refuses.
     #[error(transparent)]
     Io(#[from] io::Error),
+    /// It is not a file to be read.
+    #[error("{MATRIX}: {0}")]
+    File(#[from] WholeFileError),
     /// It is not what it should be.
     #[error("not the result of a matrix: {0}")]
     Form(#[from] serde_json::Error),
@@ -96,11 +99,9 @@ pub enum MatrixError {
 /// # Errors
 /// When it cannot be read or is none.
 pub fn read(directory: &Path) -> Result<Option<MatrixResult>, MatrixError> {
-    match fs::read(directory.join(MATRIX)) {
+    match whole_file::read(&directory.join(MATRIX), Link::Refused, run_directory::LONGEST_FILE_BYTES) {
         Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            Ok(None)
-        }
+        Err(error) if error.is_absence() => Ok(None),
         Err(error) => Err(error.into()),
     }
 }
@@ -111,7 +112,7 @@ pub fn read(directory: &Path) -> Result<Option<MatrixResult>, MatrixError> {
 /// When it cannot be written.
 pub fn write(directory: &Path, matrix: &MatrixResult) -> Result<(), MatrixError> {
     let text = serde_json::to_string_pretty(matrix)?;
-    Ok(run_directory::put(&directory.join(MATRIX), format!("{text}\n").as_bytes())?)
+    Ok(whole_file::write(&directory.join(MATRIX), format!("{text}\n").as_bytes())?)
 }
 
 /// Writes the page that compares the cells, beside `matrix.json`. Returns the comparison and the page's path.
@@ -126,17 +127,20 @@ pub fn write_comparison(
     Ok((compare::write(&compare::of_matrix(directory, matrix), &path)?, path))
 }
 
-/// Where a run is now: below the matrix's directory, which may have been moved with all its runs, else where it was.
+/// Where a run is: below the matrix's directory, which may have been moved with all its runs. Where a `matrix.json` leads
+/// out of it, it is not followed: it may be a stranger's.
 #[must_use]
 pub fn found_at(directory: &Path, recorded: &Path) -> PathBuf {
-    let mut names: Vec<_> = recorded.iter().rev().take(3).collect();
-    names.reverse();
-    let moved = directory.join(names.into_iter().collect::<PathBuf>());
-    if moved.is_dir() { moved } else { recorded.to_owned() }
+    let names: Vec<Component<'_>> =
+        recorded.components().filter(|name| matches!(name, Component::Normal(_))).collect();
+    let ends = (0..names.len()).map(|from| directory.join(names[from..].iter().collect::<PathBuf>()));
+    ends.clone().find(|path| path.is_dir()).or_else(|| ends.last()).unwrap_or_else(|| directory.to_owned())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -145,8 +149,11 @@ mod tests {
         let run = folder.path().join("cells/2/run-1");
         fs::create_dir_all(&run).expect("a run directory");
         assert_eq!(found_at(folder.path(), Path::new("/elsewhere/m/cells/2/run-1")), run);
-        let lost = Path::new("/elsewhere/m/cells/3/run-1");
-        assert_eq!(found_at(folder.path(), lost), lost);
+        for elsewhere in ["/elsewhere/m/cells/2/run-1", "cells/2/run-1", "../../cells/2/run-1"] {
+            assert_eq!(found_at(folder.path(), Path::new(elsewhere)), run);
+        }
+        assert_eq!(found_at(folder.path(), Path::new("../../..")), folder.path());
+        assert_eq!(found_at(folder.path(), Path::new("/etc")), folder.path().join("etc"));
     }
 
     #[test]

@@ -2,11 +2,11 @@
 //!
 //! Damage is tolerated where something is left to tell, and always mentioned; it is never repaired by guessing.
 
-use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use history::Event;
+use history::whole_file::{self, Link, WholeFileError};
 
 use crate::links_csv::{self, LinkRow};
 use crate::result::RunResult;
@@ -15,6 +15,10 @@ use crate::{derive, page};
 
 /// The report's name in the run directory.
 const REPORT: &str = "report.html";
+
+/// The longest file of a run directory that is read. A run directory may be a stranger's: its files are read where they are
+/// regular files of its own, and no link in it is followed.
+pub(crate) const LONGEST_FILE_BYTES: u64 = 256 << 20;
 
 /// A resolved scenario longer than this is not put into the page.
 const LONGEST_SCENARIO_BYTES: u64 = 256 * 1024;
@@ -99,7 +103,7 @@ pub fn read(directory: &Path) -> Result<RunDirectory, ReadError> {
         return Err(ReadError::NotADirectory { path: directory.to_owned() });
     }
     let mut notes = Vec::new();
-    let recorded = match text_of(&directory.join("result.json"))? {
+    let recorded = match text_of(directory, "result.json", LONGEST_FILE_BYTES, &mut notes)? {
         None => None,
         Some(text) => match serde_json::from_str::<RunResult>(&text) {
             Ok(result) => Some(result),
@@ -109,14 +113,14 @@ pub fn read(directory: &Path) -> Result<RunDirectory, ReadError> {
             }
         },
     };
-    let events = match text_of(&directory.join("events.jsonl"))? {
+    let events = match text_of(directory, "events.jsonl", LONGEST_FILE_BYTES, &mut notes)? {
         Some(text) => events(&text, &mut notes),
         None => {
             notes.push("events.jsonl: not there, so that the events of the run are missing below".to_owned());
             Vec::new()
         }
     };
-    let timeline = match text_of(&directory.join("timeline.csv"))? {
+    let timeline = match text_of(directory, "timeline.csv", LONGEST_FILE_BYTES, &mut notes)? {
         Some(text) => {
             let mut timeline = timeline_csv::parse(&text);
             notes.append(&mut timeline.notes);
@@ -128,7 +132,7 @@ pub fn read(directory: &Path) -> Result<RunDirectory, ReadError> {
         }
     };
     // A run that ended before its first load has none, and a site without links has nothing in it.
-    let links = match text_of(&directory.join("links.csv"))? {
+    let links = match text_of(directory, "links.csv", LONGEST_FILE_BYTES, &mut notes)? {
         Some(text) => links_csv::parse(&text, &mut notes),
         None => Vec::new(),
     };
@@ -137,7 +141,8 @@ pub fn read(directory: &Path) -> Result<RunDirectory, ReadError> {
         Some(result) => result,
         None => return Err(ReadError::NothingKnown { path: directory.to_owned(), notes }),
     };
-    let scenario_yaml = scenario(directory)?;
+    // A longer one is no loss to the page: it is in the directory.
+    let scenario_yaml = text_of(directory, "scenario.yaml", LONGEST_SCENARIO_BYTES, &mut Vec::new())?;
     Ok(RunDirectory {
         path: directory.to_owned(),
         result,
@@ -150,20 +155,22 @@ pub fn read(directory: &Path) -> Result<RunDirectory, ReadError> {
     })
 }
 
-/// A file's text, bytes that are no UTF-8 replaced; none when it is not there.
-fn text_of(path: &Path) -> Result<Option<String>, ReadError> {
-    match fs::read(path) {
+/// A file's text, bytes that are no UTF-8 replaced; none when it is not there, or is not a file to be read, which is noted.
+fn text_of(
+    directory: &Path,
+    name: &str,
+    longest_bytes: u64,
+    notes: &mut Vec<String>,
+) -> Result<Option<String>, ReadError> {
+    let path = directory.join(name);
+    match whole_file::read(&path, Link::Refused, longest_bytes) {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(ReadError::File { path: path.to_owned(), source }),
-    }
-}
-
-fn scenario(directory: &Path) -> Result<Option<String>, ReadError> {
-    let path = directory.join("scenario.yaml");
-    match fs::metadata(&path) {
-        Ok(metadata) if metadata.is_file() && metadata.len() <= LONGEST_SCENARIO_BYTES => text_of(&path),
-        _ => Ok(None),
+        Err(error) if error.is_absence() => Ok(None),
+        Err(WholeFileError::Io(source)) => Err(ReadError::File { path, source }),
+        Err(refused) => {
+            notes.push(format!("{name}: not read: {refused}"));
+            Ok(None)
+        }
     }
 }
 
@@ -201,25 +208,7 @@ fn events(text: &str, notes: &mut Vec<String>) -> Vec<Event> {
 pub fn write(directory: &Path) -> Result<PathBuf, WriteError> {
     let run = read(directory)?;
     let path = directory.join(REPORT);
-    put(&path, page::html(&run).as_bytes())
+    whole_file::write(&path, page::html(&run).as_bytes())
         .map_err(|source| WriteError::File { path: path.clone(), source })?;
     Ok(path)
-}
-
-/// Writes a file whole, to a temporary name first, so that a reader never sees half of it.
-pub(crate) fn put(path: &Path, content: &[u8]) -> io::Result<()> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let temporary = path.with_file_name(format!(".{name}.{}", std::process::id()));
-    let written = write_whole(&temporary, content).and_then(|()| fs::rename(&temporary, path));
-    if written.is_err() {
-        // The write's own failure is what the caller must hear of; a file that was never made cannot be removed.
-        let _ = fs::remove_file(&temporary);
-    }
-    written
-}
-
-fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
-    let mut file = fs::File::create(path)?;
-    file.write_all(content)?;
-    file.sync_all()
 }

@@ -112,7 +112,9 @@ impl Chronicle {
             event.t_s = ((event.t_s + born_s) * 1e6).round() / 1e6;
             append(&mut file, event).map_err(failed)?;
         }
+        file.sync_all().map_err(failed)?;
         std::fs::rename(&unfinished, &path).map_err(failed)?;
+        File::open(self.directory.path()).and_then(|folder| folder.sync_all()).map_err(failed)?;
         state.file = file;
         Ok(())
     }

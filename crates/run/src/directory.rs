@@ -4,6 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use history::whole_file;
+
 /// What can go wrong with a run directory.
 #[derive(Debug, thiserror::Error)]
 #[error("run directory {path}: {source}")]
@@ -97,15 +99,13 @@ impl RunDirectory {
         Ok(path)
     }
 
-    /// Writes a file whole: under another name first, so that nobody ever reads half of it.
+    /// Writes a file whole and durable, so that nobody ever reads half of it, nor the next boot of the machine.
     ///
     /// # Errors
     /// When it cannot be written.
     pub fn write(&self, name: &str, content: &str) -> Result<(), DirectoryError> {
         let path = self.file(name);
-        let unfinished = self.file(&format!(".{name}.unfinished"));
-        at(&unfinished, fs::write(&unfinished, content))?;
-        at(&path, fs::rename(&unfinished, &path))
+        at(&path, whole_file::write(&path, content.as_bytes()))
     }
 }
 

@@ -1,12 +1,12 @@
 //! `holdfast verify`: one check on one history, ours or Jepsen's.
 
-use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use check::list_append::{self, Level, ListAppend};
 use check::{CHECKS, Check, FinalReads, RegisteredCheck, Soundness, registry};
 use history::edn::{EdnHistory, Model};
+use history::whole_file::{self, Link};
 use history::{HistoryReader, Operation};
 
 use crate::exit::Exit;
@@ -17,7 +17,7 @@ pub fn verify(model: &str, level: Option<&str>, path: &Path) -> Result<Exit, Exi
     let registered = registry::find(model).ok_or_else(|| unknown_model(model))?;
     let mut check = begin(registered, level)?;
     let told = |what: String| Exit::wrong(anyhow::anyhow!("history {}: {what}", path.display()));
-    let file = File::open(path).map_err(|error| told(error.to_string()))?;
+    let file = whole_file::open(path, Link::Followed).map_err(|error| told(error.to_string()))?;
     let mut reader = BufReader::with_capacity(1 << 16, file);
     let final_reads = if is_edn(path, &mut reader).map_err(|error| told(error.to_string()))? {
         let model: Model = model.parse().map_err(Exit::wrong)?;

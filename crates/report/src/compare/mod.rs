@@ -190,7 +190,7 @@ pub fn compare(given: &[Given]) -> Result<Comparison, CompareError> {
 /// As [`compare`], and when the file cannot be written.
 pub fn write(given: &[Given], path: &Path) -> Result<Comparison, CompareError> {
     let comparison = compare(given)?;
-    crate::run_directory::put(path, html(&comparison).as_bytes())
+    history::whole_file::write(path, html(&comparison).as_bytes())
         .map_err(|source| WriteError::File { path: path.to_owned(), source })?;
     Ok(comparison)
 }

@@ -13,6 +13,8 @@ use crate::run_directory::RunDirectory;
 
 /// Deepest nesting that is followed; scenarios have less.
 const DEPTH_MAX: usize = 64;
+/// Longest path of a setting; scenarios have shorter ones.
+const PATH_BYTES_MAX: usize = 1_000;
 /// Settings named in a label at most.
 const NAMED_MAX: usize = 3;
 
@@ -65,6 +67,8 @@ fn node(
         return None;
     }
     match event {
+        // A name of each level stands in every path below it: many levels of long names would be more than memory holds.
+        Event::Scalar(..) if path.len() > PATH_BYTES_MAX => return None,
         Event::Scalar(text, ..) => {
             settings.insert(path, text.into_owned());
         }

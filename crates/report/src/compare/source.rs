@@ -4,17 +4,17 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Read, Take};
 use std::path::{Path, PathBuf};
 
 use history::EventKind;
+use history::whole_file::{self, Link};
 use measure::OperationFigures;
 
 use super::{Run, settings};
 use crate::matrix::{self, MatrixResult};
 use crate::result::RunResult;
-use crate::run_directory::{self, ReadError, WriteError};
-use crate::timeline_csv::LATEST_SECOND;
+use crate::run_directory::{self, LONGEST_FILE_BYTES, ReadError, WriteError};
 
 /// Why runs could not be compared.
 #[derive(Debug, thiserror::Error)]
@@ -102,7 +102,8 @@ pub(super) fn take(given: &Given) -> Result<Taken, CompareError> {
     let left_out =
         if read.is_derived { Some("the run did not come to its end".to_owned()) } else { interrupted };
     let mut notes = Vec::new();
-    let seconds = match seconds(&given.path, &read.result) {
+    let recorded_s = read.timeline.iter().map(|row| row.second + 1).max().unwrap_or(0);
+    let seconds = match seconds(&given.path, &read.result, recorded_s) {
         Ok(seconds) => Some(seconds),
         Err(why) => {
             notes.push(format!("{}: its seconds cannot be compared: {why}", given.path.display()));
@@ -114,9 +115,12 @@ pub(super) fn take(given: &Given) -> Result<Taken, CompareError> {
     Ok(Taken { run, label: given.label.clone(), settings, seconds, notes })
 }
 
-fn seconds(directory: &Path, result: &RunResult) -> Result<Seconds, String> {
-    let open = |name: &str| -> Result<BufReader<File>, String> {
-        File::open(directory.join(name)).map(BufReader::new).map_err(|error| format!("{name}: {error}"))
+/// `recorded_s` is the end of the last second there is anything of.
+fn seconds(directory: &Path, result: &RunResult, recorded_s: u64) -> Result<Seconds, String> {
+    let open = |name: &str| -> Result<BufReader<Take<File>>, String> {
+        let file = whole_file::open(&directory.join(name), Link::Refused);
+        let bounded = file.map(|file| BufReader::new(file.take(LONGEST_FILE_BYTES)));
+        bounded.map_err(|error| format!("{name}: {error}"))
     };
     let restored = measure::restore(open("timeline.hlog")?, open("timeline.csv")?);
     let timeline = restored.map_err(|error| error.to_string())?.timeline;
@@ -124,7 +128,7 @@ fn seconds(directory: &Path, result: &RunResult) -> Result<Seconds, String> {
     for load in &result.loads {
         let end_s = load.phases.iter().map(|phase| phase.to_s).fold(0.0, f64::max).ceil();
         let by_second = seconds.entry(load.name.clone()).or_default();
-        for second in 0..(end_s as u64).min(LATEST_SECOND) {
+        for second in 0..(end_s as u64).min(recorded_s) {
             let figures = timeline.summarize(&load.name, second as f64, (second + 1) as f64);
             by_second.insert(second, figures.map_err(|error| error.to_string())?.operations);
         }

@@ -7,10 +7,10 @@ mod junit;
 mod openmetrics;
 mod tables;
 
-use std::fs::File;
 use std::io::{self, BufReader, Write};
 use std::path::{Path, PathBuf};
 
+use history::whole_file::{self, Link};
 use history::{HistoryReader, Operation};
 
 pub use tables::Rows;
@@ -149,7 +149,7 @@ pub fn export(
 fn operations(directory: &Path, load: Option<&str>) -> Result<Vec<Operation>, ExportError> {
     let path = directory.join(HISTORY);
     let told = |what: String| ExportError::History { path: path.clone(), what };
-    let file = File::open(&path).map_err(|error| told(error.to_string()))?;
+    let file = whole_file::open(&path, Link::Refused).map_err(|error| told(error.to_string()))?;
     let mut operations = Vec::new();
     for operation in HistoryReader::new(BufReader::new(file)).map_err(|error| told(error.to_string()))? {
         // Half a history would be judged as if it were a whole one.

@@ -4,6 +4,7 @@ mod browser;
 mod compare;
 mod export;
 mod fixture;
+mod foreign;
 mod killed;
 mod live;
 mod page;
