@@ -3,6 +3,7 @@
 //! A target by role is every place it may turn out to be, a split of the nodes every way the seed may choose; the leader is
 //! the one of the start. What only makes the network or a disk worse is not judged, and said so.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -12,6 +13,9 @@ use model::survival::{Failure, Outcome, outcome};
 use scenario::{DiskTarget, Fault, FaultAction, FaultTarget, Level, PartitionShape, Scenario};
 
 use super::storage::{failure_of, not_judged};
+
+/// More ways in which a fault may strike are not looked through.
+const MOST_CHOICES: usize = 10_000;
 
 /// One fault of the schedule, or several that stand at once.
 pub struct Planned {
@@ -24,6 +28,7 @@ pub struct Planned {
 }
 
 /// What a planned fault leaves.
+#[derive(Clone)]
 pub enum Struck {
     /// The worst of what it may strike.
     Worst {
@@ -39,27 +44,31 @@ pub enum Struck {
 /// Everything that the schedule breaks, phase by phase.
 pub(super) fn planned(scenario: &Scenario, deployment: &Deployment) -> Vec<Planned> {
     let mut planned = Vec::new();
+    // What the same fault leaves is reckoned once, however often the schedule has it.
+    let mut known: Vec<(&FaultAction, Struck)> = Vec::new();
     for phase in &scenario.schedule {
-        let mut standing: Vec<(Duration, Duration, Vec<Failure>)> = Vec::new();
+        let mut standing: Vec<Standing> = Vec::new();
         for fault in &phase.faults {
             let what = fault.action.kind_name().to_owned();
-            let struck = match strikes(&fault.action, deployment) {
-                Ok(choices) => worst(deployment, choices.into_iter()),
-                Err(why) => Struck::NotOnPaper(why),
+            let struck = match known.iter().find(|(action, _)| **action == fault.action) {
+                Some((_, struck)) => struck.clone(),
+                None => {
+                    let struck = match strikes(&fault.action, deployment) {
+                        Ok(choices) => worst(deployment, choices.into_iter()),
+                        Err(why) => Struck::NotOnPaper(why),
+                    };
+                    known.push((&fault.action, struck.clone()));
+                    struck
+                }
             };
             if let Struck::Worst { failures, .. } = &struck {
                 let (from, to) = stands(fault, phase.length);
-                standing.push((from, to, failures.clone()));
+                standing.push(Standing { from, to, failures: failures.clone() });
             }
             planned.push(Planned { phase: phase.name.clone(), what, struck });
         }
-        let together = |instant: Duration| {
-            let here = standing.iter().filter(|(from, to, _)| *from <= instant && instant < *to);
-            here.flat_map(|(_, _, failures)| failures.clone()).collect::<Vec<Failure>>()
-        };
-        // The most that stands at once begins with the beginning of one of them.
-        let most = standing.iter().map(|(from, _, _)| together(*from)).max_by_key(Vec::len);
-        if let Some(failures) = most.filter(|failures| failures.len() > 1) {
+        let failures = most_at_once(&standing);
+        if failures.len() > 1 {
             planned.push(Planned {
                 phase: phase.name.clone(),
                 what: "all that stands at once".to_owned(),
@@ -68,6 +77,41 @@ pub(super) fn planned(scenario: &Scenario, deployment: &Deployment) -> Vec<Plann
         }
     }
     planned
+}
+
+/// Failures of one fault and how long they stand.
+struct Standing {
+    from: Duration,
+    to: Duration,
+    failures: Vec<Failure>,
+}
+
+/// The most failures that stand at once; of equals the last in the schedule. They begin with the beginning of one fault.
+fn most_at_once(standing: &[Standing]) -> Vec<Failure> {
+    let counts = |moment: fn(&Standing) -> Duration| {
+        let mut counts: BTreeMap<Duration, usize> = BTreeMap::new();
+        for each in standing {
+            *counts.entry(moment(each)).or_default() += each.failures.len();
+        }
+        let mut sum = 0;
+        counts.values_mut().for_each(|count| {
+            sum += *count;
+            *count = sum;
+        });
+        counts
+    };
+    let (begun, ended) = (counts(|each| each.from), counts(|each| each.to));
+    let up_to = |counts: &BTreeMap<Duration, usize>, instant| {
+        counts.range(..=instant).next_back().map_or(0, |(_, count)| *count)
+    };
+    let most = standing.iter().map(|each| each.from).max_by_key(|at| up_to(&begun, *at) - up_to(&ended, *at));
+    let Some(instant) = most else { return Vec::new() };
+    let here = standing.iter().filter(|each| each.from <= instant && instant < each.to);
+    let mut failures: Vec<Failure> = here.flat_map(|each| each.failures.clone()).collect();
+    // The same failure twice leaves what it leaves once.
+    failures.sort();
+    failures.dedup();
+    failures
 }
 
 fn stands(fault: &Fault, phase: Duration) -> (Duration, Duration) {
@@ -103,6 +147,9 @@ fn strikes(action: &FaultAction, deployment: &Deployment) -> Result<Vec<Vec<Fail
                 .collect()),
             PartitionShape::OneWay { from, to } | PartitionShape::Between(from, to) => {
                 let others = places(to, deployment);
+                if places(from, deployment).len() * others.len() > MOST_CHOICES {
+                    return Err("a role decides who is cut off from whom, in too many ways");
+                }
                 let pairs = places(from, deployment).into_iter().flat_map(|one| {
                     let cut = move |other: &Path| vec![Failure::Cut(one.clone(), other.clone())];
                     others.iter().map(cut).collect::<Vec<_>>()
@@ -196,4 +243,47 @@ fn around(host: &[String], level: Level) -> Path {
         Level::Host => host.len(),
     };
     host[..length.min(host.len())].to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn standing(from_ms: u64, to_ms: u64, hosts: &[&str]) -> Standing {
+        let failures = hosts.iter().map(|host| Failure::Down(vec![(*host).to_owned()])).collect();
+        Standing { from: Duration::from_millis(from_ms), to: Duration::from_millis(to_ms), failures }
+    }
+
+    #[test]
+    fn what_stands_at_once_is_found_and_a_fault_that_has_ended_is_not_in_it() {
+        let check = |faults: &[Standing], expected: &[&str]| {
+            let found = most_at_once(faults);
+            let names: Vec<String> = found.iter().map(ToString::to_string).collect();
+            assert_eq!(names, expected);
+        };
+        check(&[], &[]);
+        check(&[standing(0, 5, &["a"]), standing(5, 9, &["b"])], &["b"]);
+        check(&[standing(0, 6, &["a"]), standing(5, 9, &["b"])], &["a", "b"]);
+        check(
+            &[standing(0, 9, &["a"]), standing(1, 2, &["b", "c"]), standing(3, 4, &["d"])],
+            &["a", "b", "c"],
+        );
+        check(&[standing(0, 9, &["a"]), standing(1, 2, &["a"]), standing(3, 4, &["b"])], &["a", "b"]);
+    }
+
+    /// Against every instant by itself.
+    #[test]
+    fn no_instant_has_more_than_is_found() {
+        let faults: Vec<Standing> = (0..200_u64)
+            .map(|number| {
+                let from = number * 7919 % 101;
+                standing(from, from + 1 + number * 104_729 % 37, &[&format!("h{number}")])
+            })
+            .collect();
+        let at = |instant: u64| {
+            let instant = Duration::from_millis(instant);
+            faults.iter().filter(|each| each.from <= instant && instant < each.to).count()
+        };
+        assert_eq!(Some(most_at_once(&faults).len()), (0..150).map(at).max());
+    }
 }
