@@ -2,7 +2,7 @@
 
 mod exchange;
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -25,7 +25,7 @@ const AFTER_A_FAILURE: Duration = Duration::from_millis(20);
 const MOST_CONNECTIONS: usize = 32;
 
 /// What is shown: a run, and whether another comes after it.
-#[derive(Default)]
+#[derive(Debug, Clone, Default)]
 struct Shown {
     run_directory: Option<PathBuf>,
     more: bool,
@@ -125,18 +125,39 @@ fn answer(request: &Request, shown: &Mutex<Shown>, address: SocketAddr) -> Answe
         return Answer::line("405 Method Not Allowed", "only reading");
     }
     // A page of another site whose name was made to lead here must not read this one (DNS rebinding).
-    if address.ip().is_loopback() && !request.host.as_deref().is_some_and(|host| is_ours(host, address)) {
-        return Answer::line("403 Forbidden", "not the name of this machine");
+    if !request.host.as_deref().is_some_and(|host| is_ours(host, address)) {
+        return Answer::line("403 Forbidden", "not a name of this machine; use its address");
     }
     if request.path != "/" {
         return Answer::line("404 Not Found", "there is one page: /");
     }
-    let text = shown.lock().unwrap_or_else(PoisonError::into_inner).page();
+    // The run does not wait for a page to be made.
+    let shown = shown.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let text = shown.page();
     Answer { status: "200 OK", kind: "text/html; charset=utf-8", text }
 }
 
+/// Whether a browser was led here by no name that somebody else may give: by an address, `localhost`, or the machine's own
+/// name.
 fn is_ours(host: &str, address: SocketAddr) -> bool {
-    host == address.to_string() || host == format!("localhost:{}", address.port())
+    let (name, port) = match host.rsplit_once(':') {
+        Some((name, port)) if !port.ends_with(']') => (name, port),
+        _ => (host, "80"),
+    };
+    if port != address.port().to_string() {
+        return false;
+    }
+    let written = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+    let given = written.parse::<IpAddr>().ok();
+    let own = || nix::unistd::gethostname().ok().and_then(|own| own.into_string().ok());
+    match (given, address.ip().is_loopback()) {
+        (Some(given), true) => given == address.ip(),
+        (Some(_), false) => true,
+        (None, true) => name.eq_ignore_ascii_case("localhost"),
+        (None, false) => {
+            name.eq_ignore_ascii_case("localhost") || own().is_some_and(|own| own.eq_ignore_ascii_case(name))
+        }
+    }
 }
 
 /// `ADDRESS:PORT`, an address with any free port, or a port of this machine.
@@ -179,6 +200,13 @@ mod tests {
         assert!(check("GET /", &host, "200").contains("The run has not begun."));
         check("GET /", &format!("localhost:{port}"), "200");
         check("GET /", "elsewhere.example", "403");
+        check("GET /%2e%2e/result.json", &host, "404");
+        check("GET //etc/passwd", &host, "404");
+        let twice =
+            asked(&live, &format!("GET / HTTP/1.1\r\nHost: {host}\r\nHost: elsewhere.example\r\n\r\n"));
+        assert!(twice.starts_with("HTTP/1.1 400"), "{twice}");
+        let page = check("GET /", &host, "200");
+        assert!(page.contains("Content-Security-Policy: default-src 'none'"), "{page}");
         check("GET /../result.json", &host, "404");
         check("POST /", &host, "405");
         let head = check("HEAD /", &host, "200");
@@ -194,6 +222,40 @@ mod tests {
         let address = live.address;
         drop(live);
         assert!(TcpStream::connect(address).is_err(), "somebody still answers");
+    }
+
+    #[test]
+    fn only_names_that_nobody_else_gives_lead_here() {
+        let check = |address: &str, host: &str, expected: bool| {
+            let address = address.parse().expect("an address");
+            assert_eq!(is_ours(host, address), expected, "{address} {host}");
+        };
+        check("127.0.0.1:8080", "127.0.0.1:8080", true);
+        check("127.0.0.1:8080", "LOCALHOST:8080", true);
+        check("127.0.0.1:8080", "localhost", false);
+        check("127.0.0.1:80", "localhost", true);
+        check("127.0.0.1:8080", "192.0.2.1:8080", false);
+        check("127.0.0.1:8080", "rebound.example:8080", false);
+        check("[::1]:8080", "[::1]:8080", true);
+        check("[::1]:80", "[::1]", true);
+        check("0.0.0.0:8080", "192.0.2.1:8080", true);
+        check("0.0.0.0:8080", "192.0.2.1:8081", false);
+        check("0.0.0.0:8080", "localhost:8080", true);
+        check("0.0.0.0:8080", "rebound.example:8080", false);
+        let own = nix::unistd::gethostname().expect("a name").into_string().expect("text");
+        check("0.0.0.0:8080", &format!("{own}:8080"), true);
+    }
+
+    /// Somebody who takes his answer a byte at a time is let go after a while, and keeps nobody waiting until then.
+    #[test]
+    fn an_answer_is_given_for_so_long_and_no_longer() {
+        let (mut near, far) = std::os::unix::net::UnixStream::pair().expect("a pair");
+        let until = std::time::Instant::now() + Duration::from_millis(50);
+        let given = exchange::write_until(&mut near, &vec![0; 64 << 20], until, |stream, left| {
+            stream.set_write_timeout(Some(left))
+        });
+        assert!(given.is_err());
+        drop(far);
     }
 
     #[test]

@@ -13,6 +13,11 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const LONGEST_HEAD: usize = 16 << 10;
 const MOST_HEADERS: usize = 64;
 
+/// What every answer says: nothing is kept, run, loaded from elsewhere or shown within another site's page.
+const HEADERS: &str = "Cache-Control: no-store\r\nConnection: close\r\nX-Content-Type-Options: nosniff\r\n\
+    Referrer-Policy: no-referrer\r\nContent-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; \
+    img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n";
+
 /// What was asked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Request {
@@ -47,7 +52,6 @@ impl Answer {
 /// # Errors
 /// When the other side goes away, takes too long or asks at too great a length: nobody is there to be told.
 pub fn exchange(mut stream: TcpStream, answer: impl FnOnce(&Request) -> Answer) -> io::Result<()> {
-    stream.set_write_timeout(Some(PATIENCE))?;
     let head = read_head(&mut stream)?;
     let request = parsed(&head);
     let said = match &request {
@@ -55,17 +59,38 @@ pub fn exchange(mut stream: TcpStream, answer: impl FnOnce(&Request) -> Answer) 
         None => Answer::line("400 Bad Request", "this is no request"),
     };
     let without_content = request.is_some_and(|request| request.method == "HEAD");
-    write!(
-        stream,
-        "HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n",
+    let mut whole = format!(
+        "HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n{HEADERS}\r\n",
         said.status,
         said.kind,
         said.text.len()
-    )?;
+    );
     if !without_content {
-        stream.write_all(said.text.as_bytes())?;
+        whole.push_str(&said.text);
     }
-    stream.flush()
+    let until = Instant::now() + PATIENCE;
+    write_until(&mut stream, whole.as_bytes(), until, |stream, left| stream.set_write_timeout(Some(left)))
+}
+
+/// Writes all of it, however slowly it is taken, until the time is up.
+pub fn write_until<S: Write>(
+    stream: &mut S,
+    mut bytes: &[u8],
+    until: Instant,
+    limit: impl Fn(&S, Duration) -> io::Result<()>,
+) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        limit(stream, left)?;
+        match stream.write(bytes)? {
+            0 => return Err(io::ErrorKind::WriteZero.into()),
+            written => bytes = bytes.get(written..).unwrap_or_default(),
+        }
+    }
+    Ok(())
 }
 
 /// The head with the empty line at its end.
@@ -95,7 +120,12 @@ fn parsed(head: &[u8]) -> Option<Request> {
     if !request.parse(head).ok()?.is_complete() {
         return None;
     }
-    let host = request.headers.iter().find(|header| header.name.eq_ignore_ascii_case("Host"));
+    let mut hosts = request.headers.iter().filter(|header| header.name.eq_ignore_ascii_case("Host"));
+    let host = hosts.next();
+    // Which of two is meant, nobody could say (RFC 9112, section 3.2).
+    if hosts.next().is_some() {
+        return None;
+    }
     Some(Request {
         method: request.method?.to_owned(),
         path: request.path?.to_owned(),
