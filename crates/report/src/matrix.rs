@@ -133,8 +133,9 @@ pub fn write_comparison(
 pub fn found_at(directory: &Path, recorded: &Path) -> PathBuf {
     let names: Vec<Component<'_>> =
         recorded.components().filter(|name| matches!(name, Component::Normal(_))).collect();
-    let ends = (0..names.len()).map(|from| directory.join(names[from..].iter().collect::<PathBuf>()));
-    ends.clone().find(|path| path.is_dir()).or_else(|| ends.last()).unwrap_or_else(|| directory.to_owned())
+    let end_from = |from: usize| directory.join(names[from..].iter().collect::<PathBuf>());
+    let found = (0..names.len()).map(end_from).find(|path| path.is_dir());
+    found.unwrap_or_else(|| end_from(names.len().saturating_sub(1)))
 }
 
 #[cfg(test)]
@@ -152,7 +153,7 @@ mod tests {
         for elsewhere in ["/elsewhere/m/cells/2/run-1", "cells/2/run-1", "../../cells/2/run-1"] {
             assert_eq!(found_at(folder.path(), Path::new(elsewhere)), run);
         }
-        assert_eq!(found_at(folder.path(), Path::new("../../..")), folder.path());
+        assert_eq!(found_at(folder.path(), Path::new("../../..")), folder.path().join(""));
         assert_eq!(found_at(folder.path(), Path::new("/etc")), folder.path().join("etc"));
     }
 

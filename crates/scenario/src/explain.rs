@@ -153,7 +153,7 @@ fn maps(shape: &'static Shape, visit: &mut dyn FnMut(&'static Fields, &str)) {
 fn holds(shape: &Shape) -> String {
     match shape {
         Shape::Text => "text".to_owned(),
-        Shape::File => "a path within the scenario's folder (scripts/move.sql)".to_owned(),
+        Shape::PathWithin => "a path within the scenario's folder (scripts/move.sql)".to_owned(),
         Shape::Version(versions) => {
             format!("one of {}", versions.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
         }

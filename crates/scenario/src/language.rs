@@ -41,7 +41,7 @@ pub(crate) enum Shape {
     /// Any text.
     Text,
     /// A path of a file in the scenario's folder or below it.
-    File,
+    PathWithin,
     /// A name: small letters, digits, hyphens.
     Name,
     /// A place of the site, or where roles are allowed one of those.

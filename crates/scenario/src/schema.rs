@@ -64,7 +64,9 @@ fn fields(fields: &Fields) -> Value {
 fn shape(of: &Shape) -> Value {
     match of {
         // An unquoted number is text to us and a number to YAML's own types.
-        Shape::Text | Shape::File | Shape::Setting => json!({ "type": ["string", "number", "boolean"] }),
+        Shape::Text | Shape::PathWithin | Shape::Setting => {
+            json!({ "type": ["string", "number", "boolean"] })
+        }
         Shape::Name => {
             json!({ "type": ["string", "integer", "boolean"], "pattern": "^[a-z0-9-]+$", "maxLength": MOST_NAME_BYTES })
         }

@@ -186,7 +186,7 @@ static ONE_SCRIPT: Fields = choice(
     "a script",
     &[
         optional("text", Shape::Text, "the script itself, in pgbench's language"),
-        optional("file", Shape::File, "a file with the script, its path from the scenario's folder"),
+        optional("file", Shape::PathWithin, "a file with the script, its path from the scenario's folder"),
         optional("builtin", Shape::Word(BUILTIN_SCRIPTS), "one of pgbench's own scripts"),
         optional(
             "name",
@@ -381,7 +381,7 @@ fn read_value(
         }
         Shape::Percent => decoder.percent(node, &what).map(|share| format_percent(share.value)),
         Shape::Positive => positive(node, &what, decoder).map(|number| number.to_string()),
-        Shape::File => decoder.file(node, &what).map(|path| path.value),
+        Shape::PathWithin => decoder.file(node, &what).map(|path| path.value),
         Shape::Word(words) => decoder.word(node, &what, words).map(|word| word.value.to_owned()),
         Shape::Name => decoder.name(node, &what).map(|name| name.value),
         Shape::Map(fields) => {
