@@ -179,8 +179,8 @@ pub(crate) fn gave_up(plan: &LoadPlan, what: &'static str, last_error: String) -
     LoadError::GaveUp { load: plan.name.clone(), what, last_error }
 }
 
-/// The read as operations, each of a client of its own, numbered after the load's: they share one stretch of time, and a
-/// client has one operation at a time.
+/// The read as operations, each of a client of its own: they share one stretch of time, and a client has one operation at
+/// a time. Their numbers are above those of any load's clients (see `LoadPlan::check`).
 pub(crate) fn operations(
     plan: &LoadPlan,
     clock: &Clock,
@@ -191,8 +191,7 @@ pub(crate) fn operations(
     let completed = Instant::now();
     // A read without a load has no clock to go by: it happened at no time after the (empty) rest.
     let seconds = |moment| clock.seconds_at(moment).unwrap_or(0.0);
-    let first_reader = plan.first_client.saturating_add(u64::from(plan.most_clients()));
-    (first_reader..)
+    (workload::ledger::LARGEST_CLIENT + 1..)
         .zip(actions)
         .map(|(client, action)| Operation {
             load: plan.name.clone(),

@@ -6,6 +6,7 @@
 mod asked;
 mod captures;
 mod chronicle;
+mod client_numbers;
 mod collector;
 mod conductor;
 mod datacentre;

@@ -18,6 +18,7 @@ use workload::{ConfigurationError, Workload};
 use crate::asked::Asked;
 use crate::captures::{self, CaptureError};
 use crate::chronicle::Chronicle;
+use crate::client_numbers::first_clients;
 use crate::datacentre::{self, Datacentre, DatacentreError, Ground};
 use crate::directory::RunDirectory;
 use crate::orders::{InstallationOrders, Orders};
@@ -28,8 +29,6 @@ use crate::usage::Usage;
 
 /// The port databases listen on in the lab, where nobody else is.
 const PORT: u16 = 5432;
-/// Clients of different loads are numbered in different ranges.
-const CLIENTS_PER_LOAD: u64 = 10_000;
 /// How long a client tries one node before it tries the next.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(1_000);
 
@@ -289,7 +288,9 @@ fn plans(
         .collect();
     let (database, user) =
         known.first().map(|endpoint| (endpoint.database.clone(), endpoint.user.clone())).unwrap_or_default();
-    let plan = |(number, load): (usize, &scenario::Load)| {
+    let first_clients =
+        first_clients(scenario.loads.iter().map(|load| most_clients(load, &scenario.schedule)));
+    let plan = |(load, first_client): (&scenario::Load, u64)| {
         Ok(LoadPlan {
             name: load.name.clone(),
             workload: workload_of(load)?,
@@ -303,7 +304,7 @@ fn plans(
                 scenario::ThinkTime::Constant(pause) => load::ThinkTime::Constant(pause),
                 scenario::ThinkTime::Exponential(mean) => load::ThinkTime::Exponential(mean),
             },
-            first_client: number as u64 * CLIENTS_PER_LOAD,
+            first_client,
             keeps_history: true,
             scale: load.scale,
             seed,
@@ -327,7 +328,7 @@ fn plans(
             connect_timeout: CONNECT_TIMEOUT,
         })
     };
-    scenario.loads.iter().enumerate().map(plan).collect()
+    scenario.loads.iter().zip(first_clients).map(plan).collect()
 }
 
 fn facts(
@@ -398,6 +399,11 @@ fn steps(load: &scenario::Load, scenario: &Scenario) -> Vec<Step> {
     load.steps(&scenario.schedule).into_iter().map(step).collect()
 }
 
+/// The most clients a load has at once.
+fn most_clients(load: &scenario::Load, schedule: &[scenario::Phase]) -> u32 {
+    load.steps(schedule).iter().map(|step| step.1).max().unwrap_or(load.clients)
+}
+
 fn workload_of(load: &scenario::Load) -> Result<Arc<dyn Workload>, PreparationError> {
     workload::configured(&load.workload, &load.options)
         .map_err(|source| PreparationError::Workload { load: load.name.clone(), source })
@@ -405,11 +411,10 @@ fn workload_of(load: &scenario::Load) -> Result<Arc<dyn Workload>, PreparationEr
 
 fn load_facts(load: &scenario::Load, schedule: &[scenario::Phase]) -> Result<LoadFacts, PreparationError> {
     let workload = workload_of(load)?;
-    let most = load.steps(schedule).iter().map(|step| step.1).max();
     Ok(LoadFacts {
         name: load.name.clone(),
         workload: load.workload.clone(),
-        clients: most.unwrap_or(load.clients),
+        clients: most_clients(load, schedule),
         from: load.from.to_string(),
         transaction: workload.transaction_name().to_owned(),
         statements: workload.statement_names().into_iter().map(str::to_owned).collect(),
