@@ -1,24 +1,21 @@
-//! Databases of keys and values whose nodes elect a leader: the search for it.
+//! Databases of keys and values whose nodes elect a leader: how clients connect to it.
 //!
 //! Owns no protocol: what a session asks, and how a node says that it leads, is each protocol's own.
 
-use std::cell::Cell;
+use std::marker::PhantomData;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::time::Duration;
 
 use history::ErrorClass;
 use rand::Rng;
-use rand::seq::SliceRandom;
 
 use crate::frames::failure;
 use crate::key_value::KeyValueSession;
+use crate::leader_search::{Ask, LeaderSearch};
 use crate::postgres::{Address, Endpoint};
-use crate::session::{ConnectError, Connected, FailedAttempt, SessionError, SqlConnector};
+use crate::session::{ConnectError, Connected, SessionError, SqlConnector};
 use crate::without_sql::{NoSql, WithoutSql};
-
-/// How long one node may take to say whether it leads; the nodes are asked one after another.
-const ROLE_PATIENCE: Duration = Duration::from_millis(500);
 
 /// A session with one node of such a database.
 pub trait LeaderSession: KeyValueSession + Sized + 'static {
@@ -42,55 +39,36 @@ pub trait LeaderSession: KeyValueSession + Sized + 'static {
 }
 
 /// Connects to whichever of its endpoints leads. Shared by all clients of a load.
-pub struct LeaderConnector<S> {
-    endpoints: Vec<Endpoint>,
+pub struct LeaderConnector<S: LeaderSession>(LeaderSearch<AskLeader<S>>);
+
+/// An attempt at one node.
+struct AskLeader<S> {
     timeout: Duration,
-    connect_timeout: Duration,
-    last_leader: Cell<Option<usize>>,
-    session: std::marker::PhantomData<S>,
+    session: PhantomData<S>,
+}
+
+impl<S: LeaderSession> Ask for AskLeader<S> {
+    type Session = S;
+
+    async fn ask(&self, endpoint: &Endpoint) -> Result<(S, bool), SessionError> {
+        let Address::Tcp { address, .. } = endpoint.address else {
+            let message = format!("{}: {} listens on TCP only", endpoint.address, S::NAME);
+            return Err(failure(ErrorClass::Connection, true, message));
+        };
+        // The attempt has a limit as a whole.
+        let mut session = S::connect(address, Duration::MAX).await?;
+        let leads = session.leads().await?;
+        LeaderSession::set_timeout(&mut session, self.timeout);
+        Ok((session, leads))
+    }
 }
 
 impl<S: LeaderSession> LeaderConnector<S> {
     /// A connector that knows no leader yet.
     #[must_use]
     pub fn new(endpoints: Vec<Endpoint>, timeout: Duration, connect_timeout: Duration) -> Self {
-        Self {
-            endpoints,
-            timeout,
-            connect_timeout,
-            last_leader: Cell::new(None),
-            session: std::marker::PhantomData,
-        }
-    }
-
-    async fn round(&self, rng: &mut dyn Rng) -> Result<Connected, ConnectError> {
-        let first = self.last_leader.take();
-        let mut order: Vec<usize> = (0..self.endpoints.len()).filter(|index| Some(*index) != first).collect();
-        order.shuffle(rng);
-        let (mut failed_attempts, mut read_only_nodes) = (Vec::new(), Vec::new());
-        for index in first.into_iter().chain(order) {
-            let Some(Endpoint { node, address }) = self.endpoints.get(index) else { continue };
-            let asked = async {
-                let Address::Tcp { address, .. } = address else {
-                    let message = format!("{address}: {} listens on TCP only", S::NAME);
-                    return Err(failure(ErrorClass::Connection, true, message));
-                };
-                let mut session = S::connect(*address, self.connect_timeout.min(ROLE_PATIENCE)).await?;
-                let leads = session.leads().await?;
-                LeaderSession::set_timeout(&mut session, self.timeout);
-                Ok((session, leads))
-            };
-            match asked.await {
-                Ok((session, true)) => {
-                    self.last_leader.set(Some(index));
-                    let session = Box::new(WithoutSql(session));
-                    return Ok(Connected { session, node: node.clone(), failed_attempts });
-                }
-                Ok((_, false)) => read_only_nodes.push(node.clone()),
-                Err(error) => failed_attempts.push(FailedAttempt { node: node.clone(), error }),
-            }
-        }
-        Err(ConnectError { failed_attempts, read_only_nodes })
+        let asked = AskLeader { timeout, session: PhantomData };
+        Self(LeaderSearch::new(asked, endpoints, connect_timeout))
     }
 }
 
@@ -99,7 +77,10 @@ impl<S: LeaderSession> SqlConnector for LeaderConnector<S> {
         &'a self,
         rng: &'a mut dyn Rng,
     ) -> Pin<Box<dyn Future<Output = Result<Connected, ConnectError>> + 'a>> {
-        Box::pin(self.round(rng))
+        Box::pin(async move {
+            let (session, node, failed_attempts) = self.0.connect(rng).await?;
+            Ok(Connected { session: Box::new(WithoutSql(session)), node, failed_attempts })
+        })
     }
 }
 

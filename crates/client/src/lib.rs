@@ -3,12 +3,14 @@
 //! Owns the traits workloads are written against and one folder per protocol. Decides nothing about what is asked
 //! (that is `workload`) nor how often (that is `load`).
 
+pub mod backoff;
 pub mod control;
 pub mod etcd;
 mod frames;
 mod http;
 pub mod key_value;
 pub mod leader;
+mod leader_search;
 pub mod postgres;
 pub mod reactor;
 pub mod rows;
@@ -16,6 +18,7 @@ pub mod session;
 pub mod volume;
 mod without_sql;
 
+pub use backoff::Backoff;
 pub use key_value::KeyValueSession;
 pub use rows::Rows;
 pub use session::{

@@ -172,8 +172,8 @@ pub struct Connected {
     pub failed_attempts: Vec<FailedAttempt>,
 }
 
-/// No node that takes writes was found in one round over all endpoints.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+/// No node that takes writes was found.
+#[derive(Debug, Clone, Default, PartialEq, Eq, thiserror::Error)]
 #[error("no node takes writes: {}", describe(.failed_attempts, .read_only_nodes))]
 pub struct ConnectError {
     /// The attempts that failed.
@@ -190,9 +190,10 @@ fn describe(failed: &[FailedAttempt], read_only: &[String]) -> String {
 
 /// Finds a node that takes writes among the endpoints it knows, and opens a session there.
 pub trait SqlConnector {
-    /// One round over all endpoints. `rng` decides the order of those not tried first.
+    /// A session with the node that takes writes, which all who share the connector look for together. `rng` spreads time
+    /// limits and pauses.
     ///
-    /// The future resolves to [`ConnectError`] when no endpoint takes writes; waiting before the next round is the
+    /// The future resolves to [`ConnectError`] when this client's attempts came to nothing; waiting before the next is the
     /// caller's business.
     fn connect<'a>(
         &'a self,

@@ -11,9 +11,9 @@ use rand_chacha::ChaCha8Rng;
 use tokio::sync::watch;
 use workload::{Attempt, ClientState, Request};
 
-use crate::backoff::Backoff;
 use crate::dispatch::Due;
 use crate::shared::{InFlight, Shared, StatementTimes};
+use client::Backoff;
 
 /// Streams of a client's chance (see `LoadPlan::chance`).
 const TRANSACTIONS: u64 = 0;

@@ -3,7 +3,6 @@
 //! Owns the threads, the clients' lives over broken sessions, and when what was recorded is handed on. What is asked
 //! is `workload`'s, how it is spoken `client`'s.
 
-mod backoff;
 mod client_loop;
 mod clock;
 mod dispatch;

@@ -8,9 +8,9 @@ use client::{SessionError, SqlConnector, SqlSession};
 use history::{Action, ErrorClass, Operation, Outcome};
 use workload::Ground;
 
-use crate::backoff::Backoff;
 use crate::clock::Clock;
 use crate::plan::{LoadError, LoadPlan, OnThread};
+use client::Backoff;
 
 /// How long one statement of the preparation may take: loading and indexing at a large scale takes minutes.
 const PREPARE_STATEMENT: Duration = Duration::from_secs(600);

@@ -52,7 +52,8 @@ pub struct Settings {
     pub encryption: Encryption,
     /// How long one call waits for its answer.
     pub timeout: Duration,
-    /// How long one connection attempt may take, up to the server's first readiness.
+    /// How long one connection attempt may take, up to the server's first readiness. A connector's attempts may take
+    /// longer at a server that met the limit before.
     pub connect_timeout: Duration,
 }
 
@@ -176,15 +177,20 @@ impl PostgresClient {
         settings: &Settings,
         config: Option<Arc<ClientConfig>>,
     ) -> Result<Self, SessionError> {
-        let peer = address.to_string();
-        let whole = async {
-            let wire =
-                open_wire(address, settings, config).await.map_err(|e| broken_connection(&peer, &e))?;
-            Self::start(wire, &peer, settings).await
-        };
-        timeout(settings.connect_timeout, whole)
+        timeout(settings.connect_timeout, Self::open(address, settings, config))
             .await
-            .unwrap_or_else(|_| Err(connect_timeout(&peer, settings)))
+            .unwrap_or_else(|_| Err(connect_timeout(address, settings)))
+    }
+
+    /// Connects, however long it takes.
+    async fn open(
+        address: &Address,
+        settings: &Settings,
+        config: Option<Arc<ClientConfig>>,
+    ) -> Result<Self, SessionError> {
+        let peer = address.to_string();
+        let wire = open_wire(address, settings, config).await.map_err(|e| broken_connection(&peer, &e))?;
+        Self::start(wire, &peer, settings).await
     }
 
     /// The process id of the server's side, as `pg_stat_activity` shows it.
@@ -433,11 +439,11 @@ fn broken_connection(peer: &str, error: &io::Error) -> SessionError {
     }
 }
 
-fn connect_timeout(peer: &str, settings: &Settings) -> SessionError {
+fn connect_timeout(address: &Address, settings: &Settings) -> SessionError {
     SessionError {
         class: ErrorClass::Connection,
         definite: true,
-        message: format!("{peer}: no connection within {} ms", settings.connect_timeout.as_millis()),
+        message: format!("{address}: no connection within {} ms", settings.connect_timeout.as_millis()),
         code: None,
     }
 }

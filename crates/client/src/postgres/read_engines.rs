@@ -49,20 +49,21 @@ impl ReadEngines {
             return Ok(connected);
         }
         let Connected { session, node, mut failed_attempts } = connected;
-        let candidates: Vec<&Endpoint> = self
+        let candidates: Vec<(usize, &Endpoint)> = self
             .leader
+            .0
             .endpoints()
-            .iter()
-            .filter(|endpoint| self.reads == Reads::Any || endpoint.node != node)
+            .enumerate()
+            .filter(|(_, endpoint)| self.reads == Reads::Any || endpoint.node != node)
             .collect();
         let turn = self.given_out.get();
         self.given_out.set(turn.wrapping_add(1));
         for place in 0..candidates.len() {
-            let endpoint = candidates[(turn + place) % candidates.len()];
+            let (index, endpoint) = candidates[(turn + place) % candidates.len()];
             if endpoint.node == node {
                 return Ok(Connected { session, node, failed_attempts });
             }
-            match self.leader.asked_for_its_role(endpoint).await {
+            match self.leader.0.ask_node(index, rng).await {
                 // Two that take writes: whichever is the old one, it is no replica.
                 Ok((_, true)) => {}
                 Ok((reader, false)) => {

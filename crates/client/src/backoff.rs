@@ -1,4 +1,4 @@
-//! How long a client waits before it tries again: doubling, capped, never twice the same for two clients.
+//! How long to wait before the next try: doubling, capped, never twice the same for two clients.
 
 use std::time::Duration;
 
@@ -7,22 +7,36 @@ use rand::{Rng, RngExt};
 const FIRST: Duration = Duration::from_millis(20);
 const LONGEST: Duration = Duration::from_millis(500);
 
-/// Waiting times of one client.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Backoff {
+/// Waiting times after failures in a row.
+#[derive(Debug, Clone)]
+pub struct Backoff {
     failures: u32,
+    longest: Duration,
+}
+
+impl Default for Backoff {
+    /// Waits of 500 ms at most.
+    fn default() -> Self {
+        Self::up_to(LONGEST)
+    }
 }
 
 impl Backoff {
+    /// Waits of `longest` at most.
+    #[must_use]
+    pub fn up_to(longest: Duration) -> Self {
+        Self { failures: 0, longest }
+    }
+
     /// After a success.
-    pub(crate) fn reset(&mut self) {
+    pub fn reset(&mut self) {
         self.failures = 0;
     }
 
-    /// The next waiting time: between half and the whole of a step that doubles from 20 ms to 500 ms, so that clients
-    /// that failed together do not come back together.
-    pub(crate) fn next(&mut self, rng: &mut dyn Rng) -> Duration {
-        let step = FIRST.saturating_mul(1 << self.failures.min(16)).min(LONGEST);
+    /// The next waiting time: between half and the whole of a step that doubles from 20 ms on, so that clients that
+    /// failed together do not come back together.
+    pub fn next(&mut self, rng: &mut dyn Rng) -> Duration {
+        let step = FIRST.saturating_mul(1 << self.failures.min(16)).min(self.longest);
         self.failures = self.failures.saturating_add(1);
         step.mul_f64(rng.random_range(0.5..=1.0))
     }

@@ -1,0 +1,413 @@
+//! Where the leader is, as all clients of a load know it together, and how many of them connect at once.
+//!
+//! A database that starts a process for every connection does nothing else when a thousand clients connect at once: no
+//! attempt ends in time, each is tried again, and what was done for it is lost. So attempts in flight are bounded. A leader
+//! that is known is asked by everybody; one that is not is searched by one client for all. What one learns, the others know.
+//!
+//! Owns the order, the number and the time limits of attempts. What an attempt is, is each protocol's ([`Ask`]); waiting
+//! after a failure is the caller's.
+
+use std::cell::{Cell, RefCell};
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use history::ErrorClass;
+use rand::{Rng, RngExt};
+use tokio::sync::{Semaphore, SemaphorePermit, watch};
+
+use crate::backoff::Backoff;
+use crate::frames::failure;
+use crate::postgres::Endpoint;
+use crate::reactor::{Sleep, sleep, sleep_until, timeout};
+use crate::session::{ConnectError, FailedAttempt, SessionError};
+
+/// The most attempts of a load in flight at one node, one more while the leader is searched. Enough to connect hundreds of
+/// clients a second over a round trip of 100 ms; few enough that two processors start their sessions within a second.
+pub const IN_FLIGHT_AT_A_NODE: usize = 64;
+/// The most attempts of a load in flight.
+pub const IN_FLIGHT: usize = 128;
+/// How long the known leader is asked before it is searched elsewhere as well. One that is alive answers within it in any
+/// place the lab can make, unless it has too much to do; the attempt goes on meanwhile.
+const HEAD_START: Duration = Duration::from_millis(250);
+/// The longest pause between two rounds of a search: how late a new leader may be found.
+const LONGEST_PAUSE: Duration = Duration::from_millis(100);
+/// A time limit doubles with each attempt in a row that met it, so many times.
+const MOST_DOUBLINGS: u32 = 3;
+/// PostgreSQL's word for having as many sessions as it takes (SQLSTATE `too_many_connections`).
+const TOO_MANY_CONNECTIONS: &str = "53300";
+
+/// One attempt at one node.
+pub(crate) trait Ask: 'static {
+    /// What the attempt opens.
+    type Session: 'static;
+
+    /// Opens a session with a node and asks it whether it leads. Whoever calls sets the time limit.
+    fn ask(&self, endpoint: &Endpoint) -> impl Future<Output = Result<(Self::Session, bool), SessionError>>;
+}
+
+/// The search that all clients of a load share.
+pub(crate) struct LeaderSearch<A: Ask>(Rc<Search<A>>);
+
+struct Search<A: Ask> {
+    asked: A,
+    nodes: Vec<Node>,
+    first_limit: Duration,
+    in_flight: Semaphore,
+    /// The known leader, by its place in `nodes`.
+    leader: watch::Sender<Option<usize>>,
+    /// Who searches: one at a time.
+    turn: Semaphore,
+    scouting: RefCell<Scouting<A::Session>>,
+}
+
+struct Node {
+    endpoint: Endpoint,
+    in_flight: Semaphore,
+    /// Attempts in a row that met their time limit.
+    timeouts: Cell<u32>,
+    /// When it last answered anybody.
+    answered: Cell<Option<Instant>>,
+}
+
+/// What a search leaves to the next: attempts at nodes that are silent go on, whoever searches.
+struct Scouting<S> {
+    attempts: Vec<Option<Attempt<S>>>,
+    backoff: Backoff,
+    not_before: Instant,
+}
+
+struct Attempt<S> {
+    begun: Instant,
+    future: Answering<S>,
+}
+
+type Answering<S> = Pin<Box<dyn Future<Output = Answer<S>>>>;
+
+/// What a node answered.
+enum Answer<S> {
+    Leads(S),
+    Follows(S),
+    Failed(SessionError),
+}
+
+/// How a client's step towards the leader ended.
+enum Step<S> {
+    /// With a session, at the node of this place.
+    Found(S, usize),
+    /// Nobody leads, as far as it is known.
+    Failed,
+    /// The leader has as many sessions as it takes.
+    Full,
+    /// Others have learnt more meanwhile: begin anew.
+    Anew,
+}
+
+impl<A: Ask> LeaderSearch<A> {
+    /// A search that knows no leader yet. `first_limit` is the time limit of an attempt; it grows to eight times that while
+    /// a node meets it again and again.
+    pub(crate) fn new(asked: A, endpoints: Vec<Endpoint>, first_limit: Duration) -> Self {
+        let node = |endpoint| Node {
+            endpoint,
+            in_flight: Semaphore::new(IN_FLIGHT_AT_A_NODE),
+            timeouts: Cell::new(0),
+            answered: Cell::new(None),
+        };
+        let attempts = endpoints.iter().map(|_| None).collect();
+        let backoff = Backoff::up_to(LONGEST_PAUSE);
+        Self(Rc::new(Search {
+            asked,
+            nodes: endpoints.into_iter().map(node).collect(),
+            first_limit,
+            in_flight: Semaphore::new(IN_FLIGHT),
+            leader: watch::Sender::new(None),
+            turn: Semaphore::new(1),
+            scouting: RefCell::new(Scouting { attempts, backoff, not_before: Instant::now() }),
+        }))
+    }
+
+    pub(crate) fn endpoints(&self) -> impl ExactSizeIterator<Item = &Endpoint> {
+        self.0.nodes.iter().map(|node| &node.endpoint)
+    }
+
+    /// A session with the leader, its name, and what failed on the way. It fails when the known leader is none any more, or
+    /// after a round over all nodes without one.
+    pub(crate) async fn connect(
+        &self,
+        rng: &mut dyn Rng,
+    ) -> Result<(A::Session, String, Vec<FailedAttempt>), ConnectError> {
+        let mut news = self.0.leader.subscribe();
+        let mut failed = ConnectError::default();
+        let mut has_asked_leader = false;
+        loop {
+            let known = *news.borrow_and_update();
+            let step = match known {
+                Some(index) => self.ask_leader(index, &mut news, rng, &mut failed).await,
+                None => {
+                    tokio::select! {
+                        biased;
+                        () = changes(&mut news, |leader| leader.is_some()) => Step::Anew,
+                        step = self.search(None, rng, &mut failed) => step,
+                    }
+                }
+            };
+            match step {
+                Step::Found(session, index) => {
+                    let node = self.0.name(index);
+                    return Ok((session, node, failed.failed_attempts));
+                }
+                // Its successor, if there is one, can be found at once.
+                Step::Failed if known.is_some() && !has_asked_leader => has_asked_leader = true,
+                Step::Failed | Step::Full => return Err(failed),
+                Step::Anew => {}
+            }
+        }
+    }
+
+    /// A session with the node at this place, whether it leads or not.
+    pub(crate) async fn ask_node(
+        &self,
+        index: usize,
+        rng: &mut dyn Rng,
+    ) -> Result<(A::Session, bool), SessionError> {
+        let Some(node) = self.0.nodes.get(index) else {
+            return Err(failure(ErrorClass::Other, true, "there is no such node".to_owned()));
+        };
+        let _permits = (permit(&node.in_flight).await, permit(&self.0.in_flight).await);
+        match self.attempt(index, rng).await {
+            Answer::Leads(session) => Ok((session, true)),
+            Answer::Follows(session) => Ok((session, false)),
+            Answer::Failed(error) => Err(error),
+        }
+    }
+
+    /// Asks the known leader. While it is silent it is searched elsewhere as well.
+    async fn ask_leader(
+        &self,
+        index: usize,
+        news: &mut watch::Receiver<Option<usize>>,
+        rng: &mut dyn Rng,
+        failed: &mut ConnectError,
+    ) -> Step<A::Session> {
+        let Some(node) = self.0.nodes.get(index) else { return Step::Failed };
+        let permits = async { (permit(&node.in_flight).await, permit(&self.0.in_flight).await) };
+        let _permits = tokio::select! {
+            biased;
+            () = changes(news, |leader| leader != Some(index)) => return Step::Anew,
+            permits = permits => permits,
+        };
+        let mut attempt = pin!(self.attempt(index, rng));
+        let begun = Instant::now();
+        loop {
+            let searched = async {
+                node.silence_since(begun).await;
+                self.search(Some(index), rng, failed).await
+            };
+            let answer = tokio::select! {
+                biased;
+                answer = &mut attempt => answer,
+                () = changes(news, |leader| leader.is_some_and(|leader| leader != index)) => return Step::Anew,
+                step = searched => match step {
+                    Step::Found(..) | Step::Anew => return step,
+                    // A round without a leader: the attempt may still come to something.
+                    Step::Failed | Step::Full => continue,
+                },
+            };
+            return self.0.judge(index, answer, failed);
+        }
+    }
+
+    /// One round over all nodes, for all clients: when this client's turn comes and nobody has found a leader other than the
+    /// suspect meanwhile.
+    async fn search(
+        &self,
+        suspect: Option<usize>,
+        rng: &mut dyn Rng,
+        failed: &mut ConnectError,
+    ) -> Step<A::Session> {
+        let _turn = permit(&self.0.turn).await;
+        let not_before = self.0.scouting.borrow().not_before;
+        if not_before > Instant::now() {
+            sleep_until(not_before).await;
+        }
+        if self.0.leader.borrow().is_some_and(|leader| Some(leader) != suspect) {
+            return Step::Anew;
+        }
+        if suspect.and_then(|suspect| self.0.nodes.get(suspect)).is_some_and(Node::has_just_answered) {
+            return Step::Failed;
+        }
+        self.begin_round(rng);
+        let mut round = Round { one_ended: false, alarm: None };
+        let step = poll_fn(|context| self.0.poll_round(&mut round, failed, context)).await;
+        let mut scouting = self.0.scouting.borrow_mut();
+        if matches!(step, Step::Found(..)) {
+            scouting.backoff.reset();
+        }
+        scouting.not_before = Instant::now() + scouting.backoff.next(rng);
+        step
+    }
+
+    /// Begins an attempt at every node that is not being asked already.
+    fn begin_round(&self, rng: &mut dyn Rng) {
+        let mut scouting = self.0.scouting.borrow_mut();
+        let begun = Instant::now();
+        for (index, attempt) in scouting.attempts.iter_mut().enumerate() {
+            if attempt.is_none() {
+                let future = Box::pin(self.attempt(index, rng));
+                *attempt = Some(Attempt { begun, future });
+            }
+        }
+    }
+
+    /// One attempt at one node within its time limit.
+    fn attempt(
+        &self,
+        index: usize,
+        rng: &mut dyn Rng,
+    ) -> impl Future<Output = Answer<A::Session>> + 'static + use<A> {
+        let search = Rc::clone(&self.0);
+        // Drawn now: what becomes of the attempt must not shift what is drawn after it.
+        let limit = search.limit(index, rng);
+        async move {
+            let Some(node) = search.nodes.get(index) else {
+                return Answer::Failed(failure(ErrorClass::Other, true, "there is no such node".to_owned()));
+            };
+            match timeout(limit, search.asked.ask(&node.endpoint)).await {
+                Ok(answer) => {
+                    node.timeouts.set(0);
+                    node.answered.set(Some(Instant::now()));
+                    match answer {
+                        Ok((session, true)) => Answer::Leads(session),
+                        Ok((session, false)) => Answer::Follows(session),
+                        Err(error) => Answer::Failed(error),
+                    }
+                }
+                Err(_) => {
+                    node.timeouts.set(node.timeouts.get().saturating_add(1));
+                    let (address, limit_ms) = (&node.endpoint.address, limit.as_millis());
+                    let message = format!("{address}: no connection within {limit_ms} ms");
+                    Answer::Failed(failure(ErrorClass::Connection, true, message))
+                }
+            }
+        }
+    }
+}
+
+impl<A: Ask> Drop for LeaderSearch<A> {
+    fn drop(&mut self) {
+        // Attempts hold the search that holds them.
+        let attempts = std::mem::take(&mut self.0.scouting.borrow_mut().attempts);
+        drop(attempts);
+    }
+}
+
+impl Node {
+    fn has_just_answered(&self) -> bool {
+        self.answered.get().is_some_and(|moment| moment.elapsed() < HEAD_START)
+    }
+
+    /// Waits until it has answered nobody for as long as the known leader's head start, `begun` at the earliest.
+    async fn silence_since(&self, begun: Instant) {
+        loop {
+            let over = self.answered.get().map_or(begun, |answered| answered.max(begun)) + HEAD_START;
+            if Instant::now() >= over {
+                return;
+            }
+            sleep_until(over).await;
+        }
+    }
+}
+
+/// A round of a search under way.
+struct Round {
+    one_ended: bool,
+    /// When the last of its attempts has had its head start.
+    alarm: Option<Pin<Box<Sleep>>>,
+}
+
+impl<A: Ask> Search<A> {
+    fn name(&self, index: usize) -> String {
+        self.nodes.get(index).map(|node| node.endpoint.node.clone()).unwrap_or_default()
+    }
+
+    /// How long the next attempt at a node may take: doubled for each in a row that met its limit, and up to a quarter more,
+    /// so that attempts that began together do not end together.
+    fn limit(&self, index: usize, rng: &mut dyn Rng) -> Duration {
+        let timeouts = self.nodes.get(index).map_or(0, |node| node.timeouts.get());
+        let step = self.first_limit.saturating_mul(1 << timeouts.min(MOST_DOUBLINGS));
+        step.saturating_add(Duration::from_secs_f64(step.as_secs_f64() * rng.random_range(0.0..=0.25)))
+    }
+
+    /// What an answer says of the leader, for all clients, and of this client's way to it.
+    fn judge(&self, index: usize, answer: Answer<A::Session>, failed: &mut ConnectError) -> Step<A::Session> {
+        match answer {
+            Answer::Leads(session) => {
+                self.leader.send_if_modified(|leader| leader.replace(index) != Some(index));
+                return Step::Found(session, index);
+            }
+            Answer::Follows(_) => failed.read_only_nodes.push(self.name(index)),
+            Answer::Failed(error) => {
+                let is_full = error.code.as_deref() == Some(TOO_MANY_CONNECTIONS);
+                failed.failed_attempts.push(FailedAttempt { node: self.name(index), error });
+                if is_full {
+                    // It leads all the same; others have sessions with it.
+                    return Step::Full;
+                }
+            }
+        }
+        self.leader.send_if_modified(|leader| {
+            let was_known = *leader == Some(index);
+            if was_known {
+                *leader = None;
+            }
+            was_known
+        });
+        Step::Failed
+    }
+
+    /// Carries the attempts of a round on until one finds the leader or all have ended. Silent nodes do not hold it up: once
+    /// another has answered, it ends when they have had their head start, and their attempts go on in the next.
+    fn poll_round(
+        &self,
+        round: &mut Round,
+        failed: &mut ConnectError,
+        context: &mut Context<'_>,
+    ) -> Poll<Step<A::Session>> {
+        let mut scouting = self.scouting.borrow_mut();
+        let mut last_begun = None;
+        for (index, slot) in scouting.attempts.iter_mut().enumerate() {
+            let Some(attempt) = slot else { continue };
+            match attempt.future.as_mut().poll(context) {
+                Poll::Pending => last_begun = last_begun.max(Some(attempt.begun)),
+                Poll::Ready(answer) => {
+                    *slot = None;
+                    round.one_ended = true;
+                    if let Step::Found(session, index) = self.judge(index, answer, failed) {
+                        return Poll::Ready(Step::Found(session, index));
+                    }
+                }
+            }
+        }
+        let Some(last_begun) = last_begun else { return Poll::Ready(Step::Failed) };
+        if !round.one_ended {
+            return Poll::Pending;
+        }
+        let alarm = round
+            .alarm
+            .get_or_insert_with(|| Box::pin(sleep(HEAD_START.saturating_sub(last_begun.elapsed()))));
+        alarm.as_mut().poll(context).map(|()| Step::Failed)
+    }
+}
+
+/// Waits for a place; places are never taken away.
+async fn permit(places: &Semaphore) -> Option<SemaphorePermit<'_>> {
+    places.acquire().await.ok()
+}
+
+/// Waits until what is known of the leader is like this.
+async fn changes(news: &mut watch::Receiver<Option<usize>>, is_so: impl Fn(Option<usize>) -> bool) {
+    // The sender lives as long as the search.
+    let _ = news.wait_for(|leader| is_so(*leader)).await;
+}
