@@ -75,6 +75,7 @@ impl Client {
             let mut connected = match shared.connector.connect(&mut self.rng).await {
                 Ok(connected) => connected,
                 Err(error) => {
+                    shared.muster.failed(&error);
                     count_failed_round(&shared, &error);
                     return None;
                 }
@@ -101,7 +102,18 @@ impl Client {
         let shared = Rc::clone(&self.shared);
         let node: Rc<str> = Rc::from(connected.node.as_str());
         let mut reader: Option<Rc<str>> = None;
-        self.wait_until(shared.zero).await;
+        if let Some(zero) = shared.clock.zero() {
+            self.wait_until(zero).await;
+        } else {
+            shared.muster.one_more();
+            let zero = tokio::select! {
+                zero = shared.clock.known_zero() => Some(zero),
+                () = stopped(&mut self.stop) => None,
+            };
+            if let Some(zero) = zero {
+                self.wait_until(zero).await;
+            }
+        }
         while !shared.stopping.get() {
             if !self.is_at_work() {
                 self.rest().await;

@@ -1,13 +1,17 @@
 //! The run's clock: seconds since the first load, on the machine's monotonic clock, which no fault touches.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Instant;
+
+use tokio::sync::watch;
 
 /// The run's clock, shared by all who hold a clone. It is made before its zero is known: what happens until then is
 /// an [`Instant`], and gets its (negative) time afterwards.
 #[derive(Debug, Clone, Default)]
 pub struct Clock {
-    zero: Arc<OnceLock<Instant>>,
+    zero: Arc<watch::Sender<Option<Instant>>>,
+    /// Whether loads leave the zero to somebody else.
+    is_set_by_others: bool,
 }
 
 impl Clock {
@@ -16,6 +20,13 @@ impl Clock {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A clock whose zero is not known yet and is left to [`Clock::set_zero`]: loads that start before it connect, and wait
+    /// for it.
+    #[must_use]
+    pub fn set_later() -> Self {
+        Self { is_set_by_others: true, ..Self::default() }
     }
 
     /// A clock with this zero, which may lie ahead: loads that start before it connect, and wait for it.
@@ -28,13 +39,17 @@ impl Clock {
 
     /// Sets the zero, once and for all clones. False when it was set already and stays as it was.
     pub fn set_zero(&self, zero: Instant) -> bool {
-        self.zero.set(zero).is_ok()
+        self.zero.send_if_modified(|known| {
+            let is_first = known.is_none();
+            known.get_or_insert(zero);
+            is_first
+        })
     }
 
     /// The zero, where known.
     #[must_use]
     pub fn zero(&self) -> Option<Instant> {
-        self.zero.get().copied()
+        *self.zero.borrow()
     }
 
     /// Seconds from the zero to `moment`, negative before it; `None` while the zero is not known.
@@ -49,9 +64,23 @@ impl Clock {
         self.seconds_at(Instant::now())
     }
 
-    /// The zero; now becomes it where it was not known.
-    pub(crate) fn zero_or_now(&self) -> Instant {
-        *self.zero.get_or_init(Instant::now)
+    /// A load starts: now becomes the zero where it is not known and nobody else sets it.
+    pub(crate) fn load_starts(&self) {
+        if !self.is_set_by_others {
+            self.set_zero(Instant::now());
+        }
+    }
+
+    /// The zero, as soon as it is known.
+    pub(crate) async fn known_zero(&self) -> Instant {
+        let mut zero = self.zero.subscribe();
+        loop {
+            if let Some(zero) = *zero.borrow_and_update() {
+                return zero;
+            }
+            // The sender is this very thing, so that there is no error.
+            let _ = zero.changed().await;
+        }
     }
 }
 

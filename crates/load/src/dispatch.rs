@@ -69,10 +69,9 @@ pub(crate) struct Due {
 }
 
 /// Puts operations into the queue as they become due, until dropped.
-pub(crate) async fn dispatch(shared: Rc<Shared>, mut arrivals: Arrivals, mut rng: ChaCha8Rng) {
+pub(crate) async fn dispatch(shared: Rc<Shared>, zero: Instant, mut arrivals: Arrivals, mut rng: ChaCha8Rng) {
     while let Some(due_s) = arrivals.next_s(&mut rng) {
-        let Some(moment) =
-            Duration::try_from_secs_f64(due_s).ok().and_then(|after| shared.zero.checked_add(after))
+        let Some(moment) = Duration::try_from_secs_f64(due_s).ok().and_then(|after| zero.checked_add(after))
         else {
             return;
         };

@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use crate::client_loop::{run_client, stopped};
 use crate::clock::Clock;
 use crate::dispatch::dispatch;
+use crate::muster::Muster;
 use crate::pace::{Arrivals, Step};
 use crate::plan::{LoadError, LoadPlan, OnThread};
 use crate::shared::{Shared, clients_of};
@@ -80,12 +81,13 @@ pub struct LoadHandle {
 #[derive(Debug, Default)]
 struct Controls {
     cpu: ThreadCpu,
+    muster: Arc<Muster>,
     /// Faults marked since the last tick: number and moment, seconds.
     marks: Mutex<Vec<(usize, f64)>>,
 }
 
 /// Starts a load on a thread of its own. `on_thread` runs there first. The clock's zero becomes now unless it is
-/// set already. Whatever keeps the load from starting is told by [`LoadHandle::join`].
+/// set already or left to others. Whatever keeps the load from starting is told by [`LoadHandle::join`].
 pub fn start(plan: LoadPlan, clock: Clock, on_thread: OnThread, sink: Sender<Batch>) -> LoadHandle {
     let (stop, stop_seen) = watch::channel(false);
     let controls = Arc::new(Controls::default());
@@ -129,6 +131,12 @@ impl LoadHandle {
         self.thread.as_ref().map_or(true, JoinHandle::is_finished)
     }
 
+    /// How far its clients have come with connecting.
+    #[must_use]
+    pub fn muster(&self) -> &Muster {
+        &self.controls.muster
+    }
+
     /// Asks for the first success of an operation sent at `at_s` or later (seconds on the run's clock, which may be
     /// up to a minute ago); a later batch tells it, within 0.5 ms.
     pub fn mark_fault(&self, fault: usize, at_s: f64) {
@@ -157,7 +165,8 @@ fn on_own_thread(
         move |source| LoadError::Thread { load, what, source }
     };
     on_thread().map_err(failed("putting its thread into its place"))?;
-    let shared = Rc::new(Shared::new(plan, clock.zero_or_now()));
+    clock.load_starts();
+    let shared = Rc::new(Shared::new(plan, clock.clone(), Arc::clone(&controls.muster)));
     reactor::block_on(generate(shared, sink, stop, controls)).map_err(failed("starting its event loop"))?
 }
 
@@ -171,19 +180,25 @@ async fn generate(
     let clients: Vec<_> = (0..usize::try_from(shared.plan.most_clients()).unwrap_or(usize::MAX))
         .map(|place| reactor::spawn(run_client(Rc::clone(&shared), place, stop.clone())))
         .collect();
+    let zero = tokio::select! {
+        biased;
+        zero = shared.clock.known_zero() => zero,
+        // Nothing was asked; what failed until then is handed on all the same.
+        () = stopped(&mut stop) => Instant::now(),
+    };
     // An open loop hands out operations as they become due, until the load is told to stop.
     let mut dispatcher = shared.is_open.then(|| {
         let arrivals = Arrivals::new(&shared.plan.steps, shared.plan.arrival);
         let rng = shared.plan.chance(shared.plan.first_client, ARRIVALS);
-        reactor::spawn(dispatch(Rc::clone(&shared), arrivals, rng))
+        reactor::spawn(dispatch(Rc::clone(&shared), zero, arrivals, rng))
     });
     let mut steps = shared.plan.steps.iter().skip(1).peekable();
     let mut second = 0;
     let mut listened_to = true;
     let mut deadline: Option<Instant> = None;
     loop {
-        let next_tick = shared.zero + Duration::from_secs(second + 1);
-        let next_step = steps.peek().map_or(next_tick, |step| moment_of(&shared, step));
+        let next_tick = zero + Duration::from_secs(second + 1);
+        let next_step = steps.peek().map_or(next_tick, |step| moment_of(zero, step));
         let last_moment = deadline.unwrap_or(next_tick);
         tokio::select! {
             biased;
@@ -218,9 +233,9 @@ async fn generate(
     Ok(())
 }
 
-fn moment_of(shared: &Shared, step: &Step) -> Instant {
+fn moment_of(zero: Instant, step: &Step) -> Instant {
     let after = Duration::try_from_secs_f64(step.from_s).unwrap_or_default();
-    shared.zero.checked_add(after).unwrap_or(shared.zero)
+    zero.checked_add(after).unwrap_or(zero)
 }
 
 /// Sends one second's batch; false when nobody takes it.

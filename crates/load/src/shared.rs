@@ -14,9 +14,10 @@ use measure::{Histogram, OperationId, Recorder, TakenWaits, Waits};
 use tokio::sync::watch;
 use workload::{StatementObserver, Workload};
 
-use crate::clock::seconds_between;
+use crate::clock::Clock;
 use crate::dispatch::Queue;
 use crate::first_success::FirstSuccesses;
+use crate::muster::Muster;
 use crate::pace::Step;
 use crate::plan::LoadPlan;
 
@@ -39,7 +40,9 @@ pub(crate) struct Shared {
     pub(crate) plan: LoadPlan,
     pub(crate) workload: Arc<dyn Workload>,
     pub(crate) connector: Box<dyn SqlConnector>,
-    pub(crate) zero: Instant,
+    pub(crate) clock: Clock,
+    /// What those outside know of how far clients have come.
+    pub(crate) muster: Arc<Muster>,
     pub(crate) is_open: bool,
     pub(crate) stopping: Cell<bool>,
     pub(crate) recorder: RefCell<Recorder>,
@@ -78,7 +81,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(plan: LoadPlan, zero: Instant) -> Self {
+    pub(crate) fn new(plan: LoadPlan, clock: Clock, muster: Arc<Muster>) -> Self {
         let workload = Arc::clone(&plan.workload);
         let mut recorder = Recorder::new(&plan.name);
         let transaction = recorder.operation(workload.transaction_name());
@@ -93,7 +96,8 @@ impl Shared {
         Self {
             connector,
             workload,
-            zero,
+            clock,
+            muster,
             is_open: plan.is_open(),
             stopping: Cell::new(false),
             recorder: RefCell::new(recorder),
@@ -327,7 +331,8 @@ impl Shared {
     }
 
     fn seconds(&self, moment: Instant) -> f64 {
-        seconds_between(self.zero, moment)
+        // What happened before the zero was known happened before it.
+        self.clock.seconds_at(moment).unwrap_or(0.0)
     }
 }
 

@@ -17,13 +17,14 @@ use crate::directory::RunDirectory;
 use crate::faulting::{FaultRecord, Faulting};
 use crate::final_read::{FINAL_READ_PATIENCE, PATIENCE_AFTER_A_MISS, final_read};
 use crate::link_watch::{LinkWatch, LinkWatchError};
+use crate::muster;
 use crate::planted::Lie;
 use crate::platform::Platform;
 use crate::preparation::{PreparationError, Prepared, enter_place};
 use crate::usage::Usage;
 use crate::volumes::watch::{Seen, VolumeWatch};
 
-/// How far ahead the clock's zero lies, so that every client is connected when the load begins.
+/// How far ahead the clock's zero lies when every client has connected, so that all that looks on has begun.
 const LEAD: Duration = Duration::from_millis(300);
 /// How long the platform may take to finish what it has begun when the schedule is over.
 const SETTLE_PATIENCE: Duration = Duration::from_secs(60);
@@ -95,10 +96,11 @@ impl Conductor<'_> {
     pub fn conduct(&self) -> Result<Shown, ConductorError> {
         let datacentre = &self.prepared.datacentre;
         let collector = Collector::start(self.directory, &self.prepared.facts, self.chronicle.clone())?;
+        let loads = Arc::new(Mutex::new(self.start_loads(&collector)?));
+        let early = self.let_clients_connect(&lock(&loads));
         let zero = Instant::now() + LEAD;
         self.clock.set_zero(zero);
         self.chronicle.zero_is_known(zero)?;
-        let loads = Arc::new(Mutex::new(self.start_loads(&collector)?));
         let links = LinkWatch::start(datacentre.fabric.clone(), self.directory, zero)?;
         let platform = Platform::new(
             datacentre.clone(),
@@ -121,7 +123,7 @@ impl Conductor<'_> {
             (self.seed, self.prevented),
             on_effect,
         );
-        let early = wait_until(zero, self.interrupts);
+        let early = early.or_else(|| wait_until(zero, self.interrupts));
         let used = Usage::now(datacentre, &lock(&loads), Duration::ZERO);
         let ticks = busy_ticks();
         let interrupted = early.or_else(|| self.follow_schedule(zero, &mut faulting, &collector, &loads));
@@ -153,6 +155,30 @@ impl Conductor<'_> {
             handles.push(load::start(plan.clone(), self.clock.clone(), on_thread, collector.sink()));
         }
         Ok(handles)
+    }
+
+    /// Waits until the clients have connected, and tells of those that cannot. Why the run is to end early, if it is.
+    fn let_clients_connect(&self, loads: &[LoadHandle]) -> Option<String> {
+        let mut interrupted = None;
+        let missing = || {
+            loads
+                .iter()
+                .zip(&self.prepared.plans)
+                .filter_map(|(load, plan)| muster::missing(load, plan))
+                .collect()
+        };
+        let missing = muster::await_clients(missing, |_, wait| {
+            interrupted = wait_until(Instant::now() + wait, self.interrupts);
+            interrupted.is_some()
+        });
+        for missing in missing {
+            self.chronicle.warn(
+                missing.what(),
+                "its figures begin with fewer clients than they are said to be of; ask for fewer, or give the nodes more \
+                 processors",
+            );
+        }
+        interrupted
     }
 
     /// Does what is due when it is due. Returns why it ended early, if it did.

@@ -19,6 +19,7 @@ mod final_read;
 pub mod launch;
 mod link_watch;
 mod machine;
+mod muster;
 pub mod on_paper;
 pub mod orders;
 mod outcome;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use history::{Event, EventKind, EventWriter, LoadFacts, PhaseFacts, RunFacts, SiteFacts, Verdict};
 use load::{Batch, Clock, LoadPlan, OnThread, OpenLoop};
@@ -17,6 +17,7 @@ use report::result::{LabResult, LoadResult, PhaseResult, ReproducedReport, RunRe
 use crate::collector::{CollectorError, Files, append_to_history};
 use crate::directory::{DirectoryError, RunDirectory};
 use crate::final_read::{FINAL_READ_PATIENCE, final_read};
+use crate::muster::{self, Missing};
 use crate::outcome::{WARM_UP, asked as asked_of, checks_of, phase_result};
 
 /// How often an interruption is looked for while nothing else happens.
@@ -50,6 +51,22 @@ pub enum StandaloneError {
     /// The load.
     #[error(transparent)]
     Load(#[from] load::LoadError),
+    /// The server takes fewer sessions than the load has clients.
+    #[error(
+        "load {load}: the server refuses more sessions when {connected} of {clients} clients have one: {error}\n  raise \
+         its max_connections above {clients}, with room for superuser_reserved_connections and other users, or ask for \
+         at most {connected} clients"
+    )]
+    ServerIsFull {
+        /// The load.
+        load: String,
+        /// Clients that had a session.
+        connected: usize,
+        /// Clients asked for.
+        clients: usize,
+        /// The server's words, with its code and address.
+        error: String,
+    },
     /// A file of the run directory.
     #[error(transparent)]
     Recording(#[from] CollectorError),
@@ -120,10 +137,12 @@ pub fn run_alone(
         tell(Told::Step(format!("making the tables of {}", plan.workload.name())));
         load::prepare(plan, here(), &|line| tell(Told::Step(line)))?;
     }
-    let clock = Clock::new();
+    let clock = Clock::set_later();
     let (sink, batches) = channel();
-    let ticks = crate::conductor::busy_ticks();
     let handle = load::start(plan.clone(), clock.clone(), here(), sink);
+    let missing = let_clients_connect(&handle, plan, interrupted)?;
+    let ticks = crate::conductor::busy_ticks();
+    clock.set_zero(Instant::now());
     let mut files = Files::create(&directory)?;
     let of_s = (asked.warm_up + asked.length).as_secs();
     let mut record = Record::default();
@@ -143,6 +162,10 @@ pub fn run_alone(
     }
     let mut result = draw(asked, facts, &record, ended_s, cpu);
     result.lab.warnings = doubts(asked, &record, &result.loads, busy_share);
+    result.lab.warnings.extend(missing.iter().map(|missing| WarningResult {
+        what: missing.what(),
+        remedy: "its figures begin with fewer clients than they are said to be of; ask for fewer".to_owned(),
+    }));
     if asked.makes_tables && !was_interrupted {
         result.checks = checks_of(&result.facts.loads[0], &asked.options, &directory);
     }
@@ -151,6 +174,31 @@ pub fn run_alone(
     let text = serde_json::to_string_pretty(&result).map_err(|error| writing(&error))?;
     directory.write("result.json", &format!("{text}\n"))?;
     Ok(StandaloneEnd { result, directory: directory.path().to_owned(), interrupted: was_interrupted })
+}
+
+/// Waits until the clients have connected; who could not.
+fn let_clients_connect(
+    handle: &load::LoadHandle,
+    plan: &LoadPlan,
+    interrupted: &dyn Fn() -> bool,
+) -> Result<Vec<Missing>, StandaloneError> {
+    let missing = || muster::missing(handle, plan).into_iter().collect();
+    let missing = muster::await_clients(missing, |missing, wait| {
+        std::thread::sleep(wait);
+        interrupted() || missing.iter().any(Missing::is_for_a_full_server)
+    });
+    // Figures of fewer clients than were asked for would be those of another load.
+    match missing.iter().find(|missing| missing.is_for_a_full_server()) {
+        Some(Missing { load, connected, clients, error: Some((_, error)) }) if !interrupted() => {
+            Err(StandaloneError::ServerIsFull {
+                load: load.clone(),
+                connected: *connected,
+                clients: *clients,
+                error: error.clone(),
+            })
+        }
+        _ => Ok(missing),
+    }
 }
 
 /// Takes batches until the load has ended; tells it to stop after its time. Whether it was interrupted.

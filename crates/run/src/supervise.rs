@@ -101,7 +101,7 @@ fn supervised() -> Result<Verdict, SuperviseError> {
     let source = Source { name: "scenario.yaml".to_owned(), text: orders.scenario.clone() };
     let scenario =
         scenario::parse(&source, &[]).map_err(|error| SuperviseError::Scenario(error.to_string()))?;
-    let clock = Clock::new();
+    let clock = Clock::set_later();
     let chronicle = Arc::new(Chronicle::begin(&directory, clock.clone())?);
     building.begin(&chronicle);
     let prepared = prepare(&scenario, &orders, entered.users_mapped, &chronicle)?;

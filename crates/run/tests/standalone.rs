@@ -97,6 +97,20 @@ fn a_load_alone_leaves_a_runs_files_and_proves_only_what_it_could_see() {
 }
 
 #[test]
+fn more_clients_than_the_server_takes_are_refused_in_its_own_words() {
+    let Some(programs) = server::programs() else { return };
+    // Of 200 sessions.
+    let server = client::reactor::block_on(Server::start(&programs, &[])).expect("an event loop");
+    let out = tempfile::tempdir().expect("temporary folder");
+    let mut asked = asked(&server, &out, None, true);
+    asked.plan.steps[0].clients = 260;
+    let error = run_alone(&asked, &|| false, &|_| {}).expect_err("refused").to_string();
+    assert!(error.contains("of 260 clients have one"), "{error}");
+    assert!(error.contains("53300 sorry, too many clients already"), "{error}");
+    assert!(error.contains("raise its max_connections above 260"), "{error}");
+}
+
+#[test]
 fn lists_are_held_against_the_level_that_transactions_begin_at() {
     let Some(programs) = server::programs() else { return };
     let server = client::reactor::block_on(Server::start(&programs, &["fsync=off"])).expect("an event loop");

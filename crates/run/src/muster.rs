@@ -1,0 +1,70 @@
+//! The moment before the clock's zero: every client of every load connects, and who could not is told.
+//!
+//! Without it the first seconds of a load of thousands would be those of its connecting, and a client that has no session
+//! would be missing from the baseline without a word.
+
+use std::time::{Duration, Instant};
+
+use load::{LoadHandle, LoadPlan};
+
+/// How long clients may take to connect before the load begins without those that have not.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How often it is looked how many have.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+
+/// A load some of whose clients have no session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Missing {
+    /// The load's name.
+    pub(crate) load: String,
+    /// Clients with a session.
+    pub(crate) connected: usize,
+    /// Clients it begins with.
+    pub(crate) clients: usize,
+    /// The code and the text of the first error, where there was one.
+    pub(crate) error: Option<(Option<String>, String)>,
+}
+
+impl Missing {
+    /// Whether the server refuses further sessions, for all it takes are in use.
+    pub(crate) fn is_for_a_full_server(&self) -> bool {
+        matches!(&self.error, Some((Some(code), _)) if code == "53300")
+    }
+
+    /// What is wrong, in words.
+    pub(crate) fn what(&self) -> String {
+        let Missing { load, connected, clients, error } = self;
+        let why = error.as_ref().map(|(_, message)| format!(": {message}")).unwrap_or_default();
+        format!(
+            "load {load}: {} of its {clients} clients had no session when it began{why}",
+            clients - connected
+        )
+    }
+}
+
+/// The load, where some of the clients that it begins with have no session. One that has ended has nobody to wait for.
+pub(crate) fn missing(load: &LoadHandle, plan: &LoadPlan) -> Option<Missing> {
+    let clients = plan.step_at(0.0).map_or(0, |step| usize::try_from(step.clients).unwrap_or(usize::MAX));
+    let connected = load.muster().connected();
+    (connected < clients && !load.is_finished()).then(|| Missing {
+        load: plan.name.clone(),
+        connected,
+        clients,
+        error: load.muster().first_error().map(|error| (error.code, error.message)),
+    })
+}
+
+/// Waits until `missing` finds nobody, or `is_over`, or the time is up; who is missing then. `is_over` is asked several
+/// times a second and may wait for as long as it is told.
+pub(crate) fn await_clients(
+    missing: impl Fn() -> Vec<Missing>,
+    mut is_over: impl FnMut(&[Missing], Duration) -> bool,
+) -> Vec<Missing> {
+    let began = Instant::now();
+    loop {
+        let missing = missing();
+        if missing.is_empty() || began.elapsed() >= PATIENCE || is_over(&missing, LOOK_AGAIN) {
+            return missing;
+        }
+    }
+}
