@@ -31,6 +31,7 @@ use crate::store::Seek;
 use crate::succession::ask;
 use crate::tree::RenameKind;
 use crate::volume::{NewInode, Scope};
+use crate::waits::Waits;
 
 /// How long the kernel may keep names and attributes.
 const KEEP: Duration = Duration::from_secs(3600);
@@ -45,18 +46,40 @@ pub(crate) struct Served {
     pub(crate) volume: Arc<dyn Files>,
     pub(crate) power: Arc<Power>,
     pub(crate) cpu: Arc<CpuTime>,
+    /// Under way now.
+    requests: Arc<Waits>,
     listings: Mutex<BTreeMap<u64, Arc<Vec<Listed>>>>,
     next_listing: AtomicU64,
 }
 
+/// A request under way, while there is power.
+struct UnderWay<'a> {
+    _power: RwLockReadGuard<'a, ()>,
+    requests: &'a Waits,
+    number: u64,
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.requests.end(self.number);
+    }
+}
+
 impl Served {
-    pub(crate) fn new(volume: Arc<dyn Files>, power: Arc<Power>, cpu: Arc<CpuTime>) -> Served {
-        Served { volume, power, cpu, listings: Mutex::default(), next_listing: AtomicU64::new(1) }
+    pub(crate) fn new(
+        volume: Arc<dyn Files>,
+        power: Arc<Power>,
+        cpu: Arc<CpuTime>,
+        requests: Arc<Waits>,
+    ) -> Served {
+        let (listings, next_listing) = (Mutex::default(), AtomicU64::new(1));
+        Served { volume, power, cpu, requests, listings, next_listing }
     }
 
-    fn pass(&self) -> Result<RwLockReadGuard<'_, ()>, Refusal> {
+    fn pass(&self) -> Result<UnderWay<'_>, Refusal> {
         self.cpu.follow();
-        self.power.pass().ok_or(Refusal::EIO)
+        let power = self.power.pass().ok_or(Refusal::EIO)?;
+        Ok(UnderWay { _power: power, requests: &self.requests, number: self.requests.begin() })
     }
 
     /// Asks whatever serves at the moment, if there is power.

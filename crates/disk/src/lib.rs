@@ -53,6 +53,7 @@ mod sync_habit;
 mod tree;
 mod turns;
 mod volume;
+mod waits;
 
 pub use attributes::{Attributes, Change, Kind, Status};
 pub use block_log::{BLOCK_BYTES, SECTOR_BYTES};

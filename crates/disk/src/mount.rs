@@ -25,6 +25,7 @@ use crate::files::Files;
 use crate::fuse::Served;
 use crate::power::Power;
 use crate::turns;
+use crate::waits::Waits;
 
 /// The device by which the kernel speaks to a file system in user space.
 const DEVICE: &str = "/dev/fuse";
@@ -68,6 +69,7 @@ pub struct MountPoint {
 pub struct Mount {
     power: Arc<Power>,
     cpu: Arc<CpuTime>,
+    requests: Arc<Waits>,
     /// Whether operations may wait for the disk.
     interrupt: Box<dyn Fn(bool) + Send + Sync>,
 }
@@ -87,8 +89,8 @@ pub fn prepare(volume: Arc<dyn Files>) -> Result<(MountPoint, Mount), MountError
     let (device, opened) = sync_channel(1);
     let disk = volume.clone();
     let interrupt = Box::new(move |interrupted| disk.interrupt(interrupted));
-    let mount = Mount { power: Arc::default(), cpu: Arc::default(), interrupt };
-    let served = Served::new(volume, mount.power.clone(), mount.cpu.clone());
+    let mount = Mount { power: Arc::default(), cpu: Arc::default(), requests: Arc::default(), interrupt };
+    let served = Served::new(volume, mount.power.clone(), mount.cpu.clone(), mount.requests.clone());
     let serve = move || serve(served, &opened);
     std::thread::Builder::new().name("disk".to_owned()).spawn(serve).map_err(MountError::Thread)?;
     Ok((MountPoint { device }, mount))
@@ -156,6 +158,12 @@ impl Mount {
         self.power.cut(|| (self.interrupt)(true));
         // None gets as far as the disk any more; the volume's next boot finds it as it is.
         (self.interrupt)(false);
+    }
+
+    /// How long the oldest request has been under way; zero where none is.
+    #[must_use]
+    pub fn longest_request(&self) -> Duration {
+        self.requests.longest()
     }
 
     /// CPU time of the threads that serve it.

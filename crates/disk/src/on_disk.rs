@@ -1,17 +1,16 @@
 //! A store that stands on a disk: whatever is asked of it meets the disk's defects first. And the count of what it met,
 //! so that a fault can be shown to have been felt.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::Refusal;
 use crate::disk::Disk;
 use crate::medium::{Access, Admitted};
 use crate::store::{Space, Store};
+use crate::waits::Waits;
 
 /// A store on a disk.
 #[derive(Debug)]
@@ -23,30 +22,9 @@ pub struct OnDisk<S> {
     /// The disk is not asked: while a probe is laid.
     goes_past: AtomicBool,
     interrupted: AtomicBool,
+    /// Operations that the disk keeps waiting.
     waits: Waits,
     met: Counters,
-}
-
-/// Operations that the disk keeps waiting, by when they came.
-#[derive(Debug, Default)]
-struct Waits(Mutex<(u64, BTreeMap<u64, Instant>)>);
-
-impl Waits {
-    fn all(&self) -> MutexGuard<'_, (u64, BTreeMap<u64, Instant>)> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn begin(&self) -> u64 {
-        let mut all = self.all();
-        all.0 += 1;
-        let number = all.0;
-        all.1.insert(number, Instant::now());
-        number
-    }
-
-    fn end(&self, number: u64) {
-        self.all().1.remove(&number);
-    }
 }
 
 #[derive(Debug, Default)]
@@ -126,7 +104,7 @@ impl<S> OnDisk<S> {
     /// How long the operation has waited for the disk that has waited longest; zero where none waits.
     #[must_use]
     pub fn longest_wait(&self) -> Duration {
-        self.waits.all().1.values().next().map(Instant::elapsed).unwrap_or_default()
+        self.waits.longest()
     }
 
     /// What its operations have met so far.

@@ -102,6 +102,15 @@ impl Isolation {
     }
 }
 
+/// A process of the database that a signal ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Killed {
+    /// What it was.
+    pub program: String,
+    /// The signal's number.
+    pub signal: i32,
+}
+
 /// One database system: what is done to make a cluster of it on given nodes and to keep it one.
 ///
 /// All calls block. None of them restarts or moves nodes: that is the caller's platform.
@@ -163,6 +172,13 @@ pub trait Engine: Send + Sync {
     /// # Errors
     /// When no candidate answers, one of them already leads, or the chosen one does not take over in time.
     fn promote(&self, candidates: &[Arc<dyn Node>]) -> Result<Promotion, EngineError>;
+
+    /// The processes of the database on `node` that signals ended, as its log tells them, the oldest first. Of processes that
+    /// the node's init does not reap itself nobody else knows.
+    fn killed_by_signals(&self, node: &dyn Node) -> Vec<Killed> {
+        let _ = node;
+        Vec::new()
+    }
 
     /// Makes `node`, whose database is not running, a standby of `leader` whatever it was before, and starts it. It
     /// is never started in any other role on the way, even when this is interrupted and tried again.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{RunFacts, Verdict};
+use crate::{Interference, RunFacts, Stall, Verdict};
 
 /// Whether a receipt shows what it was asked to show.
 pub type ReceiptVerdict = Verdict;
@@ -158,6 +158,16 @@ pub enum EventKind {
         nodes: Vec<String>,
         /// Why it did not happen.
         why: String,
+    },
+    /// Parts of the lab stood still, from this event's time on.
+    LabStall {
+        /// Which, and for how long.
+        stall: Stall,
+    },
+    /// Somebody outside the schedule stopped or killed a process of a node.
+    Interference {
+        /// What was done.
+        interference: Interference,
     },
     /// A check has been made.
     Check {

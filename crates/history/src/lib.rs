@@ -14,6 +14,7 @@ mod seconds;
 pub mod step;
 pub mod visible;
 pub mod whole_file;
+pub mod vigil;
 pub mod writer;
 
 pub use event::{Event, EventKind, Receipt, ReceiptVerdict, RoundTrip};
@@ -24,6 +25,7 @@ pub use lines::ReadError;
 pub use operation::{Action, ConditionFound, ErrorClass, ErrorCounts, Operation, Outcome};
 pub use reader::HistoryReader;
 pub use step::Step;
+pub use vigil::{Deed, Interference, LabPart, Stall};
 pub use writer::{HistoryWriter, LEDGER_READ_VALUES_MAX, WriteError};
 
 /// How a run, a check, an expectation or a receipt came out. On doubt, [`Verdict::Unknown`].

@@ -195,6 +195,8 @@ fn told(kind: &EventKind) -> Option<String> {
         EventKind::FinalReadMissed { load, nodes, why } => {
             format!("NOT READ the final state of {load} at {}: {why}", or_nothing(nodes))
         }
+        EventKind::LabStall { stall } => format!("STALL {stall}"),
+        EventKind::Interference { interference } => format!("INTERFERENCE {interference}"),
         EventKind::Check { name, verdict, explanation } => {
             let mark = if *verdict == Verdict::Pass { "check" } else { "CHECK" };
             format!("{mark} {name}: {verdict}; {explanation}")

@@ -19,6 +19,7 @@ use nix::unistd::Pid;
 
 use crate::furnishing::{self, Furnishing, FurnishingError, furnish};
 use crate::protocol::{Answer, LOGS, NodeSetUp, Request};
+use crate::stopped_processes::StoppedProcesses;
 use crate::volume_files;
 
 /// Output kept of a process whose output comes back in the answer.
@@ -46,7 +47,12 @@ pub fn main() -> Result<(), InitError> {
     let mut line = String::new();
     reader.read_line(&mut line)?;
     let set_up: NodeSetUp = serde_json::from_str(&line).map_err(io::Error::other)?;
-    let mut init = Init { socket, users_mapped: set_up.users_mapped, processes: BTreeMap::new() };
+    let mut init = Init {
+        socket,
+        users_mapped: set_up.users_mapped,
+        processes: BTreeMap::new(),
+        stopped: StoppedProcesses::default(),
+    };
     if let Err(error) = furnish(&Furnishing::of_node(&set_up)) {
         init.answer(&Answer::SetUpFailed { why: error.to_string() })?;
         return Err(error.into());
@@ -73,6 +79,7 @@ struct Init {
     socket: UnixStream,
     users_mapped: bool,
     processes: BTreeMap<i32, Process>,
+    stopped: StoppedProcesses,
 }
 
 impl Init {
@@ -128,6 +135,10 @@ impl Init {
             Request::File { number, path, action } => {
                 let answer = volume_files::answer(number, &path, &action, self.users_mapped);
                 self.answer(&answer)
+            }
+            Request::Beat { number } => {
+                let stopped = self.stopped.look();
+                self.answer(&Answer::Beat { number, stopped })
             }
             Request::Signal { process, signal } => {
                 let found = self.processes.iter().find(|(_, known)| known.number == process);

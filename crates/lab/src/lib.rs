@@ -21,10 +21,12 @@ pub mod probe;
 pub mod protocol;
 pub mod round_trip;
 pub mod shell;
+mod stopped_processes;
 pub mod stream;
 pub mod supervisor;
 mod volume_files;
 
 pub use addresses::{Addresses, Family};
 pub use attachment::Attachment;
-pub use node::{BootPlan, Finished, Node, NodeError, ProcessId};
+pub use node::{Beat, BootPlan, Finished, KilledProcess, Node, NodeError, ProcessId};
+pub use protocol::StoppedProcess;

@@ -3,7 +3,7 @@
 //! A node that starts again is a new [`Node`] with the old address; only its volume carries over. Dropping one
 //! powers it off.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::OwnedFd;
@@ -18,7 +18,7 @@ use nix::sched::{CloneFlags, unshare};
 
 use crate::addresses::Addresses;
 use crate::attachment::{Attachment, AttachmentError, on_own_thread};
-use crate::protocol::{Answer, FileAction, NodeSetUp, Request};
+use crate::protocol::{Answer, FileAction, NodeSetUp, Request, StoppedProcess};
 
 /// Hidden subcommand of the program that makes it a node's init.
 pub const INIT_SUBCOMMAND: &str = "node-init";
@@ -85,6 +85,24 @@ pub struct Finished {
     pub stderr: String,
 }
 
+/// A process that a signal ended which the lab had not sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KilledProcess {
+    /// Its program.
+    pub program: String,
+    /// The signal's number.
+    pub signal: i32,
+}
+
+/// An init's sign of life.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Beat {
+    /// Processes of the node that a signal has stopped.
+    pub stopped: Vec<StoppedProcess>,
+    /// Whether the init waited for its volume meanwhile, so that a late beat tells nothing about the lab.
+    pub waited_for_volume: bool,
+}
+
 /// What a node is made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BootPlan {
@@ -102,7 +120,14 @@ struct Known {
     spawned: BTreeMap<u64, Result<(), String>>,
     finished: BTreeMap<u64, Finished>,
     files: BTreeMap<u64, io::Result<String>>,
-    running: std::collections::BTreeSet<u64>,
+    /// File requests under way: the init waits for the volume in them, and answers nothing else meanwhile.
+    files_asked: BTreeSet<u64>,
+    beats: BTreeMap<u64, Vec<StoppedProcess>>,
+    /// Programs by the number of their process.
+    running: BTreeMap<u64, String>,
+    /// Processes that the lab has sent a signal.
+    signalled: BTreeSet<u64>,
+    killed: Vec<KilledProcess>,
     next: u64,
     off: bool,
 }
@@ -243,7 +268,7 @@ impl Node {
     #[must_use]
     pub fn is_running(&self, process: ProcessId) -> bool {
         let known = self.shared.lock();
-        !known.off && known.running.contains(&process.0)
+        !known.off && known.running.contains_key(&process.0)
     }
 
     /// Sends a process a signal; one that has ended is left alone.
@@ -251,6 +276,7 @@ impl Node {
     /// # Errors
     /// When the node is off.
     pub fn signal(&self, process: ProcessId, signal: i32) -> Result<(), NodeError> {
+        self.shared.lock().signalled.insert(process.0);
         self.send(&Request::Signal { process: process.0, signal })
             .map_err(|_| NodeError::Off { node: self.name.clone() })
     }
@@ -282,8 +308,38 @@ impl Node {
             known.next
         };
         let request = Request::File { number, path: path.to_owned(), action };
-        self.send(&request).map_err(|_| off())?;
-        self.wait_for(|known| known.files.remove(&number)).map_err(|_| off())?
+        self.shared.lock().files_asked.insert(number);
+        let answered = self
+            .send(&request)
+            .map_err(|_| off())
+            .and_then(|()| self.wait_for(|known| known.files.remove(&number)).map_err(|_| off()));
+        self.shared.lock().files_asked.remove(&number);
+        answered?
+    }
+
+    /// Asks the init for a sign of life, and waits for it.
+    ///
+    /// # Errors
+    /// When the node is off, or loses power meanwhile.
+    pub fn beat(&self) -> Result<Beat, NodeError> {
+        let (number, busy_before) = {
+            let mut known = self.shared.lock();
+            known.next += 1;
+            (known.next, !known.files_asked.is_empty())
+        };
+        self.send(&Request::Beat { number }).map_err(|_| NodeError::Off { node: self.name.clone() })?;
+        self.wait_for(|known| {
+            let stopped = known.beats.remove(&number)?;
+            // One that was asked for after the beat is behind it in the init's queue.
+            let waited_for_volume = busy_before || known.files_asked.range(..number).next().is_some();
+            Some(Beat { stopped, waited_for_volume })
+        })
+    }
+
+    /// The processes ended by signals that the lab had not sent, since this was asked last.
+    #[must_use]
+    pub fn take_killed(&self) -> Vec<KilledProcess> {
+        std::mem::take(&mut self.shared.lock().killed)
     }
 
     /// Cuts the power: SIGKILL to the init, on which the kernel kills every process of the node. Returns when they
@@ -315,7 +371,9 @@ impl Node {
         let process = {
             let mut known = self.shared.lock();
             known.next += 1;
-            known.next
+            let number = known.next;
+            known.running.insert(number, program.display().to_string());
+            number
         };
         let request = Request::Spawn {
             process,
@@ -395,10 +453,10 @@ fn listen(shared: &Shared, socket: UnixStream) {
             Answer::Ready => known.ready = Some(Ok(())),
             Answer::SetUpFailed { why } => known.ready = Some(Err(why)),
             Answer::Spawned { process } => {
-                known.running.insert(process);
                 known.spawned.insert(process, Ok(()));
             }
             Answer::SpawnFailed { process, why } => {
+                known.running.remove(&process);
                 known.spawned.insert(process, Err(why));
             }
             Answer::FileDone { number, content } => {
@@ -408,8 +466,14 @@ fn listen(shared: &Shared, socket: UnixStream) {
                 let error = error.map_or_else(|| io::Error::other(why), io::Error::from_raw_os_error);
                 known.files.insert(number, Err(error));
             }
+            Answer::Beat { number, stopped } => {
+                known.beats.insert(number, stopped);
+            }
             Answer::Exited { process, code, signal, stdout, stderr } => {
-                known.running.remove(&process);
+                let program = known.running.remove(&process).unwrap_or_default();
+                if let Some(signal) = signal.filter(|_| !known.signalled.remove(&process)) {
+                    known.killed.push(KilledProcess { program, signal });
+                }
                 known.finished.insert(process, Finished { code, signal, stdout, stderr });
             }
         }

@@ -70,6 +70,11 @@ pub enum Request {
         /// What to do.
         action: FileAction,
     },
+    /// Show that the node is alive, and which of its processes stand still.
+    Beat {
+        /// Number of this request.
+        number: u64,
+    },
     /// Send a process a signal.
     Signal {
         /// The process.
@@ -96,6 +101,15 @@ pub enum FileAction {
     Find,
     /// Throw away what the kernel keeps in memory of it, and of everything in it where it is a folder.
     Forget,
+}
+
+/// A process of a node that a signal has stopped.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct StoppedProcess {
+    /// Its number, as the node sees it.
+    pub pid: i32,
+    /// Its program's name, 15 bytes at most.
+    pub program: String,
 }
 
 /// What an init answers.
@@ -136,6 +150,13 @@ pub enum Answer {
         error: Option<i32>,
         /// Why.
         why: String,
+    },
+    /// The node is alive.
+    Beat {
+        /// The request's number.
+        number: u64,
+        /// Processes that a signal has stopped (state `T` in proc_pid_stat(5)).
+        stopped: Vec<StoppedProcess>,
     },
     /// The process has ended.
     Exited {

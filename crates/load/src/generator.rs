@@ -23,6 +23,9 @@ use crate::thread_cpu::ThreadCpu;
 /// The stream of chance (see `LoadPlan::chance`) that spreads an open loop's operations.
 const ARRIVALS: u64 = 3;
 
+/// How often a load's event loop gives a sign of life.
+const BEAT: Duration = Duration::from_millis(100);
+
 /// What a load recorded in one second of the run's clock.
 #[derive(Debug, Clone)]
 pub struct Batch {
@@ -84,6 +87,8 @@ struct Controls {
     muster: Arc<Muster>,
     /// Faults marked since the last tick: number and moment, seconds.
     marks: Mutex<Vec<(usize, f64)>>,
+    /// When the event loop came round last.
+    beat: Mutex<Option<Instant>>,
 }
 
 /// Starts a load on a thread of its own. `on_thread` runs there first. The clock's zero becomes now unless it is
@@ -143,6 +148,12 @@ impl LoadHandle {
         self.controls.marks.lock().unwrap_or_else(PoisonError::into_inner).push((fault, at_s));
     }
 
+    /// When the load's event loop gave a sign of life last; none before it has begun.
+    #[must_use]
+    pub fn last_beat(&self) -> Option<Instant> {
+        *self.controls.beat.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// CPU seconds the load's thread has spent so far.
     #[must_use]
     pub fn cpu_seconds(&self) -> f64 {
@@ -170,6 +181,14 @@ fn on_own_thread(
     reactor::block_on(generate(shared, sink, stop, controls)).map_err(failed("starting its event loop"))?
 }
 
+/// Gives signs of life for as long as the event loop goes round.
+async fn beat(controls: Arc<Controls>) {
+    loop {
+        *controls.beat.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        reactor::sleep(BEAT).await;
+    }
+}
+
 /// Keeps the clients going and hands on a batch at every whole second.
 async fn generate(
     shared: Rc<Shared>,
@@ -177,6 +196,7 @@ async fn generate(
     mut stop: watch::Receiver<bool>,
     controls: Arc<Controls>,
 ) -> Result<(), LoadError> {
+    let beating = reactor::spawn(beat(Arc::clone(&controls)));
     let clients: Vec<_> = (0..usize::try_from(shared.plan.most_clients()).unwrap_or(usize::MAX))
         .map(|place| reactor::spawn(run_client(Rc::clone(&shared), place, stop.clone())))
         .collect();
@@ -227,6 +247,7 @@ async fn generate(
         }
     }
     drop(clients);
+    drop(beating);
     shared.close_all();
     shared.abandon_all();
     hand_on(&shared, second, &sink, &controls);

@@ -33,13 +33,19 @@ pub(crate) fn over_time(run: &RunDirectory) -> String {
             "<p class=\"no-errors\"><strong>Errors.</strong> No error in any second of this run.</p>",
         ),
     }
-    if marks.shades.iter().any(|shade| shade.kind == ShadeKind::Gap) {
+    let shaded = |kind| marks.shades.iter().any(|shade| shade.kind == kind);
+    if shaded(ShadeKind::Stall) {
+        html.push_str(
+            "<p class=\"note\">Shaded grey: parts of the lab stood still. What was measured meanwhile is not the database’s.</p>",
+        );
+    }
+    if shaded(ShadeKind::Gap) {
         html.push_str(
             "<p class=\"note\">Shaded red: the longest time after a fault in which nothing of a load succeeded though \
              something was due.</p>",
         );
     }
-    if marks.shades.iter().any(|shade| shade.kind == ShadeKind::CatchUp) {
+    if shaded(ShadeKind::CatchUp) {
         html.push_str(
             "<p class=\"note\">Shaded blue: components of mirrored volumes catch up with what changed while they were away.</p>",
         );

@@ -10,8 +10,8 @@ use measure::interval::counts_for_load;
 use measure::recovery::{self, Baseline, LoadRecord, Second, Struck};
 
 use crate::result::{
-    CheckResult, FaultLoadResult, FaultResult, LabResult, LatencyUs, LoadResult, OperationResult,
-    PhaseResult, RecoveryResult, ReproducedReport, RunResult, WarningResult,
+    CheckResult, FaultLoadResult, FaultResult, InterferenceResult, LabResult, LatencyUs, LoadResult,
+    OperationResult, PhaseResult, RecoveryResult, ReproducedReport, RunResult, WarningResult,
 };
 use crate::series::{self, LoadSeries};
 use crate::timeline_csv::TimelineRow;
@@ -40,6 +40,11 @@ pub(crate) fn result(events: &[Event], rows: &[TimelineRow]) -> Option<RunResult
             }
             EventKind::Warning { what, remedy } => {
                 result.lab.warnings.push(WarningResult { what: what.clone(), remedy: remedy.clone() });
+            }
+            EventKind::LabStall { stall } => result.lab.stalls.push(stall.clone()),
+            EventKind::Interference { interference } => {
+                let interference = interference.clone();
+                result.lab.interference.push(InterferenceResult { t_s: event.t_s, interference });
             }
             EventKind::Check { name, verdict, explanation } => {
                 result.checks.push(check(name, *verdict, explanation))

@@ -335,6 +335,10 @@ fn told(run: &RunDirectory, kind: &EventKind) -> (&'static str, String) {
         EventKind::FinalReadMissed { load, nodes, why } => {
             ("fault", format!("The final state of {load} was not read at {}: {why}", format::listed(nodes)))
         }
+        EventKind::LabStall { stall } => ("fault", format!("Stall: {stall}.")),
+        EventKind::Interference { interference } => {
+            ("fault", format!("Not by the schedule: {interference}."))
+        }
         EventKind::Check { name, verdict, .. } => ("", format!("Check {name}: {verdict}.")),
         EventKind::Interrupted { why } => ("fault", format!("Interrupted: {why}")),
         EventKind::RunEnded { verdict } => ("", format!("The run ends; verdict {verdict}.")),

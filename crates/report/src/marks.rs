@@ -39,6 +39,8 @@ pub(crate) enum ShadeKind {
     CatchUp,
     /// Nothing of a load succeeded.
     Gap,
+    /// Parts of the lab stood still.
+    Stall,
 }
 
 impl ShadeKind {
@@ -47,6 +49,7 @@ impl ShadeKind {
         match self {
             ShadeKind::CatchUp => "shade",
             ShadeKind::Gap => "shade gap",
+            ShadeKind::Stall => "shade stall",
         }
     }
 }
@@ -95,7 +98,7 @@ pub(crate) fn of(run: &RunDirectory, recorded_until_s: f64) -> Marks {
     Marks { end_s, bands: bands.collect(), shades: shades(&run.result), phases, moments, unmarked }
 }
 
-/// Volumes whose components catch up, and the longest interruption of each load after each fault.
+/// Where the lab stood still, volumes whose components catch up, and the longest interruption of each load after each fault.
 fn shades(result: &RunResult) -> Vec<Shade> {
     let of = |volume: &VolumeResult| {
         let (node, catch_ups) = (volume.node.clone(), volume.catch_ups.clone());
@@ -112,7 +115,14 @@ fn shades(result: &RunResult) -> Vec<Shade> {
         let what = format!("no success of {}", load.load);
         Some(Shade { kind: ShadeKind::Gap, from_s, to_s: from_s + gap_s, what })
     };
-    result.volumes.iter().flat_map(of).chain(interrupted.filter_map(gap)).take(MOST_SHADES).collect()
+    let stalled = result.lab.stalls.iter().map(|stall| Shade {
+        kind: ShadeKind::Stall,
+        from_s: stall.from_s,
+        to_s: stall.to_s,
+        what: stall.to_string(),
+    });
+    let others = result.volumes.iter().flat_map(of).chain(interrupted.filter_map(gap));
+    stalled.chain(others).take(MOST_SHADES).collect()
 }
 
 /// Phases as they were, or as planned where no load tells.

@@ -558,6 +558,22 @@ pub struct LabResult {
     pub packets: BTreeMap<String, u64>,
     /// Doubts about the measurement, with their remedies.
     pub warnings: Vec<WarningResult>,
+    /// Stretches in which parts of the lab stood still: what was measured meanwhile is not the database's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stalls: Vec<history::Stall>,
+    /// What somebody outside the schedule did to processes of nodes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub interference: Vec<InterferenceResult>,
+}
+
+/// Something done to a process of a node that neither the schedule nor the lab did.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct InterferenceResult {
+    /// When it was seen, seconds on the run's clock.
+    pub t_s: f64,
+    /// What was done, and to whom.
+    #[serde(flatten)]
+    pub interference: history::Interference,
 }
 
 /// A doubt about the measurement.

@@ -70,6 +70,13 @@ impl Chronicle {
         self.clock.seconds().unwrap_or_else(|| self.born.elapsed().as_secs_f64())
     }
 
+    /// Seconds from the run's zero to a moment, negative before it; from the lab's birth while there is no zero.
+    #[must_use]
+    pub fn seconds_at(&self, moment: Instant) -> f64 {
+        let since_birth = || moment.saturating_duration_since(self.born).as_secs_f64();
+        self.clock.seconds_at(moment).unwrap_or_else(since_birth)
+    }
+
     /// Tells of something that happens now.
     pub fn say(&self, kind: EventKind) {
         self.say_at(self.now_s(), kind);

@@ -22,6 +22,7 @@ use crate::planted::Lie;
 use crate::platform::Platform;
 use crate::preparation::{PreparationError, Prepared, enter_place};
 use crate::usage::Usage;
+use crate::vigil::{Vigil, Watch, Watched};
 use crate::volumes::watch::{Seen, VolumeWatch};
 
 /// How far ahead the clock's zero lies when every client has connected, so that all that looks on has begun.
@@ -62,6 +63,8 @@ pub struct Shown {
     pub busy_share: Option<f64>,
     /// When the loads were told to stop.
     pub ended_s: f64,
+    /// What was seen of the lab itself and of strangers.
+    pub watched: Watched,
     /// What each link carried.
     pub links: Vec<LinkResult>,
     /// What was seen of the mirrored volumes, by the node's number.
@@ -102,6 +105,7 @@ impl Conductor<'_> {
         self.clock.set_zero(zero);
         self.chronicle.zero_is_known(zero)?;
         let links = LinkWatch::start(datacentre.fabric.clone(), self.directory, zero)?;
+        let vigil = self.watch_over(&loads);
         let platform = Platform::new(
             datacentre.clone(),
             self.prepared.engine.clone(),
@@ -136,6 +140,7 @@ impl Conductor<'_> {
         let links = links.finish()?;
         faulting.heal_all(interrupted.is_some());
         let load_cpu = self.stop_loads(&loads);
+        let watched = vigil.finish();
         let faults = self.settle(&mut faulting, &platform, interrupted.is_some());
         drop(faulting);
         self.prepared.finish_captures(self.chronicle);
@@ -145,7 +150,29 @@ impl Conductor<'_> {
         }
         let volumes = volumes.finish();
         let in_all = Usage::now(datacentre, &[], load_cpu);
-        Ok(Shown { recorded, faults, interrupted, under_load, in_all, busy_share, ended_s, links, volumes })
+        Ok(Shown {
+            recorded,
+            faults,
+            interrupted,
+            under_load,
+            in_all,
+            busy_share,
+            ended_s,
+            watched,
+            links,
+            volumes,
+        })
+    }
+
+    fn watch_over(&self, loads: &Arc<Mutex<Vec<LoadHandle>>>) -> Vigil {
+        Vigil::start(Watch {
+            datacentre: &self.prepared.datacentre,
+            engine: self.prepared.engine.clone(),
+            directory: self.directory,
+            chronicle: self.chronicle.clone(),
+            loads: loads.clone(),
+            load_names: self.prepared.plans.iter().map(|plan| plan.name.clone()).collect(),
+        })
     }
 
     fn start_loads(&self, collector: &Collector) -> Result<Vec<LoadHandle>, ConductorError> {

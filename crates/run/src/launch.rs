@@ -16,8 +16,11 @@ use scenario::{Rejection, Scenario, Source};
 use crate::captures::{self, CaptureError};
 use crate::directory::{DirectoryError, RunDirectory};
 use crate::orders::{INTERRUPT, InstallationOrders, News, Orders};
-use crate::planted::Planted;
+use crate::planted::{self, Lie, Planted};
 use crate::preparation::check_workloads;
+
+/// The second of the run in which a planted stall begins.
+const STALL_AT_S: u64 = 3;
 
 /// What can go wrong outside the lab, or be told of what went wrong inside.
 #[derive(Debug, thiserror::Error)]
@@ -266,6 +269,7 @@ fn relay(
         }
         let _ = sender.send(Message::HungUp);
     });
+    let mut stall = orders.planted.contains(&Lie::LabStall);
     let mut relayed = Relayed { verdict: None, failed: None, interrupted: false, status: None };
     while let Ok(message) = receiver.recv() {
         match message {
@@ -278,7 +282,13 @@ fn relay(
                 relayed.interrupted = true;
                 let _ = writeln!(input, "{INTERRUPT}");
             }
-            Message::News(news) => take_news(&news, directory.path(), &mut relayed, show),
+            Message::News(news) => {
+                if stall && matches!(&*news, News::Pulse(pulse) if pulse.t_s >= STALL_AT_S) {
+                    stall = false;
+                    planted::stop_for_a_while(child.id());
+                }
+                take_news(&news, directory.path(), &mut relayed, show);
+            }
         }
     }
     drop(input);

@@ -36,6 +36,7 @@ pub mod series;
 pub mod standalone;
 pub mod supervise;
 mod usage;
+mod vigil;
 mod vm;
 mod volumes;
 

@@ -374,6 +374,28 @@ impl Vm {
         self.file_inside(Path::new(""), FileAction::Forget).map_or(Ok(()), |done| done.map(drop))
     }
 
+    /// Asks its init for a sign of life; none while it has no power.
+    #[must_use]
+    pub fn beat(&self) -> Option<lab::Beat> {
+        self.boot_now().ok()?.1.beat().ok()
+    }
+
+    /// The processes of this boot that signals ended which the lab had not sent, since this was asked last.
+    #[must_use]
+    pub fn take_killed(&self) -> Vec<lab::KilledProcess> {
+        self.boot_now().map(|(_, node)| node.take_killed()).unwrap_or_default()
+    }
+
+    /// How long the oldest request to its volume has been under way. None where that tells nothing about the lab: it has no
+    /// power, its disk has a defect, or its volume is a directory or has components elsewhere.
+    #[must_use]
+    pub fn longest_request(&self) -> Option<Duration> {
+        let NodeVolume::Virtual(disk) = &self.volume else { return None };
+        let state = self.state();
+        let mount = state.boot.as_ref()?.mount.as_ref()?;
+        disk.is_sound().then(|| mount.longest_request())
+    }
+
     fn boot_now(&self) -> Result<(u64, Arc<lab::Node>), NodeError> {
         match &self.state().boot {
             Some(boot) => Ok((boot.number, boot.node.clone())),

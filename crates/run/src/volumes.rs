@@ -73,6 +73,12 @@ impl VirtualDisk {
         self.past.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether the disk it stands on has no defect.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        self.volume.store().disk().is_sound()
+    }
+
     /// Moves onto it what was made in a folder beside its own, durable from the start.
     ///
     /// # Errors

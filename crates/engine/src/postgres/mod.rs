@@ -7,6 +7,7 @@ mod bootstrap;
 mod configuration;
 mod find;
 mod install;
+mod killed;
 mod lsn;
 mod process;
 mod promote;
@@ -23,6 +24,7 @@ pub use find::{describe, find};
 pub use install::{install, install_into};
 pub use lsn::{Lsn, NotAnLsn};
 
+use crate::Killed;
 use crate::{
     Cluster, Command, Configuration, Endpoint, Engine, EngineError, Finished, Installation, Isolation, Node,
     ProcessId, Promotion, Rejoined, Roles,
@@ -309,6 +311,10 @@ impl Engine for Postgres {
 
     fn promote(&self, candidates: &[Arc<dyn Node>]) -> Result<Promotion, EngineError> {
         self.promote_one_of(candidates)
+    }
+
+    fn killed_by_signals(&self, node: &dyn Node) -> Vec<Killed> {
+        killed::in_log(&node.log_tail(LOG, usize::MAX))
     }
 
     fn rejoin(&self, node: &dyn Node, leader: &dyn Node) -> Result<Rejoined, EngineError> {

@@ -27,4 +27,5 @@ mod time_line;
 mod traces;
 mod verdicts;
 mod verify;
+mod vigil;
 mod workloads;

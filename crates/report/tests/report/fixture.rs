@@ -113,6 +113,8 @@ pub fn host_failure() -> Fixture {
                 remedy: "use fewer clients or a larger machine: latencies include waiting for a core"
                     .to_owned(),
             }],
+            stalls: Vec::new(),
+            interference: Vec::new(),
         },
         facts,
     };

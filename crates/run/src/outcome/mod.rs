@@ -12,7 +12,7 @@ mod warnings;
 use std::collections::BTreeMap;
 
 use history::{EventKind, Verdict};
-use report::result::{CheckResult, LabResult, LoadResult, ReproducedReport, RunResult};
+use report::result::{CheckResult, InterferenceResult, LabResult, LoadResult, ReproducedReport, RunResult};
 use scenario::Scenario;
 
 use self::checks::check_all;
@@ -61,6 +61,8 @@ pub fn draw(
         cpu_share_of_lab: shown.under_load.share_of_lab(),
         packets: packets(prepared),
         warnings: all_warnings(prepared, shown, &loads, chronicle),
+        stalls: shown.watched.stalls.clone(),
+        interference: interference(shown),
     };
     let mut result = RunResult {
         holdfast: facts.holdfast.clone(),
@@ -91,6 +93,11 @@ pub fn draw(
     result.expectations = expectations::judge(&scenario.expect, &result, shown.ended_s);
     (result.verdict, result.reasons) = verdict(&result, shown.interrupted.as_deref(), chronicle.failure());
     result
+}
+
+fn interference(shown: &Shown) -> Vec<InterferenceResult> {
+    let seen = shown.watched.interference.iter().cloned();
+    seen.map(|(t_s, interference)| InterferenceResult { t_s, interference }).collect()
 }
 
 /// What became of the network's packets; kinds that did not occur are left out.

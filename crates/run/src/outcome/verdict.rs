@@ -5,6 +5,8 @@
 use history::Verdict;
 use report::result::RunResult;
 
+use super::loads::WARM_UP;
+
 /// One failure fails; else one doubt leaves doubt. The reasons name each.
 pub(super) fn verdict(
     result: &RunResult,
@@ -32,6 +34,16 @@ pub(super) fn verdict(
     if let Some(why) = untold {
         parts.push((Verdict::Unknown, format!("the record is not complete: {why}")));
     }
+    let judged_from_s = judged_from_s(result);
+    for stall in result.lab.stalls.iter().filter(|stall| stall.to_s >= judged_from_s) {
+        parts.push((Verdict::Unknown, format!("{stall}; what was measured meanwhile is not the database's")));
+    }
+    for seen in &result.lab.interference {
+        if !seen.interference.is_crash() {
+            let what = &seen.interference;
+            parts.push((Verdict::Unknown, format!("{what} at {:.1} s, and not by the schedule", seen.t_s)));
+        }
+    }
     for load in result.loads.iter().filter(|load| load.transactions == 0 && interrupted.is_none()) {
         parts.push((Verdict::Unknown, format!("load {}: nothing that it asked succeeded", load.name)));
     }
@@ -46,4 +58,10 @@ pub(super) fn verdict(
         reasons = vec!["every check passed, every expectation held, every fault has its receipt".to_owned()];
     }
     (whole, reasons)
+}
+
+/// Where the warm-up ends: nothing is judged before.
+fn judged_from_s(result: &RunResult) -> f64 {
+    let judged = result.facts.phases.iter().find(|phase| !phase.name.starts_with(WARM_UP));
+    judged.map_or(0.0, |phase| phase.from_s)
 }

@@ -1,0 +1,130 @@
+//! What a run saw of its own lab and of strangers: stretches in which a part of the lab stood still, and processes of a
+//! node that somebody outside the schedule stopped or killed.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A part of the lab that gives signs of life.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(tag = "part", rename_all = "kebab-case")]
+pub enum LabPart {
+    /// The whole machine was suspended.
+    Machine,
+    /// The process that does the run.
+    Supervisor,
+    /// The thread that carries packets.
+    Fabric,
+    /// The machine's disk below the nodes' volumes.
+    MachineDisk,
+    /// The threads that serve a node's volume.
+    Volume {
+        /// The node.
+        node: String,
+    },
+    /// The first process of a node.
+    Init {
+        /// The node.
+        node: String,
+    },
+    /// The thread of a load.
+    Load {
+        /// Its name.
+        load: String,
+    },
+}
+
+impl fmt::Display for LabPart {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LabPart::Machine => formatter.write_str("machine (suspended)"),
+            LabPart::Supervisor => formatter.write_str("supervisor"),
+            LabPart::Fabric => formatter.write_str("fabric"),
+            LabPart::MachineDisk => formatter.write_str("machine's disk"),
+            LabPart::Volume { node } => write!(formatter, "volume of {node}"),
+            LabPart::Init { node } => write!(formatter, "init of {node}"),
+            LabPart::Load { load } => write!(formatter, "load {load}"),
+        }
+    }
+}
+
+/// A stretch of time in which parts of the lab gave no sign of life. What was measured meanwhile is not the database's.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Stall {
+    /// The parts.
+    pub parts: Vec<LabPart>,
+    /// Its beginning on the run's clock, seconds.
+    pub from_s: f64,
+    /// Its end on the run's clock, seconds.
+    pub to_s: f64,
+    /// How long it lasted, seconds; longer than from beginning to end where the machine was suspended, because the run's
+    /// clock stands still then.
+    pub length_s: f64,
+}
+
+/// What a stranger did to a process.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "done", rename_all = "kebab-case")]
+pub enum Deed {
+    /// A signal stopped it; seen at least this long.
+    Stopped {
+        /// Seconds.
+        for_s: f64,
+    },
+    /// A signal ended it.
+    Killed {
+        /// The signal's number.
+        signal: i32,
+    },
+}
+
+/// Something done to a process of a node that neither the schedule nor the lab did.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Interference {
+    /// The node.
+    pub node: String,
+    /// The process's program.
+    pub program: String,
+    /// What was done.
+    #[serde(flatten)]
+    pub deed: Deed,
+}
+
+/// Signals by which a program ends itself when it is broken: SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS
+/// (signal(7)).
+const OF_A_CRASH: [i32; 7] = [4, 5, 6, 7, 8, 11, 31];
+
+impl Interference {
+    /// Whether this is rather the program's own crash.
+    #[must_use]
+    pub fn is_crash(&self) -> bool {
+        matches!(self.deed, Deed::Killed { signal } if OF_A_CRASH.contains(&signal))
+    }
+}
+
+impl fmt::Display for Interference {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Interference { node, program, deed } = self;
+        match deed {
+            Deed::Stopped { for_s } => {
+                write!(formatter, "{program} on {node} was stopped by a signal for {for_s:.1} s or longer")
+            }
+            Deed::Killed { signal } if self.is_crash() => {
+                write!(formatter, "{program} on {node} crashed (signal {signal})")
+            }
+            Deed::Killed { signal } => write!(formatter, "{program} on {node} was killed (signal {signal})"),
+        }
+    }
+}
+
+impl fmt::Display for Stall {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "the lab stood still for {:.1} s from {:.1} s on: ", self.length_s, self.from_s)?;
+        // Every other part hangs on this one.
+        if self.parts.contains(&LabPart::Supervisor) {
+            return formatter.write_str("supervisor, with all that it serves");
+        }
+        let parts: Vec<String> = self.parts.iter().map(LabPart::to_string).collect();
+        formatter.write_str(&parts.join(", "))
+    }
+}

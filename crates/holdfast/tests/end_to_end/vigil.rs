@@ -1,0 +1,74 @@
+//! The lab watches itself and the nodes' processes: a lab that stood still, or a stranger at work, leaves no verdict `pass`.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use crate::contract;
+use crate::holdfast::{Desk, machine};
+
+/// Two nodes without faults.
+const QUIET: &str = "name: quiet\nsite: { regions: { dc1: { zones: { a: { hosts: 2 } } } } }\n\
+                     database: { engine: postgres, nodes: 2, replication: { synchronous: off } }\n\
+                     loads: [ { workload: ledger, clients: 1, from: dc1 } ]\n\
+                     schedule: [ { phase: baseline, for: 10s } ]\nexpect: { lost_writes: 0 }\n";
+
+#[test]
+fn a_lab_that_stood_still_leaves_the_verdict_unknown_and_names_the_stretch() {
+    let _turn = machine();
+    let desk = Desk::new();
+    if !desk.can_have_a_lab("a_lab_that_stood_still_leaves_the_verdict_unknown_and_names_the_stretch") {
+        return;
+    }
+    std::fs::write(desk.path().join("quiet.yaml"), QUIET).expect("a scenario");
+    let honest = desk.run(&["run", "quiet.yaml"]);
+    honest.ends_with(0);
+    let result = honest.result();
+    assert!(result["lab"]["stalls"].is_null() && result["lab"]["interference"].is_null(), "{result:#}");
+
+    let planted = desk.run(&["run", "quiet.yaml", "--plant", "lab-stall"]);
+    planted.ends_with(2);
+    let result = planted.result();
+    let stall = &result["lab"]["stalls"][0];
+    assert!(stall["length_s"].as_f64().expect("a length") > 4.0, "{stall:#}");
+    assert!(result["reasons"].to_string().contains("the lab stood still"), "{result:#}");
+    let report = std::fs::read_to_string(planted.run_directory().join("report.html")).expect("a report");
+    assert!(report.contains("class=\"shade stall\""), "the stall is not drawn");
+    contract::holds(&result);
+}
+
+/// What a stranger does to all processes of this name on a node.
+fn signal(desk: &Desk, signal: &str, which: &str) {
+    let all = format!(
+        "for p in /proc/[0-9]*; do read c < $p/comm; [ \"$c\" = postgres ] && echo ${{p#/proc/}}; done | {which} | while read p; do kill -{signal} $p; done"
+    );
+    desk.run(&["shell", "n2", "sh", "-c", &all]).ends_with(0);
+}
+
+#[test]
+fn a_stranger_who_stops_and_kills_processes_of_a_node_is_named_and_leaves_the_verdict_unknown() {
+    let _turn = machine();
+    let desk = Desk::new();
+    let name = "a_stranger_who_stops_and_kills_processes_of_a_node_is_named_and_leaves_the_verdict_unknown";
+    if !desk.can_have_a_lab(name) {
+        return;
+    }
+    std::fs::write(desk.path().join("quiet.yaml"), QUIET).expect("a scenario");
+    let running = desk.start(&["run", "quiet.yaml"]);
+    assert!(running.says("phase baseline"));
+    signal(&desk, "STOP", "cat");
+    sleep(Duration::from_secs(1));
+    signal(&desk, "CONT", "cat");
+    // A process that is not the first: only the database's log tells of it.
+    signal(&desk, "KILL", "sort -n | tail -n 1");
+    sleep(Duration::from_secs(1));
+    signal(&desk, "KILL", "sort -n | head -n 1");
+    let finished = running.wait();
+    finished.ends_with(2);
+    let result = finished.result();
+    let seen = result["lab"]["interference"].to_string();
+    assert!(seen.contains("\"stopped\""), "{seen}");
+    assert!(seen.contains("PostgreSQL's") && seen.contains("/postgres"), "{seen}");
+    assert!(result["reasons"].to_string().contains("not by the schedule"), "{result:#}");
+    assert!(finished.stdout.contains("INTERFERENCE"), "{}", finished.stdout);
+    contract::holds(&result);
+}

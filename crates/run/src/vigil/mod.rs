@@ -1,0 +1,259 @@
+//! Watches the lab itself while loads run: does every part of it live, and does anybody else touch the nodes' processes?
+//!
+//! Every part gives signs of life against the machine's monotonic clock: the supervisor, the fabric's thread, the machine's
+//! disk below the volumes, the threads that serve each volume, each node's init, each load's thread. A stretch without a
+//! sign is a [`Stall`]: what was measured meanwhile is not the database's. Owns the watching; what it means for the verdict
+//! is `outcome`'s.
+
+mod beats;
+mod sign;
+mod watchers;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use engine::Engine;
+use history::{Deed, EventKind, Interference, LabPart, Stall};
+use load::LoadHandle;
+use nix::time::{ClockId, clock_gettime};
+
+use self::beats::{Beats, Gap, joined};
+use self::sign::Sign;
+use crate::chronicle::Chronicle;
+use crate::datacentre::Datacentre;
+use crate::directory::RunDirectory;
+use crate::vm::Vm;
+
+/// How often the signs are looked at, and how often most parts give one.
+pub(crate) const LOOK: Duration = Duration::from_millis(100);
+/// A part is silent for longer: it stood still. Far above what a thread waits for a processor on a busy machine, far below
+/// what a recovery takes.
+const LIMIT: Duration = Duration::from_millis(500);
+/// The same for parts that wait for the machine's disk, whose syncs may be slow on a sound machine.
+const DISK_LIMIT: Duration = Duration::from_millis(1_500);
+/// Gaps are told when no other has come for this long: parts that stood still together end at slightly different moments.
+const TOGETHER: Duration = Duration::from_millis(1_000);
+
+/// What the vigil saw.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Watched {
+    /// Stretches in which parts of the lab stood still, in order.
+    pub stalls: Vec<Stall>,
+    /// What strangers did to processes of nodes, with the moment on the run's clock, seconds.
+    pub interference: Vec<(f64, Interference)>,
+}
+
+/// What the watchers share.
+pub(crate) struct Shared {
+    pub(crate) ended: AtomicBool,
+    pub(crate) chronicle: Arc<Chronicle>,
+    pub(crate) interference: Mutex<Vec<(f64, Interference)>>,
+}
+
+impl Shared {
+    pub(crate) fn is_over(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
+    }
+
+    /// Records what a stranger did, and tells it.
+    pub(crate) fn note(&self, interference: Interference) {
+        let t_s = self.chronicle.now_s();
+        self.chronicle.say_at(t_s, EventKind::Interference { interference: interference.clone() });
+        self.interference.lock().unwrap_or_else(PoisonError::into_inner).push((t_s, interference));
+    }
+}
+
+/// What is watched.
+pub struct Watch<'a> {
+    /// The datacentre.
+    pub datacentre: &'a Arc<Datacentre>,
+    /// The engine, whose log may tell of processes that nobody else saw end.
+    pub engine: Arc<dyn Engine>,
+    /// The run directory.
+    pub directory: &'a RunDirectory,
+    /// Where stalls and interference are told.
+    pub chronicle: Arc<Chronicle>,
+    /// The loads.
+    pub loads: Arc<Mutex<Vec<LoadHandle>>>,
+    /// Their names, in the same order.
+    pub load_names: Vec<String>,
+}
+
+/// The watch under way. Dropping it ends it.
+pub struct Vigil {
+    shared: Arc<Shared>,
+    looker: Option<JoinHandle<Vec<Stall>>>,
+    engine: Arc<dyn Engine>,
+    vms: Vec<Arc<Vm>>,
+    /// How many killed processes each node's log had told of when the watch began.
+    killed_before: Vec<usize>,
+}
+
+impl Vigil {
+    /// Begins to watch. A part whose watcher cannot be started is told as a warning.
+    #[must_use]
+    pub fn start(watch: Watch<'_>) -> Vigil {
+        let Watch { datacentre, engine, directory, chronicle, loads, load_names } = watch;
+        let vms = datacentre.vms.clone();
+        let killed_before = vms.iter().map(|vm| engine.killed_by_signals(vm.as_ref()).len()).collect();
+        let shared =
+            Arc::new(Shared { ended: AtomicBool::new(false), chronicle, interference: Mutex::default() });
+        let parts = watchers::start(datacentre, directory, &shared);
+        let theirs = shared.clone();
+        let look = move || Looker::new(theirs, parts, loads, load_names).look();
+        let looker = std::thread::Builder::new().name("vigil".to_owned()).spawn(look);
+        if let Err(error) = &looker {
+            let what = format!("nobody watches whether the lab stands still: {error}");
+            shared.chronicle.warn(what, "raise the limit of processes (`ulimit -u`)");
+        }
+        Vigil { shared, looker: looker.ok(), engine, vms, killed_before }
+    }
+
+    /// Ends the watch.
+    #[must_use]
+    pub fn finish(mut self) -> Watched {
+        self.shared.ended.store(true, Ordering::Release);
+        self.note_killed_in_logs();
+        let stalls = self.looker.take().and_then(|looker| looker.join().ok()).unwrap_or_default();
+        let mut interference = self.shared.interference.lock().unwrap_or_else(PoisonError::into_inner);
+        Watched { stalls, interference: std::mem::take(&mut interference) }
+    }
+}
+
+impl Vigil {
+    fn note_killed_in_logs(&self) {
+        for (vm, before) in self.vms.iter().zip(&self.killed_before) {
+            for killed in self.engine.killed_by_signals(vm.as_ref()).into_iter().skip(*before) {
+                let deed = Deed::Killed { signal: killed.signal };
+                let node = engine::Node::name(vm.as_ref()).to_owned();
+                self.shared.note(Interference { node, program: killed.program, deed });
+            }
+        }
+    }
+}
+
+impl Drop for Vigil {
+    fn drop(&mut self) {
+        self.shared.ended.store(true, Ordering::Release);
+    }
+}
+
+/// A part that somebody watches.
+pub(crate) struct Part {
+    pub(crate) name: LabPart,
+    pub(crate) sign: Arc<Sign>,
+    pub(crate) limit: Duration,
+}
+
+/// The thread that looks at the signs.
+struct Looker {
+    shared: Arc<Shared>,
+    parts: Vec<(Part, Beats)>,
+    loads: Arc<Mutex<Vec<LoadHandle>>>,
+    load_names: Vec<String>,
+    load_beats: BTreeMap<usize, Beats>,
+    own: Beats,
+    /// How far the clock that counts suspensions is ahead of the one that does not.
+    suspended: Duration,
+    gaps: Vec<(LabPart, Gap)>,
+    stalls: Vec<Stall>,
+}
+
+impl Looker {
+    fn new(
+        shared: Arc<Shared>,
+        parts: Vec<Part>,
+        loads: Arc<Mutex<Vec<LoadHandle>>>,
+        load_names: Vec<String>,
+    ) -> Looker {
+        let now = Instant::now();
+        let parts = parts.into_iter().map(|part| {
+            let beats = Beats::new(part.limit, now);
+            (part, beats)
+        });
+        Looker {
+            shared,
+            parts: parts.collect(),
+            loads,
+            load_names,
+            load_beats: BTreeMap::new(),
+            own: Beats::new(LIMIT, now),
+            suspended: suspended(),
+            gaps: Vec::new(),
+            stalls: Vec::new(),
+        }
+    }
+
+    fn look(mut self) -> Vec<Stall> {
+        loop {
+            let over = self.shared.is_over();
+            self.look_once(over);
+            let newest = self.gaps.iter().map(|(_, gap)| gap.to).max();
+            if newest.is_some_and(|newest| over || newest.elapsed() > TOGETHER) {
+                self.tell();
+            }
+            if over {
+                return self.stalls;
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    /// Looks at every part once. At the end a part that is still silent has stood still until now.
+    fn look_once(&mut self, over: bool) {
+        let now = Instant::now();
+        self.gaps.extend(self.own.take(now).map(|gap| (LabPart::Supervisor, gap)));
+        for (part, beats) in &mut self.parts {
+            beats.excuse(part.sign.excused_until());
+            let beat = if over { now } else { part.sign.latest() };
+            self.gaps.extend(beats.take(beat).map(|gap| (part.name.clone(), gap)));
+        }
+        let loads = self.loads.lock().unwrap_or_else(PoisonError::into_inner);
+        for (number, (load, name)) in loads.iter().zip(&self.load_names).enumerate() {
+            // A load that has ended says why elsewhere.
+            let Some(beat) = load.last_beat().filter(|_| !load.is_finished()) else { continue };
+            let beats = self.load_beats.entry(number).or_insert_with(|| Beats::new(LIMIT, beat));
+            let part = || LabPart::Load { load: name.clone() };
+            self.gaps.extend(beats.take(beat).map(|gap| (part(), gap)));
+        }
+        drop(loads);
+        self.look_for_a_suspension(now);
+    }
+
+    /// A machine that sleeps stops the monotonic clock, so that no part is late by it (clock_gettime(2), CLOCK_BOOTTIME).
+    fn look_for_a_suspension(&mut self, now: Instant) {
+        let suspended = suspended();
+        let slept = suspended.saturating_sub(self.suspended);
+        self.suspended = suspended;
+        if slept > LIMIT {
+            let t_s = self.seconds_at(now);
+            let parts = vec![LabPart::Machine];
+            self.record(Stall { parts, from_s: t_s, to_s: t_s, length_s: slept.as_secs_f64() });
+        }
+    }
+
+    /// Tells the gaps found so far, those that overlap as one.
+    fn tell(&mut self) {
+        for (parts, gap) in joined(std::mem::take(&mut self.gaps)) {
+            let (from_s, to_s) = (self.seconds_at(gap.from), self.seconds_at(gap.to));
+            self.record(Stall { parts, from_s, to_s, length_s: to_s - from_s });
+        }
+    }
+
+    fn record(&mut self, stall: Stall) {
+        self.shared.chronicle.say_at(stall.from_s, EventKind::LabStall { stall: stall.clone() });
+        self.stalls.push(stall);
+    }
+
+    fn seconds_at(&self, moment: Instant) -> f64 {
+        self.shared.chronicle.seconds_at(moment)
+    }
+}
+
+fn suspended() -> Duration {
+    let read = |clock| clock_gettime(clock).map(Duration::from).unwrap_or_default();
+    read(ClockId::CLOCK_BOOTTIME).saturating_sub(read(ClockId::CLOCK_MONOTONIC))
+}

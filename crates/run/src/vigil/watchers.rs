@@ -1,0 +1,147 @@
+//! Who asks each part of the lab for its signs of life: one thread for each part that may keep somebody waiting.
+//!
+//! Nobody waits for these threads: one that asks a part which never answers ends with the lab.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fabric::Fabric;
+use history::{Deed, Interference, LabPart};
+use lab::StoppedProcess;
+
+use super::sign::Sign;
+use super::{DISK_LIMIT, LIMIT, LOOK, Part, Shared};
+use crate::datacentre::{Datacentre, node_name};
+use crate::directory::RunDirectory;
+use crate::vm::Vm;
+
+/// How often the machine's disk is asked to sync a few bytes.
+const SYNC_EVERY: Duration = Duration::from_millis(500);
+/// Of many nodes each is asked so much less often, so that asking costs the same.
+const NODES_ASKED_PER_LOOK: usize = 16;
+
+/// What a watcher does on its thread until the vigil is over.
+type Watcher = Box<dyn FnOnce(&Shared, &Sign) + Send>;
+
+/// Starts all watchers.
+pub(super) fn start(
+    datacentre: &Arc<Datacentre>,
+    directory: &RunDirectory,
+    shared: &Arc<Shared>,
+) -> Vec<Part> {
+    let mut parts = Vec::new();
+    let mut watch = |name: LabPart, limit: Duration, watcher: Watcher| {
+        let sign = Arc::new(Sign::new());
+        let (theirs, shared) = (sign.clone(), shared.clone());
+        let body = move || watcher(&shared, &theirs);
+        if std::thread::Builder::new().name("sign of life".to_owned()).spawn(body).is_ok() {
+            parts.push(Part { name, sign, limit });
+        }
+    };
+    let fabric = datacentre.fabric.clone();
+    watch(LabPart::Fabric, LIMIT, Box::new(move |shared, sign| ask_fabric(shared, sign, &fabric)));
+    if let Ok(file) = unnamed_file(directory) {
+        watch(LabPart::MachineDisk, DISK_LIMIT, Box::new(move |shared, sign| sync_disk(shared, sign, file)));
+    }
+    let every = LOOK * u32::try_from(1 + datacentre.vms.len() / NODES_ASKED_PER_LOOK).unwrap_or(u32::MAX);
+    for (number, vm) in datacentre.vms.iter().enumerate() {
+        let node = node_name(number);
+        let (asked, watched) = (vm.clone(), vm.clone());
+        let volume = LabPart::Volume { node: node.clone() };
+        watch(volume, DISK_LIMIT, Box::new(move |shared, sign| watch_volume(shared, sign, &watched, every)));
+        let part = LabPart::Init { node: node.clone() };
+        let limit = LIMIT + every;
+        watch(part, limit, Box::new(move |shared, sign| ask_init(shared, sign, &asked, &node, every)));
+    }
+    parts
+}
+
+fn ask_fabric(shared: &Shared, sign: &Sign, fabric: &Fabric) {
+    while !shared.is_over() {
+        // A fabric that is gone gives no sign any more.
+        if fabric.counters().is_ok() {
+            sign.give();
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// A file on the file system of the volumes that no name leads to and that goes with its descriptor (open(2), O_TMPFILE).
+fn unnamed_file(directory: &RunDirectory) -> io::Result<File> {
+    OpenOptions::new().write(true).custom_flags(libc::O_TMPFILE).mode(0o600).open(directory.path())
+}
+
+fn sync_disk(shared: &Shared, sign: &Sign, mut file: File) {
+    while !shared.is_over() {
+        let synced = file.rewind().and_then(|()| file.write_all(b"alive")).and_then(|()| file.sync_data());
+        match synced {
+            Ok(()) => sign.give(),
+            // A full disk is another matter, and is told by whoever needs the space.
+            Err(_) => sign.excuse(),
+        }
+        std::thread::sleep(SYNC_EVERY);
+    }
+}
+
+fn watch_volume(shared: &Shared, sign: &Sign, vm: &Vm, every: Duration) {
+    while !shared.is_over() {
+        match vm.longest_request() {
+            Some(under_way) if under_way > DISK_LIMIT / 2 => {}
+            Some(_) => sign.give(),
+            None => sign.excuse(),
+        }
+        std::thread::sleep(every);
+    }
+}
+
+fn ask_init(shared: &Shared, sign: &Sign, vm: &Vm, node: &str, every: Duration) {
+    let mut stopped: BTreeMap<StoppedProcess, Instant> = BTreeMap::new();
+    let _ = vm.take_killed();
+    while !shared.is_over() {
+        let seen = match vm.beat() {
+            Some(beat) => {
+                if beat.waited_for_volume {
+                    sign.excuse();
+                }
+                sign.give();
+                beat.stopped
+            }
+            None => {
+                sign.excuse();
+                Vec::new()
+            }
+        };
+        for killed in vm.take_killed() {
+            let deed = Deed::Killed { signal: killed.signal };
+            shared.note(Interference { node: node.to_owned(), program: killed.program, deed });
+        }
+        note_stopped(shared, node, &mut stopped, &seen);
+        std::thread::sleep(every);
+    }
+    note_stopped(shared, node, &mut stopped, &[]);
+}
+
+/// Notes the processes that stood still until now and do so no more.
+fn note_stopped(
+    shared: &Shared,
+    node: &str,
+    stopped: &mut BTreeMap<StoppedProcess, Instant>,
+    seen: &[StoppedProcess],
+) {
+    stopped.retain(|process, since| {
+        let still = seen.contains(process);
+        if !still {
+            let deed = Deed::Stopped { for_s: since.elapsed().as_secs_f64() };
+            let program = process.program.clone();
+            shared.note(Interference { node: node.to_owned(), program, deed });
+        }
+        still
+    });
+    for process in seen {
+        stopped.entry(process.clone()).or_insert_with(Instant::now);
+    }
+}
