@@ -4,8 +4,9 @@
 //! Owns these definitions. They take a load's successes by second and its waits ([`crate::waits`]); when faults took
 //! effect is told by their receipts, and what several loads add up to is for others. Pure.
 //!
-//! **Window.** A fault is charged with all that happens from its effect until the next fault takes effect, or until the
-//! loads are told to stop. Faults that were asked for at the same moment share one window. Of a wait that began before
+//! **Window.** A fault is charged with all that happens from its effect until the next one that takes effect is asked for,
+//! or until the loads are told to stop: its evidence comes a moment after it strikes. Faults that were asked for at the
+//! same moment share one window. Of a wait that began before
 //! the fault was asked for, only the part after that moment counts.
 //!
 //! **Below.** Throughput is taken by whole seconds against the mean of the baseline's. A second is below 50 % when fewer
@@ -90,7 +91,7 @@ pub struct Window {
     pub asked_s: f64,
     /// When it took effect.
     pub effect_s: f64,
-    /// When the next one took effect, or the loads were told to stop.
+    /// When the next one was asked for, or the loads were told to stop.
     pub end_s: f64,
 }
 
@@ -109,9 +110,10 @@ pub struct Struck {
 pub fn windows(faults: &[Struck], ended_s: f64) -> Vec<Option<Window>> {
     let window = |fault: &Struck| {
         let effect_s = fault.effect_s?;
-        let next = faults.iter().filter(|other| other.asked_s > fault.asked_s);
-        let next = next.filter_map(|other| other.effect_s).filter(|other_s| *other_s > effect_s);
-        Some(Window { asked_s: fault.asked_s, effect_s, end_s: next.fold(ended_s, f64::min) })
+        let later =
+            faults.iter().filter(|other| other.asked_s > fault.asked_s && other.effect_s > Some(effect_s));
+        let end_s = later.map(|other| other.asked_s).fold(ended_s, f64::min).max(effect_s);
+        Some(Window { asked_s: fault.asked_s, effect_s, end_s })
     };
     faults.iter().map(window).collect()
 }

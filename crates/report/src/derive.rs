@@ -256,6 +256,7 @@ fn asked(t_s: f64, kind: &str, target: &str, hits: &[String], nodes: &[String]) 
         below_95_percent_s: None,
         interrupted: None,
         recovery_s: RecoveryResult::default(),
+        charged_until_s: None,
         loads: Vec::new(),
         lost_operations: None,
         lost_writes: None,
@@ -321,6 +322,7 @@ fn consequences(
         fault.recovery_s.back_to_95_percent = of_all(|load| load.recovery_s.back_to_95_percent, f64::max);
         fault.lost_operations = of_all(|load| load.lost_operations, |sum, more| sum + more);
         fault.throughput_ratio_during = of_all(|load| load.throughput_ratio_during, f64::min);
+        fault.charged_until_s = Some(window.end_s);
         fault.loads = results;
     }
 }

@@ -6,7 +6,8 @@
 pub(crate) const NOTHING: &str = "–";
 
 /// A whole number with thousands separated: `1,234`.
-pub(crate) fn count(value: u64) -> String {
+#[must_use]
+pub fn count(value: u64) -> String {
     group(&value.to_string())
 }
 

@@ -38,6 +38,7 @@ mod text;
 mod timeline_csv;
 mod volumes;
 
+pub use format::count as with_thousands;
 pub use page::html;
 pub use run_directory::{ReadError, RunDirectory, WriteError, read, write};
 pub use text::text;

@@ -35,7 +35,7 @@ pub(crate) fn method(run: &RunDirectory) -> String {
     ));
     items.push((
         "Recovery",
-        "A fault is charged with what happens from its effect, by its receipt, until the next fault takes effect or the loads \
+        "A fault is charged with what happens from its effect, by its receipt, until the next fault is asked for or the loads \
          end. Longest time without a success: of any client of a load while something was due, in a closed loop whenever a \
          client wants to send, in an open loop from the moment an operation is due; measured operation by operation. It is an \
          interruption when it is longer than 0.25 s and than three times the longest in the baseline. Below 95 %: whole \

@@ -78,7 +78,8 @@ pub struct ExpectationResult {
     pub name: String,
     /// What was wanted, as written: `< 30s`.
     pub wanted: String,
-    /// What was measured, with its unit; `not measured` when it was not.
+    /// What was measured, with its unit, and of which load, phase or fault where there are several: the worst of them.
+    /// `nothing` when it was not measured.
     pub measured: String,
     /// How it came out.
     pub verdict: Verdict,
@@ -129,7 +130,7 @@ pub struct FaultResult {
     pub healed_s: Option<f64>,
     /// Evidence of effect and of healing, together.
     pub receipt: Receipt,
-    /// The longest time without a success against what was due, of all loads, until the next fault took effect or the
+    /// The longest time without a success against what was due, of all loads, until the next fault was asked for or the
     /// loads ended; null where that is not known of each load.
     #[serde(default)]
     pub gap_s: Option<f64>,
@@ -144,6 +145,9 @@ pub struct FaultResult {
     pub interrupted: Option<bool>,
     /// Times to recover, of the load that took longest.
     pub recovery_s: RecoveryResult,
+    /// Until when what happens is charged to it: when the next fault was asked for, or the end of the loads.
+    #[serde(default)]
+    pub charged_until_s: Option<f64>,
     /// What it did to each load.
     #[serde(default)]
     pub loads: Vec<FaultLoadResult>,
@@ -162,12 +166,12 @@ pub struct RecoveryResult {
     pub first_success: Option<f64>,
     /// End of the first whole second with at least 95 % of the baseline's throughput, whatever followed.
     pub back_to_95_percent: Option<f64>,
-    /// End of the last relapse before the next fault took effect or the loads ended; 0 where there was none.
+    /// End of the last relapse before the next fault was asked for or the loads ended; 0 where there was none.
     #[serde(default)]
     pub sustained: Option<f64>,
 }
 
-/// What a fault did to one load until the next one took effect or the loads ended. What is not known is null.
+/// What a fault did to one load until the next one was asked for or the loads ended. What is not known is null.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct FaultLoadResult {
     /// The load.

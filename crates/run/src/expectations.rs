@@ -1,36 +1,62 @@
-//! Each expectation of the scenario held against what was measured.
+//! Each expectation of the scenario compared with what was measured.
 //!
-//! What was not measured is `unknown`, unless the run shows that the bound can no longer hold.
+//! Owns which measurements an expectation is about and how they are judged together. It must hold for each load, phase and
+//! fault that its scope leaves open; of several the worst is told. What was not measured is `unknown`, unless the run
+//! shows that the bound can no longer hold.
+
+mod reading;
 
 use history::Verdict;
-use report::result::{ExpectationResult, FaultResult, LoadResult, RunResult};
-use scenario::Expectation;
+use report::result::{ExpectationResult, RunResult};
+use scenario::quantity::{self, Unit};
 use scenario::resolved::Comparison;
+use scenario::{Expectation, Scenario};
 
-/// A quantity as measured.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Measured {
-    /// It has this value.
-    Value(f64),
-    /// It is larger than this: what it waits for had not happened when the run ended.
-    Beyond(f64),
-    /// The run does not tell.
-    Untold,
-}
+use self::reading::{Measured, Reading};
+
+/// What stands in the place of a value that was not measured.
+const NOTHING: &str = "nothing";
 
 /// Judges all. `ended_s` is when the loads were told to stop.
 #[must_use]
-pub fn judge(expectations: &[Expectation], result: &RunResult, ended_s: f64) -> Vec<ExpectationResult> {
+pub fn judge(scenario: &Scenario, result: &RunResult, ended_s: f64) -> Vec<ExpectationResult> {
     let judge = |expectation: &Expectation| {
-        let measured = measure(&expectation.name, result, ended_s);
+        let readings = reading::readings(expectation, scenario, result, ended_s);
+        let (verdict, worst) = worst(&readings, expectation);
         ExpectationResult {
             name: expectation.name.clone(),
             wanted: expectation.wanted.clone(),
-            measured: in_words(&expectation.name, measured),
-            verdict: compare(measured, expectation.comparison, expectation.bound),
+            measured: worst
+                .map_or_else(|| NOTHING.to_owned(), |worst| in_words(worst, expectation, &readings)),
+            verdict,
         }
     };
-    expectations.iter().map(judge).collect()
+    scenario.expect.iter().map(judge).collect()
+}
+
+/// How an expectation came out, and the reading that decided.
+fn worst<'r>(readings: &'r [Reading], expectation: &Expectation) -> (Verdict, Option<&'r Reading>) {
+    let judged = |reading: &Reading| compare(reading.measured, expectation.comparison, expectation.bound);
+    let worst = readings.iter().max_by(|one, other| {
+        let severity = judged(one).cmp(&judged(other));
+        severity
+            .then_with(|| badness(one.measured, expectation).total_cmp(&badness(other.measured, expectation)))
+    });
+    // Nothing to read is nothing shown.
+    (worst.map_or(Verdict::Unknown, judged), worst)
+}
+
+/// The larger, the further from what is wanted.
+fn badness(measured: Measured, expectation: &Expectation) -> f64 {
+    let value = match measured {
+        Measured::Untold => return f64::INFINITY,
+        Measured::Value(value) | Measured::Beyond(value) => value,
+    };
+    match expectation.comparison {
+        Comparison::Less | Comparison::AtMost => value,
+        Comparison::Greater | Comparison::AtLeast => -value,
+        Comparison::Equal => (value - expectation.bound).abs(),
+    }
 }
 
 fn compare(measured: Measured, comparison: Comparison, bound: f64) -> Verdict {
@@ -45,117 +71,36 @@ fn compare(measured: Measured, comparison: Comparison, bound: f64) -> Verdict {
             Comparison::AtLeast => value >= bound,
         }),
         Measured::Beyond(least) => match comparison {
-            Comparison::Less | Comparison::AtMost | Comparison::Equal if least >= bound => Verdict::Fail,
-            Comparison::Greater | Comparison::AtLeast if least >= bound => Verdict::Pass,
+            Comparison::Less if least >= bound => Verdict::Fail,
+            Comparison::AtMost | Comparison::Equal if least > bound => Verdict::Fail,
+            Comparison::Greater if least > bound => Verdict::Pass,
+            Comparison::AtLeast if least >= bound => Verdict::Pass,
             _ => Verdict::Unknown,
         },
     }
 }
 
-fn measure(name: &str, result: &RunResult, ended_s: f64) -> Measured {
-    let value = |value: Option<f64>| value.map_or(Measured::Untold, Measured::Value);
-    let sum_of_checks = |pick: fn(&report::result::CheckResult) -> Option<u64>| {
-        let found: Vec<u64> = result.checks.iter().filter_map(pick).collect();
-        value((!found.is_empty()).then(|| found.iter().sum::<u64>() as f64))
+/// A measurement with its unit, and where it is of where there are several.
+fn in_words(reading: &Reading, expectation: &Expectation, all: &[Reading]) -> String {
+    let unit = quantity::entry_of(expectation.quantity).map_or(Unit::Number, |entry| entry.unit);
+    let words = match reading.measured {
+        Measured::Untold => NOTHING.to_owned(),
+        Measured::Value(value) => with_unit(value, unit),
+        Measured::Beyond(value) => format!("at least {}", with_unit(value, unit)),
     };
-    let errors: u64 = result.loads.iter().flat_map(|load| load.errors.values()).sum();
-    let transactions: u64 = result.loads.iter().map(|load| load.transactions).sum();
-    let slowest = |pick: fn(&LoadResult) -> u64| {
-        let seen = result.loads.iter().filter(|load| load.transactions > 0).map(pick).max();
-        value(seen.map(|latency_us| latency_us as f64))
-    };
-    match name {
-        "lost_writes" => value(report::losses::lost_writes(&result.checks).map(|lost| lost as f64)),
-        // A check in doubt has not seen all there is.
-        "anomalies" => sum_of_checks(|check| {
-            let doubtful = check.verdict == Verdict::Unknown;
-            let kinds = check.counts.get(check::list_append::ANOMALIES)?;
-            u64::try_from(*kinds).ok().filter(|_| !doubtful)
-        }),
-        "invented_writes" => sum_of_checks(|check| check.invented),
-        "recovery" => time_to(result, ended_s, |fault| fault.recovery_s.first_success),
-        "recovery_95_percent" => time_to(result, ended_s, |fault| fault.recovery_s.back_to_95_percent),
-        "errors" => Measured::Value(errors as f64),
-        "error_rate" => {
-            value((errors + transactions > 0).then(|| errors as f64 / (errors + transactions) as f64))
-        }
-        "throughput_per_s" => Measured::Value(result.loads.iter().map(|load| load.throughput_per_s).sum()),
-        "latency_p50" => slowest(|load| load.latency_us.p50),
-        "latency_p95" => slowest(|load| load.latency_us.p95),
-        "latency_p99" => slowest(|load| load.latency_us.p99),
-        "throughput_ratio_during" => {
-            value(result.faults.iter().filter_map(|fault| fault.throughput_ratio_during).reduce(f64::min))
-        }
-        "lab_cpu_share" => value(result.lab.cpu_share_of_lab),
-        _ => Measured::Untold,
-    }
+    if all.len() > 1 { format!("{words} ({})", reading.place) } else { words }
 }
 
-/// The longest over all faults. A fault that was never shown to take effect leaves it unmeasured.
-fn time_to(result: &RunResult, ended_s: f64, pick: fn(&FaultResult) -> Option<f64>) -> Measured {
-    let mut longest: Option<f64> = None;
-    let mut beyond: Option<f64> = None;
-    for fault in &result.faults {
-        let Some(effect_s) = fault.took_effect_s else { return Measured::Untold };
-        match pick(fault) {
-            Some(time_s) => longest = Some(longest.map_or(time_s, |longest| longest.max(time_s))),
-            None => {
-                let least = (ended_s - effect_s).max(0.0);
-                beyond = Some(beyond.map_or(least, |beyond| beyond.max(least)));
-            }
-        }
+fn with_unit(value: f64, unit: Unit) -> String {
+    match unit {
+        Unit::Count => report::with_thousands(value.max(0.0).round() as u64),
+        Unit::Number => format!("{value:.1}"),
+        Unit::Seconds => format!("{value:.2} s"),
+        Unit::Microseconds => format!("{:.2} ms", value / 1e3),
+        Unit::PerSecond => format!("{value:.1}/s"),
+        Unit::Ratio | Unit::Share => format!("{:.1} %", value * 100.0),
     }
-    match (beyond, longest) {
-        (Some(least), longest) => Measured::Beyond(least.max(longest.unwrap_or(0.0))),
-        (None, Some(time_s)) => Measured::Value(time_s),
-        (None, None) => Measured::Untold,
-    }
-}
-
-fn in_words(name: &str, measured: Measured) -> String {
-    let (value, more) = match measured {
-        Measured::Untold => return "not measured".to_owned(),
-        Measured::Value(value) => (value, ""),
-        Measured::Beyond(value) => (value, "not within "),
-    };
-    let words = match name {
-        "recovery" | "recovery_95_percent" => format!("{value:.2} s"),
-        "latency_p50" | "latency_p95" | "latency_p99" => format!("{:.2} ms", value / 1e3),
-        "throughput_per_s" => format!("{value:.1}/s"),
-        "error_rate" | "throughput_ratio_during" | "lab_cpu_share" => format!("{:.1} %", value * 100.0),
-        _ => format!("{value}"),
-    };
-    format!("{more}{words}")
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn check(measured: Measured, comparison: Comparison, bound: f64, expected: Verdict) {
-        assert_eq!(compare(measured, comparison, bound), expected, "{measured:?} {comparison:?} {bound}");
-    }
-
-    #[test]
-    fn a_value_is_held_against_its_bound() {
-        check(Measured::Value(0.0), Comparison::Equal, 0.0, Verdict::Pass);
-        check(Measured::Value(1.0), Comparison::Equal, 0.0, Verdict::Fail);
-        check(Measured::Value(30.0), Comparison::Less, 30.0, Verdict::Fail);
-        check(Measured::Value(30.0), Comparison::AtMost, 30.0, Verdict::Pass);
-        check(Measured::Value(0.1), Comparison::Greater, 0.2, Verdict::Fail);
-    }
-
-    #[test]
-    fn what_had_not_happened_by_the_end_fails_only_a_bound_that_was_passed() {
-        check(Measured::Beyond(40.0), Comparison::Less, 30.0, Verdict::Fail);
-        check(Measured::Beyond(20.0), Comparison::Less, 30.0, Verdict::Unknown);
-        check(Measured::Beyond(20.0), Comparison::Greater, 30.0, Verdict::Unknown);
-    }
-
-    #[test]
-    fn what_was_not_measured_is_never_a_pass() {
-        for comparison in [Comparison::Equal, Comparison::Less, Comparison::AtLeast] {
-            check(Measured::Untold, comparison, 0.0, Verdict::Unknown);
-        }
-    }
-}
+mod tests;

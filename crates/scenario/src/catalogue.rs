@@ -1,7 +1,7 @@
-//! What a scenario can ask for: faults, roles, quantities to expect, engines and workloads. For `holdfast list`,
+//! What a scenario can ask for: faults, roles, engines and workloads. For `holdfast list`,
 //! `holdfast explain` and the decoder.
 //!
-//! Owns names and their meaning; what they do is elsewhere.
+//! Owns names and their meaning; what they do is elsewhere. Quantities to expect are [`crate::quantity`]'s.
 
 use crate::language::Field;
 use crate::workload_options;
@@ -43,16 +43,6 @@ pub const FLAWS: &[&str] = &[
 
 /// The engine that is none, and the workload that asks a volume and no database.
 pub(crate) const WITHOUT_DATABASE: (&str, &str) = ("none", "rawio");
-
-/// The workload whose history names each lost and invented write.
-const LEDGER: &str = "ledger";
-/// Workloads whose history shows lost writes, the one that names each of them first.
-const COUNTING: &[&str] = &[LEDGER, "tpcb", "tpcc", "ycsb", "kv", "iot"];
-/// Workloads whose history shows invented writes, the one that names each of them first.
-const INVENTED: &[&str] = &[LEDGER, "ycsb", "kv", "iot"];
-
-/// Workloads whose history shows the isolation that transactions ran under.
-const JUDGED: &[&str] = &["append"];
 
 /// Roles a fault may be aimed at instead of a name.
 pub const ROLES: &[RoleEntry] = &[
@@ -105,95 +95,6 @@ pub const FAULTS: &[FaultEntry] = &[
     },
 ];
 
-/// Quantities a scenario may expect.
-pub const EXPECTATIONS: &[ExpectationEntry] = &[
-    entry(
-        "lost_writes",
-        Unit::Count,
-        Needs::Load(COUNTING),
-        "acknowledged writes that are missing at the end: the ledger's where there is one, else those of all other workloads that can tell",
-        "0",
-    ),
-    entry(
-        "invented_writes",
-        Unit::Count,
-        Needs::Load(INVENTED),
-        "rows and values at the end that nobody wrote",
-        "0",
-    ),
-    entry(
-        "anomalies",
-        Unit::Count,
-        Needs::Load(JUDGED),
-        "kinds of anomaly that transactions over lists show, those that the level claimed allows among them",
-        "0",
-    ),
-    entry(
-        "recovery",
-        Unit::Seconds,
-        Needs::Fault,
-        "from the fault's effect to the first success after it",
-        "< 30s",
-    ),
-    entry(
-        "recovery_95_percent",
-        Unit::Seconds,
-        Needs::Fault,
-        "from the fault's effect to the first second back at 95 % of the baseline",
-        "< 60s",
-    ),
-    entry(
-        "errors",
-        Unit::Count,
-        Needs::Nothing,
-        "transactions that failed, of all loads, warm-up left out",
-        "< 100",
-    ),
-    entry(
-        "error_rate",
-        Unit::Ratio,
-        Needs::Nothing,
-        "failed transactions as a share of all, of all loads, warm-up left out",
-        "< 1%",
-    ),
-    entry(
-        "throughput_per_s",
-        Unit::PerSecond,
-        Needs::Nothing,
-        "successful transactions a second, of all loads, warm-up left out",
-        "> 100/s",
-    ),
-    entry("latency_p50", Unit::Microseconds, Needs::Nothing, "median latency of a transaction", "< 5ms"),
-    entry(
-        "latency_p95",
-        Unit::Microseconds,
-        Needs::Nothing,
-        "95th percentile of a transaction's latency",
-        "< 20ms",
-    ),
-    entry(
-        "latency_p99",
-        Unit::Microseconds,
-        Needs::Nothing,
-        "99th percentile of a transaction's latency",
-        "< 50ms",
-    ),
-    entry(
-        "throughput_ratio_during",
-        Unit::Ratio,
-        Needs::Fault,
-        "throughput while the fault stood, as a share of the baseline's",
-        "> 10%",
-    ),
-    entry(
-        "lab_cpu_share",
-        Unit::Share,
-        Needs::Nothing,
-        "the lab's own share of all CPU time spent under load",
-        "< 20%",
-    ),
-];
-
 /// An option of a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OptionEntry {
@@ -236,76 +137,4 @@ pub struct FaultEntry {
     pub meaning: &'static str,
     /// Elements of a phase's `faults` that hold it, the plainest first.
     pub examples: &'static [&'static str],
-}
-
-/// A quantity to expect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ExpectationEntry {
-    /// As written in a scenario.
-    pub name: &'static str,
-    /// The unit its bound is written in, and the base unit of [`crate::Expectation::bound`].
-    pub unit: Unit,
-    /// What the scenario must contain for it to be measured at all.
-    pub needs: Needs,
-    /// What it measures, one line.
-    pub meaning: &'static str,
-    /// A bound as written.
-    pub example: &'static str,
-}
-
-const fn entry(
-    name: &'static str,
-    unit: Unit,
-    needs: Needs,
-    meaning: &'static str,
-    example: &'static str,
-) -> ExpectationEntry {
-    ExpectationEntry { name, unit, needs, meaning, example }
-}
-
-/// What the bound of an expectation is measured in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
-    /// A plain whole number; the bound is that number.
-    Count,
-    /// Written as a duration; the bound is in seconds.
-    Seconds,
-    /// Written as a duration; the bound is in microseconds.
-    Microseconds,
-    /// Written `100/s`; the bound is per second.
-    PerSecond,
-    /// Written `95%` or `0.95`; the bound is the ratio, which may exceed 1.
-    Ratio,
-    /// As [`Unit::Ratio`], of a quantity that cannot exceed 1.
-    Share,
-}
-
-impl Unit {
-    /// How its bounds are written, in words.
-    #[must_use]
-    pub fn written(self) -> &'static str {
-        match self {
-            Unit::Count => "a plain number",
-            Unit::Seconds | Unit::Microseconds => "a duration",
-            Unit::PerSecond => "a number a second (`100/s`)",
-            Unit::Ratio | Unit::Share => "a share (`95%` or `0.95`)",
-        }
-    }
-}
-
-/// What a scenario must contain for a quantity to be measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Needs {
-    /// Only a load.
-    Nothing,
-    /// A fault.
-    Fault,
-    /// A load of one of these workloads, the best of them first.
-    Load(&'static [&'static str]),
-}
-
-/// The quantity of that name.
-#[must_use]
-pub fn expectation(name: &str) -> Option<&'static ExpectationEntry> {
-    EXPECTATIONS.iter().find(|entry| entry.name == name)
 }

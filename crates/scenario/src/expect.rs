@@ -1,20 +1,36 @@
-//! The `expect` section: `recovery: < 30s` to a quantity, a comparison and a bound in the quantity's base unit.
+//! The `expect` section: `tpcb.fault.latency_p99: < 50ms` to a quantity, its scope, a comparison and a bound in the
+//! quantity's base unit.
 //!
-//! Owns reading it, and refusing what could never be measured or never fail.
+//! Owns reading it, and refusing what could never be measured or never fail. Which quantities there are is
+//! [`crate::quantity`]'s business.
+//!
+//! A name is `QUANTITY`, `SCOPE.QUANTITY` or `LOAD.WITHIN.QUANTITY`. WITHIN is a phase; for what is measured after faults
+//! it is the phase they strike in, their kind, or `fault-N` counted from 1. `all` stands for all phases taken together.
+//! A part that is left out, or `*`, leaves it open: the expectation must hold in each of them, warm-up left out.
 
-use crate::catalogue::{self, EXPECTATIONS, ExpectationEntry, Needs, Unit};
 use crate::decode::Decoder;
+use crate::quantity::{self, Measured, Needs, QUANTITIES, QuantityEntry, Unit};
 use crate::rejection::{Findings, Spot};
-use crate::resolved::{Comparison, Expectation, Load, Phase};
-use crate::tree::Node;
+use crate::resolved::{Comparison, Expectation, Load, Phase, Within};
+use crate::tree::{Entry, Node};
 use crate::units::{self, UnitError};
 use crate::wording::{either, listed, nearest, shortened};
 
-/// An expectation and the place of its name.
+/// An expectation as written and the places of its parts.
 pub(crate) struct ExpectationDocument {
-    expectation: Expectation,
-    entry: &'static ExpectationEntry,
+    name: String,
+    wanted: String,
+    comparison: Comparison,
+    bound: f64,
+    entry: &'static QuantityEntry,
     name_at: Spot,
+    scope: Vec<Part>,
+}
+
+/// A part of a scope.
+struct Part {
+    text: String,
+    at: Spot,
 }
 
 /// Operators, longest first.
@@ -26,29 +42,64 @@ const OPERATORS: &[(&str, Comparison)] = &[
     ("=", Comparison::Equal),
 ];
 
+/// Leaves a part of a scope open.
+const OPEN: &str = "*";
+/// All phases taken together.
+const WHOLE_RUN: &str = "all";
+/// How a fault is named by its number.
+const FAULT_NUMBER: &str = "fault-";
+
 /// Reads the section.
 pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<Vec<ExpectationDocument>> {
     let entries = decoder.entries(node, "`expect`")?;
     let mut documents = Vec::new();
     for written in entries {
-        let Some(entry) = catalogue::expectation(&written.key) else {
-            let names: Vec<&str> = EXPECTATIONS.iter().map(|entry| entry.name).collect();
-            let help = match nearest(&written.key, names.iter().copied()) {
+        let mut scope = parts(written);
+        let Some(quantity) = scope.pop() else { continue };
+        let Some(entry) = quantity::named(&quantity.text) else {
+            let names: Vec<&str> = QUANTITIES.iter().map(|entry| entry.name).collect();
+            let help = match nearest(&quantity.text, names.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("what can be expected: {}", listed(&names)),
             };
-            let message = format!("there is no quantity `{}` to expect", shortened(&written.key));
-            decoder.findings.add("unknown-key", written.key_at, message, "unknown quantity", help);
+            let message = format!("there is no quantity `{}` to expect", shortened(&quantity.text));
+            decoder.findings.add("unknown-key", quantity.at, message, "unknown quantity", help);
             continue;
         };
-        if let Some(expectation) = decode_bound(&written.value, entry, decoder) {
-            documents.push(ExpectationDocument { expectation, entry, name_at: written.key_at });
+        if let Some((wanted, comparison, bound)) = decode_bound(&written.value, entry, decoder) {
+            let (name, name_at) = (written.key.clone(), written.key_at);
+            documents.push(ExpectationDocument { name, wanted, comparison, bound, entry, name_at, scope });
         }
     }
     Some(documents)
 }
 
-fn decode_bound(node: &Node, entry: &'static ExpectationEntry, decoder: &mut Decoder) -> Option<Expectation> {
+/// The parts of a name between its dots, each with its place where the key stands as it is, in quotes or not.
+fn parts(written: &Entry) -> Vec<Part> {
+    let length = written.key_at.end - written.key_at.start;
+    let offset =
+        length.checked_sub(written.key.len()).filter(|more| [0, 2].contains(more)).map(|more| more / 2);
+    let mut start = 0;
+    let part = |text: &str| {
+        let at = match offset {
+            Some(offset) => {
+                let start = written.key_at.start + offset + start;
+                Spot { start, end: start + text.len(), ..written.key_at }
+            }
+            None => written.key_at,
+        };
+        start += text.len() + 1;
+        Part { text: text.to_owned(), at }
+    };
+    written.key.split('.').map(part).collect()
+}
+
+/// What is wanted as written, its comparison and its bound.
+fn decode_bound(
+    node: &Node,
+    entry: &'static QuantityEntry,
+    decoder: &mut Decoder,
+) -> Option<(String, Comparison, f64)> {
     let text = decoder.text(node, &format!("`{}`", entry.name))?;
     let written = text.value.trim();
     let (comparison, quantity) = OPERATORS
@@ -92,7 +143,7 @@ fn decode_bound(node: &Node, entry: &'static ExpectationEntry, decoder: &mut Dec
         );
         return None;
     }
-    Some(Expectation { name: entry.name.to_owned(), wanted: written.to_owned(), comparison, bound })
+    Some((written.to_owned(), comparison, bound))
 }
 
 /// Whether no run could miss it: nothing measured here is negative, and shares end at 1.
@@ -108,6 +159,7 @@ fn always_holds(comparison: Comparison, bound: f64, unit: Unit) -> bool {
 fn read_bound(text: &str, unit: Unit) -> Result<f64, UnitError> {
     match unit {
         Unit::Count => read_count(text),
+        Unit::Number => read_number(text),
         Unit::Seconds => units::duration(text, "s").map(|duration| duration.as_secs_f64()),
         Unit::Microseconds => units::duration(text, "ms").map(|duration| duration.as_secs_f64() * 1e6),
         Unit::PerSecond => units::rate_per_s(text),
@@ -122,19 +174,54 @@ fn read_count(text: &str) -> Result<f64, UnitError> {
     }
 }
 
-/// Holds the section against the loads and the schedule: what nothing in the scenario can measure is refused.
+fn read_number(text: &str) -> Result<f64, UnitError> {
+    match text.parse::<f64>() {
+        Ok(number) if number.is_finite() && text.chars().all(|c| c.is_ascii_digit() || c == '.') => {
+            Ok(number)
+        }
+        _ => Err(UnitError::NotAQuantity { text: text.to_owned(), kind: "a plain number", example: "100" }),
+    }
+}
+
+/// Compares the section with the loads and the schedule: what nothing in the scenario can measure is refused.
 pub(crate) fn resolve(
     documents: Vec<ExpectationDocument>,
     loads: &[Load],
     schedule: &[Phase],
     findings: &mut Findings,
 ) -> Vec<Expectation> {
-    let has_fault = schedule.iter().any(|phase| !phase.faults.is_empty());
-    let has_load = |workloads: &[&str]| loads.iter().any(|load| workloads.contains(&load.workload.as_str()));
-    for document in &documents {
+    let surroundings = Surroundings::new(loads, schedule);
+    let resolve = |document: ExpectationDocument| {
+        surroundings.check_needs(&document, findings);
+        let (load, within) = surroundings.scope(&document, findings)?;
+        let ExpectationDocument { name, wanted, comparison, bound, entry, .. } = document;
+        Some(Expectation { name, quantity: entry.quantity, load, within, wanted, comparison, bound })
+    };
+    documents.into_iter().filter_map(resolve).collect()
+}
+
+/// What a scope may name.
+struct Surroundings<'s> {
+    loads: &'s [Load],
+    schedule: &'s [Phase],
+    /// Phase and kind of each fault, in the order of the schedule.
+    faults: Vec<(&'s str, &'static str)>,
+}
+
+impl<'s> Surroundings<'s> {
+    fn new(loads: &'s [Load], schedule: &'s [Phase]) -> Self {
+        let of_phase = |phase: &'s Phase| {
+            phase.faults.iter().map(|fault| (phase.name.as_str(), fault.action.kind_name()))
+        };
+        Surroundings { loads, schedule, faults: schedule.iter().flat_map(of_phase).collect() }
+    }
+
+    fn check_needs(&self, document: &ExpectationDocument, findings: &mut Findings) {
         let name = document.entry.name;
+        let has_load =
+            |workloads: &[&str]| self.loads.iter().any(|load| workloads.contains(&load.workload.as_str()));
         match document.entry.needs {
-            Needs::Fault if !has_fault => findings.add(
+            Needs::Fault if self.faults.is_empty() => findings.add(
                 "needs-fault",
                 document.name_at,
                 format!("`{name}` is expected, but the schedule has no fault"),
@@ -154,5 +241,181 @@ pub(crate) fn resolve(
             _ => {}
         }
     }
-    documents.into_iter().map(|document| document.expectation).collect()
+
+    /// The load and the phases or faults that a name is about; `None` where that is refused.
+    fn scope(
+        &self,
+        document: &ExpectationDocument,
+        findings: &mut Findings,
+    ) -> Option<(Option<String>, Within)> {
+        let (measured, name) = (document.entry.measured, document.entry.name);
+        let most = match measured {
+            Measured::OfRun => 0,
+            Measured::OfLoad => 1,
+            Measured::InPhase | Measured::AfterFault => 2,
+        };
+        if document.scope.len() > most {
+            let (message, help) = match measured {
+                Measured::OfRun => (
+                    format!("`{name}` is measured of the run as a whole"),
+                    format!("write `{name}` without a scope"),
+                ),
+                _ => (
+                    format!("`{}` has more parts than `{name}` has scopes", shortened(&document.name)),
+                    format!("`{name}` has the {}; write `*` for a part that is left open", measured.syntax()),
+                ),
+            };
+            findings.add("bad-scope", document.name_at, message, "too many parts", help);
+            return None;
+        }
+        let open = |part: &&Part| part.text != OPEN;
+        match document.scope.as_slice() {
+            [] => Some((None, Within::Each)),
+            [load, within] => {
+                let load = Some(load).filter(open).map(|load| self.load(load, document, findings));
+                let within = Some(within).filter(open).map(|within| self.within(within, document, findings));
+                Some((load.map_or(Some(None), |load| load.map(Some))?, within.unwrap_or(Some(Within::Each))?))
+            }
+            [part, ..] if part.text == OPEN => Some((None, Within::Each)),
+            [part, ..] => self.either(part, document, findings),
+        }
+    }
+
+    /// A single part: a load, or else what it is measured within.
+    fn either(
+        &self,
+        part: &Part,
+        document: &ExpectationDocument,
+        findings: &mut Findings,
+    ) -> Option<(Option<String>, Within)> {
+        let is_load = self.loads.iter().any(|load| load.name == part.text);
+        let within = self.find(&part.text, document.entry.measured);
+        let name = document.entry.name;
+        match (is_load, within) {
+            (true, Some(_)) => {
+                findings.add(
+                    "bad-scope",
+                    part.at,
+                    format!("`{}` is both a load and a phase or fault", part.text),
+                    "which of them?",
+                    format!(
+                        "write `{0}.*.{name}` for the load, or `\"*.{0}.{name}\"` for the other",
+                        part.text
+                    ),
+                );
+                None
+            }
+            (true, None) => {
+                self.check_workload(part, document, findings)?;
+                Some((Some(part.text.clone()), Within::Each))
+            }
+            (false, Some(within)) => Some((None, within)),
+            (false, None) => {
+                let loads = self.loads.iter().map(|load| load.name.clone());
+                let known: Vec<String> = loads.chain(self.names(document.entry.measured)).collect();
+                let kinds =
+                    if document.entry.measured == Measured::OfLoad { "load" } else { "load, phase or fault" };
+                refuse_name(part, kinds, &known, findings);
+                None
+            }
+        }
+    }
+
+    fn load(&self, part: &Part, document: &ExpectationDocument, findings: &mut Findings) -> Option<String> {
+        if !self.loads.iter().any(|load| load.name == part.text) {
+            let known: Vec<String> = self.loads.iter().map(|load| load.name.clone()).collect();
+            refuse_name(part, "load", &known, findings);
+            return None;
+        }
+        self.check_workload(part, document, findings)?;
+        Some(part.text.clone())
+    }
+
+    /// A load that is named must be one that has the quantity.
+    fn check_workload(
+        &self,
+        part: &Part,
+        document: &ExpectationDocument,
+        findings: &mut Findings,
+    ) -> Option<()> {
+        let Needs::Load(workloads) = document.entry.needs else { return Some(()) };
+        let load = self.loads.iter().find(|load| load.name == part.text)?;
+        if workloads.contains(&load.workload.as_str()) {
+            return Some(());
+        }
+        findings.add(
+            "needs-load",
+            part.at,
+            format!("`{}` has no `{}`: its workload is {}", part.text, document.entry.name, load.workload),
+            "nothing to measure it by",
+            format!("name a load with the workload {}", either(workloads)),
+        );
+        None
+    }
+
+    fn within(&self, part: &Part, document: &ExpectationDocument, findings: &mut Findings) -> Option<Within> {
+        let found = self.find(&part.text, document.entry.measured);
+        if found.is_none() {
+            let what = if document.entry.measured == Measured::AfterFault { "fault" } else { "phase" };
+            refuse_name(part, what, &self.names(document.entry.measured), findings);
+        }
+        found
+    }
+
+    /// The phase of that name, or the faults of that phase, kind or number.
+    fn find(&self, text: &str, measured: Measured) -> Option<Within> {
+        let is_phase = self.schedule.iter().any(|phase| phase.name == text);
+        match measured {
+            Measured::OfRun | Measured::OfLoad => None,
+            Measured::InPhase if is_phase => Some(Within::Phase(text.to_owned())),
+            Measured::InPhase => (text == WHOLE_RUN).then_some(Within::WholeRun),
+            Measured::AfterFault => {
+                let numbered = || self.faults.iter().enumerate();
+                let those = |named: &dyn Fn(usize, &(&str, &str)) -> bool| -> Option<Within> {
+                    let found: Vec<usize> = numbered()
+                        .filter(|(number, fault)| named(*number, fault))
+                        .map(|(number, _)| number)
+                        .collect();
+                    (!found.is_empty()).then_some(Within::Faults(found))
+                };
+                those(&|_, fault| fault.0 == text)
+                    .or_else(|| those(&|_, fault| fault.1 == text))
+                    .or_else(|| those(&|number, _| fault_name(number) == text))
+            }
+        }
+    }
+
+    /// What [`find`](Self::find) would find, for suggestions.
+    fn names(&self, measured: Measured) -> Vec<String> {
+        let mut names: Vec<String> = match measured {
+            Measured::OfRun | Measured::OfLoad => Vec::new(),
+            Measured::InPhase => {
+                let phases = self.schedule.iter().map(|phase| phase.name.clone());
+                phases.chain([WHOLE_RUN.to_owned()]).collect()
+            }
+            Measured::AfterFault => {
+                let named =
+                    self.faults.iter().flat_map(|(phase, kind)| [(*phase).to_owned(), (*kind).to_owned()]);
+                named.chain((0..self.faults.len()).map(fault_name)).collect()
+            }
+        };
+        let mut seen = std::collections::BTreeSet::new();
+        names.retain(|name| seen.insert(name.clone()));
+        names
+    }
+}
+
+/// How a fault is named by its number, which is told from 1.
+fn fault_name(number: usize) -> String {
+    format!("{FAULT_NUMBER}{}", number + 1)
+}
+
+fn refuse_name(part: &Part, what: &str, known: &[String], findings: &mut Findings) {
+    let help = match nearest(&part.text, known.iter().map(String::as_str)) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None if known.is_empty() => "the scenario has none".to_owned(),
+        None => format!("what it may be: {}, or `*` for each", listed(known)),
+    };
+    let message = format!("the scenario has no {what} `{}`", shortened(&part.text));
+    findings.add("bad-scope", part.at, message, format!("no such {what}"), help);
 }

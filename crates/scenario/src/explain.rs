@@ -2,8 +2,9 @@
 //!
 //! Reads the language's own tables, so that it cannot say what the decoder does not read.
 
-use crate::catalogue::{EXPECTATIONS, FAULTS, ROLES};
+use crate::catalogue::{FAULTS, ROLES};
 use crate::language::{Fields, SCENARIO, Shape};
+use crate::quantity::{Measured, QUANTITIES, QuantityEntry};
 use crate::workload_options::OPTIONS;
 
 /// What there is to say of a word of the language.
@@ -63,14 +64,32 @@ pub fn explain(word: &str) -> Vec<Explanation> {
         keys: Vec::new(),
         examples: vec![format!("- {{ power-off: {{ host: {} }}, for: 20s }}", role.name)],
     }));
-    found.extend(EXPECTATIONS.iter().filter(|entry| entry.name == word).map(|entry| Explanation {
+    found.extend(QUANTITIES.iter().filter(|entry| entry.name == word).map(|entry| Explanation {
         path: format!("expect.{}", entry.name),
         meaning: entry.meaning.to_owned(),
-        holds: format!("a comparison with {}", entry.unit.written()),
+        holds: bound(entry),
         keys: Vec::new(),
-        examples: vec![format!("expect: {{ {}: {} }}", entry.name, entry.example)],
+        examples: quantity_examples(entry),
     }));
     found
+}
+
+/// What an expectation of a quantity holds, and which scope its name may have.
+fn bound(entry: &QuantityEntry) -> String {
+    format!("a comparison with {}; {}", entry.unit.written(), entry.measured.syntax())
+}
+
+/// The quantity without a scope and with one.
+fn quantity_examples(entry: &QuantityEntry) -> Vec<String> {
+    let (name, example) = (entry.name, entry.example);
+    let scoped = match entry.measured {
+        Measured::OfRun => &[][..],
+        Measured::OfLoad => &["tpcc"][..],
+        Measured::InPhase => &["tpcb.fault", "fault", "tpcb.all"][..],
+        Measured::AfterFault => &["tpcb.power-off", "fault-2"][..],
+    };
+    let names = [name.to_owned()].into_iter().chain(scoped.iter().map(|scope| format!("{scope}.{name}")));
+    names.map(|name| format!("expect: {{ {name}: \"{example}\" }}")).collect()
 }
 
 /// Every word that [`explain`] knows, sorted.
@@ -79,7 +98,7 @@ pub fn words() -> Vec<&'static str> {
     let mut words = vec!["scenario"];
     collect(&SCENARIO, &mut words);
     words.extend(ROLES.iter().map(|role| role.name));
-    words.extend(EXPECTATIONS.iter().map(|entry| entry.name));
+    words.extend(QUANTITIES.iter().map(|entry| entry.name));
     words.sort_unstable();
     words.dedup();
     words
@@ -98,6 +117,9 @@ fn search(fields: &'static Fields, path: &str, word: &str, found: &mut Vec<Expla
         if field.name == word {
             let mut inner = Vec::new();
             maps(&field.shape, &mut |map, _| inner.extend(keys(map)));
+            if matches!(field.shape, Shape::Expectations) {
+                inner.extend(QUANTITIES.iter().map(quantity_key));
+            }
             let said = Explanation {
                 path: here.clone(),
                 meaning: field.meaning.to_owned(),
@@ -122,6 +144,15 @@ fn examples(word: &str) -> Vec<String> {
         let other = "matrix: { axes: { disks: { kept: { database.volumes: virtual }, torn: { database.volumes: torn } } } }";
         return vec![one.to_owned(), other.to_owned()];
     }
+    if word == "expect" {
+        return [
+            "expect: { lost_writes: 0, recovery: < 30s }",
+            "expect: { tpcb.fault.latency_p99: < 50ms, tpcb.baseline.throughput_per_s: \"> 100/s\" }",
+            "expect: { power-off.gap: < 10s, fault-2.below_50_percent: < 5s, errors_timeout: 0 }",
+        ]
+        .map(str::to_owned)
+        .to_vec();
+    }
     let fault = FAULTS.iter().find(|fault| fault.name == word);
     fault.map_or_else(Vec::new, |fault| fault.examples.iter().map(|text| (*text).to_owned()).collect())
 }
@@ -134,6 +165,10 @@ fn keys(fields: &'static Fields) -> Vec<Key> {
         meaning: field.meaning,
     };
     fields.fields.iter().map(key).collect()
+}
+
+fn quantity_key(entry: &'static QuantityEntry) -> Key {
+    Key { name: entry.name, required: false, holds: bound(entry), meaning: entry.meaning }
 }
 
 /// Every map within a shape, with what stands between the key and the map's own keys in a path.
@@ -171,7 +206,12 @@ fn holds(shape: &Shape) -> String {
         Shape::Percent => "a percentage (0.5%)".to_owned(),
         Shape::Synchronous => "off, all, or any N".to_owned(),
         Shape::Setting => "text, a number or a boolean, handed on as it stands".to_owned(),
-        Shape::Expectations => "quantities, each with a comparison".to_owned(),
+        Shape::Expectations => "quantities, each with a comparison; a quantity's name may have a scope before it, \
+                                LOAD.PHASE.QUANTITY or LOAD.FAULT.QUANTITY. A part that is left out, or `*`, stands for each: the \
+                                expectation must hold in the worst load, phase (warm-up left out) and fault; errors are added up. \
+                                PHASE `all` is all phases but warm-up taken together. FAULT is the phase it strikes in, its kind, \
+                                or fault-1, fault-2 ... in the order of the schedule"
+            .to_owned(),
         Shape::Map(_) => "a map".to_owned(),
         Shape::Named(_) => "a map by names of your choice".to_owned(),
         Shape::Rate => "a rate (2000/s)".to_owned(),

@@ -79,7 +79,7 @@ pub(crate) enum Shape {
     Setting,
     /// A map with the keys of one of [`crate::workload_options::OPTIONS`], by the workload beside it.
     Options,
-    /// `< 30s` and its like, one per quantity of [`crate::catalogue::EXPECTATIONS`].
+    /// `< 30s` and its like, one per quantity of [`crate::quantity::QUANTITIES`].
     Expectations,
     /// A map with these keys.
     Map(&'static Fields),

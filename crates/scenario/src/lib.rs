@@ -23,10 +23,12 @@ mod pace;
 mod parse;
 mod placement;
 mod places;
+pub mod quantity;
 mod ramp;
 mod rejection;
 pub mod resolved;
 mod resolved_disks;
+mod resolved_expectation;
 mod schedule;
 mod schema;
 mod settings;
@@ -40,12 +42,13 @@ mod write;
 
 pub use matrix::{Axis, Cell, Matrix};
 pub use parse::{Plan, Refusal, Source, parse, plan, point_at};
+pub use quantity::Quantity;
 pub use rejection::{Problem, Rejection};
 pub use resolved::{
     Arrival, BlockAnswer, Comparison, Conditions, Database, DiskDefect, DiskTarget, Disks, Distribution,
     Edge, Ends, Expectation, Failover, Fault, FaultAction, FaultTarget, Flap, Host, IpVersion, Jitter, Level,
     Link, Load, Pace, PartitionShape, Phase, Place, Queue, Ramp, Reads, Reproduces, Scenario, Site, Sweep,
-    Synchronous, ThinkTime, Volumes,
+    Synchronous, ThinkTime, Volumes, Within,
 };
 pub use schema::json_schema;
 pub use storage::{Acknowledge, Apart, Promotion, Storage, StorageClass};

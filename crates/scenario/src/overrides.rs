@@ -66,6 +66,11 @@ pub(crate) fn steps(path: &str, from: Spot) -> Result<Vec<Step>, Box<Finding>> {
                 setting.key = format!("{}.{key}", setting.key);
                 setting.at.end = at.end;
             }
+            // So may an expectation's, which is all that follows `expect`.
+            [one, expectation] if one.key == "expect" => {
+                expectation.key = format!("{}.{key}", expectation.key);
+                expectation.at.end = at.end;
+            }
             _ => steps.push(Step { key: key.to_owned(), at }),
         }
     }

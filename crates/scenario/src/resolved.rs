@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 pub use crate::resolved_disks::{DiskDefect, DiskTarget, Disks};
+pub use crate::resolved_expectation::{Comparison, Expectation, Within};
 use crate::storage::Storage;
 
 /// A checked scenario.
@@ -557,35 +558,4 @@ pub enum FaultTarget {
     AFollower(Level),
     /// A place of this level that holds a node; which one, the seed decides.
     Random(Level),
-}
-
-/// A gate: a quantity, a comparison and a bound.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Expectation {
-    /// The quantity's name: `lost_writes`, `invented_writes`, `anomalies`, `recovery`, `recovery_95_percent`, `errors`,
-    /// `throughput_per_s`, `latency_p99`, `throughput_ratio_during`, `lab_cpu_share`.
-    pub name: String,
-    /// As written, for messages: `< 30s`.
-    pub wanted: String,
-    /// The comparison.
-    pub comparison: Comparison,
-    /// The bound, in the quantity's base unit: seconds, writes, transactions per second, microseconds for
-    /// latencies, or a ratio (1 = 100 %).
-    pub bound: f64,
-}
-
-/// How a measured value is held against its bound.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Comparison {
-    /// Equal.
-    Equal,
-    /// Below.
-    Less,
-    /// At most.
-    AtMost,
-    /// Above.
-    Greater,
-    /// At least.
-    AtLeast,
 }

@@ -2,10 +2,12 @@
 //!
 //! Describes shapes; what only makes sense together (nodes and hosts, faults and phases) is found by parsing.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value, json};
 
-use crate::catalogue::{EXPECTATIONS, Unit};
 use crate::language::{Fields, MOST_FREE_NAME_BYTES, MOST_NAME_BYTES, SCENARIO, Shape};
+use crate::quantity::{Measured, QUANTITIES, Unit};
 use crate::workload_options::OPTIONS;
 
 const DURATION: &str = r"^[0-9]+(\.[0-9]+)?(us|ms|s|m|h)$";
@@ -128,27 +130,50 @@ fn shape(of: &Shape) -> Value {
     }
 }
 
+/// Names without a scope one by one; with a scope one pattern for all quantities whose bounds are written alike.
 fn expectations() -> Value {
-    let number = r"[0-9]+(\.[0-9]+)?";
-    let mut properties = Map::new();
-    for entry in EXPECTATIONS {
-        let quantity = match entry.unit {
+    let bound = |unit: Unit| {
+        let number = r"[0-9]+(\.[0-9]+)?";
+        let quantity = match unit {
             Unit::Count => "[0-9]+".to_owned(),
+            Unit::Number => number.to_owned(),
             Unit::Seconds | Unit::Microseconds => format!("{number}(us|ms|s|m|h)"),
             Unit::PerSecond => format!("{number}/s"),
             Unit::Ratio | Unit::Share => format!("({number}%|0(\\.[0-9]+)?|1(\\.0+)?)"),
         };
-        let operator = if entry.unit == Unit::Count { "(<|<=|>|>=|=)?" } else { "(<|<=|>|>=)" };
-        let kind = if entry.unit == Unit::Count { json!(["string", "integer"]) } else { json!("string") };
-        properties.insert(
-            entry.name.to_owned(),
-            json!({
-                "type": kind,
-                "pattern": format!("^{operator} *{quantity}$"),
-                "description": entry.meaning,
-                "examples": [entry.example],
-            }),
-        );
+        let operator = if unit == Unit::Count { "(<|<=|>|>=|=)?" } else { "(<|<=|>|>=)" };
+        let kind = if unit == Unit::Count { json!(["string", "integer"]) } else { json!("string") };
+        json!({ "type": kind, "pattern": format!("^{operator} *{quantity}$") })
+    };
+    let mut properties = Map::new();
+    let mut scoped: BTreeMap<(String, &str), Vec<&str>> = BTreeMap::new();
+    for entry in QUANTITIES {
+        let mut property = bound(entry.unit);
+        let parts = match entry.measured {
+            Measured::OfRun => None,
+            Measured::OfLoad => Some("{1}"),
+            Measured::InPhase | Measured::AfterFault => Some("{1,2}"),
+        };
+        if let Some(parts) = parts {
+            scoped.entry((property.to_string(), parts)).or_default().push(entry.name);
+        }
+        if let Some(object) = property.as_object_mut() {
+            object.insert("description".to_owned(), json!(entry.meaning));
+            object.insert("examples".to_owned(), json!([entry.example]));
+        }
+        properties.insert(entry.name.to_owned(), property);
     }
-    json!({ "type": "object", "properties": properties, "additionalProperties": false })
+    let patterns: Map<String, Value> = scoped
+        .into_iter()
+        .map(|((bound, parts), names)| {
+            let bound = bound.parse().unwrap_or_default();
+            (format!("^(([a-z0-9-]+|\\*)\\.){parts}({})$", names.join("|")), bound)
+        })
+        .collect();
+    json!({
+        "type": "object",
+        "properties": properties,
+        "patternProperties": patterns,
+        "additionalProperties": false,
+    })
 }

@@ -343,7 +343,10 @@ fn write_expectation(text: &mut String, expectation: &Expectation) {
     let bare =
         expectation.comparison == Comparison::Equal && expectation.wanted.chars().all(|c| c.is_ascii_digit());
     let wanted = if bare { expectation.wanted.clone() } else { quoted(&expectation.wanted) };
-    line(text, 2, &format!("{}: {wanted}", expectation.name));
+    // An asterisk at the beginning is an alias in YAML.
+    let name =
+        if expectation.name.starts_with('*') { quoted(&expectation.name) } else { expectation.name.clone() };
+    line(text, 2, &format!("{name}: {wanted}"));
 }
 
 fn place(place: &Place) -> String {

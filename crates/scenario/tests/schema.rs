@@ -91,7 +91,7 @@ fn loads() -> Value {
 
 /// Between them these hold every key of the language.
 fn full() -> [Value; 4] {
-    let expect: Map<String, Value> = scenario::catalogue::EXPECTATIONS
+    let expect: Map<String, Value> = scenario::quantity::QUANTITIES
         .iter()
         .map(|entry| (entry.name.to_owned(), json!(entry.example)))
         .collect();
@@ -150,6 +150,8 @@ fn chosen_otherwise(first: &Value) -> Value {
     let mut second = first.clone();
     second["database"]["nodes"] = json!(["r1/h1", "r2", "dc2"]);
     second["database"].as_object_mut().unwrap().remove("leader");
+    second["expect"] = json!({ "lost_writes": 0, "accounts.fault.latency_p99": "< 50ms", "fault-1.gap": "< 5s",
+        "accounts.*.errors_timeout": 0, "tpcc.tpmC": "> 10" });
     second["database"]["failover"] = json!({ "promote": { "after": "3s" } });
     second["schedule"][1]["faults"] = json!([{ "power-off": { "zone": "dc2/b" } }, { "power-off": { "region": "dc1" }, "at": "3s" },
             { "partition": { "between": ["dc1", "dc2"], "answer": "reset" } }, { "partition": { "halves": "nodes" } },

@@ -40,14 +40,15 @@ fn series(text: &str, result: &Value, load: &Value) -> Series {
     text.lines().skip(1).filter_map(row).collect()
 }
 
-/// From a fault's effect to the next one's, or to the end of the last phase.
+/// From a fault's effect until the next one that takes effect is asked for, or to the end of the last phase.
 fn window(faults: &[Value], fault: &Value, result: &Value) -> Option<(f64, f64)> {
     let (asked_s, effect_s) = (fault["asked_s"].as_f64()?, fault["took_effect_s"].as_f64()?);
     let phases = result["loads"][0]["phases"].as_array()?;
     let end_s = phases.last()?["to_s"].as_f64()?;
     let later = faults.iter().filter(|other| other["asked_s"].as_f64() > Some(asked_s));
-    let next = later.filter_map(|other| other["took_effect_s"].as_f64()).filter(|next_s| *next_s > effect_s);
-    Some((effect_s, next.fold(end_s, f64::min)))
+    let struck = later.filter(|other| other["took_effect_s"].as_f64() > Some(effect_s));
+    let next = struck.filter_map(|other| other["asked_s"].as_f64());
+    Some((effect_s, next.fold(end_s, f64::min).max(effect_s)))
 }
 
 /// What a result says of one load after one fault.

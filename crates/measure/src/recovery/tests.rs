@@ -163,7 +163,21 @@ fn each_moment_is_charged_to_the_last_fault_that_struck_and_faults_asked_for_tog
         30.0,
     );
     let window = |asked_s, effect_s, end_s| Some(Window { asked_s, effect_s, end_s });
-    assert_eq!(found, [window(10.0, 10.1, 20.2), window(10.0, 10.4, 20.2), None, window(20.0, 20.2, 30.0)]);
+    assert_eq!(found, [window(10.0, 10.1, 20.0), window(10.0, 10.4, 20.0), None, window(20.0, 20.2, 30.0)]);
+}
+
+#[test]
+fn a_gap_that_begins_before_the_evidence_of_the_next_fault_is_not_the_earlier_ones() {
+    // As seen: a disk is asked to fail at 27.06, the last success comes at 27.065, the evidence at 27.07.
+    let struck = |asked_s, effect_s| Struck { asked_s, effect_s: Some(effect_s) };
+    let found = windows(&[struck(20.0, 20.01), struck(27.06, 27.07)], 40.0);
+    let waits = [wait(23.0, 24.25), wait(27.065, 34.0)];
+    let record =
+        LoadRecord { seconds: &[], waits: Some(&waits), baseline: None, baseline_wait_s: Some(0.01) };
+    let longest = |window: &Option<Window>| {
+        damage(&record, &window.expect("took effect")).longest_wait.map(|wait| wait.from_s)
+    };
+    assert_eq!(found.iter().map(longest).collect::<Vec<_>>(), [Some(23.0), Some(27.065)]);
 }
 
 #[test]

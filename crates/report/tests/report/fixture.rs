@@ -467,6 +467,7 @@ fn fault(events: &[Event]) -> FaultResult {
         below_95_percent_s: Some(9.0),
         interrupted: Some(true),
         recovery_s: recovery(7.37),
+        charged_until_s: Some(60.0),
         loads: vec![load("bank", 7.31), load("ledger", 7.35)],
         lost_operations: Some(3_279.0),
         lost_writes: Some(0),

@@ -45,6 +45,7 @@ pub(super) fn fault_results(prepared: &Prepared, shown: &Shown, lost: &Lost) -> 
                 back_to_95_percent: damage::worst(&loads, |load| load.recovery_s.back_to_95_percent),
                 sustained: damage::worst(&loads, |load| load.recovery_s.sustained),
             },
+            charged_until_s: window.map(|window| window.end_s),
             lost_operations: damage::sum(&loads, |load| load.lost_operations),
             lost_writes: lost.to_fault(number, &effects),
             throughput_ratio_during: damage::mean(&loads, |load| load.throughput_ratio_during),

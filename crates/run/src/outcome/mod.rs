@@ -90,7 +90,7 @@ pub fn draw(
         seed: result.facts.seed,
     };
     paper::beside(&mut result, scenario, &evidence);
-    result.expectations = expectations::judge(&scenario.expect, &result, shown.ended_s);
+    result.expectations = expectations::judge(scenario, &result, shown.ended_s);
     (result.verdict, result.reasons) = verdict(&result, shown.interrupted.as_deref(), chronicle.failure());
     result
 }

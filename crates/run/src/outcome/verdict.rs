@@ -19,7 +19,7 @@ pub(super) fn verdict(
     }
     for expectation in &result.expectations {
         let (name, wanted, measured) = (&expectation.name, &expectation.wanted, &expectation.measured);
-        parts.push((expectation.verdict, format!("expected {name} {wanted}: {measured}")));
+        parts.push((expectation.verdict, format!("{name}: wanted {wanted}, measured {measured}")));
     }
     for (number, fault) in result.faults.iter().enumerate() {
         // A fault that did not happen proves nothing about the database, neither way.

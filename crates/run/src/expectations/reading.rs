@@ -1,0 +1,275 @@
+//! What a result says of a quantity: a reading for each load, phase or fault that an expectation is about.
+//!
+//! Owns where each quantity stands in a result. Judges nothing.
+
+use std::collections::BTreeMap;
+
+use measure::recovery::SUSTAINED_SECONDS_MIN;
+use report::result::{CheckResult, FaultLoadResult, FaultResult, LatencyUs, LoadResult, RunResult};
+use scenario::quantity::{LatencyFigure, Quantity};
+use scenario::{Expectation, Scenario, Within};
+
+use crate::outcome::WARM_UP;
+
+/// A quantity as measured.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Measured {
+    /// It has this value.
+    Value(f64),
+    /// It is at least this: what it waits for had not happened when the run ended.
+    Beyond(f64),
+    /// The run does not tell.
+    Untold,
+}
+
+impl Measured {
+    fn of(value: Option<f64>) -> Measured {
+        value.map_or(Measured::Untold, Measured::Value)
+    }
+
+    /// The longer of two, of which one may not be known.
+    fn or_longer(self, other: Measured) -> Measured {
+        let least = |measured| match measured {
+            Measured::Value(value) | Measured::Beyond(value) => value,
+            Measured::Untold => 0.0,
+        };
+        let longer = least(self).max(least(other));
+        match (self, other) {
+            (Measured::Value(_), Measured::Value(_)) => Measured::Value(longer),
+            (Measured::Untold, Measured::Untold) => Measured::Untold,
+            _ => Measured::Beyond(longer),
+        }
+    }
+}
+
+/// A measurement and where it was made.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Reading {
+    /// `load tpcb, phase fault`.
+    pub(super) place: String,
+    /// What was measured.
+    pub(super) measured: Measured,
+}
+
+/// Everything an expectation is about.
+pub(super) fn readings(
+    expectation: &Expectation,
+    scenario: &Scenario,
+    result: &RunResult,
+    ended_s: f64,
+) -> Vec<Reading> {
+    let loads: Vec<&LoadResult> = {
+        let named = |load: &&LoadResult| expectation.load.as_ref().is_none_or(|name| *name == load.name);
+        result.loads.iter().filter(named).collect()
+    };
+    let of_run = |measured| vec![Reading { place: "the run".to_owned(), measured }];
+    match expectation.quantity {
+        Quantity::LostWrites => {
+            of_run(Measured::of(report::losses::lost_writes(&result.checks).map(|lost| lost as f64)))
+        }
+        Quantity::InventedWrites => of_run(sum_of_checks(result, |check| check.invented)),
+        // A check in doubt has not seen all there is.
+        Quantity::Anomalies => of_run(sum_of_checks(result, |check| {
+            let doubtful = check.verdict == history::Verdict::Unknown;
+            let kinds = check.counts.get(check::list_append::ANOMALIES)?;
+            u64::try_from(*kinds).ok().filter(|_| !doubtful)
+        })),
+        Quantity::LabCpuShare => of_run(Measured::of(result.lab.cpu_share_of_lab)),
+        Quantity::TpmC => figure_of_loads(&loads, "tpmC", 1.0),
+        Quantity::Efficiency => figure_of_loads(&loads, "efficiency_percent", 0.01),
+        Quantity::Errors | Quantity::ErrorsOf(_) => of_run(errors(expectation, scenario, &loads)),
+        Quantity::ErrorRate | Quantity::Throughput | Quantity::Latency(_) => {
+            by_phase(expectation, scenario, &loads)
+        }
+        Quantity::Recovery
+        | Quantity::FirstSuccess
+        | Quantity::Recovery95Percent
+        | Quantity::RecoverySustained
+        | Quantity::Gap
+        | Quantity::Below50Percent
+        | Quantity::Below95Percent
+        | Quantity::LostOperations
+        | Quantity::ThroughputRatioDuring => by_fault(expectation, scenario, result, ended_s),
+    }
+}
+
+fn sum_of_checks(result: &RunResult, pick: impl Fn(&CheckResult) -> Option<u64>) -> Measured {
+    let found: Vec<u64> = result.checks.iter().filter_map(pick).collect();
+    Measured::of((!found.is_empty()).then(|| found.iter().sum::<u64>() as f64))
+}
+
+/// A figure of the workload's standard, of each load that has it.
+fn figure_of_loads(loads: &[&LoadResult], name: &str, factor: f64) -> Vec<Reading> {
+    let figure = |load: &&LoadResult| {
+        let measured = Measured::Value(*load.figures.get(name)? * factor);
+        Some(Reading { place: format!("load {}", load.name), measured })
+    };
+    loads.iter().filter_map(figure).collect()
+}
+
+/// The figures of a load over some stretch of the run.
+struct Figures<'r> {
+    transactions: u64,
+    throughput_per_s: f64,
+    latency_us: &'r LatencyUs,
+    errors: &'r BTreeMap<String, u64>,
+}
+
+impl<'r> Figures<'r> {
+    fn of_whole_run(load: &'r LoadResult) -> Self {
+        let LoadResult { transactions, throughput_per_s, latency_us, errors, .. } = load;
+        Figures { transactions: *transactions, throughput_per_s: *throughput_per_s, latency_us, errors }
+    }
+
+    /// The one place in which a figure of a phase is taken for measured.
+    fn measured(&self, quantity: Quantity) -> Measured {
+        let errors: u64 = self.errors.values().sum();
+        let operations = errors + self.transactions;
+        match quantity {
+            Quantity::Throughput => Measured::Value(self.throughput_per_s),
+            Quantity::ErrorRate => Measured::of((operations > 0).then(|| errors as f64 / operations as f64)),
+            // Where nothing succeeded nothing has a latency.
+            Quantity::Latency(figure) => {
+                Measured::of((self.transactions > 0).then(|| latency(self.latency_us, figure)))
+            }
+            _ => Measured::Untold,
+        }
+    }
+}
+
+fn latency(latency_us: &LatencyUs, figure: LatencyFigure) -> f64 {
+    match figure {
+        LatencyFigure::Mean => latency_us.mean,
+        LatencyFigure::P50 => latency_us.p50 as f64,
+        LatencyFigure::P90 => latency_us.p90 as f64,
+        LatencyFigure::P95 => latency_us.p95 as f64,
+        LatencyFigure::P99 => latency_us.p99 as f64,
+        LatencyFigure::P99_9 => latency_us.p99_9 as f64,
+        LatencyFigure::Max => latency_us.max as f64,
+    }
+}
+
+/// The phases an expectation is about, by their places in the schedule: named ones, or all but warm-up.
+fn phases<'s>(expectation: &Expectation, scenario: &'s Scenario) -> Vec<(usize, &'s str)> {
+    let is_meant = |name: &str| match &expectation.within {
+        Within::Phase(wanted) => name == wanted,
+        _ => !name.starts_with(WARM_UP),
+    };
+    let phases = scenario.schedule.iter().map(|phase| phase.name.as_str()).enumerate();
+    phases.filter(|(_, name)| is_meant(name)).collect()
+}
+
+fn by_phase(expectation: &Expectation, scenario: &Scenario, loads: &[&LoadResult]) -> Vec<Reading> {
+    let mut readings = Vec::new();
+    for load in loads {
+        if expectation.within == Within::WholeRun {
+            let measured = Figures::of_whole_run(load).measured(expectation.quantity);
+            readings.push(Reading { place: format!("load {}", load.name), measured });
+            continue;
+        }
+        for (place, name) in phases(expectation, scenario) {
+            // A phase that the run did not reach has no figures.
+            let phase = load.phases.get(place).filter(|phase| phase.name == name);
+            let measured = phase.map_or(Measured::Untold, |phase| {
+                let figures = Figures {
+                    transactions: phase.transactions,
+                    throughput_per_s: phase.throughput_per_s,
+                    latency_us: &phase.latency_us,
+                    errors: &phase.errors,
+                };
+                figures.measured(expectation.quantity)
+            });
+            readings.push(Reading { place: format!("load {}, phase {name}", load.name), measured });
+        }
+    }
+    readings
+}
+
+/// Errors add up over loads and phases.
+fn errors(expectation: &Expectation, scenario: &Scenario, loads: &[&LoadResult]) -> Measured {
+    let count = |errors: &BTreeMap<String, u64>| match expectation.quantity {
+        Quantity::ErrorsOf(class) => errors.get(class).copied().unwrap_or(0),
+        _ => errors.values().sum(),
+    };
+    let sum: Option<u64> = match &expectation.within {
+        Within::Phase(_) => {
+            let phases = phases(expectation, scenario);
+            let of_load = |load: &&LoadResult| {
+                let of_phase = |(place, name): &(usize, &str)| {
+                    load.phases
+                        .get(*place)
+                        .filter(|phase| phase.name == *name)
+                        .map(|phase| count(&phase.errors))
+                };
+                phases.iter().map(of_phase).sum::<Option<u64>>()
+            };
+            loads.iter().map(of_load).sum()
+        }
+        _ => Some(loads.iter().map(|load| count(&load.errors)).sum()),
+    };
+    Measured::of(sum.map(|sum| sum as f64))
+}
+
+fn by_fault(
+    expectation: &Expectation,
+    scenario: &Scenario,
+    result: &RunResult,
+    ended_s: f64,
+) -> Vec<Reading> {
+    let scheduled: usize = scenario.schedule.iter().map(|phase| phase.faults.len()).sum();
+    let faults: Vec<usize> = match &expectation.within {
+        Within::Faults(numbers) => numbers.clone(),
+        _ => (0..scheduled).collect(),
+    };
+    let loads = scenario.loads.iter().map(|load| load.name.as_str());
+    let loads: Vec<&str> =
+        loads.filter(|load| expectation.load.as_deref().is_none_or(|name| name == *load)).collect();
+    let mut readings = Vec::new();
+    for number in faults {
+        let fault = result.faults.get(number);
+        let kind = fault.map(|fault| format!(" ({})", fault.kind)).unwrap_or_default();
+        for load in &loads {
+            // A fault that was not shown to take effect has no loads, and was not measured.
+            let found =
+                fault.and_then(|fault| Some((fault, fault.loads.iter().find(|of| of.load == *load)?)));
+            let measured = found.map_or(Measured::Untold, |(fault, load)| {
+                after_fault(expectation.quantity, fault, load, ended_s)
+            });
+            readings.push(Reading { place: format!("load {load}, fault {}{kind}", number + 1), measured });
+        }
+    }
+    readings
+}
+
+fn after_fault(quantity: Quantity, fault: &FaultResult, load: &FaultLoadResult, ended_s: f64) -> Measured {
+    let Some(effect_s) = fault.took_effect_s else { return Measured::Untold };
+    let until_s = fault.charged_until_s.unwrap_or(ended_s);
+    let beyond = |least_s: f64| Measured::Beyond(least_s.max(0.0));
+    let gap = match load.gap_s {
+        Some(gap_s) if load.gap_is_open => beyond(gap_s),
+        gap_s => Measured::of(gap_s),
+    };
+    let first_success = load.recovery_s.first_success.map_or(beyond(ended_s - effect_s), Measured::Value);
+    match quantity {
+        Quantity::Recovery => first_success.or_longer(gap),
+        Quantity::FirstSuccess => first_success,
+        Quantity::Gap => gap,
+        Quantity::Recovery95Percent => match load.recovery_s.back_to_95_percent {
+            // Without a baseline there is nothing to come back to.
+            None if load.throughput_ratio_during.is_some() => beyond(ended_s - effect_s),
+            back_s => Measured::of(back_s),
+        },
+        Quantity::RecoverySustained => match load.recovery_s.sustained {
+            // What relapsed in the last moments may have come back for good just then.
+            None if load.below_95_percent_s.is_some() && load.gap_s.is_some() => {
+                beyond(until_s - effect_s - SUSTAINED_SECONDS_MIN as f64)
+            }
+            sustained_s => Measured::of(sustained_s),
+        },
+        Quantity::Below50Percent => Measured::of(load.below_50_percent_s),
+        Quantity::Below95Percent => Measured::of(load.below_95_percent_s),
+        Quantity::LostOperations => Measured::of(load.lost_operations),
+        Quantity::ThroughputRatioDuring => Measured::of(load.throughput_ratio_during),
+        _ => Measured::Untold,
+    }
+}

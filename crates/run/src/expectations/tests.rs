@@ -1,0 +1,321 @@
+//! Expectations with every kind of scope, judged against a result that is known.
+
+use std::collections::BTreeMap;
+
+use history::{Receipt, RunFacts, SiteFacts};
+use report::result::{
+    CheckResult, FaultLoadResult, FaultResult, LabResult, LatencyUs, LoadResult, PhaseResult, RecoveryResult,
+    ReproducedReport,
+};
+
+use super::*;
+
+const SCENARIO: &str = "
+name: two-loads-two-faults
+site: { regions: { dc1: { zones: { a: { hosts: 4 } } } } }
+database: { engine: postgres, nodes: 3, replication: { synchronous: any 1 } }
+loads:
+  - { workload: tpcb, clients: 4 }
+  - { workload: tpcc, clients: 2 }
+  - { workload: ledger, clients: 2 }
+schedule:
+  - { phase: warm-up, for: 5s }
+  - { phase: baseline, for: 10s }
+  - { phase: outage, for: 10s, faults: [{ power-off: { host: leader }, for: 5s }] }
+  - { phase: cut, for: 10s, faults: [{ partition: { isolate: leader }, for: 5s }] }
+";
+
+fn parsed(expect: &str) -> Scenario {
+    let text = format!("{SCENARIO}expect:\n  {expect}\n");
+    let source = scenario::Source { name: "test.yaml".to_owned(), text };
+    scenario::parse(&source, &[]).unwrap_or_else(|rejection| panic!("{expect}: {:?}", rejection.problems()))
+}
+
+/// A phase with this p99 in milliseconds, throughput and timeouts; nothing succeeded at 0/s.
+fn phase(name: &str, p99_ms: u64, per_s: f64, timeouts: u64) -> PhaseResult {
+    PhaseResult {
+        name: name.to_owned(),
+        transactions: (per_s * 10.0) as u64,
+        throughput_per_s: per_s,
+        latency_us: LatencyUs { p99: p99_ms * 1_000, p99_9: p99_ms * 2_000, ..LatencyUs::default() },
+        errors: BTreeMap::from([("timeout".to_owned(), timeouts)]),
+        ..PhaseResult::default()
+    }
+}
+
+fn load(name: &str, phases: Vec<PhaseResult>) -> LoadResult {
+    let measured = phases.iter().skip(1);
+    LoadResult {
+        name: name.to_owned(),
+        workload: name.to_owned(),
+        transactions: measured.clone().map(|phase| phase.transactions).sum(),
+        throughput_per_s: 80.0,
+        latency_us: LatencyUs { p99: 30_000, ..LatencyUs::default() },
+        errors: BTreeMap::from([(
+            "timeout".to_owned(),
+            measured.flat_map(|phase| phase.errors.values()).sum(),
+        )]),
+        phases,
+        ..LoadResult::default()
+    }
+}
+
+/// Gap, first success and sustained recovery of a load, seconds; of negative ones nothing is known.
+fn felt(load: &str, gap_s: f64, first_s: f64, sustained_s: f64) -> FaultLoadResult {
+    let known = |value: f64| (value >= 0.0).then_some(value);
+    FaultLoadResult {
+        load: load.to_owned(),
+        gap_s: known(gap_s),
+        below_50_percent_s: known(gap_s).map(f64::floor),
+        below_95_percent_s: known(gap_s).map(f64::ceil),
+        recovery_s: RecoveryResult {
+            first_success: known(first_s),
+            back_to_95_percent: known(first_s),
+            sustained: known(sustained_s),
+        },
+        lost_operations: known(gap_s * 100.0),
+        throughput_ratio_during: Some(0.5),
+        ..FaultLoadResult::default()
+    }
+}
+
+fn fault(kind: &str, effect_s: f64, until_s: f64, loads: Vec<FaultLoadResult>) -> FaultResult {
+    FaultResult {
+        kind: kind.to_owned(),
+        target: "host: leader".to_owned(),
+        hits: Vec::new(),
+        nodes: Vec::new(),
+        asked_s: effect_s,
+        took_effect_s: Some(effect_s),
+        healed_s: Some(effect_s + 5.0),
+        receipt: Receipt { verdict: Verdict::Pass, evidence: Vec::new() },
+        gap_s: None,
+        below_50_percent_s: None,
+        below_95_percent_s: None,
+        interrupted: None,
+        recovery_s: RecoveryResult::default(),
+        charged_until_s: Some(until_s),
+        loads,
+        lost_operations: None,
+        lost_writes: None,
+        throughput_ratio_during: None,
+    }
+}
+
+fn facts() -> RunFacts {
+    RunFacts {
+        holdfast: String::new(),
+        scenario: String::new(),
+        description: String::new(),
+        seed: 1,
+        started_at: String::new(),
+        engine: String::new(),
+        engine_version: String::new(),
+        engine_settings: BTreeMap::new(),
+        machine: BTreeMap::new(),
+        site: SiteFacts::default(),
+        loads: Vec::new(),
+        phases: Vec::new(),
+        planted: Vec::new(),
+    }
+}
+
+fn result() -> RunResult {
+    let phases = |p99_ms: u64, timeouts: u64| {
+        vec![
+            phase("warm-up", 900, 1.0, 5_000),
+            phase("baseline", p99_ms, 100.0, 0),
+            phase("outage", p99_ms * 3, 40.0, timeouts),
+            phase("cut", p99_ms * 2, 60.0, 10),
+        ]
+    };
+    let mut tpcc = load("tpcc", phases(10, 480));
+    tpcc.figures = BTreeMap::from([("tpmC".to_owned(), 12.5), ("efficiency_percent".to_owned(), 97.0)]);
+    let open = FaultLoadResult { gap_is_open: true, ..felt("ledger", 7.0, -1.0, -1.0) };
+    RunResult {
+        holdfast: String::new(),
+        scenario: String::new(),
+        seed: 1,
+        started_at: String::new(),
+        verdict: Verdict::Unknown,
+        reasons: Vec::new(),
+        expectations: Vec::new(),
+        checks: vec![CheckResult {
+            name: "ledger".to_owned(),
+            verdict: Verdict::Pass,
+            explanation: String::new(),
+            acknowledged: Some(10_000),
+            lost: Some(1_490),
+            invented: Some(0),
+            indeterminate: Some(0),
+            counts: BTreeMap::new(),
+        }],
+        faults: vec![
+            fault(
+                "power-off",
+                15.0,
+                25.0,
+                vec![
+                    felt("tpcb", 0.04, 0.01, 0.0),
+                    felt("tpcc", 4.5, 0.02, 5.0),
+                    felt("ledger", 2.5, 2.25, 3.0),
+                ],
+            ),
+            fault(
+                "partition",
+                25.0,
+                35.0,
+                vec![felt("tpcb", 1.5, 0.01, 2.0), felt("tpcc", -1.0, 0.01, -1.0), open],
+            ),
+        ],
+        loads: vec![load("tpcb", phases(10, 1_000)), tpcc, load("ledger", phases(5, 0))],
+        prediction: Vec::new(),
+        explanations: Vec::new(),
+        reproduces: ReproducedReport::default(),
+        volumes: Vec::new(),
+        links: Vec::new(),
+        lab: LabResult::default(),
+        facts: facts(),
+    }
+}
+
+/// An expectation as written, and `verdict: measured`.
+fn check(expect: &str, expected: &str) {
+    let judged = judge(&parsed(expect), &result(), 35.0);
+    let [one] = judged.as_slice() else { panic!("{expect}: {} expectations", judged.len()) };
+    assert_eq!(format!("{}: {}", one.verdict, one.measured), expected, "{expect}");
+}
+
+#[test]
+fn a_latency_is_judged_in_the_load_and_phase_that_is_named() {
+    check("tpcb.baseline.latency_p99: < 15ms", "pass: 10.00 ms");
+    check("tpcb.outage.latency_p99: < 15ms", "fail: 30.00 ms");
+    check("tpcb.outage.latency_p99_9: < 50ms", "fail: 60.00 ms");
+    check("tpcb.warm-up.latency_p99: < 15ms", "fail: 900.00 ms");
+    check("tpcb.all.latency_p99: < 31ms", "pass: 30.00 ms");
+}
+
+#[test]
+fn without_a_scope_the_worst_load_and_phase_but_warm_up_counts() {
+    check("latency_p99: < 31ms", "pass: 30.00 ms (load tpcc, phase outage)");
+    check("latency_p99: < 30ms", "fail: 30.00 ms (load tpcc, phase outage)");
+    check("ledger.latency_p99: < 15ms", "fail: 15.00 ms (load ledger, phase outage)");
+    check("baseline.latency_p99: < 10ms", "fail: 10.00 ms (load tpcc, phase baseline)");
+    check("\"*.baseline.latency_p99\": < 10ms", "fail: 10.00 ms (load tpcc, phase baseline)");
+    check("throughput_per_s: \"> 50/s\"", "fail: 40.0/s (load ledger, phase outage)");
+    check("ledger.all.throughput_per_s: \"> 50/s\"", "pass: 80.0/s");
+}
+
+#[test]
+fn errors_add_up_over_what_the_scope_leaves_open() {
+    check("errors: 0", "fail: 1,510");
+    check("errors_timeout: < 2000", "pass: 1,510");
+    check("errors_connection: 0", "pass: 0");
+    check("tpcb.errors: 0", "fail: 1,010");
+    check("outage.errors: 0", "fail: 1,480");
+    check("tpcb.outage.errors_timeout: 0", "fail: 1,000");
+    check("baseline.errors: 0", "pass: 0");
+    check("baseline.error_rate: < 1%", "pass: 0.0 % (load ledger, phase baseline)");
+}
+
+#[test]
+fn what_follows_a_fault_is_judged_by_its_phase_kind_or_number() {
+    check("tpcc.outage.gap: < 5s", "pass: 4.50 s");
+    check("power-off.gap: < 4s", "fail: 4.50 s (load tpcc, fault 1 (power-off))");
+    check("fault-1.gap: < 5s", "pass: 4.50 s (load tpcc, fault 1 (power-off))");
+    check("tpcb.gap: < 1s", "fail: 1.50 s (load tpcb, fault 2 (partition))");
+    check("tpcb.fault-1.below_50_percent: < 1s", "pass: 0.00 s");
+    check("tpcb.lost_operations: < 100", "fail: 150 (load tpcb, fault 2 (partition))");
+}
+
+#[test]
+fn recovery_is_no_shorter_than_the_longest_gap() {
+    check("tpcc.power-off.first_success: < 1s", "pass: 0.02 s");
+    check("tpcc.power-off.recovery: < 1s", "fail: 4.50 s");
+    check("tpcc.power-off.recovery: < 5s", "pass: 4.50 s");
+    check("tpcc.power-off.recovery_sustained: < 6s", "pass: 5.00 s");
+}
+
+#[test]
+fn what_is_not_known_is_unknown_and_what_had_not_ended_fails_only_a_bound_it_has_passed() {
+    check("tpcc.partition.gap: < 5s", "unknown: nothing");
+    check("tpcc.gap: < 5s", "unknown: nothing (load tpcc, fault 2 (partition))");
+    check("tpcc.gap: < 4s", "fail: 4.50 s (load tpcc, fault 1 (power-off))");
+    check("ledger.partition.gap: < 8s", "unknown: at least 7.00 s");
+    check("ledger.partition.gap: < 6s", "fail: at least 7.00 s");
+    check("ledger.partition.recovery: < 9s", "fail: at least 10.00 s");
+    check("ledger.partition.recovery_sustained: < 20s", "unknown: at least 7.00 s");
+}
+
+#[test]
+fn the_run_as_a_whole_and_the_figures_of_a_standard_have_no_phase() {
+    check("lost_writes: 0", "fail: 1,490");
+    check("invented_writes: 0", "pass: 0");
+    check("tpmC: \"> 10\"", "pass: 12.5");
+    check("tpcc.efficiency: \"> 98%\"", "fail: 97.0 %");
+    check("lab_cpu_share: < 20%", "unknown: nothing");
+}
+
+#[test]
+fn a_phase_that_the_run_did_not_reach_is_unknown() {
+    let mut result = result();
+    for load in &mut result.loads {
+        load.phases.truncate(3);
+    }
+    let judged = |expect: &str| judge(&parsed(expect), &result, 20.0)[0].verdict;
+    assert_eq!(judged("tpcb.cut.latency_p99: < 1s"), Verdict::Unknown);
+    assert_eq!(judged("latency_p99: < 1s"), Verdict::Unknown);
+    assert_eq!(judged("cut.errors: 0"), Verdict::Unknown);
+    assert_eq!(judged("latency_p99: < 20ms"), Verdict::Fail);
+}
+
+fn check_bound(measured: Measured, comparison: Comparison, bound: f64, expected: Verdict) {
+    assert_eq!(compare(measured, comparison, bound), expected, "{measured:?} {comparison:?} {bound}");
+}
+
+#[test]
+fn a_value_is_compared_with_its_bound() {
+    check_bound(Measured::Value(0.0), Comparison::Equal, 0.0, Verdict::Pass);
+    check_bound(Measured::Value(1.0), Comparison::Equal, 0.0, Verdict::Fail);
+    check_bound(Measured::Value(30.0), Comparison::Less, 30.0, Verdict::Fail);
+    check_bound(Measured::Value(30.0), Comparison::AtMost, 30.0, Verdict::Pass);
+    check_bound(Measured::Value(0.1), Comparison::Greater, 0.2, Verdict::Fail);
+}
+
+#[test]
+fn what_had_not_happened_by_the_end_fails_only_a_bound_that_was_passed() {
+    check_bound(Measured::Beyond(40.0), Comparison::Less, 30.0, Verdict::Fail);
+    check_bound(Measured::Beyond(30.0), Comparison::AtMost, 30.0, Verdict::Unknown);
+    check_bound(Measured::Beyond(20.0), Comparison::Less, 30.0, Verdict::Unknown);
+    check_bound(Measured::Beyond(20.0), Comparison::Greater, 30.0, Verdict::Unknown);
+}
+
+#[test]
+fn what_was_not_measured_is_never_a_pass() {
+    for comparison in [Comparison::Equal, Comparison::Less, Comparison::AtLeast] {
+        check_bound(Measured::Untold, comparison, 0.0, Verdict::Unknown);
+    }
+}
+
+#[test]
+fn every_class_of_error_has_a_quantity() {
+    use history::ErrorClass;
+    // A new class fails to compile here, and is then to be added to the table.
+    let classes = [
+        ErrorClass::Connection,
+        ErrorClass::Timeout,
+        ErrorClass::Serialization,
+        ErrorClass::ReadOnly,
+        ErrorClass::Other,
+    ];
+    for class in classes {
+        match class {
+            ErrorClass::Connection
+            | ErrorClass::Timeout
+            | ErrorClass::Serialization
+            | ErrorClass::ReadOnly
+            | ErrorClass::Other => {}
+        }
+        assert!(quantity::entry_of(scenario::Quantity::ErrorsOf(class.name())).is_some(), "{class:?}");
+    }
+}

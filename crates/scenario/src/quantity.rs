@@ -1,0 +1,407 @@
+//! The quantities a scenario may expect: name, unit, scope, meaning.
+//!
+//! Owns the one table from which the decoder, `explain`, the JSON Schema, the judge of a run and the report's words take
+//! them. How a quantity is read from a result is the judge's business.
+
+use serde::Serialize;
+
+/// The workload whose history names each lost and invented write.
+const LEDGER: &str = "ledger";
+/// Workloads whose history shows lost writes, the one that names each of them first.
+const COUNTING: &[&str] = &[LEDGER, "tpcb", "tpcc", "ycsb", "kv", "iot"];
+/// Workloads whose history shows invented writes, the one that names each of them first.
+const INVENTED: &[&str] = &[LEDGER, "ycsb", "kv", "iot"];
+/// Workloads whose history shows the isolation that transactions ran under.
+const JUDGED: &[&str] = &["append"];
+/// The workload that has the figures of TPC-C.
+const ORDERS: &[&str] = &["tpcc"];
+
+/// What is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Quantity {
+    /// Acknowledged writes that are missing at the end.
+    LostWrites,
+    /// Writes that nobody made.
+    InventedWrites,
+    /// Kinds of isolation anomaly.
+    Anomalies,
+    /// CPU time of the lab itself.
+    LabCpuShare,
+    /// The longer of the time to the first success and the longest gap.
+    Recovery,
+    /// Time to the first success.
+    FirstSuccess,
+    /// Time to the first second at 95 %.
+    Recovery95Percent,
+    /// Time to the end of the last relapse.
+    RecoverySustained,
+    /// Longest time without a success.
+    Gap,
+    /// Seconds below half of the baseline.
+    Below50Percent,
+    /// Seconds below 95 % of the baseline.
+    Below95Percent,
+    /// Operations that did not happen.
+    LostOperations,
+    /// Throughput while the fault stood.
+    ThroughputRatioDuring,
+    /// Errors of all classes.
+    Errors,
+    /// Errors of one class, by its name in results.
+    ErrorsOf(&'static str),
+    /// Errors among all operations.
+    ErrorRate,
+    /// Successes a second.
+    Throughput,
+    /// Latency.
+    Latency(LatencyFigure),
+    /// TPC-C's new orders a minute.
+    TpmC,
+    /// The same as a share of the most that the standard allows.
+    Efficiency,
+}
+
+/// A figure of a latency distribution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LatencyFigure {
+    /// Mean.
+    Mean,
+    /// Median.
+    P50,
+    /// 90th percentile.
+    P90,
+    /// 95th percentile.
+    P95,
+    /// 99th percentile.
+    P99,
+    /// 99.9th percentile.
+    P99_9,
+    /// Longest.
+    Max,
+}
+
+/// What a quantity is measured of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Measured {
+    /// The run as a whole.
+    OfRun,
+    /// Each load.
+    OfLoad,
+    /// Each load in each phase.
+    InPhase,
+    /// Each load after each fault, until the next one is asked for or the loads end.
+    AfterFault,
+}
+
+impl Measured {
+    /// How a name with a scope is written.
+    #[must_use]
+    pub fn syntax(self) -> &'static str {
+        match self {
+            Measured::OfRun => "no scope",
+            Measured::OfLoad => "scope LOAD",
+            Measured::InPhase => "scope LOAD.PHASE",
+            Measured::AfterFault => "scope LOAD.FAULT",
+        }
+    }
+}
+
+/// What the bound of an expectation is measured in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// A plain whole number; the bound is that number.
+    Count,
+    /// A plain number; the bound is that number.
+    Number,
+    /// Written as a duration; the bound is in seconds.
+    Seconds,
+    /// Written as a duration; the bound is in microseconds.
+    Microseconds,
+    /// Written `100/s`; the bound is per second.
+    PerSecond,
+    /// Written `95%` or `0.95`; the bound is the ratio, which may exceed 1.
+    Ratio,
+    /// As [`Unit::Ratio`], of a quantity that cannot exceed 1.
+    Share,
+}
+
+impl Unit {
+    /// How its bounds are written, in words.
+    #[must_use]
+    pub fn written(self) -> &'static str {
+        match self {
+            Unit::Count | Unit::Number => "a plain number",
+            Unit::Seconds | Unit::Microseconds => "a duration",
+            Unit::PerSecond => "a number a second (`100/s`)",
+            Unit::Ratio | Unit::Share => "a share (`95%` or `0.95`)",
+        }
+    }
+}
+
+/// What a scenario must contain for a quantity to be measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Needs {
+    /// Only a load.
+    Nothing,
+    /// A fault.
+    Fault,
+    /// A load of one of these workloads, the best of them first.
+    Load(&'static [&'static str]),
+}
+
+/// A quantity to expect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QuantityEntry {
+    /// As written in a scenario.
+    pub name: &'static str,
+    /// What it is.
+    pub quantity: Quantity,
+    /// The unit its bound is written in, and the base unit of [`crate::Expectation::bound`].
+    pub unit: Unit,
+    /// What it is measured of.
+    pub measured: Measured,
+    /// What the scenario must contain for it to be measured at all.
+    pub needs: Needs,
+    /// What it measures, one line.
+    pub meaning: &'static str,
+    /// A bound as written.
+    pub example: &'static str,
+}
+
+/// The quantity of that name.
+#[must_use]
+pub fn named(name: &str) -> Option<&'static QuantityEntry> {
+    QUANTITIES.iter().find(|entry| entry.name == name)
+}
+
+/// The entry of a quantity.
+#[must_use]
+pub fn entry_of(quantity: Quantity) -> Option<&'static QuantityEntry> {
+    QUANTITIES.iter().find(|entry| entry.quantity == quantity)
+}
+
+const fn of_run(
+    name: &'static str,
+    quantity: Quantity,
+    (unit, needs): (Unit, Needs),
+    meaning: &'static str,
+    example: &'static str,
+) -> QuantityEntry {
+    QuantityEntry { name, quantity, unit, measured: Measured::OfRun, needs, meaning, example }
+}
+
+const fn after_fault(
+    name: &'static str,
+    quantity: Quantity,
+    unit: Unit,
+    meaning: &'static str,
+    example: &'static str,
+) -> QuantityEntry {
+    let (measured, needs) = (Measured::AfterFault, Needs::Fault);
+    QuantityEntry { name, quantity, unit, measured, needs, meaning, example }
+}
+
+const fn in_phase(
+    name: &'static str,
+    quantity: Quantity,
+    unit: Unit,
+    meaning: &'static str,
+    example: &'static str,
+) -> QuantityEntry {
+    let (measured, needs) = (Measured::InPhase, Needs::Nothing);
+    QuantityEntry { name, quantity, unit, measured, needs, meaning, example }
+}
+
+const fn errors_of(name: &'static str, class: &'static str, meaning: &'static str) -> QuantityEntry {
+    in_phase(name, Quantity::ErrorsOf(class), Unit::Count, meaning, "0")
+}
+
+const fn latency(
+    name: &'static str,
+    figure: LatencyFigure,
+    meaning: &'static str,
+    example: &'static str,
+) -> QuantityEntry {
+    in_phase(name, Quantity::Latency(figure), Unit::Microseconds, meaning, example)
+}
+
+const fn of_orders(
+    name: &'static str,
+    quantity: Quantity,
+    unit: Unit,
+    meaning: &'static str,
+    example: &'static str,
+) -> QuantityEntry {
+    let (measured, needs) = (Measured::OfLoad, Needs::Load(ORDERS));
+    QuantityEntry { name, quantity, unit, measured, needs, meaning, example }
+}
+
+/// Every quantity a scenario may expect, in the order they are told to people.
+pub const QUANTITIES: &[QuantityEntry] = &[
+    of_run(
+        "lost_writes",
+        Quantity::LostWrites,
+        (Unit::Count, Needs::Load(COUNTING)),
+        "acknowledged writes that are missing at the end: the ledger's where there is one, else those of all other workloads that can tell",
+        "0",
+    ),
+    of_run(
+        "invented_writes",
+        Quantity::InventedWrites,
+        (Unit::Count, Needs::Load(INVENTED)),
+        "rows and values at the end that nobody wrote",
+        "0",
+    ),
+    of_run(
+        "anomalies",
+        Quantity::Anomalies,
+        (Unit::Count, Needs::Load(JUDGED)),
+        "kinds of anomaly that transactions over lists show, those that the level claimed allows among them",
+        "0",
+    ),
+    after_fault(
+        "recovery",
+        Quantity::Recovery,
+        Unit::Seconds,
+        "the longer of `first_success` and `gap`",
+        "< 30s",
+    ),
+    after_fault(
+        "first_success",
+        Quantity::FirstSuccess,
+        Unit::Seconds,
+        "from the fault's effect to the end of the first operation that was sent after it and succeeded; time in which nothing was due is left out",
+        "< 30s",
+    ),
+    after_fault(
+        "gap",
+        Quantity::Gap,
+        Unit::Seconds,
+        "the longest time in which nothing succeeded though something was due",
+        "< 10s",
+    ),
+    after_fault(
+        "recovery_95_percent",
+        Quantity::Recovery95Percent,
+        Unit::Seconds,
+        "from the fault's effect to the end of the first second back at 95 % of the baseline, whatever follows",
+        "< 60s",
+    ),
+    after_fault(
+        "recovery_sustained",
+        Quantity::RecoverySustained,
+        Unit::Seconds,
+        "from the fault's effect to the end of the last relapse: the last interruption, second below 50 % or two neighbouring seconds below 95 % of the baseline",
+        "< 60s",
+    ),
+    after_fault(
+        "below_50_percent",
+        Quantity::Below50Percent,
+        Unit::Seconds,
+        "whole seconds in which throughput was below 50 % of the baseline",
+        "< 10s",
+    ),
+    after_fault(
+        "below_95_percent",
+        Quantity::Below95Percent,
+        Unit::Seconds,
+        "whole seconds in which throughput was below 95 % of the baseline by more than the baseline's own spread",
+        "< 20s",
+    ),
+    after_fault(
+        "lost_operations",
+        Quantity::LostOperations,
+        Unit::Count,
+        "operations that did not happen: what seconds below 95 % fell short of the baseline",
+        "< 5000",
+    ),
+    after_fault(
+        "throughput_ratio_during",
+        Quantity::ThroughputRatioDuring,
+        Unit::Ratio,
+        "throughput while the fault stood, as a share of the baseline's",
+        "> 10%",
+    ),
+    in_phase(
+        "errors",
+        Quantity::Errors,
+        Unit::Count,
+        "transactions and attempts to connect that failed, added up",
+        "< 100",
+    ),
+    errors_of(
+        "errors_connection",
+        "connection",
+        "of them, those whose connection could not be made or broke",
+    ),
+    errors_of("errors_timeout", "timeout", "of them, those without an answer in the client's time"),
+    errors_of(
+        "errors_serialization",
+        "serialization",
+        "of them, those that conflicted with other transactions",
+    ),
+    errors_of("errors_read_only", "read-only", "of them, those that met a node that takes no writes"),
+    errors_of("errors_other", "other", "of them, all the rest"),
+    in_phase(
+        "error_rate",
+        Quantity::ErrorRate,
+        Unit::Ratio,
+        "failed transactions and attempts to connect as a share of these and the successful transactions",
+        "< 1%",
+    ),
+    in_phase(
+        "throughput_per_s",
+        Quantity::Throughput,
+        Unit::PerSecond,
+        "successful transactions a second",
+        "> 100/s",
+    ),
+    latency("latency_mean", LatencyFigure::Mean, "mean latency of a transaction", "< 5ms"),
+    latency("latency_p50", LatencyFigure::P50, "median latency of a transaction", "< 5ms"),
+    latency("latency_p90", LatencyFigure::P90, "90th percentile of a transaction's latency", "< 10ms"),
+    latency("latency_p95", LatencyFigure::P95, "95th percentile of a transaction's latency", "< 20ms"),
+    latency("latency_p99", LatencyFigure::P99, "99th percentile of a transaction's latency", "< 50ms"),
+    latency("latency_p99_9", LatencyFigure::P99_9, "99.9th percentile of a transaction's latency", "< 200ms"),
+    latency("latency_max", LatencyFigure::Max, "longest latency of a transaction", "< 2s"),
+    of_orders(
+        "tpmC",
+        Quantity::TpmC,
+        Unit::Number,
+        "new orders a minute, as TPC-C counts them, warm-up left out",
+        "> 10",
+    ),
+    of_orders(
+        "efficiency",
+        Quantity::Efficiency,
+        Unit::Ratio,
+        "tpmC as a share of the most that the standard's pauses allow",
+        "> 80%",
+    ),
+    of_run(
+        "lab_cpu_share",
+        Quantity::LabCpuShare,
+        (Unit::Share, Needs::Nothing),
+        "the lab's own share of all CPU time spent under load",
+        "< 20%",
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_and_every_quantity_stands_once() {
+        for (place, entry) in QUANTITIES.iter().enumerate() {
+            let others = QUANTITIES.iter().skip(place + 1);
+            assert!(
+                others.clone().all(|other| other.name != entry.name && other.quantity != entry.quantity),
+                "{}",
+                entry.name
+            );
+            assert_eq!(entry_of(entry.quantity), named(entry.name));
+        }
+    }
+}
