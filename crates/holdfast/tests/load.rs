@@ -5,6 +5,8 @@
 mod server;
 
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -131,4 +133,27 @@ fn a_password_is_taken_from_where_postgresqls_tools_take_it_and_stands_nowhere_a
         assert_eq!(refused.status.code(), Some(254));
         place.left_nothing("mangled", &refused);
     }
+}
+
+/// What a server says is shown and never carried out: this one would name the window, clear the screen and turn the text
+/// round.
+#[test]
+fn a_servers_words_are_shown_and_not_carried_out() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let address = listener.local_addr().expect("an address");
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            // A client that has gone away again is no matter.
+            let _ = stream.read(&mut [0; 1024]);
+            let fields = "SFATAL\0C53300\0M\u{1b}]0;owned\u{7}\u{1b}[2Jfull\u{202e}\0\0";
+            let length = u32::try_from(fields.len() + 4).expect("short");
+            let _ = stream.write_all(&[b"E".as_slice(), &length.to_be_bytes(), fields.as_bytes()].concat());
+        }
+    });
+    let place = Place { folder: tempfile::tempdir().expect("a folder"), url: String::new() };
+    let url = format!("postgres://r@{address}/postgres?sslmode=disable");
+    let output = place.load("foreign", &["--url", &url], &[]);
+    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert!(said.contains("\\u{1b}]0;owned\\u{7}\\u{1b}[2Jfull\\u{202e}"), "{said}");
+    assert!(!said.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{said:?}");
 }

@@ -9,6 +9,8 @@ use crate::deployment::{Deployment, Path};
 
 /// More sets than this are not looked through for one size; the answer then says so.
 const MOST_SETS: u64 = 400_000;
+/// Nor are those of which looking at all would take more steps than this: each looks at every host and node.
+const MOST_STEPS: u64 = 200_000_000;
 /// Larger sets are not looked for.
 const LARGEST_SET: usize = 4;
 
@@ -94,7 +96,7 @@ pub fn survey(deployment: &Deployment, failures: &[Failure]) -> Survey {
         .iter()
         .map(|failure| (failure.clone(), outcome(deployment, std::slice::from_ref(failure))))
         .collect();
-    let doubles = (sets(failures.len(), 2) <= MOST_SETS).then(|| {
+    let doubles = are_looked_through(deployment, failures, 2).then(|| {
         let mut doubles = Vec::new();
         for (number, one) in failures.iter().enumerate() {
             for other in failures[number + 1..].iter().filter(|other| !contain(deployment, one, other)) {
@@ -137,9 +139,16 @@ fn sets(of: usize, size: usize) -> u64 {
         .fold(1, |sets, taken| sets.saturating_mul((of as u64).saturating_sub(taken)) / (taken + 1))
 }
 
+/// Whether all sets of that size are. Single failures always are.
+fn are_looked_through(deployment: &Deployment, failures: &[Failure], size: usize) -> bool {
+    let sets = sets(failures.len(), size);
+    let steps = sets.saturating_mul((deployment.hosts.len() + deployment.nodes.len()) as u64);
+    size < 2 || (sets <= MOST_SETS && steps <= MOST_STEPS)
+}
+
 fn smallest(deployment: &Deployment, failures: &[Failure], hurts: &dyn Fn(&Outcome) -> bool) -> Smallest {
     for size in 1..=LARGEST_SET.min(failures.len()) {
-        if sets(failures.len(), size) > MOST_SETS {
+        if !are_looked_through(deployment, failures, size) {
             return Smallest::MoreThan(size - 1);
         }
         let mut found: Vec<Vec<Failure>> = Vec::new();
@@ -171,5 +180,33 @@ fn each_set(
         chosen.push(failure.clone());
         each_set(deployment, (&failures[number + 1..], size - 1), chosen, look);
         chosen.pop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commit::Acknowledgements;
+    use crate::deployment::{Rules, Takeover};
+
+    #[test]
+    fn pairs_of_failures_are_looked_at_on_a_site_of_a_hundred_hosts_and_told_to_be_too_many_on_one_of_nine_hundred()
+     {
+        let on = |hosts: usize| Deployment {
+            hosts: (0..hosts)
+                .map(|host| ["r", "z", &format!("h{host}")].map(str::to_owned).to_vec())
+                .collect(),
+            nodes: vec![0, 1, 2],
+            clients: Vec::new(),
+            rules: Rules::SingleLog { acknowledgements: Acknowledgements::None, takeover: Takeover::None },
+            storage: Default::default(),
+        };
+        let looked_through = |hosts: usize| {
+            let deployment = on(hosts);
+            are_looked_through(&deployment, &failures(&deployment, &[], &[]), 2)
+        };
+        assert!(looked_through(100));
+        // 400,000 pairs or fewer, each with 900 hosts to look at.
+        assert!(!looked_through(860));
     }
 }
