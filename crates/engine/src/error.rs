@@ -211,6 +211,9 @@ pub enum InstallError {
     /// There is no place to install into.
     #[error("no cache directory: set HOLDFAST_CACHE, XDG_CACHE_HOME or HOME")]
     NoCache,
+    /// Somebody else can write in the cache directory.
+    #[error("the cache directory: {0}, or set HOLDFAST_CACHE to another")]
+    Untrusted(#[from] crate::trust::Untrusted),
     /// A file or folder of the cache.
     #[error("{path}: {source}")]
     File {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::InstallError;
+use crate::{InstallError, trust};
 
 /// How an installation was come by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -43,7 +43,7 @@ impl std::fmt::Display for Origin {
 /// A database's programs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Installation {
-    /// The folder of its programs; within [`Installation::root`].
+    /// The folder of its programs; within [`Installation::root`], or around it where that is one program.
     pub bin: PathBuf,
     /// Its version in its own words: `18.6`.
     pub version: String,
@@ -51,7 +51,7 @@ pub struct Installation {
     pub origin: Origin,
     /// What `LD_LIBRARY_PATH` must be, where the programs do not find their libraries by themselves.
     pub library_path: Option<PathBuf>,
-    /// The folder a node must see, at this same path and readable by the database's user.
+    /// The folder a node must see, or the one program; readable by the database's user.
     pub root: PathBuf,
 }
 
@@ -69,14 +69,17 @@ pub struct Found {
 /// The folder for what we install: `$HOLDFAST_CACHE`, else `$XDG_CACHE_HOME/holdfast`, else `~/.cache/holdfast`.
 ///
 /// # Errors
-/// [`InstallError::NoCache`] when none of the three variables is set to an absolute path.
+/// [`InstallError::NoCache`] when none of the three variables is set to an absolute path; [`InstallError::Untrusted`] when
+/// somebody else can write in the folder, from which programs are run.
 pub fn cache_directory(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, InstallError> {
     // A relative path would mean another folder for each working directory.
     let absolute = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    absolute("HOLDFAST_CACHE")
+    let cache = absolute("HOLDFAST_CACHE")
         .or_else(|| absolute("XDG_CACHE_HOME").map(|path| path.join("holdfast")))
         .or_else(|| absolute("HOME").map(|path| path.join(".cache/holdfast")))
-        .ok_or(InstallError::NoCache)
+        .ok_or(InstallError::NoCache)?;
+    trust::check(&cache)?;
+    Ok(cache)
 }
 
 /// The folders of `parent` whose names are `prefix` and a version, newest first.
@@ -139,6 +142,21 @@ mod tests {
         check(&[home], Some("/home/a/.cache/holdfast"));
         check(&[home, xdg], Some("/x/holdfast"));
         check(&[home, xdg, ("HOLDFAST_CACHE", "/c")], Some("/c"));
+    }
+
+    #[test]
+    fn a_cache_directory_that_others_can_write_in_is_refused() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o777)).expect("permissions");
+        let variable = |name: &str| (name == "HOLDFAST_CACHE").then(|| folder.path().as_os_str().to_owned());
+        let refused = cache_directory(variable).expect_err("others can write").to_string();
+        let told = format!(
+            "the cache directory: {0} can be written to by others (mode 0777): `chmod go-w {0}`, or set HOLDFAST_CACHE to \
+             another",
+            folder.path().display()
+        );
+        assert_eq!(refused, told);
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod process;
 mod processes;
 pub mod registry;
 pub mod role;
+pub mod trust;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -133,6 +134,11 @@ pub trait Engine: Send + Sync {
     /// What a person's shell needs in its environment so that the database's own tools are found and, without further
     /// arguments, connect: in a node to the database on it, elsewhere to the one of `nodes` that takes writes.
     fn shell_environment(&self, on: Option<&dyn Node>, nodes: &[Arc<dyn Node>]) -> BTreeMap<String, String>;
+
+    /// Whether the database has symbolic links of its own on its volume. Where not, none there is followed.
+    fn follows_links(&self) -> bool {
+        false
+    }
 
     /// Makes a cluster on empty volumes, the first node the leader, and returns when a write has been
     /// acknowledged by all it has to be acknowledged by and every standby follows.

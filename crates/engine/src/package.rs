@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process;
 
 use crate::apt::{Names, distribution, remedy};
-use crate::{InstallError, Installation, Origin};
+use crate::{InstallError, Installation, Origin, trust};
 
 /// What unfinished work is called; swept away by the next installation.
 const STAGING_PREFIX: &str = ".staging-";
@@ -60,7 +60,7 @@ impl Package {
         progress: &mut dyn FnMut(&str),
     ) -> Result<Installation, InstallError> {
         let at = |path: &Path, source| InstallError::File { path: path.to_path_buf(), source };
-        std::fs::create_dir_all(cache).map_err(|source| at(cache, source))?;
+        trust::make_folder(cache)?;
         let lock_path = cache.join(format!(".lock-{}", self.name));
         let lock = File::options()
             .create(true)
@@ -161,7 +161,7 @@ pub(crate) fn with_pip(
     write(&file("requirements.txt"), &wheel.requirements())?;
     std::fs::create_dir_all(file("scratch")).map_err(|error| format!("{}: {error}", staging.display()))?;
     let tree = file("tree");
-    let mut pip = process::Command::new("python3");
+    let mut pip = python(&file("scratch"));
     pip.args([
         "-m",
         "pip",
@@ -178,14 +178,20 @@ pub(crate) fn with_pip(
     .arg(&tree)
     .arg("--requirement")
     .arg(file("requirements.txt"))
-    // pip unpacks into the temporary folder and Python keeps byte code: both belong where all else is.
-    .env("TMPDIR", file("scratch"))
-    .env("PYTHONDONTWRITEBYTECODE", "1")
     // A user's own choice of target would contradict ours.
     .env_remove("PIP_USER")
     .env_remove("PIP_PREFIX");
     run(&mut pip)?;
     Ok(tree)
+}
+
+/// Python on its own: `-I` takes no module from the working directory, from the user's folder or from where `PYTHONPATH`
+/// leads, so that a scenario's folder with a `pip.py` in it installs nothing. It works in `scratch`, which is empty, and
+/// puts there what it unpacks; `-B` keeps its byte code out of the machine's folders.
+fn python(scratch: &Path) -> process::Command {
+    let mut python = process::Command::new("python3");
+    python.args(["-I", "-B"]).current_dir(scratch).env("TMPDIR", scratch);
+    python
 }
 
 impl Wheel {
@@ -196,9 +202,13 @@ impl Wheel {
     }
 }
 
-/// Runs a program to its end and returns what it said; its last words are the error.
+/// Runs a program to its end and returns what it said; its last words are the error. Where the command says nothing else,
+/// not in the folder that this program was started in, which may be a stranger's.
 pub(crate) fn run(command: &mut process::Command) -> Result<String, String> {
     let program = command.get_program().to_string_lossy().into_owned();
+    if command.get_current_dir().is_none() {
+        command.current_dir("/");
+    }
     let output = command
         .env("LC_ALL", "C")
         .stdin(process::Stdio::null())
@@ -236,6 +246,18 @@ mod tests {
     fn a_wheel_is_asked_for_by_version_and_checksum() {
         let wheel = Wheel { name: "a", version: "1.2", megabytes: 1, checksums: &[("x", "12"), ("y", "34")] };
         assert_eq!(wheel.requirements(), "a==1.2 --hash=sha256:12 --hash=sha256:34\n");
+    }
+
+    #[test]
+    fn python_takes_no_module_from_where_a_stranger_can_put_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("planted.py"), "").expect("a module");
+        let find = "import importlib.util; print(importlib.util.find_spec('planted') is None)";
+        let mut command = python(folder.path());
+        match run(command.env("PYTHONPATH", folder.path()).args(["-c", find])) {
+            Ok(said) => assert_eq!(said.trim(), "True"),
+            Err(why) => eprintln!("skipped: python_takes_no_module_from_where_a_stranger_can_put_one: {why}"),
+        }
     }
 
     #[test]

@@ -35,6 +35,7 @@ impl Trial {
         let settings =
             settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let configuration = Configuration { synchronous, settings, port: machines.port };
+        let installation = machines.reachable(installation);
         let postgres = Postgres::new(installation, configuration).expect("a configuration");
         let all: Vec<usize> = (1..=usize::from(count)).collect();
         let made = postgres.bootstrap(&machines.some(&all)).map(|cluster| {

@@ -167,6 +167,7 @@ fn find_in(places: &Places, explicit: Option<&Path>) -> Result<Installation, Ins
 fn examine(bin: &Path, origin: Origin) -> Result<Installation, String> {
     let output = process::Command::new(bin.join(PROGRAM))
         .arg("--version")
+        .current_dir("/")
         .env_clear()
         .stdin(process::Stdio::null())
         .output()

@@ -150,7 +150,7 @@ pub(super) fn examine(bin: &Path, origin: Origin) -> Result<Installation, String
     }
     let (root, library_path) = surroundings(bin);
     let mut command = process::Command::new(bin.join("postgres"));
-    command.arg("--version").env_clear().stdin(process::Stdio::null());
+    command.arg("--version").current_dir("/").env_clear().stdin(process::Stdio::null());
     if let Some(path) = &library_path {
         command.env("LD_LIBRARY_PATH", path);
     }

@@ -229,6 +229,11 @@ impl Engine for Postgres {
         self.installation.version.clone()
     }
 
+    fn follows_links(&self) -> bool {
+        // Tablespaces, and a log that was moved, are links in the data directory.
+        true
+    }
+
     fn isolation(&self) -> Isolation {
         let asked = self.configuration.settings.iter();
         let level = asked

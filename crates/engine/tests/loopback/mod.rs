@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use engine::{Command, Finished, Installation, Node, NodeError, ProcessId, Signal, Status};
+use engine::{Command, Finished, Installation, Node, NodeError, Origin, ProcessId, Signal, Status};
 
 /// The ordinary user the servers run as when the tests run as root, whom PostgreSQL refuses.
 const NOBODY: u32 = 65534;
@@ -232,7 +232,7 @@ impl Node for LoopbackNode {
 pub struct Machines {
     pub nodes: Vec<Arc<LoopbackNode>>,
     pub port: u16,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl Machines {
@@ -247,7 +247,25 @@ impl Machines {
             .and_then(|listener| listener.local_addr())
             .expect("a port")
             .port();
-        Self { nodes, port, _folder: folder }
+        Self { nodes, port, folder }
+    }
+
+    /// The installation as the servers' user can reach it. A cache lies in a home, which nobody but its owner may be able to
+    /// enter; where root runs the tests, and the servers another user, that user gets a copy.
+    pub fn reachable(&self, installation: Installation) -> Installation {
+        if !is_root() || !matches!(installation.origin, Origin::Cache | Origin::Installed) {
+            return installation;
+        }
+        let copy = self.folder.path().join("programs");
+        let copied = process::Command::new("cp").arg("-a").arg(&installation.root).arg(&copy).status();
+        assert!(copied.expect("cp").success(), "a copy of {}", installation.root.display());
+        let there = |path: &Path| copy.join(path.strip_prefix(&installation.root).expect("within its root"));
+        Installation {
+            bin: there(&installation.bin),
+            library_path: installation.library_path.as_deref().map(there),
+            root: copy.clone(),
+            ..installation.clone()
+        }
     }
 
     /// Some of the nodes by their numbers from 1.
