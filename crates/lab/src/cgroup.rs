@@ -1,7 +1,8 @@
 //! CPU limits through control groups, where this user may make them: version 1's `cpu` hierarchy or version 2.
 //!
 //! Owns one folder per lab in the hierarchy, named after the run, and one inside it per node. A control group
-//! outlives its processes, so the folder is removed on drop and, after a SIGKILL, by the janitor.
+//! outlives its processes, so the folder is removed on drop and, after a SIGKILL, by the janitor, or by the next run: the
+//! lab has its folder locked for as long as it lives.
 //!
 //! Sources: Linux `Documentation/scheduler/sched-bwc.rst`, `Documentation/admin-guide/cgroup-v2.rst`.
 
@@ -12,6 +13,9 @@ use std::time::{Duration, Instant};
 
 /// Length of the period over which a limit holds, microseconds: the kernel's default.
 const PERIOD_US: u64 = 100_000;
+
+/// What the names of our folders begin with.
+const NAME_PREFIX: &str = "holdfast-";
 
 /// What can go wrong with a limit.
 #[derive(Debug, thiserror::Error)]
@@ -47,6 +51,8 @@ enum Version {
 pub struct CpuLimits {
     folder: PathBuf,
     version: Version,
+    /// Says that the lab lives: locked, see flock(2).
+    _lock: fs::File,
 }
 
 impl CpuLimits {
@@ -75,8 +81,8 @@ impl CpuLimits {
             }
         }
         let folder = parent.join(folder_name(run_name));
-        at(&folder, fs::create_dir(&folder))?;
-        let limits = CpuLimits { folder, version };
+        let lock = make_locked(&folder)?;
+        let limits = CpuLimits { folder, version, _lock: lock };
         if version == Version::Two {
             let control = limits.folder.join("cgroup.subtree_control");
             at(&control, fs::write(&control, "+cpu"))?;
@@ -143,6 +149,34 @@ pub fn remove_all(run_name: &str, patience: Duration) -> Result<(), CgroupError>
     Ok(())
 }
 
+/// Removes the control groups of labs that are gone and whose janitors were killed.
+pub(crate) fn remove_abandoned() {
+    for (_, parent) in candidates() {
+        let entries = fs::read_dir(&parent).into_iter().flatten().flatten();
+        for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(NAME_PREFIX)) {
+            let folder = entry.path();
+            let Ok(lock) = fs::File::open(&folder) else { continue };
+            if lock.try_lock().is_ok() {
+                // What cannot be removed is somebody else's, or still has processes.
+                let _ = remove(&folder);
+            }
+        }
+    }
+}
+
+/// Makes a folder and locks it. Between the two it looks abandoned to another run that is just starting; then it is made
+/// again.
+fn make_locked(folder: &Path) -> Result<fs::File, CgroupError> {
+    loop {
+        at(folder, fs::create_dir(folder))?;
+        let Ok(lock) = fs::File::open(folder) else { continue };
+        at(folder, lock.lock())?;
+        if folder.exists() {
+            return Ok(lock);
+        }
+    }
+}
+
 /// Whether this user may limit CPU here, and how, for `holdfast doctor`.
 ///
 /// # Errors
@@ -152,7 +186,7 @@ pub fn available() -> Result<String, CgroupError> {
 }
 
 fn folder_name(run_name: &str) -> String {
-    format!("holdfast-{run_name}")
+    format!("{NAME_PREFIX}{run_name}")
 }
 
 fn remove(folder: &Path) -> Result<(), CgroupError> {
@@ -236,6 +270,26 @@ mod tests {
             "0::/user.slice/app.slice/shell.scope",
             &["/sys/fs/cgroup/user.slice/app.slice", "/sys/fs/cgroup"],
         );
+    }
+
+    #[test]
+    fn groups_are_removed_when_their_lab_is_gone_and_not_before() {
+        let name = format!("test-abandoned-{}", std::process::id());
+        let Ok(living) = CpuLimits::make(&format!("{name}-living")) else {
+            eprintln!(
+                "skipped: groups_are_removed_when_their_lab_is_gone: no control group may be made here"
+            );
+            return;
+        };
+        let abandoned = living.folder.with_file_name(folder_name(&name));
+        fs::create_dir(&abandoned).expect("a group");
+        fs::create_dir(abandoned.join("n1")).expect("a group");
+        remove_abandoned();
+        assert!(!abandoned.exists());
+        assert!(living.folder.exists());
+        let folder = living.folder.clone();
+        drop(living);
+        assert!(!folder.exists());
     }
 
     #[test]

@@ -19,6 +19,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::furnishing::Limits;
+use crate::protocol::ShownPrograms;
 use crate::supervisor::LAB_FOLDER;
 
 /// Name of the file in the run directory.
@@ -113,8 +115,8 @@ pub enum Inside {
     Network {
         /// The descriptor by which the lab's first process holds it.
         descriptor: RawFd,
-        /// A folder with the database's programs to be shown.
-        programs: Option<PathBuf>,
+        /// The database's programs, where they do not lie among the machine's.
+        programs: Option<ShownPrograms>,
         /// Names and their addresses for `/etc/hosts`.
         names: BTreeMap<String, Vec<IpAddr>>,
     },
@@ -183,6 +185,7 @@ pub struct Door {
     /// As the lab wrote it.
     pub entrance: Entrance,
     pub(crate) user: OwnedFd,
+    pub(crate) limits: Limits,
     pub(crate) pid: OwnedFd,
     pub(crate) mount: OwnedFd,
     pub(crate) network: OwnedFd,
@@ -259,6 +262,8 @@ impl Lab {
         let no_power = || EntranceError::NoPower { place: place.to_owned() };
         let lab = PathBuf::from(format!("/proc/{}/ns", self.process));
         let user = namespace(&lab.join("user"))?;
+        let limits = self.seen("/proc/sys/user");
+        let limits = at(&limits, Limits::open(&limits))?;
         let place = place.to_owned();
         match entrance.inside.clone().ok_or_else(no_power)? {
             Inside::Node { init, pid_namespace } => {
@@ -268,7 +273,7 @@ impl Lab {
                     at(&node, File::from(at(&node, pid.try_clone())?).metadata())?.ino() == pid_namespace;
                 let open = |kind: &str| namespace(&node.join(kind)).map_err(|_| no_power());
                 let (mount, network, others) = (open("mnt")?, open("net")?, vec![open("uts")?, open("ipc")?]);
-                let door = Door { place, entrance, user, pid, mount, network, others };
+                let door = Door { place, entrance, user, limits, pid, mount, network, others };
                 if still_it { Ok(door) } else { Err(no_power()) }
             }
             Inside::Network { descriptor, .. } => Ok(Door {
@@ -279,6 +284,7 @@ impl Lab {
                 place,
                 entrance,
                 user,
+                limits,
             }),
         }
     }

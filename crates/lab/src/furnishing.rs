@@ -1,19 +1,58 @@
-//! What a place sees of the machine: its own processes, `/run`, shared memory, names, and the folders shown to it; and as
-//! whom its processes run.
+//! What a place sees of the machine, and as whom its processes run.
 //!
-//! Owns the mounts inside fresh namespaces. Whoever calls has made those, for a node's boot or for a person's shell.
+//! Owns the mounts inside fresh namespaces and the file system that a place has for its root: the machine's programs and
+//! settings, read-only; a few devices; its own processes, memory and names; and the folders shown to it. Homes, the run
+//! directory, other nodes' volumes, sockets of the machine's services and everything else are not there. Whoever calls
+//! has made the namespaces, for a node's boot or for a person's shell.
+//!
+//! Sources: mount_namespaces(7), pivot_root(2), mount_setattr(2), user_namespaces(7), prctl(2) PR_SET_NO_NEW_PRIVS.
 
 use std::collections::BTreeMap;
-use std::ffi::CString;
 use std::fs;
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::path::Path;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
 
-use nix::mount::{MsFlags, mount};
+use nix::fcntl::{OFlag, open, openat};
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::sys::stat::Mode;
 
-use crate::protocol::{HOME, LOGS, MAKING, NODE_USER, NodeSetUp, PROGRAMS, SOCKETS, VOLUME};
+use crate::mounts::{Below, attribute, set_attributes};
+use crate::protocol::{HOME, MAKING, NODE_USER, NodeSetUp, SOCKETS, VOLUME};
+
+/// Where the new root is put together, before it becomes the root.
+const ROOT: &str = "/run";
+/// What of the machine's files a place sees, read-only: programs, libraries, settings, and what processors there are.
+pub const MACHINE_FOLDERS: [&str; 11] = [
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/etc",
+    "/nix/store",
+    "/gnu/store",
+    "/sys/devices/system",
+];
+/// Devices that any program may expect, and no others.
+pub const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
+/// Links that programs expect.
+const LINKS: [(&str, &str); 7] = [
+    ("/dev/fd", "/proc/self/fd"),
+    ("/dev/stdin", "/proc/self/fd/0"),
+    ("/dev/stdout", "/proc/self/fd/1"),
+    ("/dev/stderr", "/proc/self/fd/2"),
+    ("/dev/ptmx", "pts/ptmx"),
+    ("/var/run", "/run"),
+    ("/var/tmp", "/tmp"),
+];
+/// Who may make how many user namespaces below the one that asks; each namespace has its own.
+const LIMITS: &str = "/proc/sys/user";
+const NONE: Option<&str> = None;
 
 /// A step was refused.
 #[derive(Debug, thiserror::Error)]
@@ -29,13 +68,35 @@ fn take<T, E: Into<io::Error>>(step: impl Into<String>, result: Result<T, E>) ->
     result.map_err(|source| FurnishingError { step: step.into(), source: source.into() })
 }
 
+/// Something outside that is shown inside.
+#[derive(Debug)]
+pub(crate) struct Shown<'a> {
+    inside: PathBuf,
+    outside: &'a Path,
+    /// Attributes of the mount that are set and taken away.
+    attributes: (u64, u64),
+}
+
+impl<'a> Shown<'a> {
+    fn writable(inside: &str, outside: &'a Path, more: u64, without: u64) -> Shown<'a> {
+        let attributes = (attribute::NO_SET_USER | attribute::NO_DEVICES | more, without);
+        Shown { inside: inside.into(), outside, attributes }
+    }
+
+    /// Programs, in a folder or in one file, to be read and run.
+    pub(crate) fn programs(inside: &Path, outside: &'a Path) -> Shown<'a> {
+        let add = attribute::READ_ONLY | attribute::NO_SET_USER | attribute::NO_DEVICES;
+        Shown { inside: inside.to_owned(), outside, attributes: (add, 0) }
+    }
+}
+
 /// What a place gets.
 #[derive(Debug)]
 pub(crate) struct Furnishing<'a> {
     /// Its host name.
     pub(crate) name: &'a str,
-    /// Folders outside, by where they are shown.
-    pub(crate) shown: Vec<(&'static str, &'a Path)>,
+    /// What of the outside is shown to it.
+    pub(crate) shown: Vec<Shown<'a>>,
     /// Names and their addresses for `/etc/hosts`.
     pub(crate) names: &'a BTreeMap<String, Vec<IpAddr>>,
     /// Whether the user numbers above 0 are mapped.
@@ -45,38 +106,141 @@ pub(crate) struct Furnishing<'a> {
 impl<'a> Furnishing<'a> {
     /// A node's.
     pub(crate) fn of_node(set_up: &'a NodeSetUp) -> Furnishing<'a> {
-        let mut shown: Vec<(&'static str, &Path)> =
-            vec![(VOLUME, &set_up.volume), (SOCKETS, &set_up.sockets), (LOGS, &set_up.logs)];
-        shown.extend(set_up.making.as_deref().map(|making| (MAKING, making)));
-        shown.extend(set_up.programs.as_deref().map(|programs| (PROGRAMS, programs)));
+        let (links, no_links) = match set_up.follows_links {
+            true => (0, attribute::NO_LINKS),
+            false => (attribute::NO_LINKS, 0),
+        };
+        let sockets = attribute::NO_PROGRAMS | attribute::NO_LINKS;
+        let mut shown = vec![
+            Shown::writable(VOLUME, &set_up.volume, links, no_links),
+            Shown::writable(SOCKETS, &set_up.sockets, sockets, 0),
+        ];
+        shown.extend(set_up.making.as_deref().map(|making| Shown::writable(MAKING, making, links, no_links)));
+        shown.extend(set_up.programs.iter().map(|shown| Shown::programs(&shown.inside, &shown.outside)));
         Furnishing { name: &set_up.name, shown, names: &set_up.names, users_mapped: set_up.users_mapped }
     }
 }
 
-/// Furnishes the calling process's mount, PID and UTS namespaces, which must be fresh.
-pub(crate) fn furnish(furnishing: &Furnishing<'_>) -> Result<(), FurnishingError> {
-    const NONE: Option<&str> = None;
-    let quiet = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+/// Furnishes the calling process's mount, PID and UTS namespaces, which must be fresh, and makes the result its root.
+/// Returns what [`become_node_user`] needs.
+pub(crate) fn furnish(furnishing: &Furnishing<'_>) -> Result<Limits, FurnishingError> {
     take("make mounts private", mount(NONE, "/", NONE, MsFlags::MS_REC | MsFlags::MS_SLAVE, NONE))?;
-    // Opened before a fresh /run covers the place where some of them lie.
-    let opened: Result<Vec<_>, _> =
-        furnishing.shown.iter().map(|(inside, outside)| Ok((*inside, open_folder(outside)?))).collect();
+    let limits = take(LIMITS, Limits::open(Path::new(LIMITS)))?;
+    // Opened before the new root covers the place where some of them lie.
+    let opened: Result<Vec<_>, _> = furnishing
+        .shown
+        .iter()
+        .map(|shown| Ok((shown, take(shown.outside.display().to_string(), open_path(shown.outside))?)))
+        .collect();
     let opened = opened?;
-    take("mount /proc", mount(Some("proc"), "/proc", Some("proc"), quiet | MsFlags::MS_NOEXEC, NONE))?;
-    take("mount /run", mount(Some("run"), "/run", Some("tmpfs"), quiet, Some("mode=755")))?;
-    take("mount /dev/shm", mount(Some("shm"), "/dev/shm", Some("tmpfs"), quiet, Some("mode=1777")))?;
-    for (inside, outside) in opened {
-        take(inside, fs::create_dir_all(inside))?;
-        let source = format!("/proc/self/fd/{}", outside.as_raw_fd());
-        let bind = MsFlags::MS_BIND | MsFlags::MS_REC;
-        take(format!("mount {inside}"), mount(Some(source.as_str()), inside, NONE, bind, NONE))?;
+    mount_memory("", "mode=755")?;
+    show_the_machine()?;
+    make_devices()?;
+    for folder in ["/tmp", HOME] {
+        mount_memory(folder, "mode=1777")?;
     }
-    take(HOME, fs::create_dir_all(HOME))?;
     if furnishing.users_mapped {
-        take(HOME, std::os::unix::fs::chown(HOME, Some(NODE_USER), Some(NODE_USER)))?;
+        let home = new(HOME);
+        take(HOME, std::os::unix::fs::chown(&home, Some(NODE_USER), Some(NODE_USER)))?;
+        take(HOME, fs::set_permissions(&home, fs::Permissions::from_mode(0o755)))?;
+    }
+    for (shown, outside) in opened {
+        show(shown, &outside)?;
     }
     write_names(furnishing.names)?;
-    take("set host name", nix::unistd::sethostname(furnishing.name))
+    for (link, target) in LINKS {
+        make_parent_of(link)?;
+        take(link, symlink(target, new(link)))?;
+    }
+    restrict("", attribute::READ_ONLY, Below::Untouched)?;
+    make_it_the_root()?;
+    take("set host name", nix::unistd::sethostname(furnishing.name))?;
+    Ok(limits)
+}
+
+/// A path of the new root as long as it is not the root yet.
+fn new(path: impl AsRef<Path>) -> PathBuf {
+    let path = path.as_ref();
+    Path::new(ROOT).join(path.strip_prefix("/").unwrap_or(path))
+}
+
+fn make_folder(path: impl AsRef<Path>) -> Result<(), FurnishingError> {
+    let path = path.as_ref();
+    take(path.display().to_string(), fs::create_dir_all(new(path)))
+}
+
+fn make_parent_of(path: impl AsRef<Path>) -> Result<(), FurnishingError> {
+    path.as_ref().parent().map_or(Ok(()), make_folder)
+}
+
+fn restrict(path: impl AsRef<Path>, attributes: u64, below: Below) -> Result<(), FurnishingError> {
+    let path = path.as_ref();
+    let step = format!("attributes of the mount of /{}", path.display().to_string().trim_start_matches('/'));
+    take(step, set_attributes(&new(path), attributes, 0, below))
+}
+
+/// A file system in memory, gone with the namespace.
+fn mount_memory(path: &str, options: &str) -> Result<(), FurnishingError> {
+    make_folder(path)?;
+    let quiet = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+    take(format!("mount {path}"), mount(Some("tmpfs"), &new(path), Some("tmpfs"), quiet, Some(options)))
+}
+
+fn bind(source: &Path, path: impl AsRef<Path>) -> Result<(), FurnishingError> {
+    let path = path.as_ref();
+    let kind = MsFlags::MS_BIND | MsFlags::MS_REC;
+    take(format!("mount {}", path.display()), mount(Some(source), &new(path), NONE, kind, NONE))
+}
+
+fn show_the_machine() -> Result<(), FurnishingError> {
+    let own = attribute::READ_ONLY | attribute::NO_SET_USER | attribute::NO_DEVICES;
+    for folder in MACHINE_FOLDERS {
+        let Ok(found) = fs::symlink_metadata(folder) else { continue };
+        make_parent_of(folder)?;
+        if found.is_symlink() {
+            let target = take(folder, fs::read_link(folder))?;
+            take(folder, symlink(target, new(folder)))?;
+        } else {
+            make_folder(folder)?;
+            bind(Path::new(folder), folder)?;
+            restrict(folder, own, Below::Alike)?;
+        }
+    }
+    let quiet = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    make_folder("/proc")?;
+    take("mount /proc", mount(Some("proc"), &new("/proc"), Some("proc"), quiet, NONE))?;
+    // What a namespace's own root may set there, an ordinary user's nodes could: to the kernel that is the same user.
+    bind(&new("/proc/sys"), "/proc/sys")?;
+    restrict("/proc/sys", attribute::READ_ONLY, Below::Alike)
+}
+
+fn make_devices() -> Result<(), FurnishingError> {
+    make_folder("/dev")?;
+    for name in DEVICES {
+        let path = Path::new("/dev").join(name);
+        take(path.display().to_string(), fs::write(new(&path), ""))?;
+        bind(&path, &path)?;
+    }
+    mount_memory("/dev/shm", "mode=1777")?;
+    make_folder("/dev/pts")?;
+    let quiet = MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC;
+    let options = Some("newinstance,ptmxmode=0666,mode=620");
+    take("mount /dev/pts", mount(Some("devpts"), &new("/dev/pts"), Some("devpts"), quiet, options))
+}
+
+fn show(shown: &Shown<'_>, outside: &OwnedFd) -> Result<(), FurnishingError> {
+    let step = || shown.inside.display().to_string();
+    let source = PathBuf::from(format!("/proc/self/fd/{}", outside.as_raw_fd()));
+    if take(step(), fs::metadata(&source))?.is_dir() {
+        make_folder(&shown.inside)?;
+    } else {
+        make_parent_of(&shown.inside)?;
+        take(step(), fs::write(new(&shown.inside), ""))?;
+    }
+    bind(&source, &shown.inside)?;
+    let (add, take_away) = shown.attributes;
+    let set = set_attributes(&new(&shown.inside), add, take_away, Below::Alike);
+    take(format!("attributes of the mount of {}", step()), set)
 }
 
 fn write_names(names: &BTreeMap<String, Vec<IpAddr>>) -> Result<(), FurnishingError> {
@@ -95,34 +259,54 @@ fn write_names(names: &BTreeMap<String, Vec<IpAddr>>) -> Result<(), FurnishingEr
     Ok(())
 }
 
-fn open_folder(path: &Path) -> Result<OwnedFd, FurnishingError> {
-    let text = take("path", CString::new(path.as_os_str().as_encoded_bytes()).map_err(io::Error::other))?;
-    // SAFETY: the path is a live, terminated string; the descriptor returned is ours alone.
-    let descriptor = unsafe { libc::open(text.as_ptr(), libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC) };
-    if descriptor < 0 {
-        return take(format!("open {}", path.display()), Err(io::Error::last_os_error()));
-    }
-    // SAFETY: just opened, checked, owned by nobody else.
-    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
-}
-
 /// Puts a file of the place's own over one in `/etc`, where the machine has it.
 fn cover(file: &str, content: &str) -> Result<(), FurnishingError> {
     let (own, target) = (format!("/run/{file}"), format!("/etc/{file}"));
-    take(format!("write {own}"), fs::write(&own, content))?;
+    take(format!("write {own}"), fs::write(new(&own), content))?;
     if Path::new(&target).exists() {
-        let covered =
-            mount(Some(own.as_str()), target.as_str(), None::<&str>, MsFlags::MS_BIND, None::<&str>);
-        take(format!("mount {target}"), covered)?;
+        bind(&new(&own), &target)?;
+        restrict(&target, attribute::READ_ONLY, Below::Untouched)?;
     }
     Ok(())
 }
 
-/// Makes the calling process, root of the lab's user namespace, the ordinary user that a node's processes run as. It may
-/// run between fork and exec: makes system calls and plain file writes only.
-pub(crate) fn become_node_user(users_mapped: bool) -> io::Result<()> {
+/// The machine's own root goes, with all that is not shown.
+fn make_it_the_root() -> Result<(), FurnishingError> {
+    take("enter the new root", nix::unistd::chdir(ROOT))?;
+    take("make it the root", nix::unistd::pivot_root(".", "."))?;
+    take("leave the old root", umount2(".", MntFlags::MNT_DETACH))?;
+    take("enter the root", nix::unistd::chdir("/"))
+}
+
+fn open_path(path: &Path) -> io::Result<OwnedFd> {
+    Ok(open(path, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?)
+}
+
+/// The folder in which each user namespace finds its own limits, opened where it may be written to.
+#[derive(Debug)]
+pub(crate) struct Limits(OwnedFd);
+
+impl Limits {
+    pub(crate) fn open(folder: &Path) -> io::Result<Limits> {
+        open_path(folder).map(Limits)
+    }
+
+    /// Lets nobody make a user namespace below the caller's, whose root the caller must be: a program that is root
+    /// somewhere reaches parts of the kernel that are closed to others.
+    pub(crate) fn forbid_user_namespaces(&self) -> io::Result<()> {
+        let flags = OFlag::O_WRONLY | OFlag::O_CLOEXEC;
+        let file = openat(&self.0, "max_user_namespaces", flags, Mode::empty())?;
+        nix::unistd::write(file, b"0")?;
+        Ok(())
+    }
+}
+
+/// Makes the calling process, root of the lab's user namespace, the ordinary user that a node's processes run as, who
+/// cannot become anybody else. It may run between fork and exec: makes system calls and plain file writes only.
+pub(crate) fn become_node_user(users_mapped: bool, limits: &Limits) -> io::Result<()> {
     use nix::sched::{CloneFlags, unshare};
     use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid};
+    nix::sys::prctl::set_no_new_privs()?;
     if users_mapped {
         let (user, group) = (Uid::from_raw(NODE_USER), Gid::from_raw(NODE_USER));
         setgroups(&[])?;
@@ -132,6 +316,7 @@ pub(crate) fn become_node_user(users_mapped: bool) -> io::Result<()> {
         unshare(CloneFlags::CLONE_NEWUSER)?;
         fs::write("/proc/self/uid_map", format!("{NODE_USER} 0 1"))?;
         fs::write("/proc/self/gid_map", format!("{NODE_USER} 0 1"))?;
+        limits.forbid_user_namespaces()?;
     }
     Ok(())
 }

@@ -3,24 +3,29 @@
 //! Killing it is the power-off: the kernel ends every process of the node at once, with no chance to tidy up.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, Write};
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
+use nix::fcntl::{OFlag, open};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::stat::Mode;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-use crate::furnishing::{self, Furnishing, FurnishingError, furnish};
-use crate::protocol::{Answer, LOGS, NodeSetUp, Request};
+use crate::beneath;
+use crate::furnishing::{Furnishing, FurnishingError, Limits, become_node_user, furnish};
+use crate::protocol::{Answer, NodeSetUp, Request, VOLUME};
 use crate::stopped_processes::StoppedProcesses;
-use crate::volume_files;
+use crate::supervisor::keep_standard_descriptors_only;
+use crate::volume_files::VolumeFiles;
 
 /// Output kept of a process whose output comes back in the answer.
 const OUTPUT_BYTES_MAX: u64 = 1 << 20;
@@ -47,19 +52,33 @@ pub fn main() -> Result<(), InitError> {
     let mut line = String::new();
     reader.read_line(&mut line)?;
     let set_up: NodeSetUp = serde_json::from_str(&line).map_err(io::Error::other)?;
+    let mut lab = Lab(socket);
+    let logs = open_folder(&set_up.logs)?;
+    let limits = match furnish(&Furnishing::of_node(&set_up)) {
+        Ok(limits) => limits,
+        Err(error) => {
+            lab.answer(&Answer::SetUpFailed { why: error.to_string() })?;
+            return Err(error.into());
+        }
+    };
+    let signals = block_child_signal()?;
+    lab.answer(&Answer::Ready)?;
+    let users_mapped = set_up.users_mapped;
+    let files = VolumeFiles::new(open_folder(Path::new(VOLUME))?, users_mapped);
     let mut init = Init {
-        socket,
-        users_mapped: set_up.users_mapped,
+        lab,
+        logs,
+        files,
+        limits: Arc::new(limits),
+        users_mapped,
         processes: BTreeMap::new(),
         stopped: StoppedProcesses::default(),
     };
-    if let Err(error) = furnish(&Furnishing::of_node(&set_up)) {
-        init.answer(&Answer::SetUpFailed { why: error.to_string() })?;
-        return Err(error.into());
-    }
-    let signals = block_child_signal()?;
-    init.answer(&Answer::Ready)?;
     init.serve(reader, &signals)
+}
+
+fn open_folder(path: &Path) -> io::Result<OwnedFd> {
+    Ok(open(path, OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?)
 }
 
 fn block_child_signal() -> io::Result<SignalFd> {
@@ -75,25 +94,34 @@ struct Process {
     stderr: Option<File>,
 }
 
+/// The lab at the other end.
+struct Lab(UnixStream);
+
+impl Lab {
+    fn answer(&mut self, answer: &Answer) -> io::Result<()> {
+        let mut line = serde_json::to_string(answer).map_err(io::Error::other)?;
+        line.push('\n');
+        self.0.write_all(line.as_bytes())
+    }
+}
+
 struct Init {
-    socket: UnixStream,
+    lab: Lab,
+    /// Where logs are: the lab's folder, which no process of the node sees.
+    logs: OwnedFd,
+    files: VolumeFiles,
+    limits: Arc<Limits>,
     users_mapped: bool,
     processes: BTreeMap<i32, Process>,
     stopped: StoppedProcesses,
 }
 
 impl Init {
-    fn answer(&mut self, answer: &Answer) -> io::Result<()> {
-        let mut line = serde_json::to_string(answer).map_err(io::Error::other)?;
-        line.push('\n');
-        self.socket.write_all(line.as_bytes())
-    }
-
     fn serve(&mut self, mut reader: BufReader<UnixStream>, signals: &SignalFd) -> Result<(), InitError> {
         use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
         loop {
             if reader.buffer().is_empty() {
-                let socket = self.socket.try_clone()?;
+                let socket = self.lab.0.try_clone()?;
                 let mut waiting = [
                     PollFd::new(socket.as_fd(), PollFlags::POLLIN),
                     PollFd::new(signals.as_fd(), PollFlags::POLLIN),
@@ -130,15 +158,15 @@ impl Init {
                         Answer::SpawnFailed { process, why: format!("start {}: {error}", program.display()) }
                     }
                 };
-                self.answer(&answer)
+                self.lab.answer(&answer)
             }
             Request::File { number, path, action } => {
-                let answer = volume_files::answer(number, &path, &action, self.users_mapped);
-                self.answer(&answer)
+                let answer = self.files.answer(number, &path, &action);
+                self.lab.answer(&answer)
             }
             Request::Beat { number } => {
                 let stopped = self.stopped.look();
-                self.answer(&Answer::Beat { number, stopped })
+                self.lab.answer(&Answer::Beat { number, stopped })
             }
             Request::Signal { process, signal } => {
                 let found = self.processes.iter().find(|(_, known)| known.number == process);
@@ -164,7 +192,7 @@ impl Init {
         command.args(arguments).env_clear().envs(environment).current_dir("/").stdin(Stdio::null());
         let mut process = Process { number, stdout: None, stderr: None };
         if let Some(name) = log {
-            let file = OpenOptions::new().create(true).append(true).open(Path::new(LOGS).join(name))?;
+            let file = beneath::append_to_file(&self.logs, Path::new(name))?;
             command.stdout(file.try_clone()?).stderr(file);
         } else {
             let stdout = File::from(memfd_create("stdout", MFdFlags::MFD_CLOEXEC)?);
@@ -173,10 +201,10 @@ impl Init {
             process.stdout = Some(stdout);
             process.stderr = Some(stderr);
         }
-        let users_mapped = self.users_mapped;
+        let (users_mapped, limits) = (self.users_mapped, self.limits.clone());
         // SAFETY: between fork and exec the child makes only system calls, and plain file writes without locks
         // that another thread could hold: an init has one thread.
-        unsafe { command.pre_exec(move || become_ordinary_user(users_mapped)) };
+        unsafe { command.pre_exec(move || become_ordinary_user(users_mapped, &limits)) };
         let child = command.spawn()?;
         // Every child is reaped in one place, by number; dropping `Child` neither waits nor kills.
         self.processes.insert(child.id() as i32, process);
@@ -196,7 +224,7 @@ impl Init {
             if let Some(process) = self.processes.remove(&pid.as_raw()) {
                 let stdout = read_back(process.stdout)?;
                 let stderr = read_back(process.stderr)?;
-                self.answer(&Answer::Exited { process: process.number, code, signal, stdout, stderr })?;
+                self.lab.answer(&Answer::Exited { process: process.number, code, signal, stdout, stderr })?;
             }
         }
     }
@@ -211,8 +239,9 @@ fn read_back(file: Option<File>) -> io::Result<String> {
 }
 
 /// Runs in the child between fork and exec.
-fn become_ordinary_user(users_mapped: bool) -> io::Result<()> {
+fn become_ordinary_user(users_mapped: bool, limits: &Limits) -> io::Result<()> {
     nix::unistd::setsid()?;
     SigSet::all().thread_unblock()?;
-    furnishing::become_node_user(users_mapped)
+    keep_standard_descriptors_only();
+    become_node_user(users_mapped, limits)
 }

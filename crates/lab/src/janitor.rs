@@ -1,16 +1,22 @@
 //! The last to leave: a small process beside the lab that tidies up what the kernel does not, should the outer
 //! process be killed. It removes the run's control groups and its volumes; everything else vanishes with the lab.
 //!
+//! It removes by way of a descriptor of the run directory, opened before the lab is there, and follows no link. What a
+//! janitor that was killed as well leaves is for the next run, see `leftovers`.
+//!
 //! It waits at a pipe that the outer process holds open, and then for the lab's lock: only when the last process that
 //! could still make a file is gone can everything be removed.
 
 use std::fs::{self, TryLockError};
 use std::io::{self, Read};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use nix::fcntl::{OFlag, open};
+use nix::sys::stat::Mode;
 
 use crate::cgroup;
 
@@ -75,14 +81,32 @@ pub fn volumes_path(run_directory: &Path) -> PathBuf {
 /// # Errors
 /// When something cannot be removed in the time it gives itself.
 pub fn main(run_name: &str, run_directory: &Path) -> io::Result<()> {
+    let run_directory = OpenDirectory::open(run_directory)?;
+    let run_directory = run_directory.path();
     let _ = io::stdin().read_to_end(&mut Vec::new());
     let deadline = Instant::now() + PATIENCE;
-    wait_for_the_lab(&log_path(run_directory), deadline);
+    wait_for_the_lab(&log_path(&run_directory), deadline);
     // Where it stays, it leads nowhere: its process is gone.
-    let _ = crate::entrance::withdraw(run_directory);
+    let _ = crate::entrance::withdraw(&run_directory);
     let groups = cgroup::remove_all(run_name, PATIENCE).map_err(io::Error::other);
-    remove_volumes(&volumes_path(run_directory), deadline)?;
+    remove_volumes(&volumes_path(&run_directory), deadline)?;
     groups
+}
+
+/// A directory held open: whatever becomes of the path that led to it, this one is meant.
+pub(crate) struct OpenDirectory(OwnedFd);
+
+impl OpenDirectory {
+    /// Opens it, not through a link.
+    pub(crate) fn open(path: &Path) -> io::Result<OpenDirectory> {
+        let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        Ok(OpenDirectory(open(path, flags, Mode::empty())?))
+    }
+
+    /// A path of it for this process, as long as it is open.
+    pub(crate) fn path(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd()))
+    }
 }
 
 /// Returns when nobody holds the lab's lock, or time is up. Whatever else goes wrong with the lock, removing goes on:
@@ -95,8 +119,8 @@ fn wait_for_the_lab(log: &Path, deadline: Instant) {
 }
 
 /// Each node's volume on a thread of its own: a database has a thousand files, and some file systems take milliseconds
-/// to remove each.
-fn remove_volumes(volumes: &Path, deadline: Instant) -> io::Result<()> {
+/// to remove each. No link is followed: the standard library removes beneath descriptors.
+pub(crate) fn remove_volumes(volumes: &Path, deadline: Instant) -> io::Result<()> {
     let entries = match fs::read_dir(volumes) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

@@ -9,13 +9,16 @@
 pub mod accounting;
 pub mod addresses;
 pub mod attachment;
+mod beneath;
 pub mod cgroup;
 pub mod entrance;
 mod furnishing;
 pub mod init;
 pub mod interface;
 pub mod janitor;
+pub mod leftovers;
 pub mod machine;
+mod mounts;
 pub mod node;
 pub mod probe;
 pub mod protocol;
@@ -28,5 +31,6 @@ mod volume_files;
 
 pub use addresses::{Addresses, Family};
 pub use attachment::Attachment;
+pub use furnishing::{DEVICES, MACHINE_FOLDERS};
 pub use node::{Beat, BootPlan, Finished, KilledProcess, Node, NodeError, ProcessId};
 pub use protocol::StoppedProcess;

@@ -3,11 +3,13 @@
 
 use std::fs;
 use std::io;
+use std::path::Path;
 
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, fork};
 
+use crate::mounts::{Below, attribute, set_attributes};
 use crate::{cgroup, interface};
 
 /// One thing a lab needs or profits from.
@@ -30,7 +32,8 @@ pub fn findings() -> Vec<Finding> {
         Finding {
             what: "user namespaces",
             needed: true,
-            found: try_namespaces(CloneFlags::CLONE_NEWUSER, "user namespace"),
+            found: try_in_a_child(CloneFlags::CLONE_NEWUSER, || Ok(()))
+                .map(|()| "user namespace may be made".to_owned()),
             remedy: "Ubuntu 23.10 and later: `sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0`; older \
                      Debian: `sudo sysctl kernel.unprivileged_userns_clone=1`; everywhere: \
                      `sudo sysctl user.max_user_namespaces=15000`; in a container: run it with a seccomp profile that \
@@ -39,17 +42,27 @@ pub fn findings() -> Vec<Finding> {
         Finding {
             what: "mount, network, PID, UTS and IPC namespaces",
             needed: true,
-            found: try_namespaces(
+            found: try_in_a_child(
                 CloneFlags::CLONE_NEWUSER
                     | CloneFlags::CLONE_NEWNS
                     | CloneFlags::CLONE_NEWNET
                     | CloneFlags::CLONE_NEWPID
                     | CloneFlags::CLONE_NEWUTS
                     | CloneFlags::CLONE_NEWIPC,
-                "all kinds",
-            ),
+                || Ok(()),
+            )
+            .map(|()| "all kinds may be made".to_owned()),
             remedy: "a kernel with CONFIG_NET_NS, CONFIG_PID_NS, CONFIG_UTS_NS and CONFIG_IPC_NS, which every \
                      distribution's kernel has; in a container see `user namespaces`",
+        },
+        Finding {
+            what: "mounts without links",
+            needed: true,
+            found: try_in_a_child(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS, || {
+                set_attributes(Path::new("/"), attribute::NO_LINKS, 0, Below::Untouched)
+            })
+            .map(|()| "may be made".to_owned()),
+            remedy: "Linux 5.14 or newer (mount_setattr with MOUNT_ATTR_NOSYMFOLLOW); in a container see `user namespaces`",
         },
         Finding {
             what: "/dev/net/tun",
@@ -91,21 +104,23 @@ fn try_device(path: &str) -> Result<String, String> {
     }
 }
 
-/// Tries in a child, which takes the namespaces with it as it ends.
-fn try_namespaces(kinds: CloneFlags, said: &str) -> Result<String, String> {
-    // SAFETY: the child makes system calls only and leaves by _exit, so locks that other threads hold do not matter.
+/// Tries in a child, which takes the namespaces with it as it ends, to make them and then to do something in them.
+fn try_in_a_child(kinds: CloneFlags, then: impl FnOnce() -> io::Result<()>) -> Result<(), String> {
+    let attempt = || {
+        unshare(kinds)?;
+        then()
+    };
+    // SAFETY: the child makes system calls, allocates at most a path (the C library sees to its locks at a fork) and leaves
+    // by _exit.
     match unsafe { fork() } {
         Err(error) => Err(error.to_string()),
         Ok(ForkResult::Child) => {
-            let code = match unshare(kinds) {
-                Ok(()) => 0,
-                Err(error) => error as i32,
-            };
+            let code = attempt().map_or_else(|error| error.raw_os_error().unwrap_or(libc::EIO), |()| 0);
             // SAFETY: _exit only ends this process.
             unsafe { libc::_exit(code) }
         }
         Ok(ForkResult::Parent { child }) => match waitpid(child, None) {
-            Ok(WaitStatus::Exited(_, 0)) => Ok(format!("{said} may be made")),
+            Ok(WaitStatus::Exited(_, 0)) => Ok(()),
             Ok(WaitStatus::Exited(_, code)) => Err(io::Error::from_raw_os_error(code).to_string()),
             other => Err(format!("the attempt ended as {other:?}")),
         },

@@ -17,16 +17,26 @@ pub struct NodeSetUp {
     pub making: Option<PathBuf>,
     /// Folder outside that becomes [`SOCKETS`] inside.
     pub sockets: PathBuf,
-    /// Folder outside that becomes [`LOGS`] inside.
+    /// Folder outside for what its processes write to their standard output and error. The node does not see it.
     pub logs: PathBuf,
-    /// Folder outside that becomes [`PROGRAMS`] inside, where the database's programs lie in a place that the
-    /// node's user cannot reach by itself.
-    pub programs: Option<PathBuf>,
+    /// The database's programs, where they do not lie among the machine's.
+    pub programs: Option<ShownPrograms>,
+    /// Whether symbolic links on the volume are followed.
+    pub follows_links: bool,
     /// Names and their addresses for `/etc/hosts`.
     pub names: BTreeMap<String, Vec<IpAddr>>,
     /// Whether the user numbers above 0 are mapped, so that processes may take one; else they get a user namespace
     /// of their own in which they have one.
     pub users_mapped: bool,
+}
+
+/// A folder of programs, or one program, that nodes are shown.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShownPrograms {
+    /// Where it lies.
+    pub outside: PathBuf,
+    /// Where nodes find it.
+    pub inside: PathBuf,
 }
 
 /// Where a node finds its volume.
@@ -35,9 +45,7 @@ pub const VOLUME: &str = "/run/node/volume";
 pub const MAKING: &str = "/run/node/making";
 /// Where a node puts sockets that the lab connects to.
 pub const SOCKETS: &str = "/run/node/sockets";
-/// Where a node's logs go.
-pub const LOGS: &str = "/run/node/logs";
-/// Where a node finds programs that are shown to it.
+/// Where a node finds programs that lie in a place which its user could not reach.
 pub const PROGRAMS: &str = "/run/node/programs";
 /// The home directory of a node's user, for what a person's shell writes; in memory, and gone with the boot.
 pub const HOME: &str = "/run/node/home";
@@ -58,7 +66,7 @@ pub enum Request {
         arguments: Vec<String>,
         /// Its environment, the whole of it.
         environment: BTreeMap<String, String>,
-        /// Log file under [`LOGS`] that its output is appended to; when absent the output comes back in `Exited`.
+        /// Name of the log file that its output is appended to; when absent the output comes back in `Exited`.
         log: Option<String>,
     },
     /// Do something with a file of the volume.

@@ -27,8 +27,8 @@ use nix::unistd::{ForkResult, Pid, fork, getpgrp, pipe2, setpgid, tcgetpgrp, tcs
 use serde::{Deserialize, Serialize};
 
 use crate::entrance::{Door, Inside};
-use crate::furnishing::{Furnishing, become_node_user, furnish};
-use crate::protocol::{HOME, PROGRAMS};
+use crate::furnishing::{Furnishing, Shown, become_node_user, furnish};
+use crate::protocol::HOME;
 
 /// Added to a signal's number where a process that one ended has to have an exit code, as shells do.
 const SIGNAL_BASE: i32 = 128;
@@ -222,9 +222,13 @@ impl Visit<'_> {
         tell: &mut OwnedFd,
         next: impl FnOnce(&Self, &mut OwnedFd) -> Result<i32, Trouble>,
     ) -> Result<i32, Trouble> {
+        let (parted, part) = step("pipe", pipe2(nix::fcntl::OFlag::O_CLOEXEC))?;
         // SAFETY: one thread only; the child never returns from here.
         match step("fork", unsafe { fork() })? {
             ForkResult::Child => {
+                drop(part);
+                // Not before this process has left the group: keys for the shell must not reach it.
+                let _ = File::from(parted).read(&mut [0]);
                 let code = match next(self, tell) {
                     Ok(code) => code,
                     Err(trouble) => report(&trouble, tell),
@@ -235,6 +239,7 @@ impl Visit<'_> {
             ForkResult::Parent { child } => {
                 // After the fork: the shell stays in the caller's group, to which the terminal's keys go.
                 let _ = setpgid(Pid::from_raw(0), Pid::from_raw(0));
+                drop(part);
                 // The pipe says that the way in is done when nobody holds its end any more.
                 let null = step("open /dev/null", File::open("/dev/null"))?;
                 *tell = null.into();
@@ -262,7 +267,7 @@ impl Visit<'_> {
         if let Some(Inside::Network { programs, names, .. }) = &self.door.entrance.inside {
             let furnishing = Furnishing {
                 name: &self.door.place.replace('/', "."),
-                shown: programs.as_deref().map(|programs: &Path| (PROGRAMS, programs)).into_iter().collect(),
+                shown: programs.iter().map(|of| Shown::programs(&of.inside, &of.outside)).collect(),
                 names,
                 users_mapped: self.door.entrance.users_mapped,
             };
@@ -289,7 +294,7 @@ impl Visit<'_> {
         if self.is_interactive {
             self.take_the_terminal()?;
         }
-        step("become the node's user", become_node_user(self.door.entrance.users_mapped))?;
+        step("become the node's user", self.become_node_user())?;
         // What becomes of a terminal's programs when the terminal goes. Set last: changing users clears it.
         step("parent-death signal", set_pdeathsig(Signal::SIGHUP))?;
         let shell = SHELLS.iter().copied().find(|shell| Path::new(shell).exists()).unwrap_or("/bin/sh");
@@ -331,6 +336,10 @@ impl Visit<'_> {
             step("signals", unsafe { signal(one, SigHandler::SigDfl) })?;
         }
         Ok(())
+    }
+
+    fn become_node_user(&self) -> io::Result<()> {
+        become_node_user(self.door.entrance.users_mapped, &self.door.limits)
     }
 
     fn environment(&self, shell: &str) -> BTreeMap<OsString, OsString> {

@@ -10,6 +10,8 @@
 use std::fs;
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use nix::mount::{MsFlags, mount};
@@ -18,7 +20,9 @@ use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork, getegid, geteuid, pipe};
 
+use crate::furnishing::Limits;
 use crate::interface;
+use crate::mounts::{Below, attribute, set_attributes};
 
 /// Hidden subcommand of the program that makes it a lab's supervisor.
 pub const SUPERVISOR_SUBCOMMAND: &str = "lab-supervisor";
@@ -27,8 +31,15 @@ pub const SUPERVISOR_SUBCOMMAND: &str = "lab-supervisor";
 const MAPPED_USERS_FROM: u32 = 524_288;
 /// How many are mapped.
 const MAPPED_USERS: u32 = 65_535;
+/// User number outside that a node's processes have in a lab made by root: its map begins with 1.
+pub const NODE_USER_OUTSIDE: u32 = MAPPED_USERS_FROM + crate::protocol::NODE_USER - 1;
 /// Where the lab keeps what must vanish with it: a file system in memory that only it sees.
 pub const LAB_FOLDER: &str = "/run/holdfast";
+/// Where nodes put sockets that the lab connects to, a folder for each node. It is the nodes' to write in, so no link
+/// there is followed by anybody.
+pub const SOCKETS_FOLDER: &str = "/run/holdfast/sockets";
+/// All sockets of a lab fit in this many times over.
+const SOCKETS_OPTIONS: &str = "mode=755,size=16m";
 
 /// What can go wrong at a lab's birth.
 #[derive(Debug, thiserror::Error)]
@@ -117,7 +128,7 @@ pub fn enter() -> Result<Entered, SupervisorError> {
         ForkResult::Parent { child } => std::process::exit(wait_for(child)),
         ForkResult::Child => {
             step("parent-death signal", nix::sys::prctl::set_pdeathsig(Signal::SIGKILL))?;
-            furnish()?;
+            furnish(users_mapped)?;
             Ok(Entered { users_mapped })
         }
     }
@@ -189,15 +200,42 @@ impl Mapper {
 }
 
 /// Gives the lab its own `/proc`, `/run` and loopback. Mounts made here stay here.
-fn furnish() -> Result<(), SupervisorError> {
+fn furnish(users_mapped: bool) -> Result<(), SupervisorError> {
     const NONE: Option<&str> = None;
     let quiet = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
     step("make mounts private", mount(NONE, "/", NONE, MsFlags::MS_REC | MsFlags::MS_SLAVE, NONE))?;
     step("mount /proc", mount(Some("proc"), "/proc", Some("proc"), quiet | MsFlags::MS_NOEXEC, NONE))?;
     step("mount /run", mount(Some("run"), "/run", Some("tmpfs"), quiet, Some("mode=755")))?;
-    step("make the lab's folder", fs::create_dir_all(LAB_FOLDER))?;
+    step("make the lab's folder", fs::create_dir_all(SOCKETS_FOLDER))?;
+    let sockets = Path::new(SOCKETS_FOLDER);
+    let no_programs = quiet | MsFlags::MS_NOEXEC;
+    step(
+        "mount the folder of sockets",
+        mount(Some("sockets"), sockets, Some("tmpfs"), no_programs, Some(SOCKETS_OPTIONS)),
+    )?;
+    let no_links = set_attributes(sockets, attribute::NO_LINKS, 0, Below::Untouched);
+    step("let no link among the sockets be followed (mount_setattr, Linux 5.14)", no_links)?;
+    if users_mapped {
+        let limits = step("open the limits of users", Limits::open(Path::new("/proc/sys/user")))?;
+        step("forbid further user namespaces", limits.forbid_user_namespaces())?;
+    }
     interface::bring_up_loopback()
         .map_err(|error| SupervisorError::Step { step: "bring up loopback", source: io::Error::other(error) })
+}
+
+/// Makes the folder of the nodes' volumes, which only the lab's own user enters, and lets no link below it be followed, no
+/// device be opened and no program become another user there, whoever in the lab asks. To be called inside, once.
+///
+/// # Errors
+/// When the folder cannot be made or the kernel refuses.
+pub fn guard_volumes(folder: &Path) -> Result<(), SupervisorError> {
+    const NONE: Option<&str> = None;
+    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    step("make the folder of volumes", made)?;
+    let bind = MsFlags::MS_BIND;
+    step("mount the folder of volumes", mount(Some(folder), folder, NONE, bind, NONE))?;
+    let add = attribute::NO_LINKS | attribute::NO_DEVICES | attribute::NO_SET_USER;
+    step("attributes of the folder of volumes", set_attributes(folder, add, 0, Below::Untouched))
 }
 
 /// Ends the whole lab the moment the outer process is gone: reads orders line by line, hands each to `order`, and

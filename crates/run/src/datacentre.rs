@@ -16,7 +16,7 @@ use history::{EdgeFacts, HostFacts, LinkFacts, NodeFacts, SiteFacts};
 use lab::attachment::AttachmentError;
 use lab::cgroup::CpuLimits;
 use lab::entrance::{self, Entrance, EntranceError, Inside};
-use lab::protocol::{NODE_USER, NodeSetUp};
+use lab::protocol::{NODE_USER, NodeSetUp, ShownPrograms};
 use lab::{Addresses, Attachment, Family, supervisor};
 
 use crate::directory::{DirectoryError, RunDirectory};
@@ -164,8 +164,10 @@ pub struct Ground<'a> {
     pub directory: &'a RunDirectory,
     /// Whether user numbers above 0 are mapped.
     pub users_mapped: bool,
-    /// A folder with the database's programs that nodes must be shown.
-    pub programs: Option<PathBuf>,
+    /// The database's programs, where nodes must be shown them.
+    pub programs: Option<ShownPrograms>,
+    /// Whether the database has symbolic links on its volume.
+    pub follows_links: bool,
     /// Control groups for CPU limits.
     pub limits: Option<Arc<CpuLimits>>,
     /// What the nodes' volumes are.
@@ -229,9 +231,10 @@ impl Datacentre {
             let set_up = NodeSetUp {
                 volume: ground.directory.volume(&name)?,
                 making,
-                sockets: PathBuf::from(supervisor::LAB_FOLDER).join("nodes").join(&name),
+                sockets: PathBuf::from(supervisor::SOCKETS_FOLDER).join(&name),
                 logs: ground.directory.logs(&name)?,
                 programs: ground.programs.clone(),
+                follows_links: ground.follows_links,
                 names: names.clone(),
                 users_mapped: ground.users_mapped,
                 name,

@@ -160,6 +160,11 @@ pub fn launch(
         Placement::Below(out) => RunDirectory::make(out, &scenario.name, &timestamp)?,
         Placement::At(path) => RunDirectory::make_at(path)?,
     };
+    if let Placement::Below(out) = &options.place {
+        for left in lab::leftovers::remove(out) {
+            show(Show::Step(&left));
+        }
+    }
     show(Show::Directory(directory.path()));
     let text = scenario::to_yaml(&scenario, seed);
     directory.write("scenario.yaml", &text)?;
@@ -199,7 +204,14 @@ fn installation(
         Err(_) => engine.install(&mut |step| show(Show::Step(step)))?,
     };
     show(Show::Step(&format!("{} {} {}", engine.name, found.version, found.origin)));
-    Ok(orders_for(found))
+    let orders = orders_for(found);
+    let home = std::env::var_os("HOME").map(PathBuf::from).and_then(|home| home.canonicalize().ok());
+    if orders.shows_to_nodes(Path::new("/")) || home.is_some_and(|home| orders.shows_to_nodes(&home)) {
+        let why = "a node sees the whole folder of its database, and this one has your home in it: move the database into \
+                   a folder of its own";
+        return Err(engine::InstallError::Explicit { path: orders.root, why: why.to_owned() }.into());
+    }
+    Ok(orders)
 }
 
 fn orders_for(found: Installation) -> InstallationOrders {

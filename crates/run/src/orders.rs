@@ -1,9 +1,11 @@
 //! What passes between the outer process and the lab's supervisor: orders in, news out; JSON, one message a line.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use history::{Event, Verdict};
+use lab::MACHINE_FOLDERS;
+use lab::protocol::{PROGRAMS, ShownPrograms};
 use serde::{Deserialize, Serialize};
 
 use crate::planted::Planted;
@@ -50,10 +52,37 @@ pub struct InstallationOrders {
     pub origin: String,
     /// Where its libraries are, when they are not found by themselves.
     pub library_path: Option<PathBuf>,
-    /// The folder that holds all of it.
+    /// The folder that holds all of it, or its one program.
     pub root: PathBuf,
     /// Whether nodes must be shown that folder under another path, because their user cannot reach it.
     pub shown: bool,
+}
+
+impl InstallationOrders {
+    /// Whether it is one program, in a folder with others that are not of it.
+    #[must_use]
+    pub fn is_one_program(&self) -> bool {
+        self.root.parent() == Some(&self.bin)
+    }
+
+    /// What of it nodes are shown: nothing where it lies among the machine's programs, which they see anyway.
+    #[must_use]
+    pub fn shown_to_nodes(&self) -> Option<ShownPrograms> {
+        let is_the_machines = MACHINE_FOLDERS.iter().any(|folder| self.bin.starts_with(folder));
+        let inside = match self.root.file_name() {
+            Some(name) if self.shown && self.is_one_program() => Path::new(PROGRAMS).join(name),
+            _ if self.shown => PathBuf::from(PROGRAMS),
+            _ if is_the_machines => return None,
+            _ => self.root.clone(),
+        };
+        Some(ShownPrograms { outside: self.root.clone(), inside })
+    }
+
+    /// Whether nodes thereby see what is at `path`.
+    #[must_use]
+    pub fn shows_to_nodes(&self, path: &Path) -> bool {
+        self.shown_to_nodes().is_some_and(|shown| path.starts_with(shown.outside))
+    }
 }
 
 /// The line that asks a run to end early, in order.
@@ -116,4 +145,33 @@ pub struct LoadPulse {
     pub errors: u64,
     /// 99th percentile of the transaction's latency in that second, microseconds.
     pub p99_us: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check((bin, root): (&str, &str), shown: bool, expected: Option<(&str, &str)>) {
+        let orders = InstallationOrders {
+            bin: bin.into(),
+            version: "1".to_owned(),
+            origin: String::new(),
+            library_path: None,
+            root: root.into(),
+            shown,
+        };
+        let programs = |(outside, inside): (&str, &str)| ShownPrograms {
+            outside: outside.into(),
+            inside: inside.into(),
+        };
+        assert_eq!(orders.shown_to_nodes(), expected.map(programs), "{bin}");
+    }
+
+    #[test]
+    fn nodes_are_shown_the_database_and_nothing_beside_it() {
+        check(("/usr/lib/postgresql/15/bin", "/usr/lib/postgresql/15"), false, None);
+        check(("/opt/pg/bin", "/opt/pg"), false, Some(("/opt/pg", "/opt/pg")));
+        check(("/c/etcd-3/usr/bin", "/c/etcd-3"), true, Some(("/c/etcd-3", PROGRAMS)));
+        check(("/mine", "/mine/holdfast"), true, Some(("/mine/holdfast", "/run/node/programs/holdfast")));
+    }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -132,7 +132,8 @@ pub(crate) fn open_engine(scenario: &Scenario, orders: &Orders) -> Result<Arc<dy
 
 /// The installation under the path by which nodes reach it.
 fn as_nodes_see(orders: &InstallationOrders) -> Installation {
-    let seen = |path: &Path| match path.strip_prefix(&orders.root) {
+    let base = if orders.is_one_program() { &orders.bin } else { &orders.root };
+    let seen = |path: &Path| match path.strip_prefix(base) {
         Ok(inside) if orders.shown => Path::new(PROGRAMS).join(inside),
         _ => path.to_owned(),
     };
@@ -163,7 +164,8 @@ pub fn prepare(
     let ground = Ground {
         directory: &directory,
         users_mapped,
-        programs: orders.installation.shown.then(|| PathBuf::from(&orders.installation.root)),
+        programs: orders.installation.shown_to_nodes(),
+        follows_links: engine.follows_links(),
         limits: limits.clone(),
         volumes,
         seed: orders.seed,

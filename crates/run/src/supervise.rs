@@ -98,6 +98,7 @@ fn supervised() -> Result<Verdict, SuperviseError> {
     })?;
     raise_open_files_limit();
     let directory = RunDirectory::at(orders.run_directory.clone());
+    supervisor::guard_volumes(&lab::janitor::volumes_path(directory.path()))?;
     let source = Source { name: "scenario.yaml".to_owned(), text: orders.scenario.clone() };
     let scenario =
         scenario::parse(&source, &[]).map_err(|error| SuperviseError::Scenario(error.to_string()))?;

@@ -4,8 +4,8 @@
 //! Owns the VM's folders and its boots. Which host it runs on, and when, the platform decides.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, chown};
@@ -145,7 +145,7 @@ impl Vm {
         volume: NodeVolume,
     ) -> Result<Vm, VmError> {
         let volume_folder = matches!(volume, NodeVolume::Directory).then_some(&set_up.volume);
-        for path in volume_folder.into_iter().chain(&set_up.making).chain([&set_up.sockets, &set_up.logs]) {
+        for path in volume_folder.into_iter().chain(&set_up.making).chain([&set_up.sockets]) {
             let made = fs::DirBuilder::new().recursive(true).mode(0o755).create(path);
             let owned = made.and_then(|()| give_to_node_user(path, set_up.users_mapped));
             owned.map_err(|source| VmError::Folder {
@@ -357,13 +357,11 @@ impl Vm {
         &self.volume
     }
 
-    /// Does something with a file of a virtual disk, through the node. `None` where the volume is a directory.
-    fn file_inside(&self, path: &Path, action: FileAction) -> Option<io::Result<String>> {
-        if matches!(self.volume, NodeVolume::Directory) {
-            return None;
-        }
+    /// Does something with a file of the volume, through the node: what is on it is the node's doing, and nobody else's to
+    /// open.
+    fn file_inside(&self, path: &Path, action: FileAction) -> io::Result<String> {
         let node = self.boot_now().map_err(|down| io::Error::new(io::ErrorKind::NotConnected, down));
-        Some(node.and_then(|(_, node)| node.file(path, action)))
+        node.and_then(|(_, node)| node.file(path, action))
     }
 
     /// Throws away what the node's kernel keeps in memory of its volume's files. Without effect on a directory.
@@ -371,7 +369,10 @@ impl Vm {
     /// # Errors
     /// When the node is off, or a file cannot be opened.
     pub fn forget_what_was_read(&self) -> io::Result<()> {
-        self.file_inside(Path::new(""), FileAction::Forget).map_or(Ok(()), |done| done.map(drop))
+        if matches!(self.volume, NodeVolume::Directory) {
+            return Ok(());
+        }
+        self.file_inside(Path::new(""), FileAction::Forget).map(drop)
     }
 
     /// Asks its init for a sign of life; none while it has no power.
@@ -401,10 +402,6 @@ impl Vm {
             Some(boot) => Ok((boot.number, boot.node.clone())),
             None => Err(NodeError::Down { node: self.name.clone() }),
         }
-    }
-
-    fn in_volume(&self, path: &Path) -> PathBuf {
-        self.set_up.volume.join(path)
     }
 
     fn translate(&self, error: lab::NodeError, command: &Command) -> NodeError {
@@ -475,33 +472,19 @@ impl engine::Node for Vm {
     }
 
     fn write_file(&self, path_in_volume: &Path, content: &str) -> io::Result<()> {
-        let action = FileAction::Write { content: content.to_owned() };
-        if let Some(done) = self.file_inside(path_in_volume, action) {
-            return done.map(drop);
-        }
-        let path = self.in_volume(path_in_volume);
-        let unfinished = path.with_extension("unfinished");
-        fs::write(&unfinished, content)?;
-        give_to_node_user(&unfinished, self.set_up.users_mapped)?;
-        fs::rename(&unfinished, &path)
+        self.file_inside(path_in_volume, FileAction::Write { content: content.to_owned() }).map(drop)
     }
 
     fn read_file(&self, path_in_volume: &Path) -> io::Result<String> {
-        let inside = self.file_inside(path_in_volume, FileAction::Read);
-        inside.unwrap_or_else(|| fs::read_to_string(self.in_volume(path_in_volume)))
+        self.file_inside(path_in_volume, FileAction::Read)
     }
 
     fn remove_file(&self, path_in_volume: &Path) -> io::Result<()> {
-        let inside = self.file_inside(path_in_volume, FileAction::Remove);
-        inside.map_or_else(|| fs::remove_file(self.in_volume(path_in_volume)), |done| done.map(drop))
+        self.file_inside(path_in_volume, FileAction::Remove).map(drop)
     }
 
     fn exists(&self, path_in_volume: &Path) -> io::Result<bool> {
-        let inside = self.file_inside(path_in_volume, FileAction::Find);
-        inside.map_or_else(
-            || self.in_volume(path_in_volume).try_exists(),
-            |found| found.map(|yes| !yes.is_empty()),
-        )
+        self.file_inside(path_in_volume, FileAction::Find).map(|found| !found.is_empty())
     }
 
     fn connect(&self, port: u16, patience: Duration) -> io::Result<TcpStream> {
@@ -551,11 +534,23 @@ impl engine::Node for Vm {
     }
 
     fn log_tail(&self, log: &str, lines: usize) -> String {
-        let text = fs::read(self.set_up.logs.join(log)).unwrap_or_default();
+        let text = end_of(&self.set_up.logs.join(log)).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let all: Vec<&str> = text.lines().collect();
         all[all.len().saturating_sub(lines)..].join("\n")
     }
+}
+
+/// The most that is read of a log, which a node may make as long as it likes.
+const LOG_TAIL_BYTES_MAX: u64 = 64 << 10;
+
+fn end_of(log: &Path) -> io::Result<Vec<u8>> {
+    let mut file = File::open(log)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(LOG_TAIL_BYTES_MAX)))?;
+    let mut bytes = Vec::new();
+    file.take(LOG_TAIL_BYTES_MAX).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// In a lab that root made, the node's user is another than ours. In one made by an ordinary user it is that user

@@ -45,9 +45,9 @@ pub fn find(explicit: Option<&Path>) -> Result<Installation, InstallError> {
         let why = "the control database is part of holdfast: leave `path` out".to_owned();
         return Err(InstallError::Explicit { path: path.to_owned(), why });
     }
-    let (bin, _) = own_program()?;
+    let (bin, name) = own_program()?;
     Ok(Installation {
-        root: bin.clone(),
+        root: bin.join(name),
         bin,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         origin: Origin::Itself,

@@ -37,6 +37,34 @@ pub fn doctor() -> Result<Exit, Exit> {
             );
         }
     }
+    what_a_scenario_may_do();
     printed!("{}", if able { "a lab can run here" } else { "a lab cannot run here: see MISSING above" });
     Ok(if able { Exit::Done } else { Exit::Told(LAB_FAILED) })
+}
+
+/// For whoever is about to run a stranger's scenario.
+fn what_a_scenario_may_do() {
+    let seen = lab::MACHINE_FOLDERS.iter().filter(|folder| std::path::Path::new(folder).exists());
+    let seen = seen.copied().collect::<Vec<_>>().join(" ");
+    let (user, reader) = if nix::unistd::geteuid().is_root() {
+        let user = lab::supervisor::NODE_USER_OUTSIDE;
+        (format!("as user {user}, who owns nothing on this machine but the volume"), "everybody")
+    } else {
+        ("as you, without a way to what is yours".to_owned(), "you")
+    };
+    printed!("what a scenario may do on this machine:");
+    printed!("  may      run any program and any SQL inside its nodes, {user}");
+    printed!("  may      read what {reader} may read in {seen}, and the database's programs");
+    printed!(
+        "  may      use all processors (but for `cpus`), all memory, and all room where the run directory is"
+    );
+    printed!(
+        "  may      have holdfast run, as you, the database that `database.path` names, once, for its version;"
+    );
+    printed!("           and pip or apt, where the database is missing");
+    printed!(
+        "  may not  write anything but its volumes, see homes, the run directory or sockets, open a device but"
+    );
+    printed!("           {}, use this machine's network,", lab::DEVICES.join(", "));
+    printed!("           signal or trace a process outside its nodes, become another user, mount anything");
 }

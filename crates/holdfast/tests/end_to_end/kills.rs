@@ -175,3 +175,53 @@ fn a_supervisor_that_is_killed_takes_the_lab_along_and_is_reported() {
     before.nothing_is_left(&[pid]);
     tells_all(&desk, &finished.stdout);
 }
+
+/// The processes of a desk's runs that were started with this word.
+fn processes_of(desk: &Desk, word: &str) -> Vec<i32> {
+    let all = processes(&desk.mark());
+    let named = all.iter().filter(|process| process.contains(word));
+    named.filter_map(|process| process.split(' ').nth(1)?.parse().ok()).collect()
+}
+
+#[test]
+fn what_a_killed_janitor_leaves_the_next_run_removes_and_nothing_of_one_that_lives() {
+    let _turn = machine();
+    let desk = Desk::new();
+    if !desk.can_have_a_lab("what_a_killed_janitor_leaves_the_next_run_removes") {
+        return;
+    }
+    let before = Before::look(&desk);
+    let start = |time: &str| {
+        let time = format!("schedule.0.for={time}");
+        desk.start(&["run", "scenarios/rawio.yaml", "--set", "database.cpus=1", "--set", &time])
+    };
+    let killed = start("600s");
+    assert!(killed.says("the lab is up"));
+    let (pid, janitors) = (killed.pid(), processes_of(&desk, " lab-janitor "));
+    assert_eq!(janitors.len(), 1, "{janitors:?}");
+    // SAFETY: kill(2) takes no pointers; the process is this run's janitor, found a moment ago.
+    unsafe { libc::kill(janitors[0], libc::SIGKILL) };
+    killed.signal(libc::SIGKILL);
+    killed.wait();
+    let living = start("600s");
+    assert!(living.says("the lab is up"));
+    assert!(
+        !before.left(&[pid]).iter().any(|left| left.starts_with("control group")),
+        "removed by the next run"
+    );
+    let with_volumes = || {
+        let runs = run_directories(desk.path()).into_iter();
+        runs.filter(|run| run.join("volumes").exists()).collect::<Vec<_>>()
+    };
+    let lives = desk.path().join("runs/latest").canonicalize().expect("a run directory");
+    assert_eq!(with_volumes().len(), 1, "those of the killed run are removed");
+    assert_eq!(with_volumes()[0].canonicalize().expect("it"), lives);
+    let third = start("1s");
+    assert!(third.says("the lab is up"));
+    assert!(lives.join("volumes/n1").exists(), "those of a run that lives stay");
+    third.signal(libc::SIGINT);
+    third.wait();
+    living.signal(libc::SIGINT);
+    living.wait().ends_with(2);
+    before.nothing_is_left(&[pid]);
+}

@@ -220,8 +220,8 @@ fn a_shell_at_a_terminal_names_its_node_and_controls_its_jobs() {
     let running = under_load(&desk);
     let (mut shell, mut terminal) = at_a_terminal(&desk, "n1");
     let mut seen = read_until(&mut terminal, "n1");
-    terminal.write_all(b"tty\n").expect("typed");
-    seen += &read_until(&mut terminal, "/dev/pts/");
+    terminal.write_all(b"test -t 0 && echo terminal-$((10+1)) > /dev/tty\n").expect("typed");
+    seen += &read_until(&mut terminal, "terminal-11");
     // Ctrl-C ends what runs in the foreground, and neither the shell nor its way in.
     terminal.write_all(b"sh -c 'echo waiting-$((20+2)); exec sleep 1000'\n").expect("typed");
     seen += &read_until(&mut terminal, "waiting-22");

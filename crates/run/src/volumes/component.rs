@@ -290,7 +290,7 @@ impl Serve {
                 continue;
             }
             // Whoever gave up meanwhile connects again.
-            if let Ok((stream, _)) = listener.accept() {
+            if let Ok(stream) = place::accept(listener) {
                 // A new connection means that the one that serves has given up the old one.
                 self.shared.end_connection(Shutdown::Both, None);
                 self.shared.applied.store(0, Ordering::Release);

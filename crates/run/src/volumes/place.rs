@@ -4,7 +4,7 @@
 //! A socket belongs to the namespace it was made in, whoever uses it; only its making needs a thread inside.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub struct HostPlace {
     /// Its namespace.
     pub namespace: OwnedFd,
     /// Its address.
-    pub address: std::net::IpAddr,
+    pub address: IpAddr,
     /// The disk of it that the volume's component stands on, where it has one.
     pub disk: disk::Disk,
 }
@@ -48,6 +48,28 @@ impl HostPlace {
             make()
         });
         made.map_err(io::Error::other)?
+    }
+}
+
+/// Takes a connection from another host. A node's processes reach the same ports, and must reach no volume by them: a
+/// program without rights has no address but its node's.
+///
+/// # Errors
+/// When nobody connected, or one who is no host.
+pub fn accept(listener: &TcpListener) -> io::Result<TcpStream> {
+    let (stream, peer) = listener.accept()?;
+    if are_alike(listener.local_addr()?.ip(), peer.ip()) {
+        return Ok(stream);
+    }
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("{} is no host", peer.ip())))
+}
+
+/// Whether two addresses are of places of one kind: they begin alike, see `datacentre::addresses`.
+fn are_alike(one: IpAddr, other: IpAddr) -> bool {
+    match (one, other) {
+        (IpAddr::V4(one), IpAddr::V4(other)) => one.octets()[..2] == other.octets()[..2],
+        (IpAddr::V6(one), IpAddr::V6(other)) => one.segments()[..6] == other.segments()[..6],
+        _ => false,
     }
 }
 
@@ -101,7 +123,7 @@ pub fn round_trip(stream: &TcpStream) -> Option<Duration> {
 pub(super) fn here(name: &str) -> Option<std::sync::Arc<HostPlace>> {
     let namespace: OwnedFd = std::fs::File::open("/proc/thread-self/ns/net").ok()?.into();
     on_own_thread(|| enter(&namespace)).ok()?.ok()?;
-    let address = std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+    let address = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
     let disk = disk::Disk::alone(name);
     Some(std::sync::Arc::new(HostPlace { name: name.to_owned(), namespace, address, disk }))
 }
@@ -119,4 +141,22 @@ fn set(stream: &TcpStream, level: libc::c_int, option: libc::c_int, value: u32) 
         )
     };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_is_told_from_a_node_in_both_families() {
+        let check = |one: &str, other: &str, expected| {
+            let address = |text: &str| text.parse::<IpAddr>().expect("an address");
+            assert_eq!(are_alike(address(one), address(other)), expected, "{one} {other}");
+        };
+        check("10.1.0.1", "10.1.200.7", true);
+        check("10.1.0.1", "10.2.0.1", false);
+        check("fd00::10:1:0:1", "fd00::10:1:200:7", true);
+        check("fd00::10:1:0:1", "fd00::10:2:0:1", false);
+        check("10.1.0.1", "fd00::10:1:0:1", false);
+    }
 }

@@ -137,7 +137,7 @@ impl Shared {
                 continue;
             }
             // Whoever gave up meanwhile connects again.
-            if let Ok((stream, _)) = listener.accept() {
+            if let Ok(stream) = place::accept(listener) {
                 // One that cannot be served is closed, and its other end tries again.
                 let _ = self.begin(stream);
             }

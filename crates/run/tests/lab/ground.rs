@@ -106,6 +106,7 @@ impl Ground {
             sockets: folder("sockets"),
             logs: folder("logs"),
             programs: None,
+            follows_links: true,
             names: BTreeMap::from([(name.to_owned(), addresses(number).all(Family::V4))]),
             users_mapped: self.users_mapped,
         };

@@ -1,9 +1,11 @@
 //! Tests that run as PID 1 of a lab. A panic ends the lab and is told by the log.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::Duration;
 
 use fabric::{Fabric, Policy, Rule};
+use lab::protocol::FileAction;
 use lab::{Family, probe, supervisor};
 
 use crate::contract::CONTRACT;
@@ -31,6 +33,7 @@ pub const TESTS: &[Test] = &[
     ("a_node_booted_again_has_its_address_and_its_volume", a_node_booted_again),
     ("a_process_of_a_node_holds_nothing_of_the_lab", a_process_holds_nothing_of_the_lab),
     ("a_node_sees_itself_and_nothing_else", a_node_sees_itself),
+    ("what_a_node_puts_in_a_files_place_is_neither_followed_nor_waited_for", nothing_planted_is_followed),
     ("nodes_reach_each_other_by_name_over_the_fabric", nodes_reach_each_other),
     ("two_hundred_hosts_all_to_all_lose_nothing", fates::two_hundred_hosts_lose_nothing),
     ("a_thousand_hosts_come_and_leave_nothing", crowd::a_thousand_hosts_come_and_go),
@@ -268,14 +271,53 @@ fn a_node_sees_itself(ground: &Ground) {
     assert_eq!(shell(&node, "id -u").trim(), "1000");
     assert_eq!(shell(&node, "cat /proc/sys/kernel/hostname").trim(), "n1");
     assert_eq!(shell(&node, "ls /run").trim().replace('\n', " "), "group hosts node passwd");
-    assert_eq!(
-        shell(&node, "ls /sys/class/net 2>/dev/null | wc -l; ls /run/node | wc -l").lines().last(),
-        Some("4")
-    );
+    let root = shell(&node, "cd /; echo *");
+    let known = "bin dev etc gnu lib lib32 lib64 libx32 nix proc run sbin sys tmp usr var";
+    let unknown: Vec<&str> = root.split_whitespace().filter(|name| !known.contains(name)).collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
+    assert_eq!(shell(&node, "cd /run/node; echo *").trim(), "home sockets volume");
     // Without a pipe the shell does all of this by itself: its init and the shell are all there is.
     let processes = shell(&node, "cd /proc; for process in [0-9]*; do echo $process; done");
     assert_eq!(processes.lines().count(), 2, "{processes}");
     assert_eq!(shell(&node, "cd /proc/sys/net/ipv4/conf; echo *").trim(), "all default eth0 lo");
+}
+
+/// Links, pipes and endless files where the lab writes and reads.
+fn nothing_planted_is_followed(ground: &Ground) {
+    let (node, _port) = ground.boot("n1", 2);
+    let outside = ground.folder.join("outside");
+    std::fs::write(&outside, "untouched").expect("a file");
+    // Inside, a path of the outside leads to nothing; what a link there could lead to is what the node has itself.
+    let script = format!(
+        "cd /run/node/volume; echo mine > mine; mkdir folder; ln -s {} outside.unfinished; ln -s mine mine.unfinished; \
+         ln -s / way; ln -s mine link; mkfifo pipe; head -c 2000000 /dev/zero > huge; ln mine twice",
+        outside.display()
+    );
+    shell(&node, &script);
+    let file = |path: &str, action: FileAction| node.file(Path::new(path), action);
+    let write = || FileAction::Write { content: "the lab's".to_owned() };
+    for path in ["outside", "mine"] {
+        file(path, write()).expect("written in the link's place");
+        assert_eq!(file(path, FileAction::Read).expect("read"), "the lab's");
+    }
+    assert_eq!(shell(&node, "cat /run/node/volume/twice").trim(), "mine", "what a link led to stays");
+    for path in ["link", "way/etc/passwd"] {
+        let refused = file(path, FileAction::Read).expect_err(path);
+        assert_eq!(refused.raw_os_error(), Some(libc::ELOOP), "{path}: {refused}");
+    }
+    for (path, why) in
+        [("pipe", "not a plain file"), ("folder", "not a plain file"), ("huge", "larger than 1 MiB")]
+    {
+        let refused = file(path, FileAction::Read).expect_err(path).to_string();
+        assert!(refused.contains(why), "{path}: {refused}");
+    }
+    assert!(file("way/new", write()).is_err() && file("../new", write()).is_err());
+    assert_eq!(file("link", FileAction::Find).expect("found"), "yes");
+    assert_eq!(file("missing", FileAction::Find).expect("looked for"), "");
+    file("", FileAction::Forget).expect("forgotten, and nothing waited for");
+    assert_eq!(std::fs::read_to_string(&outside).expect("a file"), "untouched");
+    // What was written is the node's own.
+    shell(&node, "echo more >> /run/node/volume/outside && rm /run/node/volume/mine");
 }
 
 fn nodes_reach_each_other(ground: &Ground) {
