@@ -12,9 +12,9 @@ pub mod operation;
 pub mod reader;
 mod seconds;
 pub mod step;
+pub mod vigil;
 pub mod visible;
 pub mod whole_file;
-pub mod vigil;
 pub mod writer;
 
 pub use event::{Event, EventKind, Receipt, ReceiptVerdict, RoundTrip};

@@ -59,8 +59,8 @@ pub struct Recorded {
     /// How long nothing succeeded of what was due, by load, in order of time: the longest wait of each second and every
     /// one longer than [`measure::waits::KEPT_ABOVE_S`].
     pub waits: BTreeMap<String, Vec<Wait>>,
-    /// First success after a fault: (fault, load, seconds after in which something was due).
-    pub first_success: Vec<(usize, String, f64)>,
+    /// First successes after faults, each with its load.
+    pub first_success: Vec<(String, FirstSuccess)>,
     /// How well each open loop kept its rate.
     pub open_loops: BTreeMap<String, OpenLoopRecord>,
 }
@@ -237,9 +237,9 @@ fn collect(
         for operation in &batch.history {
             files.history.write(operation).map_err(recording)?;
         }
-        for FirstSuccess { fault, at_s, after_s } in batch.first_success {
-            let load = batch.interval.load.clone();
-            recorded.first_success.push((fault, load.clone(), after_s));
+        for first in batch.first_success {
+            let (load, FirstSuccess { fault, at_s, after_s }) = (batch.interval.load.clone(), first);
+            recorded.first_success.push((load.clone(), first));
             chronicle.say_at(at_s, EventKind::FirstSuccess { fault, load, after_s });
         }
         if second >= flushed_second + HISTORY_FLUSH_S {

@@ -61,7 +61,10 @@ struct Claims<'r> {
 
 impl Claims<'_> {
     fn contradicted(&self) -> Vec<String> {
-        [self.gap(), self.low_seconds(), self.recovery()].into_iter().flatten().collect()
+        [self.gap(), self.low_seconds(), self.recovery(), self.first_success()]
+            .into_iter()
+            .flatten()
+            .collect()
     }
 
     fn count(&self, second: u64) -> u64 {
@@ -128,6 +131,14 @@ impl Claims<'_> {
         })
     }
 
+    /// A success after the last phase is none of the run.
+    fn first_success(&self) -> Option<String> {
+        let after_s = self.load["recovery_s"]["first_success"].as_f64()?;
+        let end_s = self.result["loads"][0]["phases"].as_array()?.last()?["to_s"].as_f64()?;
+        (self.window.0 + after_s > end_s)
+            .then(|| format!("first success after {after_s} s, when the run was over at {end_s} s"))
+    }
+
     /// After sustained recovery no second is below half of the baseline.
     fn recovery(&self) -> Option<String> {
         let sustained_s = self.load["recovery_s"]["sustained"].as_f64()?;
@@ -180,5 +191,8 @@ fn an_honest_result_agrees_with_its_time_line_and_each_planted_lie_does_not() {
     check((4.5, 3.0), (2.0, 3.0), Some(3.01), "118 successes in second 5");
     check((5.99, 2.02), (0.0, 3.0), Some(3.01), "in the time line 2 s");
     check((5.99, 2.02), (2.0, 4.0), Some(3.01), "at most 3 s");
+    let late = serde_json::json!({ "load": "bank", "recovery_s": { "first_success": 5.25 } });
+    let (folder, result) = planted(&counts, late);
+    assert!(contradictions(folder.path(), &result).join("").contains("when the run was over at 10 s"));
     check((5.99, 2.02), (2.0, 3.0), Some(0.01), "0 of 100.0 a second in second 6");
 }

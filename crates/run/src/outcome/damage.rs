@@ -3,7 +3,7 @@
 //! Owns what is handed to `measure` and how loads are taken together: the worst of them, and nothing where one is not
 //! known. What a gap, a low second and a recovery are is [`measure::recovery`]'s business.
 
-use load::{Asked, LoadPlan};
+use load::{Asked, FirstSuccess, LoadPlan};
 use measure::Wait;
 use measure::recovery::{self, Baseline, LoadRecord, Second, Struck, Window};
 use report::result::{FaultLoadResult, RecoveryResult};
@@ -106,8 +106,7 @@ pub(super) fn by_load(
         };
         let damage = recovery::damage(&record, &window);
         let per_s = load.baseline.map(|baseline| baseline.per_s);
-        let first =
-            shown.recorded.first_success.iter().find(|first| first.0 == number && first.1 == load.name);
+        let first_success = first_success(&shown.recorded.first_success, (number, &load.name), shown.ended_s);
         FaultLoadResult {
             load: load.name.clone(),
             // Where nothing was due nobody waited, which is known.
@@ -120,7 +119,7 @@ pub(super) fn by_load(
             below_95_percent_s: damage.below_95_percent_s,
             below_95_percent_per_s: load.baseline.and_then(|baseline| baseline.below_95_percent_per_s),
             recovery_s: RecoveryResult {
-                first_success: first.map(|(_, _, after_s)| *after_s),
+                first_success,
                 back_to_95_percent: per_s
                     .and_then(|per_s| recovery::back_to_95_percent(&load.series, per_s, window.effect_s)),
                 sustained: damage.sustained_s,
@@ -132,6 +131,17 @@ pub(super) fn by_load(
         }
     };
     loads.iter().map(one).collect()
+}
+
+/// Seconds from a fault to a load's first success after it. One that came after the loads were told to stop is none: the
+/// faults are healed by then.
+fn first_success(
+    recorded: &[(String, FirstSuccess)],
+    (number, load): (usize, &str),
+    ended_s: f64,
+) -> Option<f64> {
+    let of_fault = recorded.iter().find(|(name, first)| name == load && first.fault == number);
+    of_fault.filter(|(_, first)| first.at_s <= ended_s).map(|(_, first)| first.after_s)
 }
 
 /// The worst of all loads; nothing where one of them is not known, or there is none.
@@ -174,6 +184,14 @@ mod tests {
         );
         assert_eq!((worst(&unknown, gap), sum(&unknown, gap), mean(&unknown, gap)), (None, None, Some(1.0)));
         assert_eq!((worst(&[], gap), sum(&[], gap), mean(&[], gap)), (None, None, None));
+    }
+
+    #[test]
+    fn what_succeeds_after_the_faults_were_healed_at_the_end_is_no_recovery() {
+        let first = |fault, at_s| ("tpcb".to_owned(), FirstSuccess { fault, at_s, after_s: 29.98 });
+        let recorded = [first(0, 45.25), first(1, 44.75)];
+        let of = |load, number| first_success(&recorded, (number, load), 45.0);
+        assert_eq!((of("tpcb", 0), of("tpcb", 1), of("ledger", 1)), (None, Some(29.98), None));
     }
 
     #[test]
