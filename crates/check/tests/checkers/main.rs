@@ -14,3 +14,4 @@ mod notation;
 mod random;
 mod register;
 mod register_by_force;
+mod register_like_etcd;
