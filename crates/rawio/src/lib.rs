@@ -10,6 +10,8 @@ mod pass;
 mod pattern;
 pub mod server;
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 pub use pass::carry_out;
@@ -73,6 +75,9 @@ pub struct Done {
     /// The write pass of which every block read carried the number; nothing where they did not agree, where one was no
     /// block of any write pass or not in its place, or where some were missing.
     pub stamp: Option<u64>,
+    /// Every write pass of which a block read carried the number, sorted.
+    #[serde(default)]
+    pub stamps: BTreeSet<u64>,
     /// The first block read that was not as it should be, and why, for people.
     pub wrong: Option<String>,
 }

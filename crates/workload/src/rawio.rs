@@ -4,6 +4,10 @@
 //! Each client has two files, one for sequential passes and one for those of chance. A write pass over a file is one write
 //! of a register, whose value is the pass's number; a read pass reads it, and reads nothing where the blocks were not all
 //! of one pass: so the register check judges whether what was written is what is read back.
+//!
+//! A write pass that ended without a definite answer may have left blocks of its own beside those of the pass before, or
+//! a file cut short. The final read of such a file is a read of each pass that a block is of, all at the same time: one
+//! that an acknowledged pass had replaced is found out, the two that may be there are not.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -113,6 +117,15 @@ fn key(file: u64) -> Key {
 /// The value that a read pass found: the number of the one write pass its blocks are of, or nothing.
 fn value(done: &Done) -> Option<i64> {
     done.stamp.and_then(|stamp| i64::try_from(stamp).ok())
+}
+
+/// What a file was found to hold in the end: of one whose last write pass had no definite answer, every pass that a block
+/// is of.
+fn found_in_the_end(done: &Done, is_written: bool) -> Vec<Option<i64>> {
+    match is_written {
+        true => vec![value(done)],
+        false => done.stamps.iter().map(|stamp| i64::try_from(*stamp).ok()).collect(),
+    }
 }
 
 impl Workload for Rawio {
@@ -228,10 +241,11 @@ impl Workload for Rawio {
         Box::pin(async move {
             let files = self.shared().written.clone();
             let mut actions = Vec::new();
-            for number in files.into_iter().filter_map(|(number, is_written)| is_written.then_some(number)) {
+            for (number, is_written) in files {
                 let shape = if number % 2 == 0 { Shape::SequentialRead } else { Shape::RandomRead };
                 let done = pass(session, self.pass(shape, number, 0)).await?;
-                actions.push(Action::RegisterRead { key: key(number), value: value(&done) });
+                let read = |value| Action::RegisterRead { key: key(number), value };
+                actions.extend(found_in_the_end(&done, is_written).into_iter().map(read));
             }
             Ok(actions)
         })
@@ -268,6 +282,21 @@ mod tests {
         let kinds: Vec<usize> = (0..5).map(|_| drawn(&[7]).kind).collect();
         assert_eq!(kinds, [0, 0, 0, 3, 4]);
         assert_eq!(drawn(&[]).action, Action::RegisterWrite { key: key(6), value: 11 });
+    }
+
+    #[test]
+    fn a_file_whose_last_write_had_no_answer_is_read_in_the_end_pass_by_pass() {
+        let mixed = Done { stamps: [3, 4].into(), ..Done::default() };
+        assert_eq!(found_in_the_end(&mixed, false), [Some(3), Some(4)]);
+        assert_eq!(
+            found_in_the_end(&mixed, true),
+            [None],
+            "blocks of two passes are none that was acknowledged"
+        );
+        let whole = Done { stamp: Some(4), stamps: [4].into(), ..Done::default() };
+        assert_eq!(found_in_the_end(&whole, true), [Some(4)]);
+        assert_eq!(found_in_the_end(&whole, false), [Some(4)]);
+        assert_eq!(found_in_the_end(&Done::default(), false), [], "it may have been cut short");
     }
 
     #[test]
