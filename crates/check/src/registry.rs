@@ -1,6 +1,6 @@
 //! The checks there are.
 //!
-//! Owns their names and which workloads they apply to: one entry each.
+//! Owns their names, which workloads they apply to, and what each proves and does not prove: one entry each.
 
 use crate::list_append::{Level, ListAppend};
 use crate::{Check, bank, conditions, convergence, last_writes, ledger, list_append, register, tpcb};
@@ -11,8 +11,14 @@ pub struct RegisteredCheck {
     pub name: &'static str,
     /// What it demands, one line.
     pub doc: &'static str,
+    /// What is shown when it passes.
+    pub proves: &'static str,
+    /// What is not shown when it passes, though a reader might think so.
+    pub does_not_prove: &'static str,
     /// The workloads whose histories it judges.
     pub workloads: &'static [&'static str],
+    /// The actions that it looks at, by name; it passes over all others.
+    pub actions: &'static [&'static str],
     /// Begins one.
     pub begin: fn() -> Box<dyn Check>,
 }
@@ -22,55 +28,108 @@ pub const CHECKS: &[RegisteredCheck] = &[
     RegisteredCheck {
         name: bank::NAME,
         doc: "transfers between accounts neither make nor lose money, nor overdraw where that is forbidden",
+        proves: "Every acknowledged read of all accounts, at any time of the run, found the same total, each \
+            account once, and none overdrawn where that is forbidden. The last read found each account as the \
+            acknowledged transfers left it, unless a transfer without a definite answer touched it.",
+        does_not_prove: "That reads are fresh: a read of an old but consistent state passes. That transfers keep \
+            to any isolation level in what they themselves read; list-append judges that.",
         workloads: &["bank"],
+        actions: &["bank-setup", "bank-transfer", "bank-read"],
         begin: || Box::<bank::Bank>::default(),
     },
     RegisteredCheck {
         name: convergence::NAME,
         doc: "all replicas hold the same in the end, and no client sees a register go back in time",
+        proves: "After the faults every replica held the same, for each register a value that was written and that \
+            no client had seen replaced. During the run no client saw a register go back in time, nor did the \
+            clients disagree about the order of the values.",
+        does_not_prove: "That a read sees the newest acknowledged write (linearizability): replicas may lag during \
+            the run. Which of several concurrent writes wins: an acknowledged write that loses against a \
+            concurrent one is not reported as lost.",
         workloads: &["convergence"],
+        actions: &["register-read", "register-write", "register-compare-and-set", "replica-read"],
         begin: || Box::<convergence::Convergence>::default(),
     },
     RegisteredCheck {
         name: last_writes::NAME,
         doc: "every key or field ends with a write that somebody made and no acknowledged later write replaced",
+        proves: "At the end every cell (a key, or a field of a row) holds a write that a client sent, and no \
+            acknowledged write to that cell was sent after it had ended: no acknowledged write is lost.",
+        does_not_prove: "Anything about what reads returned during the run, or about isolation. That an \
+            overwritten value was ever stored: of several writes to one cell only the last counts.",
         workloads: &["ycsb", "kv", "iot"],
+        actions: &["cells-write", "cells-read"],
         begin: || Box::<last_writes::LastWrites>::default(),
     },
     RegisteredCheck {
         name: ledger::NAME,
         doc: "every acknowledged insert is there at the end, once, and nothing that nobody asked for",
+        proves: "After the faults every row was read back: each acknowledged insert is there, once, and no row is \
+            there that nobody sent or that was refused.",
+        does_not_prove: "Anything about what reads returned during the run, or about isolation: only the rows at \
+            the end are judged.",
         workloads: &["ledger"],
+        actions: &["ledger-insert", "ledger-read"],
         begin: || Box::<ledger::Ledger>::default(),
     },
     RegisteredCheck {
         name: list_append::NAME,
         doc: "what transactions read of lists keeps to the isolation level claimed; without a claim, the strictest",
+        proves: "All that acknowledged transactions read and appended, during the run and at the end, fits the \
+            claimed isolation level: no aborted, intermediate, invented, lost or future data was read, and no \
+            cycle of transactions contradicts the level.",
+        does_not_prove: "Isolation of predicate reads (ranges, phantoms): transactions read lists by key. Levels \
+            stronger than the one claimed, unless the explanation names them.",
         workloads: &["append"],
+        actions: &["append-transaction"],
         begin: || Box::new(ListAppend::claiming(Level::STRICT_SERIALIZABLE)),
     },
     RegisteredCheck {
         name: register::NAME,
         doc: "every key behaves as one register, on which each operation acts between its beginning and its end",
+        proves: "Every key was linearizable: for each there is an order of all its reads, writes and \
+            compare-and-sets, during the run and at the end, that explains every answer and keeps to real time. So \
+            no acknowledged read was stale, and no acknowledged write was lost that a later read could have \
+            found.",
+        does_not_prove: "Anything across keys: each is judged by itself. That a write which no read followed is \
+            still there.",
         workloads: &["register", "rawio"],
+        actions: &["register-read", "register-write", "register-compare-and-set"],
         begin: || Box::<register::Register>::default(),
     },
     RegisteredCheck {
         name: conditions::SCRIPT,
         doc: "the conditions written down beside a script of the user's own hold in the end",
+        proves: "The conditions written beside the script held in one transaction after the faults.",
+        does_not_prove: "Anything that the conditions do not say. What single transactions read during the run is \
+            not recorded, so isolation is not judged, and a lost transaction is found only if it breaks a \
+            condition.",
         workloads: &["script"],
+        actions: &["transaction", "conditions-read"],
         begin: || Box::new(conditions::Conditions::of_scripts()),
     },
     RegisteredCheck {
         name: tpcb::NAME,
         doc: "accounts, tellers, branches and history add up to the same, and no acknowledged transaction is missing",
+        proves: "At the end the balances of accounts, tellers and branches and the deltas in the history table \
+            have the same sum, and the history holds every acknowledged transaction and none that was neither \
+            acknowledged nor left without an answer.",
+        does_not_prove: "Which transaction is missing: transactions are told apart by their amounts only. Anything \
+            about what reads returned during the run, or about isolation beyond the sums.",
         workloads: &["tpcb"],
+        actions: &["tpcb-transaction", "tpcb-read"],
         begin: || Box::<tpcb::TpcbSums>::default(),
     },
     RegisteredCheck {
         name: conditions::TPCC,
         doc: "the twelve consistency conditions of TPC-C hold, and no acknowledged order or payment is missing",
+        proves: "At the end the twelve consistency conditions of TPC-C hold, and there are as many orders and \
+            payments as were acknowledged, or more by no more than those without a definite answer.",
+        does_not_prove: "That each acknowledged transaction is there by itself: they are counted, not told apart. \
+            Anything about what single transactions read during the run; isolation is judged only as far as it \
+            breaks a condition.",
         workloads: &["tpcc"],
+        actions: &["transaction", "conditions-read"],
         begin: || Box::new(conditions::Conditions::of_tpcc()),
     },
 ];

@@ -109,3 +109,29 @@ fn every_story_is_the_one_that_was_reviewed() {
         insta::assert_snapshot!(check.name, stories);
     }
 }
+
+#[test]
+fn a_check_looks_at_the_actions_it_names_and_passes_over_all_others() {
+    for check in CHECKS {
+        let is_about = |operation: &&Operation| check.actions.contains(&operation.action.name());
+        for (name, (path, _)) in histories_of(check.name) {
+            let operations = operations_of(&path);
+            let about: Vec<Operation> = operations.iter().filter(is_about).cloned().collect();
+            assert_eq!(judged(check, &about), judged(check, &operations), "{}/{name}", check.name);
+        }
+        // Of a corpus that belongs to another check nothing else is looked at.
+        for other in CHECKS {
+            for (name, (path, _)) in histories_of(other.name) {
+                let mut others = operations_of(&path);
+                others.retain(|operation| !is_about(&operation));
+                assert_eq!(
+                    judged(check, &others),
+                    judged(check, &[]),
+                    "{} of {}/{name}",
+                    check.name,
+                    other.name
+                );
+            }
+        }
+    }
+}

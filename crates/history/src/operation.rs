@@ -189,6 +189,32 @@ pub enum Action {
     },
 }
 
+impl Action {
+    /// Its name, as in a history's lines.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Action::LedgerInsert { .. } => "ledger-insert",
+            Action::LedgerRead { .. } => "ledger-read",
+            Action::TpcbTransaction { .. } => "tpcb-transaction",
+            Action::TpcbRead { .. } => "tpcb-read",
+            Action::RegisterRead { .. } => "register-read",
+            Action::RegisterWrite { .. } => "register-write",
+            Action::RegisterCompareAndSet { .. } => "register-compare-and-set",
+            Action::AppendTransaction { .. } => "append-transaction",
+            Action::BankSetup { .. } => "bank-setup",
+            Action::BankTransfer { .. } => "bank-transfer",
+            Action::BankRead { .. } => "bank-read",
+            Action::ReplicaRead { .. } => "replica-read",
+            Action::Transaction { .. } => "transaction",
+            Action::CellsWrite { .. } => "cells-write",
+            Action::CellsRead { .. } => "cells-read",
+            Action::ConditionsRead { .. } => "conditions-read",
+            Action::FinalRead { .. } => "final-read",
+        }
+    }
+}
+
 /// What became of one condition that the data must meet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConditionFound {

@@ -76,7 +76,7 @@ pub enum Command {
         /// For list-append, the isolation level claimed; without it, strict-serializable
         #[arg(long)]
         level: Option<String>,
-        /// The history
+        /// The history, as JSON lines or Jepsen's EDN; `-` is standard input
         history: PathBuf,
     },
     /// What there is, one line each

@@ -47,7 +47,7 @@ pub(crate) fn result(events: &[Event], rows: &[TimelineRow]) -> Option<RunResult
                 result.lab.interference.push(InterferenceResult { t_s: event.t_s, interference });
             }
             EventKind::Check { name, verdict, explanation } => {
-                result.checks.push(check(name, *verdict, explanation))
+                result.checks.push(CheckResult::new(name, *verdict, explanation))
             }
             EventKind::Interrupted { why } => result.reasons.push(format!("the run was interrupted: {why}")),
             _ => {}
@@ -91,19 +91,6 @@ fn blank(facts: RunFacts) -> RunResult {
             ..LabResult::default()
         },
         facts,
-    }
-}
-
-fn check(name: &str, verdict: Verdict, explanation: &str) -> CheckResult {
-    CheckResult {
-        name: name.to_owned(),
-        verdict,
-        explanation: explanation.to_owned(),
-        acknowledged: None,
-        lost: None,
-        invented: None,
-        indeterminate: None,
-        counts: BTreeMap::new(),
     }
 }
 

@@ -72,12 +72,21 @@ fn check(check: &CheckResult) -> String {
         format!("<span><b>{sign}{}</b> {}</span>", format::count(value.unsigned_abs()), escape(name))
     }));
     format!(
-        "<div class=\"item\"><h3>{} {}</h3><p class=\"story\">{}</p><p class=\"counts\">{}</p></div>",
+        "<div class=\"item\"><h3>{} {}</h3><p class=\"story\">{}</p><p class=\"counts\">{}</p>{}{}</div>",
         badge(check.verdict),
         escape(&check.name),
         escape(&check.explanation),
-        counts.join(" ")
+        counts.join(" "),
+        proof("What it proves when it passes", &check.proves),
+        proof("What it does not prove", &check.does_not_prove)
     )
+}
+
+fn proof(term: &str, sentences: &str) -> String {
+    if sentences.is_empty() {
+        return String::new();
+    }
+    format!("<p class=\"proof\"><b>{term}:</b> {}</p>", escape(sentences))
 }
 
 /// Every fault with the evidence of its effect and of its healing.

@@ -27,23 +27,12 @@ pub fn lost_writes(checks: &[CheckResult]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use history::Verdict;
 
     use super::*;
 
     fn check(name: &str, acknowledged: Option<u64>, lost: Option<u64>) -> CheckResult {
-        CheckResult {
-            name: name.to_owned(),
-            verdict: Verdict::Pass,
-            explanation: String::new(),
-            acknowledged,
-            lost,
-            invented: None,
-            indeterminate: None,
-            counts: BTreeMap::new(),
-        }
+        CheckResult { acknowledged, lost, ..CheckResult::new(name, Verdict::Pass, "") }
     }
 
     #[test]

@@ -94,6 +94,12 @@ pub struct CheckResult {
     pub verdict: Verdict,
     /// The minimal story.
     pub explanation: String,
+    /// What is shown when the check passes.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub proves: String,
+    /// What is not shown when it passes, though a reader might think so.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub does_not_prove: String,
     /// Writes acknowledged: the ledger's inserts, or TPC-B's transactions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acknowledged: Option<u64>,
@@ -109,6 +115,26 @@ pub struct CheckResult {
     /// Further counts.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counts: BTreeMap<String, i64>,
+}
+
+impl CheckResult {
+    /// One without counts, with what the check of that name proves and does not prove.
+    #[must_use]
+    pub fn new(name: &str, verdict: Verdict, explanation: &str) -> Self {
+        let registered = check::registry::find(name);
+        CheckResult {
+            name: name.to_owned(),
+            verdict,
+            explanation: explanation.to_owned(),
+            proves: registered.map(|check| check.proves.to_owned()).unwrap_or_default(),
+            does_not_prove: registered.map(|check| check.does_not_prove.to_owned()).unwrap_or_default(),
+            acknowledged: None,
+            lost: None,
+            invented: None,
+            indeterminate: None,
+            counts: BTreeMap::new(),
+        }
+    }
 }
 
 /// A fault: what was asked, what happened, what it cost.

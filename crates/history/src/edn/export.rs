@@ -153,17 +153,15 @@ fn told(
         }
         // Says nothing of the data.
         Action::FinalRead { .. } => Ok(None),
-        Action::TpcbTransaction { .. } => no_form(operation, "tpcb-transaction"),
-        Action::TpcbRead { .. } => no_form(operation, "tpcb-read"),
-        Action::Transaction { .. } => no_form(operation, "transaction"),
-        Action::CellsWrite { .. } => no_form(operation, "cells-write"),
-        Action::CellsRead { .. } => no_form(operation, "cells-read"),
-        Action::ConditionsRead { .. } => no_form(operation, "conditions-read"),
+        Action::TpcbTransaction { .. }
+        | Action::TpcbRead { .. }
+        | Action::Transaction { .. }
+        | Action::CellsWrite { .. }
+        | Action::CellsRead { .. }
+        | Action::ConditionsRead { .. } => {
+            Err(ExportError::NoForm { load: operation.load.clone(), what: operation.action.name() })
+        }
     }
-}
-
-fn no_form<T>(operation: &Operation, what: &'static str) -> Result<T, ExportError> {
-    Err(ExportError::NoForm { load: operation.load.clone(), what })
 }
 
 fn transaction(steps: &[Step], with_found: bool) -> String {

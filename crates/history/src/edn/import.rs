@@ -1,10 +1,12 @@
 //! Jepsen's histories as ours: invocations paired with their completions, process by process.
 //!
-//! Jepsen's order is that of its events. Their times may be equal, so each is moved on by at least a nanosecond: what came
-//! later stays later. An invocation without a completion has no definite answer, nor has one that ended in `:info`. What
-//! is said of processes that are no numbers, as the nemesis is, is passed over.
+//! Jepsen's order is that of its events; their times only tell. They may be equal or go back, so each is moved on by at
+//! least a nanosecond: what came later stays later. An invocation without a completion has no definite answer, nor has
+//! one that ended in `:info`. What is said of processes that are keywords, as `:nemesis` is, is passed over; a process
+//! whose name is a text is a client like any other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::io::BufRead;
 use std::str::FromStr;
 
@@ -71,13 +73,72 @@ pub enum EdnError {
 pub struct EdnHistory<R> {
     forms: Forms<R>,
     model: Model,
-    open: BTreeMap<i64, Open>,
+    clients: Clients,
+    open: BTreeMap<u64, Open>,
     /// The first event's own time, from which all are counted.
     zero_ns: Option<i64>,
     /// The last event's own time.
     last_own_ns: i64,
     last_ns: i64,
+    remarks: Remarks,
     ended: bool,
+}
+
+/// What was not taken as it stands.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Remarks {
+    /// Events of processes that are no clients.
+    pub of_no_client: u64,
+    /// Clients whose process is named by a text, with the number they go by.
+    pub named: Vec<(Box<str>, u64)>,
+    /// Events whose time is before that of the event before them, and the line of the first.
+    pub back_in_time: u64,
+    /// The line of the first of these, from 1.
+    pub first_back_in_time_line: u64,
+}
+
+/// A process as the history names it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Process {
+    Number(u64),
+    Name(Box<str>),
+}
+
+impl fmt::Display for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Process::Number(number) => write!(f, "{number}"),
+            Process::Name(name) => write!(f, "\"{name}\""),
+        }
+    }
+}
+
+/// The numbers that processes go by as clients: their own, or the lowest that is free.
+#[derive(Debug, Default)]
+struct Clients {
+    numbers: BTreeMap<Process, u64>,
+    taken: BTreeSet<u64>,
+    lowest_free: u64,
+}
+
+impl Clients {
+    fn number_of(&mut self, process: &Process) -> u64 {
+        if let Some(number) = self.numbers.get(process) {
+            return *number;
+        }
+        let number = match process {
+            Process::Number(number) if !self.taken.contains(number) => *number,
+            _ => {
+                while self.taken.contains(&self.lowest_free) {
+                    self.lowest_free += 1;
+                }
+                self.lowest_free
+            }
+        };
+        self.taken.insert(number);
+        self.numbers.insert(process.clone(), number);
+        number
+    }
 }
 
 /// An invocation that has no completion yet.
@@ -93,9 +154,13 @@ struct Event {
     kind: Box<str>,
     function: Box<str>,
     value: Form,
-    process: i64,
+    process: Process,
     time_ns: Option<i64>,
 }
+
+/// How far a time may lie behind the first one: from there on a number of seconds is too coarse to keep nanoseconds apart.
+/// A time beyond is none.
+const SINCE_ZERO_NS_MAX: i64 = 1 << 52;
 
 /// What is wrong with an event, without its line.
 struct Wrong(String);
@@ -110,12 +175,20 @@ impl<R: BufRead> EdnHistory<R> {
         EdnHistory {
             forms: Forms::new(reader),
             model,
+            clients: Clients::default(),
             open: BTreeMap::new(),
             zero_ns: None,
             last_own_ns: i64::MIN,
             last_ns: -1,
+            remarks: Remarks::default(),
             ended: false,
         }
+    }
+
+    /// What was not taken as it stands, so far.
+    #[must_use]
+    pub fn remarks(&self) -> &Remarks {
+        &self.remarks
     }
 
     /// Line on which the event that was read last begins, from 1.
@@ -134,20 +207,30 @@ impl<R: BufRead> EdnHistory<R> {
                 Err(Wrong(what)) => return Err(EdnError::Meaning { line, what }),
             }
         }
-        let Some((process, open)) = self.open.pop_first() else { return Ok(None) };
+        let Some((client, open)) = self.open.pop_first() else { return Ok(None) };
         let line = self.forms.line();
-        let ended = self.operation(process, open, Outcome::Unknown, &Form::Nil);
+        let ended = self.operation(client, open, Outcome::Unknown, &Form::Nil);
         ended.map(Some).map_err(|Wrong(what)| EdnError::Meaning { line, what })
     }
 
     /// Takes in an event; gives the operation it completes.
     fn take_in(&mut self, form: Form) -> Result<Option<Operation>, Wrong> {
-        let Some(event) = event(form)? else { return Ok(None) };
-        self.move_on(event.time_ns)?;
+        let Some(event) = event(form)? else {
+            self.remarks.of_no_client += 1;
+            return Ok(None);
+        };
+        self.move_on(event.time_ns);
         let Event { kind, function, value, process, .. } = event;
+        let clients = self.clients.numbers.len();
+        let client = self.clients.number_of(&process);
+        if let Process::Name(name) = &process
+            && self.clients.numbers.len() > clients
+        {
+            self.remarks.named.push((name.clone(), client));
+        }
         if &*kind == "invoke" {
             let open = Open { function, value, invoked_ns: self.last_ns };
-            return match self.open.insert(process, open) {
+            return match self.open.insert(client, open) {
                 None => Ok(None),
                 Some(_) => wrong(format!("process {process} invokes while its last invocation is open")),
             };
@@ -160,37 +243,34 @@ impl<R: BufRead> EdnHistory<R> {
                 return wrong(format!("`:{other}` is no type of event; :invoke, :ok, :fail and :info are"));
             }
         };
-        let Some(open) = self.open.remove(&process) else {
+        let Some(open) = self.open.remove(&client) else {
             return wrong(format!("process {process} completes what it never invoked"));
         };
         if open.function != function {
             return wrong(format!("process {process} invoked :{} and completes :{function}", open.function));
         }
-        self.operation(process, open, outcome, &value).map(Some)
+        self.operation(client, open, outcome, &value).map(Some)
     }
 
-    fn move_on(&mut self, own_ns: Option<i64>) -> Result<(), Wrong> {
+    fn move_on(&mut self, own_ns: Option<i64>) {
         let Some(own_ns) = own_ns else {
             // Without times, the order alone counts; a millisecond each can be told in a story.
             self.last_ns = self.last_ns.saturating_add(1_000_000);
-            return Ok(());
+            return;
         };
         if own_ns < self.last_own_ns {
-            return wrong(format!("time goes back, from {} to {own_ns} ns", self.last_own_ns));
+            if self.remarks.back_in_time == 0 {
+                self.remarks.first_back_in_time_line = self.forms.line();
+            }
+            self.remarks.back_in_time += 1;
         }
         self.last_own_ns = own_ns;
         let since_zero = own_ns.saturating_sub(*self.zero_ns.get_or_insert(own_ns));
-        self.last_ns = since_zero.max(self.last_ns.saturating_add(1));
-        Ok(())
+        let is_time = since_zero <= SINCE_ZERO_NS_MAX;
+        self.last_ns = if is_time { since_zero } else { 0 }.max(self.last_ns.saturating_add(1));
     }
 
-    fn operation(
-        &self,
-        process: i64,
-        open: Open,
-        outcome: Outcome,
-        found: &Form,
-    ) -> Result<Operation, Wrong> {
+    fn operation(&self, client: u64, open: Open, outcome: Outcome, found: &Form) -> Result<Operation, Wrong> {
         let found = if outcome == Outcome::Ok { Some(found) } else { None };
         let action = match self.model {
             Model::Register => register(&open, found),
@@ -198,9 +278,6 @@ impl<R: BufRead> EdnHistory<R> {
             Model::Bank => bank(&open, found),
             Model::Ledger => ledger(&open, found),
         }?;
-        let Ok(client) = u64::try_from(process) else {
-            return wrong(format!("process {process} is below zero"));
-        };
         let seconds = |time_ns: i64| time_ns as f64 / 1e9;
         Ok(Operation {
             load: "jepsen".to_owned(),
@@ -228,7 +305,7 @@ impl<R: BufRead> Iterator for EdnHistory<R> {
     }
 }
 
-/// An event; `None` for one of a process that is no number.
+/// An event; `None` for one of a process that is no client.
 fn event(form: Form) -> Result<Option<Event>, Wrong> {
     let Form::Map(pairs) = form else { return wrong("an event must be a map") };
     let (mut kind, mut function, mut value, mut process, mut time_ns) = (None, None, Form::Nil, None, None);
@@ -244,8 +321,13 @@ fn event(form: Form) -> Result<Option<Event>, Wrong> {
         }
     }
     let process = match process {
-        Some(Form::Integer(process)) => process,
-        Some(Form::Keyword(_) | Form::Text(_)) => return Ok(None),
+        Some(Form::Integer(number)) => match u64::try_from(number) {
+            Ok(number) => Process::Number(number),
+            Err(_) => return wrong(format!("process {number} is below zero")),
+        },
+        Some(Form::Keyword(_)) => return Ok(None),
+        Some(Form::Text(name)) if &*name == "nemesis" => return Ok(None),
+        Some(Form::Text(name)) => Process::Name(name),
         _ => return wrong("an event has no :process"),
     };
     match (kind, function) {
@@ -302,9 +384,11 @@ fn register(open: &Open, found: Option<&Form>) -> Result<Action, Wrong> {
         }
         "cas" => {
             // `[key [expected new]]`, or `[expected new]` where there is one register only.
-            let (key, change) = match keyed(&open.value)? {
-                (key, change @ Form::Sequence(_)) => (key, change),
-                _ => (Key::Number(0), &open.value),
+            let (key, change) = match &open.value {
+                Form::Sequence(parts) if matches!(parts.as_slice(), [_, Form::Sequence(_)]) => {
+                    keyed(&open.value)?
+                }
+                change => (Key::Number(0), change),
             };
             match change {
                 Form::Sequence(parts) if parts.len() == 2 => Ok(Action::RegisterCompareAndSet {

@@ -9,4 +9,4 @@ mod import;
 
 pub use export::{ExportError, export};
 pub use form::{FORM_BYTES_MAX, Form, FormError, Forms};
-pub use import::{EdnError, EdnHistory, Model, UnknownModel};
+pub use import::{EdnError, EdnHistory, Model, Remarks, UnknownModel};

@@ -28,13 +28,18 @@ pub fn explain(word: &str) -> Result<Exit, Exit> {
 fn things(word: &str) -> Vec<(&'static str, String)> {
     let engines = engine::registry::ENGINES.iter().map(|entry| ("an engine", entry.name, entry.summary));
     let workloads = workload::all().iter().map(|entry| ("a workload", entry.name(), entry.summary()));
-    let checks = check::CHECKS.iter().map(|entry| ("a check", entry.name, entry.doc));
-    engines
-        .chain(workloads)
-        .chain(checks)
-        .filter(|(_, name, _)| *name == word)
-        .map(|(what, _, meaning)| (what, meaning.to_owned()))
-        .collect()
+    let named = engines.chain(workloads).filter(|(_, name, _)| *name == word);
+    let checks = check::CHECKS.iter().filter(|entry| entry.name == word).map(|entry| {
+        let meaning = format!(
+            "{}\n  proves when it passes: {}\n  does not prove: {}\n  judges workloads: {}",
+            entry.doc,
+            entry.proves,
+            entry.does_not_prove,
+            entry.workloads.join(", ")
+        );
+        ("a check", meaning)
+    });
+    named.map(|(what, _, meaning)| (what, meaning.to_owned())).chain(checks).collect()
 }
 
 fn show(word: &str, explanation: &Explanation) {

@@ -1,40 +1,76 @@
 //! `holdfast verify`: one check on one history, ours or Jepsen's.
 
-use std::io::{BufRead, BufReader};
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use check::list_append::{self, Level, ListAppend};
 use check::{CHECKS, Check, FinalReads, RegisteredCheck, Soundness, registry};
-use history::edn::{EdnHistory, Model};
+use history::edn::{EdnHistory, Model, Remarks};
 use history::whole_file::{self, Link};
 use history::{HistoryReader, Operation};
 
 use crate::exit::Exit;
 use crate::printed;
 
-/// Judges the history and shows the verdict with its story.
+/// Processes named by texts that are told.
+const NAMED_MAX: usize = 5;
+/// How a final read went: every check of the load counts on it.
+const FINAL_READ: &str = "final-read";
+/// The path that stands for standard input.
+const STANDARD_INPUT: &str = "-";
+
+/// Judges the history and shows the verdict with its story, and what of the history was read and passed over.
 pub fn verify(model: &str, level: Option<&str>, path: &Path) -> Result<Exit, Exit> {
     let registered = registry::find(model).ok_or_else(|| unknown_model(model))?;
     let mut check = begin(registered, level)?;
-    let told = |what: String| Exit::wrong(anyhow::anyhow!("history {}: {what}", path.display()));
-    let file = whole_file::open(path, Link::Followed).map_err(|error| told(error.to_string()))?;
-    let mut reader = BufReader::with_capacity(1 << 16, file);
-    let final_reads = if is_edn(path, &mut reader).map_err(|error| told(error.to_string()))? {
+    let is_standard_input = path.as_os_str() == STANDARD_INPUT;
+    let name = if is_standard_input { "standard input".to_owned() } else { path.display().to_string() };
+    let told = |what: String| Exit::wrong(anyhow::anyhow!("history {name}: {what}"));
+    let source: Box<dyn Read> = match is_standard_input {
+        true => Box::new(std::io::stdin().lock()),
+        false => Box::new(whole_file::open(path, Link::Followed).map_err(|error| told(error.to_string()))?),
+    };
+    let mut reader = BufReader::with_capacity(1 << 16, source);
+    let has_mark = pass_over_mark(&mut reader).map_err(|error| told(error.to_string()))?;
+    let mut fed = Fed::default();
+    if is_edn(path, &mut reader).map_err(|error| told(error.to_string()))? {
         let model: Model = model.parse().map_err(Exit::wrong)?;
         let mut operations = EdnHistory::new(reader, model);
-        feed(check.as_mut(), &mut operations, EdnHistory::line).map_err(told)?
+        fed.feed(check.as_mut(), &mut operations, EdnHistory::line).map_err(told)?;
+        fed.remark(operations.remarks());
     } else {
         let mut operations = HistoryReader::new(reader).map_err(|error| told(error.to_string()))?;
-        feed(check.as_mut(), &mut operations, HistoryReader::line).map_err(told)?
-    };
-    let report = final_reads.judge(check.conclude());
+        fed.feed(check.as_mut(), &mut operations, HistoryReader::line).map_err(told)?;
+    }
+    let report = fed.final_reads.judge(check.conclude());
     printed!("{}: {}", report.name, report.verdict);
     printed!("{}", report.explanation);
     let counts = [("acknowledged", report.acknowledged), ("without an answer", report.indeterminate)];
     let counts = counts.into_iter().filter_map(|(name, count)| Some(format!("{name} {}", count?)));
     let further = report.counts.iter().map(|(name, count)| format!("{} {count}", name.replace('_', " ")));
     printed!("{}", counts.chain(further).collect::<Vec<_>>().join(", "));
+    printed!("{}", fed.told(registered));
+    if has_mark {
+        printed!("the byte-order mark at the beginning was passed over");
+    }
+    for remark in fed.remarks {
+        printed!("{remark}");
+    }
     Ok(Exit::Verdict(report.verdict))
+}
+
+/// Takes a byte-order mark off the beginning; says whether there was one.
+fn pass_over_mark(reader: &mut impl BufRead) -> std::io::Result<bool> {
+    let beginning = reader.fill_buf()?;
+    if beginning.starts_with(b"\xFF\xFE") || beginning.starts_with(b"\xFE\xFF") {
+        return Err(std::io::Error::other("it is in UTF-16; write it in UTF-8"));
+    }
+    let has_mark = beginning.starts_with("\u{FEFF}".as_bytes());
+    if has_mark {
+        reader.consume("\u{FEFF}".len());
+    }
+    Ok(has_mark)
 }
 
 fn unknown_model(model: &str) -> Exit {
@@ -70,24 +106,95 @@ fn is_edn(path: &Path, reader: &mut impl BufRead) -> std::io::Result<bool> {
         || matches!(text.first(), Some(b'[' | b';' | b'#')))
 }
 
-/// Feeds the check to the end of the history, or says what is wrong with the history, and in which line.
-fn feed<O, E>(
-    check: &mut dyn Check,
-    operations: &mut O,
-    line: impl Fn(&O) -> u64,
-) -> Result<FinalReads, String>
-where
-    O: Iterator<Item = Result<Operation, E>>,
-    E: std::fmt::Display,
-{
-    let (mut soundness, mut final_reads) = (Soundness::default(), FinalReads::default());
-    while let Some(operation) = operations.next() {
-        let operation = operation.map_err(|error| error.to_string())?;
-        soundness
-            .observe(&operation)
-            .map_err(|contradiction| format!("line {}: {contradiction}", line(operations)))?;
-        final_reads.observe(&operation);
-        check.observe(&operation);
+/// What came out of a history while it was read.
+#[derive(Default)]
+struct Fed {
+    final_reads: FinalReads,
+    /// Operations by the name of their action.
+    read: BTreeMap<&'static str, u64>,
+    remarks: Vec<String>,
+}
+
+impl Fed {
+    /// Feeds the check to the end of the history, or says what is wrong with the history, and in which line.
+    fn feed<O, E>(
+        &mut self,
+        check: &mut dyn Check,
+        operations: &mut O,
+        line: impl Fn(&O) -> u64,
+    ) -> Result<(), String>
+    where
+        O: Iterator<Item = Result<Operation, E>>,
+        E: std::fmt::Display,
+    {
+        let mut soundness = Soundness::default();
+        while let Some(operation) = operations.next() {
+            let operation = operation.map_err(|error| error.to_string())?;
+            soundness
+                .observe(&operation)
+                .map_err(|contradiction| format!("line {}: {contradiction}", line(operations)))?;
+            *self.read.entry(operation.action.name()).or_default() += 1;
+            self.final_reads.observe(&operation);
+            check.observe(&operation);
+        }
+        Ok(())
     }
-    Ok(final_reads)
+
+    /// What was not taken as it stands in EDN.
+    fn remark(&mut self, remarks: &Remarks) {
+        if remarks.of_no_client > 0 {
+            self.remarks.push(format!(
+                "passed over {} events of processes that are no clients, as the nemesis is",
+                remarks.of_no_client
+            ));
+        }
+        if remarks.back_in_time > 0 {
+            self.remarks.push(format!(
+                "times go back {} times, first on line {}: the order of the events counts, not their times",
+                remarks.back_in_time, remarks.first_back_in_time_line
+            ));
+        }
+        if !remarks.named.is_empty() {
+            let first = remarks.named.iter().take(NAMED_MAX);
+            let mut told: Vec<String> =
+                first.map(|(name, client)| format!("\"{name}\" is client {client}")).collect();
+            if remarks.named.len() > NAMED_MAX {
+                told.push(format!("and {} more", remarks.named.len() - NAMED_MAX));
+            }
+            self.remarks.push(format!("processes are named by texts: {}", told.join(", ")));
+        }
+    }
+
+    /// `read 5 operations; passed over 2, which register does not judge: ledger-insert 2`.
+    fn told(&self, registered: &RegisteredCheck) -> String {
+        let count: u64 = self.read.values().sum();
+        if count == 0 {
+            return "read 0 operations: the history is empty".to_owned();
+        }
+        let passed_over: Vec<(&str, u64)> = self
+            .read
+            .iter()
+            .map(|(name, count)| (*name, *count))
+            .filter(|(name, _)| *name != FINAL_READ && !registered.actions.contains(name))
+            .collect();
+        let passed_over_count: u64 = passed_over.iter().map(|(_, count)| count).sum();
+        if passed_over_count == 0 {
+            return format!("read {count} operations");
+        }
+        let by_name: Vec<String> =
+            passed_over.iter().map(|(name, count)| format!("{name} {count}")).collect();
+        let mut told = format!(
+            "read {count} operations; passed over {passed_over_count}, which {} does not judge: {}",
+            registered.name,
+            by_name.join(", ")
+        );
+        if passed_over_count == count {
+            let judges =
+                |check: &&RegisteredCheck| passed_over.iter().any(|(name, _)| check.actions.contains(name));
+            let others: Vec<String> =
+                CHECKS.iter().filter(judges).map(|check| format!("--model {}", check.name)).collect();
+            told += &format!(". Nothing is left; for this history use {}", others.join(" or "));
+        }
+        told
+    }
 }

@@ -3,7 +3,7 @@
 //! Owns where it runs, as whom, and how long it may hang. What a run leaves on the machine is `traces`' business.
 
 use std::ffi::OsStr;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -136,6 +136,16 @@ impl Desk {
         let (reader, writer) = std::io::pipe().expect("a pipe");
         drop(reader);
         let output = self.command(arguments).stdout(writer).output().expect("the program starts");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Finished { status: output.status, stdout: text(&output.stdout), stderr: text(&output.stderr) }
+    }
+
+    /// Runs the program with this on its standard input.
+    pub fn run_with_input<S: AsRef<OsStr>>(&self, arguments: &[S], input: &[u8]) -> Finished {
+        let (reader, mut writer) = std::io::pipe().expect("a pipe");
+        writer.write_all(input).expect("write to the pipe, which holds it all");
+        drop(writer);
+        let output = self.command(arguments).stdin(reader).output().expect("the program starts");
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         Finished { status: output.status, stdout: text(&output.stdout), stderr: text(&output.stderr) }
     }

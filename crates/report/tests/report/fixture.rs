@@ -395,16 +395,7 @@ fn expectations() -> Vec<ExpectationResult> {
 }
 
 fn checks() -> Vec<CheckResult> {
-    let check = |name: &str, explanation: &str| CheckResult {
-        name: name.to_owned(),
-        verdict: Verdict::Pass,
-        explanation: explanation.to_owned(),
-        acknowledged: None,
-        lost: None,
-        invented: None,
-        indeterminate: None,
-        counts: BTreeMap::new(),
-    };
+    let check = |name: &str, explanation: &str| CheckResult::new(name, Verdict::Pass, explanation);
     vec![
         CheckResult {
             acknowledged: Some(17_310),

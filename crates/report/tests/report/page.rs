@@ -169,6 +169,22 @@ fn errors_stand_with_the_operations_they_belong_to() {
 }
 
 #[test]
+fn what_each_check_proves_and_does_not_prove_stands_beside_it() {
+    let mut fixture = fixture::host_failure();
+    let register = report::result::CheckResult::new("register", Verdict::Pass, "all in order");
+    fixture.result.checks = vec![register];
+    check(
+        &fixture,
+        &[
+            "register all in order",
+            "What it proves when it passes: Every key was linearizable",
+            "What it does not prove: Anything across keys: each is judged by itself.",
+        ],
+    );
+    assert!(!words(&page(&fixture)).contains("these checks look at what is there in the end"));
+}
+
+#[test]
 fn evidence_and_its_limits_stand_on_the_page() {
     check(
         &fixture::host_failure(),

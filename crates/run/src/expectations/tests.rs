@@ -141,14 +141,11 @@ fn result() -> RunResult {
         reasons: Vec::new(),
         expectations: Vec::new(),
         checks: vec![CheckResult {
-            name: "ledger".to_owned(),
-            verdict: Verdict::Pass,
-            explanation: String::new(),
             acknowledged: Some(10_000),
             lost: Some(1_490),
             invented: Some(0),
             indeterminate: Some(0),
-            counts: BTreeMap::new(),
+            ..CheckResult::new("ledger", Verdict::Pass, "")
         }],
         faults: vec![
             fault(

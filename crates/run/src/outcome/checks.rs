@@ -128,14 +128,12 @@ fn feed(
 
 fn checked(report: check::Report, broken: Option<&str>) -> Checked {
     let mut result = CheckResult {
-        name: report.name.to_owned(),
-        verdict: report.verdict,
-        explanation: report.explanation,
         acknowledged: report.acknowledged,
         lost: report.lost,
         invented: report.invented,
         indeterminate: report.indeterminate,
         counts: report.counts,
+        ..CheckResult::new(report.name, report.verdict, &report.explanation)
     };
     if let Some(broken) = broken {
         // A defect found in what could be read stays found; the rest is not known.
