@@ -83,8 +83,12 @@ fn measured(action: impl FnOnce() -> f64) -> (f64, f64) {
 
 fn with_engine(installation: &Installation) -> f64 {
     let machines = Machines::new(3);
-    let configuration =
-        Configuration { synchronous: Synchronous::Any(1), settings: BTreeMap::new(), port: machines.port };
+    let configuration = Configuration {
+        synchronous: Synchronous::Any(1),
+        settings: BTreeMap::new(),
+        port: machines.port,
+        max_connections: 200,
+    };
     let postgres = Postgres::new(installation.clone(), configuration).expect("a configuration");
     let started = Instant::now();
     let cluster = postgres.bootstrap(&machines.some(&[1, 2, 3])).unwrap_or_else(|error| panic!("{error}"));

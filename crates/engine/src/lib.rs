@@ -62,6 +62,8 @@ pub struct Configuration {
     pub settings: BTreeMap<String, String>,
     /// The TCP port every node listens on.
     pub port: u16,
+    /// How many sessions every node takes, where sessions are limited and the settings do not say.
+    pub max_connections: u32,
 }
 
 /// Where and as whom a client connects to a node.

@@ -34,7 +34,8 @@ impl Trial {
         let machines = Machines::new(count);
         let settings =
             settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let configuration = Configuration { synchronous, settings, port: machines.port };
+        let configuration =
+            Configuration { synchronous, settings, port: machines.port, max_connections: 200 };
         let installation = machines.reachable(installation);
         let postgres = Postgres::new(installation, configuration).expect("a configuration");
         let all: Vec<usize> = (1..=usize::from(count)).collect();
@@ -337,7 +338,12 @@ fn clusters_that_cannot_work_are_refused_before_anything_is_started() {
     let Some(installation) = server() else { return };
     let check = |count: u8, synchronous, expected: &str| {
         let machines = Machines::new(count);
-        let configuration = Configuration { synchronous, settings: BTreeMap::new(), port: machines.port };
+        let configuration = Configuration {
+            synchronous,
+            settings: BTreeMap::new(),
+            port: machines.port,
+            max_connections: 200,
+        };
         let postgres = Postgres::new(installation.clone(), configuration).expect("a configuration");
         let nodes: Vec<Arc<dyn Node>> = machines.some(&(1..=usize::from(count)).collect::<Vec<_>>());
         let refused =

@@ -24,8 +24,12 @@ fn engine(test: &str, nodes: u8, settings: &[(&str, &str)]) -> Option<(Machines,
     };
     let machines = Machines::new(nodes);
     let settings = settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-    let configuration =
-        Configuration { synchronous: Synchronous::Off, settings: settings.collect(), port: machines.port };
+    let configuration = Configuration {
+        synchronous: Synchronous::Off,
+        settings: settings.collect(),
+        port: machines.port,
+        max_connections: 200,
+    };
     let installation = machines.reachable(installation);
     Some((machines, Etcd::new(installation, configuration)))
 }

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use load::{LoadHandle, LoadPlan};
 
-/// How long clients may take to connect before the load begins without those that have not.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long the load is waited for while no further client connects. However slow the machine, each that does counts.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// How often it is looked how many have.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
@@ -54,16 +54,20 @@ pub(crate) fn missing(load: &LoadHandle, plan: &LoadPlan) -> Option<Missing> {
     })
 }
 
-/// Waits until `missing` finds nobody, or `is_over`, or the time is up; who is missing then. `is_over` is asked several
+/// Waits until `missing` finds nobody, or `is_over`, or nobody has connected for a while; who is missing then. `is_over` is asked several
 /// times a second and may wait for as long as it is told.
 pub(crate) fn await_clients(
     missing: impl Fn() -> Vec<Missing>,
     mut is_over: impl FnMut(&[Missing], Duration) -> bool,
 ) -> Vec<Missing> {
-    let began = Instant::now();
+    let (mut progress, mut latest) = (Instant::now(), usize::MAX);
     loop {
         let missing = missing();
-        if missing.is_empty() || began.elapsed() >= PATIENCE || is_over(&missing, LOOK_AGAIN) {
+        let without = missing.iter().map(|load| load.clients - load.connected).sum();
+        if without < latest {
+            (progress, latest) = (Instant::now(), without);
+        }
+        if missing.is_empty() || progress.elapsed() >= PATIENCE || is_over(&missing, LOOK_AGAIN) {
             return missing;
         }
     }

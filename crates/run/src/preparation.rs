@@ -12,6 +12,7 @@ use history::{EventKind, LoadFacts, PhaseFacts, RunFacts};
 use lab::cgroup::CpuLimits;
 use lab::protocol::PROGRAMS;
 use load::{Endpoint, LoadError, LoadPlan, OnThread, Step};
+use nix::sys::resource::{Resource, getrlimit};
 use scenario::{Failover, Scenario, Synchronous, Volumes};
 use workload::{ConfigurationError, Workload};
 
@@ -29,8 +30,12 @@ use crate::usage::Usage;
 
 /// The port databases listen on in the lab, where nobody else is.
 const PORT: u16 = 5432;
-/// How long a client tries one node before it tries the next.
+/// How long an attempt to connect may take at first.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(1_000);
+/// Descriptors for everything but the loads' sessions: hosts, nodes, volumes, files.
+const OTHER_OPEN_FILES: u64 = 1_000;
+/// Up to here nobody runs short of descriptors because of the loads.
+const FEW_SESSIONS: u32 = 200;
 
 /// What can go wrong before the first load starts.
 #[derive(Debug, thiserror::Error)]
@@ -62,6 +67,19 @@ pub enum PreparationError {
         load: String,
         /// Why.
         source: ConfigurationError,
+    },
+    /// More sockets are needed than this process may have open.
+    #[error(
+        "the loads hold {sessions} sessions at once, for which this process needs {needed} open files; it may have \
+         {most}: raise the limit (`ulimit -Hn {needed}`, or LimitNOFILE of the service), or ask for fewer clients"
+    )]
+    OpenFiles {
+        /// The loads' sessions.
+        sessions: u32,
+        /// Descriptors needed.
+        needed: u64,
+        /// Descriptors allowed.
+        most: u64,
     },
     /// A script's file.
     #[error(transparent)]
@@ -124,6 +142,7 @@ pub(crate) fn open_engine(scenario: &Scenario, orders: &Orders) -> Result<Arc<dy
         },
         settings: scenario.database.settings.clone(),
         port: if scenario.database.engine == engine::etcd::NAME { engine::etcd::CLIENT_PORT } else { PORT },
+        max_connections: scenario.max_connections(),
     };
     let opened = engine::registry::named(&scenario.database.engine)?
         .open(as_nodes_see(&orders.installation), configuration)?;
@@ -157,6 +176,7 @@ pub fn prepare(
     chronicle: &Chronicle,
 ) -> Result<Prepared, PreparationError> {
     let began = Instant::now();
+    check_open_files(scenario, getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(_, hard)| hard))?;
     let directory = RunDirectory::at(orders.run_directory.clone());
     let limits = cpu_limits(scenario, orders, chronicle);
     let volumes = volumes(scenario, &directory, chronicle);
@@ -216,6 +236,16 @@ pub fn prepare(
         boot_s,
         planted: orders.planted.clone(),
     })
+}
+
+/// Every session of a load is a socket of this process.
+fn check_open_files(scenario: &Scenario, most: u64) -> Result<(), PreparationError> {
+    let sessions = scenario.sessions();
+    let needed = u64::from(sessions).saturating_add(OTHER_OPEN_FILES);
+    if needed <= most || sessions < FEW_SESSIONS {
+        return Ok(());
+    }
+    Err(PreparationError::OpenFiles { sessions, needed, most })
 }
 
 fn cpu_limits(scenario: &Scenario, orders: &Orders, chronicle: &Chronicle) -> Option<Arc<CpuLimits>> {

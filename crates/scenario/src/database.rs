@@ -31,6 +31,7 @@ pub(crate) struct DatabaseDocument {
     failover: Failover,
     failover_at: Option<Spot>,
     settings: BTreeMap<String, String>,
+    max_connections_at: Option<Spot>,
     cpus: Option<f64>,
     volumes: Volumes,
     storage: Option<StorageDocument>,
@@ -56,6 +57,8 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<DatabaseDocum
     let failover = record.get("failover").and_then(|node| decode_failover(node, decoder));
     let engine_name = engine.as_ref().map(|engine| engine.value);
     let settings = record.get("settings").and_then(|node| settings::decode(node, engine_name, decoder));
+    let max_connections_at =
+        record.get("settings").and_then(|node| settings::value_at(node, "max_connections"));
     let cpus = record.get("cpus").and_then(|node| decode_cpus(node, decoder));
     let volumes = record.get("volumes").and_then(|node| decoder.word(node, "kind of volume", VOLUMES));
     let storage = record.get("storage").and_then(|node| storage::decode(node, decoder));
@@ -77,6 +80,7 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<DatabaseDocum
         failover: failover.as_ref().map_or(Failover::None, |failover| failover.value),
         failover_at: failover.map(|failover| failover.at),
         settings: settings.unwrap_or_default(),
+        max_connections_at,
         cpus,
         volumes: match volumes.map(|volumes| volumes.value) {
             Some("torn") => Volumes::Torn,
@@ -198,6 +202,11 @@ impl DatabaseDocument {
     /// The engine's name.
     pub(crate) fn engine(&self) -> &'static str {
         self.engine
+    }
+
+    /// Where the setting `max_connections` stands.
+    pub(crate) fn max_connections_at(&self) -> Option<Spot> {
+        self.max_connections_at
     }
 
     /// The database on the site's hosts.

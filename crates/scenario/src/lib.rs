@@ -4,6 +4,7 @@
 
 pub mod catalogue;
 mod components;
+mod connections;
 mod database;
 mod decode;
 mod disk_tables;

@@ -13,7 +13,7 @@ use crate::places::Places;
 use crate::rejection::{Findings, Rejection, Text};
 use crate::resolved::{Reproduces, Scenario, Site, Volumes};
 use crate::tree::{self, Node, Value};
-use crate::{database, expect, loads, overrides, schedule, site};
+use crate::{connections, database, expect, loads, overrides, schedule, site};
 
 /// A scenario's text. The name is only used for messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -232,6 +232,7 @@ impl Document {
         let ip = self.site.ip;
         let edges = self.site.edges(&places, &hosts, findings);
         let engine = self.database.engine();
+        let max_connections_at = self.database.max_connections_at();
         let database = self.database.resolve(&hosts, (&places, &self.site.storage_classes), findings);
         let leader =
             database.as_ref().and_then(|database| database.nodes.first()).and_then(|node| hosts.get(*node));
@@ -256,7 +257,7 @@ impl Document {
         let sound = findings.len() == before && database.is_some();
         let expect =
             if sound { expect::resolve(self.expect, &loads, &schedule, findings) } else { Vec::new() };
-        Some(Scenario {
+        let scenario = Scenario {
             name: self.name,
             description: self.description,
             reproduces: self.reproduces,
@@ -266,6 +267,8 @@ impl Document {
             loads,
             schedule,
             expect,
-        })
+        };
+        connections::check(&scenario, max_connections_at, findings);
+        Some(scenario)
     }
 }

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use crate::catalogue::{CONTROL, ETCD, FLAWS};
 use crate::decode::Decoder;
 use crate::language::MOST_FREE_NAME_BYTES;
-use crate::tree::Node;
+use crate::rejection::Spot;
+use crate::tree::{Node, Value};
 use crate::wording::shortened;
 
 /// Settings that holdfast itself must decide, and why.
@@ -50,6 +51,12 @@ pub(crate) fn decode(
         Some(ETCD) => free(node, &FLAGS, decoder),
         _ => free(node, &SETTINGS, decoder),
     }
+}
+
+/// Where the value of a setting stands.
+pub(crate) fn value_at(node: &Node, name: &str) -> Option<Spot> {
+    let Value::Map(entries) = &node.value else { return None };
+    entries.iter().find(|entry| entry.key == name).map(|entry| entry.value.at)
 }
 
 /// How settings of an engine are called, and which are ours.

@@ -117,7 +117,7 @@ fn full() -> [Value; 4] {
         "database": {
             "engine": "postgres", "path": "/usr/lib/postgresql/15/bin", "nodes": 3, "leader": "r1/h1",
             "replication": { "synchronous": "any 1" }, "failover": { "ha-restart": { "after": "5s" } },
-            "settings": { "shared_buffers": "64MB", "fsync": true, "max_connections": 50 }, "cpus": 1.5,
+            "settings": { "shared_buffers": "64MB", "fsync": true, "max_connections": 5000 }, "cpus": 1.5,
             "volumes": "torn",
             "storage": { "replicas": 2, "acknowledge": "semi", "apart": "racks", "rebuild_after": "60s", "timeout": "2s",
                 "unreachable_after": "20s",

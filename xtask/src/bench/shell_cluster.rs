@@ -88,8 +88,12 @@ pub fn command(installation: &Installation, home: &Path) -> anyhow::Result<Comma
 
 /// What the engine sets on each of the lab's nodes, as configuration text.
 fn settings_text(installation: &Installation) -> anyhow::Result<String> {
-    let configuration =
-        Configuration { synchronous: Synchronous::Any(1), settings: BTreeMap::new(), port: 5432 };
+    let configuration = Configuration {
+        synchronous: Synchronous::Any(1),
+        settings: BTreeMap::new(),
+        port: 5432,
+        max_connections: 200,
+    };
     let opened = engine::registry::named("postgres")?.open(installation.clone(), configuration)?;
     let mut text = String::new();
     for (name, value) in opened.settings() {

@@ -38,7 +38,6 @@ const SETTINGS: &[(&str, &str, &str)] = &[
         "stated: a commit waits for the standbys' flush, not only for their receipt",
     ),
     ("shared_buffers", "128MB", "stated: several nodes share one machine's memory"),
-    ("max_connections", "200", "the clients' connections all go to one leader"),
     ("wal_level", "replica", "stated: standbys stream the log"),
     ("hot_standby", "on", "stated: a standby can be asked for its position before it is promoted"),
     ("max_slot_wal_keep_size", "4GB", "a standby that is away must not fill the leader's volume"),
@@ -213,6 +212,12 @@ pub fn text(configuration: &Configuration, placement: &Placement<'_>) -> String 
         put("primary_conninfo", &connection, "the leader");
         put("primary_slot_name", placement.name, "the leader keeps the log for a standby that is away");
     }
+    let sessions = configuration.max_connections.to_string();
+    put(
+        "max_connections",
+        &sessions,
+        "all clients' sessions go to one leader, twice over after a broken connection",
+    );
     for (name, value, reason) in SETTINGS {
         put(name, value, reason);
     }
@@ -227,6 +232,7 @@ pub fn in_words(configuration: &Configuration) -> BTreeMap<String, String> {
     let mut words: BTreeMap<String, String> =
         SETTINGS.iter().map(|(name, value, _)| ((*name).to_owned(), value.trim().to_owned())).collect();
     words.remove("log_line_prefix");
+    words.insert("max_connections".to_owned(), configuration.max_connections.to_string());
     words.extend(
         configuration.settings.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.clone())),
     );
@@ -248,7 +254,7 @@ mod tests {
     fn configuration(synchronous: Synchronous, settings: &[(&str, &str)]) -> Configuration {
         let settings =
             settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        Configuration { synchronous, settings, port: 5432 }
+        Configuration { synchronous, settings, port: 5432, max_connections: 2_023 }
     }
 
     /// The value each setting ends up with: the last one written wins, as in PostgreSQL.
@@ -306,6 +312,21 @@ mod tests {
     #[test]
     fn a_leader_follows_nobody() {
         check(Synchronous::Off, &[], true, &[("primary_conninfo", None), ("primary_slot_name", None)]);
+    }
+
+    #[test]
+    fn every_node_takes_the_sessions_of_all_clients_unless_the_settings_say_otherwise() {
+        let name = "max_connections";
+        for leads in [true, false] {
+            check(Synchronous::Off, &[], leads, &[(name, Some("'2023'"))]);
+            check(Synchronous::Off, &[(name, "5100")], leads, &[(name, Some("'5100'"))]);
+        }
+        assert_eq!(
+            in_words(&configuration(Synchronous::Off, &[])).get(name).map(String::as_str),
+            Some("2023")
+        );
+        let asked = configuration(Synchronous::Off, &[(name, "5100")]);
+        assert_eq!(in_words(&asked).get(name).map(String::as_str), Some("5100"));
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod isolation;
 mod kills;
 mod limits;
 mod loads;
+mod many_clients;
 mod matrix;
 mod mirrors;
 mod network;
