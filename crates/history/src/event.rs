@@ -129,6 +129,15 @@ pub enum EventKind {
         /// What was done, for a person to read.
         what: String,
     },
+    /// A node's volume is served from a component on another host now.
+    VolumeMoved {
+        /// The node.
+        node: String,
+        /// Path of the host whose component serves.
+        host: String,
+        /// Why service moved, for a person to read.
+        why: String,
+    },
     /// Another node takes the writes now.
     Leader {
         /// Its name.

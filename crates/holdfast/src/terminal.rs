@@ -187,6 +187,9 @@ fn told(kind: &EventKind) -> Option<String> {
         EventKind::NodeDown { node, host } => format!("  {node} died with {host}"),
         EventKind::NodeUp { .. } => return None,
         EventKind::Platform { action, what, .. } => format!("  {action}: {what}"),
+        EventKind::VolumeMoved { node, host, why } => {
+            format!("  {host} serves the volume of {node} now, with every write: {why}")
+        }
         EventKind::Leader { node } => format!("  {node} takes the writes now"),
         EventKind::FirstSuccess { load, after_s, .. } => {
             format!("  {load} succeeds again after {after_s:.2} s")

@@ -335,6 +335,9 @@ fn told(run: &RunDirectory, kind: &EventKind) -> (&'static str, String) {
         EventKind::NodeDown { node, host } => ("", format!("{node} on {host} is gone.")),
         EventKind::NodeUp { node, host } => ("", format!("{node} is there, on {host}.")),
         EventKind::Platform { action, node, what } => ("platform", format!("{action} of {node}: {what}")),
+        EventKind::VolumeMoved { node, host, why } => {
+            ("platform", format!("{host} serves the volume of {node} now, with every write: {why}"))
+        }
         EventKind::Leader { node } => ("platform", format!("{node} takes the writes.")),
         EventKind::FirstSuccess { load, after_s, .. } => (
             "platform",

@@ -147,6 +147,9 @@ fn moments(run: &RunDirectory) -> Vec<Moment> {
             EventKind::Platform { what, action, node } => {
                 moments.push(Moment { t_s: event.t_s, what: format!("{action} of {node}: {what}") });
             }
+            EventKind::VolumeMoved { node, host, .. } => {
+                moments.push(Moment { t_s: event.t_s, what: format!("{host} serves the volume of {node}") });
+            }
             EventKind::Leader { node } => {
                 if leader != Some(node.as_str()) {
                     moments.push(Moment { t_s: event.t_s, what: format!("{node} is the leader now") });

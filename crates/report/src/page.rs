@@ -97,6 +97,9 @@ fn head(run: &RunDirectory) -> String {
     for reason in &result.reasons {
         let _ = write!(html, "<li>{}</li>", escape(reason));
     }
+    for sentence in prediction::contradicted(&result.prediction) {
+        let _ = write!(html, "<li class=\"contradicted\">{}</li>", escape(&sentence));
+    }
     html.push_str("</ul></div><div class=\"numbers\">");
     for number in story::numbers(result) {
         let _ = write!(

@@ -44,6 +44,17 @@ pub(crate) fn predictions(result: &RunResult) -> String {
     html
 }
 
+/// The predictions that the run contradicts, one sentence each: either the scenario, the model or the lab is not what its
+/// reader takes it for.
+pub(crate) fn contradicted(predictions: &[PredictionResult]) -> Vec<String> {
+    let against = predictions.iter().filter(|row| row.agrees == Some(false));
+    let sentence = |prediction: &PredictionResult| {
+        let [name, predicted, seen, _] = row(prediction);
+        format!("Predicted otherwise: {name}: predicted {predicted}, measured {seen}")
+    };
+    against.map(sentence).collect()
+}
+
 fn row(row: &PredictionResult) -> [String; 4] {
     let unit = &row.unit;
     let least = match row.relation {
@@ -127,5 +138,17 @@ mod tests {
             ..none
         };
         check(&words, ["unavailable", "0 writes in 9 s", "cannot be told"]);
+    }
+    #[test]
+    fn only_what_the_run_contradicts_is_said_at_the_top() {
+        let row = |agrees| PredictionResult {
+            name: "writes served".to_owned(),
+            predicted: 1.0,
+            measured: Some(0.0),
+            agrees,
+            ..PredictionResult::default()
+        };
+        let expected = ["Predicted otherwise: writes served: predicted 1 , measured 0 "];
+        assert_eq!(contradicted(&[Some(true), None, Some(false)].map(row)), expected);
     }
 }

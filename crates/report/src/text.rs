@@ -7,7 +7,7 @@ use history::Verdict;
 use crate::format;
 use crate::markup::plain;
 use crate::result::{FaultResult, RunResult};
-use crate::{interruption, story, tables};
+use crate::{interruption, prediction, story, tables};
 
 const COLUMNS: usize = 100;
 
@@ -18,6 +18,9 @@ pub fn text(result: &RunResult) -> String {
     entry(&mut out, &format!("{}  ", result.verdict.to_string().to_uppercase()), &result.scenario);
     for reason in &result.reasons {
         entry(&mut out, "  ", reason);
+    }
+    for sentence in prediction::contradicted(&result.prediction) {
+        entry(&mut out, "  ", &sentence);
     }
     out.push('\n');
     for number in story::numbers(result) {

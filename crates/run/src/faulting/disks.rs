@@ -14,7 +14,7 @@ use crate::datacentre::{Datacentre, node_name};
 use crate::faulting::disk_looks::Subject;
 use crate::faulting::imposed::Place;
 use crate::faulting::looks::disk::{defect_in_words, met_in_words};
-use crate::faulting::{FaultRecord, Faulting, lock};
+use crate::faulting::{FaultRecord, Faulting, lock, struck};
 use crate::volumes::on_disks::Lying;
 
 /// Disks probed of a group: what holds for so many is not chance.
@@ -58,6 +58,7 @@ impl Faulting {
         let mut record = FaultRecord {
             kind: fault.action.kind_name().to_owned(),
             target: target_words,
+            aims_at_leader: struck::aims_at_leader(&fault.action),
             asked_s: self.chronicle.now_s(),
             ..FaultRecord::default()
         };
@@ -67,6 +68,7 @@ impl Faulting {
             self.receive(number, None, Receipt { verdict: Verdict::Fail, evidence });
             return;
         };
+        record.struck = struck::Struck::disk(disk.name());
         record.hits = vec![disk.name().to_owned()];
         let struck: BTreeSet<String> = behind.iter().map(|disk| disk.name().to_owned()).collect();
         record.vms = self.vms_over(&struck).collect();

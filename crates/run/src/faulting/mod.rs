@@ -6,6 +6,7 @@ mod flapping;
 mod imposed;
 mod looks;
 pub mod network;
+pub mod struck;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -23,6 +24,7 @@ use crate::chronicle::Chronicle;
 use crate::datacentre::{Datacentre, node_name, policy};
 use crate::evidence::{Observer, Subject};
 use crate::platform::Platform;
+use struck::Struck;
 
 /// All that is known of one fault.
 #[derive(Debug, Clone, Default)]
@@ -31,6 +33,12 @@ pub struct FaultRecord {
     pub kind: String,
     /// What it was aimed at, as written.
     pub target: String,
+    /// What was hit.
+    pub struck: Struck,
+    /// Whether it is aimed at whoever leads.
+    pub aims_at_leader: bool,
+    /// Whether it comes and goes, so that it leaves no one state.
+    pub comes_and_goes: bool,
     /// Hosts hit, by index.
     pub hosts: Vec<usize>,
     /// Paths of the hosts hit.
@@ -183,6 +191,10 @@ impl Faulting {
         let record = FaultRecord {
             kind: fault.action.kind_name().to_owned(),
             target: describe(target),
+            struck: Struck::Hosts(
+                hosts.iter().map(|host| self.datacentre.hosts[*host].path.clone()).collect(),
+            ),
+            aims_at_leader: struck::aims_at_leader(&fault.action),
             hits: hosts.iter().map(|host| self.datacentre.hosts[*host].name()).collect(),
             hosts,
             vms,

@@ -13,7 +13,7 @@ use crate::asked::Asked;
 use crate::datacentre::node_name;
 use crate::faulting::flapping::{self, Flapping};
 use crate::faulting::looks::{Changes, Look, Wanted, conditions_looks, partition_looks, show, watches};
-use crate::faulting::{FaultRecord, Faulting, describe, lock};
+use crate::faulting::{FaultRecord, Faulting, describe, lock, struck};
 use crate::round_trips::{Station, matrix, stations_at};
 
 /// The directions a fault concerns, for people and probes, and the rules to impose.
@@ -100,6 +100,8 @@ impl Faulting {
         let mut record = FaultRecord {
             kind: fault.action.kind_name().to_owned(),
             target: in_words(&fault.action) + &fault.flap.map(in_turns).unwrap_or_default(),
+            aims_at_leader: struck::aims_at_leader(&fault.action),
+            comes_and_goes: fault.flap.is_some(),
             asked_s,
             ..FaultRecord::default()
         };
@@ -112,6 +114,8 @@ impl Faulting {
         for rule in &mut rules {
             rule.name = Some(format!("{} -> {} in fault {number}", named(&rule.from), named(&rule.to)));
         }
+        let nodes: Vec<Path> = self.datacentre.vms_on().into_iter().map(|vm| self.vm_path(vm)).collect();
+        record.struck = struck::Struck::directions(&directions, &nodes);
         record.hits =
             directions.iter().map(|(from, to)| format!("{} -> {}", named(from), named(to))).collect();
         let places: Vec<&Path> = directions.iter().flat_map(|(from, to)| [from, to]).collect();

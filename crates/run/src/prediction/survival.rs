@@ -16,8 +16,8 @@ use scenario::{Failover, FaultAction, Scenario};
 use super::Evidence;
 use crate::datacentre::node_name;
 use crate::faulting::FaultRecord;
+use crate::faulting::struck::{End, Struck};
 use crate::on_paper::{deployment, election_s_least, elects, storage};
-use crate::volumes::watch::MOVED;
 
 /// Whole seconds that faults must stand for anything to be said.
 const SECONDS_MIN: u64 = 2;
@@ -144,49 +144,34 @@ impl Stretch {
     }
 }
 
-/// A fault in the model's terms; nothing where it leaves everybody within reach of everybody.
+/// A fault in the model's terms; nothing where it leaves everybody within reach of everybody, `None` where it is not on
+/// paper.
 fn failures_of(fault: &FaultRecord, action: Option<&FaultAction>, site: &Deployment) -> Option<Vec<Failure>> {
-    let place = |text: &str| -> Vec<String> {
-        let mut path: Vec<String> = text.split('/').map(str::to_owned).collect();
-        // A node's own path: what is cut off is its host, as far as survival goes.
-        path.truncate(path.len() - usize::from(is_node(path.last())));
-        path
-    };
-    match fault.kind.as_str() {
-        "power-off" => Some(fault.hits.iter().map(|host| Failure::Down(place(host))).collect()),
+    match (action?, &fault.struck) {
+        (FaultAction::Network { .. }, _) => Some(Vec::new()),
+        (FaultAction::PowerOff { .. }, Struck::Hosts(hosts)) => {
+            Some(hosts.iter().cloned().map(Failure::Down).collect())
+        }
         // What comes and goes leaves no one state to judge.
-        "partition" if fault.target.contains(" in turns") => None,
-        "partition" => fault
-            .hits
-            .iter()
-            .map(|hit| {
-                let (from, to) = hit.split_once(" -> ")?;
-                Some(match (from, to) {
-                    ("everything else", place_of) | (place_of, "everything else") => {
-                        Failure::Isolated(place(place_of))
-                    }
-                    (from, to) => Failure::Cut(place(from), place(to)),
-                })
-            })
-            .collect(),
-        "network" => Some(Vec::new()),
-        "disk" => {
-            let Some(FaultAction::Disk { defect, .. }) = action else { return None };
-            let struck = |hit: &String| {
-                let (host, disk) = hit.rsplit_once('/')?;
-                Some(storage::failure_of(site, &place(host), disk))
-            };
-            let struck: Vec<Failure> = fault.hits.iter().map(struck).collect::<Option<_>>()?;
-            let judged = |struck: &Failure| storage::not_judged(defect, site, struck).is_none();
-            struck.iter().all(judged).then_some(struck)
+        (FaultAction::Partition { .. }, Struck::Directions(ends)) if !fault.comes_and_goes => {
+            ends.iter().map(cut).collect()
+        }
+        (FaultAction::Disk { defect, .. }, Struck::Disk { host, disk }) => {
+            let struck = storage::failure_of(site, host, disk);
+            storage::not_judged(defect, site, &struck).is_none().then(|| vec![struck])
         }
         _ => None,
     }
 }
 
-fn is_node(name: Option<&String>) -> bool {
-    let number = name.and_then(|name| name.strip_prefix('n'));
-    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+fn cut(ends: &(End, End)) -> Option<Failure> {
+    match ends {
+        (End::EverythingElse, End::At(place)) | (End::At(place), End::EverythingElse) => {
+            Some(Failure::Isolated(place.clone()))
+        }
+        (End::At(from), End::At(to)) => Some(Failure::Cut(from.clone(), to.clone())),
+        (End::EverythingElse, End::EverythingElse) => None,
+    }
 }
 
 /// The database on its site as it was when a stretch began, its leader first.
@@ -204,10 +189,9 @@ fn site_at(scenario: &Scenario, evidence: &Evidence<'_>, stretch: &Stretch) -> D
                     (hosts[number], served_from[number]) = (host, None);
                 }
             }
-            EventKind::Platform { action, node, what } if action == MOVED => {
-                let host = what.split(' ').next().and_then(host_of);
+            EventKind::VolumeMoved { node, host, .. } => {
                 if let Some(number) = number_of(node) {
-                    served_from[number] = host;
+                    served_from[number] = host_of(host);
                 }
             }
             _ => {}
@@ -215,7 +199,7 @@ fn site_at(scenario: &Scenario, evidence: &Evidence<'_>, stretch: &Stretch) -> D
     }
     // Where the nodes elect their leader, a fault aimed at it tells who it was.
     let aimed = stretch.faults.iter().map(|number| &evidence.shown.faults[*number]);
-    for fault in aimed.filter(|fault| fault.target.contains("leader")) {
+    for fault in aimed.filter(|fault| fault.aims_at_leader) {
         if let [only] = fault.vms.as_slice() {
             leader = *only;
         }
@@ -246,7 +230,7 @@ fn possible_leaders(
         && !stretch.faults.contains(&0);
     let is_aimed = stretch.faults.iter().any(|number| {
         let fault = &faults[*number];
-        fault.target.contains("leader") && fault.vms.len() == 1
+        fault.aims_at_leader && fault.vms.len() == 1
     });
     let is_known = is_aimed || said_to_lead(stretch, faults).is_some();
     let unknown = elects(scenario) && struck_before && !is_known;
@@ -406,14 +390,16 @@ fn losses(result: &RunResult, data: Data) -> Option<PredictionResult> {
 mod tests {
     use super::*;
 
-    fn fault(kind: &str, hits: &[&str], from_s: f64, to_s: f64) -> FaultRecord {
-        FaultRecord {
-            kind: kind.to_owned(),
-            hits: hits.iter().map(|hit| (*hit).to_owned()).collect(),
-            took_effect_s: Some(from_s),
-            mended_s: Some(to_s),
-            ..FaultRecord::default()
-        }
+    fn fault(struck: Struck, from_s: f64, to_s: f64) -> FaultRecord {
+        FaultRecord { struck, took_effect_s: Some(from_s), mended_s: Some(to_s), ..FaultRecord::default() }
+    }
+
+    fn path(text: &str) -> Vec<String> {
+        text.split('/').map(str::to_owned).collect()
+    }
+
+    fn host(text: &str) -> scenario::Place {
+        scenario::Place { path: path(text), level: scenario::Level::Host }
     }
 
     fn site() -> Deployment {
@@ -429,12 +415,12 @@ mod tests {
         Deployment { hosts: Vec::new(), nodes: Vec::new(), clients: Vec::new(), rules, storage }
     }
 
-    fn check(fault: &FaultRecord, expected: Option<&[&str]>) {
-        check_action(fault, None, expected);
+    fn check(struck: Struck, action: &FaultAction, expected: Option<&[&str]>) {
+        check_fault(&fault(struck, 0.0, 1.0), action, expected);
     }
 
-    fn check_action(fault: &FaultRecord, action: Option<&FaultAction>, expected: Option<&[&str]>) {
-        let found = failures_of(fault, action, &site());
+    fn check_fault(fault: &FaultRecord, action: &FaultAction, expected: Option<&[&str]>) {
+        let found = failures_of(fault, Some(action), &site());
         let told = found.map(|failures| failures.iter().map(ToString::to_string).collect::<Vec<String>>());
         let expected = expected.map(|texts| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>());
         assert_eq!(told, expected, "{fault:?}");
@@ -442,38 +428,42 @@ mod tests {
 
     #[test]
     fn what_was_hit_becomes_what_the_model_calls_failed() {
-        check(&fault("power-off", &["dc1/a/r1/h1"], 0.0, 1.0), Some(&["dc1/a/r1/h1"]));
-        check(
-            &fault("partition", &["dc1/a/h1 -> everything else", "everything else -> dc1/a/h1"], 0.0, 1.0),
-            Some(&["edge of dc1/a/h1", "edge of dc1/a/h1"]),
-        );
-        let pair = fault("partition", &["dc1/a/r1/h1/n1 -> dc1/a/r2/h1/n2"], 0.0, 1.0);
-        check(&pair, Some(&["link dc1/a/r1/h1 - dc1/a/r2/h1"]));
-        check(&fault("network", &["dc1 -> dc2"], 0.0, 1.0), Some(&[]));
-        check(&fault("another", &["dc1"], 0.0, 1.0), None);
-        let flaps = FaultRecord { target: "a, 1 s down and 1 s up in turns".to_owned(), ..pair };
-        check(&flaps, None);
+        let target = || scenario::FaultTarget::Place(host("dc1/a/n1"));
+        let off = FaultAction::PowerOff { target: target() };
+        // Hosts may be called like nodes.
+        check(Struck::Hosts(vec![path("dc1/a/n1")]), &off, Some(&["dc1/a/n1"]));
+        check(Struck::Nothing, &off, None);
+        let shape = scenario::PartitionShape::Isolate(target());
+        let partition = FaultAction::Partition { shape, answer: scenario::BlockAnswer::Silence };
+        let isolated = || {
+            let place = End::At(path("dc1/a/n1"));
+            Struck::Directions(vec![(place.clone(), End::EverythingElse), (End::EverythingElse, place)])
+        };
+        check(isolated(), &partition, Some(&["edge of dc1/a/n1", "edge of dc1/a/n1"]));
+        let pair = Struck::Directions(vec![(End::At(path("dc1/a/r1/h1")), End::At(path("dc1/a/r2/h1")))]);
+        check(pair, &partition, Some(&["link dc1/a/r1/h1 - dc1/a/r2/h1"]));
+        let flaps = FaultRecord { comes_and_goes: true, ..fault(isolated(), 0.0, 1.0) };
+        check_fault(&flaps, &partition, None);
+        let conditions = scenario::Conditions::default();
+        check(isolated(), &FaultAction::Network { directions: Vec::new(), conditions }, Some(&[]));
     }
 
     #[test]
     fn a_disk_that_refuses_is_judged_and_one_that_is_only_slow_is_not() {
         let with = |defect| {
-            let path = vec!["dc1".into(), "a".into(), "h1".into()];
-            let host = scenario::Place { path, level: scenario::Level::Host };
-            FaultAction::Disk { target: scenario::DiskTarget::Named { host, disk: "d2".into() }, defect }
+            let target = scenario::DiskTarget::Named { host: host("dc1/a/h1"), disk: "d2".into() };
+            FaultAction::Disk { target, defect }
         };
-        let of = |hit: &str| fault("disk", &[hit], 0.0, 1.0);
+        let of = |disk: &str| Struck::Disk { host: path("dc1/a/h1"), disk: disk.to_owned() };
         let fails = with(scenario::DiskDefect::Fail);
-        check_action(&of("dc1/a/h1/d2"), Some(&fails), Some(&["disk dc1/a/h1/d2"]));
-        check_action(&of("dc1/a/h1/c1"), Some(&fails), Some(&["disk group dc1/a/h1/c1"]));
-        let slow = with(scenario::DiskDefect::Slow { by: Duration::from_millis(10) });
-        check_action(&of("dc1/a/h1/d2"), Some(&slow), None);
-        check(&of("dc1/a/h1/d2"), None);
+        check(of("d2"), &fails, Some(&["disk dc1/a/h1/d2"]));
+        check(of("c1"), &fails, Some(&["disk group dc1/a/h1/c1"]));
+        check(of("d2"), &with(scenario::DiskDefect::Slow { by: Duration::from_millis(10) }), None);
     }
 
     #[test]
     fn who_was_said_to_lead_when_the_first_of_a_stretch_struck_is_taken() {
-        let led = |asked_s: f64, leader| FaultRecord { asked_s, leader, ..fault("partition", &[], 0.0, 9.0) };
+        let led = |asked_s: f64, leader| FaultRecord { asked_s, leader, ..fault(Struck::Nothing, 0.0, 9.0) };
         let stretch = Stretch { faults: vec![0, 1], from_s: 2.0, to_s: 9.0 };
         assert_eq!(said_to_lead(&stretch, &[led(1.0, Some(2)), led(2.0, Some(0))]), Some(2));
         assert_eq!(said_to_lead(&stretch, &[led(1.0, None), led(2.0, Some(0))]), None);
@@ -482,10 +472,10 @@ mod tests {
     #[test]
     fn faults_that_stand_at_once_are_taken_together() {
         let faults = [
-            fault("power-off", &["a"], 10.2, 20.0),
-            fault("power-off", &["b"], 15.0, 18.0),
-            FaultRecord { took_effect_s: None, ..fault("power-off", &["c"], 0.0, 0.0) },
-            FaultRecord { mended_s: None, ..fault("power-off", &["d"], 25.0, 0.0) },
+            fault(Struck::Nothing, 10.2, 20.0),
+            fault(Struck::Nothing, 15.0, 18.0),
+            FaultRecord { took_effect_s: None, ..fault(Struck::Nothing, 0.0, 0.0) },
+            FaultRecord { mended_s: None, ..fault(Struck::Nothing, 25.0, 0.0) },
         ];
         let found: Vec<(Vec<usize>, f64, f64)> = stretches(&faults, 30.0)
             .into_iter()

@@ -67,8 +67,8 @@ pub(super) struct State {
     pub(super) openings: Vec<Opening>,
     last_loss: Option<Result<Lost, String>>,
     pub(super) news: Vec<String>,
-    /// Sentences about service that has moved, each beginning with the path of the host that serves since.
-    pub(super) moves: Vec<String>,
+    /// Where service has moved.
+    pub(super) moves: Vec<Move>,
     /// Of each component that is not up to date, what has been told: one whose disk is dead tries again and again.
     told: BTreeMap<usize, BTreeSet<&'static str>>,
     cpu_of_mounts: Duration,
@@ -78,6 +78,15 @@ pub(super) struct State {
     /// When no component could be found that service could have moved to.
     pub(super) stayed_at: Option<Instant>,
     moved: BTreeMap<usize, Moved>,
+}
+
+/// Service of a volume that has moved to another component while its node runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Move {
+    /// Path of the host whose component serves since.
+    pub host: String,
+    /// Why, for a person to read.
+    pub why: String,
 }
 
 /// How a component stood when service ended.
@@ -360,9 +369,9 @@ impl MirroredDisk {
         self.state().cpu_of_mounts + self.cpu.total()
     }
 
-    /// Where service has moved since this was last asked: sentences, each beginning with the path of the host that serves since.
+    /// Where service has moved since this was last asked.
     #[must_use]
-    pub fn take_moves(&self) -> Vec<String> {
+    pub fn take_moves(&self) -> Vec<Move> {
         std::mem::take(&mut self.state().moves)
     }
 

@@ -11,7 +11,7 @@ use std::time::Instant;
 use disk::Files;
 use disk::mirror::Standing;
 
-use super::mirrored::{MirroredDisk, Serving, State};
+use super::mirrored::{MirroredDisk, Move, Serving, State};
 use super::opening::{Afar, ServingMirror, Why, is_usable};
 
 impl MirroredDisk {
@@ -114,8 +114,7 @@ impl MirroredDisk {
         match self.serve(state, number, old.host, why) {
             Ok(files) => {
                 state.openings.push(opening);
-                let place = &next.place.name;
-                state.moves.push(format!("{place} serves the volume, and has all that was written: {moved}"));
+                state.moves.push(Move { host: next.place.name.clone(), why: moved });
                 if let Some(afar) = old.afar.take() {
                     retire(afar, files.clone());
                 }

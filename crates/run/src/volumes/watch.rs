@@ -12,6 +12,7 @@ use history::EventKind;
 use report::result::{LagResult, ResyncResult};
 
 use super::mirrored::MirroredDisk;
+use super::mirrored::Move;
 use super::resync::{CatchUp, Resyncs};
 use super::standing::{ComponentState, Role};
 use super::syncs::SyncsSeen;
@@ -21,10 +22,6 @@ use crate::platform::Platform;
 
 /// Between two looks.
 const INTERVAL: Duration = Duration::from_millis(100);
-
-/// The platform's action when service of a volume has moved; what is said of it begins with the path of the host that serves
-/// since.
-pub const MOVED: &str = "move-volume";
 
 /// What was seen of one node's volume.
 #[derive(Debug, Clone, Default)]
@@ -132,9 +129,8 @@ impl Watch {
         let datacentre = self.datacentre.clone();
         let Some(disk) = datacentre.vms[vm].volume().mirrored() else { return };
         let is_on = |host: usize| datacentre.hosts[host].is_on();
-        for what in disk.take_moves() {
-            let (action, node) = (MOVED.to_owned(), node_name(vm));
-            self.chronicle.say(EventKind::Platform { action, node, what });
+        for Move { host, why } in disk.take_moves() {
+            self.chronicle.say(EventKind::VolumeMoved { node: node_name(vm), host, why });
         }
         for what in disk.look_after(&is_on) {
             let (action, node) = ("volume".to_owned(), node_name(vm));

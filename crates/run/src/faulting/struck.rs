@@ -1,0 +1,104 @@
+//! What a fault hit, resolved to places of the site when it struck: facts for predictions, which read no words.
+
+use scenario::{DiskTarget, FaultAction, FaultTarget, PartitionShape};
+
+/// Names from the region inwards to a host at most; a node stands for its host.
+pub type HostPath = Vec<String>;
+
+/// One end of a direction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    /// Everything that the other end is not.
+    EverythingElse,
+    /// A place.
+    At(HostPath),
+}
+
+/// See the module.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Struck {
+    /// Nothing answered to the target.
+    #[default]
+    Nothing,
+    /// These hosts lost power.
+    Hosts(Vec<HostPath>),
+    /// Packets from the first to the second end of each.
+    Directions(Vec<(End, End)>),
+    /// A disk.
+    Disk {
+        /// Its host.
+        host: HostPath,
+        /// Its name there.
+        disk: String,
+    },
+}
+
+impl Struck {
+    /// The directions between paths of the fabric, where no path is everything else and a node's path is one of `nodes`.
+    #[must_use]
+    pub fn directions(ends: &[(Vec<String>, Vec<String>)], nodes: &[Vec<String>]) -> Struck {
+        let end = |path: &Vec<String>| match path.as_slice() {
+            [] => End::EverythingElse,
+            [host @ .., _] if nodes.contains(path) => End::At(host.to_vec()),
+            place => End::At(place.to_vec()),
+        };
+        Struck::Directions(ends.iter().map(|(from, to)| (end(from), end(to))).collect())
+    }
+
+    /// A disk by its full name: the host's path and the disk's own name.
+    #[must_use]
+    pub fn disk(full_name: &str) -> Struck {
+        let mut host: Vec<String> = full_name.split('/').map(str::to_owned).collect();
+        let disk = host.pop().unwrap_or_default();
+        Struck::Disk { host, disk }
+    }
+}
+
+/// Whether a fault is aimed at whoever leads.
+#[must_use]
+pub fn aims_at_leader(action: &FaultAction) -> bool {
+    let leads = |target: &FaultTarget| matches!(target, FaultTarget::Leader(_));
+    match action {
+        FaultAction::PowerOff { target } => leads(target),
+        FaultAction::Network { directions, .. } => {
+            directions.iter().any(|(from, to)| leads(from) || leads(to))
+        }
+        FaultAction::Partition { shape, .. } => match shape {
+            PartitionShape::Isolate(target) | PartitionShape::Bridge(target) => leads(target),
+            PartitionShape::OneWay { from: one, to: other } | PartitionShape::Between(one, other) => {
+                leads(one) || leads(other)
+            }
+            PartitionShape::Halves | PartitionShape::Ring => false,
+        },
+        FaultAction::Disk { target: DiskTarget::Of { node, .. }, .. } => leads(node),
+        FaultAction::Disk { target: DiskTarget::Named { .. }, .. } => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(text: &str) -> Vec<String> {
+        text.split('/').filter(|name| !name.is_empty()).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_host_that_is_called_like_a_node_stays_a_host() {
+        let nodes = [path("dc1/a/n1/n1"), path("dc1/a/h2/n2")];
+        let ends = [(path("dc1/a/n1"), path("")), (path("dc1/a/n1/n1"), path("dc1/a/h2/n2"))];
+        let expected = Struck::Directions(vec![
+            (End::At(path("dc1/a/n1")), End::EverythingElse),
+            (End::At(path("dc1/a/n1")), End::At(path("dc1/a/h2"))),
+        ]);
+        assert_eq!(Struck::directions(&ends, &nodes), expected);
+    }
+
+    #[test]
+    fn a_place_whose_name_has_leader_in_it_is_not_the_leader() {
+        let host = scenario::Place { path: path("dc1/a/leader-two"), level: scenario::Level::Host };
+        assert!(!aims_at_leader(&FaultAction::PowerOff { target: FaultTarget::Place(host) }));
+        let leader = FaultTarget::Leader(scenario::Level::Host);
+        assert!(aims_at_leader(&FaultAction::PowerOff { target: leader }));
+    }
+}
