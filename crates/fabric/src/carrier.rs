@@ -17,7 +17,7 @@ use nix::time::{ClockId, clock_gettime};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-use crate::counters::Counters;
+use crate::counters::{Counters, PairCounters};
 use crate::fabric::Options;
 use crate::link::LinkCounters;
 use crate::network::Network;
@@ -52,6 +52,12 @@ pub enum Command {
     EndCapture { id: CaptureId, answer: Sender<io::Result<u64>> },
     /// Tell what has gone through.
     Counters { answer: Sender<Counters> },
+    /// Begin to count the packets of pairs of places.
+    Count { pairs: Vec<(Path, Path)>, answer: Sender<Vec<usize>> },
+    /// Tell what has been counted.
+    Counted { numbers: Vec<usize>, answer: Sender<Vec<PairCounters>> },
+    /// End counts.
+    EndCounts { numbers: Vec<usize>, answer: Sender<()> },
     /// Tell what each link has carried.
     LinkCounters { answer: Sender<BTreeMap<String, LinkCounters>> },
     /// End the thread.
@@ -181,6 +187,16 @@ impl Carrier {
                 }
                 Command::Counters { answer } => {
                     let _ = answer.send(self.network.counters);
+                }
+                Command::Count { pairs, answer } => {
+                    let _ = answer.send(self.network.count(pairs));
+                }
+                Command::Counted { numbers, answer } => {
+                    let _ = answer.send(self.network.counted(&numbers));
+                }
+                Command::EndCounts { numbers, answer } => {
+                    self.network.end_counts(&numbers);
+                    let _ = answer.send(());
                 }
                 Command::LinkCounters { answer } => {
                     let _ = answer.send(self.network.link_counters(now_ns()));

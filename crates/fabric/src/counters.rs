@@ -1,4 +1,4 @@
-//! What went through the network as a whole and what did not.
+//! What went through the network, as a whole and between pairs of places that are counted, and what did not.
 
 /// What went through the network and what did not. Packets are counted as on the wire. In whatever way packets end,
 /// they are counted there once; those missing in the sum are on their way.
@@ -38,6 +38,31 @@ pub struct Counters {
     pub overtaking_packets: u64,
     /// and those with a bit flipped.
     pub corrupted_packets: u64,
+}
+
+/// What became of the packets between one pair of places while they were counted, as they were taken.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PairCounters {
+    /// Packets that came.
+    pub packets: u64,
+    /// Of them those that were blocked,
+    pub blocked_packets: u64,
+    /// and those lost by chance.
+    pub lost_packets: u64,
+    /// Packets sent on twice.
+    pub duplicated_packets: u64,
+    /// Packets that overtook.
+    pub overtaking_packets: u64,
+    /// Packets with a bit flipped.
+    pub corrupted_packets: u64,
+}
+
+impl PairCounters {
+    /// Packets that were neither blocked nor lost.
+    #[must_use]
+    pub fn passed_packets(&self) -> u64 {
+        self.packets.saturating_sub(self.blocked_packets).saturating_sub(self.lost_packets)
+    }
 }
 
 impl Counters {

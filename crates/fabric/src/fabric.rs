@@ -17,7 +17,7 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::time::{ClockId, clock_gettime};
 
 use crate::carrier::{CaptureId, Carrier, Command, Tap};
-use crate::counters::Counters;
+use crate::counters::{Counters, PairCounters};
 use crate::link::LinkCounters;
 use crate::overlay::ImposedId;
 use crate::policy::{Path, Policy, Rule};
@@ -178,6 +178,15 @@ impl Fabric {
         self.line.ask(|answer| Command::LinkCounters { answer })
     }
 
+    /// Counts the packets of pairs of places from now on, until the guard is dropped.
+    ///
+    /// # Errors
+    /// When the thread is gone.
+    pub fn count(&self, pairs: Vec<(Path, Path)>) -> Result<CountGuard, FabricError> {
+        let numbers = self.line.ask(|answer| Command::Count { pairs, answer })?;
+        Ok(CountGuard { line: self.line.clone(), numbers })
+    }
+
     /// CPU time the thread has used so far.
     #[must_use]
     pub fn cpu_time(&self) -> Duration {
@@ -229,6 +238,33 @@ impl Drop for RuleGuard {
     fn drop(&mut self) {
         // Without its thread there is no network that could still be broken.
         let _ = self.lift_now();
+    }
+}
+
+/// Counts that go on until this is dropped.
+#[derive(Debug)]
+#[must_use = "the counts end as soon as this is dropped"]
+pub struct CountGuard {
+    line: Line,
+    numbers: Vec<usize>,
+}
+
+impl CountGuard {
+    /// What has been counted so far, in the order of the pairs.
+    ///
+    /// # Errors
+    /// When the thread is gone.
+    pub fn counted(&self) -> Result<Vec<PairCounters>, FabricError> {
+        let numbers = self.numbers.clone();
+        self.line.ask(|answer| Command::Counted { numbers, answer })
+    }
+}
+
+impl Drop for CountGuard {
+    fn drop(&mut self) {
+        // Without its thread there is nothing left to count.
+        let numbers = std::mem::take(&mut self.numbers);
+        let _ = self.line.ask(|answer| Command::EndCounts { numbers, answer });
     }
 }
 

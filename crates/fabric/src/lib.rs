@@ -30,8 +30,8 @@ pub mod router;
 pub mod segment;
 
 pub use chance::{Distribution, Jitter, Probability};
-pub use counters::Counters;
-pub use fabric::{CaptureGuard, Fabric, FabricError, Options, RuleGuard};
+pub use counters::{Counters, PairCounters};
+pub use fabric::{CaptureGuard, CountGuard, Fabric, FabricError, Options, RuleGuard};
 pub use link::LinkCounters;
 pub use policy::{Block, Path, Policy, QueueLimit, Rule, SharedLink, Span};
 pub use recorder::Tap;

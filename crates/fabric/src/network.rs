@@ -11,7 +11,7 @@ use std::net::IpAddr;
 use rand::Rng;
 
 use crate::checksum;
-use crate::counters::Counters;
+use crate::counters::{Counters, PairCounters};
 use crate::fragment::fragments;
 use crate::link::LinkCounters;
 use crate::overlay::{ImposedId, Treatment};
@@ -33,6 +33,8 @@ pub struct Network {
     queue: Queue,
     /// What went through so far. The caller counts what it delivers, and what it could not.
     pub counters: Counters,
+    /// By the count's number.
+    pairs: BTreeMap<usize, PairCounters>,
 }
 
 /// From whom to whom, and when.
@@ -74,6 +76,25 @@ impl Network {
     /// Takes imposed rules away again.
     pub fn lift(&mut self, ids: &[ImposedId]) {
         self.router.lift(ids);
+    }
+
+    /// Begins to count the packets of pairs of places, each pair from nothing.
+    pub fn count(&mut self, pairs: Vec<(Path, Path)>) -> Vec<usize> {
+        let numbers = self.router.count(pairs);
+        self.pairs.extend(numbers.iter().map(|number| (*number, PairCounters::default())));
+        numbers
+    }
+
+    /// What has been counted so far, in the order of the numbers given.
+    #[must_use]
+    pub fn counted(&self, numbers: &[usize]) -> Vec<PairCounters> {
+        numbers.iter().map(|number| self.pairs.get(number).copied().unwrap_or_default()).collect()
+    }
+
+    /// Ends counts.
+    pub fn end_counts(&mut self, numbers: &[usize]) {
+        self.router.end_counts(numbers);
+        self.pairs.retain(|number, _| !numbers.contains(number));
     }
 
     /// What each link has done by `now_ns`.
@@ -123,6 +144,7 @@ impl Network {
         let number = self.router.treatment(from, to)?;
         let departure = Departure { from, to, now_ns };
         let treatment = &self.router.treatments[number];
+        tally(&mut self.pairs, treatment, |pair| pair.packets += wire.packets);
         let is_split = wire.packets > 1 && wire.bytes > treatment.burst_bytes_max;
         let is_too_big = treatment.mtu_bytes.is_some_and(|mtu| wire.packet_bytes_max > u64::from(mtu));
         if treatment.block != Block::Open || is_too_big || is_split || treatment.is_by_packet() {
@@ -201,6 +223,7 @@ impl Network {
         let treatment = self.router.treatments[number].clone();
         if treatment.block != Block::Open {
             self.counters.blocked_packets += wire.packets;
+            tally(&mut self.pairs, &treatment, |pair| pair.blocked_packets += wire.packets);
             let answer = (treatment.block == Block::Reset).then(|| reset::refusal(frame)).flatten();
             self.answer(departure, answer);
             return;
@@ -229,6 +252,7 @@ impl Network {
         let mtu_bytes = treatment.mtu_bytes.filter(|mtu| wire.bytes > u64::from(*mtu));
         if mtu_bytes.is_none() && treatment.loss.happens(random) {
             self.counters.lost_packets += wire.packets;
+            tally(&mut self.pairs, treatment, |pair| pair.lost_packets += wire.packets);
             return;
         }
         let mut frame = self.queue.buffer();
@@ -250,6 +274,7 @@ impl Network {
             let wire = OnWire { packets: 1, bytes, packet_bytes_max: bytes };
             if treatment.loss.happens(random) {
                 self.counters.lost_packets += 1;
+                tally(&mut self.pairs, treatment, |pair| pair.lost_packets += 1);
             } else {
                 self.multiply(departure, treatment, wire, piece, random);
             }
@@ -268,6 +293,7 @@ impl Network {
     ) {
         if treatment.duplicate.happens(random) {
             self.counters.duplicated_packets += wire.packets;
+            tally(&mut self.pairs, treatment, |pair| pair.duplicated_packets += wire.packets);
             let mut second = self.queue.buffer();
             second.extend_from_slice(&frame);
             self.depart(departure, treatment, wire, second, random);
@@ -285,10 +311,12 @@ impl Network {
     ) {
         if treatment.corrupt.happens(random) {
             self.counters.corrupted_packets += 1;
+            tally(&mut self.pairs, treatment, |pair| pair.corrupted_packets += 1);
             flip_bit(&mut frame, random.next_u64());
         }
         let delay_ns = if treatment.reorder.happens(random) {
             self.counters.overtaking_packets += 1;
+            tally(&mut self.pairs, treatment, |pair| pair.overtaking_packets += 1);
             0
         } else {
             match treatment.jitter {
@@ -311,5 +339,18 @@ impl Network {
         let wire = packet::on_wire(&frame);
         let sending = Sending { from: departure.to, to: departure.from, wire, crossed: ARRIVED, delay_ns: 0 };
         self.queue.push_owned(departure.now_ns, sending, frame);
+    }
+}
+
+/// Enters what became of a packet wherever its pair of places is counted.
+fn tally(
+    pairs: &mut BTreeMap<usize, PairCounters>,
+    treatment: &Treatment,
+    enter: impl Fn(&mut PairCounters),
+) {
+    for number in &treatment.counted_in {
+        if let Some(pair) = pairs.get_mut(number) {
+            enter(pair);
+        }
     }
 }

@@ -221,3 +221,26 @@ fn the_same_seed_gives_the_same_fates() {
     };
     assert_eq!(fates(), fates());
 }
+
+#[test]
+fn what_becomes_of_the_packets_of_a_pair_is_counted_from_when_it_is_asked_until_it_is_ended() {
+    let mut story = Story::with(Rule { block: Some(Block::BlackHole), ..Rule::default() });
+    let there = (vec!["a".to_owned()], vec!["b".to_owned()]);
+    let back = (there.1.clone(), there.0.clone());
+    story.send(udp(Version::V4, 1, 2, b"hello"), 0);
+    let numbers = story.network.count(vec![there.clone(), back]);
+    story.send(make_segmented(tcp(Version::V4, 1, 2, &[0; 14_480]), 1448), 0);
+    let counted = story.network.counted(&numbers);
+    assert_eq!((counted[0].packets, counted[0].blocked_packets), (10, 10));
+    assert_eq!((counted[0].passed_packets(), counted[1].packets), (0, 0));
+    let leaky = Rule { loss: probability(0.5), ..Rule::default() };
+    story.network.set_policy(Policy { rules: vec![leaky], links: Vec::new() });
+    for _ in 0..1000 {
+        story.send(udp(Version::V4, 1, 2, b"hello"), 0);
+    }
+    let counted = story.network.counted(&numbers)[0];
+    assert_eq!(counted.packets, 1010);
+    assert_eq!(counted.passed_packets() as usize, story.rest().len());
+    story.network.end_counts(&numbers);
+    assert_eq!(story.network.counted(&numbers)[0].packets, 0);
+}

@@ -45,6 +45,8 @@ pub struct Treatment {
     pub crossings: Vec<Crossing>,
     /// Bytes of the largest segmented frame that may pass in one piece.
     pub burst_bytes_max: u64,
+    /// The counts that they belong to, by number.
+    pub counted_in: Vec<usize>,
 }
 
 impl Treatment {
@@ -72,6 +74,9 @@ pub struct Overlay {
     /// By number of the policy's shared link.
     shared_links: Vec<usize>,
     imposed_links: BTreeMap<ImposedId, usize>,
+    /// Pairs of places whose packets are counted, by the count's number.
+    counted: BTreeMap<usize, (Path, Path)>,
+    counted_next: usize,
 }
 
 impl Overlay {
@@ -109,6 +114,19 @@ impl Overlay {
         self.name_links();
     }
 
+    /// Begins to count the packets of pairs of places: the number of each count.
+    pub fn count(&mut self, pairs: Vec<(Path, Path)>) -> Vec<usize> {
+        let first = self.counted_next;
+        self.counted_next += pairs.len();
+        self.counted.extend((first..).zip(pairs));
+        (first..self.counted_next).collect()
+    }
+
+    /// Ends counts.
+    pub fn end_counts(&mut self, numbers: &[usize]) {
+        self.counted.retain(|number, _| !numbers.contains(number));
+    }
+
     /// What happens to packets from one place to another.
     #[must_use]
     pub fn treatment(&self, from: &[String], to: &[String]) -> Treatment {
@@ -131,6 +149,10 @@ impl Overlay {
         let chance =
             |of: fn(&Rule) -> Option<Probability>| rules.iter().find_map(|rule| of(rule)).unwrap_or_default();
         let delay = rules.iter().find_map(|rule| rule.delay).unwrap_or_default();
+        let counted = self
+            .counted
+            .iter()
+            .filter(|(_, (source, destination))| from.starts_with(source) && to.starts_with(destination));
         Treatment {
             block: rules.iter().find_map(|rule| rule.block).unwrap_or_default(),
             mtu_bytes: rules.iter().find_map(|rule| rule.mtu_bytes),
@@ -142,6 +164,7 @@ impl Overlay {
             jitter: rules.iter().find_map(|rule| rule.jitter).filter(|jitter| !jitter.spread.is_zero()),
             crossings,
             burst_bytes_max,
+            counted_in: counted.map(|(number, _)| *number).collect(),
         }
     }
 

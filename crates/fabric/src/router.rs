@@ -98,6 +98,19 @@ impl Router {
         ids
     }
 
+    /// Begins to count the packets of pairs of places.
+    pub fn count(&mut self, pairs: Vec<(Path, Path)>) -> Vec<usize> {
+        let numbers = self.overlay.count(pairs);
+        self.forget_treatments();
+        numbers
+    }
+
+    /// Ends counts.
+    pub fn end_counts(&mut self, numbers: &[usize]) {
+        self.overlay.end_counts(numbers);
+        self.forget_treatments();
+    }
+
     /// Takes imposed rules away again.
     pub fn lift(&mut self, ids: &[ImposedId]) {
         self.overlay.lift(ids);

@@ -20,6 +20,7 @@ pub mod leftovers;
 pub mod machine;
 mod mounts;
 pub mod node;
+pub mod patrol;
 pub mod probe;
 pub mod protocol;
 pub mod round_trip;
