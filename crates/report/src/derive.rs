@@ -84,6 +84,7 @@ fn blank(facts: RunFacts) -> RunResult {
         reproduces: ReproducedReport::default(),
         volumes: Vec::new(),
         links: Vec::new(),
+        links_receipt: None,
         lab: LabResult {
             nodes: u32::try_from(facts.site.nodes.len()).unwrap_or(u32::MAX),
             // Every part has its key in every result; what the lab's own boot took is told by its event.

@@ -45,6 +45,9 @@ pub struct RunResult {
     /// What each link of the site carried while loads ran.
     #[serde(default)]
     pub links: Vec<LinkResult>,
+    /// Whether the site's links did what was asked of them before the load; absent where it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub links_receipt: Option<Receipt>,
     /// The lab itself.
     pub lab: LabResult,
     /// The run as planned and built.
@@ -365,6 +368,10 @@ pub struct PredictionResult {
     /// Whether they agree within noise; absent where that cannot be told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agrees: Option<bool>,
+    /// How much they may differ and still agree; present where the interval excludes the prediction, so that they agree by
+    /// this alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agrees_within: Option<f64>,
     /// The prediction in words, where its number says little.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub predicted_in_words: Option<String>,

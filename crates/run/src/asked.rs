@@ -38,10 +38,14 @@ impl Asked {
         self.overlay.treatment(from, to)
     }
 
-    /// How long a packet takes from one place to another.
+    /// How long the rates of a way take to send a packet of so many bytes.
     #[must_use]
-    pub fn one_way(&self, from: &[String], to: &[String]) -> Duration {
-        Duration::from_nanos(self.treatment(from, to).delay_ns)
+    pub fn sending(&self, from: &[String], to: &[String], bytes: usize) -> Duration {
+        let crossings = self.treatment(from, to).crossings;
+        let rates = crossings.iter().filter_map(|crossing| {
+            self.overlay.links.look_at(crossing.link).and_then(fabric::link::Link::rate_bits_per_s)
+        });
+        Duration::from_secs_f64(rates.map(|rate| bytes as f64 * 8.0 / rate as f64).sum())
     }
 
     /// The link that limits what goes from one place to another; `None` where nothing does.

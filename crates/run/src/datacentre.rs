@@ -22,6 +22,7 @@ use lab::{Addresses, Attachment, Family, supervisor};
 use crate::directory::{DirectoryError, RunDirectory};
 use crate::disks::HostDisks;
 use crate::faulting::network;
+use crate::planted::Planted;
 use crate::vm::{Limit, Network, Vm, VmError};
 use crate::volumes::mirrored::{MirroredDisk, Plan};
 use crate::volumes::place::HostPlace;
@@ -155,6 +156,8 @@ pub struct Datacentre {
     pub client_places: BTreeMap<String, ClientPlace>,
     /// The network.
     pub fabric: Arc<Fabric>,
+    /// Lies planted by a test; empty in every honest run.
+    pub planted: Planted,
 }
 
 /// What a datacentre is built from beside the scenario.
@@ -174,6 +177,8 @@ pub struct Ground<'a> {
     pub volumes: scenario::Volumes,
     /// Where chance begins, the network's and that of torn writes.
     pub seed: u64,
+    /// Lies planted by a test; empty in every honest run.
+    pub planted: Planted,
 }
 
 impl Datacentre {
@@ -185,7 +190,8 @@ impl Datacentre {
         let family = family(scenario)?;
         let options = fabric::Options { seed: ground.seed, busy_poll: scenario.site.busy_poll };
         let fabric = Arc::new(Fabric::start_with(options)?);
-        fabric.set_policy(policy(&scenario.site, false))?;
+        let planted = ground.planted.clone();
+        fabric.set_policy(policy_for_fabric(&scenario.site, false, &planted))?;
         let mut hosts = Vec::new();
         for (index, host) in scenario.site.hosts.iter().enumerate() {
             let path = host.path();
@@ -205,7 +211,7 @@ impl Datacentre {
         }
         let names: Vec<String> = hosts.iter().map(Host::name).collect();
         let disks = HostDisks::new(&names, scenario.site.disks, ground.directory.volume("probes")?);
-        let mut datacentre = Datacentre { vms: Vec::new(), hosts, disks, client_places, fabric };
+        let mut datacentre = Datacentre { vms: Vec::new(), hosts, disks, client_places, fabric, planted };
         datacentre.make_vms(scenario, ground, family)?;
         Ok(datacentre)
     }
@@ -427,7 +433,7 @@ impl Datacentre {
     /// # Errors
     /// When the fabric is gone.
     pub fn hold_to_rates(&self, site: &scenario::Site) -> Result<(), DatacentreError> {
-        Ok(self.fabric.set_policy(policy(site, true))?)
+        Ok(self.fabric.set_policy(policy_for_fabric(site, true, &self.planted))?)
     }
 
     /// Takes everything on the volumes as durable: what was prepared is taken to lie on the disks for long.
@@ -533,6 +539,12 @@ pub fn policy(site: &scenario::Site, with_rates: bool) -> Policy {
         [way("out", Span::OutOf(edge.around.path.clone())), way("in", Span::Into(edge.around.path.clone()))]
     });
     Policy { rules: site.links.iter().map(rule).collect(), links: edges.chain(counted).collect() }
+}
+
+/// The same as the fabric is given it.
+fn policy_for_fabric(site: &scenario::Site, with_rates: bool, planted: &Planted) -> Policy {
+    let Policy { rules, links } = policy(site, with_rates);
+    Policy { rules: network::for_fabric(rules, planted), links }
 }
 
 /// Whether nodes have virtual disks of one component, on which a new database can be put without going through the mount.

@@ -22,6 +22,7 @@ use crate::chronicle::Chronicle;
 use crate::client_numbers::first_clients;
 use crate::datacentre::{self, Datacentre, DatacentreError, Ground};
 use crate::directory::RunDirectory;
+use crate::faulting::ways::site;
 use crate::orders::{InstallationOrders, Orders};
 use crate::planted::Planted;
 use crate::round_trips;
@@ -117,6 +118,8 @@ pub struct Prepared {
     pub boot_s: f64,
     /// Lies planted by a test; empty in every honest run.
     pub planted: Planted,
+    /// What was seen of the site's links; `None` where there are none.
+    pub links: Option<history::Receipt>,
 }
 
 impl Prepared {
@@ -189,6 +192,7 @@ pub fn prepare(
         limits: limits.clone(),
         volumes,
         seed: orders.seed,
+        planted: orders.planted.clone(),
     };
     let datacentre = Datacentre::build(scenario, &ground)?;
     let captures = captures::begin(&orders.captures, scenario, &datacentre.fabric, &directory)?;
@@ -227,9 +231,12 @@ pub fn prepare(
     let asked = Asked::new(datacentre::policy(&scenario.site, false), []);
     let pairs = round_trips::matrix(&round_trips::stations(&datacentre), &asked);
     chronicle.say(EventKind::RoundTrips { occasion: "before the load".to_owned(), pairs });
+    let datacentre = Arc::new(datacentre);
+    let links = site::look(&datacentre, &scenario.site);
     Ok(Prepared {
         captures: Mutex::new(captures),
-        datacentre: Arc::new(datacentre),
+        datacentre,
+        links,
         engine,
         plans,
         facts,

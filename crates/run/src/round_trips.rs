@@ -32,6 +32,18 @@ pub struct Station {
     /// Its address, in the family the scenario's site speaks.
     pub address: IpAddr,
     namespace: OwnedFd,
+    stands_on: StandsOn,
+}
+
+/// What a station is there with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum StandsOn {
+    /// A node, by number, in the boot whose init has this process number.
+    Node(usize, Option<u32>),
+    /// A host, by number.
+    Host(usize),
+    /// A place of clients, which has no power to lose.
+    Clients,
 }
 
 impl Station {
@@ -39,6 +51,16 @@ impl Station {
     #[must_use]
     pub fn end(&self) -> End<'_> {
         End { namespace: &self.namespace, address: self.address }
+    }
+
+    /// Whether it still has the power it had.
+    #[must_use]
+    pub fn is_there(&self, datacentre: &Datacentre) -> bool {
+        match self.stands_on {
+            StandsOn::Node(vm, init) => datacentre.vms[vm].init_pid() == init,
+            StandsOn::Host(host) => datacentre.hosts[host].is_on(),
+            StandsOn::Clients => true,
+        }
     }
 
     /// Bytes of the headers before a datagram's content: UDP's, and IP's in the family of its address.
@@ -54,13 +76,16 @@ pub fn stations(datacentre: &Datacentre) -> Vec<Station> {
     let nodes = datacentre.vms.iter().enumerate().filter_map(|(index, vm)| {
         let mut path = datacentre.hosts[vm.host()].path.clone();
         path.push(node_name(index));
-        Some(Station { name: node_name(index), path, address: vm.address(), namespace: vm.namespace()? })
+        let stands_on = StandsOn::Node(index, vm.init_pid());
+        let (name, namespace) = (node_name(index), vm.namespace()?);
+        Some(Station { name, path, address: vm.address(), namespace, stands_on })
     });
     let places = datacentre.client_places.iter().filter_map(|(name, place)| {
         let mut path: Vec<String> = name.split('/').map(str::to_owned).collect();
         path.push("clients".to_owned());
         let namespace = place.namespace().try_clone().ok()?;
-        Some(Station { name: format!("clients in {name}"), path, address: place.address(), namespace })
+        let (name, address) = (format!("clients in {name}"), place.address());
+        Some(Station { name, path, address, namespace, stands_on: StandsOn::Clients })
     });
     nodes.chain(places).collect()
 }
@@ -74,11 +99,12 @@ pub fn stations_at(datacentre: &Datacentre, places: &[&[String]]) -> Vec<Station
         if found.iter().any(|station| station.path.starts_with(place)) {
             continue;
         }
-        let host = datacentre.hosts.iter().find(|host| host.is_on() && host.path.starts_with(place));
-        let station = host.and_then(|host| {
+        let mut hosts = datacentre.hosts.iter().enumerate();
+        let host = hosts.find(|(_, host)| host.is_on() && host.path.starts_with(place));
+        let station = host.and_then(|(number, host)| {
             let namespace = host.namespace().try_clone().ok()?;
             let (name, path) = (format!("host {}", host.name()), host.path.clone());
-            Some(Station { name, path, address: host.address, namespace })
+            Some(Station { name, path, address: host.address, namespace, stands_on: StandsOn::Host(number) })
         });
         found.extend(station);
     }

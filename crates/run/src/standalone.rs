@@ -360,6 +360,7 @@ fn draw(asked: &Standalone, facts: RunFacts, record: &Record, ended_s: f64, cpu:
         reproduces: ReproducedReport::default(),
         volumes: Vec::new(),
         links: Default::default(),
+        links_receipt: None,
         lab: LabResult {
             cpu_seconds: BTreeMap::from([("load".to_owned(), cpu.as_secs_f64())]),
             ..LabResult::default()

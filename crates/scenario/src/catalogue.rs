@@ -60,7 +60,7 @@ pub const FAULTS: &[FaultEntry] = &[
     },
     FaultEntry {
         name: "network",
-        meaning: "between two places the network gets a delay, jitter, loss, duplicates, reordering, corruption, a rate or a queue; what is not given stays as the links have it",
+        meaning: "between two places the network gets a delay, jitter, loss, duplicates, reordering, corruption, a rate or a queue; what is not given stays as the links have it; shown when a delay is within 2 % + 0.2 ms (with jitter 5 % + 0.2 ms or what chance leaves), a rate within 2 %, a share in its 99.99 % interval",
         examples: &[
             "- { network: { from: dc1, to: dc2, delay: 50ms }, for: 20s }",
             "- { network: { between: [dc1, a-follower], delay: 20ms, jitter: { normal: 3ms }, loss: 1% } }",
@@ -70,7 +70,7 @@ pub const FAULTS: &[FaultEntry] = &[
     },
     FaultEntry {
         name: "partition",
-        meaning: "nothing gets through: around a place, between two places or one way, or among the database's nodes (halves, bridge, ring)",
+        meaning: "nothing gets through: around a place, between two places or one way, or among the database's nodes (halves, bridge, ring); shown when of 500 datagrams or more in each direction, sent all the time it stands, none arrives and the network lets no packet through",
         examples: &[
             "- { partition: { isolate: leader }, at: 2s, for: 15s }",
             "- { partition: { from: dc1, to: dc2 } }",

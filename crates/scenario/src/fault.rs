@@ -94,7 +94,28 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<FaultDocument
             format!("remove `flap`, or write several {several} with `at` and `for`"),
         );
     }
+    if let (ActionDocument::Network { conditions, .. }, Some(flap_at)) = (&action, record.key_at("flap")) {
+        check_flapping(conditions, flap_at, decoder);
+    }
     Some(FaultDocument { action, kind_at: entry.key_at, target_at, at, length, flap })
+}
+
+/// What is seen only by filling a link, or by a series of packets, is not seen in turns.
+fn check_flapping(conditions: &Conditions, flap_at: Spot, decoder: &mut Decoder) {
+    let unseen = [
+        ("rate", conditions.rate_bits_per_s.is_some()),
+        ("queue", conditions.queue.is_some()),
+        ("mtu", conditions.mtu_bytes.is_some()),
+    ];
+    if let Some((name, _)) = unseen.into_iter().find(|(_, is_given)| *is_given) {
+        decoder.findings.add(
+            "no-receipt",
+            flap_at,
+            format!("`{name}` cannot be shown to come and go: looking at it takes longer than a turn"),
+            "not with this condition",
+            format!("remove `flap`, and write several faults with `at` and `for`; or remove `{name}`"),
+        );
+    }
 }
 
 fn decode_flap(node: &Node, decoder: &mut Decoder) -> Option<Flap> {

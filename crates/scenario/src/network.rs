@@ -16,6 +16,11 @@ const MOST_DELAY: Duration = Duration::from_secs(10);
 /// Least and most that a link with a rate carries, in bits a second.
 const LEAST_RATE: u64 = 1_000;
 const MOST_RATE: u64 = 1_000_000_000_000;
+/// The receipt of a fault fills its queue; the database waits meanwhile, so long at most,
+const FILLED_MAX: Duration = Duration::from_millis(500);
+/// with so many datagrams of this size.
+const FILLED_MAX_PACKETS: u64 = 4_000;
+const FILLING_BYTES: u64 = 1_260;
 /// A smaller queue has no room for a full packet.
 const LEAST_QUEUE: u64 = 1_500;
 const MOST_QUEUE: u64 = 1 << 30;
@@ -88,11 +93,59 @@ pub(crate) fn decode_conditions(record: &Record<'_>, of: Of, decoder: &mut Decod
             );
         }
     }
+    if let (Of::Fault, Some(rate), Some(queue), Some(at)) =
+        (of, rate_bits_per_s, queue, record.key_at("queue"))
+    {
+        check_filling(rate, queue, at, decoder);
+    }
+    if let (Of::Fault, Some(at)) = (of, record.key_at("loss").filter(|_| loss == Some(1.0))) {
+        check_nothing_hidden(record, at, decoder);
+    }
     if let (Some(delay), Some(jitter)) = (delay, &jitter) {
         check_jitter(delay, jitter, decoder);
     }
     let jitter = jitter.map(|jitter| jitter.value);
     Conditions { delay, jitter, loss, duplicate, reorder, corrupt, rate_bits_per_s, queue, mtu_bytes }
+}
+
+/// A queue that is never seen full has no receipt.
+fn check_filling(rate_bits_per_s: u64, queue: Queue, at: Spot, decoder: &mut Decoder) {
+    let packets = match queue {
+        Queue::Bytes(bytes) => bytes / FILLING_BYTES,
+        Queue::Packets(packets) => packets,
+    };
+    let takes =
+        Duration::from_secs_f64(packets as f64 * (FILLING_BYTES * 8) as f64 / rate_bits_per_s.max(1) as f64);
+    let is_refused_already = packets > MOST_QUEUE / FILLING_BYTES;
+    if is_refused_already || takes <= FILLED_MAX && packets <= FILLED_MAX_PACKETS {
+        return;
+    }
+    let most = (rate_bits_per_s as f64 * FILLED_MAX.as_secs_f64()) as u64 / (FILLING_BYTES * 8);
+    let most = most.clamp(1, FILLED_MAX_PACKETS);
+    decoder.findings.add(
+        "no-receipt",
+        at,
+        format!(
+            "a queue of a fault is filled to show that it is there; this one takes {packets} packets and {:.1} s, in which the database waits",
+            takes.as_secs_f64()
+        ),
+        "too long to fill",
+        format!("write `{most} packets` or fewer, or give the queue to a link of the site, which needs no receipt"),
+    );
+}
+
+/// Where nothing arrives, nothing else is seen.
+fn check_nothing_hidden(record: &Record<'_>, at: Spot, decoder: &mut Decoder) {
+    let others = ["delay", "jitter", "duplicate", "reorder", "corrupt", "rate", "queue", "mtu"];
+    if let Some(hidden) = others.into_iter().find(|name| record.get(name).is_some()) {
+        decoder.findings.add(
+            "no-receipt",
+            at,
+            format!("with a loss of 100% nothing arrives, so that nothing shows `{hidden}`"),
+            "hides all else",
+            format!("remove `{hidden}`, or write a smaller loss"),
+        );
+    }
 }
 
 fn decode_delay(node: &Node, decoder: &mut Decoder) -> Option<Duration> {

@@ -23,6 +23,7 @@ mod mirrors;
 mod network;
 mod on_paper;
 mod power_loss;
+mod receipts;
 mod shell;
 mod survival;
 mod time_line;

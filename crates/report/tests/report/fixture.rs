@@ -100,6 +100,7 @@ pub fn host_failure() -> Fixture {
         reproduces: ReproducedReport::default(),
         volumes: Vec::new(),
         links: Vec::new(),
+        links_receipt: None,
         lab: LabResult {
             packets: std::collections::BTreeMap::new(),
             boot_s: Some(2.4),

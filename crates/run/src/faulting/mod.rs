@@ -7,6 +7,8 @@ mod imposed;
 mod looks;
 pub mod network;
 pub mod struck;
+mod watched;
+pub mod ways;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -73,6 +75,8 @@ pub struct Faulting {
     evidence: Vec<JoinHandle<()>>,
     /// The site's links, as the fabric has them.
     base_policy: Policy,
+    /// What has been asked of the network since.
+    asked_log: Arc<ways::probing::AskedLog>,
     /// How often hosts or the network have been changed: what was measured across a change belongs to no moment.
     network_changes: Arc<AtomicU64>,
     /// Network faults that stand, by the fault's number.
@@ -113,6 +117,7 @@ impl Faulting {
             on_effect,
             evidence: Vec::new(),
             base_policy,
+            asked_log: Arc::default(),
             network_changes: Arc::default(),
             standing: BTreeMap::new(),
             standing_disks: BTreeMap::new(),
@@ -353,6 +358,21 @@ impl Faulting {
         }
     }
 
+    /// Takes what a fault showed until it was lifted into the receipt of its effect.
+    fn stood_teller(&self) -> impl Fn(usize, Receipt) + Send + 'static {
+        let records = self.records.clone();
+        move |number, stood| {
+            let mut records = lock(&records);
+            match records[number].receipts.first_mut() {
+                Some(effect) => {
+                    effect.verdict = effect.verdict.and(stood.verdict);
+                    effect.evidence.extend(stood.evidence);
+                }
+                None => records[number].receipts.push(stood),
+            }
+        }
+    }
+
     /// Takes the receipt of a fault's healing into its record.
     fn healing_teller(&self) -> impl Fn(usize, f64, Receipt) + Send + 'static {
         let (records, chronicle) = (self.records.clone(), self.chronicle.clone());
@@ -381,6 +401,10 @@ impl Drop for Faulting {
     fn drop(&mut self) {
         // Whoever waits for a disk that fails later waits no more.
         self.standing_disks.clear();
+        // And whoever watches a network fault until it is lifted.
+        for standing in self.standing.values() {
+            standing.give_up();
+        }
         let _ = self.records();
     }
 }

@@ -1,8 +1,9 @@
 //! Network faults: conditions laid over the site's links, and partitions, imposed through the fabric. That they hold is
-//! shown by `looks`.
+//! shown by `watched`.
 
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use fabric::{Block, FabricError, Path, Probability, QueueLimit, Rule, RuleGuard};
 use faults::partition::{Split, blocked};
@@ -11,13 +12,22 @@ use scenario::{BlockAnswer, Conditions, Fault, FaultAction, FaultTarget, Flap, L
 
 use crate::asked::Asked;
 use crate::datacentre::node_name;
-use crate::faulting::flapping::{self, Flapping};
-use crate::faulting::looks::{Changes, Look, Wanted, conditions_looks, partition_looks, show, watches};
+use crate::faulting::flapping::Flapping;
+use crate::faulting::looks::{self, Look};
+use crate::faulting::watched::{Shown, Watched};
+use crate::faulting::ways::probing::{Probing, Stood};
+use crate::faulting::ways::{self, properties};
 use crate::faulting::{FaultRecord, Faulting, describe, lock, struck};
+use crate::planted::{Lie, Planted};
 use crate::round_trips::{Station, matrix, stations_at};
 
 /// The directions a fault concerns, for people and probes, and the rules to impose.
 type Plan = (Vec<(Path, Path)>, Vec<Rule>);
+
+/// How long it is seen, before a partition, that its directions are open.
+const BEFORE: Duration = Duration::from_millis(60);
+/// How long the network may take to take what was sent.
+const TAKEN: Duration = Duration::from_millis(10);
 
 /// A network fault that stands. Dropping it heals it.
 pub(super) struct Standing {
@@ -25,6 +35,7 @@ pub(super) struct Standing {
     rules: Vec<Rule>,
     action: FaultAction,
     directions: Vec<(Path, Path)>,
+    watched: Arc<Watched>,
 }
 
 /// How the rules of a fault hold. Dropping it lifts them.
@@ -33,6 +44,13 @@ enum Imposed {
     Always(RuleGuard),
     /// In turns.
     InTurns(Flapping),
+}
+
+impl Standing {
+    /// Lets those that gather its evidence come to their end.
+    pub(super) fn give_up(&self) {
+        self.watched.give_up();
+    }
 }
 
 impl Imposed {
@@ -62,6 +80,20 @@ pub fn conditions_rule(from: &Path, to: &Path, conditions: &Conditions) -> Rule 
         mtu_bytes: conditions.mtu_bytes,
         ..Rule::default()
     }
+}
+
+/// Rules as the fabric is given them: as they are, but for a lie that a test has planted.
+#[must_use]
+pub fn for_fabric(mut rules: Vec<Rule>, planted: &Planted) -> Vec<Rule> {
+    for rule in &mut rules {
+        if planted.contains(&Lie::DelayShort) {
+            rule.delay = rule.delay.map(|delay| delay.mul_f64(0.9));
+        }
+        if let Some(block) = rule.block.take_if(|_| planted.contains(&Lie::LeakPackets)) {
+            rule.loss = Probability::new(if block == Block::Open { 0.0 } else { 0.98 });
+        }
+    }
+    rules
 }
 
 /// How much waits for a rate.
@@ -95,6 +127,55 @@ pub fn block(answer: BlockAnswer) -> Block {
 impl Faulting {
     /// Strikes with a network fault.
     pub(super) fn strike_network(&mut self, number: usize, fault: &Fault) {
+        let Some((directions, rules)) = self.enter_network(number, fault) else { return };
+        let stations = self.stations_for(&directions);
+        let before = Arc::new(self.asked_network(None));
+        let with = Arc::new(self.asked_network(Some(&rules)));
+        let ways = match &fault.action {
+            FaultAction::Network { conditions, .. } => {
+                ways::of_conditions(&stations, &directions, &properties(conditions), (&with, &before))
+            }
+            _ => ways::of_partition(&stations, &rules, (&with, &before)),
+        };
+        let looks = capacity_looks(&fault.action, &stations, &directions, (&with, &before), false);
+        let cuts = matches!(fault.action, FaultAction::Partition { .. });
+        let sent_from = Instant::now();
+        let (datacentre, log) = (self.datacentre.clone(), self.asked_log.clone());
+        let probing = Probing::start(datacentre, log, (stations, ways), fault.length, &before);
+        if cuts {
+            // What was cut before cannot be shown to be cut now.
+            std::thread::sleep(BEFORE);
+        }
+        self.network_changes.fetch_add(1, Ordering::AcqRel);
+        self.asked_log.changes_now(with.clone());
+        let struck = Instant::now();
+        let guard = if self.prevented { None } else { self.impose(&rules, fault.flap) };
+        let effect_s = self.chronicle.now_s();
+        let stood = match (&guard, fault.flap) {
+            (Some(Imposed::InTurns(flapping)), _) => Stood::InTurns(flapping.turns()),
+            (_, Some(_)) => Stood::InTurns(Arc::default()),
+            _ => Stood::Since(Instant::now()),
+        };
+        let counts = fault.flap.is_none().then(|| probing.count(&self.datacentre.fabric)).flatten();
+        let shown = Shown { number, effect_s, sent_from, struck, before, with, looks, cuts };
+        let watched = Arc::new(Watched {
+            probing,
+            stood,
+            counts,
+            mended: Mutex::default(),
+            is_told: AtomicBool::new(false),
+            shown,
+        });
+        let standing =
+            Standing { guard, rules, action: fault.action.clone(), directions, watched: watched.clone() };
+        self.standing.insert(number, standing);
+        let told = self.teller();
+        let tell = fault.flap.is_none().then(|| self.matrix_teller(number));
+        self.in_background(move || watched.show_effect(told, tell));
+    }
+
+    /// Enters a network fault into the record: what it is about and what is to be imposed. `None` when it is aimed at nothing.
+    fn enter_network(&mut self, number: usize, fault: &Fault) -> Option<Plan> {
         let asked_s = self.chronicle.now_s();
         let planned = self.plan(number, &fault.action);
         let mut record = FaultRecord {
@@ -109,7 +190,7 @@ impl Faulting {
             self.enter(number, &record);
             let evidence = vec![format!("nothing answers to `{}` at this moment", record.target)];
             self.receive(number, None, Receipt { verdict: Verdict::Fail, evidence });
-            return;
+            return None;
         };
         for rule in &mut rules {
             rule.name = Some(format!("{} -> {} in fault {number}", named(&rule.from), named(&rule.to)));
@@ -124,70 +205,45 @@ impl Faulting {
             record.leader = self.platform.leader_by_asking();
         }
         self.enter(number, &record);
-        let stations = self.stations_for(&directions);
-        let before = self.asked_network(None);
-        let open_before = match &fault.action {
-            // What was cut before cannot be shown to be cut now.
-            FaultAction::Partition { .. } => {
-                show(&stations, &opened(partition_looks(&stations, &rules, &before)))
-            }
-            _ => Receipt { verdict: Verdict::Pass, evidence: Vec::new() },
-        };
-        self.network_changes.fetch_add(1, Ordering::AcqRel);
-        let guard = if self.prevented { None } else { self.impose(&rules, fault.flap) };
-        let effect_s = self.chronicle.now_s();
-        let asked = self.asked_network(Some(&rules));
-        let looks = looks_of(&fault.action, &stations, &directions, &rules, &asked);
-        let in_turns = fault.flap.map(|flap| {
-            let watched = watches(&stations, &fault.action, &directions, &looks, (&asked, &before));
-            let turns = match &guard {
-                Some(Imposed::InTurns(flapping)) => flapping.turns(),
-                _ => Arc::default(),
-            };
-            (flap, watched, turns)
-        });
-        self.standing.insert(number, Standing { guard, rules, action: fault.action.clone(), directions });
-        let told = self.teller();
-        // What comes and goes has no round trip of its own.
-        let shows_matrix = fault.flap.is_none().then(|| self.matrix_teller(number));
-        self.in_background(move || {
-            let mut receipt = match &in_turns {
-                Some((flap, watched, turns)) => flapping::show(&stations, watched, *flap, turns),
-                None => show(&stations, &looks),
-            };
-            if open_before.verdict != Verdict::Pass {
-                receipt.verdict = receipt.verdict.and(Verdict::Unknown);
-                receipt.evidence.push(format!("before the fault: {}", open_before.evidence.join("; ")));
-            }
-            told(number, Some(effect_s), receipt);
-            if let Some(tell) = shows_matrix {
-                tell("stands", &stations, &asked);
-            }
-        });
+        Some((directions, rules))
     }
 
     /// Lifts a network fault, when this is one. Whether it is.
     pub(super) fn mend_network(&mut self, number: usize) -> bool {
         let Some(mut standing) = self.standing.remove(&number) else { return false };
+        let watched = standing.watched.clone();
+        // Whatever was sent has been decided on before the fault is lifted: the answer to the count comes after it.
+        watched.probing.pause();
+        let paused = Instant::now();
+        std::thread::sleep(TAKEN);
+        let counted = watched.counts.as_ref().and_then(|counts| counts.counted().ok());
+        let now = Arc::new(self.asked_network(None));
+        self.asked_log.changes_now(now.clone());
         self.network_changes.fetch_add(1, Ordering::AcqRel);
         if let Some(Err(error)) = standing.guard.take().map(Imposed::lift) {
             self.chronicle
                 .warn(format!("lifting a network fault: {error}"), "the lab is broken; report this");
         }
+        let mended = Instant::now();
         let mended_s = self.chronicle.now_s();
         lock(&self.records)[number].mended_s = Some(mended_s);
+        watched.probing.resume(&now);
+        *watched.mended.lock().unwrap_or_else(PoisonError::into_inner) = Some(paused);
         self.platform.reaches_again();
         let stations = self.stations_for(&standing.directions);
-        let asked = self.asked_network(None);
-        let looks = match &standing.action {
-            FaultAction::Partition { .. } => opened(partition_looks(&stations, &standing.rules, &asked)),
-            action => looks_of(action, &stations, &standing.directions, &[], &asked),
-        };
-        let told = self.healing_teller();
+        let looks = capacity_looks(
+            &standing.action,
+            &stations,
+            &standing.directions,
+            (&now, &watched.shown.with),
+            true,
+        );
+        let (stood, told) = (self.stood_teller(), self.healing_teller());
         let tell = self.matrix_teller(number);
         self.in_background(move || {
-            told(number, mended_s, show(&stations, &looks));
-            tell("has healed", &stations, &asked);
+            stood(number, watched.show_stood(paused, counted.as_deref()));
+            told(number, mended_s, watched.show_healed(mended, &now, (&stations, &looks)));
+            tell("has healed", &stations, &now);
         });
         true
     }
@@ -211,9 +267,10 @@ impl Faulting {
 
     fn impose(&self, rules: &[Rule], flap: Option<Flap>) -> Option<Imposed> {
         let fabric = &self.datacentre.fabric;
+        let rules = for_fabric(rules.to_vec(), &self.datacentre.planted);
         let imposed = match flap {
-            None => fabric.impose_all(rules.to_vec()).map(Imposed::Always),
-            Some(flap) => Flapping::start(fabric.clone(), rules.to_vec(), flap).map(Imposed::InTurns),
+            None => fabric.impose_all(rules).map(Imposed::Always),
+            Some(flap) => Flapping::start(fabric.clone(), rules, flap).map(Imposed::InTurns),
         };
         match imposed {
             Ok(imposed) => Some(imposed),
@@ -324,34 +381,19 @@ fn cut_rule(from: &Path, to: &Path, block: Block) -> Rule {
     Rule { from: from.clone(), to: to.clone(), block: Some(block), ..Rule::default() }
 }
 
-/// The same looks, now that every direction should be open.
-fn opened(mut looks: Vec<Look>) -> Vec<Look> {
-    for look in &mut looks {
-        look.wanted = Wanted::Open;
-    }
-    looks
-}
-
-fn looks_of(
+/// The looks that show the rate, the queue and the packets' size of a fault.
+fn capacity_looks(
     action: &FaultAction,
     stations: &[Station],
     directions: &[(Path, Path)],
-    rules: &[Rule],
-    asked: &Asked,
+    between: (&Asked, &Asked),
+    is_healing: bool,
 ) -> Vec<Look> {
-    let FaultAction::Network { conditions, .. } = action else {
-        return partition_looks(stations, rules, asked);
+    let FaultAction::Network { conditions, .. } = action else { return Vec::new() };
+    let of = |(from, to): &(Path, Path)| {
+        looks::of_conditions(stations, (from, to), conditions, between, is_healing)
     };
-    let changes = Changes {
-        delay: conditions.delay.is_some() || conditions.jitter.is_some(),
-        lost: conditions.loss.is_some() || conditions.corrupt.is_some(),
-        twice: conditions.duplicate.is_some(),
-        overtaking: conditions.reorder.is_some(),
-        rate_bits_per_s: conditions.rate_bits_per_s,
-        queue: conditions.queue.is_some(),
-        mtu: conditions.mtu_bytes.is_some(),
-    };
-    directions.iter().flat_map(|(from, to)| conditions_looks(stations, from, to, changes, asked)).collect()
+    directions.iter().flat_map(of).collect()
 }
 
 fn named(path: &Path) -> String {

@@ -80,6 +80,7 @@ pub fn draw(
         reproduces: ReproducedReport::default(),
         volumes: volumes::results(prepared, shown),
         links: shown.links.clone(),
+        links_receipt: prepared.links.clone(),
         lab,
         facts,
     };

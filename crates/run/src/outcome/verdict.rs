@@ -28,6 +28,13 @@ pub(super) fn verdict(
         let evidence = fault.receipt.evidence.join("; ");
         parts.push((doubt, format!("fault {number} ({kind}, {target}) has no receipt: {evidence}")));
     }
+    if let Some(links) = result.links_receipt.as_ref().filter(|links| links.verdict == Verdict::Fail) {
+        let evidence = links.evidence.join("; ");
+        parts.push((
+            Verdict::Unknown,
+            format!("the site's links do not do what was asked of them: {evidence}"),
+        ));
+    }
     if let Some(why) = interrupted {
         parts.push((Verdict::Unknown, format!("the run ended early: {why}")));
     }

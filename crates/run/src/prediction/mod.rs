@@ -77,10 +77,22 @@ fn in_all(rows: &[PredictionResult]) -> Option<String> {
     }
     let against: Vec<String> =
         rows.iter().filter(|row| row.agrees == Some(false)).map(|row| row.name.clone()).collect();
-    Some(match against.len() {
-        0 => format!("Of {} predictions {judged} can be judged, and all agree with the run.", rows.len()),
+    let nearly: Vec<String> =
+        rows.iter().filter(|row| row.agrees_within.is_some()).map(|row| row.name.clone()).collect();
+    let nearly = match nearly.len() {
+        0 => String::new(),
         count => format!(
-            "Of {} predictions {judged} can be judged; {count} differ from the run beyond noise: {}.",
+            " The interval of {count} excludes the prediction, by less than the tolerance: {}.",
+            nearly.join("; ")
+        ),
+    };
+    Some(match against.len() {
+        0 => format!(
+            "Of {} predictions {judged} can be judged, and all agree with the run.{nearly}",
+            rows.len()
+        ),
+        count => format!(
+            "Of {} predictions {judged} can be judged; {count} differ from the run beyond noise: {}.{nearly}",
             rows.len(),
             against.join("; ")
         ),
@@ -96,8 +108,10 @@ fn figure(
     slack: f64,
 ) -> PredictionResult {
     let tolerance = slack.max(predicted.abs() * TOLERANCE);
-    let agrees =
-        measured.map(|found| found.low <= predicted + tolerance && predicted - tolerance <= found.high);
+    let reaches = |within: f64| {
+        measured.map(|found| found.low <= predicted + within && predicted - within <= found.high)
+    };
+    let agrees = reaches(tolerance);
     PredictionResult {
         name,
         predicted,
@@ -107,6 +121,7 @@ fn figure(
         low: measured.map(|found| found.low),
         high: measured.map(|found| found.high),
         agrees,
+        agrees_within: (agrees == Some(true) && reaches(0.0) == Some(false)).then_some(tolerance),
         predicted_in_words: None,
         measured_in_words: measured.is_none().then(|| "too few seconds to tell".to_owned()),
     }
@@ -130,6 +145,14 @@ mod tests {
         check(50.0, (40.0, 48.0), 0.0, false);
         check(0.0, (0.1, 0.2), 0.5, true);
         check(0.0, (0.6, 0.7), 0.5, false);
+        let within = |(low, high): (f64, f64)| {
+            let found = Estimate { mean: f64::midpoint(low, high), low, high };
+            figure("a".to_owned(), "ms", 50.0, Some(found), 0.0).agrees_within
+        };
+        assert_eq!(
+            [within((49.0, 51.0)), within((51.0, 52.0)), within((51.6, 52.0))],
+            [None, Some(1.5), None]
+        );
         assert_eq!(figure("a".to_owned(), "ms", 1.0, None, 0.0).agrees, None);
     }
 
@@ -140,6 +163,13 @@ mod tests {
         assert_eq!(in_all(&[row("a", None)]), None);
         let told = in_all(&[row("a", Some(true)), row("b", None)]).expect("one is judged");
         assert_eq!(told, "Of 2 predictions 1 can be judged, and all agree with the run.");
+        let near = PredictionResult { agrees_within: Some(1.0), ..row("a", Some(true)) };
+        let told = in_all(&[near]).expect("one is judged");
+        assert_eq!(
+            told,
+            "Of 1 predictions 1 can be judged, and all agree with the run. The interval of 1 excludes the prediction, by less \
+             than the tolerance: a."
+        );
         let told = in_all(&[row("a", Some(false)), row("b", Some(true))]).expect("two are judged");
         assert_eq!(told, "Of 2 predictions 2 can be judged; 1 differ from the run beyond noise: a.");
     }

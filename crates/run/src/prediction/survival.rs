@@ -324,6 +324,7 @@ fn service(
         low: None,
         high: None,
         agrees: measured.map(|served| served == serves),
+        agrees_within: None,
         predicted_in_words: Some(format!("{}; acknowledged writes {}", expected.service, expected.data)),
         measured_in_words: Some(told + &lost),
     }
@@ -359,6 +360,7 @@ fn recovery(
         low: None,
         high: None,
         agrees: measured.map(|measured| measured >= predicted),
+        agrees_within: None,
         predicted_in_words: Some(format!("at least {predicted:.1} s, when {what}")),
         measured_in_words: None,
     })
@@ -381,6 +383,7 @@ fn losses(result: &RunResult, data: Data) -> Option<PredictionResult> {
         low: None,
         high: None,
         agrees: Some(lost == 0 || relation == Relation::AtLeast),
+        agrees_within: None,
         predicted_in_words: Some(words.to_owned()),
         measured_in_words: None,
     })

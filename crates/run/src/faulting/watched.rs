@@ -1,0 +1,188 @@
+//! A network fault under watch, from before it strikes until it is shown to have healed: its effect as soon as there is enough
+//! to tell, all that was seen while it stood, and that it has gone.
+//!
+//! Owns when there is enough; what is sent is `ways::probing`'s business.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use fabric::{CountGuard, PairCounters};
+use history::{Receipt, Verdict};
+
+use crate::asked::Asked;
+use crate::faulting::looks::{Look, show};
+use crate::faulting::ways::probing::{Occasion, Probing, Stood};
+use crate::round_trips::Station;
+
+/// How often it is looked whether there is enough.
+const OFTEN: Duration = Duration::from_millis(40);
+/// How long a first answer is waited for.
+const PATIENCE: Duration = Duration::from_secs(8);
+/// The same where a fault comes and goes.
+const PATIENCE_IN_TURNS: Duration = Duration::from_secs(25);
+/// How long datagrams that were sent are waited for, beyond what their way takes.
+const LATENESS: Duration = Duration::from_millis(350);
+
+/// What a fault is to show.
+pub(super) struct Shown {
+    /// Its number.
+    pub(super) number: usize,
+    /// When it was imposed, on the run's clock,
+    pub(super) effect_s: f64,
+    /// since when datagrams have been sent,
+    pub(super) sent_from: Instant,
+    /// and when it began to be imposed.
+    pub(super) struck: Instant,
+    /// The network as asked for before it,
+    pub(super) before: Arc<Asked>,
+    /// and with it.
+    pub(super) with: Arc<Asked>,
+    /// What else shows it.
+    pub(super) looks: Vec<Look>,
+    /// Whether it cuts ways that must have been open.
+    pub(super) cuts: bool,
+}
+
+/// A network fault under watch.
+pub(super) struct Watched {
+    /// The datagrams.
+    pub(super) probing: Probing,
+    /// When it stands.
+    pub(super) stood: Stood,
+    /// What the network counts while it stands.
+    pub(super) counts: Option<CountGuard>,
+    /// When it began to be lifted.
+    pub(super) mended: Mutex<Option<Instant>>,
+    /// Whether it has been told that it took effect, or not.
+    pub(super) is_told: AtomicBool,
+    /// What it is to show.
+    pub(super) shown: Shown,
+}
+
+impl Watched {
+    /// Nothing more is waited for: the run is over.
+    pub(super) fn give_up(&self) {
+        self.mended.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(Instant::now);
+    }
+
+    fn mended(&self) -> Option<Instant> {
+        *self.mended.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_flapping(&self) -> bool {
+        matches!(self.stood, Stood::InTurns(_))
+    }
+
+    /// Tells as soon as it can whether the fault took effect, then sends seldom; `tell` tells of the round trips.
+    pub(super) fn show_effect(
+        &self,
+        told: impl Fn(usize, Option<f64>, Receipt),
+        tell: Option<impl Fn(&str, &[Station], &Asked)>,
+    ) {
+        let mut receipt = self.first_answer();
+        if receipt.evidence.is_empty() && self.shown.looks.is_empty() {
+            receipt.verdict = Verdict::Unknown;
+            receipt.evidence.push("no probe shows it: no node or client stands at both ends".to_owned());
+        }
+        if self.shown.cuts {
+            for (verdict, sentence) in self.probing.judge_before(self.shown.sent_from, self.shown.struck) {
+                receipt.verdict = receipt.verdict.and(verdict);
+                receipt.evidence.push(sentence);
+            }
+        }
+        if !self.shown.looks.is_empty() {
+            let seen = self.probing.while_paused(|| show(self.probing.stations(), &self.shown.looks));
+            if self.mended().is_some() {
+                receipt.verdict = receipt.verdict.and(Verdict::Unknown);
+                let told = "the fault was lifted before its rate, queue or packet size had been looked at; let it stand for longer";
+                receipt.evidence.push(told.to_owned());
+            } else {
+                receipt.verdict = receipt.verdict.and(seen.verdict);
+                receipt.evidence.extend(seen.evidence);
+            }
+        }
+        told(self.shown.number, Some(self.shown.effect_s), receipt);
+        self.is_told.store(true, Ordering::Release);
+        if let Some(tell) = tell.filter(|_| self.mended().is_none()) {
+            tell("stands", self.probing.stations(), &self.shown.with);
+        }
+        while self.mended().is_none() {
+            if self.probing.has_enough(Occasion::Stands(&self.stood), Instant::now(), false) {
+                self.probing.slow_down();
+            }
+            std::thread::sleep(OFTEN);
+        }
+    }
+
+    fn first_answer(&self) -> Receipt {
+        let begun = Instant::now();
+        let patience = if self.is_flapping() { PATIENCE_IN_TURNS } else { PATIENCE };
+        let between = Occasion::Between(&self.stood, &self.shown.before);
+        loop {
+            let (now, mended) = (Instant::now(), self.mended());
+            let until = mended.unwrap_or(now);
+            let is_over =
+                begun.elapsed() > patience || mended.is_some_and(|mended| mended.elapsed() > LATENESS);
+            let stands = Occasion::Stands(&self.stood);
+            let has_enough = self.probing.has_enough(stands, until, true)
+                && (!self.is_flapping() || self.probing.has_enough(between, until, true));
+            if has_enough || is_over {
+                let mut receipt = self.probing.judge(stands, until, None, true);
+                if self.is_flapping() {
+                    let gone = self.probing.judge(between, until, None, true);
+                    receipt.verdict = receipt.verdict.and(gone.verdict);
+                    receipt.evidence.extend(gone.evidence);
+                }
+                // What is in doubt may be clear with more.
+                if is_over || receipt.verdict != Verdict::Unknown {
+                    return receipt;
+                }
+            }
+            std::thread::sleep(OFTEN);
+        }
+    }
+
+    /// What was seen all the time that the fault stood.
+    pub(super) fn show_stood(&self, until: Instant, counted: Option<&[PairCounters]>) -> Receipt {
+        std::thread::sleep(self.probing.longest_way() + LATENESS);
+        while !self.is_told.load(Ordering::Acquire) {
+            std::thread::sleep(OFTEN);
+        }
+        let mut receipt = self.probing.judge(Occasion::Stands(&self.stood), until, counted, false);
+        for sentence in &mut receipt.evidence {
+            sentence.insert_str(0, "all the time it stood: ");
+        }
+        receipt
+    }
+
+    /// Whether it has gone, from the moment when it had been lifted.
+    pub(super) fn show_healed(
+        &self,
+        from: Instant,
+        now: &Asked,
+        (stations, looks): (&[Station], &[Look]),
+    ) -> Receipt {
+        let begun = Instant::now();
+        let healed = Occasion::Healed(from, now);
+        let mut receipt = loop {
+            let is_over = begun.elapsed() > PATIENCE;
+            if is_over || self.probing.has_enough(healed, Instant::now(), true) {
+                let receipt = self.probing.judge(healed, Instant::now(), None, true);
+                if is_over || receipt.verdict != Verdict::Unknown {
+                    break receipt;
+                }
+            }
+            std::thread::sleep(OFTEN);
+        };
+        self.probing.pause();
+        let seen = show(stations, looks);
+        receipt.verdict = receipt.verdict.and(seen.verdict);
+        receipt.evidence.extend(seen.evidence);
+        if receipt.evidence.is_empty() {
+            receipt.verdict = Verdict::Unknown;
+            receipt.evidence.push("no probe shows that it has healed".to_owned());
+        }
+        receipt
+    }
+}

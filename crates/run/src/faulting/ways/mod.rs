@@ -1,0 +1,189 @@
+//! The ways that datagrams take to show a network fault: between which places, and what becomes of them there on paper.
+//!
+//! Owns which directions show a fault. Sending is `probing`'s business, judging `judge`'s.
+
+pub mod delays;
+pub mod judge;
+#[cfg(test)]
+mod pairs;
+mod presence;
+pub mod probing;
+pub mod shares;
+pub mod site;
+
+use fabric::{Block, Path, Rule};
+use scenario::Conditions;
+
+use crate::asked::Asked;
+use crate::faulting::ways::judge::{CUT_MIN, Foreseen, OPEN_MIN, Property, Wanted};
+use crate::round_trips::Station;
+
+/// Ways of one partition at most: what holds for so many pairs is not chance.
+const WAYS_MAX: usize = 40;
+
+/// One direction and what it is to show.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Way {
+    /// The station datagrams leave, by number.
+    pub from: usize,
+    /// The station they should reach.
+    pub to: usize,
+    /// What is to be seen.
+    pub shows: Shows,
+}
+
+/// What a way is to show.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Shows {
+    /// That nothing arrives any more.
+    Cut {
+        /// What becomes of datagrams while it is cut,
+        standing: Foreseen,
+        /// and what became of them before.
+        before: Foreseen,
+    },
+    /// That everything arrives, though a fault stands elsewhere or has gone.
+    Open(Foreseen),
+    /// That conditions hold.
+    Conditions(Wanted),
+}
+
+impl Shows {
+    /// What becomes of datagrams as long as nothing else is changed.
+    #[must_use]
+    pub fn expected(&self) -> &Foreseen {
+        match self {
+            Shows::Cut { standing, .. } => standing,
+            Shows::Open(expected) => expected,
+            Shows::Conditions(wanted) => &wanted.expected,
+        }
+    }
+
+    /// Whether this is about what the fault changes, not about what it leaves alone.
+    #[must_use]
+    pub fn is_changed(&self) -> bool {
+        match self {
+            Shows::Cut { .. } => true,
+            Shows::Open(_) => false,
+            Shows::Conditions(wanted) => wanted.otherwise.is_some(),
+        }
+    }
+
+    /// How many datagrams show it.
+    #[must_use]
+    pub fn needed(&self) -> usize {
+        match self {
+            Shows::Cut { .. } => CUT_MIN,
+            Shows::Open(_) => OPEN_MIN,
+            Shows::Conditions(wanted) => {
+                let otherwise = wanted.otherwise.map_or(0, |otherwise| otherwise.needed(&wanted.properties));
+                wanted.expected.needed(&wanted.properties).max(otherwise)
+            }
+        }
+    }
+
+    /// What shows that the fault is gone, now that datagrams are to meet this.
+    #[must_use]
+    pub fn healed(&self, now: Foreseen) -> Shows {
+        match self {
+            Shows::Conditions(wanted) => {
+                // What the fault left alone had nothing to heal.
+                let otherwise = wanted.otherwise.map(|_| wanted.expected);
+                let properties = wanted.properties.clone();
+                Shows::Conditions(Wanted { properties, expected: now, otherwise })
+            }
+            _ => Shows::Open(now),
+        }
+    }
+}
+
+/// What becomes of datagrams between two stations.
+#[must_use]
+pub fn foreseen(asked: &Asked, from: &Station, to: &Station) -> Foreseen {
+    let bytes = lab::patrol::PAYLOAD_BYTES + from.header_bytes();
+    Foreseen::of(&asked.treatment(&from.path, &to.path), asked.sending(&from.path, &to.path, bytes))
+}
+
+/// The ways that show a partition: of every pair of stations of which a rule cuts a direction, both directions.
+/// Of rules that cover a direction the last counts.
+#[must_use]
+pub fn of_partition(stations: &[Station], rules: &[Rule], (with, before): (&Asked, &Asked)) -> Vec<Way> {
+    let is_cut = |from: &Station, to: &Station| {
+        let last = rules.iter().rev().find(|rule| rule.covers(&from.path, &to.path));
+        last.is_some_and(|rule| rule.block.is_some_and(|block| block != Block::Open))
+    };
+    let way = |from: usize, to: usize, cut: bool| {
+        let (here, there) = (&stations[from], &stations[to]);
+        let standing = foreseen(with, here, there);
+        let before = foreseen(before, here, there);
+        Way { from, to, shows: if cut { Shows::Cut { standing, before } } else { Shows::Open(standing) } }
+    };
+    let mut ways = Vec::new();
+    for (number, one) in stations.iter().enumerate() {
+        for (other_number, other) in stations.iter().enumerate().skip(number + 1) {
+            let (there, back) = (is_cut(one, other), is_cut(other, one));
+            if (there || back) && ways.len() < WAYS_MAX {
+                ways.push(way(number, other_number, there));
+                ways.push(way(other_number, number, back));
+            }
+        }
+    }
+    // A direction that another partition cuts as well says nothing of this one.
+    ways.retain(|way| way.shows.is_changed() || way.shows.expected().block == Block::Open);
+    ways
+}
+
+/// The conditions that datagrams show, one by one.
+#[must_use]
+pub fn properties(conditions: &Conditions) -> Vec<Property> {
+    let all = [
+        (conditions.delay.is_some(), Property::Delay),
+        (conditions.jitter.is_some(), Property::Jitter),
+        (conditions.loss.is_some(), Property::Loss),
+        (conditions.duplicate.is_some(), Property::Duplicate),
+        (conditions.reorder.is_some(), Property::Reorder),
+        (conditions.corrupt.is_some(), Property::Corrupt),
+    ];
+    all.into_iter().filter(|(is_given, _)| *is_given).map(|(_, property)| property).collect()
+}
+
+/// The ways that show conditions, between the first station of each end; and the way back of those that have one way only,
+/// which must stay as it is.
+#[must_use]
+pub fn of_conditions(
+    stations: &[Station],
+    directions: &[(Path, Path)],
+    properties: &[Property],
+    (with, before): (&Asked, &Asked),
+) -> Vec<Way> {
+    if properties.is_empty() {
+        return Vec::new();
+    }
+    let mut ways = Vec::new();
+    for (from, to) in directions {
+        let Some((here, there)) = first_stations(stations, from, to) else { continue };
+        let one = |from: usize, to: usize, is_changed: bool| {
+            let of = |asked: &Asked| foreseen(asked, &stations[from], &stations[to]);
+            let otherwise = is_changed.then(|| of(before));
+            let wanted = Wanted { properties: properties.to_vec(), expected: of(with), otherwise };
+            Way { from, to, shows: Shows::Conditions(wanted) }
+        };
+        ways.push(one(here, there, true));
+        let back = one(there, here, false);
+        let goes_back = directions.iter().any(|(other, _)| other == to);
+        if !goes_back && back.shows.expected().block == Block::Open {
+            ways.push(back);
+        }
+    }
+    ways
+}
+
+/// The first station in each of two places, by number.
+#[must_use]
+pub fn first_stations(stations: &[Station], from: &Path, to: &Path) -> Option<(usize, usize)> {
+    let first = |place: &Path, not: Option<usize>| {
+        (0..stations.len()).find(|number| Some(*number) != not && stations[*number].path.starts_with(place))
+    };
+    let here = first(from, None)?;
+    Some((here, first(to, Some(here))?))
+}

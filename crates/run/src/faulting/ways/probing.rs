@@ -1,0 +1,417 @@
+//! Datagrams on the ways of a fault, from before it strikes until it is shown to have healed: how fast they are sent, which of
+//! them count, and when there are enough.
+//!
+//! A datagram counts while nothing but the fault changes its way: until another fault changes it or one of its ends loses
+//! power. What those that count show is `judge`'s business.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use fabric::{Block, CountGuard, Fabric, PairCounters, Path};
+use history::{Receipt, Verdict};
+use lab::patrol::{Patrol, Probe};
+
+use crate::asked::Asked;
+use crate::datacentre::Datacentre;
+use crate::faulting::flapping::Turn;
+use crate::faulting::looks::Seen;
+use crate::faulting::ways::judge::{OPEN_MIN, judge_cut, judge_open};
+use crate::faulting::ways::presence::Presence;
+use crate::faulting::ways::{Shows, Way, foreseen};
+use crate::round_trips::Station;
+
+/// Between two datagrams of a way, until there are enough,
+const FAST: Duration = Duration::from_millis(2);
+/// no less than this, however many are needed,
+const FASTEST: Duration = Duration::from_micros(400);
+/// and afterwards.
+const SLOW: Duration = Duration::from_millis(20);
+/// All ways together send no more often than this,
+const TOGETHER: Duration = Duration::from_micros(150);
+/// nor, for a fault that stands for a short time, than this.
+const TOGETHER_SHORT: Duration = Duration::from_micros(50);
+/// What is needed is to be sent within this,
+const WITHIN: Duration = Duration::from_millis(2_500);
+/// and within this share of the time that a fault stands.
+const WITHIN_SHARE: f64 = 0.6;
+/// Datagrams take this share of a narrow link.
+const SHARE_OF_RATE: f64 = 0.05;
+/// How long a datagram may take beyond what the way takes.
+const LATENESS: Duration = Duration::from_millis(300);
+/// A datagram sent this close to a turn of a flapping fault may meet either side of it.
+const TURN_GUARD: Duration = Duration::from_millis(20);
+/// Datagrams that show at once that a way is cut; that it stays so is shown by all of them in the end.
+const CUT_AT_ONCE: usize = 100;
+/// A cut that comes and goes has fewer datagrams to show.
+const CUT_IN_TURNS: usize = 200;
+/// Turns of each kind that show that a fault comes and goes.
+const TURNS_MIN: usize = 2;
+
+/// Every change of the network as asked for, in order.
+#[derive(Default)]
+pub struct AskedLog(Mutex<Vec<(Instant, Arc<Asked>)>>);
+
+impl AskedLog {
+    fn entries(&self) -> MutexGuard<'_, Vec<(Instant, Arc<Asked>)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on the network is asked to be this.
+    pub fn changes_now(&self, asked: Arc<Asked>) {
+        self.entries().push((Instant::now(), asked));
+    }
+}
+
+/// When a fault stood.
+#[derive(Debug, Clone)]
+pub enum Stood {
+    /// From one moment on.
+    Since(Instant),
+    /// In turns.
+    InTurns(Arc<Mutex<Vec<Turn>>>),
+}
+
+/// What is looked at.
+#[derive(Clone, Copy)]
+pub enum Occasion<'a> {
+    /// The fault stands.
+    Stands(&'a Stood),
+    /// A flapping fault has gone for a while, and the network is this.
+    Between(&'a Stood, &'a Asked),
+    /// It has been healed at a moment, and the network is this.
+    Healed(Instant, &'a Asked),
+}
+
+/// Datagrams under way for one fault.
+pub struct Probing {
+    stations: Arc<Vec<Station>>,
+    ways: Vec<Way>,
+    patrol: Result<Patrol, String>,
+    asked: Arc<AskedLog>,
+    presence: Presence,
+    /// When other probes of the same fault filled the links.
+    disturbed: Mutex<Vec<(Instant, Instant)>>,
+}
+
+impl Probing {
+    /// Begins to send.
+    #[must_use]
+    pub fn start(
+        datacentre: Arc<Datacentre>,
+        asked: Arc<AskedLog>,
+        (stations, ways): (Vec<Station>, Vec<Way>),
+        stands_for: Option<Duration>,
+        with: &Asked,
+    ) -> Probing {
+        let ends: Vec<_> = ways
+            .iter()
+            .map(|way| {
+                let (from, to) = (&stations[way.from], &stations[way.to]);
+                (
+                    from.end(),
+                    to.end(),
+                    interval(way, ways.len(), stands_for).max(least_interval(with, from, to)),
+                )
+            })
+            .collect();
+        let patrol = Patrol::start(&ends).map_err(|error| error.to_string());
+        let stations = Arc::new(stations);
+        let presence = Presence::watch(stations.clone(), datacentre);
+        Probing { stations, ways, patrol, asked, presence, disturbed: Mutex::default() }
+    }
+
+    /// The stations, by number.
+    #[must_use]
+    pub fn stations(&self) -> &[Station] {
+        &self.stations
+    }
+
+    /// How long nearly every datagram takes at most on the longest way.
+    #[must_use]
+    pub fn longest_way(&self) -> Duration {
+        self.ways.iter().map(|way| way.shows.expected().delays.most()).max().unwrap_or_default()
+    }
+
+    /// Counts, from now on, what the network itself does on each way.
+    #[must_use]
+    pub fn count(&self, fabric: &Fabric) -> Option<CountGuard> {
+        let place = |station: usize| -> Path { self.stations[station].path.clone() };
+        fabric.count(self.ways.iter().map(|way| (place(way.from), place(way.to))).collect()).ok()
+    }
+
+    /// Sends nothing more until it is resumed.
+    pub fn pause(&self) {
+        if let Ok(patrol) = &self.patrol {
+            patrol.pause();
+        }
+    }
+
+    /// Sends again, as fast as at first.
+    pub fn resume(&self, with: &Asked) {
+        let Ok(patrol) = &self.patrol else { return };
+        for (number, way) in self.ways.iter().enumerate() {
+            let (from, to) = (&self.stations[way.from], &self.stations[way.to]);
+            patrol.pace(number, interval(way, self.ways.len(), None).max(least_interval(with, from, to)));
+        }
+        patrol.resume();
+    }
+
+    /// Lets other probes of the fault have the links to themselves.
+    pub fn while_paused<T>(&self, work: impl FnOnce() -> T) -> T {
+        let from = Instant::now();
+        self.pause();
+        let done = work();
+        self.disturbed.lock().unwrap_or_else(PoisonError::into_inner).push((from, Instant::now()));
+        if let Ok(patrol) = &self.patrol {
+            patrol.resume();
+        }
+        done
+    }
+
+    /// Sends seldom from now on: there is enough for a first answer.
+    pub fn slow_down(&self) {
+        let Ok(patrol) = &self.patrol else { return };
+        for (number, way) in self.ways.iter().enumerate() {
+            let (from, to) = (&self.stations[way.from], &self.stations[way.to]);
+            let asked = self.asked.entries().last().map(|(_, asked)| asked.clone());
+            let least = asked.map_or(SLOW, |asked| least_interval(&asked, from, to));
+            patrol.pace(number, SLOW.max(least));
+        }
+    }
+
+    /// Whether enough datagrams, sent until a moment, have had the time to arrive.
+    #[must_use]
+    pub fn has_enough(&self, occasion: Occasion<'_>, until: Instant, at_once: bool) -> bool {
+        let turns = match occasion {
+            Occasion::Stands(Stood::InTurns(turns)) | Occasion::Between(Stood::InTurns(turns), _) => {
+                let turns = turns.lock().unwrap_or_else(PoisonError::into_inner);
+                let stood = turns.iter().filter(|turn| turn.stood).count();
+                stood.min(turns.len() - stood) >= TURNS_MIN
+            }
+            _ => true,
+        };
+        turns
+            && (0..self.ways.len()).all(|number| {
+                let shows = self.shows(number, occasion);
+                let (count, is_closed) = self.counted(number, &shows, occasion, until);
+                is_closed || count >= needed(&shows, occasion, at_once)
+            })
+    }
+
+    /// What datagrams sent until a moment show, with what the network counted.
+    #[must_use]
+    pub fn judge(
+        &self,
+        occasion: Occasion<'_>,
+        until: Instant,
+        counted: Option<&[PairCounters]>,
+        at_once: bool,
+    ) -> Receipt {
+        let mut receipt = Receipt { verdict: Verdict::Pass, evidence: Vec::new() };
+        for number in 0..self.ways.len() {
+            let counted = counted.and_then(|pairs| pairs.get(number)).copied();
+            for (verdict, sentence) in self.judge_way(number, occasion, until, counted, at_once) {
+                receipt.verdict = receipt.verdict.and(verdict);
+                receipt.evidence.push(sentence);
+            }
+        }
+        receipt
+    }
+
+    /// Whether anything of what the fault cuts arrived before it struck.
+    #[must_use]
+    pub fn judge_before(&self, from: Instant, to: Instant) -> Seen {
+        let Ok(patrol) = &self.patrol else { return Vec::new() };
+        let mut seen = Vec::new();
+        for (number, way) in self.ways.iter().enumerate() {
+            let Shows::Cut { before, .. } = &way.shows else { continue };
+            let probes = patrol.probes(number, from, to);
+            let arrived = probes.iter().filter(|probe| !probe.arrivals.is_empty()).count();
+            if before.block != Block::Open || arrived == 0 {
+                let (sent, way) = (probes.len(), self.in_words(number));
+                let told = format!(
+                    "before the fault {arrived} of {sent} datagrams {way} arrived: what was cut before cannot be shown to be cut now"
+                );
+                seen.push((Verdict::Unknown, told));
+            }
+        }
+        seen
+    }
+
+    fn judge_way(
+        &self,
+        number: usize,
+        occasion: Occasion<'_>,
+        until: Instant,
+        counted: Option<PairCounters>,
+        at_once: bool,
+    ) -> Seen {
+        let way = self.in_words(number);
+        let when = match occasion {
+            Occasion::Stands(_) => "",
+            Occasion::Between(..) => "in between ",
+            Occasion::Healed(..) => "after the fault ",
+        };
+        let shows = self.shows(number, occasion);
+        if let Err(error) = &self.patrol {
+            return vec![(Verdict::Unknown, format!("{when}no datagrams {way} could be sent: {error}"))];
+        }
+        let (probes, is_closed) = self.sample(number, &shows, occasion, until);
+        if probes.len() < OPEN_MIN && is_closed {
+            let sent = probes.len();
+            let told = format!(
+                "{when}only {sent} datagrams {way} were sent before its ends or its way were changed again"
+            );
+            let verdict = if self.ways[number].shows.is_changed() { Verdict::Unknown } else { Verdict::Pass };
+            return vec![(verdict, told)];
+        }
+        // What was counted counts the fault alone only where nothing else changed meanwhile.
+        let counted = counted.filter(|_| !is_closed);
+        let seen = match &shows {
+            Shows::Cut { standing, .. } => {
+                let refusals = self.refusals(number, &shows, occasion, until);
+                // A node that loses its power can be sent nothing more.
+                let least = needed(&shows, occasion, at_once || is_closed);
+                judge_cut(&probes, refusals, counted, standing.block, (least, &way))
+            }
+            Shows::Open(expected) if expected.block != Block::Open => {
+                let is_changed = self.ways[number].shows.is_changed();
+                let verdict = if is_changed { Verdict::Unknown } else { Verdict::Pass };
+                vec![(verdict, format!("another fault cuts the way {way}"))]
+            }
+            Shows::Open(expected) => vec![judge_open(&probes, expected, &way)],
+            Shows::Conditions(wanted) => wanted.judge(&probes, counted, &way),
+        };
+        seen.into_iter().map(|(verdict, told)| (verdict, format!("{when}{told}"))).collect()
+    }
+
+    /// What a way is to show on an occasion.
+    fn shows(&self, number: usize, occasion: Occasion<'_>) -> Shows {
+        let way = &self.ways[number];
+        match occasion {
+            Occasion::Stands(_) => way.shows.clone(),
+            Occasion::Between(_, asked) | Occasion::Healed(_, asked) => {
+                way.shows.healed(foreseen(asked, &self.stations[way.from], &self.stations[way.to]))
+            }
+        }
+    }
+
+    fn counted(&self, number: usize, shows: &Shows, occasion: Occasion<'_>, until: Instant) -> (usize, bool) {
+        let Ok(patrol) = &self.patrol else { return (0, true) };
+        let (spans, is_closed) = self.spans(number, shows, occasion, until);
+        (spans.iter().map(|(from, to)| patrol.probes(number, *from, *to).len()).sum(), is_closed)
+    }
+
+    fn sample(
+        &self,
+        number: usize,
+        shows: &Shows,
+        occasion: Occasion<'_>,
+        until: Instant,
+    ) -> (Vec<Probe>, bool) {
+        let Ok(patrol) = &self.patrol else { return (Vec::new(), true) };
+        let (spans, is_closed) = self.spans(number, shows, occasion, until);
+        (spans.iter().flat_map(|(from, to)| patrol.probes(number, *from, *to)).collect(), is_closed)
+    }
+
+    fn refusals(&self, number: usize, shows: &Shows, occasion: Occasion<'_>, until: Instant) -> usize {
+        let Ok(patrol) = &self.patrol else { return 0 };
+        let (spans, _) = self.spans(number, shows, occasion, until);
+        spans.iter().map(|(from, to)| patrol.refusals(number, *from, *to)).sum()
+    }
+
+    /// The times in which datagrams of a way count, and whether no more can be added because something else has changed.
+    fn spans(
+        &self,
+        number: usize,
+        shows: &Shows,
+        occasion: Occasion<'_>,
+        until: Instant,
+    ) -> (Vec<(Instant, Instant)>, bool) {
+        let way = &self.ways[number];
+        let (here, there) = (&self.stations[way.from], &self.stations[way.to]);
+        let begun = match occasion {
+            Occasion::Stands(Stood::Since(from)) => Some(*from),
+            Occasion::Healed(from, _) => Some(from),
+            Occasion::Stands(Stood::InTurns(turns)) | Occasion::Between(Stood::InTurns(turns), _) => {
+                turns.lock().unwrap_or_else(PoisonError::into_inner).first().map(|turn| turn.from)
+            }
+            Occasion::Between(Stood::Since(_), _) => None,
+        };
+        let Some(begun) = begun else { return (Vec::new(), false) };
+        let gone = self.presence.gone([way.from, way.to]);
+        // While a flapping fault has gone, what is asked of the way is not what the log says.
+        let standing = match occasion {
+            Occasion::Between(..) => way.shows.expected(),
+            _ => shows.expected(),
+        };
+        let entries = self.asked.entries();
+        let changed =
+            entries.iter().find(|(at, asked)| *at > begun && foreseen(asked, here, there) != *standing);
+        let ended = gone.into_iter().chain(changed.map(|(at, _)| *at)).min().filter(|ended| *ended < until);
+        let most = shows.expected().delays.most();
+        let settled = Instant::now().checked_sub(LATENESS + most).unwrap_or(begun);
+        let end = ended.unwrap_or(until).min(settled);
+        let spans = match occasion {
+            Occasion::Stands(Stood::InTurns(turns)) => in_turns(turns, true),
+            Occasion::Between(Stood::InTurns(turns), _) => in_turns(turns, false),
+            _ => vec![(begun, end)],
+        };
+        let disturbed = self.disturbed.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let spans = spans.into_iter().map(|(from, to)| (from, to.min(end))).filter(|(from, to)| from < to);
+        let spans = spans.flat_map(|span| without(span, &disturbed)).collect();
+        (spans, ended.is_some_and(|ended| ended <= settled))
+    }
+
+    fn in_words(&self, number: usize) -> String {
+        let way = &self.ways[number];
+        format!("from {} to {}", self.stations[way.from].name, self.stations[way.to].name)
+    }
+}
+
+/// The middle half of each turn of a kind: on a busy machine a datagram may be carried in the next one.
+fn in_turns(turns: &Mutex<Vec<Turn>>, stood: bool) -> Vec<(Instant, Instant)> {
+    let turns = turns.lock().unwrap_or_else(PoisonError::into_inner);
+    let of_kind = turns.iter().filter(|turn| turn.stood == stood);
+    of_kind
+        .filter_map(|turn| {
+            let guard = TURN_GUARD.max((turn.to - turn.from) / 4);
+            Some((turn.from + guard, turn.to.checked_sub(guard)?))
+        })
+        .collect()
+}
+
+/// A span less all others.
+fn without(span: (Instant, Instant), others: &[(Instant, Instant)]) -> Vec<(Instant, Instant)> {
+    others.iter().fold(vec![span], |spans, (begin, end)| {
+        let parts = |(from, to): (Instant, Instant)| [(from, to.min(*begin)), (from.max(*end), to)];
+        spans.into_iter().flat_map(parts).filter(|(from, to)| from < to).collect()
+    })
+}
+
+/// How many datagrams are needed; at once, for a first answer.
+fn needed(shows: &Shows, occasion: Occasion<'_>, at_once: bool) -> usize {
+    match (shows, occasion) {
+        (Shows::Cut { .. }, _) if at_once => CUT_AT_ONCE,
+        (Shows::Cut { .. }, Occasion::Stands(Stood::InTurns(_))) => CUT_IN_TURNS,
+        _ => shows.needed(),
+    }
+}
+
+/// Between two datagrams of a way at first.
+fn interval(way: &Way, ways: usize, stands_for: Option<Duration>) -> Duration {
+    let needed = u32::try_from(way.shows.needed()).unwrap_or(u32::MAX).max(1);
+    let ways = u32::try_from(ways).unwrap_or(u32::MAX);
+    let interval = FAST.min(WITHIN / needed).max(TOGETHER * ways).max(FASTEST);
+    let within = stands_for.map(|time| time.mul_f64(WITHIN_SHARE) / needed);
+    interval.min(within.unwrap_or(interval).max(TOGETHER_SHORT * ways))
+}
+
+/// Between two datagrams of a way, so that they take little of its narrowest link.
+fn least_interval(asked: &Asked, from: &Station, to: &Station) -> Duration {
+    let bits = ((lab::patrol::PAYLOAD_BYTES + from.header_bytes()) * 8) as f64;
+    let narrowest = asked.narrowest(&from.path, &to.path);
+    narrowest.map_or(Duration::ZERO, |link| {
+        Duration::from_secs_f64(bits / (SHARE_OF_RATE * link.rate_bits_per_s as f64))
+    })
+}
