@@ -133,6 +133,7 @@ fn result() -> RunResult {
     tpcc.figures = BTreeMap::from([("tpmC".to_owned(), 12.5), ("efficiency_percent".to_owned(), 97.0)]);
     let open = FaultLoadResult { gap_is_open: true, ..felt("ledger", 7.0, -1.0, -1.0) };
     RunResult {
+        links_receipt: None,
         holdfast: String::new(),
         scenario: String::new(),
         seed: 1,
