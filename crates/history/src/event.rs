@@ -106,6 +106,13 @@ pub enum EventKind {
         /// The evidence.
         receipt: Receipt,
     },
+    /// Marks that were written on a node's volume before a power-off were looked for after it.
+    Canary {
+        /// The power-off's number.
+        fault: usize,
+        /// What they show of what the volume kept and lost.
+        receipt: Receipt,
+    },
     /// A node stopped being there.
     NodeDown {
         /// Its name.

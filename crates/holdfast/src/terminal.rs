@@ -184,6 +184,9 @@ fn told(kind: &EventKind) -> Option<String> {
         EventKind::FaultHealed { receipt, .. } => {
             format!("  healed: {}; {}", receipt.verdict, receipt.evidence.join("; "))
         }
+        EventKind::Canary { receipt, .. } => {
+            format!("  volumes: {}; {}", receipt.verdict, receipt.evidence.join("; "))
+        }
         EventKind::NodeDown { node, host } => format!("  {node} died with {host}"),
         EventKind::NodeUp { .. } => return None,
         EventKind::Platform { action, what, .. } => format!("  {action}: {what}"),

@@ -2,6 +2,8 @@
 //!
 //! Sources: RFC 792 and RFC 4443 (ICMP echo), ipv6(7), raw(7), pid_namespaces(7).
 
+use std::collections::BTreeSet;
+use std::fs::File;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -14,23 +16,57 @@ use nix::sys::socket::{MsgFlags, SockaddrStorage, recvfrom, sendto};
 /// Numbers the probes of this process.
 static PROBES: AtomicU16 = AtomicU16::new(0x4846);
 
-/// The processes, by number as the lab sees them, that live in this PID namespace (or in one inside it).
-///
-/// # Errors
-/// When `/proc` cannot be listed.
-pub fn processes_in(pid_namespace: u64) -> io::Result<Vec<u32>> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir("/proc")? {
-        let entry = entry?;
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
-            continue;
-        };
-        // A process that ends while we look has no namespace left to read; a zombie has none either.
-        if std::fs::metadata(entry.path().join("ns/pid")).is_ok_and(|file| file.ino() == pid_namespace) {
-            found.push(pid);
-        }
+/// The kinds of namespaces that every boot of a node has of its own.
+const KINDS: [&str; 5] = ["pid", "mnt", "net", "uts", "ipc"];
+
+/// The namespaces of one boot of a node. While this lives, the kernel gives their numbers to no others.
+#[derive(Debug)]
+pub struct NodeNamespaces {
+    held: Vec<File>,
+    numbers: BTreeSet<u64>,
+}
+
+impl NodeNamespaces {
+    /// Those of the node whose init has this process number.
+    ///
+    /// # Errors
+    /// When they cannot be opened: the init has ended.
+    pub fn of(init: u32) -> io::Result<NodeNamespaces> {
+        let open = |kind: &&str| File::open(format!("/proc/{init}/ns/{kind}"));
+        let held = KINDS.iter().map(open).collect::<io::Result<Vec<File>>>()?;
+        let numbers = held.iter().map(|file| Ok(file.metadata()?.ino())).collect::<io::Result<_>>()?;
+        Ok(NodeNamespaces { held, numbers })
     }
-    Ok(found)
+
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.held.len()
+    }
+
+    /// The processes, by number as the lab sees them, that are in any of them: a process that has left one of the node's
+    /// namespaces is still the node's.
+    ///
+    /// # Errors
+    /// When `/proc` cannot be listed.
+    pub fn processes(&self) -> io::Result<Vec<u32>> {
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir("/proc")? {
+            let entry = entry?;
+            let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
+                continue;
+            };
+            // A process that ends while we look has no namespaces left to read; a zombie has none either.
+            let is_in = |kind: &&str| {
+                let namespace = std::fs::metadata(entry.path().join("ns").join(kind));
+                namespace.is_ok_and(|file| self.numbers.contains(&file.ino()))
+            };
+            if KINDS.iter().any(is_in) {
+                found.push(pid);
+            }
+        }
+        Ok(found)
+    }
 }
 
 /// Sends ICMP echo requests, one every `interval`, from the calling thread's network namespace, until one is answered or

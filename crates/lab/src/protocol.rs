@@ -107,6 +107,11 @@ pub enum FileAction {
     Remove,
     /// Tell whether it is there.
     Find,
+    /// Do something with the marks that show what a power-off took; the path is of no meaning.
+    Canary {
+        /// What.
+        order: crate::canary::Order,
+    },
     /// Throw away what the kernel keeps in memory of it, and of everything in it where it is a folder.
     Forget,
 }

@@ -16,6 +16,7 @@ use nix::sys::stat::{SFlag, fstatat};
 use nix::unistd::{Gid, Uid, UnlinkatFlags, setfsgid, setfsuid, unlinkat};
 
 use crate::beneath;
+use crate::canary;
 use crate::protocol::{Answer, FileAction, NODE_USER};
 
 /// The most that is read of a file. What engines read are lines of a few kilobytes.
@@ -57,6 +58,10 @@ impl VolumeFiles {
                 File::from(folder).sync_all().map(|()| String::new())
             }
             FileAction::Forget => forget(self.volume.as_fd(), path, 0).map(|()| String::new()),
+            FileAction::Canary { order } => {
+                let root = beneath::open_folder(&self.volume, Path::new(""))?;
+                canary::obey(&File::from(root), *order)
+            }
             FileAction::Find => match self.find(path) {
                 Ok(()) => Ok("yes".to_owned()),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),

@@ -213,6 +213,12 @@ fn faults(events: &[Event]) -> Vec<FaultResult> {
                     fault.receipt.evidence.extend(receipt.evidence.iter().cloned());
                 }
             }
+            EventKind::Canary { fault, receipt } => {
+                if let Some(fault) = faults.get_mut(fault) {
+                    fault.receipt.verdict = fault.receipt.verdict.and(receipt.verdict);
+                    fault.receipt.evidence.extend(receipt.evidence.iter().cloned());
+                }
+            }
             EventKind::FirstSuccess { fault, after_s, .. } => {
                 if let Some(fault) = faults.get_mut(fault) {
                     let of_others = fault.recovery_s.first_success.unwrap_or(0.0);
@@ -238,6 +244,7 @@ fn asked(t_s: f64, kind: &str, target: &str, hits: &[String], nodes: &[String]) 
         asked_s: t_s,
         took_effect_s: None,
         healed_s: None,
+        lab_lost_synced: false,
         receipt: Receipt { verdict: Verdict::Unknown, evidence: Vec::new() },
         gap_s: None,
         below_50_percent_s: None,

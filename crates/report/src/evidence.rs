@@ -201,6 +201,14 @@ fn receipts(run: &RunDirectory, index: usize, fault: &FaultResult) -> String {
             _ => None,
         })
     };
+    let canaries: Vec<(f64, &Receipt)> = run
+        .events
+        .iter()
+        .filter_map(|event| match &event.kind {
+            EventKind::Canary { fault, receipt } if *fault == index => Some((event.t_s, receipt)),
+            _ => None,
+        })
+        .collect();
     let mut html = String::new();
     match (of_event(false), of_event(true)) {
         (None, None) => html.push_str(&receipt("Receipt", &fault.receipt)),
@@ -211,9 +219,16 @@ fn receipts(run: &RunDirectory, index: usize, fault: &FaultResult) -> String {
             if let Some((t_s, evidence)) = healing {
                 html.push_str(&receipt(&format!("Evidence of healing, {}", format::seconds(t_s)), evidence));
             }
+            for (t_s, evidence) in &canaries {
+                html.push_str(&receipt(&format!("Evidence of loss, {}", format::seconds(*t_s)), evidence));
+            }
             // Whatever the result holds beyond the events belongs to the receipt as well.
-            let told: Vec<&String> =
-                effect.iter().chain(&healing).flat_map(|(_, receipt)| &receipt.evidence).collect();
+            let told: Vec<&String> = effect
+                .iter()
+                .chain(&healing)
+                .chain(&canaries)
+                .flat_map(|(_, receipt)| &receipt.evidence)
+                .collect();
             let rest: Vec<String> =
                 fault.receipt.evidence.iter().filter(|sentence| !told.contains(sentence)).cloned().collect();
             if !rest.is_empty() {
@@ -332,6 +347,9 @@ fn told(run: &RunDirectory, kind: &EventKind) -> (&'static str, String) {
                 ("fault", format!("Whether the {} healed could not be determined.", name(fault)))
             }
         },
+        EventKind::Canary { receipt, .. } => {
+            ("", format!("Marks on a volume: {}.", format::listed(&receipt.evidence)))
+        }
         EventKind::NodeDown { node, host } => ("", format!("{node} on {host} is gone.")),
         EventKind::NodeUp { node, host } => ("", format!("{node} is there, on {host}.")),
         EventKind::Platform { action, node, what } => ("platform", format!("{action} of {node}: {what}")),

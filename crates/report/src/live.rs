@@ -95,6 +95,9 @@ fn verdicts(run: &RunDirectory) -> String {
             EventKind::FaultHealed { fault, receipt } => {
                 (format!("fault {} healed", fault + 1), receipt.verdict)
             }
+            EventKind::Canary { fault, receipt } => {
+                (format!("fault {} took what was not synced", fault + 1), receipt.verdict)
+            }
             _ => continue,
         };
         let _ = write!(html, "<span>{} {}</span>", evidence::badge(verdict), escape(&name));

@@ -157,8 +157,11 @@ pub struct FaultResult {
     pub took_effect_s: Option<f64>,
     /// When it was healed; null when it was not.
     pub healed_s: Option<f64>,
-    /// Evidence of effect and of healing, together.
+    /// Evidence of effect, of what the volumes kept and lost, and of healing, together.
     pub receipt: Receipt,
+    /// The lab lost data that a node had synced, so that what is missing says nothing about the database.
+    #[serde(default)]
+    pub lab_lost_synced: bool,
     /// The longest time without a success against what was due, of all loads, until the next fault was asked for or the
     /// loads ended; null where that is not known of each load.
     #[serde(default)]
@@ -601,6 +604,10 @@ pub struct LabResult {
     /// What somebody outside the schedule did to processes of nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub interference: Vec<InterferenceResult>,
+    /// Why the power-offs of the schedule could lose nothing, where the scenario asks for volumes that do: virtual disks could
+    /// not be had.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nothing_to_lose: Option<String>,
 }
 
 /// Something done to a process of a node that neither the schedule nor the lab did.

@@ -19,13 +19,15 @@ use lab::entrance::{self, Entrance, EntranceError, Inside};
 use lab::protocol::{NODE_USER, NodeSetUp, ShownPrograms};
 use lab::{Addresses, Attachment, Family, supervisor};
 
+use crate::canary::{Canary, VolumeKind};
 use crate::directory::{DirectoryError, RunDirectory};
 use crate::disks::HostDisks;
 use crate::faulting::network;
-use crate::planted::Planted;
+use crate::planted::{Lie, Planted};
 use crate::vm::{Limit, Network, Vm, VmError};
 use crate::volumes::mirrored::{MirroredDisk, Plan};
 use crate::volumes::place::HostPlace;
+use crate::volumes::rollback::PowerOffs;
 use crate::volumes::{NodeVolume, VirtualDisk};
 
 /// What can go wrong while the datacentre is built or changed.
@@ -178,7 +180,7 @@ pub struct Ground<'a> {
     /// Where chance begins, the network's and that of torn writes.
     pub seed: u64,
     /// Lies planted by a test; empty in every honest run.
-    pub planted: Planted,
+    pub planted: &'a Planted,
 }
 
 impl Datacentre {
@@ -251,7 +253,11 @@ impl Datacentre {
             };
             let network = Network { addresses: addresses(2, index)?, family, fabric: self.fabric.clone() };
             let volume = self.node_volume(&set_up, index, (scenario, ground))?;
-            let vm = Vm::make(network, set_up, limit, volume)?;
+            let seed = ground.seed.wrapping_add(index as u64);
+            let canary =
+                Canary::new(&set_up.name, VolumeKind::of(ground.volumes), volume.mirrored().is_none(), seed);
+            let leaves_process = ground.planted.contains(&Lie::ProcessLeft);
+            let vm = Vm::make(network, set_up, limit, (volume, canary), leaves_process)?;
             self.vms.push(Arc::new(vm));
         }
         Ok(())
@@ -319,9 +325,19 @@ impl Datacentre {
         Err(ended)
     }
 
+    /// VMs that lose their power when these hosts do: those on them, and those elsewhere whose volume one of them serves.
+    #[must_use]
+    pub fn vms_dying_with(&self, hosts: &[usize]) -> Vec<usize> {
+        let dies = |vm: &usize| {
+            let vm = &self.vms[*vm];
+            let served_by = vm.volume().mirrored().and_then(MirroredDisk::serving_host);
+            hosts.contains(&vm.host()) || served_by.is_some_and(|host| hosts.contains(&host))
+        };
+        self.vms_on().into_iter().filter(dies).collect()
+    }
+
     /// Cuts the power of hosts and of every VM on them; the network first, all at once as far as one thread can.
-    /// Returns the VMs that died: with them those elsewhere whose volume one of these hosts served, which the platform
-    /// switches off, because their disk is gone.
+    /// Returns the VMs that died; the platform switches off those whose disk is gone.
     ///
     /// # Errors
     /// When the fabric is gone.
@@ -331,12 +347,7 @@ impl Datacentre {
                 self.fabric.detach(port)?;
             }
         }
-        let hit = |vm: &usize| {
-            let vm = &self.vms[*vm];
-            let served_by = vm.volume().mirrored().and_then(MirroredDisk::serving_host);
-            hosts.contains(&vm.host()) || served_by.is_some_and(|host| hosts.contains(&host))
-        };
-        let died: Vec<usize> = self.vms_on().into_iter().filter(hit).collect();
+        let died = self.vms_dying_with(hosts);
         for vm in &died {
             self.vms[*vm].cut_off()?;
         }
@@ -403,6 +414,7 @@ impl Datacentre {
         let user = if ground.users_mapped { NODE_USER } else { 0 };
         let is_torn = ground.volumes == scenario::Volumes::Torn;
         let torn_by = is_torn.then(|| ground.seed.wrapping_add(index as u64));
+        let power_offs = PowerOffs { torn_by, keep_unsynced: ground.planted.contains(&Lie::NoRollback) };
         let storage = scenario.database.storage.as_ref();
         let on_hosts = |of: &&scenario::Storage| of.replicas > 1 || !of.hosts.is_empty();
         let mirrored = storage.filter(on_hosts).filter(|_| ground.volumes != scenario::Volumes::Directory);
@@ -416,7 +428,7 @@ impl Datacentre {
             };
             let hosts: std::io::Result<Vec<Arc<HostPlace>>> =
                 self.hosts.iter().enumerate().map(place).collect();
-            let plan = Plan { folder, node: index, storage, hosts: hosts.map_err(failed)?, user, torn_by };
+            let plan = Plan { folder, node: index, storage, hosts: hosts.map_err(failed)?, user, power_offs };
             return Ok(NodeVolume::Mirrored(MirroredDisk::make(&plan).map_err(failed)?));
         }
         if ground.volumes == scenario::Volumes::Directory {
@@ -425,7 +437,7 @@ impl Datacentre {
         let host = scenario.database.nodes[index];
         let earlier = scenario.database.nodes[..index].iter().filter(|other| **other == host).count();
         let on = self.disks.for_volume(host, earlier);
-        Ok(NodeVolume::Virtual(Box::new(VirtualDisk::new(&set_up.volume, user, torn_by, on))))
+        Ok(NodeVolume::Virtual(Box::new(VirtualDisk::new(&set_up.volume, user, power_offs, on))))
     }
 
     /// From here on links carry no more than their rate.

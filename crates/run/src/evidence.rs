@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use history::{Receipt, Verdict};
+use lab::probe::NodeNamespaces;
 use lab::{attachment, probe};
 
 use crate::datacentre::{ClientPlace, Datacentre};
@@ -73,18 +74,18 @@ impl<'a> Observer<'a> {
         self.look(subjects, ANSWER_BEFORE + self.round_trip)
     }
 
-    /// Whether the fault took effect: no process left in these PID namespaces, no address answering that did before, and
+    /// Whether the fault took effect: no process left of these nodes, no address answering that did before, and
     /// what the volumes lost.
     #[must_use]
     pub fn power_is_off(
         &self,
         before: &[Look],
-        namespaces: &[(String, u64)],
+        nodes: &[(String, NodeNamespaces)],
         losses: Vec<(Verdict, String)>,
     ) -> Receipt {
         let mut receipt = Receipt { verdict: Verdict::Pass, evidence: Vec::new() };
-        for (node, namespace) in namespaces {
-            note(&mut receipt, processes_left(node, *namespace));
+        for (node, namespaces) in nodes {
+            note(&mut receipt, processes_left(node, namespaces));
         }
         for loss in losses {
             note(&mut receipt, loss);
@@ -177,15 +178,19 @@ impl<'a> Observer<'a> {
 }
 
 /// Whether a node's processes are gone, asked of the kernel.
-pub(crate) fn processes_left(node: &str, namespace: u64) -> (Verdict, String) {
-    match probe::processes_in(namespace) {
+pub(crate) fn processes_left(node: &str, namespaces: &NodeNamespaces) -> (Verdict, String) {
+    let count = namespaces.count();
+    match namespaces.processes() {
         Ok(left) if left.is_empty() => {
-            (Verdict::Pass, format!("no process of {node} is left (PID namespace {namespace})"))
+            (Verdict::Pass, format!("no process of {node} is left in any of its {count} namespaces"))
         }
-        Ok(left) => (
-            Verdict::Fail,
-            format!("{} processes of {node} still run (PID namespace {namespace})", left.len()),
-        ),
+        Ok(left) => {
+            let still = match left.len() {
+                1 => format!("1 process of {node} still runs"),
+                many => format!("{many} processes of {node} still run"),
+            };
+            (Verdict::Fail, format!("{still} in the node's namespaces"))
+        }
         Err(error) => (Verdict::Unknown, format!("the processes of {node} could not be listed: {error}")),
     }
 }

@@ -4,7 +4,6 @@
 //! Owns when that happens. How a database does it is its engine's knowledge.
 
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -207,15 +206,16 @@ impl Platform {
     fn switch_off(&self, vm: usize) -> Option<(Verdict, String)> {
         let node = node_name(vm);
         let of = &self.datacentre.vms[vm];
-        let namespace = of.pid_namespace()?;
-        // While it is held, the kernel gives its number to no other.
-        let held = of.init_pid().and_then(|init| File::open(format!("/proc/{init}/ns/pid")).ok());
+        let namespaces = of.namespaces()?;
         if let Err(error) = self.datacentre.power_off_vm(vm) {
             self.trouble(&format!("switch {node} off"), &error.to_string());
         }
-        let shown = processes_left(&node, namespace);
-        drop(held);
-        Some(shown)
+        Some(match namespaces {
+            Ok(namespaces) => processes_left(&node, &namespaces),
+            Err(error) => {
+                (Verdict::Unknown, format!("the namespaces of {node} could not be opened: {error}"))
+            }
+        })
     }
 
     /// The disks of these VMs' volumes have gone wrong. Where a standby is promoted when the leader is lost, a leader whose
@@ -290,6 +290,18 @@ impl Platform {
         let what = format!("the database on {node} had ended and is started again, its disk being sound");
         self.chronicle.say(EventKind::Platform { action: "restart".to_owned(), node, what });
         self.start_database(vm);
+    }
+
+    /// The marks on volumes of VMs that have not booted since they lost their power are looked for without a boot of the
+    /// database; or, where that would be no use, given up.
+    pub fn look_at_what_stays_off(&self, given_up: Option<&str>) {
+        for (vm, of) in self.datacentre.vms.iter().enumerate().filter(|(_, of)| of.canary().is_pending()) {
+            let _hand = self.hands[vm].lock().unwrap_or_else(PoisonError::into_inner);
+            match given_up {
+                Some(why) => of.canary().give_up(why),
+                None => of.look_for_marks(),
+            }
+        }
     }
 
     /// Lets work under way come to its end, for `patience` at most, and begins no more. Returns what is not done.

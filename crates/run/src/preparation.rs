@@ -120,6 +120,8 @@ pub struct Prepared {
     pub planted: Planted,
     /// What was seen of the site's links; `None` where there are none.
     pub links: Option<history::Receipt>,
+    /// Why volumes are plain directories, where the scenario asks for something else.
+    pub volumes_fell_back: Option<String>,
 }
 
 impl Prepared {
@@ -182,7 +184,7 @@ pub fn prepare(
     check_open_files(scenario, getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(_, hard)| hard))?;
     let directory = RunDirectory::at(orders.run_directory.clone());
     let limits = cpu_limits(scenario, orders, chronicle);
-    let volumes = volumes(scenario, &directory, chronicle);
+    let (volumes, volumes_fell_back) = volumes(scenario, &directory, chronicle);
     let engine = open_engine(scenario, orders)?;
     let ground = Ground {
         directory: &directory,
@@ -192,7 +194,7 @@ pub fn prepare(
         limits: limits.clone(),
         volumes,
         seed: orders.seed,
-        planted: orders.planted.clone(),
+        planted: &orders.planted,
     };
     let datacentre = Datacentre::build(scenario, &ground)?;
     let captures = captures::begin(&orders.captures, scenario, &datacentre.fabric, &directory)?;
@@ -242,6 +244,7 @@ pub fn prepare(
         facts,
         boot_s,
         planted: orders.planted.clone(),
+        volumes_fell_back,
     })
 }
 
@@ -269,24 +272,24 @@ fn cpu_limits(scenario: &Scenario, orders: &Orders, chronicle: &Chronicle) -> Op
     }
 }
 
-/// What volumes will be: what the scenario asks for, where it is to be had.
-fn volumes(scenario: &Scenario, directory: &RunDirectory, chronicle: &Chronicle) -> Volumes {
+/// What volumes will be: what the scenario asks for, where it is to be had; else plain directories, and why.
+fn volumes(
+    scenario: &Scenario,
+    directory: &RunDirectory,
+    chronicle: &Chronicle,
+) -> (Volumes, Option<String>) {
     let asked = scenario.database.volumes;
     if asked == Volumes::Directory {
-        return asked;
+        return (asked, None);
     }
-    match disk::try_out(directory.path()) {
-        Ok(()) => asked,
-        Err(error) => {
-            chronicle.warn(
-                format!(
-                    "volumes are plain directories, a power-off loses nothing that was written but not synced: {error}"
-                ),
-                "allow this user to use /dev/fuse (see `holdfast doctor`), or write `volumes: directory`",
-            );
-            Volumes::Directory
-        }
-    }
+    let Err(error) = disk::try_out(directory.path()) else { return (asked, None) };
+    chronicle.warn(
+        format!(
+            "volumes are plain directories, a power-off loses nothing that was written but not synced: {error}"
+        ),
+        "allow this user to use /dev/fuse (see `holdfast doctor`), or write `volumes: directory`",
+    );
+    (Volumes::Directory, Some(error.to_string()))
 }
 
 fn volumes_in_words(volumes: Volumes) -> &'static str {

@@ -3,6 +3,8 @@
 //!
 //! Owns the VM's folders and its boots. Which host it runs on, and when, the platform decides.
 
+mod marks;
+
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -18,9 +20,11 @@ use engine::{Command, Finished, NodeError, ProcessId, Signal, Status};
 use fabric::{Fabric, PortId};
 use lab::cgroup::CpuLimits;
 use lab::entrance::{self, Entrance, EntranceError, Inside};
+use lab::probe::NodeNamespaces;
 use lab::protocol::{FileAction, MAKING, NODE_USER, NodeSetUp, SOCKETS, VOLUME};
 use lab::{Addresses, Family};
 
+use crate::canary::Canary;
 use crate::volumes::NodeVolume;
 use crate::volumes::opening::OpenError;
 
@@ -129,6 +133,9 @@ pub struct Vm {
     set_up: NodeSetUp,
     limit: Option<Limit>,
     volume: NodeVolume,
+    canary: Canary,
+    /// A lie that tests plant: a process outlives its power-off.
+    leaves_process: bool,
     state: Mutex<State>,
 }
 
@@ -142,7 +149,8 @@ impl Vm {
         network: Network,
         set_up: NodeSetUp,
         limit: Option<Limit>,
-        volume: NodeVolume,
+        (volume, canary): (NodeVolume, Canary),
+        leaves_process: bool,
     ) -> Result<Vm, VmError> {
         let volume_folder = matches!(volume, NodeVolume::Directory).then_some(&set_up.volume);
         for path in volume_folder.into_iter().chain(&set_up.making).chain([&set_up.sockets]) {
@@ -154,7 +162,8 @@ impl Vm {
                 source,
             })?;
         }
-        Ok(Vm { name: set_up.name.clone(), network, set_up, limit, volume, state: Mutex::default() })
+        let (name, state) = (set_up.name.clone(), Mutex::default());
+        Ok(Vm { name, network, set_up, limit, volume, canary, leaves_process, state })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -167,12 +176,9 @@ impl Vm {
     /// # Errors
     /// When the lab cannot boot it or it cannot be joined to the network. It is off then, and its volume closed.
     pub fn power_on(&self, host: usize, place: &[String], may_force: bool) -> Result<(), VmError> {
-        let plan = lab::BootPlan {
-            name: self.name.clone(),
-            addresses: self.network.addresses,
-            set_up: self.set_up.clone(),
-        };
-        let (node, tun, mount) = self.boot_on_volume(&plan, (host, may_force))?;
+        let (node, tun, mount) = self.boot_on_volume((host, may_force))?;
+        let node = Arc::new(node);
+        self.canary.boots(&node, self.forced_open());
         let port = match self.join(&node, tun, place) {
             Ok(port) => port,
             Err(error) => {
@@ -183,7 +189,7 @@ impl Vm {
         let mut state = self.state();
         state.boots += 1;
         state.host = host;
-        state.boot = Some(Boot { number: state.boots, node: Arc::new(node), port, mount });
+        state.boot = Some(Boot { number: state.boots, node, port, mount });
         self.tell_the_way_in(&state)
     }
 
@@ -222,12 +228,16 @@ impl Vm {
 
     fn boot_on_volume(
         &self,
-        plan: &lab::BootPlan,
         (host, may_force): (usize, bool),
     ) -> Result<(lab::Node, OwnedFd, Option<Mount>), VmError> {
+        let plan = lab::BootPlan {
+            name: self.name.clone(),
+            addresses: self.network.addresses,
+            set_up: self.set_up.clone(),
+        };
         let prepared = match &self.volume {
             NodeVolume::Directory => {
-                let (node, tun) = lab::Node::boot(plan)?;
+                let (node, tun) = lab::Node::boot(&plan)?;
                 return Ok((node, tun, None));
             }
             NodeVolume::Virtual(disk) => disk.prepare().map_err(OpenError::from),
@@ -237,7 +247,7 @@ impl Vm {
             prepared.map_err(|source| VmError::Volume { node: self.name.clone(), source })?;
         let folder = self.set_up.volume.clone();
         let dress = move || point.mount_over(&folder).map_err(io::Error::other);
-        match lab::Node::boot_with(plan, dress) {
+        match lab::Node::boot_with(&plan, dress) {
             Ok((node, tun)) => Ok((node, tun, Some(mount))),
             Err(error) => {
                 mount.power_off();
@@ -287,6 +297,10 @@ impl Vm {
     pub fn power_off(&self) -> Result<(), VmError> {
         let Some(boot) = self.state().boot.take() else { return Ok(()) };
         let detached = self.network.fabric.detach(boot.port);
+        if self.leaves_process {
+            // Without it the lie is not planted, and the test that looks for it says so.
+            let _ = lab::stray::start(boot.node.init_pid());
+        }
         boot.node.strike();
         // From here on the disk answers at once that it is dead: a process that waited for it could not be killed.
         if let Some(mount) = &boot.mount {
@@ -324,6 +338,12 @@ impl Vm {
     #[must_use]
     pub fn pid_namespace(&self) -> Option<u64> {
         self.state().boot.as_ref().map(|boot| boot.node.pid_namespace())
+    }
+
+    /// The namespaces it runs in now; nothing while it is off.
+    #[must_use]
+    pub fn namespaces(&self) -> Option<io::Result<NodeNamespaces>> {
+        self.init_pid().map(NodeNamespaces::of)
     }
 
     /// A copy of its network namespace's descriptor, while it has power.

@@ -14,6 +14,7 @@ pub mod place;
 mod rebuild;
 pub mod result;
 mod resync;
+pub mod rollback;
 mod silence;
 pub mod standing;
 pub mod syncs;
@@ -25,12 +26,12 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use disk::mirror::Dirt;
 use disk::{Disk, Flush, FolderStore, Limits, Lost, Mount, MountError, MountPoint, OnDisk};
 use history::Verdict;
-use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 
 use mirrored::MirroredDisk;
+use rollback::{PowerOffs, Rollback};
 
 /// A VM's volume.
 #[derive(Debug)]
@@ -47,8 +48,7 @@ pub enum NodeVolume {
 #[derive(Debug)]
 pub struct VirtualDisk {
     volume: Arc<disk::Volume<OnDisk<FolderStore>>>,
-    /// Decides which sectors of a torn last write survive; none where writes are not torn.
-    chance: Option<Mutex<ChaCha8Rng>>,
+    rollback: Rollback,
     past: Mutex<Past>,
 }
 
@@ -59,14 +59,14 @@ struct Past {
 }
 
 impl VirtualDisk {
-    /// An empty disk over an empty folder, owned by `user`, that stands on a disk of a host. With a seed, power-offs tear the last write.
+    /// An empty disk over an empty folder, owned by `user`, that stands on a disk of a host.
     #[must_use]
-    pub fn new(folder: &Path, user: u32, torn_by: Option<u64>, on: Disk) -> VirtualDisk {
+    pub fn new(folder: &Path, user: u32, power_offs: PowerOffs, on: Disk) -> VirtualDisk {
         // Syncs are passed on to the machine's disk: a commit costs what it costs there.
         let store = OnDisk::new(FolderStore::new(folder, Flush::Real), on);
         let volume = disk::Volume::new(store, Limits::default(), user, user, SystemTime::now());
-        let chance = torn_by.map(|seed| Mutex::new(ChaCha8Rng::seed_from_u64(seed)));
-        VirtualDisk { volume: Arc::new(volume), chance, past: Mutex::default() }
+        let rollback = Rollback::new(power_offs);
+        VirtualDisk { volume: Arc::new(volume), rollback, past: Mutex::default() }
     }
 
     fn past(&self) -> std::sync::MutexGuard<'_, Past> {
@@ -100,13 +100,7 @@ impl VirtualDisk {
     /// # Errors
     /// When the folder's file system refuses; then the disk's content is in doubt.
     pub fn lose(&self, mount: &Mount) -> io::Result<()> {
-        let lost = match &self.chance {
-            None => self.volume.power_off(None),
-            Some(chance) => {
-                let mut chance = chance.lock().unwrap_or_else(PoisonError::into_inner);
-                self.volume.power_off(Some(&mut || chance.random_bool(0.5)))
-            }
-        };
+        let lost = self.rollback.of(&self.volume, &mut Dirt::new());
         let mut past = self.past();
         past.cpu += mount.cpu_time();
         past.last_loss = Some(lost.map_err(|refusal| refusal.to_string()));

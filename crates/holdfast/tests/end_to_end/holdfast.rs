@@ -22,6 +22,9 @@ const HANGS_AFTER: Duration = Duration::from_secs(240);
 /// The usual number of the user who owns nothing.
 const NOBODY: u32 = 65_534;
 
+/// What virtual disks need.
+const FUSE: &str = "/dev/fuse";
+
 /// One run loads the whole machine, so runs take turns, whichever test they belong to.
 static MACHINE: Mutex<()> = Mutex::new(());
 
@@ -59,6 +62,7 @@ pub fn arguments<'a>(parts: &[&[&'a str]]) -> Vec<&'a str> {
 pub struct Desk {
     folder: TempDir,
     user: Option<u32>,
+    hides_fuse: bool,
 }
 
 impl Desk {
@@ -77,7 +81,7 @@ impl Desk {
             &folder.path().join("scenarios"),
         );
         std::fs::create_dir(folder.path().join("temporary")).expect("folder for temporary files");
-        Desk { folder, user: None }
+        Desk { folder, user: None, hides_fuse: false }
     }
 
     /// The same for an ordinary user: whoever runs the tests, or a user who owns nothing when that is root. None,
@@ -90,6 +94,18 @@ impl Desk {
                 chown(folder, Some(NOBODY), Some(NOBODY)).expect("chown");
             }
         }
+        desk.can_have_a_lab(test).then_some(desk)
+    }
+
+    /// The same on a machine without `/dev/fuse`: the program gets mounts of its own, in which another device lies over it.
+    /// None, and said so, where that cannot be had.
+    pub fn without_fuse(test: &str) -> Option<Desk> {
+        let mut desk = Desk::new();
+        if !nix::unistd::geteuid().is_root() {
+            eprintln!("skipped: {test}: only root may cover /dev/fuse");
+            return None;
+        }
+        desk.hides_fuse = Path::new(FUSE).exists();
         desk.can_have_a_lab(test).then_some(desk)
     }
 
@@ -122,6 +138,10 @@ impl Desk {
         command.stdin(Stdio::null()).process_group(0);
         if let Some(user) = self.user {
             command.uid(user).gid(user).env("HOME", self.path());
+        }
+        if self.hides_fuse {
+            // SAFETY: between fork and exec the child makes system calls only.
+            unsafe { command.pre_exec(hide_fuse) };
         }
         command
     }
@@ -166,6 +186,15 @@ impl Desk {
         });
         Running { child, heard, threads: Some((listener, stderr)) }
     }
+}
+
+/// Covers the device in fresh mounts of the calling process, which has one thread.
+fn hide_fuse() -> std::io::Result<()> {
+    use nix::mount::{MsFlags, mount};
+    const NONE: Option<&str> = None;
+    nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNS)?;
+    mount(NONE, "/", NONE, MsFlags::MS_REC | MsFlags::MS_PRIVATE, NONE)?;
+    Ok(mount(Some("/dev/null"), FUSE, NONE, MsFlags::MS_BIND, NONE)?)
 }
 
 fn copy_folder(from: &Path, to: &Path) {

@@ -4,6 +4,7 @@
 //! ordinary user would see is tested as well.
 
 mod bad_input;
+mod canaries;
 mod confinement;
 mod contract;
 mod disks;

@@ -42,6 +42,13 @@ fn a_database_that_syncs_before_it_acknowledges_loses_nothing_over_repeated_powe
     assert!(result["lab"]["cpu_seconds"]["disk"].as_f64() > Some(0.0), "{}", result["lab"]);
     let evidence = evidence(&finished);
     assert!(evidence.contains("the volume of n1 lost what was not synced"), "{evidence}");
+    for fault in result["faults"].as_array().expect("faults") {
+        let marks = fault["receipt"]["evidence"].to_string();
+        assert!(
+            marks.contains("n1: 4 synced marks are there") && marks.contains("unsynced marks are gone"),
+            "{marks}"
+        );
+    }
     let page = std::fs::read_to_string(finished.run_directory().join("report.html")).expect("a report");
     assert!(!page.contains("Whether unsynced data survives"), "the report still says that it proves nothing");
     before.nothing_is_left(&[]);
@@ -107,7 +114,9 @@ fn on_plain_directories_nothing_is_lost_and_the_report_says_that_this_proves_not
     finished.ends_with(0);
     let result = finished.result();
     assert_eq!(result["volumes"], Value::Array(Vec::new()));
-    assert!(!evidence(&finished).contains("volume"), "{}", evidence(&finished));
+    let evidence = evidence(&finished);
+    assert!(evidence.contains("its volume is a plain directory, which loses nothing"), "{evidence}");
+    assert!(!evidence.contains("the volume of"), "{evidence}");
     let page = std::fs::read_to_string(finished.run_directory().join("report.html")).expect("a report");
     assert!(page.contains("Whether unsynced data survives"), "the report promises what was not tested");
 }

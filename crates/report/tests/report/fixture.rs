@@ -102,6 +102,7 @@ pub fn host_failure() -> Fixture {
         links: Vec::new(),
         links_receipt: None,
         lab: LabResult {
+            nothing_to_lose: None,
             packets: std::collections::BTreeMap::new(),
             boot_s: Some(2.4),
             nodes: 3,
@@ -446,6 +447,7 @@ fn fault(events: &[Event]) -> FaultResult {
         throughput_ratio_during: Some(0.598),
     };
     FaultResult {
+        lab_lost_synced: false,
         kind: "power-off".to_owned(),
         target: "host: leader".to_owned(),
         hits: vec!["dc1/a/r1/h1".to_owned()],

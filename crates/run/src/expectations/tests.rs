@@ -81,6 +81,7 @@ fn felt(load: &str, gap_s: f64, first_s: f64, sustained_s: f64) -> FaultLoadResu
 
 fn fault(kind: &str, effect_s: f64, until_s: f64, loads: Vec<FaultLoadResult>) -> FaultResult {
     FaultResult {
+        lab_lost_synced: false,
         kind: kind.to_owned(),
         target: "host: leader".to_owned(),
         hits: Vec::new(),

@@ -96,6 +96,14 @@ impl Imposed {
         (Among::new(&earlier, defect, &later), self.changes_of(&known, disk))
     }
 
+    /// A fault that stands on one of these disks.
+    #[must_use]
+    pub fn standing_on(&self, disks: &BTreeSet<String>) -> Option<DiskDefect> {
+        let known = self.known();
+        let found = known.standing.values().find(|(_, on)| !on.is_disjoint(disks));
+        found.map(|(defect, _)| defect.clone())
+    }
+
     /// How often the faults on a disk have changed.
     #[must_use]
     pub fn changes(&self, disk: &str) -> Changes {
@@ -123,6 +131,8 @@ mod tests {
         let third = impose(&DiskDefect::LoseFlush, &["h/d1"]);
         let (among, changes) = imposed.among("h/d1", second, &full);
         assert_eq!((among, changes), (Among::new(&[fail], &full, &[DiskDefect::LoseFlush]), 3));
+        assert_eq!(imposed.standing_on(&on(&["h/d2", "h/d3"])), Some(DiskDefect::Fail));
+        assert_eq!(imposed.standing_on(&on(&["h/d3"])), None);
         imposed.clear(first, || ());
         assert_eq!((imposed.changes("h/d1"), imposed.changes("h/d2")), (4, 3));
         imposed.clear(second, || ());

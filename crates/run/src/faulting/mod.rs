@@ -1,5 +1,6 @@
 //! Faults as they happen: struck, shown to have taken effect, healed, shown to have healed; and the record of each.
 
+mod canaries;
 mod disk_looks;
 mod disks;
 mod flapping;
@@ -11,7 +12,6 @@ mod watched;
 pub mod ways;
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -20,8 +20,10 @@ use std::time::Duration;
 use fabric::Policy;
 use faults::{Role, pick};
 use history::{EventKind, Receipt, Verdict};
+use lab::probe::NodeNamespaces;
 use scenario::{Fault, FaultAction, FaultTarget, Level, Site};
 
+use crate::canary::Finding;
 use crate::chronicle::Chronicle;
 use crate::datacentre::{Datacentre, node_name, policy};
 use crate::evidence::{Observer, Subject};
@@ -59,6 +61,8 @@ pub struct FaultRecord {
     pub mended_s: Option<f64>,
     /// The receipts so far.
     pub receipts: Vec<Receipt>,
+    /// What the marks on the volumes have shown so far.
+    pub findings: Vec<Finding>,
 }
 
 /// Strikes and heals. Dropping it waits for the evidence under way.
@@ -69,6 +73,8 @@ pub struct Faulting {
     longest_delay: Duration,
     seed: u64,
     prevented: bool,
+    /// The run is to end: nothing is waited for that takes long.
+    is_hurried: bool,
     records: Arc<Mutex<Vec<FaultRecord>>>,
     /// Called once it is shown that a fault took effect: number and time.
     on_effect: Arc<dyn Fn(usize, f64) + Send + Sync>,
@@ -113,6 +119,7 @@ impl Faulting {
             longest_delay,
             seed,
             prevented,
+            is_hurried: false,
             records,
             on_effect,
             evidence: Vec::new(),
@@ -133,6 +140,7 @@ impl Faulting {
             // A panic there leaves the fault without a receipt, which is what it deserves.
             let _ = thread.join();
         }
+        self.platform.look_at_what_stays_off(self.is_hurried.then_some("the run ended early"));
         lock(&self.records).clone()
     }
 
@@ -235,21 +243,13 @@ impl Faulting {
     fn cut_power(&mut self, number: usize, record: &FaultRecord) {
         let Some(observer) = Observer::new(&self.datacentre, self.longest_delay) else { return };
         let before = observer.look_before(&observer.subjects(&record.hosts, &record.vms));
-        let namespaces: Vec<(String, u64)> = record
-            .vms
+        let dying = self.datacentre.vms_dying_with(&record.hosts);
+        let namespaces: Vec<(String, NodeNamespaces)> = dying
             .iter()
-            .filter_map(|vm| Some((node_name(*vm), self.datacentre.vms[*vm].pid_namespace()?)))
-            .collect();
-        // The kernel gives a namespace's number to another once nobody holds it, and a node that has just been started
-        // elsewhere would look like one that never died.
-        let held: Vec<File> = record
-            .vms
-            .iter()
-            .filter_map(|vm| {
-                File::open(format!("/proc/{}/ns/pid", self.datacentre.vms[*vm].init_pid()?)).ok()
-            })
+            .filter_map(|vm| Some((node_name(*vm), self.datacentre.vms[*vm].namespaces()?.ok()?)))
             .collect();
         if !self.prevented {
+            self.plant_canaries(number, &dying);
             match self.datacentre.power_off_hosts(&record.hosts) {
                 Ok(died) => {
                     for vm in &died {
@@ -281,7 +281,6 @@ impl Faulting {
         self.in_background(move || {
             if let Some(observer) = Observer::new(&datacentre, longest_delay) {
                 let receipt = observer.power_is_off(&before, &namespaces, losses);
-                drop(held);
                 told(number, Some(effect_s), receipt);
             }
         });
@@ -331,6 +330,7 @@ impl Faulting {
 
     /// Heals everything that still stands. In a hurry, because the run is to end, only the hosts are waited for.
     pub fn heal_all(&mut self, in_a_hurry: bool) {
+        self.is_hurried |= in_a_hurry;
         let count = lock(&self.records).len();
         for number in 0..count {
             self.mend(number, in_a_hurry);

@@ -7,6 +7,7 @@ use measure::recovery::Window;
 use report::result::{FaultLoadResult, FaultResult, RecoveryResult};
 
 use super::damage;
+use crate::canary::Finding;
 use crate::conductor::Shown;
 use crate::faulting::FaultRecord;
 use crate::preparation::Prepared;
@@ -35,7 +36,8 @@ pub(super) fn fault_results(prepared: &Prepared, shown: &Shown, lost: &Lost) -> 
             asked_s: fault.asked_s,
             took_effect_s: fault.took_effect_s,
             healed_s: fault.healed_s,
-            receipt: whole_receipt(&fault.receipts),
+            receipt: whole_receipt(&fault.receipts, &fault.findings),
+            lab_lost_synced: fault.findings.iter().any(|finding| finding.lab_lost_synced),
             gap_s: damage::worst(&loads, |load| load.gap_s),
             below_50_percent_s: damage::worst(&loads, |load| load.below_50_percent_s),
             below_95_percent_s: damage::worst(&loads, |load| load.below_95_percent_s),
@@ -62,10 +64,19 @@ fn is_interrupted(loads: &[FaultLoadResult]) -> Option<bool> {
     (any || all_known).then_some(any)
 }
 
-/// Evidence of effect and of healing together: as good as its weakest part, and unknown when a part is missing.
-fn whole_receipt(receipts: &[Receipt]) -> Receipt {
-    let verdict = receipts.iter().fold(Verdict::Pass, |verdict, receipt| verdict.and(receipt.verdict));
-    let mut evidence: Vec<String> = receipts.iter().flat_map(|receipt| receipt.evidence.clone()).collect();
+/// Evidence of effect, of what volumes lost and of healing together: as good as its weakest part, and unknown when a part is
+/// missing. A finding that leaves doubt stands first.
+fn whole_receipt(receipts: &[Receipt], findings: &[Finding]) -> Receipt {
+    let verdicts = receipts.iter().map(|receipt| receipt.verdict);
+    let verdicts = verdicts.chain(findings.iter().map(|finding| finding.verdict));
+    let verdict = verdicts.fold(Verdict::Pass, Verdict::and);
+    let of_receipts = receipts.iter().flat_map(|receipt| &receipt.evidence);
+    let (shown, doubtful): (Vec<&Finding>, Vec<&Finding>) =
+        findings.iter().partition(|finding| finding.verdict == Verdict::Pass);
+    let (shown, doubtful) = (shown.iter(), doubtful.iter());
+    let sentences = doubtful.map(|finding| &finding.sentence).chain(of_receipts);
+    let mut evidence: Vec<String> =
+        sentences.chain(shown.map(|finding| &finding.sentence)).cloned().collect();
     if receipts.len() < 2 && verdict == Verdict::Pass {
         evidence.push("there is no evidence of its healing".to_owned());
         return Receipt { verdict: Verdict::Unknown, evidence };
@@ -130,9 +141,23 @@ mod tests {
     #[test]
     fn a_receipt_without_healing_is_not_whole() {
         let effect = Receipt { verdict: Verdict::Pass, evidence: vec!["seen".into()] };
-        assert_eq!(whole_receipt(std::slice::from_ref(&effect)).verdict, Verdict::Unknown);
-        assert_eq!(whole_receipt(&[effect.clone(), effect.clone()]).verdict, Verdict::Pass);
+        assert_eq!(whole_receipt(std::slice::from_ref(&effect), &[]).verdict, Verdict::Unknown);
+        assert_eq!(whole_receipt(&[effect.clone(), effect.clone()], &[]).verdict, Verdict::Pass);
         let not = Receipt { verdict: Verdict::Fail, evidence: vec!["not seen".into()] };
-        assert_eq!(whole_receipt(&[effect, not]).verdict, Verdict::Fail);
+        assert_eq!(whole_receipt(&[effect, not], &[]).verdict, Verdict::Fail);
+    }
+
+    #[test]
+    fn a_finding_counts_as_much_as_any_receipt_and_does_not_stand_in_for_one() {
+        let seen = |what: &str| Receipt { verdict: Verdict::Pass, evidence: vec![what.into()] };
+        let finding =
+            |verdict, what: &str| Finding { verdict, sentence: what.into(), lab_lost_synced: false };
+        let found = [finding(Verdict::Pass, "gone"), finding(Verdict::Fail, "still there")];
+        let whole = whole_receipt(&[seen("off"), seen("on")], &found);
+        assert_eq!(
+            (whole.verdict, whole.evidence.join(", ")),
+            (Verdict::Fail, "still there, off, on, gone".into())
+        );
+        assert_eq!(whole_receipt(&[seen("off")], &found[..1]).verdict, Verdict::Unknown);
     }
 }

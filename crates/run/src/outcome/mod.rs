@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use history::{EventKind, Verdict};
 use report::result::{CheckResult, InterferenceResult, LabResult, LoadResult, ReproducedReport, RunResult};
-use scenario::Scenario;
+use scenario::{FaultAction, Scenario};
 
 use self::checks::check_all;
 pub(crate) use self::checks::checks_of;
@@ -63,6 +63,7 @@ pub fn draw(
         warnings: all_warnings(prepared, shown, &loads, chronicle),
         stalls: shown.watched.stalls.clone(),
         interference: interference(shown),
+        nothing_to_lose: nothing_to_lose(scenario, prepared),
     };
     let mut result = RunResult {
         holdfast: facts.holdfast.clone(),
@@ -99,6 +100,18 @@ pub fn draw(
 fn interference(shown: &Shown) -> Vec<InterferenceResult> {
     let seen = shown.watched.interference.iter().cloned();
     seen.map(|(t_s, interference)| InterferenceResult { t_s, interference }).collect()
+}
+
+/// Why the schedule's power-offs could lose nothing, although the scenario asks for volumes that do.
+fn nothing_to_lose(scenario: &Scenario, prepared: &Prepared) -> Option<String> {
+    let why = prepared.volumes_fell_back.as_ref()?;
+    let mut faults = scenario.schedule.iter().flat_map(|phase| &phase.faults);
+    faults.any(|fault| matches!(fault.action, FaultAction::PowerOff { .. })).then(|| {
+        format!(
+            "the volumes are plain directories, which lose nothing, because virtual disks could not be had ({why}). Allow \
+             this user to use /dev/fuse, or write `volumes: directory` if this is what you want"
+        )
+    })
 }
 
 /// What became of the network's packets; kinds that did not occur are left out.

@@ -7,7 +7,8 @@ use report::result::RunResult;
 
 use super::loads::WARM_UP;
 
-/// One failure fails; else one doubt leaves doubt. The reasons name each.
+/// One failure fails; else one doubt leaves doubt. The reasons name each. Where the lab itself lost what it must keep,
+/// nothing is known of the database.
 pub(super) fn verdict(
     result: &RunResult,
     interrupted: Option<&str>,
@@ -51,16 +52,28 @@ pub(super) fn verdict(
             parts.push((Verdict::Unknown, format!("{what} at {:.1} s, and not by the schedule", seen.t_s)));
         }
     }
+    if let Some(why) = &result.lab.nothing_to_lose {
+        let what = "that no acknowledged write is lost at a power-off has not been shown";
+        parts.push((Verdict::Unknown, format!("{what}: {why}")));
+    }
     for load in result.loads.iter().filter(|load| load.transactions == 0 && interrupted.is_none()) {
         parts.push((Verdict::Unknown, format!("load {}: nothing that it asked succeeded", load.name)));
     }
     if result.checks.is_empty() && interrupted.is_none() {
         parts.push((Verdict::Unknown, "no check applies to any load, so nothing was proved".to_owned()));
     }
-    let whole = parts.iter().fold(Verdict::Pass, |verdict, (part, _)| verdict.and(*part));
+    let lab_lost_synced = result.faults.iter().any(|fault| fault.lab_lost_synced);
+    let whole = match lab_lost_synced {
+        true => Verdict::Unknown,
+        false => parts.iter().fold(Verdict::Pass, |verdict, (part, _)| verdict.and(*part)),
+    };
     parts.retain(|(part, _)| *part != Verdict::Pass);
     parts.sort_by_key(|(part, _)| std::cmp::Reverse(*part));
     let mut reasons: Vec<String> = parts.into_iter().map(|(_, reason)| reason).collect();
+    if lab_lost_synced {
+        let why = "the lab lost synced data at a power-off, so nothing is known of the database";
+        reasons.insert(0, why.to_owned());
+    }
     if whole == Verdict::Pass {
         reasons = vec!["every check passed, every expectation held, every fault has its receipt".to_owned()];
     }

@@ -14,10 +14,9 @@ use std::time::{Duration, Instant, SystemTime};
 use disk::mirror::{Answer, Dirt, ExtentLog, Incoming, read_frame};
 use disk::{CpuTime, Files, Flush, FolderStore, Limits, Lost, OnDisk};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 
 use super::place::{self, HostPlace};
+use super::rollback::{PowerOffs, Rollback};
 
 /// Bytes read at once.
 const READ_BYTES: usize = 256 << 10;
@@ -43,8 +42,8 @@ pub struct Ground {
     pub timeout: Duration,
     /// Whether messages are answered when they are received, before they are carried out.
     pub answers_receipt: bool,
-    /// Where chance begins that decides what of a torn last write survives; none where writes are not torn.
-    pub torn_by: Option<u64>,
+    /// What power-offs do to it.
+    pub power_offs: PowerOffs,
 }
 
 /// A component.
@@ -61,7 +60,7 @@ pub struct Component {
     /// Its log of extents.
     pub extents: Arc<ExtentLog>,
     ground: Ground,
-    chance: Option<Mutex<ChaCha8Rng>>,
+    rollback: Rollback,
     last_loss: Mutex<Option<Result<Lost, String>>>,
     cpu: Arc<CpuTime>,
     server: Mutex<Option<Server>>,
@@ -116,7 +115,7 @@ impl Component {
             volume: Arc::new(volume),
             extents,
             ground,
-            chance: ground.torn_by.map(|seed| Mutex::new(ChaCha8Rng::seed_from_u64(seed))),
+            rollback: Rollback::new(ground.power_offs),
             last_loss: Mutex::default(),
             cpu,
             server: Mutex::default(),
@@ -181,16 +180,19 @@ impl Component {
     /// # Errors
     /// As [`Component::power_off`].
     pub fn lose(&self, dirt: &mut Dirt) -> io::Result<Lost> {
-        let lost = match &self.chance {
-            None => self.volume.power_off_of_component(None, dirt),
-            Some(chance) => {
-                let mut chance = chance.lock().unwrap_or_else(PoisonError::into_inner);
-                self.volume.power_off_of_component(Some(&mut || chance.random_bool(0.5)), dirt)
-            }
-        };
+        let lost = self.rollback.of(&self.volume, dirt);
         let told = lost.as_ref().copied().map_err(ToString::to_string);
         *self.last_loss.lock().unwrap_or_else(PoisonError::into_inner) = Some(told);
         lost.map_err(io::Error::from)
+    }
+
+    /// The node has lost its power, the component has not: what reached it is there whole, but for what the node had not
+    /// synced.
+    ///
+    /// # Errors
+    /// As [`Component::power_off`].
+    pub fn lose_with_its_node(&self, dirt: &mut Dirt) -> io::Result<Lost> {
+        self.rollback.of_whole_writes(&self.volume, dirt).map_err(io::Error::from)
     }
 
     /// What its last power-off took.
@@ -434,14 +436,14 @@ mod tests {
         metadata_on_own_device: false,
         timeout: Duration::from_secs(5),
         answers_receipt: false,
-        torn_by: None,
+        power_offs: PowerOffs { torn_by: None, keep_unsynced: false },
     };
 
     /// What is there after a power-off of a file that had been synced and was then written over, sector by sector.
     fn after_power_off(torn_by: Option<u64>) -> Option<(Lost, Vec<u8>, bool)> {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let place = place::here("a")?;
-        let ground = Ground { torn_by, ..GROUND };
+        let ground = Ground { power_offs: PowerOffs { torn_by, keep_unsynced: false }, ..GROUND };
         // Whichever port is free: nobody connects.
         let component = Component::make(folder.path(), (0, place, 0), ground, Arc::default()).expect("made");
         let volume = &component.volume;

@@ -17,6 +17,7 @@ use super::component::{self, Component};
 use super::conversation::{Conversation, Speaker};
 use super::opening::{Afar, Opening, Why};
 use super::place::HostPlace;
+use super::rollback::PowerOffs;
 use super::standing::{ComponentState, Moved, Role, in_words};
 
 /// Components listen from this port on: a volume's first at this plus its node's number times the step.
@@ -35,8 +36,8 @@ pub struct Plan<'a> {
     pub hosts: Vec<Arc<HostPlace>>,
     /// The user that owns it.
     pub user: u32,
-    /// Where chance begins that decides what of torn last writes survives; none where writes are not torn.
-    pub torn_by: Option<u64>,
+    /// What power-offs do to it.
+    pub power_offs: PowerOffs,
 }
 
 /// A mirrored volume.
@@ -132,7 +133,7 @@ impl MirroredDisk {
             metadata_on_own_device: class.metadata_on_own_device,
             timeout: storage.timeout,
             answers_receipt: acknowledge == Acknowledge::Semi,
-            torn_by: plan.torn_by,
+            power_offs: plan.power_offs,
         };
         let disk = Arc::new_cyclic(|me| MirroredDisk {
             me: me.clone(),
@@ -163,8 +164,10 @@ impl MirroredDisk {
         let port = u16::try_from(port).map_err(|_| io::Error::other("more volumes than ports"))?;
         let place = (host, self.hosts[host].clone(), port);
         // Each has a chance of its own: what one tears another keeps.
-        let torn_by = self.ground.torn_by.map(|seed| seed.wrapping_add((number as u64 + 1) << 32));
-        let ground = component::Ground { torn_by, ..self.ground };
+        let own = |seed: u64| seed.wrapping_add((number as u64 + 1) << 32);
+        let power_offs = self.ground.power_offs;
+        let power_offs = PowerOffs { torn_by: power_offs.torn_by.map(own), ..power_offs };
+        let ground = component::Ground { power_offs, ..self.ground };
         Component::make(&self.folder.join(number.to_string()), place, ground, self.cpu.clone())
     }
 
@@ -261,7 +264,7 @@ impl MirroredDisk {
             let lost = if number == served {
                 component.lose(&mut dirt)
             } else {
-                component.volume.power_off_of_component(None, &mut dirt).map_err(io::Error::from)
+                component.lose_with_its_node(&mut dirt)
             };
             self.differences().lost(number, &dirt);
             if number == served {

@@ -31,6 +31,15 @@ impl Lying {
 }
 
 impl NodeVolume {
+    /// Names of the disks that it, or a component of it, lies on.
+    #[must_use]
+    pub fn disks(&self) -> BTreeSet<String> {
+        match self {
+            NodeVolume::Mirrored(mirrored) => mirrored.disks(),
+            _ => self.disk().iter().map(|disk| disk.name().to_owned()).collect(),
+        }
+    }
+
     /// What of it lies on one of these disks. `vm` is whose it is.
     #[must_use]
     pub fn lying_on(&self, vm: usize, disks: &BTreeSet<String>) -> Vec<Lying> {
@@ -80,6 +89,10 @@ impl MirroredDisk {
                 && served.as_ref() != Some(&of.place.name)
         });
         there.filter_map(|(number, of)| Some(((number, of.place.name.clone()), of.last_loss()?))).collect()
+    }
+
+    fn disks(&self) -> BTreeSet<String> {
+        self.state().components.iter().map(|of| of.place.disk.name().to_owned()).collect()
     }
 
     /// Components that lie on one of these disks, each by number with its host.

@@ -357,6 +357,7 @@ mod tests {
     use super::*;
     use crate::volumes::mirrored::Plan;
     use crate::volumes::place;
+    use crate::volumes::rollback::PowerOffs;
 
     /// A volume with a component on each of the first two of three hosts, in the network of this process.
     fn ground(folder: &std::path::Path, first: usize, promote: Promotion) -> Option<Arc<MirroredDisk>> {
@@ -382,7 +383,14 @@ mod tests {
         };
         // Ports of its own, whichever tests run beside it.
         let node = 100 + first + std::process::id() as usize % 400 * 2;
-        let plan = Plan { folder, node, storage: &storage, hosts: hosts?, user: 0, torn_by: None };
+        let plan = Plan {
+            folder,
+            node,
+            storage: &storage,
+            hosts: hosts?,
+            user: 0,
+            power_offs: PowerOffs::default(),
+        };
         Some(MirroredDisk::make(&plan).expect("a volume"))
     }
 

@@ -73,10 +73,6 @@ pub fn a_thousand_hosts_come_and_go(ground: &Ground) {
     drop(last.0);
     wait_until_at_most(1);
     assert_eq!(descriptors(), descriptors_before, "descriptors are left");
-    let namespace = std::os::unix::fs::MetadataExt::ino(&fs::metadata("/proc/self/ns/pid").expect("ours"));
-    assert_eq!(
-        probe::processes_in(namespace).expect("processes").len(),
-        1,
-        "there is only the lab's first process"
-    );
+    let ours = probe::NodeNamespaces::of(std::process::id()).expect("ours");
+    assert_eq!(ours.processes().expect("processes").len(), 1, "there is only the lab's first process");
 }

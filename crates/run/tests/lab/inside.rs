@@ -222,16 +222,24 @@ fn a_power_off_leaves_no_process(ground: &Ground) {
         &node,
         "trap '' TERM INT HUP; sleep 1000 & setsid sleep 1001 & (sleep 1002 &) ; sleep 1003",
     );
-    let namespace = node.pid_namespace();
+    let namespaces = probe::NodeNamespaces::of(node.init_pid()).expect("its namespaces");
     let running = |script: &str| shell(&node, script).trim().to_owned();
     while running("grep -l sleep /proc/[0-9]*/comm | wc -l") != "4" {
         std::thread::sleep(Duration::from_millis(10));
     }
-    assert!(probe::processes_in(namespace).expect("processes").len() >= 6, "the search finds what runs");
+    assert!(namespaces.processes().expect("processes").len() >= 6, "the search finds what runs");
+    // One that has left the node's PID namespace does not die with its init.
+    lab::stray::start(node.init_pid()).expect("a stray");
     // The interface answers by itself for as long as somebody carries its packets.
     ground.fabric.detach(port).expect("detached");
     node.power_off();
-    assert_eq!(probe::processes_in(namespace).expect("processes"), Vec::<u32>::new());
+    let left = namespaces.processes().expect("processes");
+    assert_eq!(left.len(), 1, "the stray is found, and nothing else is left: {left:?}");
+    // SAFETY: kill(2) takes no pointers; the process is the one that was started above.
+    unsafe { libc::kill(left[0].cast_signed(), libc::SIGKILL) };
+    while !namespaces.processes().expect("processes").is_empty() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
     assert_eq!(round_trip(&watcher, address(2)), None);
     assert!(!node.is_on());
 }

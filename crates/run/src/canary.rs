@@ -1,0 +1,430 @@
+//! The canary of each volume: what its marks have to look like after a power-off, and the sentence that says whether they do.
+//!
+//! Owns the nonces, what was planted before which power-off, and the judgement. The disk's own account of what it lost is
+//! not asked. Writing the marks and looking at them is the init's work (`lab::canary`).
+
+use std::io;
+use std::path::Path;
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use history::Verdict;
+use lab::canary::{Mark, Marks, Order, Seen};
+use lab::protocol::FileAction;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+/// How long an init may take to write marks or to look at them: it asks a disk that may not answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What a kind of volume does at a power-off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VolumeKind {
+    /// It loses all that was not synced.
+    Virtual,
+    /// The same, but the last write may survive in part.
+    Torn,
+    /// A plain directory: it loses nothing.
+    Directory,
+}
+
+impl VolumeKind {
+    /// Of volumes as they are, whatever was asked for.
+    #[must_use]
+    pub fn of(volumes: scenario::Volumes) -> VolumeKind {
+        match volumes {
+            scenario::Volumes::Virtual => VolumeKind::Virtual,
+            scenario::Volumes::Torn => VolumeKind::Torn,
+            scenario::Volumes::Directory => VolumeKind::Directory,
+        }
+    }
+}
+
+/// What the marks have shown after one power-off.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// `Fail` when something stayed that was not synced; `Unknown` when what was synced is gone, or it could not be seen.
+    pub verdict: Verdict,
+    /// As a person would say it.
+    pub sentence: String,
+    /// Whether what was synced is gone although nothing explains that: the lab itself lost it, and whatever the database
+    /// lacks may be the lab's doing.
+    pub lab_lost_synced: bool,
+}
+
+/// Why marks may look otherwise than they should: a disk fault that stands on the volume. None where none does.
+pub type Excuse = Arc<dyn Fn() -> Option<String> + Send + Sync>;
+/// Who is told what the marks show.
+pub type Tell = Arc<dyn Fn(Finding) + Send + Sync>;
+
+/// What waits for the next look.
+struct Pending {
+    /// Nonces of the boot and of the power-off; or why nothing was planted.
+    planted: Result<(u64, u64), String>,
+    excused: Option<String>,
+    excuse: Excuse,
+    tell: Tell,
+}
+
+#[derive(Default)]
+struct State {
+    /// Nonce of the marks written at the present boot; or why there are none.
+    prepared: Option<Result<u64, String>>,
+    pending: Option<Pending>,
+}
+
+/// The canary of one volume.
+pub struct Canary {
+    node: String,
+    kind: VolumeKind,
+    /// Whether marks are synced just before a power-off too. On a mirrored volume a sync may wait for a copy that has just
+    /// lost its own power, and the second of two power-offs would come late.
+    syncs: bool,
+    chance: Mutex<ChaCha8Rng>,
+    state: Mutex<State>,
+}
+
+impl std::fmt::Debug for Canary {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Canary")
+            .field("node", &self.node)
+            .field("kind", &self.kind)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Canary {
+    /// Of a node's volume; its nonces come from the seed.
+    #[must_use]
+    pub fn new(node: &str, kind: VolumeKind, syncs: bool, seed: u64) -> Canary {
+        let state = Mutex::default();
+        Canary {
+            node: node.to_owned(),
+            kind,
+            syncs,
+            chance: Mutex::new(ChaCha8Rng::seed_from_u64(seed)),
+            state,
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn nonce(&self) -> u64 {
+        self.chance.lock().unwrap_or_else(PoisonError::into_inner).next_u64()
+    }
+
+    /// A boot has begun: what the last power-off left is looked at, then the marks of this boot are written. `forced` says
+    /// why the volume may lack what was synced, where it was opened so.
+    pub fn boots(&self, node: &Arc<lab::Node>, forced: Option<&str>) {
+        self.look(node, forced);
+        let boot = self.nonce();
+        let prepared = order(node, Order::Prepare { boot }).map(|_| boot).map_err(|error| error.to_string());
+        self.state().prepared = Some(prepared);
+    }
+
+    /// Its power is about to be cut. What the marks show at the next look is told to `tell`.
+    pub fn plant(&self, node: &Arc<lab::Node>, excuse: Excuse, tell: Tell) {
+        let prepared = self.state().prepared.take();
+        let prepared = prepared.unwrap_or_else(|| Err("none were written at boot".to_owned()));
+        let planted = prepared.and_then(|boot| {
+            let fault = self.nonce();
+            let planted = order(node, Order::Plant { boot, fault, syncs: self.syncs });
+            planted.map(|_| (boot, fault)).map_err(|error| error.to_string())
+        });
+        self.state().pending = Some(Pending { planted, excused: excuse(), excuse, tell });
+    }
+
+    /// Whether something was planted that nobody has looked for yet.
+    #[must_use]
+    pub fn is_pending(&self) -> bool {
+        self.state().pending.is_some()
+    }
+
+    /// Looks at what was planted, if anything was, and tells what it shows.
+    pub fn look(&self, node: &Arc<lab::Node>, forced: Option<&str>) {
+        let Some(pending) = self.state().pending.take() else { return };
+        let marks = pending.planted.clone().and_then(|(boot, fault)| {
+            let seen = order(node, Order::Look { boot, fault }).map_err(|error| error.to_string())?;
+            let mut marks: Marks = serde_json::from_str(&seen).map_err(|error| error.to_string())?;
+            if !self.syncs {
+                marks.retain(|mark, _| *mark == Mark::Kept || !mark.is_synced());
+            }
+            Ok(marks)
+        });
+        let excuse = pending.excused.or_else(|| (pending.excuse)()).or_else(|| forced.map(ToOwned::to_owned));
+        (pending.tell)(judge(&self.node, self.kind, marks.as_ref(), excuse.as_deref()));
+    }
+
+    /// What was planted cannot be looked for.
+    pub fn give_up(&self, why: &str) {
+        let Some(pending) = self.state().pending.take() else { return };
+        let sentence = format!("{}: the marks on its volume were not looked for: {why} (canary)", self.node);
+        (pending.tell)(Finding { verdict: Verdict::Unknown, sentence, lab_lost_synced: false });
+    }
+}
+
+/// Has the init do it, and waits no longer than [`PATIENCE`].
+fn order(node: &Arc<lab::Node>, order: Order) -> io::Result<String> {
+    let (answer, answered) = sync_channel(1);
+    let node = node.clone();
+    std::thread::Builder::new().name("canary".to_owned()).spawn(move || {
+        // Nobody listens any more when it took too long.
+        let _ = answer.send(node.file(Path::new(""), FileAction::Canary { order }));
+    })?;
+    match answered.recv_timeout(PATIENCE) {
+        Ok(done) => done,
+        Err(RecvTimeoutError::Timeout) => {
+            let seconds = PATIENCE.as_secs();
+            Err(io::Error::new(io::ErrorKind::TimedOut, format!("the volume did not answer for {seconds} s")))
+        }
+        Err(RecvTimeoutError::Disconnected) => {
+            Err(io::Error::other("the thread that asked the node panicked"))
+        }
+    }
+}
+
+/// How many marks look how.
+struct Tally {
+    synced: usize,
+    synced_there: usize,
+    unsynced: usize,
+    unsynced_there: usize,
+    unsynced_back: usize,
+    /// Of each torn mark, the sectors that survived and all it has.
+    torn: Vec<(usize, usize)>,
+    /// Whether a write that may have been torn survived whole: it looks like one that was not rolled back.
+    write_survived: bool,
+    /// Whether nothing is as it was before but what may never have reached the volume.
+    none_back: bool,
+}
+
+impl Tally {
+    fn of(marks: &Marks) -> Tally {
+        let of = |is_synced| marks.iter().filter(move |(mark, _)| mark.is_synced() == is_synced);
+        let count = |is_synced, seen| of(is_synced).filter(|(_, other)| **other == seen).count();
+        let torn = |(_, seen): (&Mark, &Seen)| match seen {
+            Seen::Torn { after, of } => Some((*after, *of)),
+            _ => None,
+        };
+        let is_write = |mark: &Mark| matches!(mark, Mark::Overwritten | Mark::Mapped);
+        Tally {
+            synced: of(true).count(),
+            synced_there: count(true, Seen::After),
+            unsynced: of(false).count(),
+            unsynced_there: count(false, Seen::After),
+            unsynced_back: count(false, Seen::Before),
+            torn: of(false).filter_map(torn).collect(),
+            write_survived: of(false).any(|(mark, seen)| is_write(mark) && *seen == Seen::After),
+            none_back: !of(false).any(|(mark, seen)| *mark != Mark::Mapped && *seen == Seen::Before),
+        }
+    }
+
+    fn kept(&self, excuse: Option<&str>) -> String {
+        let all = counted(self.synced, "synced mark");
+        match excuse {
+            _ if self.synced_there == self.synced => format!("{all} there"),
+            Some(excuse) => format!("{} of {all} there ({excuse})", self.synced_there),
+            None => format!("{} of {all} there", self.synced_there),
+        }
+    }
+
+    /// What a plain directory shows, which loses nothing.
+    fn on_a_directory(&self) -> (Verdict, String) {
+        let all = self.synced_there == self.synced && self.unsynced_there == self.unsynced;
+        let (verdict, lost) = match all {
+            true => (Verdict::Pass, "which loses nothing"),
+            false => (Verdict::Unknown, "which should lose nothing, and did"),
+        };
+        let (kept, there) = (self.kept(None), self.unsynced_there);
+        let unsynced = counted(self.unsynced, "unsynced mark");
+        (verdict, format!("{kept}, and {there} of {unsynced}; its volume is a plain directory, {lost}"))
+    }
+
+    /// What stayed and should not have. Where writes are torn, one of them may have survived, in part or whole.
+    fn stayed(&self, kind: VolumeKind, kept: &str) -> Option<String> {
+        let stayed = self.unsynced_there + self.torn.len();
+        let may_stay = kind == VolumeKind::Torn && (self.write_survived || !self.torn.is_empty());
+        if stayed <= usize::from(may_stay) {
+            return None;
+        }
+        let what = if self.none_back { "nothing was rolled back" } else { "not all was rolled back" };
+        let unsynced = counted(self.unsynced, "unsynced mark");
+        Some(format!("{kept}, but {stayed} of {unsynced} there as well: {what}"))
+    }
+
+    /// What is missing, or not as it was before, and should be.
+    fn missing(&self, kept: &str) -> Option<String> {
+        let is_accounted_for = self.unsynced_back + self.unsynced_there + self.torn.len() == self.unsynced;
+        if self.synced_there < self.synced {
+            Some(kept.to_owned())
+        } else {
+            let spoilt = "but what the unsynced marks had changed is not as it was before";
+            (!is_accounted_for).then(|| format!("{kept}, {spoilt}"))
+        }
+    }
+
+    fn gone(&self) -> String {
+        let survived = match (self.torn.first(), self.unsynced_there) {
+            (Some((after, of)), _) => format!("; of the last write {after} of {of} sectors survived"),
+            (None, 0) => String::new(),
+            (None, _) => "; the last write survived whole".to_owned(),
+        };
+        let gone = self.unsynced - self.unsynced_there - self.torn.len();
+        format!("{} gone{survived}", counted(gone, "unsynced mark"))
+    }
+}
+
+/// What the marks show. An excuse says why what was synced may be gone.
+fn judge(node: &str, kind: VolumeKind, marks: Result<&Marks, &String>, excuse: Option<&str>) -> Finding {
+    let finding = |verdict, sentence: String| Finding {
+        verdict,
+        sentence: format!("{node}: {sentence} (canary)"),
+        lab_lost_synced: false,
+    };
+    let marks = match (marks, excuse) {
+        (Ok(marks), _) => Tally::of(marks),
+        // Where nothing can be written, nothing can stay.
+        (Err(why), Some(excuse)) => {
+            return finding(Verdict::Pass, format!("no marks could be had: {why}; {excuse}"));
+        }
+        (Err(why), None) => return finding(Verdict::Unknown, format!("no marks could be had: {why}")),
+    };
+    if kind == VolumeKind::Directory {
+        let (verdict, sentence) = marks.on_a_directory();
+        return Finding { lab_lost_synced: marks.synced_there < marks.synced, ..finding(verdict, sentence) };
+    }
+    let kept = marks.kept(excuse);
+    if let Some(stayed) = marks.stayed(kind, &kept) {
+        return finding(Verdict::Fail, stayed);
+    }
+    if let Some(missing) = marks.missing(&kept).filter(|_| excuse.is_none()) {
+        let blame = "the lab lost what it must keep, and what the database lacks may be the lab's doing";
+        return Finding { lab_lost_synced: true, ..finding(Verdict::Unknown, format!("{missing}: {blame}")) };
+    }
+    finding(Verdict::Pass, format!("{kept}, {}", marks.gone()))
+}
+
+/// `4 synced marks are`.
+fn counted(count: usize, one: &str) -> String {
+    if count == 1 { format!("1 {one} is") } else { format!("{count} {one}s are") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SYNCED: [Mark; 4] = [Mark::Kept, Mark::Synced, Mark::SyncedName, Mark::SyncedRename];
+    const UNSYNCED: [Mark; 6] =
+        [Mark::Overwritten, Mark::Mapped, Mark::Appended, Mark::Created, Mark::Renamed, Mark::Removed];
+
+    /// Marks as they should look after a power-off, but for these.
+    fn marks(but: &[(Mark, Seen)]) -> Marks {
+        let synced = SYNCED.into_iter().map(|mark| (mark, Seen::After));
+        let unsynced = UNSYNCED.into_iter().map(|mark| (mark, Seen::Before));
+        synced.chain(unsynced).chain(but.iter().copied()).collect()
+    }
+
+    fn check(
+        kind: VolumeKind,
+        but: &[(Mark, Seen)],
+        excuse: Option<&str>,
+        expected: (Verdict, &str),
+    ) -> Finding {
+        let found = judge("n1", kind, Ok(&marks(but)), excuse);
+        assert_eq!((found.verdict, found.sentence.as_str()), expected, "{but:?}");
+        found
+    }
+
+    const TORN: Seen = Seen::Torn { after: 3, of: 8 };
+
+    #[test]
+    fn what_was_synced_is_there_and_what_was_not_is_gone() {
+        let whole = "n1: 4 synced marks are there, 6 unsynced marks are gone (canary)";
+        check(VolumeKind::Virtual, &[], None, (Verdict::Pass, whole));
+        check(VolumeKind::Torn, &[], None, (Verdict::Pass, whole));
+        let torn = "n1: 4 synced marks are there, 5 unsynced marks are gone; of the last write 3 of 8 sectors survived (canary)";
+        check(VolumeKind::Torn, &[(Mark::Overwritten, TORN)], None, (Verdict::Pass, torn));
+        let whole =
+            "n1: 4 synced marks are there, 5 unsynced marks are gone; the last write survived whole (canary)";
+        check(VolumeKind::Torn, &[(Mark::Overwritten, Seen::After)], None, (Verdict::Pass, whole));
+    }
+
+    #[test]
+    fn one_unsynced_mark_that_stayed_is_enough_to_say_that_the_rollback_was_skipped() {
+        for mark in UNSYNCED {
+            let one = "n1: 4 synced marks are there, but 1 of 6 unsynced marks are there as well: not all was rolled back (canary)";
+            check(VolumeKind::Virtual, &[(mark, Seen::After)], None, (Verdict::Fail, one));
+            // A disk fault or a promotion by force excuses what is gone, never what stayed.
+            check(VolumeKind::Virtual, &[(mark, Seen::After)], Some("why"), (Verdict::Fail, one));
+        }
+        let one = "n1: 4 synced marks are there, but 1 of 6 unsynced marks are there as well: not all was rolled back (canary)";
+        check(VolumeKind::Virtual, &[(Mark::Overwritten, TORN)], None, (Verdict::Fail, one));
+        let two = "n1: 4 synced marks are there, but 2 of 6 unsynced marks are there as well: not all was rolled back (canary)";
+        check(
+            VolumeKind::Torn,
+            &[(Mark::Overwritten, TORN), (Mark::Mapped, TORN)],
+            None,
+            (Verdict::Fail, two),
+        );
+        check(
+            VolumeKind::Torn,
+            &[(Mark::Overwritten, TORN), (Mark::Created, Seen::After)],
+            None,
+            (Verdict::Fail, two),
+        );
+        // Names are not torn.
+        check(VolumeKind::Torn, &[(Mark::Created, Seen::After)], None, (Verdict::Fail, one));
+        let all: Vec<(Mark, Seen)> = UNSYNCED.into_iter().map(|mark| (mark, Seen::After)).collect();
+        let nothing = "n1: 4 synced marks are there, but 6 of 6 unsynced marks are there as well: nothing was rolled back (canary)";
+        let unmapped = "n1: 4 synced marks are there, but 5 of 6 unsynced marks are there as well: nothing was rolled back (canary)";
+        for kind in [VolumeKind::Virtual, VolumeKind::Torn] {
+            check(kind, &all, None, (Verdict::Fail, nothing));
+            let but_mapped = [&all[..], &[(Mark::Mapped, Seen::Before)]].concat();
+            check(kind, &but_mapped, None, (Verdict::Fail, unmapped));
+        }
+        let kept = "n1: 4 synced marks are there, and 6 of 6 unsynced marks are; its volume is a plain directory, which loses nothing (canary)";
+        check(VolumeKind::Directory, &all, None, (Verdict::Pass, kept));
+    }
+
+    #[test]
+    fn a_synced_mark_that_is_gone_is_the_labs_loss_and_not_the_databases() {
+        for mark in SYNCED {
+            for seen in [Seen::Before, Seen::Neither, TORN] {
+                let lost = "n1: 3 of 4 synced marks are there: the lab lost what it must keep, and what the database lacks may be \
+                            the lab's doing (canary)";
+                assert!(
+                    check(VolumeKind::Virtual, &[(mark, seen)], None, (Verdict::Unknown, lost))
+                        .lab_lost_synced
+                );
+                let excused = "n1: 3 of 4 synced marks are there (why), 6 unsynced marks are gone (canary)";
+                assert!(
+                    !check(VolumeKind::Virtual, &[(mark, seen)], Some("why"), (Verdict::Pass, excused))
+                        .lab_lost_synced
+                );
+            }
+        }
+        let spoilt = "n1: 4 synced marks are there, but what the unsynced marks had changed is not as it was before: the lab lost \
+                      what it must keep, and what the database lacks may be the lab's doing (canary)";
+        assert!(
+            check(VolumeKind::Virtual, &[(Mark::Renamed, Seen::Neither)], None, (Verdict::Unknown, spoilt))
+                .lab_lost_synced
+        );
+    }
+
+    #[test]
+    fn marks_that_could_not_be_had_leave_it_unknown_unless_a_disk_fault_explains_it() {
+        let why = "Input/output error".to_owned();
+        let found = judge("n1", VolumeKind::Virtual, Err(&why), None);
+        assert_eq!(
+            (found.verdict, found.sentence.as_str(), found.lab_lost_synced),
+            (Verdict::Unknown, "n1: no marks could be had: Input/output error (canary)", false)
+        );
+        let found = judge("n1", VolumeKind::Virtual, Err(&why), Some("a disk fault stands there"));
+        let sentence = "n1: no marks could be had: Input/output error; a disk fault stands there (canary)";
+        assert_eq!((found.verdict, found.sentence.as_str()), (Verdict::Pass, sentence));
+    }
+}
