@@ -166,6 +166,13 @@ pub enum EventKind {
         /// What to do about it.
         remedy: String,
     },
+    /// A load ended though nobody told it to: a defect of the load generator, not of the database.
+    LoadEnded {
+        /// The load.
+        load: String,
+        /// Why.
+        why: String,
+    },
     /// The final read of a load's data did not happen.
     FinalReadMissed {
         /// The load.

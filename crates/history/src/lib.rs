@@ -22,7 +22,7 @@ pub use event_log::{EventLog, EventWriteError, EventWriter, read_events};
 pub use facts::{EdgeFacts, HostFacts, LinkFacts, LoadFacts, NodeFacts, PhaseFacts, RunFacts, SiteFacts};
 pub use key::Key;
 pub use lines::ReadError;
-pub use operation::{Action, ConditionFound, ErrorClass, ErrorCounts, Operation, Outcome};
+pub use operation::{Action, ConditionFound, ErrorClass, ErrorCounts, FirstError, Operation, Outcome};
 pub use reader::HistoryReader;
 pub use step::Step;
 pub use vigil::{Deed, Interference, LabPart, Stall};

@@ -259,5 +259,22 @@ pub struct Operation {
     pub node: Option<String>,
 }
 
+/// The first error of its class in a load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FirstError {
+    /// What it is counted under.
+    pub class: ErrorClass,
+    /// The server's code (SQLSTATE), where the server gave one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// What was said, by the server or by the client.
+    pub text: String,
+    /// The node that was asked, by name, when known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    /// When, seconds.
+    pub at_s: f64,
+}
+
 /// Errors counted by class.
 pub type ErrorCounts = BTreeMap<ErrorClass, u64>;

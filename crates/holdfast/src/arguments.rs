@@ -31,8 +31,8 @@ pub enum Command {
     Run(RunOptions),
     /// The generator alone, against a database that is already there; the same files as a run's
     ///
-    /// Exit codes: 0 the load ran and no check failed, 1 a check failed, 2 interrupted, nothing succeeded, or a check
-    /// could not tell, 254 the arguments are wrong, 255 the load could not do its job.
+    /// Exit codes: 0 pass, 1 fail, 2 unknown, 254 the arguments are wrong, 255 the load could not do its job. Without
+    /// --prepare the data is not checked, so the verdict is unknown.
     Load(LoadOptions),
     /// On paper only: whether the scenario is right, which failures it survives, what a commit costs, what best
     /// practice says; starts nothing

@@ -198,6 +198,7 @@ fn told(kind: &EventKind) -> Option<String> {
             format!("  {load} succeeds again after {after_s:.2} s")
         }
         EventKind::Warning { what, remedy } => format!("WARNING {what}; {remedy}"),
+        EventKind::LoadEnded { why, .. } => format!("LOAD ENDED EARLY {why}"),
         EventKind::FinalReadMissed { load, nodes, why } => {
             format!("NOT READ the final state of {load} at {}: {why}", or_nothing(nodes))
         }

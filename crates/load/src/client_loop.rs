@@ -11,9 +11,13 @@ use rand_chacha::ChaCha8Rng;
 use tokio::sync::watch;
 use workload::{Attempt, ClientState, Request};
 
+use crate::defects::BAD_END_S;
 use crate::dispatch::Due;
 use crate::shared::{InFlight, Shared, StatementTimes};
 use client::Backoff;
+
+/// The number of the client that asked for an insert that nobody asked for.
+const NOBODY: u64 = workload::ledger::LARGEST_CLIENT;
 
 /// Streams of a client's chance (see `LoadPlan::chance`).
 const TRANSACTIONS: u64 = 0;
@@ -80,13 +84,13 @@ impl Client {
                     return None;
                 }
             };
-            for _ in &connected.failed_attempts {
-                shared.connect_failed(ErrorClass::Connection);
+            for attempt in &connected.failed_attempts {
+                shared.connect_failed(ErrorClass::Connection, &attempt.error, Some(&attempt.node));
             }
             match connected.session.prepare(&statements).await {
                 Ok(prepared) => Some((connected, prepared)),
                 Err(error) => {
-                    shared.connect_failed(error.class);
+                    shared.connect_failed(error.class, &error, Some(&connected.node));
                     None
                 }
             }
@@ -131,7 +135,9 @@ impl Client {
             let action = shared.plan.keeps_history.then(|| request.action.clone());
             let (kind, node) = (request.kind, Rc::clone(&node));
             shared.begin(self.place, InFlight { action, kind, due, invoked, node });
-            let result = perform(&shared, &mut request, connected.session.as_mut(), prepared).await;
+            let at_s = shared.seconds(invoked);
+            let result = ask(&shared, &mut request, connected.session.as_mut(), prepared, at_s).await;
+            assert!(!(shared.plan.defects.panics && at_s >= BAD_END_S), "a planted defect");
             if let Some(name) = connected.session.read_at() {
                 // A session has one reader as long as it lives.
                 shared.read_at(self.place, reader.get_or_insert_with(|| Rc::from(name)));
@@ -222,6 +228,27 @@ impl Client {
     }
 }
 
+/// Carries a transaction out; where a test plants that, another one as well, or none.
+async fn ask(
+    shared: &Shared,
+    request: &mut Request,
+    session: &mut dyn SqlSession,
+    prepared: &[StatementId],
+    at_s: f64,
+) -> Result<(), SessionError> {
+    if shared.defects.invents(&request.action, at_s) {
+        let mut nobody =
+            ClientState::new(NOBODY, shared.plan.scale, shared.plan.chance(NOBODY, TRANSACTIONS));
+        let mut invented = shared.workload.draw(&mut nobody);
+        // Whether it came through does not matter: nobody asked for it.
+        let _ = perform(shared, &mut invented, session, prepared).await;
+    }
+    if shared.defects.drops(&request.action, at_s) {
+        return Ok(());
+    }
+    perform(shared, request, session, prepared).await
+}
+
 /// Carries a transaction out, again after each serialization failure for as long as the workload wants it.
 async fn perform(
     shared: &Shared,
@@ -259,11 +286,11 @@ async fn recovered(session: &mut dyn SqlSession, error: &SessionError) -> bool {
 }
 
 fn count_failed_round(shared: &Shared, error: &ConnectError) {
-    for _ in &error.failed_attempts {
-        shared.connect_failed(ErrorClass::Connection);
+    for attempt in &error.failed_attempts {
+        shared.connect_failed(ErrorClass::Connection, &attempt.error, Some(&attempt.node));
     }
     if !error.read_only_nodes.is_empty() {
-        shared.connect_failed(ErrorClass::ReadOnly);
+        shared.count_failed_connect(ErrorClass::ReadOnly);
     }
 }
 

@@ -1,5 +1,7 @@
 //! One load: its thread, its clients as tasks on it, and what it hands on every second.
 
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,12 +9,13 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use client::reactor;
-use history::Operation;
+use history::{FirstError, Operation};
 use measure::{Histogram, Interval, Wait};
 use tokio::sync::watch;
 
 use crate::client_loop::{run_client, stopped};
 use crate::clock::Clock;
+use crate::defects::BAD_END_S;
 use crate::dispatch::dispatch;
 use crate::muster::Muster;
 use crate::pace::{Arrivals, Step};
@@ -40,6 +43,10 @@ pub struct Batch {
     pub first_success: Vec<FirstSuccess>,
     /// Absent in a closed loop.
     pub open_loop: Option<OpenLoop>,
+    /// The first error of each class that had not occurred before in this load.
+    pub first_errors: Vec<FirstError>,
+    /// Why the load ends with this batch, though nobody told it to.
+    pub failure: Option<String>,
 }
 
 /// The first operation that was sent after a fault took effect and succeeded.
@@ -126,7 +133,8 @@ impl LoadHandle {
         match self.thread?.join() {
             Ok(Ok(())) => Ok(LoadEnd { cpu: self.controls.cpu.spent() }),
             Ok(Err(error)) => Err(error),
-            Err(_) => Err(LoadError::Panicked { load: self.name }),
+            // Panics are caught where the load runs; one that comes here came while it was winding up.
+            Err(_) => Err(LoadError::RecordsLost { load: self.name }),
         }
     }
 
@@ -178,7 +186,40 @@ fn on_own_thread(
     on_thread().map_err(failed("putting its thread into its place"))?;
     clock.load_starts();
     let shared = Rc::new(Shared::new(plan, clock.clone(), Arc::clone(&controls.muster)));
-    reactor::block_on(generate(shared, sink, stop, controls)).map_err(failed("starting its event loop"))?
+    let generate = || reactor::block_on(generate(Rc::clone(&shared), &sink, stop, &controls));
+    // What a panic leaves is looked at only to be handed on.
+    let ended = match catch_unwind(AssertUnwindSafe(generate)) {
+        Ok(Ok(ended)) => return ended,
+        Ok(Err(source)) => failed("running its event loop")(source),
+        Err(panic) => LoadError::Panicked { load: load.clone(), message: message_of(panic.as_ref()) },
+    };
+    wind_up(&shared, &sink, &controls, Some(&ended));
+    Err(ended)
+}
+
+/// What a panic said.
+pub(crate) fn message_of(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref().copied()).unwrap_or("without a message").to_owned()
+}
+
+/// Runs the load to its end, and hands on the rest of what it recorded, however it ended.
+async fn generate(
+    shared: Rc<Shared>,
+    sink: &Sender<Batch>,
+    stop: watch::Receiver<bool>,
+    controls: &Arc<Controls>,
+) -> Result<(), LoadError> {
+    let ended = keep_going(&shared, sink, stop, controls).await;
+    shared.close_all();
+    wind_up(&shared, sink, controls, ended.as_ref().err());
+    ended
+}
+
+/// Records what is still in flight as unknown and hands on the last batch. No client runs any more.
+fn wind_up(shared: &Shared, sink: &Sender<Batch>, controls: &Controls, failure: Option<&LoadError>) {
+    shared.abandon_all();
+    hand_on(shared, sink, controls, failure);
 }
 
 /// Gives signs of life for as long as the event loop goes round.
@@ -190,15 +231,15 @@ async fn beat(controls: Arc<Controls>) {
 }
 
 /// Keeps the clients going and hands on a batch at every whole second.
-async fn generate(
-    shared: Rc<Shared>,
-    sink: Sender<Batch>,
+async fn keep_going(
+    shared: &Rc<Shared>,
+    sink: &Sender<Batch>,
     mut stop: watch::Receiver<bool>,
-    controls: Arc<Controls>,
+    controls: &Arc<Controls>,
 ) -> Result<(), LoadError> {
-    let beating = reactor::spawn(beat(Arc::clone(&controls)));
+    let beating = reactor::spawn(beat(Arc::clone(controls)));
     let clients: Vec<_> = (0..usize::try_from(shared.plan.most_clients()).unwrap_or(usize::MAX))
-        .map(|place| reactor::spawn(run_client(Rc::clone(&shared), place, stop.clone())))
+        .map(|place| reactor::spawn(run_client(Rc::clone(shared), place, stop.clone())))
         .collect();
     let zero = tokio::select! {
         biased;
@@ -210,14 +251,13 @@ async fn generate(
     let mut dispatcher = shared.is_open.then(|| {
         let arrivals = Arrivals::new(&shared.plan.steps, shared.plan.arrival);
         let rng = shared.plan.chance(shared.plan.first_client, ARRIVALS);
-        reactor::spawn(dispatch(Rc::clone(&shared), zero, arrivals, rng))
+        reactor::spawn(dispatch(Rc::clone(shared), zero, arrivals, rng))
     });
     let mut steps = shared.plan.steps.iter().skip(1).peekable();
-    let mut second = 0;
     let mut listened_to = true;
     let mut deadline: Option<Instant> = None;
     loop {
-        let next_tick = zero + Duration::from_secs(second + 1);
+        let next_tick = zero + Duration::from_secs(shared.second.get() + 1);
         let next_step = steps.peek().map_or(next_tick, |step| moment_of(zero, step));
         let last_moment = deadline.unwrap_or(next_tick);
         tokio::select! {
@@ -236,8 +276,10 @@ async fn generate(
                 shared.put_to_work(clients_of(steps.next()));
             }
             () = reactor::sleep_until(next_tick) => {
-                listened_to &= hand_on(&shared, second, &sink, &controls);
-                second += 1;
+                listened_to &= hand_on(shared, sink, controls, None);
+                if shared.plan.defects.dies && shared.seconds(next_tick) >= BAD_END_S {
+                    return Err(LoadError::Planted { load: shared.plan.name.clone() });
+                }
                 if !listened_to && deadline.is_none() {
                     // Nobody takes what is recorded any more: the run is over.
                     shared.stopping.set(true);
@@ -248,9 +290,6 @@ async fn generate(
     }
     drop(clients);
     drop(beating);
-    shared.close_all();
-    shared.abandon_all();
-    hand_on(&shared, second, &sink, &controls);
     Ok(())
 }
 
@@ -259,8 +298,8 @@ fn moment_of(zero: Instant, step: &Step) -> Instant {
     zero.checked_add(after).unwrap_or(zero)
 }
 
-/// Sends one second's batch; false when nobody takes it.
-fn hand_on(shared: &Shared, second: u64, sink: &Sender<Batch>, controls: &Controls) -> bool {
+/// Sends one second's batch; false when nobody takes it. `failure` is why it is the last, though nobody said so.
+fn hand_on(shared: &Shared, sink: &Sender<Batch>, controls: &Controls, failure: Option<&LoadError>) -> bool {
     let mut successes = shared.successes.borrow_mut();
     let waits = shared.take_waits();
     successes.nothing_was_due(&waits.idle);
@@ -269,10 +308,18 @@ fn hand_on(shared: &Shared, second: u64, sink: &Sender<Batch>, controls: &Contro
         successes.mark(fault, at_s);
     }
     let first_success = successes.take_answered();
-    let interval = shared.recorder.borrow_mut().take(second);
+    let interval = shared.recorder.borrow_mut().take(shared.second.replace(shared.second.get() + 1));
     let open_loop = shared
         .is_open
         .then(|| OpenLoop { lateness: shared.take_lateness(), backlog: shared.queue.backlog() as u64 });
-    let (history, waits) = (shared.take_history(), waits.waits);
-    sink.send(Batch { interval, history, waits, first_success, open_loop }).is_ok()
+    let batch = Batch {
+        interval,
+        history: shared.take_history(),
+        waits: waits.waits,
+        first_success,
+        open_loop,
+        first_errors: shared.take_first_errors(),
+        failure: failure.map(ToString::to_string),
+    };
+    sink.send(batch).is_ok()
 }

@@ -5,7 +5,9 @@
 
 mod client_loop;
 mod clock;
+mod defects;
 mod dispatch;
+mod first_errors;
 mod first_success;
 mod generator;
 mod muster;
@@ -18,6 +20,7 @@ mod thread_cpu;
 
 pub use client::postgres::{Address, Encryption, Endpoint, Password, Reads, Trust};
 pub use clock::Clock;
+pub use defects::Defects;
 pub use generator::{Batch, FirstSuccess, LoadEnd, LoadHandle, OpenLoop, start};
 pub use muster::Muster;
 pub use pace::{Arrival, Asked, AskedRate, Step, ThinkTime};

@@ -14,6 +14,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use workload::Workload;
 
+use crate::defects::Defects;
 use crate::pace::{Arrival, Asked, Step, ThinkTime, asked, step_at};
 
 /// Called first on the load's own thread: puts it where the clients stand (a network namespace, a CPU).
@@ -75,6 +76,8 @@ pub struct LoadPlan {
     pub timeout: Duration,
     /// How long a connection attempt at one node may take.
     pub connect_timeout: Duration,
+    /// Defects that a test plants; none in every honest run.
+    pub defects: Defects,
 }
 
 impl fmt::Debug for LoadPlan {
@@ -108,9 +111,23 @@ pub enum LoadError {
         /// Why it failed.
         source: io::Error,
     },
-    /// The thread panicked: a defect of the generator.
-    #[error("load {load}: its thread panicked")]
+    /// The thread panicked: a defect of the generator. What it had recorded was handed on, what was in flight as unknown.
+    #[error("load {load}: its thread panicked: {message}")]
     Panicked {
+        /// The load.
+        load: String,
+        /// What it said.
+        message: String,
+    },
+    /// The thread panicked, and what it had recorded since its last whole second is lost.
+    #[error("load {load}: its thread panicked, and its last records are lost")]
+    RecordsLost {
+        /// The load.
+        load: String,
+    },
+    /// A test had the load end.
+    #[error("load {load}: a planted defect ended it")]
+    Planted {
         /// The load.
         load: String,
     },
@@ -262,6 +279,7 @@ mod tests {
             encryption: Encryption::Never,
             timeout: Duration::from_secs(1),
             connect_timeout: Duration::from_secs(1),
+            defects: Defects::default(),
         }
     }
 

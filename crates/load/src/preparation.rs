@@ -9,6 +9,7 @@ use history::{Action, ErrorClass, Operation, Outcome};
 use workload::Ground;
 
 use crate::clock::Clock;
+use crate::generator::message_of;
 use crate::plan::{LoadError, LoadPlan, OnThread};
 use client::Backoff;
 
@@ -134,7 +135,10 @@ where
             .name("load".to_owned())
             .spawn_scoped(scope, body)
             .map_err(failed("starting its thread"))?;
-        thread.join().unwrap_or_else(|_| Err(LoadError::Panicked { load: plan.name.clone() }))
+        thread.join().unwrap_or_else(|panic| {
+            let message = message_of(panic.as_ref());
+            Err(LoadError::Panicked { load: plan.name.clone(), message })
+        })
     })
 }
 

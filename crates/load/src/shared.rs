@@ -8,14 +8,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use client::{Connected, SessionError, SqlConnector};
-use history::{Action, ErrorClass, Operation, Outcome};
+use history::{Action, ErrorClass, FirstError, Operation, Outcome};
 use measure::interval::{CONNECT, new_histogram, record_latency};
 use measure::{Histogram, OperationId, Recorder, TakenWaits, Waits};
 use tokio::sync::watch;
 use workload::{StatementObserver, Workload};
 
 use crate::clock::Clock;
+use crate::defects::Pending;
 use crate::dispatch::Queue;
+use crate::first_errors::FirstErrors;
 use crate::first_success::FirstSuccesses;
 use crate::muster::Muster;
 use crate::pace::Step;
@@ -45,6 +47,9 @@ pub(crate) struct Shared {
     pub(crate) muster: Arc<Muster>,
     pub(crate) is_open: bool,
     pub(crate) stopping: Cell<bool>,
+    /// The second of the run's clock that is being recorded.
+    pub(crate) second: Cell<u64>,
+    pub(crate) defects: Pending,
     pub(crate) recorder: RefCell<Recorder>,
     pub(crate) successes: RefCell<FirstSuccesses>,
     waits: RefCell<Waits>,
@@ -78,6 +83,7 @@ pub(crate) struct Shared {
     left_open: RefCell<Vec<Connected>>,
     /// By the client's place within this load.
     in_flight: RefCell<Vec<Option<InFlight>>>,
+    first_errors: RefCell<FirstErrors>,
 }
 
 impl Shared {
@@ -100,6 +106,8 @@ impl Shared {
             muster,
             is_open: plan.is_open(),
             stopping: Cell::new(false),
+            second: Cell::new(0),
+            defects: Pending::new(plan.defects),
             recorder: RefCell::new(recorder),
             successes: RefCell::new(FirstSuccesses::default()),
             waits: RefCell::new(Waits::default()),
@@ -119,6 +127,7 @@ impl Shared {
             history: RefCell::new(Vec::new()),
             left_open: RefCell::new(Vec::new()),
             in_flight: RefCell::new(vec![None; clients]),
+            first_errors: RefCell::new(FirstErrors::default()),
             plan,
         }
     }
@@ -223,34 +232,53 @@ impl Shared {
     pub(crate) fn finish(&self, client: usize, action: Action, result: &Result<(), SessionError>) {
         let Some(begun) = self.take_in_flight(client) else { return };
         let completed = Instant::now();
-        let (outcome, error) = match result {
+        let (outcome, class) = match result {
             Ok(()) => (Outcome::Ok, None),
             Err(error) if error.definite => (Outcome::Fail, Some(error.class)),
             Err(error) => (Outcome::Unknown, Some(error.class)),
         };
-        match error {
-            None => {
-                let latency = completed.saturating_duration_since(begun.due);
-                if let Some(service) = self.service {
-                    let latency = completed.saturating_duration_since(begun.invoked);
-                    self.recorder.borrow_mut().record_ok(service, latency);
-                }
-                self.recorder.borrow_mut().record_ok(self.transaction, latency);
-                if let Some(kind) = self.kinds.get(begun.kind) {
-                    self.recorder.borrow_mut().record_ok(*kind, latency);
-                }
-                self.waits.borrow_mut().succeeded(self.seconds(completed), self.is_something_due());
-                let mut successes = self.successes.borrow_mut();
-                if successes.wants(begun.invoked) {
-                    successes.note(self.seconds(begun.invoked), self.seconds(completed));
-                }
-            }
+        if let Err(error) = result {
+            self.note_error(error, Some(&begun.node), completed);
+        }
+        let InFlight { kind, due, invoked, .. } = begun;
+        // Before it is counted: whatever goes wrong from here on, the history has it.
+        self.record(client, InFlight { action: Some(action), ..begun }, completed, outcome, class);
+        match class {
+            None => self.count_success(kind, due, invoked, completed),
             Some(class) => {
                 self.waits.borrow_mut().failed();
-                self.count_error(begun.kind, class, outcome == Outcome::Fail);
+                self.count_error(kind, class, outcome == Outcome::Fail);
             }
         }
-        self.record(client, InFlight { action: Some(action), ..begun }, completed, outcome, error);
+    }
+
+    /// Counts a transaction that succeeded, in all and of its kind.
+    fn count_success(&self, kind: usize, due: Instant, invoked: Instant, completed: Instant) {
+        let latency = completed.saturating_duration_since(due);
+        let mut recorder = self.recorder.borrow_mut();
+        if let Some(service) = self.service {
+            recorder.record_ok(service, completed.saturating_duration_since(invoked));
+        }
+        recorder.record_ok(self.transaction, latency);
+        if let Some(kind) = self.kinds.get(kind) {
+            recorder.record_ok(*kind, latency);
+        }
+        drop(recorder);
+        self.waits.borrow_mut().succeeded(self.seconds(completed), self.is_something_due());
+        let mut successes = self.successes.borrow_mut();
+        if successes.wants(invoked) {
+            successes.note(self.seconds(invoked), self.seconds(completed));
+        }
+    }
+
+    /// Keeps the error if it is the first of its class.
+    fn note_error(&self, error: &SessionError, node: Option<&str>, at: Instant) {
+        self.first_errors.borrow_mut().note(error, node, || self.seconds(at));
+    }
+
+    /// The errors that were the first of their class since the last call.
+    pub(crate) fn take_first_errors(&self) -> Vec<FirstError> {
+        self.first_errors.borrow_mut().take()
     }
 
     /// Counts an error of a transaction, in all and of its kind.
@@ -290,8 +318,16 @@ impl Shared {
         }
     }
 
-    /// A connection attempt failed.
-    pub(crate) fn connect_failed(&self, class: ErrorClass) {
+    /// A connection attempt failed. It is counted under `class`, whatever the error's own.
+    pub(crate) fn connect_failed(&self, class: ErrorClass, error: &SessionError, node: Option<&str>) {
+        self.first_errors
+            .borrow_mut()
+            .note(&SessionError { class, ..error.clone() }, node, || self.seconds(Instant::now()));
+        self.count_failed_connect(class);
+    }
+
+    /// Counts a connection attempt that came to nothing.
+    pub(crate) fn count_failed_connect(&self, class: ErrorClass) {
         // Nothing was asked of the database yet.
         self.recorder.borrow_mut().record_error(self.connect, class, true);
     }
@@ -330,7 +366,8 @@ impl Shared {
         });
     }
 
-    fn seconds(&self, moment: Instant) -> f64 {
+    /// On the run's clock.
+    pub(crate) fn seconds(&self, moment: Instant) -> f64 {
         // What happened before the zero was known happened before it.
         self.clock.seconds_at(moment).unwrap_or(0.0)
     }

@@ -32,6 +32,7 @@ fn plan(workload: &str, clients: u32, servers: &[(&str, &Server)]) -> LoadPlan {
         encryption: load::Encryption::Never,
         timeout: Duration::from_secs(5),
         connect_timeout: Duration::from_secs(2),
+        defects: load::Defects::default(),
     }
 }
 
@@ -348,4 +349,81 @@ fn what_cannot_be_done_is_told_and_nothing_hangs() {
     check(load.join().map(|_| ()), "load ledger-load: putting its thread into its place: no such namespace");
     let broken: OnThread = Box::new(|| panic!("defect"));
     check(prepare(&plan, broken, &|_| {}).map(|_| ()), "load ledger-load: its thread panicked");
+}
+
+#[test]
+fn a_load_that_panics_or_ends_with_an_error_leaves_what_was_in_flight_as_unknown() {
+    let Some(programs) = server::programs() else { return };
+    let server = wait(Server::start(&programs, &[]));
+    let panics = load::Defects { panics: true, ..Default::default() };
+    let dies = load::Defects { dies: true, ..Default::default() };
+    for (defects, clients, expected) in [
+        (panics, 1, "load ledger-load: its thread panicked: a planted defect"),
+        (panics, 8, "load ledger-load: its thread panicked: a planted defect"),
+        (dies, 8, "load ledger-load: a planted defect ended it"),
+    ] {
+        let plan = LoadPlan { defects, ..plan("ledger", clients, &[("n1", &server)]) };
+        prepare(&plan, here(), &|_| {}).expect("prepared");
+        let clock = Clock::new();
+        let (sink, batches) = channel();
+        let load = start(plan.clone(), clock.clone(), here(), sink);
+        let mut gathered = Gathered::default();
+        gathered.until(&batches, |_| false);
+        let ended = load.join().map_or_else(|error| error.to_string(), |_| "well".to_owned());
+        assert_eq!(ended, expected);
+        assert_eq!(gathered.batches.last().and_then(|batch| batch.failure.as_deref()), Some(expected));
+        gathered.check_is_sound("insert");
+        let there = found(&final_read(&plan, &clock, here(), Duration::from_secs(60)).expect("read"));
+        let acknowledged = inserted(&gathered, Outcome::Ok);
+        let indeterminate = inserted(&gathered, Outcome::Unknown);
+        assert!(acknowledged.is_subset(&there), "lost: {:?}", acknowledged.difference(&there));
+        assert!(there.difference(&acknowledged).all(|value| indeterminate.contains(value)), "invented");
+        if defects == panics {
+            // Its insert had been answered when the client panicked.
+            assert!(there.intersection(&indeterminate).next().is_some(), "{indeterminate:?}");
+        }
+    }
+}
+
+#[test]
+fn one_insert_is_dropped_or_invented_where_a_test_plants_that() {
+    let Some(programs) = server::programs() else { return };
+    let server = wait(Server::start(&programs, &[]));
+    let odd = |defects: load::Defects| {
+        let plan = LoadPlan { defects, ..plan("ledger", 2, &[("n1", &server)]) };
+        prepare(&plan, here(), &|_| {}).expect("prepared");
+        let clock = Clock::new();
+        let (sink, batches) = channel();
+        let load = start(plan.clone(), clock.clone(), here(), sink);
+        let mut gathered = Gathered::default();
+        gathered.until(&batches, |gathered| gathered.batches.len() == 2);
+        load.stop();
+        gathered.until(&batches, |_| false);
+        load.join().expect("ended well");
+        let there = found(&final_read(&plan, &clock, here(), Duration::from_secs(60)).expect("read"));
+        let acknowledged = inserted(&gathered, Outcome::Ok);
+        (acknowledged.difference(&there).count(), there.difference(&acknowledged).count())
+    };
+    assert_eq!(odd(load::Defects::default()), (0, 0));
+    assert_eq!(odd(load::Defects { drops_insert: true, ..Default::default() }), (1, 0));
+    assert_eq!(odd(load::Defects { invents_insert: true, ..Default::default() }), (0, 1));
+}
+
+#[test]
+fn the_first_error_of_each_class_is_told_in_the_servers_words() {
+    let Some(programs) = server::programs() else { return };
+    let server = wait(Server::start(&programs, &[]));
+    // Nobody made its tables.
+    let (sink, batches) = channel();
+    let load = start(plan("ledger", 4, &[("n1", &server)]), Clock::new(), here(), sink);
+    let mut gathered = Gathered::default();
+    gathered.until(&batches, |gathered| gathered.batches.len() == 2);
+    load.stop();
+    gathered.until(&batches, |_| false);
+    load.join().expect("ended well");
+    let told: Vec<_> = gathered.batches.iter().flat_map(|batch| &batch.first_errors).collect();
+    let [first] = told.as_slice() else { panic!("{told:?}") };
+    assert_eq!((first.class, first.node.as_deref()), (ErrorClass::Other, Some("n1")));
+    assert_eq!(first.code.as_deref(), Some("42P01"));
+    assert!(first.text.contains("relation \"holdfast_ledger\" does not exist"), "{first:?}");
 }

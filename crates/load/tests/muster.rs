@@ -30,6 +30,7 @@ fn plan(clients: u32, server: &Server) -> LoadPlan {
         encryption: load::Encryption::Never,
         timeout: Duration::from_secs(60),
         connect_timeout: Duration::from_secs(60),
+        defects: load::Defects::default(),
     }
 }
 

@@ -59,6 +59,7 @@ impl Bench {
             encryption: load::Encryption::Never,
             timeout: Duration::from_secs(20),
             connect_timeout: Duration::from_secs(5),
+            defects: load::Defects::default(),
         };
         let bench = Bench { server, plan };
         prepare(&bench.plan, here(), &|_| {}).expect("prepared");

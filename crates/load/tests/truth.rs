@@ -90,6 +90,7 @@ fn run(service: Service, clients: u32, rate_per_s: Option<f64>, seconds: u64) ->
         encryption: load::Encryption::Never,
         timeout: Duration::from_secs(20),
         connect_timeout: Duration::from_secs(20),
+        defects: load::Defects::default(),
     };
     // Time to connect: the server knows no operation before the zero, and the loop begins with everybody there.
     let zero = Instant::now() + Duration::from_millis(1_500);

@@ -362,6 +362,7 @@ fn told(run: &RunDirectory, kind: &EventKind) -> (&'static str, String) {
             format!("First success of {load} since the fault, {} after it.", format::seconds(*after_s)),
         ),
         EventKind::Warning { what, .. } => ("", format!("Warning: {what}")),
+        EventKind::LoadEnded { why, .. } => ("fault", format!("A load ended early: {why}")),
         EventKind::FinalReadMissed { load, nodes, why } => {
             ("fault", format!("The final state of {load} was not read at {}: {why}", format::listed(nodes)))
         }

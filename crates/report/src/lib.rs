@@ -13,6 +13,7 @@ mod derive;
 mod evidence;
 pub mod export;
 mod figure;
+mod first_errors;
 mod format;
 mod interruption;
 mod links;

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use history::{Receipt, RunFacts, Verdict};
+use history::{FirstError, Receipt, RunFacts, Verdict};
 use serde::{Deserialize, Serialize};
 
 /// The whole of `result.json`.
@@ -346,6 +346,21 @@ pub struct LoadResult {
     pub operations: BTreeMap<String, OperationResult>,
     /// The same by phase, warm-up included.
     pub phases: Vec<PhaseResult>,
+    /// The first error of each class over the whole run, in order of time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub first_errors: Vec<FirstError>,
+    /// Why it ended before it was told to: a defect of the load generator. Its figures are not complete then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_early: Option<EndedEarly>,
+}
+
+/// How a load ended that nobody told to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndedEarly {
+    /// Why.
+    pub why: String,
+    /// Whether the history has all that it asked until then.
+    pub recorded: bool,
 }
 
 /// A prediction beside its measurement.

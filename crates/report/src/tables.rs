@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
+use crate::first_errors;
 use crate::format;
 use crate::markup::escape;
 use crate::result::{LatencyUs, LoadResult, OperationResult, PhaseResult, RunResult};
@@ -16,9 +17,38 @@ pub(crate) fn loads(result: &RunResult) -> String {
         return "<p>No load of this run left figures.</p>".to_owned();
     }
     let tables = |load: &LoadResult| {
-        by_phase(load) + &standard(load) + &by_statement(result, load) + &errors_by_operation(load)
+        by_phase(load)
+            + &standard(load)
+            + &by_statement(result, load)
+            + &errors_by_operation(load)
+            + &first_errors(load)
     };
     result.loads.iter().map(tables).collect()
+}
+
+/// The first error of each class, in the words of whoever raised it.
+fn first_errors(load: &LoadResult) -> String {
+    if load.first_errors.is_empty() {
+        return String::new();
+    }
+    let mut html = "<div class=\"scroll\"><table><thead><tr><th>First error of its class<th>Code<th class=\"n\">At<th>Node\
+                    <th>What was said</tr></thead><tbody>"
+        .to_owned();
+    for error in &load.first_errors {
+        let hint =
+            first_errors::hint(error).map_or_else(String::new, |hint| format!("<br><strong>{hint}</strong>"));
+        let _ = write!(
+            html,
+            "<tr><th scope=\"row\">{}<td>{}<td class=\"n\">{}<td>{}<td class=\"errors\">{}{hint}</tr>",
+            error.class.name(),
+            escape(error.code.as_deref().unwrap_or(format::NOTHING)),
+            format::seconds(error.at_s),
+            escape(error.node.as_deref().unwrap_or(format::NOTHING)),
+            escape(&error.text),
+        );
+    }
+    html.push_str("</tbody></table></div>");
+    html
 }
 
 /// The figures that the workload's standard defines.

@@ -7,7 +7,7 @@ use history::Verdict;
 use crate::format;
 use crate::markup::plain;
 use crate::result::{FaultResult, RunResult};
-use crate::{interruption, prediction, story, tables};
+use crate::{first_errors, interruption, prediction, story, tables};
 
 const COLUMNS: usize = 100;
 
@@ -59,6 +59,12 @@ pub fn text(result: &RunResult) -> String {
             tables::errors(&load.errors)
         );
         entry(&mut out, &format!("  {:<33} ", plain(&load.name)), &line);
+        for error in &load.first_errors {
+            entry(&mut out, "    first error: ", &first_errors::told(error));
+            if let Some(hint) = first_errors::hint(error) {
+                entry(&mut out, "    what to do:  ", hint);
+            }
+        }
     }
     heading(&mut out, "Warnings", result.lab.warnings.is_empty());
     for warning in &result.lab.warnings {

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::SystemTime;
 
-use history::{EventKind, Operation, RunFacts};
+use history::{EventKind, FirstError, Operation, RunFacts};
 use load::{Batch, FirstSuccess};
 use measure::{Histogram, Timeline, Wait};
 
@@ -63,6 +63,8 @@ pub struct Recorded {
     pub first_success: Vec<(String, FirstSuccess)>,
     /// How well each open loop kept its rate.
     pub open_loops: BTreeMap<String, OpenLoopRecord>,
+    /// The first error of each class, by load.
+    pub first_errors: BTreeMap<String, Vec<FirstError>>,
 }
 
 /// How well an open loop kept its rate over the whole run.
@@ -241,6 +243,16 @@ fn collect(
             let (load, FirstSuccess { fault, at_s, after_s }) = (batch.interval.load.clone(), first);
             recorded.first_success.push((load.clone(), first));
             chronicle.say_at(at_s, EventKind::FirstSuccess { fault, load, after_s });
+        }
+        if !batch.first_errors.is_empty() {
+            let load = batch.interval.load.clone();
+            recorded.first_errors.entry(load).or_default().extend(batch.first_errors);
+        }
+        if let Some(why) = batch.failure {
+            let load = batch.interval.load;
+            // The live line waits for no more word of it.
+            shown.transactions.remove(&load);
+            chronicle.say(EventKind::LoadEnded { load, why });
         }
         if second >= flushed_second + HISTORY_FLUSH_S {
             files.history.flush().map_err(recording)?;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use faults::{Action, PlannedFault, PlannedPhase, timeline};
 use history::{EventKind, Operation};
 use load::{Clock, LoadHandle};
-use report::result::LinkResult;
+use report::result::{EndedEarly, LinkResult};
 use scenario::{Fault, Scenario};
 
 use crate::chronicle::Chronicle;
@@ -17,6 +17,7 @@ use crate::directory::RunDirectory;
 use crate::faulting::{FaultRecord, Faulting};
 use crate::final_read::{FINAL_READ_PATIENCE, PATIENCE_AFTER_A_MISS, final_read};
 use crate::link_watch::{LinkWatch, LinkWatchError};
+use crate::load_end;
 use crate::muster;
 use crate::planted::Lie;
 use crate::platform::Platform;
@@ -69,6 +70,8 @@ pub struct Shown {
     pub links: Vec<LinkResult>,
     /// What was seen of the mirrored volumes, by the node's number.
     pub volumes: BTreeMap<usize, Seen>,
+    /// Loads that ended though nobody had told them to, by name.
+    pub ended_early: BTreeMap<String, EndedEarly>,
 }
 
 /// A run under way.
@@ -130,7 +133,7 @@ impl Conductor<'_> {
         let early = early.or_else(|| wait_until(zero, self.interrupts));
         let used = Usage::now(datacentre, &lock(&loads), Duration::ZERO);
         let ticks = busy_ticks();
-        let interrupted = early.or_else(|| self.follow_schedule(zero, &mut faulting, &collector, &loads));
+        let interrupted = early.or_else(|| self.follow_schedule(zero, &mut faulting, &collector));
         if let Some(why) = &interrupted {
             self.chronicle.say(EventKind::Interrupted { why: why.clone() });
         }
@@ -139,7 +142,7 @@ impl Conductor<'_> {
         let ended_s = self.chronicle.now_s();
         let links = links.finish()?;
         faulting.heal_all(interrupted.is_some());
-        let load_cpu = self.stop_loads(&loads);
+        let (load_cpu, ended_early) = self.stop_loads(&loads);
         let watched = vigil.finish();
         let faults = self.settle(&mut faulting, &platform, interrupted.is_some());
         drop(faulting);
@@ -161,6 +164,7 @@ impl Conductor<'_> {
             watched,
             links,
             volumes,
+            ended_early,
         })
     }
 
@@ -214,7 +218,6 @@ impl Conductor<'_> {
         zero: Instant,
         faulting: &mut Faulting,
         collector: &Collector,
-        loads: &Mutex<Vec<LoadHandle>>,
     ) -> Option<String> {
         let planned = planned(self.scenario);
         let faults: Vec<&Fault> = self.scenario.schedule.iter().flat_map(|phase| &phase.faults).collect();
@@ -241,37 +244,27 @@ impl Conductor<'_> {
                 }
                 Action::End => {}
             }
-            self.watch_loads(&lock(loads));
         }
         None
     }
 
-    /// A load ends by itself only by an error; its figures stop there, which must not go unnoticed.
-    fn watch_loads(&self, loads: &[LoadHandle]) {
-        for (load, plan) in loads.iter().zip(&self.prepared.plans) {
-            if load.is_finished() {
-                self.chronicle
-                    .warn(format!("load {} has ended early", plan.name), "see the warning at its end");
-            }
-        }
-    }
-
-    /// Stops all loads and returns the CPU time they took.
-    fn stop_loads(&self, loads: &Mutex<Vec<LoadHandle>>) -> Duration {
+    /// Stops all loads. The CPU time they took, and how those ended that nobody had told to.
+    fn stop_loads(&self, loads: &Mutex<Vec<LoadHandle>>) -> (Duration, BTreeMap<String, EndedEarly>) {
         let handles = std::mem::take(&mut *lock(loads));
         for load in &handles {
             load.stop();
         }
         let mut used = Duration::ZERO;
+        let mut ended_early = BTreeMap::new();
         for (load, plan) in handles.into_iter().zip(&self.prepared.plans) {
             match load.join() {
                 Ok(end) => used += end.cpu,
-                Err(error) => self
-                    .chronicle
-                    .warn(format!("load {}: {error}", plan.name), "its figures are not complete"),
+                Err(error) => {
+                    ended_early.insert(plan.name.clone(), load_end::ended_early(&error));
+                }
             }
         }
-        used
+        (used, ended_early)
     }
 
     /// Waits for what the platform and the gatherers of evidence have under way.

@@ -19,6 +19,7 @@ mod faulting;
 mod final_read;
 pub mod launch;
 mod link_watch;
+mod load_end;
 mod machine;
 mod muster;
 pub mod on_paper;

@@ -11,7 +11,7 @@ use engine::{Configuration, Engine, EngineError, Installation, Node, Origin};
 use history::{EventKind, LoadFacts, PhaseFacts, RunFacts};
 use lab::cgroup::CpuLimits;
 use lab::protocol::PROGRAMS;
-use load::{Endpoint, LoadError, LoadPlan, OnThread, Step};
+use load::{Defects, Endpoint, LoadError, LoadPlan, OnThread, Step};
 use nix::sys::resource::{Resource, getrlimit};
 use scenario::{Failover, Scenario, Synchronous, Volumes};
 use workload::{ConfigurationError, Workload};
@@ -24,13 +24,15 @@ use crate::datacentre::{self, Datacentre, DatacentreError, Ground};
 use crate::directory::RunDirectory;
 use crate::faulting::ways::site;
 use crate::orders::{InstallationOrders, Orders};
-use crate::planted::Planted;
+use crate::planted::{Lie, Planted};
 use crate::round_trips;
 use crate::script_files::{self, MisnamedFile};
 use crate::usage::Usage;
 
 /// The port databases listen on in the lab, where nobody else is.
 const PORT: u16 = 5432;
+/// The workload whose inserts can be dropped or invented.
+const LEDGER: &str = "ledger";
 /// How long an attempt to connect may take at first.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(1_000);
 /// Descriptors for everything but the loads' sessions: hosts, nodes, volumes, files.
@@ -223,7 +225,7 @@ pub fn prepare(
         engine.version(),
         cluster.leader
     ));
-    let plans = plans(scenario, orders.seed, engine.as_ref(), &nodes)?;
+    let plans = plans(scenario, orders, engine.as_ref(), &nodes)?;
     for (plan, load) in plans.iter().zip(&scenario.loads) {
         chronicle.progress(format!("loading the tables of {}", plan.name));
         load::prepare(plan, enter_place(&datacentre, load)?, &|line| chronicle.progress(line))?;
@@ -316,7 +318,7 @@ pub fn enter_place(datacentre: &Datacentre, load: &scenario::Load) -> Result<OnT
 
 fn plans(
     scenario: &Scenario,
-    seed: u64,
+    orders: &Orders,
     engine: &dyn Engine,
     nodes: &[Arc<dyn Node>],
 ) -> Result<Vec<LoadPlan>, PreparationError> {
@@ -332,7 +334,7 @@ fn plans(
         known.first().map(|endpoint| (endpoint.database.clone(), endpoint.user.clone())).unwrap_or_default();
     let first_clients =
         first_clients(scenario.loads.iter().map(|load| most_clients(load, &scenario.schedule)));
-    let plan = |(load, first_client): (&scenario::Load, u64)| {
+    let plan = |(number, (load, first_client)): (usize, (&scenario::Load, u64))| {
         Ok(LoadPlan {
             name: load.name.clone(),
             workload: workload_of(load)?,
@@ -349,7 +351,7 @@ fn plans(
             first_client,
             keeps_history: true,
             scale: load.scale,
-            seed,
+            seed: orders.seed,
             protocol: match engine.name() {
                 engine::control::NAME => load::Protocol::Control,
                 engine::etcd::NAME => load::Protocol::Etcd,
@@ -368,9 +370,23 @@ fn plans(
             encryption: load::Encryption::Never,
             timeout: load.timeout,
             connect_timeout: CONNECT_TIMEOUT,
+            defects: defects(number, scenario, &orders.planted),
         })
     };
-    scenario.loads.iter().zip(first_clients).map(plan).collect()
+    scenario.loads.iter().zip(first_clients).enumerate().map(plan).collect()
+}
+
+/// The defects to be planted in a load, by its number: each in one load of the run.
+fn defects(number: usize, scenario: &Scenario, planted: &Planted) -> Defects {
+    let first_ledger = scenario.loads.iter().position(|load| load.workload == LEDGER);
+    let in_first = |lie: Lie| number == 0 && planted.contains(&lie);
+    let in_ledger = |lie: Lie| Some(number) == first_ledger && planted.contains(&lie);
+    Defects {
+        panics: in_first(Lie::LoadPanic),
+        dies: in_first(Lie::LoadDies),
+        drops_insert: in_ledger(Lie::DroppedInsert),
+        invents_insert: in_ledger(Lie::InventedInsert),
+    }
 }
 
 fn facts(

@@ -9,14 +9,19 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use history::{Event, EventKind, EventWriter, LoadFacts, PhaseFacts, RunFacts, SiteFacts, Verdict};
+use history::{
+    Event, EventKind, EventWriter, FirstError, LoadFacts, PhaseFacts, RunFacts, SiteFacts, Verdict,
+};
 use load::{Batch, Clock, LoadPlan, OnThread, OpenLoop};
 use measure::{Doubt, Histogram, Timeline, warnings};
-use report::result::{LabResult, LoadResult, PhaseResult, ReproducedReport, RunResult, WarningResult};
+use report::result::{
+    EndedEarly, LabResult, LoadResult, PhaseResult, ReproducedReport, RunResult, WarningResult,
+};
 
 use crate::collector::{CollectorError, Files, append_to_history};
 use crate::directory::{DirectoryError, RunDirectory};
 use crate::final_read::{FINAL_READ_PATIENCE, final_read};
+use crate::load_end;
 use crate::muster::{self, Missing};
 use crate::outcome::{WARM_UP, asked as asked_of, checks_of, phase_result};
 
@@ -113,6 +118,7 @@ struct Record {
     timeline: Timeline,
     lateness: Option<Histogram<u64>>,
     waiting: u64,
+    first_errors: Vec<FirstError>,
 }
 
 /// Carries it out. `interrupted` is asked several times a second.
@@ -151,23 +157,26 @@ pub fn run_alone(
     })?;
     let ended_s = clock.seconds().unwrap_or(0.0).min(of_s as f64);
     let busy_share = crate::conductor::busy_since(ticks);
-    let cpu = handle.join()?.cpu;
+    let (cpu, ended_early) = match handle.join() {
+        Ok(end) => (end.cpu, None),
+        Err(error) => (Duration::ZERO, Some(load_end::ended_early(&error))),
+    };
     files.finish()?;
+    if let Some(EndedEarly { why, .. }) = &ended_early {
+        write_event(&directory, &EventKind::LoadEnded { load: plan.name.clone(), why: why.clone() })?;
+    }
     if asked.makes_tables && !was_interrupted {
-        let read = final_read(plan, &clock, Ok(here()), FINAL_READ_PATIENCE);
-        append_to_history(&directory, &read.operations)?;
-        if let Some(event) = read.missed {
-            write_event(&directory, &event)?;
-        }
+        read_the_end(plan, &clock, &directory)?;
     }
     let mut result = draw(asked, facts, &record, ended_s, cpu);
+    result.loads[0].ended_early = ended_early;
     result.lab.warnings = doubts(asked, &record, &result.loads, busy_share);
     result.lab.warnings.extend(missing.iter().map(|missing| WarningResult {
         what: missing.what(),
         remedy: "its figures begin with fewer clients than they are said to be of; ask for fewer".to_owned(),
     }));
     if asked.makes_tables && !was_interrupted {
-        result.checks = checks_of(&result.facts.loads[0], &asked.options, &directory);
+        result.checks = checks_of(&result, &asked.options, &directory);
     }
     (result.verdict, result.reasons) = verdict(&result, asked.makes_tables, was_interrupted);
     write_event(&directory, &EventKind::RunEnded { verdict: result.verdict })?;
@@ -199,6 +208,12 @@ fn let_clients_connect(
         }
         _ => Ok(missing),
     }
+}
+
+fn read_the_end(plan: &LoadPlan, clock: &Clock, directory: &RunDirectory) -> Result<(), StandaloneError> {
+    let read = final_read(plan, clock, Ok(here()), FINAL_READ_PATIENCE);
+    append_to_history(directory, &read.operations)?;
+    read.missed.map_or(Ok(()), |event| write_event(directory, &event))
 }
 
 /// Takes batches until the load has ended; tells it to stop after its time. Whether it was interrupted.
@@ -238,6 +253,7 @@ impl Record {
         tell: &(dyn Fn(Told<'_>) + Sync),
     ) -> Result<(), StandaloneError> {
         let second = batch.interval.second;
+        self.first_errors.extend(batch.first_errors.iter().cloned());
         files.write_history(batch)?;
         // After the end only what was in flight comes in.
         if second >= of_s {
@@ -343,6 +359,8 @@ fn draw(asked: &Standalone, facts: RunFacts, record: &Record, ended_s: f64, cpu:
         latency_us: total.latency_us,
         operations: total.operations,
         phases,
+        first_errors: record.first_errors.clone(),
+        ended_early: None,
     };
     RunResult {
         holdfast: facts.holdfast.clone(),
@@ -412,6 +430,9 @@ fn verdict(result: &RunResult, makes_tables: bool, interrupted: bool) -> (Verdic
     };
     if interrupted {
         doubt("the load was interrupted");
+    }
+    if let Some(ended) = result.loads.iter().find_map(|load| load.ended_early.as_ref()) {
+        doubt(&format!("{}. It ended before its time, so its figures are not complete", ended.why));
     }
     if result.loads.iter().all(|load| load.transactions == 0) {
         doubt("no transaction succeeded");

@@ -37,6 +37,7 @@ fn asked(server: &Server, out: &TempDir, rate_per_s: Option<f64>, makes_tables: 
         encryption: load::Encryption::Never,
         timeout: Duration::from_secs(10),
         connect_timeout: Duration::from_secs(10),
+        defects: load::Defects::default(),
     };
     Standalone {
         plan,

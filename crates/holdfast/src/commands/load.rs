@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use history::Verdict;
 use load::{Arrival, LoadPlan, Step, ThinkTime};
 use run::script_files::{self, ScriptFiles};
 use run::{Standalone, StandaloneEnd, Told};
@@ -78,6 +77,7 @@ fn asked(options: LoadOptions, database: DatabaseUrl) -> Result<Standalone, Exit
         encryption,
         timeout: options.timeout,
         connect_timeout: CONNECT_TIMEOUT,
+        defects: load::Defects::default(),
     };
     Ok(Standalone {
         plan,
@@ -144,12 +144,6 @@ fn conclude(end: &StandaloneEnd, json: bool) -> Result<Exit, Exit> {
     } else {
         printed!("{}", summary.trim_end());
         printed!("{}", end.directory.display());
-    }
-    let succeeded = end.result.loads.iter().any(|load| load.transactions > 0);
-    // A load that proved nothing because nothing was asked of it in the way of proof has done its job.
-    if end.result.verdict == Verdict::Unknown && end.result.checks.is_empty() && succeeded && !end.interrupted
-    {
-        return Ok(Exit::Done);
     }
     Ok(Exit::Verdict(end.result.verdict))
 }

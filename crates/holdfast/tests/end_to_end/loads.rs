@@ -55,3 +55,67 @@ fn a_database_that_never_comes_back_leaves_every_check_unknown() {
     }
     contract::holds(&result);
 }
+
+/// One node, a ledger and tpcb, and what is planted in the first load that can have it.
+const LEDGER: &str = "name: ledger\nsite: { regions: { dc1: { zones: { a: { hosts: 1 } } } } }\n\
+                      database: { engine: postgres, nodes: 1, replication: { synchronous: off } }\n\
+                      loads:\n  - { workload: ledger, clients: CLIENTS, from: dc1 }\n\
+                      schedule: [ { phase: baseline, for: 5s } ]\n\
+                      expect: { lost_writes: 0, invented_writes: 0, throughput_per_s: > 1/s }\n";
+
+/// Runs the ledger with this many clients and this lie; the result and its reasons.
+fn with_a_lie(desk: &Desk, clients: &str, lie: &str, code: i32) -> (serde_json::Value, String) {
+    std::fs::write(desk.path().join("scenarios/ledger.yaml"), LEDGER.replace("CLIENTS", clients))
+        .expect("a scenario");
+    let finished = desk.run(&["run", "scenarios/ledger.yaml", "--plant", lie]);
+    finished.ends_with(code);
+    let result = finished.result();
+    contract::holds(&result);
+    let reasons = result["reasons"].to_string();
+    (result, reasons)
+}
+
+#[test]
+fn a_load_that_panics_or_dies_leaves_the_verdict_unknown_and_blames_no_database() {
+    let _turn = machine();
+    let desk = Desk::new();
+    if !desk.can_have_a_lab("a_load_that_panics_or_dies_leaves_the_verdict_unknown_and_blames_no_database") {
+        return;
+    }
+    for (clients, lie, why) in [
+        ("1", "load-panic", "load ledger: its thread panicked: a planted defect"),
+        ("8", "load-panic", "load ledger: its thread panicked: a planted defect"),
+        ("8", "load-dies", "load ledger: a planted defect ended it"),
+    ] {
+        let (result, reasons) = with_a_lie(&desk, clients, lie, 2);
+        assert_eq!(result["verdict"], "unknown", "{result:#}");
+        assert!(reasons.contains(why), "{reasons}");
+        assert!(
+            result["loads"][0]["ended_early"]["why"].as_str().is_some_and(|told| told == why),
+            "{result:#}"
+        );
+        // The database kept everything it acknowledged, and nothing else; figures prove nothing.
+        assert_eq!(result["checks"][0]["verdict"], "pass", "{result:#}");
+        for expectation in result["expectations"].as_array().expect("expectations") {
+            let on_figures = expectation["name"] == "throughput_per_s";
+            assert_eq!(expectation["verdict"], if on_figures { "unknown" } else { "pass" }, "{expectation}");
+        }
+    }
+}
+
+#[test]
+fn an_insert_that_was_never_sent_is_lost_and_one_that_nobody_asked_for_is_invented() {
+    let _turn = machine();
+    let desk = Desk::new();
+    if !desk.can_have_a_lab("an_insert_that_was_never_sent_is_lost_and_one_that_nobody_asked_for_is_invented")
+    {
+        return;
+    }
+    let (result, reasons) = with_a_lie(&desk, "4", "dropped-insert", 1);
+    assert_eq!((&result["checks"][0]["lost"], &result["checks"][0]["invented"]), (&1.into(), &0.into()));
+    assert!(reasons.contains("acknowledged inserts is lost: insert "), "{reasons}");
+    let (result, reasons) = with_a_lie(&desk, "4", "invented-insert", 1);
+    assert_eq!((&result["checks"][0]["lost"], &result["checks"][0]["invented"]), (&0.into(), &1.into()));
+    // The row of the client that there is none of.
+    assert!(reasons.contains("9223370937343148032"), "{reasons}");
+}

@@ -8,8 +8,8 @@ use std::io;
 use std::path::Path;
 
 use history::{
-    Event, EventKind, HostFacts, LinkFacts, LoadFacts, NodeFacts, PhaseFacts, Receipt, RunFacts, SiteFacts,
-    Verdict,
+    ErrorClass, Event, EventKind, FirstError, HostFacts, LinkFacts, LoadFacts, NodeFacts, PhaseFacts,
+    Receipt, RunFacts, SiteFacts, Verdict,
 };
 use report::result::{
     CheckResult, ExpectationResult, FaultLoadResult, FaultResult, LabResult, LatencyUs, LoadResult,
@@ -378,6 +378,14 @@ fn load_result(load: &LoadFacts, seconds: &Seconds) -> LoadResult {
         throughput_per_s: all.throughput_per_s,
         latency_us: all.latency_us,
         operations: all.operations,
+        first_errors: vec![FirstError {
+            class: ErrorClass::Other,
+            code: Some("42P01".to_owned()),
+            text: "ERROR: relation \"<t>\" does not exist".to_owned(),
+            node: Some("n1".to_owned()),
+            at_s: 40.25,
+        }],
+        ended_early: None,
         phases: PHASES
             .iter()
             .map(|&(name, from_s, to_s)| phase_result(load, seconds, name, from_s, to_s))

@@ -185,6 +185,15 @@ fn what_each_check_proves_and_does_not_prove_stands_beside_it() {
 }
 
 #[test]
+fn the_first_error_of_a_class_stands_with_its_code_and_what_to_do() {
+    let expected = [
+        "other 42P01 40.2 s n1 ERROR: relation &quot;&lt;t&gt;&quot; does not exist",
+        "The table does not exist: did you forget --prepare",
+    ];
+    check(&fixture::host_failure(), &expected);
+}
+
+#[test]
 fn evidence_and_its_limits_stand_on_the_page() {
     check(
         &fixture::host_failure(),
@@ -352,7 +361,9 @@ fn nothing_in_a_run_can_become_markup() {
 /// Appends a hostile text to every string that is not a word of the format itself.
 fn poison(value: &mut serde_json::Value, hostile: &str) {
     match value {
-        serde_json::Value::String(text) if !matches!(text.as_str(), "pass" | "fail" | "unknown") => {
+        serde_json::Value::String(text)
+            if !matches!(text.as_str(), "pass" | "fail" | "unknown" | "other") =>
+        {
             text.push_str(hostile)
         }
         serde_json::Value::Array(values) => values.iter_mut().for_each(|value| poison(value, hostile)),

@@ -11,7 +11,7 @@ use check::list_append::{self, Isolation, Level, ListAppend, Order};
 use check::registry;
 use engine::Engine;
 use history::{HistoryReader, LoadFacts, Verdict};
-use report::result::CheckResult;
+use report::result::{CheckResult, EndedEarly, RunResult};
 use scenario::Scenario;
 
 use crate::directory::RunDirectory;
@@ -39,17 +39,20 @@ pub(super) fn check_all(scenario: &Scenario, prepared: &Prepared, directory: &Ru
     )
 }
 
-/// The checks that apply to a load with these options on a PostgreSQL that nobody configured for us, made on the
+/// The checks that apply to a load alone, with these options on a PostgreSQL that nobody configured for us, made on the
 /// history in the run directory.
 pub(crate) fn checks_of(
-    load: &LoadFacts,
+    result: &RunResult,
     options: &BTreeMap<String, String>,
     directory: &RunDirectory,
 ) -> Vec<CheckResult> {
     let isolation = begun_at(options).unwrap_or(Isolation::ReadCommitted);
-    check_history(std::slice::from_ref(load), None, Level { isolation, order: Order::Any }, directory)
+    let loads = &result.facts.loads;
+    let ended = result.loads.iter().filter_map(|load| Some((load.name.clone(), load.ended_early.clone()?)));
+    let ended = ended.collect();
+    check_history(loads, None, Level { isolation, order: Order::Any }, directory)
         .into_iter()
-        .map(|checked| checked.result)
+        .map(|checked| without_records(checked, loads, &ended).result)
         .collect()
 }
 
@@ -142,4 +145,63 @@ fn checked(report: check::Report, broken: Option<&str>) -> Checked {
             format!("the history could not be read to its end: {broken}. {}", result.explanation);
     }
     Checked { result, lost: report.lost_examples }
+}
+
+/// Takes back what a check says of a load whose last operations are not recorded: the database may hold what they wrote.
+pub(super) fn without_records(
+    checked: Checked,
+    loads: &[LoadFacts],
+    ended: &BTreeMap<String, EndedEarly>,
+) -> Checked {
+    let is_judged = |load: &&LoadFacts| {
+        registry::find(&checked.result.name)
+            .is_some_and(|check| check.workloads.contains(&load.workload.as_str()))
+    };
+    let is_missing = |load: &&LoadFacts| ended.get(&load.name).is_some_and(|ended| !ended.recorded);
+    let Some(load) = loads.iter().filter(is_judged).find(is_missing) else { return checked };
+    let mut result = checked.result;
+    result.verdict = Verdict::Unknown;
+    (result.lost, result.invented) = (None, None);
+    result.explanation = format!(
+        "the last operations of load {} are not recorded, so nothing follows for the database. What is recorded: {}",
+        load.name, result.explanation
+    );
+    Checked { result, lost: Vec::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ended(recorded: bool) -> BTreeMap<String, EndedEarly> {
+        BTreeMap::from([("l".to_owned(), EndedEarly { why: "a panic".to_owned(), recorded })])
+    }
+
+    fn failed() -> Checked {
+        let ledger = CheckResult::new(check::ledger::NAME, Verdict::Fail, "1 row was never inserted");
+        let result = CheckResult { lost: Some(0), invented: Some(1), ..ledger };
+        Checked { result, lost: Vec::new() }
+    }
+
+    fn load(workload: &str) -> LoadFacts {
+        LoadFacts {
+            name: "l".to_owned(),
+            workload: workload.to_owned(),
+            clients: 1,
+            from: "dc1".to_owned(),
+            transaction: "insert".to_owned(),
+            statements: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_check_blames_nobody_for_operations_that_the_load_did_not_record() {
+        let judged = |load: LoadFacts, recorded| without_records(failed(), &[load], &ended(recorded)).result;
+        let doubtful = judged(load("ledger"), false);
+        assert_eq!((doubtful.verdict, doubtful.invented), (Verdict::Unknown, None));
+        assert!(doubtful.explanation.contains("load l are not recorded"), "{}", doubtful.explanation);
+        // What is recorded is judged, and so are other workloads.
+        assert_eq!(judged(load("ledger"), true).verdict, Verdict::Fail);
+        assert_eq!(judged(load("bank"), false).verdict, Verdict::Fail);
+    }
 }

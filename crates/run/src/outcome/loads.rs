@@ -113,6 +113,8 @@ pub(super) fn load_result(load: &scenario::Load, prepared: &Prepared, shown: &Sh
         throughput_per_s: total.throughput_per_s,
         latency_us: total.latency_us,
         operations: total.operations,
+        first_errors: shown.recorded.first_errors.get(&load.name).cloned().unwrap_or_default(),
+        ended_early: shown.ended_early.get(&load.name).cloned(),
         phases: phases
             .iter()
             .map(|phase| {

@@ -4,6 +4,7 @@
 
 mod checks;
 mod damage;
+mod ended_early;
 mod faults;
 mod loads;
 mod verdict;
@@ -15,8 +16,8 @@ use history::{EventKind, Verdict};
 use report::result::{CheckResult, InterferenceResult, LabResult, LoadResult, ReproducedReport, RunResult};
 use scenario::{FaultAction, Scenario};
 
-use self::checks::check_all;
 pub(crate) use self::checks::checks_of;
+use self::checks::{Checked, check_all};
 pub(crate) use self::faults::BASELINE;
 use self::faults::{Lost, fault_results};
 use self::loads::load_result;
@@ -43,6 +44,8 @@ pub fn draw(
 ) -> RunResult {
     let checked =
         if shown.interrupted.is_some() { Vec::new() } else { check_all(scenario, prepared, directory) };
+    let recorded = |check| checks::without_records(check, &prepared.facts.loads, &shown.ended_early);
+    let checked: Vec<Checked> = checked.into_iter().map(recorded).collect();
     for check in &checked {
         let CheckResult { name, verdict, explanation, .. } = check.result.clone();
         chronicle.say(EventKind::Check { name, verdict, explanation });
@@ -93,6 +96,7 @@ pub fn draw(
     };
     paper::beside(&mut result, scenario, &evidence);
     result.expectations = expectations::judge(scenario, &result, shown.ended_s);
+    ended_early::doubt_figures(&mut result.expectations, &shown.ended_early);
     (result.verdict, result.reasons) = verdict(&result, shown.interrupted.as_deref(), chronicle.failure());
     result
 }

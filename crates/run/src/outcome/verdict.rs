@@ -42,6 +42,15 @@ pub(super) fn verdict(
     if let Some(why) = untold {
         parts.push((Verdict::Unknown, format!("the record is not complete: {why}")));
     }
+    for load in &result.loads {
+        if let Some(ended) = &load.ended_early {
+            let why = &ended.why;
+            parts.push((
+                Verdict::Unknown,
+                format!("{why}. It ended before the schedule did, so its figures are not complete"),
+            ));
+        }
+    }
     let judged_from_s = judged_from_s(result);
     for stall in result.lab.stalls.iter().filter(|stall| stall.to_s >= judged_from_s) {
         parts.push((Verdict::Unknown, format!("{stall}; what was measured meanwhile is not the database's")));

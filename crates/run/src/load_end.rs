@@ -1,0 +1,9 @@
+//! How a load ended that nobody had told to.
+
+use load::LoadError;
+use report::result::EndedEarly;
+
+/// What is told of this end.
+pub(crate) fn ended_early(error: &LoadError) -> EndedEarly {
+    EndedEarly { why: error.to_string(), recorded: !matches!(error, LoadError::RecordsLost { .. }) }
+}
