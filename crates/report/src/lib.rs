@@ -37,6 +37,7 @@ mod story;
 mod tables;
 mod text;
 mod timeline_csv;
+mod volume_result;
 mod volumes;
 
 pub use format::count as with_thousands;

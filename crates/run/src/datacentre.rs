@@ -19,6 +19,7 @@ use lab::entrance::{self, Entrance, EntranceError, Inside};
 use lab::protocol::{NODE_USER, NodeSetUp, ShownPrograms};
 use lab::{Addresses, Attachment, Family, supervisor};
 
+use crate::attaching;
 use crate::canary::{Canary, VolumeKind};
 use crate::directory::{DirectoryError, RunDirectory};
 use crate::disks::HostDisks;
@@ -197,7 +198,7 @@ impl Datacentre {
         let mut hosts = Vec::new();
         for (index, host) in scenario.site.hosts.iter().enumerate() {
             let path = host.path();
-            let (attachment, port) = attach(&fabric, &path, addresses(1, index)?)?;
+            let (attachment, port) = attaching::attach(&fabric, &path, addresses(1, index)?)?;
             let address = attachment.addresses.in_family(family);
             hosts.push(Host { path, address, attachment, port: Mutex::new(Some(port)) });
         }
@@ -207,7 +208,7 @@ impl Datacentre {
             if !client_places.contains_key(&path) {
                 let mut place = load.from.path.clone();
                 place.push(CLIENTS.to_owned());
-                let (attachment, _) = attach(&fabric, &place, addresses(3, client_places.len())?)?;
+                let (attachment, _) = attaching::attach(&fabric, &place, addresses(3, client_places.len())?)?;
                 client_places.insert(path, ClientPlace { attachment, family });
             }
         }
@@ -382,7 +383,7 @@ impl Datacentre {
         let host = &self.hosts[number];
         let mut port = host.port.lock().unwrap_or_else(PoisonError::into_inner);
         if port.is_none() {
-            let tun = copy(&host.attachment.tun, &host.path)?;
+            let tun = attaching::copy(&host.attachment.tun, &host.path)?;
             let addresses = host.attachment.addresses.all(Family::V4);
             *port = Some(self.fabric.attach(host.path.clone(), addresses, tun)?);
         }
@@ -585,20 +586,4 @@ fn addresses(kind: u8, index: usize) -> Result<Addresses, DatacentreError> {
     }
     let number = index + 1;
     Ok(Addresses::of(Ipv4Addr::new(10, kind, (number >> 8) as u8, (number & 0xff) as u8)))
-}
-
-fn copy(tun: &OwnedFd, path: &[String]) -> Result<OwnedFd, DatacentreError> {
-    tun.try_clone().map_err(|source| DatacentreError::Descriptor { place: path.join("/"), source })
-}
-
-fn attach(
-    fabric: &Fabric,
-    path: &[String],
-    addresses: Addresses,
-) -> Result<(Attachment, PortId), DatacentreError> {
-    let attachment = Attachment::make(addresses)
-        .map_err(|source| DatacentreError::Attachment { place: path.join("/"), source })?;
-    let tun = copy(&attachment.tun, path)?;
-    let port = fabric.attach(path.to_vec(), addresses.all(Family::V4), tun)?;
-    Ok((attachment, port))
 }

@@ -4,6 +4,7 @@
 //! supervisor ([`supervise`]) is PID 1 of the lab and does the run. Prints nothing but the news between them.
 
 mod asked;
+mod attaching;
 mod canary;
 mod captures;
 mod chronicle;

@@ -214,17 +214,7 @@ pub fn prepare(
     let boot_s = began.elapsed().as_secs_f64();
     let cpu_seconds = Usage::now(&datacentre, &[], Duration::ZERO).by_part();
     chronicle.say(EventKind::LabUp { boot_s, cpu_seconds });
-    let following = match cluster.followers.len() {
-        0 => String::new(),
-        1 => format!(", {} follows", cluster.followers[0]),
-        _ => format!(", {} follow", cluster.followers.join(" and ")),
-    };
-    chronicle.progress(format!(
-        "{} {}: {} leads{following}",
-        engine.name(),
-        engine.version(),
-        cluster.leader
-    ));
+    chronicle.progress(format!("{} {}: {}", engine.name(), engine.version(), roles(&cluster)));
     let plans = plans(scenario, orders, engine.as_ref(), &nodes)?;
     for (plan, load) in plans.iter().zip(&scenario.loads) {
         chronicle.progress(format!("loading the tables of {}", plan.name));
@@ -248,6 +238,16 @@ pub fn prepare(
         planted: orders.planted.clone(),
         volumes_fell_back,
     })
+}
+
+/// Who leads and who follows, in words.
+fn roles(cluster: &engine::Cluster) -> String {
+    let leads = format!("{} leads", cluster.leader);
+    match cluster.followers.as_slice() {
+        [] => leads,
+        [one] => format!("{leads}, {one} follows"),
+        several => format!("{leads}, {} follow", several.join(" and ")),
+    }
 }
 
 /// Every session of a load is a socket of this process.

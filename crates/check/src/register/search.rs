@@ -55,9 +55,12 @@ fn add(sorted: &mut Vec<u32>, one: u32) {
     sorted.insert(place, one);
 }
 
+/// What is held, and the operations done.
+type HeldAndDone = (Option<i64>, Vec<u32>);
+
 /// Situations of which none can do all that another can: for what is held and done, the sets used.
 #[derive(Debug, Default)]
-struct Best(HashMap<(Option<i64>, Vec<u32>), Vec<Vec<u32>>>);
+struct Best(HashMap<HeldAndDone, Vec<Vec<u32>>>);
 
 impl Best {
     /// Takes one in; false if another can do all that it can. Must be given those that used fewer first.

@@ -64,9 +64,7 @@ impl Faulting {
         };
         let Some((disk, behind)) = self.disk_of(number, target) else {
             self.enter(number, &record);
-            let evidence = vec![format!("nothing answers to `{}` at this moment", record.target)];
-            self.receive(number, None, Receipt { verdict: Verdict::Fail, evidence });
-            return;
+            return self.nothing_answers(number, &record);
         };
         record.struck = struck::Struck::disk(disk.name());
         record.hits = vec![disk.name().to_owned()];

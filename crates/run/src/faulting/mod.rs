@@ -216,9 +216,7 @@ impl Faulting {
         };
         self.enter(number, &record);
         if record.hosts.is_empty() {
-            let evidence = vec![format!("nothing answers to `{}` at this moment", record.target)];
-            self.receive(number, None, Receipt { verdict: Verdict::Fail, evidence });
-            return;
+            return self.nothing_answers(number, &record);
         }
         self.network_changes.fetch_add(1, Ordering::AcqRel);
         self.cut_power(number, &record);
@@ -335,6 +333,12 @@ impl Faulting {
         for number in 0..count {
             self.mend(number, in_a_hurry);
         }
+    }
+
+    /// A fault whose target is nobody's at the moment.
+    fn nothing_answers(&self, number: usize, record: &FaultRecord) {
+        let evidence = vec![format!("nothing answers to `{}` at this moment", record.target)];
+        self.receive(number, None, Receipt { verdict: Verdict::Fail, evidence });
     }
 
     fn receive(&self, number: usize, effect_s: Option<f64>, receipt: Receipt) {

@@ -22,20 +22,7 @@ pub(super) fn verdict(
         let (name, wanted, measured) = (&expectation.name, &expectation.wanted, &expectation.measured);
         parts.push((expectation.verdict, format!("{name}: wanted {wanted}, measured {measured}")));
     }
-    for (number, fault) in result.faults.iter().enumerate() {
-        // A fault that did not happen proves nothing about the database, neither way.
-        let doubt = if fault.receipt.verdict == Verdict::Pass { Verdict::Pass } else { Verdict::Unknown };
-        let (kind, target) = (&fault.kind, &fault.target);
-        let evidence = fault.receipt.evidence.join("; ");
-        parts.push((doubt, format!("fault {number} ({kind}, {target}) has no receipt: {evidence}")));
-    }
-    if let Some(links) = result.links_receipt.as_ref().filter(|links| links.verdict == Verdict::Fail) {
-        let evidence = links.evidence.join("; ");
-        parts.push((
-            Verdict::Unknown,
-            format!("the site's links do not do what was asked of them: {evidence}"),
-        ));
-    }
+    faults_and_links(result, &mut parts);
     if let Some(why) = interrupted {
         parts.push((Verdict::Unknown, format!("the run ended early: {why}")));
     }
@@ -51,20 +38,7 @@ pub(super) fn verdict(
             ));
         }
     }
-    let judged_from_s = judged_from_s(result);
-    for stall in result.lab.stalls.iter().filter(|stall| stall.to_s >= judged_from_s) {
-        parts.push((Verdict::Unknown, format!("{stall}; what was measured meanwhile is not the database's")));
-    }
-    for seen in &result.lab.interference {
-        if !seen.interference.is_crash() {
-            let what = &seen.interference;
-            parts.push((Verdict::Unknown, format!("{what} at {:.1} s, and not by the schedule", seen.t_s)));
-        }
-    }
-    if let Some(why) = &result.lab.nothing_to_lose {
-        let what = "that no acknowledged write is lost at a power-off has not been shown";
-        parts.push((Verdict::Unknown, format!("{what}: {why}")));
-    }
+    lab(result, &mut parts);
     for load in result.loads.iter().filter(|load| load.transactions == 0 && interrupted.is_none()) {
         parts.push((Verdict::Unknown, format!("load {}: nothing that it asked succeeded", load.name)));
     }
@@ -87,6 +61,42 @@ pub(super) fn verdict(
         reasons = vec!["every check passed, every expectation held, every fault has its receipt".to_owned()];
     }
     (whole, reasons)
+}
+
+/// What has no receipt.
+fn faults_and_links(result: &RunResult, parts: &mut Vec<(Verdict, String)>) {
+    for (number, fault) in result.faults.iter().enumerate() {
+        // A fault that did not happen proves nothing about the database, neither way.
+        let doubt = if fault.receipt.verdict == Verdict::Pass { Verdict::Pass } else { Verdict::Unknown };
+        let (kind, target) = (&fault.kind, &fault.target);
+        let evidence = fault.receipt.evidence.join("; ");
+        parts.push((doubt, format!("fault {number} ({kind}, {target}) has no receipt: {evidence}")));
+    }
+    if let Some(links) = result.links_receipt.as_ref().filter(|links| links.verdict == Verdict::Fail) {
+        let evidence = links.evidence.join("; ");
+        parts.push((
+            Verdict::Unknown,
+            format!("the site's links do not do what was asked of them: {evidence}"),
+        ));
+    }
+}
+
+/// What was seen of the lab itself, and of strangers on its nodes.
+fn lab(result: &RunResult, parts: &mut Vec<(Verdict, String)>) {
+    let judged_from_s = judged_from_s(result);
+    for stall in result.lab.stalls.iter().filter(|stall| stall.to_s >= judged_from_s) {
+        parts.push((Verdict::Unknown, format!("{stall}; what was measured meanwhile is not the database's")));
+    }
+    for seen in &result.lab.interference {
+        if !seen.interference.is_crash() {
+            let what = &seen.interference;
+            parts.push((Verdict::Unknown, format!("{what} at {:.1} s, and not by the schedule", seen.t_s)));
+        }
+    }
+    if let Some(why) = &result.lab.nothing_to_lose {
+        let what = "that no acknowledged write is lost at a power-off has not been shown";
+        parts.push((Verdict::Unknown, format!("{what}: {why}")));
+    }
 }
 
 /// Where the warm-up ends: nothing is judged before.
