@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use measure::recovery::SUSTAINED_SECONDS_MIN;
+use measure::warnings::{Percentile, SAMPLES_BEYOND_MIN};
 use report::result::{CheckResult, FaultLoadResult, FaultResult, LatencyUs, LoadResult, RunResult};
 use scenario::quantity::{LatencyFigure, Quantity};
 use scenario::{Expectation, Scenario, Within};
@@ -18,6 +19,13 @@ pub(super) enum Measured {
     Value(f64),
     /// It is at least this: what it waits for had not happened when the run ended.
     Beyond(f64),
+    /// It rests on fewer operations than it takes to tell it from chance.
+    TooFew {
+        /// How many there were.
+        operations: u64,
+        /// How many it takes.
+        needed: u64,
+    },
     /// The run does not tell.
     Untold,
 }
@@ -31,7 +39,7 @@ impl Measured {
     fn or_longer(self, other: Measured) -> Measured {
         let least = |measured| match measured {
             Measured::Value(value) | Measured::Beyond(value) => value,
-            Measured::Untold => 0.0,
+            Measured::TooFew { .. } | Measured::Untold => 0.0,
         };
         let longer = least(self).max(least(other));
         match (self, other) {
@@ -129,11 +137,26 @@ impl<'r> Figures<'r> {
             Quantity::Throughput => Measured::Value(self.throughput_per_s),
             Quantity::ErrorRate => Measured::of((operations > 0).then(|| errors as f64 / operations as f64)),
             // Where nothing succeeded nothing has a latency.
-            Quantity::Latency(figure) => {
-                Measured::of((self.transactions > 0).then(|| latency(self.latency_us, figure)))
+            Quantity::Latency(_) if self.transactions == 0 => Measured::Untold,
+            Quantity::Latency(figure) if self.transactions < operations_needed(figure) => {
+                Measured::TooFew { operations: self.transactions, needed: operations_needed(figure) }
             }
+            Quantity::Latency(figure) => Measured::Value(latency(self.latency_us, figure)),
             _ => Measured::Untold,
         }
+    }
+}
+
+/// How many operations a figure takes to be more than chance: of a percentile, as many that 10 lie beyond it.
+fn operations_needed(figure: LatencyFigure) -> u64 {
+    match figure {
+        LatencyFigure::Max => 1,
+        LatencyFigure::Mean => SAMPLES_BEYOND_MIN,
+        LatencyFigure::P50 => 2 * SAMPLES_BEYOND_MIN,
+        LatencyFigure::P90 => 10 * SAMPLES_BEYOND_MIN,
+        LatencyFigure::P95 => Percentile::P95.samples_needed(),
+        LatencyFigure::P99 => Percentile::P99.samples_needed(),
+        LatencyFigure::P99_9 => Percentile::P99_9.samples_needed(),
     }
 }
 

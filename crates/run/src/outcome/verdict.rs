@@ -2,9 +2,10 @@
 //!
 //! Decides nothing that a check, a receipt or an expectation has not said.
 
-use history::Verdict;
-use report::result::RunResult;
+use history::{ErrorClass, Verdict};
+use report::result::{LoadResult, RunResult};
 
+use super::faults::BASELINE;
 use super::loads::WARM_UP;
 
 /// One failure fails; else one doubt leaves doubt. The reasons name each. Where the lab itself lost what it must keep,
@@ -42,6 +43,7 @@ pub(super) fn verdict(
     for load in result.loads.iter().filter(|load| load.transactions == 0 && interrupted.is_none()) {
         parts.push((Verdict::Unknown, format!("load {}: nothing that it asked succeeded", load.name)));
     }
+    parts.extend(result.loads.iter().filter_map(|load| Some((Verdict::Unknown, broken_baseline(load)?))));
     if result.checks.is_empty() && interrupted.is_none() {
         parts.push((Verdict::Unknown, "no check applies to any load, so nothing was proved".to_owned()));
     }
@@ -103,4 +105,47 @@ fn lab(result: &RunResult, parts: &mut Vec<(Verdict, String)>) {
 fn judged_from_s(result: &RunResult) -> f64 {
     let judged = result.facts.phases.iter().find(|phase| !phase.name.starts_with(WARM_UP));
     judged.map_or(0.0, |phase| phase.from_s)
+}
+
+/// Why nothing follows from a load whose baseline is mostly errors. Conflicts that are to be tried again are no errors of
+/// this kind: a contended workload may have more of them than successes.
+fn broken_baseline(load: &LoadResult) -> Option<String> {
+    let baseline = load.phases.iter().find(|phase| phase.name == BASELINE)?;
+    let of_conflicts = ErrorClass::Serialization.name();
+    let failed: u64 =
+        baseline.errors.iter().filter(|(class, _)| *class != of_conflicts).map(|(_, count)| count).sum();
+    (failed > baseline.transactions).then(|| {
+        format!(
+            "load {}: its baseline has {} errors beside {} transactions, so nothing follows from what came after; see the \
+             first errors, and mend the set-up or lower the load",
+            load.name,
+            report::with_thousands(failed),
+            report::with_thousands(baseline.transactions)
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use report::result::PhaseResult;
+
+    use super::*;
+
+    fn load(transactions: u64, class: &str, errors: u64) -> LoadResult {
+        let phase = PhaseResult {
+            name: BASELINE.to_owned(),
+            transactions,
+            errors: [(class.to_owned(), errors)].into(),
+            ..PhaseResult::default()
+        };
+        LoadResult { name: "kv".to_owned(), phases: vec![phase], ..LoadResult::default() }
+    }
+
+    #[test]
+    fn a_baseline_of_mostly_errors_is_named_and_one_of_conflicts_or_few_errors_is_not() {
+        let broken = broken_baseline(&load(9, "connection", 25_794)).expect("a reason");
+        assert!(broken.contains("25,794 errors beside 9 transactions"), "{broken}");
+        assert_eq!(broken_baseline(&load(100, "connection", 100)), None);
+        assert_eq!(broken_baseline(&load(9, "serialization", 25_794)), None);
+    }
 }
