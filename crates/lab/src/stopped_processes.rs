@@ -37,17 +37,46 @@ fn scan() -> Vec<StoppedProcess> {
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
         // A process that has ended meanwhile is not stopped.
-        .filter_map(|pid: i32| stopped_in(pid, &fs::read_to_string(format!("/proc/{pid}/stat")).ok()?))
+        .filter_map(|pid: i32| Some((pid, Stat::of(pid)?)))
+        .filter(|(_, stat)| stat.is_stopped && !is_of_a_visitor(stat.parent))
+        .map(|(pid, stat)| StoppedProcess { pid, program: stat.program })
         .collect();
     stopped.sort();
     stopped
 }
 
-/// What a line of `/proc/PID/stat` tells: `12 (name) T ...`. A name may hold spaces and brackets.
-fn stopped_in(pid: i32, stat: &str) -> Option<StoppedProcess> {
-    let (before, after) = stat.rsplit_once(") ")?;
-    let (_, program) = before.split_once(" (")?;
-    after.starts_with('T').then(|| StoppedProcess { pid, program: program.to_owned() })
+/// Whether a process descends from one that came into the node from outside, whose parent the node does not see: a person's
+/// shell, who may stop their own programs as they like.
+fn is_of_a_visitor(parent: i32) -> bool {
+    match parent {
+        0 => true,
+        1 => false,
+        // An orphan comes to the init, so a parent that has just ended was no visitor's.
+        other => Stat::of(other).is_some_and(|stat| is_of_a_visitor(stat.parent)),
+    }
+}
+
+/// What `/proc/PID/stat` tells (proc_pid_stat(5)).
+#[derive(Debug, PartialEq, Eq)]
+struct Stat {
+    program: String,
+    is_stopped: bool,
+    parent: i32,
+}
+
+impl Stat {
+    fn of(pid: i32) -> Option<Stat> {
+        Stat::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    /// `12 (name) T 1 ...`. A name may hold spaces and brackets.
+    fn parse(line: &str) -> Option<Stat> {
+        let (before, after) = line.rsplit_once(") ")?;
+        let (_, program) = before.split_once(" (")?;
+        let mut fields = after.split(' ');
+        let is_stopped = fields.next()? == "T";
+        Some(Stat { program: program.to_owned(), is_stopped, parent: fields.next()?.parse().ok()? })
+    }
 }
 
 #[cfg(test)]
@@ -58,10 +87,10 @@ mod tests {
 
     #[test]
     fn a_name_with_brackets_and_spaces_does_not_hide_the_state() {
-        let stopped = stopped_in(7, "7 (a) S (b) T 1 7 7 0");
-        assert_eq!(stopped, Some(StoppedProcess { pid: 7, program: "a) S (b".to_owned() }));
-        assert_eq!(stopped_in(7, "7 (T) S 1 7 7 0"), None);
-        assert_eq!(stopped_in(7, "nonsense"), None);
+        let stopped = Stat { program: "a) S (b".to_owned(), is_stopped: true, parent: 1 };
+        assert_eq!(Stat::parse("7 (a) S (b) T 1 7 7 0"), Some(stopped));
+        assert_eq!(Stat::parse("7 (T) S 1 7 7 0").map(|stat| stat.is_stopped), Some(false));
+        assert_eq!(Stat::parse("nonsense"), None);
     }
 
     #[test]

@@ -114,9 +114,9 @@ impl Client {
                 zero = shared.clock.known_zero() => Some(zero),
                 () = stopped(&mut self.stop) => None,
             };
-            if let Some(zero) = zero {
-                self.wait_until(zero).await;
-            }
+            // Told to stop before the zero: nothing is asked.
+            let Some(zero) = zero else { return shared.leave_open(connected) };
+            self.wait_until(zero).await;
         }
         while !shared.stopping.get() {
             if !self.is_at_work() {

@@ -127,11 +127,11 @@ impl RunDirectory {
     }
 }
 
-/// Swaps the link in one step, so that a run beside this one never finds it missing.
+/// Swaps the link in one step, so that a run beside this one never finds it missing. A run that is killed on the way leaves
+/// what is unfinished in its own directory.
 fn point_latest(out: &Path, path: &Path) -> Result<(), DirectoryError> {
     let latest = out.join("latest");
-    let unfinished = out.join(format!(".latest.{}", std::process::id()));
-    let _ = fs::remove_file(&unfinished);
+    let unfinished = path.join(".latest");
     at(&unfinished, std::os::unix::fs::symlink(path, &unfinished))?;
     at(&latest, fs::rename(&unfinished, &latest))
 }

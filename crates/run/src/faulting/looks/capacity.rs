@@ -48,6 +48,8 @@ const WAIT_SHARE: f64 = 0.07;
 const WAIT_PACKETS: f64 = 4.0;
 /// and by this.
 const WAIT_SLACK_MS: f64 = 1.0;
+/// How far a rate may be from what was asked that is back after a fault of less than half of it.
+const HEALED_SHARE: f64 = 0.1;
 /// Bursts sent until one finds the queue.
 const BURSTS: u32 = 3;
 
@@ -87,7 +89,9 @@ impl Capacity {
         if self.shows_rate {
             seen.push(self.look_at_rate((header_bytes, way), patience, send));
         }
-        if let (Some(link), true) = (self.asked, self.shows_queue) {
+        // Where the rate is back to what it was, the fault's queue has gone with the fault's link.
+        let shows_queue = self.shows_queue && !(self.is_healing && self.shows_rate);
+        if let (Some(link), true) = (self.asked, shows_queue) {
             seen.push(self.look_at_queue(link, (header_bytes, way), patience, send));
         }
         seen
@@ -164,6 +168,13 @@ impl Capacity {
         Some(slope_bits_per_s(&arrivals, wire_bytes)? / (1.0 - self.corrupted))
     }
 
+    /// How far a rate may be from what was asked. After a fault it is enough to see that a much lower rate has gone.
+    fn rate_tolerance(&self, rate_bits_per_s: f64) -> f64 {
+        let faulty = self.otherwise.map_or(rate_bits_per_s, |link| link.rate_bits_per_s as f64);
+        let is_far = self.is_healing && faulty < rate_bits_per_s / 2.0;
+        if is_far { HEALED_SHARE } else { TOLERANCE_SHARE }
+    }
+
     fn judge_rate(&self, measured: &[f64], way: &str) -> (Verdict, String) {
         let mut sorted = measured.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -181,11 +192,12 @@ impl Capacity {
             return (verdict, sentence);
         };
         let rate = link.rate_bits_per_s as f64;
-        let sentence = format!("{seen}, asked {} give or take 2 %", in_words(rate));
+        let tolerance = self.rate_tolerance(rate);
+        let sentence = format!("{seen}, asked {} give or take {:.0} %", in_words(rate), tolerance * 100.0);
         let nearest = sorted.iter().map(|seen| (seen / rate - 1.0).abs()).fold(f64::INFINITY, f64::min);
-        if nearest <= TOLERANCE_SHARE {
+        if nearest <= tolerance {
             (Verdict::Pass, sentence)
-        } else if least > rate * (1.0 + TOLERANCE_SHARE) {
+        } else if least > rate * (1.0 + tolerance) {
             (Verdict::Fail, format!("{sentence}; more gets through than asked"))
         } else {
             (
