@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 pub enum LabPart {
     /// The whole machine was suspended.
     Machine,
+    /// The watch over all other parts: nothing is known of any of them.
+    Watch,
     /// The process that does the run.
     Supervisor,
     /// The thread that carries packets.
@@ -38,6 +40,7 @@ impl fmt::Display for LabPart {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LabPart::Machine => formatter.write_str("machine (suspended)"),
+            LabPart::Watch => formatter.write_str("the watch over it, so nobody knows of the rest"),
             LabPart::Supervisor => formatter.write_str("supervisor"),
             LabPart::Fabric => formatter.write_str("fabric"),
             LabPart::MachineDisk => formatter.write_str("machine's disk"),

@@ -117,13 +117,22 @@ impl Vigil {
     pub fn finish(mut self) -> Watched {
         self.shared.ended.store(true, Ordering::Release);
         self.note_killed_in_logs();
-        let stalls = self.looker.take().and_then(|looker| looker.join().ok()).unwrap_or_default();
+        let watched = self.looker.take().and_then(|looker| looker.join().ok());
+        let stalls = watched.unwrap_or_else(|| vec![self.unwatched()]);
         let mut interference = self.shared.interference.lock().unwrap_or_else(PoisonError::into_inner);
         Watched { stalls, interference: std::mem::take(&mut interference) }
     }
 }
 
 impl Vigil {
+    /// A watch that could not begin, or panicked, has shown nothing: the whole run counts as not watched.
+    fn unwatched(&self) -> Stall {
+        let to_s = self.shared.chronicle.now_s();
+        let stall = Stall { parts: vec![LabPart::Watch], from_s: 0.0, to_s, length_s: to_s };
+        self.shared.chronicle.say_at(0.0, EventKind::LabStall { stall: stall.clone() });
+        stall
+    }
+
     fn note_killed_in_logs(&self) {
         for (vm, before) in self.vms.iter().zip(&self.killed_before) {
             for killed in self.engine.killed_by_signals(vm.as_ref()).into_iter().skip(*before) {
