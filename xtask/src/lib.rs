@@ -1,11 +1,12 @@
 //! The project's chores, as a library so that the tests can use them too.
 //!
 //! Owns how the whole project is tested ([`test`]), kept tidy ([`tidy`]) measured against others ([`bench`]), and its checks shown
-//! the defects that they must find ([`flaws`]).
+//! the defects that they must find ([`flaws`]). Writes the reference pages from the registries ([`reference`]).
 //! Nothing that is shipped depends on this crate.
 
 pub mod bench;
 pub mod flaws;
+pub mod reference;
 pub mod survival;
 pub mod test;
 pub mod tidy;

@@ -22,6 +22,8 @@ enum Command {
     },
     /// Only what is a matter of order: imports, sizes, names, words
     Tidy,
+    /// Writes `docs/reference/` from the registries and the program's help
+    Reference,
     /// Ours beside another's, measured in turn; prints a table and writes it under `target/bench/`
     Bench {
         /// Which
@@ -126,6 +128,7 @@ fn main() -> anyhow::Result<ExitCode> {
             println!("{} violations", found.len());
             Ok(if found.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
+        Command::Reference => xtask::reference::write(&xtask::repository_root()).map(|()| ExitCode::SUCCESS),
         Command::Bench { bench: Bench::Disk { pairs, only_database } } => {
             xtask::bench::disk::run(pairs, only_database)
         }

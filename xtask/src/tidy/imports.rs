@@ -48,7 +48,12 @@ const TABLE: &[(&str, May)] = &[
     ("report", May::Only(&["check", "history", "measure"])),
     ("run", May::Anything),
     ("holdfast", May::Anything),
-    ("xtask", May::Only(&["disk", "engine", "fabric", "lab", "measure", "model"])),
+    (
+        "xtask",
+        May::Only(&[
+            "check", "disk", "engine", "fabric", "faults", "lab", "measure", "model", "scenario", "workload",
+        ]),
+    ),
 ];
 
 /// Programs, which nobody imports.

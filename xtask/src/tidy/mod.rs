@@ -5,6 +5,7 @@
 //! each shows its own detectors a planted violation.
 
 pub mod imports;
+mod links;
 mod names;
 mod output;
 mod paths;
@@ -16,7 +17,7 @@ mod words;
 use std::fmt;
 use std::path::Path;
 
-pub use repository::TextFile;
+pub use repository::{TextFile, text_files};
 use source::Source;
 
 /// One place that is not as it should be.
@@ -52,7 +53,7 @@ pub fn check_repository(root: &Path) -> anyhow::Result<Vec<Violation>> {
 /// Everything in these files that is not as it should be.
 #[must_use]
 pub fn check_files(files: &[TextFile]) -> Vec<Violation> {
-    let mut found = Vec::new();
+    let mut found = links::check(files);
     let mut printing = Vec::new();
     for file in files {
         found.extend(names::check_path(&file.path));
