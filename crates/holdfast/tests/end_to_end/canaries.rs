@@ -3,33 +3,29 @@
 
 use serde_json::Value;
 
-use crate::holdfast::{Desk, Finished, RESTART_SOON, SHORT, arguments, machine};
+use crate::holdfast::{Desk, Finished, ON_CONTROL, RESTART_SOON, SHORT, arguments};
 use crate::traces::Before;
+use crate::turns::{beside_others, machine};
 
 /// One power-off of the only host of `power-loss.yaml`.
-const ONE_POWER_OFF: [&str; 12] = [
+const ONE_POWER_OFF: [&str; 4] = [
     "--set",
-    "schedule.0.for=1s",
-    "--set",
-    "schedule.1.for=2s",
-    "--set",
-    "schedule.2.for=5s",
-    "--set",
-    "schedule.2.faults=[{ power-off: { host: dc1/a/h1 }, at: 0s, for: 1s }]",
-    "--set",
-    "schedule.3.for=2s",
+    "schedule=[{ phase: baseline, for: 1s }, { phase: power-off, for: 4s, faults: [{ power-off: { host: dc1/a/h1 }, at: 0s, \
+     for: 1s }] }]",
     "--set",
     "loads.0.clients=3",
 ];
-const KEPT: &[&str] = &["4 synced marks are there", "1 synced mark is there"];
+const ON_POSTGRES: [&str; 2] = ["--set", "database.engine=postgres"];
+const FOUR_KEPT: &str = "4 synced marks are there";
 const STAYED: &str = "nothing was rolled back (canary)";
 
 fn lies<'a>(lie: &[&'a str]) -> Vec<&'a str> {
     lie.iter().flat_map(|lie| ["--plant", lie]).collect()
 }
 
-fn one_host<'a>(volumes: &'a str, lie: &[&'a str]) -> Vec<&'a str> {
-    arguments(&[&["run", "scenarios/power-loss.yaml", "--set", volumes], &ONE_POWER_OFF, &lies(lie)])
+fn one_host<'a>(engine: &[&'a str], volumes: &'a str, lie: &[&'a str]) -> Vec<&'a str> {
+    let scenario = ["run", "scenarios/power-loss.yaml", "--set", volumes];
+    arguments(&[&scenario, engine, &ONE_POWER_OFF, &lies(lie)])
 }
 
 fn mirrored<'a>(lie: &[&'a str]) -> Vec<&'a str> {
@@ -46,25 +42,24 @@ fn is_caught(finished: &Finished, sentence: &str) {
 }
 
 #[track_caller]
-fn passes_with_its_marks(finished: &Finished) {
+fn passes_with_its_marks(finished: &Finished, kept: &str) {
     finished.ends_with(0);
     let evidence = finished.result()["faults"][0]["receipt"]["evidence"].to_string();
-    let kept = KEPT.iter().find(|kept| evidence.contains(**kept)).expect("synced marks");
-    assert!(evidence.contains("unsynced marks are gone"), "{evidence}");
+    assert!(evidence.contains(kept) && evidence.contains("unsynced marks are gone"), "{evidence}");
     let page = std::fs::read_to_string(finished.run_directory().join("report.html")).expect("a report");
     assert!(page.contains(kept), "the report does not show the marks");
 }
 
 #[test]
 fn a_power_off_that_takes_nothing_back_is_caught_and_an_honest_one_passes_on_virtual_volumes() {
-    let _turn = machine();
+    let _turn = beside_others();
     let desk = Desk::new();
     if !desk.can_have_a_lab("a_power_off_that_takes_nothing_back_is_caught_on_virtual_volumes") {
         return;
     }
     let before = Before::look(&desk);
-    is_caught(&desk.run(&one_host("database.volumes=virtual", &["no-rollback"])), STAYED);
-    passes_with_its_marks(&desk.run(&one_host("database.volumes=virtual", &[])));
+    is_caught(&desk.run(&one_host(&ON_CONTROL, "database.volumes=virtual", &["no-rollback"])), STAYED);
+    passes_with_its_marks(&desk.run(&one_host(&ON_CONTROL, "database.volumes=virtual", &[])), FOUR_KEPT);
     before.nothing_is_left(&[]);
 }
 
@@ -76,8 +71,8 @@ fn a_power_off_that_takes_nothing_back_is_caught_and_an_honest_one_passes_on_tor
     if !desk.can_have_a_lab("a_power_off_that_takes_nothing_back_is_caught_on_torn_volumes") {
         return;
     }
-    is_caught(&desk.run(&one_host("database.volumes=torn", &["no-rollback"])), STAYED);
-    passes_with_its_marks(&desk.run(&one_host("database.volumes=torn", &[])));
+    is_caught(&desk.run(&one_host(&ON_POSTGRES, "database.volumes=torn", &["no-rollback"])), STAYED);
+    passes_with_its_marks(&desk.run(&one_host(&ON_POSTGRES, "database.volumes=torn", &[])), FOUR_KEPT);
 }
 
 #[test]
@@ -89,13 +84,13 @@ fn a_power_off_that_takes_nothing_back_is_caught_and_an_honest_one_passes_on_mir
         return;
     }
     is_caught(&desk.run(&mirrored(&["no-rollback"])), STAYED);
-    passes_with_its_marks(&desk.run(&mirrored(&[])));
+    passes_with_its_marks(&desk.run(&mirrored(&[])), "1 synced mark is there");
 }
 
 /// The run passed before there were marks: nothing was lost, because nothing was rolled back.
 #[test]
 fn a_database_without_fsync_on_disks_that_lose_nothing_does_not_pass() {
-    let _turn = machine();
+    let _turn = beside_others();
     let desk = Desk::new();
     if !desk.can_have_a_lab("a_database_without_fsync_on_disks_that_lose_nothing") {
         return;
@@ -106,29 +101,29 @@ fn a_database_without_fsync_on_disks_that_lose_nothing_does_not_pass() {
 
 #[test]
 fn a_process_that_outlives_the_power_off_of_its_node_is_caught() {
-    let _turn = machine();
+    let _turn = beside_others();
     let desk = Desk::new();
     if !desk.can_have_a_lab("a_process_that_outlives_the_power_off_of_its_node_is_caught") {
         return;
     }
     let before = Before::look(&desk);
-    let finished = desk.run(&one_host("database.volumes=virtual", &["process-left"]));
+    let finished = desk.run(&one_host(&ON_CONTROL, "database.volumes=virtual", &["process-left"]));
     is_caught(&finished, "1 process of n1 still runs in the node's namespaces");
     before.nothing_is_left(&[]);
 }
 
 #[test]
 fn without_virtual_disks_a_power_off_has_shown_nothing_unless_plain_directories_were_asked_for() {
-    let _turn = machine();
+    let _turn = beside_others();
     let Some(desk) = Desk::without_fuse("without_virtual_disks_a_power_off_has_shown_nothing") else {
         return;
     };
-    let finished = desk.run(&one_host("database.volumes=virtual", &[]));
+    let finished = desk.run(&one_host(&ON_CONTROL, "database.volumes=virtual", &[]));
     finished.ends_with(2);
     let result = finished.result();
     let reasons = result["reasons"].to_string();
     let doubt = "that no acknowledged write is lost at a power-off has not been shown";
     assert!(reasons.contains(doubt) && reasons.contains("/dev/fuse"), "{reasons}");
     assert_eq!(result["volumes"], Value::Array(Vec::new()));
-    desk.run(&one_host("database.volumes=directory", &[])).ends_with(0);
+    desk.run(&one_host(&ON_CONTROL, "database.volumes=directory", &[])).ends_with(0);
 }

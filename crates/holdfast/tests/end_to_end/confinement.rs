@@ -9,11 +9,18 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-use crate::holdfast::{Desk, PROMOTE_SOON, SHORT, arguments, machine};
+use crate::holdfast::{Desk, PROMOTE_SOON, arguments};
 use crate::traces::{Before, processes};
+use crate::turns::beside_others;
 
+/// Only who promotes and who follows matters.
+const LEDGER: &str = "loads=[{ workload: ledger, clients: 2, from: dc1 }]";
 /// What an attack prints where it got through.
 const THROUGH: &str = "got through";
+/// What is printed before each attack's name.
+const NEXT: &str = "the next attack is: ";
+/// What is printed when the last has ended.
+const OVER: &str = "the attacks are over";
 
 /// Attacks as shell scripts: `OUT` is a folder outside that anybody may write in, `RUN` the run directory, `DESK` where the
 /// program was started, `LAB` process numbers of the lab.
@@ -114,6 +121,12 @@ fn settings() -> Vec<String> {
         .collect()
 }
 
+/// All attacks as one script: each in a shell of its own, with its name before it.
+fn all_attacks() -> String {
+    let one = |(name, script): &(&str, &str)| format!("echo \"{NEXT}{name}\"\n(\n{script}\n)\n");
+    ATTACKS.iter().map(one).collect::<String>() + &format!("echo '{OVER}'\n")
+}
+
 /// Leads whoever writes the database's configuration, or opens its log, out of the volume.
 fn plant_links(desk: &Desk, node: &str, outside: &Path) {
     let victim = outside.join("victim").display().to_string();
@@ -128,14 +141,11 @@ fn plant_links(desk: &Desk, node: &str, outside: &Path) {
 fn a_database_that_attacks(desk: &Desk) {
     let before = Before::look(desk);
     let (outside, listener) = open_to_all(desk);
-    let run = arguments(&[
-        &["run", "scenarios/host-failure-promote.yaml"],
-        &SHORT,
-        &PROMOTE_SOON,
-        // Time for all attacks, on a slow machine too.
-        &["--set", "schedule.1.for=40s"],
-    ]);
-    let running = desk.start(&run);
+    // Time for the links to be planted before the promotion; the attacks may go on after it.
+    let schedule = "schedule=[{ phase: baseline, for: 8s }, { phase: fault, for: 5s, faults: [{ power-off: { host: leader }, \
+                    at: 0s, for: 3s }] }]";
+    let run = ["run", "scenarios/host-failure-promote.yaml", "--set", schedule, "--set", LEDGER];
+    let running = desk.start(&arguments(&[&run, &PROMOTE_SOON]));
     assert!(running.says("phase baseline"));
     let directory = desk.path().join("runs/latest").canonicalize().expect("a run directory");
     let outside_before =
@@ -147,14 +157,18 @@ fn a_database_that_attacks(desk: &Desk) {
     let lab: Vec<String> =
         processes(&desk.mark()).iter().filter_map(|line| line.split(' ').nth(1).map(str::to_owned)).collect();
     assert!(lab.len() > 5, "the lab's processes are found: {lab:?}");
-    for (name, script) in ATTACKS {
-        let script = script
-            .replace("OUT", &outside.display().to_string())
-            .replace("RUN", &directory.display().to_string())
-            .replace("DESK", &desk.path().display().to_string())
-            .replace("LAB", &lab.join(" "));
-        let attacked = desk.run(&["shell", "n3", "sh", "-c", &script]);
-        assert!(!attacked.stdout.contains(THROUGH), "{name}: {}\n{}", attacked.stdout, attacked.stderr);
+    let script = all_attacks()
+        .replace("OUT", &outside.display().to_string())
+        .replace("RUN", &directory.display().to_string())
+        .replace("DESK", &desk.path().display().to_string())
+        .replace("LAB", &lab.join(" "));
+    let attacked = desk.run(&["shell", "n3", "sh", "-c", &script]);
+    attacked.ends_with(0);
+    let (made, _) = attacked.stdout.split_once(OVER).expect("every attack is made");
+    let each: Vec<&str> = made.split(NEXT).skip(1).collect();
+    assert_eq!(each.len(), ATTACKS.len(), "{made}");
+    for attack in each {
+        assert!(!attack.contains(THROUGH), "{attack}\n{}", attacked.stderr);
     }
     assert!(running.says("FAULT"), "the lab lives");
     let finished = running.wait();
@@ -177,7 +191,7 @@ fn a_database_that_attacks(desk: &Desk) {
 
 #[test]
 fn a_database_that_attacks_changes_nothing_outside_its_volume() {
-    let _turn = machine();
+    let _turn = beside_others();
     let desk = Desk::new();
     if desk.can_have_a_lab("a_database_that_attacks_changes_nothing_outside_its_volume") {
         a_database_that_attacks(&desk);
@@ -186,7 +200,7 @@ fn a_database_that_attacks_changes_nothing_outside_its_volume() {
 
 #[test]
 fn a_database_that_attacks_changes_nothing_of_an_ordinary_user() {
-    let _turn = machine();
+    let _turn = beside_others();
     if let Some(desk) =
         Desk::of_an_ordinary_user("a_database_that_attacks_changes_nothing_of_an_ordinary_user")
     {

@@ -3,15 +3,16 @@
 
 use serde_json::Value;
 
-use crate::holdfast::{Desk, Finished, arguments, machine};
+use crate::holdfast::{Desk, Finished, ON_CONTROL, arguments};
 use crate::traces::Before;
+use crate::turns::{beside_others, machine};
 
 /// Runs a shipped scenario with these settings; it must end with this code, every fault shown to have taken effect and to
 /// have healed, and nothing may be left of it. With the desk, on which the run directory lies; `None` where there can be no
 /// lab.
 #[track_caller]
 fn check(test: &str, scenario: &str, settings: &[&str], code: i32) -> Option<(Desk, Finished)> {
-    let _turn = machine();
+    let _turn = beside_others();
     let desk = Desk::new();
     if !desk.can_have_a_lab(test) {
         return None;
@@ -43,16 +44,10 @@ fn log(finished: &Finished) -> String {
 
 #[test]
 fn rows_acknowledged_on_the_word_of_a_disk_that_loses_flushes_are_found_missing_after_a_power_off() {
-    let brief = [
-        "schedule.0.for=1s",
-        "schedule.1.for=2s",
-        "schedule.2.for=7s",
-        "schedule.2.faults.0.for=4s",
-        "schedule.2.faults.1.at=2s",
-        "schedule.3.for=2s",
-    ];
+    let brief = "schedule=[{ phase: baseline, for: 1s }, { phase: lost-flush, for: 6s, faults: [{ disk: { of: leader, how: \
+                 lose-flush }, for: 4s }, { power-off: { host: dc1/a/h1 }, at: 2s, for: 1s }] }]";
     let name = "rows_acknowledged_on_the_word_of_a_disk_that_loses_flushes";
-    let Some((_desk, finished)) = check(name, "disk-faults-lost-flush", &brief, 1) else { return };
+    let Some((_desk, finished)) = check(name, "disk-faults-lost-flush", &[brief], 1) else { return };
     let result = finished.result();
     let ledger = &result["checks"][0];
     assert!(ledger["lost"].as_u64() > Some(0), "{ledger}");
@@ -63,9 +58,9 @@ fn rows_acknowledged_on_the_word_of_a_disk_that_loses_flushes_are_found_missing_
 
 #[test]
 fn a_disk_that_stalls_and_then_fails_for_a_while_costs_no_acknowledged_row() {
-    let schedule = "schedule=[{ phase: baseline, for: 2s }, { phase: stall, for: 4s, faults: [{ disk: { of: leader, \
-                    how: stall }, for: 3s }] }, { phase: fail, for: 6s, faults: [{ disk: { of: leader, how: fail }, \
-                    for: 2s }] }, { phase: recovery, for: 3s }]";
+    let schedule = "schedule=[{ phase: baseline, for: 1s }, { phase: stall, for: 4s, faults: [{ disk: { of: leader, \
+                    how: stall }, for: 3s }] }, { phase: fail, for: 4s, faults: [{ disk: { of: leader, how: fail }, \
+                    for: 2s }] }]";
     let name = "a_disk_that_stalls_and_then_fails_for_a_while";
     let Some((_desk, finished)) = check(name, "disk-faults", &[schedule], 0) else { return };
     assert!(finished.result()["checks"][0]["acknowledged"].as_u64() > Some(10));
@@ -147,7 +142,7 @@ fn the_same_fault_twice_on_one_disk_is_not_taken_for_healed_while_one_of_them_st
 
 #[test]
 fn a_disk_fault_that_is_announced_and_not_made_has_no_receipt_and_the_run_no_verdict() {
-    let _turn = machine();
+    let _turn = beside_others();
     let desk = Desk::new();
     if !desk.can_have_a_lab("a_disk_fault_that_is_announced_and_not_made") {
         return;
@@ -155,7 +150,7 @@ fn a_disk_fault_that_is_announced_and_not_made_has_no_receipt_and_the_run_no_ver
     let schedule = "schedule=[{ phase: baseline, for: 1s }, { phase: fault, for: 2s, faults: [{ disk: { of: leader, how: \
                     fail }, for: 1s }] }]";
     let given = ["run", "scenarios/disk-faults.yaml", "--set", schedule, "--prevent-faults"];
-    let finished = desk.run(&given);
+    let finished = desk.run(&arguments(&[&given, &ON_CONTROL]));
     finished.ends_with(2);
     let fault = &finished.result()["faults"][0];
     assert_eq!(fault["took_effect_s"], Value::Null, "{fault:#}");

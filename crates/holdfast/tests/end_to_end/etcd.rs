@@ -3,12 +3,13 @@
 use serde_json::Value;
 
 use crate::contract;
-use crate::holdfast::{Desk, arguments, machine};
+use crate::holdfast::{Desk, arguments};
 use crate::traces::Before;
+use crate::turns::beside_others;
 
 /// What a scenario of etcd came to, its receipts held; nothing, and said so, where no lab or no etcd can be had.
 fn ended(test: &str, code: i32, more: &[&str]) -> Option<Value> {
-    let _turn = machine();
+    let _turn = beside_others();
     let desk = Desk::new();
     if !desk.can_have_a_lab(test) {
         return None;
@@ -34,6 +35,21 @@ fn ended(test: &str, code: i32, more: &[&str]) -> Option<Value> {
 fn check<'a>(result: &'a Value, name: &str) -> &'a Value {
     let checks = result["checks"].as_array().expect("checks");
     checks.iter().find(|check| check["name"] == name).expect("the check is made")
+}
+
+/// The first tier's part of all that follows.
+#[test]
+fn etcd_that_loses_its_leaders_host_for_three_seconds_keeps_what_it_acknowledged() {
+    let test = "etcd_that_loses_its_leaders_host_for_three_seconds";
+    let brief = "schedule=[{ phase: baseline, for: 2s }, { phase: fault, for: 6s, faults: [{ power-off: { host: leader }, at: \
+                 0s, for: 3s }] }]";
+    let expected = "expect={ lost_writes: 0, invented_writes: 0 }";
+    let arguments = ["scenarios/etcd.yaml", "--set", brief, "--set", expected];
+    let Some(result) = ended(test, 0, &arguments) else { return };
+    assert!(check(&result, "ledger")["acknowledged"].as_u64() > Some(100), "{result:#}");
+    for name in ["ledger", "register", "list-append"] {
+        assert_eq!(check(&result, name)["verdict"], "pass", "{result:#}");
+    }
 }
 
 #[test]

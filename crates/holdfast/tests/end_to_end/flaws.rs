@@ -3,11 +3,12 @@
 //! Two runs that need no fault stand for all in the first tier; `cargo xtask flaws` runs every flaw over many seeds.
 
 use crate::contract;
-use crate::holdfast::{Desk, machine};
+use crate::holdfast::Desk;
+use crate::turns::beside_others;
 
 /// Runs a scenario of the control database; the check of that name must say this, and so must the run.
 fn check(test: &str, arguments: &[&str], checked: &str, expected: &str) {
-    let _turn = machine();
+    let _turn = beside_others();
     let desk = Desk::new();
     if !desk.can_have_a_lab(test) {
         return;
@@ -33,7 +34,9 @@ fn write_skew_is_found_where_serializable_is_claimed() {
 #[test]
 fn the_control_database_without_a_flaw_survives_the_loss_of_its_leader() {
     let test = "the_control_database_without_a_flaw_survives_the_loss_of_its_leader";
-    let arguments = [&["scenarios/flaws/ack-before-replication.yaml"], &SOUND[..]].concat();
+    let brief = "schedule=[{ phase: baseline, for: 2s }, { phase: fault, for: 5s, faults: [{ power-off: { host: leader }, at: \
+                 0s, for: 2s }] }]";
+    let arguments = [&["scenarios/flaws/ack-before-replication.yaml", "--set", brief], &SOUND[..]].concat();
     check(test, &arguments, "ledger", "pass");
 }
 

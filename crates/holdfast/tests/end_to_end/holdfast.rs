@@ -8,7 +8,7 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -25,14 +25,6 @@ const NOBODY: u32 = 65_534;
 /// What virtual disks need.
 const FUSE: &str = "/dev/fuse";
 
-/// One run loads the whole machine, so runs take turns, whichever test they belong to.
-static MACHINE: Mutex<()> = Mutex::new(());
-
-/// The machine to oneself, until dropped.
-pub fn machine() -> MutexGuard<'static, ()> {
-    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// A short schedule for the scenarios shipped with one power-off: phases of 1, 3, 6 and 3 seconds.
 pub const SHORT: [&str; 10] = [
     "--set",
@@ -46,6 +38,27 @@ pub const SHORT: [&str; 10] = [
     "--set",
     "schedule.3.for=3s",
 ];
+
+/// The main job made small, for tests of the lab and not of what a database does: two nodes, a ledger, and phases of 1, 2,
+/// 4 and 1 seconds.
+pub const SMALL: [&str; 12] = [
+    "run",
+    "scenarios/host-failure.yaml",
+    "--set",
+    "database.nodes=2",
+    "--set",
+    "database.failover.ha-restart.after=1s",
+    "--set",
+    "loads=[{ workload: ledger, clients: 2, from: dc1 }]",
+    "--set",
+    "schedule=[{ phase: warm-up, for: 1s }, { phase: baseline, for: 2s }, { phase: fault, for: 4s, faults: [{ power-off: \
+     { host: leader }, at: 0s, for: 2s }] }, { phase: recovery, for: 1s }]",
+    "--set",
+    "expect={ lost_writes: 0, invented_writes: 0 }",
+];
+
+/// For tests in which it does not matter which database runs: the one that boots in a fraction of a second.
+pub const ON_CONTROL: [&str; 2] = ["--set", "database.engine=control"];
 
 /// For scenarios in which the platform restarts the node elsewhere: after one second.
 pub const RESTART_SOON: [&str; 2] = ["--set", "database.failover.ha-restart.after=1s"];

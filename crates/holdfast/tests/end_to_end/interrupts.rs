@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use crate::contract;
-use crate::holdfast::{Desk, Finished, RESTART_SOON, SHORT, arguments, machine};
+use crate::holdfast::{Desk, Finished, SMALL};
 use crate::traces::Before;
+use crate::turns::beside_others;
 
 /// A run that is interrupted as soon as it has said `moment` and a while has passed.
 #[track_caller]
@@ -14,7 +15,7 @@ fn interrupted(moment: &str, after: Duration, signals: &[i32]) -> Option<(Desk, 
         return None;
     }
     let before = Before::look(&desk);
-    let running = desk.start(&arguments(&[&["run", "scenarios/host-failure.yaml"], &SHORT, &RESTART_SOON]));
+    let running = desk.start(&SMALL);
     let pid = running.pid();
     assert!(running.says(moment), "never said: {moment}");
     std::thread::sleep(after);
@@ -30,7 +31,7 @@ fn interrupted(moment: &str, after: Duration, signals: &[i32]) -> Option<(Desk, 
 
 #[test]
 fn ctrl_c_while_a_fault_stands_heals_it_and_writes_what_was_recorded() {
-    let _turn = machine();
+    let _turn = beside_others();
     let moment = interrupted("took effect", Duration::from_millis(500), &[libc::SIGINT]);
     let Some((_desk, finished)) = moment else { return };
     let result = finished.result();
@@ -45,7 +46,7 @@ fn ctrl_c_while_a_fault_stands_heals_it_and_writes_what_was_recorded() {
 
 #[test]
 fn sigterm_under_load_ends_the_run_in_order() {
-    let _turn = machine();
+    let _turn = beside_others();
     let moment = interrupted("phase baseline", Duration::from_millis(700), &[libc::SIGTERM]);
     let Some((_desk, finished)) = moment else { return };
     let result = finished.result();
@@ -55,13 +56,13 @@ fn sigterm_under_load_ends_the_run_in_order() {
 
 #[test]
 fn a_second_ctrl_c_ends_the_run_at_once() {
-    let _turn = machine();
+    let _turn = beside_others();
     let _ = interrupted("phase baseline", Duration::from_millis(700), &[libc::SIGINT, libc::SIGINT]);
 }
 
 #[test]
 fn ctrl_c_while_the_lab_is_being_built_ends_the_run_with_a_result() {
-    let _turn = machine();
+    let _turn = beside_others();
     let moment = interrupted("run directory", Duration::from_millis(800), &[libc::SIGINT]);
     let Some((_desk, finished)) = moment else { return };
     let result = finished.result();

@@ -1,7 +1,8 @@
 //! The same datacentre over IPv6: the main job passes, and a partition leaks through neither family.
 
-use crate::holdfast::{Desk, RESTART_SOON, SHORT, arguments, machine};
+use crate::holdfast::{Desk, RESTART_SOON, SHORT, arguments};
 use crate::traces::Before;
+use crate::turns::{beside_others, machine};
 
 const IPV6: [&str; 2] = ["--set", "site.ip=6"];
 
@@ -49,23 +50,17 @@ fn who_answers(desk: &Desk, from: &str, addresses: &[&str]) -> Vec<String> {
 
 #[test]
 fn a_partition_leaks_through_neither_family_either_way() {
-    let _turn = machine();
+    let _turn = beside_others();
     let desk = Desk::new();
     if !can(&desk, "a_partition_leaks_through_neither_family") {
         return;
     }
-    let short = [
-        &["run", "scenarios/partition.yaml", "--set", "schedule.0.for=1s", "--set", "schedule.1.for=6s"][..],
-        &[
-            "--set",
-            "schedule.2.for=15s",
-            "--set",
-            "schedule.2.faults.0.for=12s",
-            "--set",
-            "schedule.3.for=6s",
-        ],
-    ];
-    let running = desk.start(&arguments(&[short[0], short[1], &IPV6]));
+    // Time to ask everybody before the cut and while it stands, on a slow machine too.
+    let short = "schedule=[{ phase: baseline, for: 5s }, { phase: cut-off, for: 9s, faults: [{ partition: { isolate: leader }, \
+                 at: 0s, for: 8s }] }, { phase: recovery, for: 3s }]";
+    let ledger = "loads=[{ workload: ledger, clients: 2, from: dc1 }]";
+    let run = ["run", "scenarios/partition.yaml", "--set", short, "--set", ledger];
+    let running = desk.start(&arguments(&[&run, &IPV6]));
     assert!(running.says("phase baseline"));
     if desk.run(&["shell", "n1", "psql", "--version"]).code() != Some(0) {
         eprintln!(

@@ -7,7 +7,8 @@
 use serde_json::Value;
 
 use crate::contract;
-use crate::holdfast::{Desk, machine};
+use crate::holdfast::Desk;
+use crate::turns::beside_others;
 
 /// How often a level is run until it has shown something.
 const TRIES: usize = 5;
@@ -41,7 +42,7 @@ fn anomalies(result: &Value) -> Vec<String> {
 
 /// Runs the level until it has shown one of `sought`; whatever it shows must be `allowed`.
 fn check(test: &str, level: &str, sought: &[&str], allowed: &[&str]) {
-    let _turn = machine();
+    let _turn = beside_others();
     let desk = Desk::new();
     if !desk.can_have_a_lab(test) {
         return;

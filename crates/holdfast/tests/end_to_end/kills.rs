@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::holdfast::{Desk, RESTART_SOON, Running, SHORT, arguments, machine};
+use crate::holdfast::{Desk, RESTART_SOON, Running, SHORT, SMALL, arguments};
 use crate::traces::{Before, processes, run_directories};
+use crate::turns::{beside_others, machine};
 
-/// What a run says on its way, how long after it a kill may strike, and how many do: 20 in all, so that each part of a
-/// run has its share however fast the machine is.
+/// What a run says on its way, how long after it a kill may strike, and how many do of the twenty of the second
+/// tier, so that each part of a run has its share however fast the machine is. In the first tier one does of each.
 const STAGES: [(&str, u64, usize); 6] = [
     ("", 200, 3),
     ("run directory", 3_000, 6),
@@ -47,46 +48,59 @@ fn killed(running: Running, stage: &str, after: Duration) -> String {
     running.wait().stdout
 }
 
+/// What becomes of `count` of each stage: the stage and how long after it.
+fn moments(count: impl Fn(usize) -> usize) -> Vec<(&'static str, Duration)> {
+    let mut moments = Moments(seed());
+    let each = STAGES.iter().flat_map(|(stage, within_ms, all)| {
+        std::iter::repeat_n((*stage, *within_ms), count(*all)).collect::<Vec<_>>()
+    });
+    each.map(|(stage, within_ms)| (stage, Duration::from_millis(moments.below(within_ms)))).collect()
+}
+
 #[test]
-fn twenty_kills_at_random_moments_leave_nothing_but_a_readable_run_directory() {
-    let _turn = machine();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("twenty_kills_at_random_moments") {
+fn a_kill_in_each_part_of_a_run_leaves_nothing_but_a_readable_run_directory() {
+    let _turn = beside_others();
+    if !Desk::new().can_have_a_lab("a_kill_in_each_part_of_a_run") {
         return;
     }
-    let mut moments = Moments(seed());
-    let plan: Vec<(&str, Duration)> = STAGES
-        .iter()
-        .flat_map(|(stage, within_ms, count)| std::iter::repeat_n((*stage, *within_ms), *count))
-        .map(|(stage, within_ms)| (stage, Duration::from_millis(moments.below(within_ms))))
-        .collect();
-    assert_eq!(plan.len(), 20);
-    // Two at a time, one early and one late, so that the pairs take about as long as each other.
-    let (early, late) = plan.split_at(10);
-    for (early, late) in early.iter().zip(late.iter().rev()) {
-        kill_two(*early, *late);
+    let plan = moments(|_| 1);
+    assert_eq!(plan.len(), STAGES.len());
+    for (stage, after) in plan {
+        kill(&SMALL, stage, after);
     }
 }
 
-fn kill_two(early: (&str, Duration), late: (&str, Duration)) {
-    std::thread::scope(|scope| {
-        let both = [early, late].map(|(stage, after)| {
-            scope.spawn(move || {
-                let desk = Desk::new();
-                let before = Before::look(&desk);
-                let running =
-                    desk.start(&arguments(&[&["run", "scenarios/host-failure.yaml"], &SHORT, &RESTART_SOON]));
-                let pid = running.pid();
-                let said = killed(running, stage, after);
-                eprintln!("killed {} ms after `{stage}`", after.as_millis());
-                before.nothing_is_left(&[pid]);
-                tells_all(&desk, &said);
-            })
+#[test]
+#[ignore = "second tier: twenty kills of the whole scenario take two minutes"]
+fn twenty_kills_at_random_moments_leave_nothing_but_a_readable_run_directory() {
+    let _turn = machine();
+    if !Desk::new().can_have_a_lab("twenty_kills_at_random_moments") {
+        return;
+    }
+    let plan = moments(|all| all);
+    assert_eq!(plan.len(), 20);
+    let whole = arguments(&[&["run", "scenarios/host-failure.yaml"], &SHORT, &RESTART_SOON]);
+    // Two at a time, one early and one late, so that the pairs take about as long as each other.
+    let (early, late) = plan.split_at(10);
+    for (early, late) in early.iter().zip(late.iter().rev()) {
+        std::thread::scope(|scope| {
+            for (stage, after) in [early, late] {
+                scope.spawn(|| kill(&whole, stage, *after));
+            }
         });
-        for thread in both {
-            thread.join().expect("nothing is left, and what was recorded is readable");
-        }
-    });
+    }
+}
+
+/// Kills a run some time after it said `stage`: nothing is left, and what was recorded is readable.
+fn kill(arguments: &[&str], stage: &str, after: Duration) {
+    let desk = Desk::new();
+    let before = Before::look(&desk);
+    let running = desk.start(arguments);
+    let pid = running.pid();
+    let said = killed(running, stage, after);
+    eprintln!("killed {} ms after `{stage}`", after.as_millis());
+    before.nothing_is_left(&[pid]);
+    tells_all(&desk, &said);
 }
 
 /// The run directory, where the run came to make one, is readable up to what the run had said last.
@@ -149,13 +163,13 @@ fn history_is_readable(directory: &Path) {
 
 #[test]
 fn a_supervisor_that_is_killed_takes_the_lab_along_and_is_reported() {
-    let _turn = machine();
+    let _turn = beside_others();
     let desk = Desk::new();
     if !desk.can_have_a_lab("a_supervisor_that_is_killed_takes_the_lab_along_and_is_reported") {
         return;
     }
     let before = Before::look(&desk);
-    let running = desk.start(&arguments(&[&["run", "scenarios/host-failure.yaml"], &SHORT, &RESTART_SOON]));
+    let running = desk.start(&SMALL);
     let pid = running.pid();
     assert!(running.says("phase baseline"));
     assert!(before.left(&[pid]).len() > 5, "the search for what is left finds a lab that is up");
@@ -185,7 +199,7 @@ fn processes_of(desk: &Desk, word: &str) -> Vec<i32> {
 
 #[test]
 fn what_a_killed_janitor_leaves_the_next_run_removes_and_nothing_of_one_that_lives() {
-    let _turn = machine();
+    let _turn = beside_others();
     let desk = Desk::new();
     if !desk.can_have_a_lab("what_a_killed_janitor_leaves_the_next_run_removes") {
         return;

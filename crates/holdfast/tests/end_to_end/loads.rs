@@ -2,18 +2,20 @@
 //! blames the database.
 
 use crate::contract;
-use crate::holdfast::{Desk, machine};
+use crate::holdfast::{Desk, ON_CONTROL, arguments};
+use crate::turns::{beside_others, machine};
 
 /// The lab forgets to read what the loads left, and records nothing of it.
 #[test]
 fn a_final_read_that_never_happened_leaves_every_check_unknown() {
-    let _turn = machine();
+    let _turn = beside_others();
     let desk = Desk::new();
     if !desk.can_have_a_lab("a_final_read_that_never_happened_leaves_every_check_unknown") {
         return;
     }
     std::fs::write(desk.path().join("scenarios/unread.yaml"), UNREAD).expect("a scenario");
-    let finished = desk.run(&["run", "scenarios/unread.yaml", "--plant", "no-final-read"]);
+    let unread = arguments(&[&["run", "scenarios/unread.yaml"], &ON_CONTROL]);
+    let finished = desk.run(&arguments(&[&unread, &["--plant", "no-final-read"]]));
     finished.ends_with(2);
     let result = finished.result();
     for (check, load) in [("list-append", "append"), ("register", "register")] {
@@ -21,7 +23,7 @@ fn a_final_read_that_never_happened_leaves_every_check_unknown() {
         assert!(result["reasons"].to_string().contains(&reason), "{result:#}");
     }
     contract::holds(&result);
-    desk.run(&["run", "scenarios/unread.yaml"]).ends_with(0);
+    desk.run(&unread).ends_with(0);
 }
 
 const UNREAD: &str = "name: unread\nsite: { regions: { dc1: { zones: { a: { hosts: 1 } } } } }\n\
@@ -60,14 +62,14 @@ fn a_database_that_never_comes_back_leaves_every_check_unknown() {
 const LEDGER: &str = "name: ledger\nsite: { regions: { dc1: { zones: { a: { hosts: 1 } } } } }\n\
                       database: { engine: postgres, nodes: 1, replication: { synchronous: off } }\n\
                       loads:\n  - { workload: ledger, clients: CLIENTS, from: dc1 }\n\
-                      schedule: [ { phase: baseline, for: 5s } ]\n\
+                      schedule: [ { phase: baseline, for: 4s } ]\n\
                       expect: { lost_writes: 0, invented_writes: 0, throughput_per_s: > 1/s }\n";
 
 /// Runs the ledger with this many clients and this lie; the result and its reasons.
 fn with_a_lie(desk: &Desk, clients: &str, lie: &str, code: i32) -> (serde_json::Value, String) {
     std::fs::write(desk.path().join("scenarios/ledger.yaml"), LEDGER.replace("CLIENTS", clients))
         .expect("a scenario");
-    let finished = desk.run(&["run", "scenarios/ledger.yaml", "--plant", lie]);
+    let finished = desk.run(&arguments(&[&["run", "scenarios/ledger.yaml", "--plant", lie], &ON_CONTROL]));
     finished.ends_with(code);
     let result = finished.result();
     contract::holds(&result);
@@ -77,7 +79,7 @@ fn with_a_lie(desk: &Desk, clients: &str, lie: &str, code: i32) -> (serde_json::
 
 #[test]
 fn a_load_that_panics_or_dies_leaves_the_verdict_unknown_and_blames_no_database() {
-    let _turn = machine();
+    let _turn = beside_others();
     let desk = Desk::new();
     if !desk.can_have_a_lab("a_load_that_panics_or_dies_leaves_the_verdict_unknown_and_blames_no_database") {
         return;
@@ -105,7 +107,7 @@ fn a_load_that_panics_or_dies_leaves_the_verdict_unknown_and_blames_no_database(
 
 #[test]
 fn an_insert_that_was_never_sent_is_lost_and_one_that_nobody_asked_for_is_invented() {
-    let _turn = machine();
+    let _turn = beside_others();
     let desk = Desk::new();
     if !desk.can_have_a_lab("an_insert_that_was_never_sent_is_lost_and_one_that_nobody_asked_for_is_invented")
     {

@@ -29,6 +29,7 @@ mod shell;
 mod survival;
 mod time_line;
 mod traces;
+mod turns;
 mod verdicts;
 mod verify;
 mod vigil;

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use crate::holdfast::{Desk, machine};
+use crate::holdfast::Desk;
+use crate::turns::machine;
 
 /// The load's errors of a class, of all phases.
 fn errors(load: &Value, class: &str) -> u64 {

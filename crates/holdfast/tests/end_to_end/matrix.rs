@@ -6,8 +6,9 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::contract;
-use crate::holdfast::{Desk, Finished, machine, read_json};
+use crate::holdfast::{Desk, Finished, read_json};
 use crate::traces::Before;
+use crate::turns::{beside_others, machine};
 
 /// Two cells on the embedded engine, a second of load each.
 const SMALL: &str = "name: small
@@ -34,7 +35,7 @@ fn matrix_of(finished: &Finished) -> Value {
 
 #[test]
 fn a_matrix_is_run_cell_by_cell_compared_and_exported() {
-    let _turn = machine();
+    let _turn = beside_others();
     let desk = desk_with(SMALL);
     if !desk.can_have_a_lab("a_matrix_is_run_cell_by_cell_compared_and_exported") {
         return;
@@ -145,7 +146,7 @@ fn a_matrix_is_checked_on_paper_cell_by_cell_and_one_lab_cannot_be_kept_of_many(
 
 #[test]
 fn reads_that_go_to_replicas_are_recorded_as_theirs() {
-    let _turn = machine();
+    let _turn = beside_others();
     let desk = Desk::new();
     if !desk.can_have_a_lab("reads_that_go_to_replicas_are_recorded_as_theirs") {
         return;

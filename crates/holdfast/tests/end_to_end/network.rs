@@ -3,14 +3,14 @@
 use serde_json::Value;
 
 use crate::contract;
-use crate::holdfast::{Desk, machine};
+use crate::holdfast::Desk;
+use crate::turns::{beside_others, machine};
 
 /// Two data centres with two nodes, an edge around the second, and these phases with their faults.
-fn scenario(faults: &[&str]) -> String {
-    let phases = faults
-        .iter()
-        .enumerate()
-        .map(|(number, fault)| format!("  - {{ phase: fault-{number}, for: 9s, faults: [{fault}] }}\n"));
+fn scenario(faults: &[(&str, &str)]) -> String {
+    let phases = faults.iter().enumerate().map(|(number, (length, fault))| {
+        format!("  - {{ phase: fault-{number}, for: {length}, faults: [{fault}] }}\n")
+    });
     format!(
         "name: drawn\nsite:\n  regions:\n    dc1: {{ zones: {{ a: {{ hosts: 1 }} }} }}\n    \
          dc2: {{ zones: {{ a: {{ hosts: 1 }} }} }}\n  links:\n    - {{ between: [dc1, dc2], delay: 5ms }}\n  \
@@ -30,15 +30,15 @@ fn evidence(result: &Value, fault: usize) -> String {
 
 #[test]
 fn every_condition_of_a_network_has_its_receipt_and_its_links_are_counted() {
-    let _turn = machine();
+    let _turn = beside_others();
     let desk = Desk::new();
     if !desk.can_have_a_lab("every_condition_of_a_network_has_its_receipt") {
         return;
     }
     let text = scenario(&[
-        "{ network: { from: dc1, to: dc2, duplicate: 10%, reorder: 20%, loss: 5% }, for: 4s }",
-        "{ network: { from: dc1, to: dc2, rate: 20Mbit/s, queue: 50 packets, mtu: 1400B }, for: 8s }",
-        "{ partition: { from: dc1, to: dc2 }, for: 4500ms, flap: { down: 1s, up: 500ms } }",
+        ("5s", "{ network: { from: dc1, to: dc2, duplicate: 10%, reorder: 20%, loss: 5% }, for: 4s }"),
+        ("9s", "{ network: { from: dc1, to: dc2, rate: 20Mbit/s, queue: 50 packets, mtu: 1400B }, for: 6s }"),
+        ("5s", "{ partition: { from: dc1, to: dc2 }, for: 4500ms, flap: { down: 1s, up: 500ms } }"),
     ]);
     std::fs::write(desk.path().join("scenarios/drawn.yaml"), text).expect("a scenario");
     let finished = desk.run(&["run", "scenarios/drawn.yaml", "--capture", "n2", "--capture", "dc1 -> dc2"]);

@@ -3,21 +3,15 @@
 
 use serde_json::Value;
 
-use crate::holdfast::{Desk, Finished, SHORT, arguments, machine};
+use crate::holdfast::{Desk, Finished, SHORT, arguments};
 use crate::traces::Before;
+use crate::turns::{beside_others, machine};
 
 /// Two power-offs instead of six.
-const TWO_POWER_OFFS: [&str; 12] = [
+const TWO_POWER_OFFS: [&str; 4] = [
     "--set",
-    "schedule.0.for=1s",
-    "--set",
-    "schedule.1.for=2s",
-    "--set",
-    "schedule.2.for=12s",
-    "--set",
-    "schedule.2.faults=[{ power-off: { host: dc1/a/h1 }, at: 0s, for: 1s }, { power-off: { host: dc1/a/h1 }, at: 6s, for: 1s }]",
-    "--set",
-    "schedule.3.for=2s",
+    "schedule=[{ phase: baseline, for: 2s }, { phase: power-offs, for: 10s, faults: [{ power-off: { host: dc1/a/h1 }, at: 0s, \
+     for: 1s }, { power-off: { host: dc1/a/h1 }, at: 5s, for: 1s }] }]",
     "--set",
     "loads.0.clients=3",
 ];
@@ -28,7 +22,7 @@ fn evidence(finished: &Finished) -> String {
 
 #[test]
 fn a_database_that_syncs_before_it_acknowledges_loses_nothing_over_repeated_power_offs() {
-    let _turn = machine();
+    let _turn = beside_others();
     let desk = Desk::new();
     if !desk.can_have_a_lab("a_database_that_syncs_before_it_acknowledges") {
         return;
@@ -84,13 +78,15 @@ fn every_row_acknowledged_over_fifty_power_offs_under_load_is_there() {
 
 #[test]
 fn a_database_that_acknowledges_before_it_syncs_is_caught_with_the_rows_it_lost() {
-    let _turn = machine();
+    let _turn = beside_others();
     let desk = Desk::new();
     if !desk.can_have_a_lab("a_database_that_acknowledges_before_it_syncs") {
         return;
     }
     let before = Before::look(&desk);
-    let finished = desk.run(&arguments(&[&["run", "scenarios/power-loss-no-fsync.yaml"], &SHORT]));
+    let brief = "schedule=[{ phase: baseline, for: 3s }, { phase: power-off, for: 5s, faults: [{ power-off: { host: dc1/a/h1 \
+                 }, at: 0s, for: 1s }] }]";
+    let finished = desk.run(&["run", "scenarios/power-loss-no-fsync.yaml", "--set", brief]);
     finished.ends_with(1);
     let result = finished.result();
     let ledger = &result["checks"][0];
@@ -123,7 +119,7 @@ fn on_plain_directories_nothing_is_lost_and_the_report_says_that_this_proves_not
 
 #[test]
 fn an_ordinary_user_has_virtual_disks_as_well() {
-    let _turn = machine();
+    let _turn = beside_others();
     let Some(desk) = Desk::of_an_ordinary_user("an_ordinary_user_has_virtual_disks_as_well") else { return };
     let before = Before::look(&desk);
     let finished = desk.run(&arguments(&[&["run", "scenarios/power-loss.yaml"], &TWO_POWER_OFFS]));

@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use crate::contract;
-use crate::holdfast::{Desk, Finished, machine};
+use crate::holdfast::{Desk, Finished};
+use crate::turns::beside_others;
 
 /// Three nodes of the control database in two data centres, and these phases with their faults.
 fn scenario(links: &str, faults: &[&str]) -> String {
@@ -35,7 +36,7 @@ fn reasons(result: &Value) -> String {
 
 #[test]
 fn honest_faults_of_a_network_are_shown_with_their_intervals_and_counts() {
-    let _turn = machine();
+    let _turn = beside_others();
     let desk = Desk::new();
     if !desk.can_have_a_lab("honest_faults_of_a_network_are_shown") {
         return;
@@ -69,7 +70,7 @@ fn honest_faults_of_a_network_are_shown_with_their_intervals_and_counts() {
 
 #[test]
 fn delays_that_are_nine_tenths_of_what_was_asked_are_found_out() {
-    let _turn = machine();
+    let _turn = beside_others();
     let desk = Desk::new();
     if !desk.can_have_a_lab("delays_that_are_nine_tenths_of_what_was_asked_are_found_out") {
         return;
@@ -88,7 +89,7 @@ fn delays_that_are_nine_tenths_of_what_was_asked_are_found_out() {
 
 #[test]
 fn a_partition_that_lets_one_packet_of_fifty_through_is_found_out() {
-    let _turn = machine();
+    let _turn = beside_others();
     let desk = Desk::new();
     if !desk.can_have_a_lab("a_partition_that_lets_one_packet_of_fifty_through_is_found_out") {
         return;
@@ -102,7 +103,7 @@ fn a_partition_that_lets_one_packet_of_fifty_through_is_found_out() {
 
 #[test]
 fn conditions_beside_each_other_each_have_their_receipt() {
-    let _turn = machine();
+    let _turn = beside_others();
     let desk = Desk::new();
     if !desk.can_have_a_lab("conditions_beside_each_other_each_have_their_receipt") {
         return;
@@ -124,7 +125,7 @@ fn conditions_beside_each_other_each_have_their_receipt() {
 
 #[test]
 fn reordering_where_nothing_takes_time_has_no_receipt_and_says_why() {
-    let _turn = machine();
+    let _turn = beside_others();
     let desk = Desk::new();
     if !desk.can_have_a_lab("reordering_where_nothing_takes_time_has_no_receipt") {
         return;

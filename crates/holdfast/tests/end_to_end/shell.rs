@@ -8,8 +8,9 @@ use std::process::{Command, Stdio};
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout};
 
-use crate::holdfast::{Desk, RESTART_SOON, Running, SHORT, arguments, machine};
+use crate::holdfast::{Desk, RESTART_SOON, Running, SHORT, SMALL, arguments};
 use crate::traces::Before;
+use crate::turns::beside_others;
 
 /// A run that is under load and goes on until it is interrupted: a slow machine has all the time it needs.
 fn under_load(desk: &Desk) -> Running {
@@ -17,7 +18,7 @@ fn under_load(desk: &Desk) -> Running {
         &["run", "scenarios/host-failure.yaml", "--keep"],
         &SHORT,
         &RESTART_SOON,
-        &["--set", "schedule.1.for=600s"],
+        &["--set", "schedule.1.for=600s", "--set", "loads=[{ workload: ledger, clients: 2, from: dc1 }]"],
     ]));
     assert!(running.says("phase baseline"));
     running
@@ -85,7 +86,7 @@ fn no_lab_is_up(desk: &Desk) {
 
 #[test]
 fn commands_run_inside_while_the_lab_is_up_and_die_with_it() {
-    let _turn = machine();
+    let _turn = beside_others();
     let desk = Desk::new();
     if !desk.can_have_a_lab("commands_run_inside_while_the_lab_is_up") {
         return;
@@ -102,7 +103,7 @@ fn commands_run_inside_while_the_lab_is_up_and_die_with_it() {
 
 #[test]
 fn an_ordinary_user_enters_and_nobody_else_does() {
-    let _turn = machine();
+    let _turn = beside_others();
     let Some(desk) = Desk::of_an_ordinary_user("an_ordinary_user_enters") else { return };
     let before = Before::look(&desk);
     let running = under_load(&desk);
@@ -122,18 +123,13 @@ fn an_ordinary_user_enters_and_nobody_else_does() {
 
 #[test]
 fn a_stopped_command_does_not_hold_up_a_power_off_and_ends_with_its_node() {
-    let _turn = machine();
+    let _turn = beside_others();
     let desk = Desk::new();
     if !desk.can_have_a_lab("a_stopped_command_does_not_hold_up_a_power_off") {
         return;
     }
-    let running = desk.start(&arguments(&[
-        &["run", "scenarios/host-failure.yaml"],
-        &SHORT,
-        &RESTART_SOON,
-        // Long enough for the shell to be open before the power goes, on a slow machine too.
-        &["--set", "schedule.1.for=20s"],
-    ]));
+    // Long enough for the shell to be open before the power goes, on a slow machine too.
+    let running = desk.start(&arguments(&[&SMALL, &["--set", "schedule.1.for=8s"]]));
     assert!(running.says("phase baseline"));
     let shell = desk.start(&["shell", "n1", "sh", "-c", "echo open; sleep 1000; sleep 1000"]);
     assert!(shell.says("open"));
@@ -212,7 +208,7 @@ fn typed_until(terminal: &mut std::fs::File, line: &str, text: &str) -> String {
 
 #[test]
 fn a_shell_at_a_terminal_names_its_node_and_controls_its_jobs() {
-    let _turn = machine();
+    let _turn = beside_others();
     let desk = Desk::new();
     if !desk.can_have_a_lab("a_shell_at_a_terminal") {
         return;

@@ -1,7 +1,8 @@
 //! What is said on paper of failures, held against a real run of each: whatever can be told of them agrees.
 
 use crate::contract;
-use crate::holdfast::{Desk, machine};
+use crate::holdfast::Desk;
+use crate::turns::machine;
 
 /// Sets of failures of each kind that a scenario shows: those that writes survive, and those that stop them.
 const EACH_MIN: usize = 3;

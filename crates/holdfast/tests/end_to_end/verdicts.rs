@@ -1,20 +1,28 @@
 //! Verdicts and exit codes: what a pipeline acts on.
 
 use crate::contract;
-use crate::holdfast::{Desk, RESTART_SOON, SHORT, arguments, machine};
+use crate::holdfast::{Desk, ON_CONTROL, arguments};
+use crate::turns::beside_others;
+
+/// The control database elects another leader within moments.
+const LEADER_LOST: [&str; 6] = [
+    "run",
+    "scenarios/flaws/ack-before-replication.yaml",
+    "--set",
+    "database.settings.flaw=none",
+    "--set",
+    "schedule=[{ phase: baseline, for: 2s }, { phase: fault, for: 4s, faults: [{ power-off: { host: leader }, at: 0s, for: \
+     2s }] }]",
+];
 
 #[test]
 fn an_expectation_that_cannot_hold_fails_the_run() {
-    let _turn = machine();
+    let _turn = beside_others();
     let desk = Desk::new();
     if !desk.can_have_a_lab("an_expectation_that_cannot_hold_fails_the_run") {
         return;
     }
-    let finished = desk.run(&arguments(&[
-        &["run", "scenarios/host-failure.yaml", "--set", "expect.recovery=< 1ms"],
-        &SHORT,
-        &RESTART_SOON,
-    ]));
+    let finished = desk.run(&arguments(&[&LEADER_LOST, &["--set", "expect.recovery=< 1ms"]]));
     finished.ends_with(1);
     let result = finished.result();
     assert_eq!(result["verdict"], "fail");
@@ -28,16 +36,12 @@ fn an_expectation_that_cannot_hold_fails_the_run() {
 
 #[test]
 fn a_fault_that_is_prevented_from_taking_effect_leaves_the_verdict_unknown() {
-    let _turn = machine();
+    let _turn = beside_others();
     let desk = Desk::new();
     if !desk.can_have_a_lab("a_fault_that_is_prevented_from_taking_effect_leaves_the_verdict_unknown") {
         return;
     }
-    let finished = desk.run(&arguments(&[
-        &["run", "scenarios/host-failure.yaml", "--prevent-faults"],
-        &SHORT,
-        &RESTART_SOON,
-    ]));
+    let finished = desk.run(&arguments(&[&LEADER_LOST, &["--prevent-faults"]]));
     finished.ends_with(2);
     let result = finished.result();
     assert_eq!(result["verdict"], "unknown");
@@ -52,7 +56,7 @@ fn a_fault_that_is_prevented_from_taking_effect_leaves_the_verdict_unknown() {
 /// Of two nodes the follower dies, and a second fault looks for a follower while it is gone.
 #[test]
 fn a_fault_on_a_role_that_nobody_has_leaves_the_verdict_unknown() {
-    let _turn = machine();
+    let _turn = beside_others();
     let desk = Desk::new();
     if !desk.can_have_a_lab("a_fault_on_a_role_that_nobody_has_leaves_the_verdict_unknown") {
         return;
@@ -65,7 +69,7 @@ fn a_fault_on_a_role_that_nobody_has_leaves_the_verdict_unknown() {
                 - { power-off: { host: a-follower }, at: 2s, for: 1s }\n\
                 expect: { lost_writes: 0 }\n";
     std::fs::write(desk.path().join("scenarios/nobody.yaml"), text).expect("a scenario");
-    let finished = desk.run(&["run", "scenarios/nobody.yaml"]);
+    let finished = desk.run(&arguments(&[&["run", "scenarios/nobody.yaml"], &ON_CONTROL]));
     finished.ends_with(2);
     let result = finished.result();
     assert_eq!(result["verdict"], "unknown");

@@ -4,7 +4,8 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use crate::contract;
-use crate::holdfast::{Desk, machine};
+use crate::holdfast::Desk;
+use crate::turns::beside_others;
 
 /// Two nodes without faults.
 const QUIET: &str = "name: quiet\nsite: { regions: { dc1: { zones: { a: { hosts: 2 } } } } }\n\
@@ -14,13 +15,13 @@ const QUIET: &str = "name: quiet\nsite: { regions: { dc1: { zones: { a: { hosts:
 
 #[test]
 fn a_lab_that_stood_still_leaves_the_verdict_unknown_and_names_the_stretch() {
-    let _turn = machine();
+    let _turn = beside_others();
     let desk = Desk::new();
     if !desk.can_have_a_lab("a_lab_that_stood_still_leaves_the_verdict_unknown_and_names_the_stretch") {
         return;
     }
     std::fs::write(desk.path().join("quiet.yaml"), QUIET).expect("a scenario");
-    let honest = desk.run(&["run", "quiet.yaml"]);
+    let honest = desk.run(&["run", "quiet.yaml", "--set", "schedule.0.for=3s"]);
     honest.ends_with(0);
     let result = honest.result();
     assert!(result["lab"]["stalls"].is_null() && result["lab"]["interference"].is_null(), "{result:#}");
@@ -46,7 +47,7 @@ fn signal(desk: &Desk, signal: &str, which: &str) {
 
 #[test]
 fn a_stranger_who_stops_and_kills_processes_of_a_node_is_named_and_leaves_the_verdict_unknown() {
-    let _turn = machine();
+    let _turn = beside_others();
     let desk = Desk::new();
     let name = "a_stranger_who_stops_and_kills_processes_of_a_node_is_named_and_leaves_the_verdict_unknown";
     if !desk.can_have_a_lab(name) {

@@ -4,7 +4,8 @@
 use serde_json::Value;
 
 use crate::contract;
-use crate::holdfast::{Desk, arguments, machine};
+use crate::holdfast::{Desk, arguments};
+use crate::turns::beside_others;
 
 /// No fault and little time: what the faults do to each workload is seen in the scenarios as they are shipped.
 const BRIEF: [&str; 6] = [
@@ -18,7 +19,7 @@ const BRIEF: [&str; 6] = [
 
 #[track_caller]
 fn passes(scenario: &str, more: &[&str], check: &str, operations: &[&str]) -> Option<Value> {
-    let _turn = machine();
+    let _turn = beside_others();
     let desk = Desk::new();
     if !desk.can_have_a_lab(&format!("the_scenario_of_{scenario}_passes")) {
         return None;

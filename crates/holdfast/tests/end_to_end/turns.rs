@@ -1,0 +1,62 @@
+//! Which tests may run at the same time: a run keeps about a core busy, so each core carries one.
+//!
+//! A test of the first tier takes one place and is written to hold beside others; a test that fills the machine by itself
+//! takes all of them.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Places of this machine, and who waits for all of them at once.
+#[derive(Default)]
+struct Places {
+    taken: usize,
+    waiting_for_all: usize,
+}
+
+static PLACES: Mutex<Places> = Mutex::new(Places { taken: 0, waiting_for_all: 0 });
+static CHANGED: Condvar = Condvar::new();
+
+/// A test's places, until dropped.
+pub struct Turn(usize);
+
+/// One place.
+pub fn beside_others() -> Turn {
+    let places = wait_while(places(), |places| places.waiting_for_all > 0 || places.taken >= in_all());
+    take(places, 1)
+}
+
+/// The machine to oneself. Nobody else begins while this waits.
+pub fn machine() -> Turn {
+    let mut places = places();
+    places.waiting_for_all += 1;
+    let mut places = wait_while(places, |places| places.taken > 0);
+    places.waiting_for_all -= 1;
+    take(places, in_all())
+}
+
+fn in_all() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn take(mut places: MutexGuard<'static, Places>, count: usize) -> Turn {
+    places.taken += count;
+    Turn(count)
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        places().taken -= self.0;
+        CHANGED.notify_all();
+    }
+}
+
+// A test that fails with its turn in hand gives it back on unwinding; what it counted is right nevertheless.
+fn places() -> MutexGuard<'static, Places> {
+    PLACES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn wait_while(
+    places: MutexGuard<'static, Places>,
+    condition: impl Fn(&Places) -> bool,
+) -> MutexGuard<'static, Places> {
+    CHANGED.wait_while(places, |places| condition(places)).unwrap_or_else(PoisonError::into_inner)
+}
