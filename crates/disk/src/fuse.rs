@@ -31,7 +31,7 @@ use crate::store::Seek;
 use crate::succession::ask;
 use crate::tree::RenameKind;
 use crate::volume::{NewInode, Scope};
-use crate::waits::Waits;
+use crate::waits::{Waits, Work};
 
 /// How long the kernel may keep names and attributes.
 const KEEP: Duration = Duration::from_secs(3600);
@@ -55,14 +55,7 @@ pub(crate) struct Served {
 /// A request under way, while there is power.
 struct UnderWay<'a> {
     _power: RwLockReadGuard<'a, ()>,
-    requests: &'a Waits,
-    number: u64,
-}
-
-impl Drop for UnderWay<'_> {
-    fn drop(&mut self) {
-        self.requests.end(self.number);
-    }
+    _work: Work,
 }
 
 impl Served {
@@ -79,7 +72,7 @@ impl Served {
     fn pass(&self) -> Result<UnderWay<'_>, Refusal> {
         self.cpu.follow();
         let power = self.power.pass().ok_or(Refusal::EIO)?;
-        Ok(UnderWay { _power: power, requests: &self.requests, number: self.requests.begin() })
+        Ok(UnderWay { _power: power, _work: self.requests.work() })
     }
 
     /// Asks whatever serves at the moment, if there is power.

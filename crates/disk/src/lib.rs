@@ -68,6 +68,7 @@ pub use store::{Flush, FolderStore, Object, Seek, Space, Store};
 pub use succession::{MOVED, ask};
 pub use tree::{ROOT, RenameKind};
 pub use volume::{Limits, Lost, NewInode, Scope, Volume};
+pub use waits::{Living, Waits, Work, elsewhere};
 
 /// What an operation on a volume is refused with: the number that the program asking for it gets.
 pub type Refusal = nix::errno::Errno;

@@ -10,7 +10,7 @@ use crate::Refusal;
 use crate::disk::Disk;
 use crate::medium::{Access, Admitted};
 use crate::store::{Space, Store};
-use crate::waits::Waits;
+use crate::waits::{Waits, elsewhere};
 
 /// A store on a disk.
 #[derive(Debug)]
@@ -163,7 +163,7 @@ impl<S: Store> Store for OnDisk<S> {
         count(&self.met.asked, 1);
         let wait = self.waits.begin();
         let held_up = || count(&self.met.held_up, 1);
-        let judged = self.disk.admit(access, self.counts, &self.interrupted, held_up);
+        let judged = elsewhere(|| self.disk.admit(access, self.counts, &self.interrupted, held_up));
         self.waits.end(wait);
         count(&self.met.refused, u64::from(judged.is_err()));
         match judged? {

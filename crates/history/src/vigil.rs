@@ -91,6 +91,9 @@ pub struct Interference {
     /// What was done.
     #[serde(flatten)]
     pub deed: Deed,
+    /// Whether the scenario says that this may happen.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub expected: bool,
 }
 
 /// Signals by which a program ends itself when it is broken: SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS
@@ -98,6 +101,12 @@ pub struct Interference {
 const OF_A_CRASH: [i32; 7] = [4, 5, 6, 7, 8, 11, 31];
 
 impl Interference {
+    /// Whether it leaves doubt about the run: nobody said that it would happen, and the program did not do it to itself.
+    #[must_use]
+    pub fn is_doubtful(&self) -> bool {
+        !self.expected && !self.is_crash()
+    }
+
     /// Whether this is rather the program's own crash.
     #[must_use]
     pub fn is_crash(&self) -> bool {
@@ -107,16 +116,17 @@ impl Interference {
 
 impl fmt::Display for Interference {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Interference { node, program, deed } = self;
+        let Interference { node, program, deed, expected } = self;
         match deed {
             Deed::Stopped { for_s } => {
-                write!(formatter, "{program} on {node} was stopped by a signal for {for_s:.1} s or longer")
+                write!(formatter, "{program} on {node} was stopped by a signal for {for_s:.1} s or longer")?;
             }
             Deed::Killed { signal } if self.is_crash() => {
-                write!(formatter, "{program} on {node} crashed (signal {signal})")
+                return write!(formatter, "{program} on {node} crashed (signal {signal})");
             }
-            Deed::Killed { signal } => write!(formatter, "{program} on {node} was killed (signal {signal})"),
+            Deed::Killed { signal } => write!(formatter, "{program} on {node} was killed (signal {signal})")?,
         }
+        if *expected { formatter.write_str(", which the scenario expects") } else { Ok(()) }
     }
 }
 

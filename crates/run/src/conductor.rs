@@ -176,6 +176,8 @@ impl Conductor<'_> {
             chronicle: self.chronicle.clone(),
             loads: loads.clone(),
             load_names: self.prepared.plans.iter().map(|plan| plan.name.clone()).collect(),
+            interference_expected: self.scenario.database.interference_expected,
+            planted: &self.prepared.planted,
         })
     }
 

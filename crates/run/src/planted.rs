@@ -39,11 +39,15 @@ pub enum Lie {
     LabStall,
     /// The final read of the loads does not happen.
     NoFinalRead,
+    /// The watch over the lab panics in its third second.
+    VigilPanic,
+    /// The watch over the lab cannot begin.
+    NoVigil,
 }
 
 impl Lie {
     /// Every lie, in the order of the contract.
-    pub const ALL: [Lie; 10] = [
+    pub const ALL: [Lie; 12] = [
         Lie::DelayShort,
         Lie::LeakPackets,
         Lie::NoRollback,
@@ -54,6 +58,8 @@ impl Lie {
         Lie::LoadDies,
         Lie::LabStall,
         Lie::NoFinalRead,
+        Lie::VigilPanic,
+        Lie::NoVigil,
     ];
 
     /// The word on the command line.
@@ -70,6 +76,8 @@ impl Lie {
             Lie::LoadDies => "load-dies",
             Lie::LabStall => "lab-stall",
             Lie::NoFinalRead => "no-final-read",
+            Lie::VigilPanic => "vigil-panic",
+            Lie::NoVigil => "no-vigil",
         }
     }
 }

@@ -407,14 +407,18 @@ impl Vm {
         self.boot_now().map(|(_, node)| node.take_killed()).unwrap_or_default()
     }
 
-    /// How long the oldest request to its volume has been under way. None where that tells nothing about the lab: it has no
-    /// power, its disk has a defect, or its volume is a directory or has components elsewhere.
+    /// How long the lab has been at the oldest request to its volume, or at the oldest work of a component of it, without what
+    /// either waited for from another host. None where that tells nothing about the lab: it has no power, its disk has a
+    /// defect, or its volume is a directory.
     #[must_use]
     pub fn longest_request(&self) -> Option<Duration> {
-        let NodeVolume::Virtual(disk) = &self.volume else { return None };
         let state = self.state();
         let mount = state.boot.as_ref()?.mount.as_ref()?;
-        disk.is_sound().then(|| mount.longest_request())
+        match &self.volume {
+            NodeVolume::Directory => None,
+            NodeVolume::Virtual(disk) => disk.is_sound().then(|| mount.longest_request()),
+            NodeVolume::Mirrored(disk) => Some(mount.longest_request().max(disk.under_way().longest())),
+        }
     }
 
     fn boot_now(&self) -> Result<(u64, Arc<lab::Node>), NodeError> {

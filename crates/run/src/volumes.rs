@@ -19,6 +19,7 @@ mod silence;
 pub mod standing;
 pub mod syncs;
 mod target;
+mod threads;
 pub mod watch;
 
 use std::io;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::catalogue::{ENGINES, ETCD};
 use crate::decode::Decoder;
-use crate::language::{AFTER, DATABASE, FAILOVER, MOST_NODES, REPLICATION, VOLUMES};
+use crate::language::{AFTER, DATABASE, EXPECTED, FAILOVER, INTERFERENCE, MOST_NODES, REPLICATION, VOLUMES};
 use crate::placement::Spread;
 use crate::places::Places;
 use crate::rejection::{Finding, Findings, Spanned, Spot};
@@ -35,6 +35,7 @@ pub(crate) struct DatabaseDocument {
     cpus: Option<f64>,
     volumes: Volumes,
     storage: Option<StorageDocument>,
+    interference_expected: bool,
 }
 
 enum NodesDocument {
@@ -62,6 +63,8 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<DatabaseDocum
     let cpus = record.get("cpus").and_then(|node| decode_cpus(node, decoder));
     let volumes = record.get("volumes").and_then(|node| decoder.word(node, "kind of volume", VOLUMES));
     let storage = record.get("storage").and_then(|node| storage::decode(node, decoder));
+    let interference =
+        record.get("interference").and_then(|node| decoder.word(node, "kind of interference", INTERFERENCE));
     if let (Some(leader), Some(Spanned { value: NodesDocument::Places(_), .. })) = (&leader, &nodes) {
         decoder.findings.add(
             "one-too-many",
@@ -88,6 +91,7 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<DatabaseDocum
             _ => Volumes::Virtual,
         },
         storage,
+        interference_expected: interference.is_some_and(|word| word.value == EXPECTED),
     })
 }
 
@@ -253,6 +257,7 @@ impl DatabaseDocument {
             cpus: self.cpus,
             volumes: self.volumes,
             storage,
+            interference_expected: self.interference_expected,
         })
     }
 

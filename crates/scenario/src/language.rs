@@ -201,6 +201,12 @@ pub(crate) static MATRIX: Fields = plain(
 /// What volumes may be.
 pub(crate) static VOLUMES: &[&str] = &["virtual", "torn", "directory"];
 
+/// What somebody outside the schedule who stops or kills nodes' processes may be.
+pub(crate) static INTERFERENCE: &[&str] = &["unexpected", EXPECTED];
+
+/// The run is judged all the same.
+pub(crate) const EXPECTED: &str = "expected";
+
 /// `site`.
 pub(crate) static SITE: Fields = plain(
     "a site",
@@ -301,6 +307,11 @@ pub(crate) static DATABASE: Fields = plain(
             "storage",
             Shape::Map(&STORAGE),
             "how each node's volume is mirrored; when absent it is not, and outlives its host",
+        ),
+        optional(
+            "interference",
+            Shape::Word(INTERFERENCE),
+            "what it means when somebody outside the schedule stops or kills a node's process, such as a script of yours: unexpected, and the verdict is unknown; or expected, and it is only told. unexpected when absent",
         ),
     ],
 );

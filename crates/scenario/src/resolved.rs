@@ -244,6 +244,8 @@ pub struct Database {
     pub volumes: Volumes,
     /// How they are mirrored, where anything is said of it.
     pub storage: Option<Storage>,
+    /// Whether it is foreseen that somebody outside the schedule stops or kills processes of nodes.
+    pub interference_expected: bool,
 }
 
 /// What a node's volume is.

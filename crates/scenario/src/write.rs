@@ -7,6 +7,7 @@ use std::fmt::Write;
 
 use crate::disks;
 use crate::fault;
+use crate::language::EXPECTED;
 use crate::pace;
 use crate::places::word;
 use crate::resolved::{
@@ -205,6 +206,9 @@ fn write_database(text: &mut String, database: &Database, site: &Site) {
     }
     line(text, 2, &format!("volumes: {}", database.volumes.name()));
     database.storage.iter().for_each(|of| line(text, 2, &storage::written(of, &site.hosts)));
+    if database.interference_expected {
+        line(text, 2, &format!("interference: {EXPECTED}"));
+    }
 }
 
 fn write_load(text: &mut String, load: &Load) {

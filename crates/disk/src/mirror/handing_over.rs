@@ -12,6 +12,7 @@ use crate::mirror::serving::{Mirror, Order, begin};
 use crate::store::Store;
 use crate::succession::MOVED;
 use crate::volume::Volume;
+use crate::waits::elsewhere;
 
 /// Finds another component, hands service over to it with [`Mirror::hand_over`], and returns what the mount is to be served
 /// by; `None` when there is none. It may wait, but not for an operation on the volume.
@@ -34,12 +35,14 @@ impl<S: Store> Mirror<S> {
             return false;
         }
         // One asks; all others wait for what comes of it.
-        let mover = self.mover();
+        let mover = elsewhere(|| self.mover());
         if self.succession.next().is_some() {
             return true;
         }
         let asked = self.is_of_the_disk(refusal) && !self.is_over();
-        if let Some(next) = mover.as_ref().filter(|_| asked).and_then(|mover| mover()) {
+        let moved = || mover.as_ref().filter(|_| asked).and_then(|mover| mover());
+        // Tries to reach other hosts.
+        if let Some(next) = elsewhere(moved) {
             self.move_to(next);
             return true;
         }

@@ -18,6 +18,7 @@ use crate::store::{Seek, Space};
 use crate::succession::{MOVED, Succession};
 use crate::tree::RenameKind;
 use crate::volume::{NewInode, Scope};
+use crate::waits::elsewhere;
 
 /// What a request does, for whoever measures how long each takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -72,7 +73,7 @@ impl<C: Carrier> Remote<C> {
 
     fn ask(&self, work: Work, request: &Request<'_>) -> Result<Answered, Refusal> {
         let request = postcard::to_allocvec(request).map_err(|_| Refusal::EIO)?;
-        let answer = self.carrier.carry(work, &request)?;
+        let answer = elsewhere(|| self.carrier.carry(work, &request))?;
         let answer: Answer = postcard::from_bytes(&answer).map_err(|_| Refusal::EIO)?;
         answer.map_err(Refusal::from_raw)
     }

@@ -20,6 +20,7 @@ use crate::mirror::sync_times::{SyncTime, SyncTimes};
 use crate::store::Store;
 use crate::succession::{MOVED, Succession};
 use crate::volume::Volume;
+use crate::waits::elsewhere;
 
 /// Bytes copied at once to a component that is catching up: the serving volume is locked while they are read.
 const PIECE_BYTES: u64 = 128 << 10;
@@ -184,7 +185,7 @@ impl<S: Store> Mirror<S> {
             if let Some(access) = self.copy_a_piece(&mut order, peer, was_asked) {
                 drop(order);
                 // One that is refused is missed below as well: what it lacks stays marked.
-                was_asked = self.volume.store().admit(access).is_ok();
+                was_asked = elsewhere(|| self.volume.store().admit(access)).is_ok();
                 order = self.order();
                 if was_asked {
                     continue;
@@ -198,7 +199,8 @@ impl<S: Store> Mirror<S> {
             if left.is_zero() {
                 return Next::Wait;
             }
-            order = self.to_send.wait_timeout(order, left).unwrap_or_else(PoisonError::into_inner).0;
+            let waited = elsewhere(|| self.to_send.wait_timeout(order, left));
+            order = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
@@ -323,7 +325,8 @@ impl<S: Store> Mirror<S> {
             if done(&order) {
                 return Ok(order);
             }
-            order = self.answered.wait_timeout(order, LOOK).unwrap_or_else(PoisonError::into_inner).0;
+            let waited = elsewhere(|| self.answered.wait_timeout(order, LOOK));
+            order = waited.unwrap_or_else(PoisonError::into_inner).0;
             if order.peers.give_up_the_silent(self.now()) {
                 self.answered.notify_all();
                 self.to_send.notify_all();

@@ -37,12 +37,41 @@ fn a_lab_that_stood_still_leaves_the_verdict_unknown_and_names_the_stretch() {
     contract::holds(&result);
 }
 
+#[test]
+fn a_lab_that_nobody_watched_leaves_the_verdict_unknown_and_names_the_watch() {
+    let _turn = machine();
+    let desk = Desk::new();
+    if !desk.can_have_a_lab("a_lab_that_nobody_watched_leaves_the_verdict_unknown_and_names_the_watch") {
+        return;
+    }
+    std::fs::write(desk.path().join("quiet.yaml"), QUIET).expect("a scenario");
+    for lie in ["vigil-panic", "no-vigil"] {
+        let planted = desk.run(&["run", "quiet.yaml", "--set", "schedule.0.for=4s", "--plant", lie]);
+        planted.ends_with(2);
+        let result = planted.result();
+        assert_eq!(result["lab"]["stalls"][0]["parts"][0]["part"], "watch", "{lie}: {result:#}");
+        assert!(result["reasons"].to_string().contains("the watch over it"), "{lie}: {result:#}");
+        assert!(planted.stdout.contains("STALL"), "{lie}: {}", planted.stdout);
+        contract::holds(&result);
+    }
+}
+
 /// What a stranger does to all processes of this name on a node.
 fn signal(desk: &Desk, signal: &str, which: &str) {
     let all = format!(
         "for p in /proc/[0-9]*; do read c < $p/comm; [ \"$c\" = postgres ] && echo ${{p#/proc/}}; done | {which} | while read p; do kill -{signal} $p; done"
     );
     desk.run(&["shell", "n2", "sh", "-c", &all]).ends_with(0);
+}
+
+/// A stranger stops all processes of the second node for a second and kills one that is not the first: only the database's
+/// log tells of it.
+fn stop_and_kill(desk: &Desk) {
+    signal(desk, "STOP", "cat");
+    sleep(Duration::from_secs(1));
+    signal(desk, "CONT", "cat");
+    signal(desk, "KILL", "sort -n | tail -n 1");
+    sleep(Duration::from_secs(1));
 }
 
 #[test]
@@ -56,12 +85,7 @@ fn a_stranger_who_stops_and_kills_processes_of_a_node_is_named_and_leaves_the_ve
     std::fs::write(desk.path().join("quiet.yaml"), QUIET).expect("a scenario");
     let running = desk.start(&["run", "quiet.yaml"]);
     assert!(running.says("phase baseline"));
-    signal(&desk, "STOP", "cat");
-    sleep(Duration::from_secs(1));
-    signal(&desk, "CONT", "cat");
-    // A process that is not the first: only the database's log tells of it.
-    signal(&desk, "KILL", "sort -n | tail -n 1");
-    sleep(Duration::from_secs(1));
+    stop_and_kill(&desk);
     signal(&desk, "KILL", "sort -n | head -n 1");
     let finished = running.wait();
     finished.ends_with(2);
@@ -69,7 +93,36 @@ fn a_stranger_who_stops_and_kills_processes_of_a_node_is_named_and_leaves_the_ve
     let seen = result["lab"]["interference"].to_string();
     assert!(seen.contains("\"stopped\""), "{seen}");
     assert!(seen.contains("PostgreSQL's") && seen.contains("/postgres"), "{seen}");
-    assert!(result["reasons"].to_string().contains("not by the schedule"), "{result:#}");
+    let reasons = result["reasons"].to_string();
+    assert!(
+        reasons.contains("not by the schedule") && reasons.contains("interference: expected"),
+        "{reasons}"
+    );
     assert!(finished.stdout.contains("INTERFERENCE"), "{}", finished.stdout);
+    contract::holds(&result);
+}
+
+#[test]
+fn a_stranger_whom_the_scenario_expects_is_named_and_leaves_no_doubt() {
+    let _turn = machine();
+    let desk = Desk::new();
+    if !desk.can_have_a_lab("a_stranger_whom_the_scenario_expects_is_named_and_leaves_no_doubt") {
+        return;
+    }
+    std::fs::write(desk.path().join("quiet.yaml"), QUIET).expect("a scenario");
+    let running = desk.start(&["run", "quiet.yaml", "--set", "database.interference=expected"]);
+    assert!(running.says("phase baseline"));
+    stop_and_kill(&desk);
+    let finished = running.wait();
+    finished.ends_with(0);
+    let result = finished.result();
+    let seen = result["lab"]["interference"].as_array().expect("what was seen");
+    assert!(seen.iter().all(|of| of["expected"] == true), "{seen:?}");
+    for done in ["stopped", "killed"] {
+        assert!(seen.iter().any(|of| of["done"] == done), "{done}: {seen:?}");
+    }
+    assert!(finished.stdout.contains("INTERFERENCE"), "{}", finished.stdout);
+    let report = std::fs::read_to_string(finished.run_directory().join("report.html")).expect("a report");
+    assert!(report.contains("which the scenario expects"), "the report does not tell it");
     contract::holds(&result);
 }

@@ -90,9 +90,11 @@ fn lab(result: &RunResult, parts: &mut Vec<(Verdict, String)>) {
         parts.push((Verdict::Unknown, format!("{stall}; what was measured meanwhile is not the database's")));
     }
     for seen in &result.lab.interference {
-        if !seen.interference.is_crash() {
+        if seen.interference.is_doubtful() {
             let what = &seen.interference;
-            parts.push((Verdict::Unknown, format!("{what} at {:.1} s, and not by the schedule", seen.t_s)));
+            let why = format!("{what} at {:.1} s, and not by the schedule", seen.t_s);
+            let remedy = "if that is meant, write `interference: expected` in `database`";
+            parts.push((Verdict::Unknown, format!("{why}; {remedy}")));
         }
     }
     if let Some(why) = &result.lab.nothing_to_lose {

@@ -10,6 +10,7 @@ mod sign;
 mod watchers;
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -25,6 +26,7 @@ use self::sign::Sign;
 use crate::chronicle::Chronicle;
 use crate::datacentre::Datacentre;
 use crate::directory::RunDirectory;
+use crate::planted::{Lie, Planted};
 use crate::vm::Vm;
 
 /// How often the signs are looked at, and how often most parts give one.
@@ -34,6 +36,8 @@ pub(crate) const LOOK: Duration = Duration::from_millis(100);
 const LIMIT: Duration = Duration::from_millis(500);
 /// The same for parts that wait for the machine's disk, whose syncs may be slow on a sound machine.
 const DISK_LIMIT: Duration = Duration::from_millis(1_500);
+/// When a planted panic of the watch comes, seconds on the run's clock.
+const PANICS_AT_S: f64 = 2.0;
 /// Gaps are told when no other has come for this long: parts that stood still together end at slightly different moments.
 const TOGETHER: Duration = Duration::from_millis(1_000);
 
@@ -51,6 +55,8 @@ pub(crate) struct Shared {
     pub(crate) ended: AtomicBool,
     pub(crate) chronicle: Arc<Chronicle>,
     pub(crate) interference: Mutex<Vec<(f64, Interference)>>,
+    /// Whether the scenario says that strangers may be at work.
+    interference_expected: bool,
 }
 
 impl Shared {
@@ -58,8 +64,10 @@ impl Shared {
         self.ended.load(Ordering::Acquire)
     }
 
-    /// Records what a stranger did, and tells it.
-    pub(crate) fn note(&self, interference: Interference) {
+    /// Records what a stranger did to a program on a node, and tells it.
+    pub(crate) fn note(&self, node: &str, program: String, deed: Deed) {
+        let (node, expected) = (node.to_owned(), self.interference_expected);
+        let interference = Interference { node, program, deed, expected };
         let t_s = self.chronicle.now_s();
         self.chronicle.say_at(t_s, EventKind::Interference { interference: interference.clone() });
         self.interference.lock().unwrap_or_else(PoisonError::into_inner).push((t_s, interference));
@@ -80,6 +88,10 @@ pub struct Watch<'a> {
     pub loads: Arc<Mutex<Vec<LoadHandle>>>,
     /// Their names, in the same order.
     pub load_names: Vec<String>,
+    /// Whether the scenario says that strangers may stop and kill processes of nodes.
+    pub interference_expected: bool,
+    /// Lies planted by a test; empty in every honest run.
+    pub planted: &'a Planted,
 }
 
 /// The watch under way. Dropping it ends it.
@@ -96,15 +108,23 @@ impl Vigil {
     /// Begins to watch. A part whose watcher cannot be started is told as a warning.
     #[must_use]
     pub fn start(watch: Watch<'_>) -> Vigil {
-        let Watch { datacentre, engine, directory, chronicle, loads, load_names } = watch;
+        let Watch { datacentre, engine, directory, chronicle, loads, load_names, .. } = watch;
         let vms = datacentre.vms.clone();
         let killed_before = vms.iter().map(|vm| engine.killed_by_signals(vm.as_ref()).len()).collect();
-        let shared =
-            Arc::new(Shared { ended: AtomicBool::new(false), chronicle, interference: Mutex::default() });
+        let shared = Arc::new(Shared {
+            ended: AtomicBool::new(false),
+            chronicle,
+            interference: Mutex::default(),
+            interference_expected: watch.interference_expected,
+        });
         let parts = watchers::start(datacentre, directory, &shared);
         let theirs = shared.clone();
-        let look = move || Looker::new(theirs, parts, loads, load_names).look();
-        let looker = std::thread::Builder::new().name("vigil".to_owned()).spawn(look);
+        let panics_at_s = watch.planted.contains(&Lie::VigilPanic).then_some(PANICS_AT_S);
+        let look = move || Looker::new(theirs, parts, loads, load_names).look(panics_at_s);
+        let looker = match watch.planted.contains(&Lie::NoVigil) {
+            true => Err(io::Error::other("planted")),
+            false => std::thread::Builder::new().name("vigil".to_owned()).spawn(look),
+        };
         if let Err(error) = &looker {
             let what = format!("nobody watches whether the lab stands still: {error}");
             shared.chronicle.warn(what, "raise the limit of processes (`ulimit -u`)");
@@ -137,8 +157,7 @@ impl Vigil {
         for (vm, before) in self.vms.iter().zip(&self.killed_before) {
             for killed in self.engine.killed_by_signals(vm.as_ref()).into_iter().skip(*before) {
                 let deed = Deed::Killed { signal: killed.signal };
-                let node = engine::Node::name(vm.as_ref()).to_owned();
-                self.shared.note(Interference { node, program: killed.program, deed });
+                self.shared.note(engine::Node::name(vm.as_ref()), killed.program, deed);
             }
         }
     }
@@ -196,9 +215,10 @@ impl Looker {
         }
     }
 
-    fn look(mut self) -> Vec<Stall> {
+    fn look(mut self, panics_at_s: Option<f64>) -> Vec<Stall> {
         loop {
             let over = self.shared.is_over();
+            assert!(panics_at_s.is_none_or(|at_s| self.shared.chronicle.now_s() < at_s), "planted");
             self.look_once(over);
             let newest = self.gaps.iter().map(|(_, gap)| gap.to).max();
             if newest.is_some_and(|newest| over || newest.elapsed() > TOGETHER) {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fabric::Fabric;
-use history::{Deed, Interference, LabPart};
+use history::{Deed, LabPart};
 use lab::StoppedProcess;
 
 use super::sign::Sign;
@@ -38,15 +38,14 @@ pub(super) fn start(
         let sign = Arc::new(Sign::new());
         let (theirs, shared) = (sign.clone(), shared.clone());
         let body = move || watcher(&shared, &theirs);
-        if std::thread::Builder::new().name("sign of life".to_owned()).spawn(body).is_ok() {
-            parts.push(Part { name, sign, limit });
-        }
+        // A part that nobody asks gives no sign, and counts as one that stood still all the time.
+        let _ = std::thread::Builder::new().name("sign of life".to_owned()).spawn(body);
+        parts.push(Part { name, sign, limit });
     };
     let fabric = datacentre.fabric.clone();
     watch(LabPart::Fabric, LIMIT, Box::new(move |shared, sign| ask_fabric(shared, sign, &fabric)));
-    if let Ok(file) = unnamed_file(directory) {
-        watch(LabPart::MachineDisk, DISK_LIMIT, Box::new(move |shared, sign| sync_disk(shared, sign, file)));
-    }
+    let file = unnamed_file(directory);
+    watch(LabPart::MachineDisk, DISK_LIMIT, Box::new(move |shared, sign| sync_disk(shared, sign, file)));
     let every = LOOK * u32::try_from(1 + datacentre.vms.len() / NODES_ASKED_PER_LOOK).unwrap_or(u32::MAX);
     for (number, vm) in datacentre.vms.iter().enumerate() {
         let node = node_name(number);
@@ -70,12 +69,22 @@ fn ask_fabric(shared: &Shared, sign: &Sign, fabric: &Fabric) {
     }
 }
 
-/// A file on the file system of the volumes that no name leads to and that goes with its descriptor (open(2), O_TMPFILE).
+/// A file on the file system of the volumes that no name leads to and that goes with its descriptor (open(2), O_TMPFILE);
+/// where that file system knows none, one whose name is gone at once.
 fn unnamed_file(directory: &RunDirectory) -> io::Result<File> {
-    OpenOptions::new().write(true).custom_flags(libc::O_TMPFILE).mode(0o600).open(directory.path())
+    let folder = directory.path();
+    let unnamed = OpenOptions::new().write(true).custom_flags(libc::O_TMPFILE).mode(0o600).open(folder);
+    unnamed.or_else(|_| {
+        let path = folder.join(".sign-of-life");
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+        std::fs::remove_file(&path)?;
+        Ok(file)
+    })
 }
 
-fn sync_disk(shared: &Shared, sign: &Sign, mut file: File) {
+fn sync_disk(shared: &Shared, sign: &Sign, file: io::Result<File>) {
+    // Without one the disk gives no sign.
+    let Ok(mut file) = file else { return };
     while !shared.is_over() {
         let synced = file.rewind().and_then(|()| file.write_all(b"alive")).and_then(|()| file.sync_data());
         match synced {
@@ -89,12 +98,17 @@ fn sync_disk(shared: &Shared, sign: &Sign, mut file: File) {
 
 fn watch_volume(shared: &Shared, sign: &Sign, vm: &Vm, every: Duration) {
     while !shared.is_over() {
-        match vm.longest_request() {
-            Some(under_way) if under_way > DISK_LIMIT / 2 => {}
-            Some(_) => sign.give(),
-            None => sign.excuse(),
-        }
+        tell_of_volume(sign, vm.longest_request());
         std::thread::sleep(every);
+    }
+}
+
+/// A volume lives as long as the oldest work at it is young.
+fn tell_of_volume(sign: &Sign, under_way: Option<Duration>) {
+    match under_way {
+        Some(under_way) if under_way > DISK_LIMIT / 2 => {}
+        Some(_) => sign.give(),
+        None => sign.excuse(),
     }
 }
 
@@ -117,7 +131,7 @@ fn ask_init(shared: &Shared, sign: &Sign, vm: &Vm, node: &str, every: Duration) 
         };
         for killed in vm.take_killed() {
             let deed = Deed::Killed { signal: killed.signal };
-            shared.note(Interference { node: node.to_owned(), program: killed.program, deed });
+            shared.note(node, killed.program, deed);
         }
         note_stopped(shared, node, &mut stopped, &seen);
         std::thread::sleep(every);
@@ -136,12 +150,28 @@ fn note_stopped(
         let still = seen.contains(process);
         if !still {
             let deed = Deed::Stopped { for_s: since.elapsed().as_secs_f64() };
-            let program = process.program.clone();
-            shared.note(Interference { node: node.to_owned(), program, deed });
+            shared.note(node, process.program.clone(), deed);
         }
         still
     });
     for process in seen {
         stopped.entry(process.clone()).or_insert_with(Instant::now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_volume_whose_oldest_work_does_not_end_gives_no_sign_any_more() {
+        let sign = Sign::new();
+        let before = sign.latest();
+        tell_of_volume(&sign, Some(DISK_LIMIT));
+        assert_eq!((sign.latest(), sign.excused_until()), (before, before));
+        tell_of_volume(&sign, Some(LOOK));
+        assert!(sign.latest() > before && sign.excused_until() == before);
+        tell_of_volume(&sign, None);
+        assert!(sign.excused_until() > before);
     }
 }

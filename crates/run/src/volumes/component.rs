@@ -12,11 +12,12 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
 use disk::mirror::{Answer, Dirt, ExtentLog, Incoming, read_frame};
-use disk::{CpuTime, Files, Flush, FolderStore, Limits, Lost, OnDisk};
+use disk::{Files, Flush, FolderStore, Limits, Lost, OnDisk, elsewhere};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::place::{self, HostPlace};
 use super::rollback::{PowerOffs, Rollback};
+use super::threads::Threads;
 
 /// Bytes read at once.
 const READ_BYTES: usize = 256 << 10;
@@ -62,7 +63,7 @@ pub struct Component {
     ground: Ground,
     rollback: Rollback,
     last_loss: Mutex<Option<Result<Lost, String>>>,
-    cpu: Arc<CpuTime>,
+    threads: Arc<Threads>,
     server: Mutex<Option<Server>>,
 }
 
@@ -99,7 +100,7 @@ impl Component {
         folder: &Path,
         (host, place, port): (usize, Arc<HostPlace>, u16),
         ground: Ground,
-        cpu: Arc<CpuTime>,
+        threads: Arc<Threads>,
     ) -> io::Result<Component> {
         let content = folder.join("content");
         std::fs::create_dir_all(&content)?;
@@ -117,7 +118,7 @@ impl Component {
             ground,
             rollback: Rollback::new(ground.power_offs),
             last_loss: Mutex::default(),
-            cpu,
+            threads,
             server: Mutex::default(),
         };
         component.power_on()?;
@@ -157,11 +158,9 @@ impl Component {
             volume: self.volume.clone(),
             extents: self.extents.clone(),
             ground: self.ground,
-            cpu: self.cpu.clone(),
+            threads: self.threads.clone(),
         };
-        let thread = std::thread::Builder::new()
-            .name("component".to_owned())
-            .spawn(move || serve.listen(&listener))?;
+        let thread = self.threads.start("component", move || serve.listen(&listener))?;
         *server = Some(Server { shared, thread });
         Ok(())
     }
@@ -260,7 +259,8 @@ impl Shared {
         }
         let Some(thread) = thread else { return };
         let Some((patience, volume)) = patience else {
-            let _ = thread.join();
+            // It may wait for its disk.
+            let _ = elsewhere(|| thread.join());
             return;
         };
         let deadline = Instant::now() + patience;
@@ -280,7 +280,7 @@ struct Serve {
     volume: Arc<disk::Volume<OnDisk<FolderStore>>>,
     extents: Arc<ExtentLog>,
     ground: Ground,
-    cpu: Arc<CpuTime>,
+    threads: Arc<Threads>,
 }
 
 impl Serve {
@@ -291,6 +291,7 @@ impl Serve {
             if !matches!(poll(&mut waiting, PollTimeout::from(LOOK_MS)), Ok(1..)) {
                 continue;
             }
+            let _work = self.threads.work();
             // Whoever gave up meanwhile connects again.
             if let Ok(stream) = place::accept(listener) {
                 // A new connection means that the one that serves has given up the old one.
@@ -312,8 +313,7 @@ impl Serve {
             return;
         }
         let serve = self.clone();
-        let thread =
-            std::thread::Builder::new().name("component".to_owned()).spawn(move || serve.hear(&stream));
+        let thread = self.threads.start("component", move || serve.hear(&stream));
         if let Ok(thread) = thread {
             *connection = Connection { stream: Some(copy), thread: Some(thread), trouble: None };
         }
@@ -324,6 +324,11 @@ impl Serve {
             self.shared.connection().trouble = Some(why);
         }
         let _ = stream.shutdown(Shutdown::Both);
+    }
+
+    fn carry_out(&self, message: &Incoming<'_>) -> Result<(), String> {
+        let _work = self.threads.work();
+        message.carry_out(&self.volume, Some(&self.extents)).map_err(|error| error.to_string())
     }
 
     /// Carries messages out until the connection ends.
@@ -346,7 +351,7 @@ impl Serve {
             let message = Incoming::read(&buffer).map_err(|error| error.to_string())?;
             answer.received = message.sequence();
             let is_awaited = message.is_awaited();
-            message.carry_out(&self.volume, Some(&self.extents)).map_err(|error| error.to_string())?;
+            self.carry_out(&message)?;
             answer.applied = message.sequence();
             self.shared.applied.store(answer.applied, Ordering::Release);
             unanswered += 1;
@@ -355,7 +360,7 @@ impl Serve {
                 say(stream, answer);
                 (unanswered, said_at) = (0, Instant::now());
             }
-            self.cpu.count();
+            self.threads.cpu().count();
         }
         Ok(())
     }
@@ -374,6 +379,7 @@ impl Serve {
             }
         };
         let receive = || {
+            let _living = self.threads.under_way().living();
             let mut reader = BufReader::with_capacity(READ_BYTES, stream);
             let mut buffer = Vec::new();
             while read_frame(&mut reader, &mut buffer).unwrap_or(false) {
@@ -384,7 +390,7 @@ impl Serve {
                 if queue.send(std::mem::take(&mut buffer)).is_err() {
                     break;
                 }
-                self.cpu.count();
+                self.threads.cpu().count();
             }
             drop(queue);
         };
@@ -406,10 +412,10 @@ impl Serve {
                 return Ok(());
             }
             let message = Incoming::read(&buffer).map_err(|error| error.to_string())?;
-            message.carry_out(&self.volume, Some(&self.extents)).map_err(|error| error.to_string())?;
+            self.carry_out(&message)?;
             self.shared.applied.store(message.sequence(), Ordering::Release);
             applied(message.sequence());
-            self.cpu.count();
+            self.threads.cpu().count();
         }
         Ok(())
     }
@@ -459,6 +465,36 @@ mod tests {
         volume.read(file, 0, &mut content).expect("read");
         let sectors = content.chunks(disk::SECTOR_BYTES as usize).map(|sector| sector[0]).collect();
         Some((lost, sectors, dirt.is_empty()))
+    }
+
+    #[test]
+    fn a_thread_of_a_component_that_is_stuck_is_work_that_does_not_end() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let Some(place) = place::here("stuck") else {
+            return eprintln!(
+                "skipped: a_thread_of_a_component_that_is_stuck: no network namespace may be entered"
+            );
+        };
+        let threads = Arc::<Threads>::default();
+        let port = 30_000 + ((std::process::id() + 7) % 20_000) as u16;
+        let component =
+            Component::make(folder.path(), (0, place, port), GROUND, threads.clone()).expect("made");
+        let shared = component.server().as_ref().expect("on").shared.clone();
+        assert_eq!(
+            threads.under_way().longest(),
+            Duration::ZERO,
+            "one that has nothing to do works on nothing"
+        );
+        let deadlock = shared.connection();
+        let _stream = TcpStream::connect(component.address()).expect("connected");
+        // Longer than what any work takes.
+        while threads.under_way().longest() < Duration::from_millis(100) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        drop(deadlock);
+        while threads.under_way().longest() > Duration::ZERO {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     #[test]

@@ -8,10 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use disk::mirror::{Answer, Differences, Frame, Mirror, Next};
-use disk::{CpuTime, FolderStore, OnDisk};
+use disk::{FolderStore, OnDisk};
 
 use super::component::Component;
 use super::place::{self, HostPlace};
+use super::threads::Threads;
 
 /// Bytes of messages sent with one call, about.
 const SEND_BYTES: usize = 256 << 10;
@@ -44,8 +45,8 @@ pub struct Speaker {
     pub differences: Arc<Mutex<Differences>>,
     /// The other component's number among them.
     pub number: usize,
-    /// CPU time goes here.
-    pub cpu: Arc<CpuTime>,
+    /// The volume's.
+    pub threads: Arc<Threads>,
     /// The shortest round trip that was seen goes here; zero before the first.
     pub round_trip_us: Arc<AtomicU64>,
 }
@@ -58,7 +59,8 @@ impl Conversation {
     pub fn begin(speaker: Speaker) -> std::io::Result<Conversation> {
         let (is_over, round_trip_us) = (Arc::<AtomicBool>::default(), speaker.round_trip_us.clone());
         let over = is_over.clone();
-        std::thread::Builder::new().name("mirror".to_owned()).spawn(move || speaker.speak(&over))?;
+        let threads = speaker.threads.clone();
+        threads.start("mirror", move || speaker.speak(&over))?;
         Ok(Conversation { is_over, round_trip_us })
     }
 }
@@ -92,7 +94,7 @@ impl Speaker {
                 self.converse(&stream);
                 let _ = stream.shutdown(Shutdown::Both);
             }
-            self.cpu.count();
+            self.threads.cpu().count();
             std::thread::sleep(PAUSE);
         }
     }
@@ -118,6 +120,7 @@ impl Speaker {
     fn send(&self, mut stream: &TcpStream, connection: u64) {
         let mut bytes: Vec<u8> = Vec::new();
         loop {
+            let work = self.threads.work();
             let first: Frame = match self.mirror.next(self.peer, connection, PAUSE) {
                 Next::Over => return,
                 Next::Wait => continue,
@@ -130,19 +133,22 @@ impl Speaker {
             {
                 bytes.extend_from_slice(&frame);
             }
+            drop(work);
             if stream.write_all(&bytes).is_err() {
                 return;
             }
-            self.cpu.count();
+            self.threads.cpu().count();
         }
     }
 
     fn hear(&self, mut stream: &TcpStream, connection: u64) {
+        let _living = self.threads.under_way().living();
         let mut bytes = [0; Answer::BYTES];
         for answers in 0.. {
             if stream.read_exact(&mut bytes).is_err() {
                 break;
             }
+            let _work = self.threads.work();
             if answers % ANSWERS_PER_LOOK == 0
                 && let Some(shortest) = place::round_trip(stream)
             {
@@ -150,7 +156,7 @@ impl Speaker {
                 self.round_trip_us.store(shortest.as_micros() as u64, Ordering::Relaxed);
             }
             self.mirror.answered(self.peer, connection, Answer::from_bytes(bytes));
-            self.cpu.count();
+            self.threads.cpu().count();
         }
         self.mirror.connection_broke(self.peer, connection);
     }

@@ -21,6 +21,7 @@ use measure::{Histogram, LatencyFigures};
 use super::place::{self, HostPlace};
 use super::silence::Silence;
 use super::target::NUMBER_BYTES;
+use super::threads::Threads;
 
 /// Between two attempts to connect.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -157,7 +158,7 @@ impl Initiator {
     ///
     /// # Errors
     /// When no thread is to be had.
-    pub fn begin_to_beat(remote: &Arc<Remote<Initiator>>) -> io::Result<()> {
+    pub fn begin_to_beat(remote: &Arc<Remote<Initiator>>, threads: &Arc<Threads>) -> io::Result<()> {
         let beating = Arc::downgrade(remote);
         let mut slot = remote.carrier().slot();
         let beat = move || {
@@ -169,7 +170,7 @@ impl Initiator {
                 std::thread::sleep(BEAT);
             }
         };
-        std::thread::Builder::new().name("initiator".to_owned()).spawn(beat).map(drop)
+        threads.start("initiator", beat).map(drop)
     }
 
     fn beat(&self, slot: &mut Slot) {

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::time::{Duration, Instant};
 
 use disk::mirror::{Acknowledge, Differences, Dirt, Mirror, Policy, Standing, SyncTime};
-use disk::{CpuTime, Disk, Files, FolderStore, Lost, Mount, OnDisk};
+use disk::{Disk, Files, FolderStore, Lost, Mount, OnDisk, Waits};
 use scenario::Storage;
 
 use super::component::{self, Component};
@@ -19,6 +19,7 @@ use super::opening::{Afar, Opening, Why};
 use super::place::HostPlace;
 use super::rollback::PowerOffs;
 use super::standing::{ComponentState, Moved, Role, in_words};
+use super::threads::Threads;
 
 /// Components listen from this port on: a volume's first at this plus its node's number times the step.
 const PORT: u16 = 7_000;
@@ -51,7 +52,7 @@ pub struct MirroredDisk {
     pub(super) hosts: Vec<Arc<HostPlace>>,
     ground: component::Ground,
     pub(super) policy: Policy,
-    pub(super) cpu: Arc<CpuTime>,
+    pub(super) threads: Arc<Threads>,
     state: Mutex<State>,
     differences: Arc<Mutex<Differences>>,
 }
@@ -143,7 +144,7 @@ impl MirroredDisk {
             hosts: plan.hosts.clone(),
             ground,
             policy,
-            cpu: Arc::default(),
+            threads: Arc::default(),
             state: Mutex::default(),
             differences: Arc::default(),
         });
@@ -168,7 +169,7 @@ impl MirroredDisk {
         let power_offs = self.ground.power_offs;
         let power_offs = PowerOffs { torn_by: power_offs.torn_by.map(own), ..power_offs };
         let ground = component::Ground { power_offs, ..self.ground };
-        Component::make(&self.folder.join(number.to_string()), place, ground, self.cpu.clone())
+        Component::make(&self.folder.join(number.to_string()), place, ground, self.threads.clone())
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
@@ -207,7 +208,7 @@ impl MirroredDisk {
             timeout: self.policy.timeout,
             differences: self.differences.clone(),
             number: other,
-            cpu: self.cpu.clone(),
+            threads: self.threads.clone(),
             round_trip_us: Arc::default(),
         })?;
         serving.peers.push(other);
@@ -366,10 +367,16 @@ impl MirroredDisk {
         self.state().last_loss.clone()
     }
 
+    /// What its threads work on.
+    #[must_use]
+    pub fn under_way(&self) -> &Waits {
+        self.threads.under_way()
+    }
+
     /// CPU time of its past mounts and of all that components say to each other.
     #[must_use]
     pub fn cpu(&self) -> Duration {
-        self.state().cpu_of_mounts + self.cpu.total()
+        self.state().cpu_of_mounts + self.threads.cpu().total()
     }
 
     /// Where service has moved since this was last asked.

@@ -281,7 +281,7 @@ impl MirroredDisk {
         mirror: &Arc<ServingMirror>,
     ) -> Result<Afar, OpenError> {
         let timeout = self.policy.timeout;
-        let target = Target::open(&component.place, mirror.clone(), timeout, self.cpu.clone())
+        let target = Target::open(&component.place, mirror.clone(), timeout, self.threads.clone())
             .map_err(|source| OpenError::Target { host: component.place.name.clone(), source })?;
         let initiator = Initiator::new(
             self.hosts[host].clone(),
@@ -289,7 +289,7 @@ impl MirroredDisk {
             (timeout, self.storage.unreachable_after),
         );
         let remote = Arc::new(Remote::new(initiator));
-        Initiator::begin_to_beat(&remote).map_err(OpenError::Thread)?;
+        Initiator::begin_to_beat(&remote, &self.threads).map_err(OpenError::Thread)?;
         Ok(Afar { target, remote })
     }
 
@@ -448,6 +448,35 @@ mod tests {
             // It caught up in time.
             assert_eq!((told, refused), (vec![(1, true)], None));
         }
+    }
+
+    #[test]
+    fn waiting_for_a_copy_that_does_not_answer_is_no_work_of_the_labs() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let Some(disk) = ground(folder.path(), 4, Promotion::UpToDate) else {
+            return eprintln!("skipped: waiting_for_a_copy: no network namespace may be entered");
+        };
+        let (_point, mount) = disk.prepare(0, false).expect("opened");
+        assert!(disk.settle(Duration::from_secs(30)), "the other component is up to date");
+        let mirror = disk.state().serving.as_ref().expect("open").mirror.clone();
+        let stalled = disk.hosts[1].disk.impose(disk::Defect::Stall);
+        let attributes = disk::Attributes::new(0o644, 0, 0, std::time::SystemTime::UNIX_EPOCH);
+        let made = mirror.make(disk::ROOT, "f".as_ref(), &disk::NewInode::File, attributes).expect("made");
+        std::thread::scope(|scope| {
+            let synced = scope.spawn(|| {
+                let _work = disk.threads.work();
+                mirror.sync(made.inode, disk::Scope::All)
+            });
+            let met = || disk.state().components[1].volume.store().met().held_up;
+            while met() == 0 || disk.under_way().longest() > Duration::ZERO {
+                assert!(!synced.is_finished(), "it waits for the copy");
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            drop(stalled);
+            assert_eq!(synced.join().expect("no panic"), Ok(()));
+        });
+        mount.power_off();
+        disk.lose(&mount).expect("closed");
     }
 
     #[test]

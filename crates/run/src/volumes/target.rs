@@ -16,11 +16,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use disk::Files;
 use disk::mirror::{answer, read_frame};
-use disk::{CpuTime, Files};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::place::{self, HostPlace};
+use super::threads::Threads;
 
 /// Bytes read at once.
 const READ_BYTES: usize = 256 << 10;
@@ -45,7 +46,7 @@ impl std::fmt::Debug for Target {
 struct Shared {
     files: Arc<dyn Files>,
     timeout: Duration,
-    cpu: Arc<CpuTime>,
+    threads: Arc<Threads>,
     is_over: AtomicBool,
     connections: Mutex<Vec<(TcpStream, JoinHandle<()>)>>,
     slots: Mutex<BTreeMap<u64, Arc<Mutex<Slot>>>>,
@@ -71,7 +72,7 @@ impl Target {
         place: &HostPlace,
         files: Arc<dyn Files>,
         timeout: Duration,
-        cpu: Arc<CpuTime>,
+        threads: Arc<Threads>,
     ) -> io::Result<Target> {
         let listener = place.listen(0)?;
         let address = listener.local_addr()?;
@@ -79,14 +80,13 @@ impl Target {
         let shared = Arc::new(Shared {
             files,
             timeout,
-            cpu,
+            threads,
             is_over: AtomicBool::new(false),
             connections: Mutex::default(),
             slots: Mutex::default(),
         });
         let served = shared.clone();
-        let thread =
-            std::thread::Builder::new().name("target".to_owned()).spawn(move || served.listen(&listener))?;
+        let thread = shared.threads.start("target", move || served.listen(&listener))?;
         Ok(Target { address, shared, thread: Some(thread) })
     }
 
@@ -153,7 +153,7 @@ impl Shared {
             served.serve(&stream);
             let _ = stream.shutdown(Shutdown::Both);
         };
-        let thread = std::thread::Builder::new().name("target".to_owned()).spawn(serve)?;
+        let thread = self.threads.start("target", serve)?;
         let mut connections = lock(&self.connections);
         connections.retain(|(_, thread)| !thread.is_finished());
         connections.push((copy, thread));
@@ -180,7 +180,9 @@ impl Shared {
             if number == slot.number + 1 {
                 // Nothing is asked by a beat, which must not wait for a disk.
                 let nothing = request.is_empty();
+                let work = self.threads.work();
                 let said = if nothing { Vec::new() } else { answer(self.files.as_ref(), request) };
+                drop(work);
                 // Far below four gigabytes.
                 slot.answer = [&(said.len() as u32).to_le_bytes()[..], &said].concat();
                 slot.number = number;
@@ -188,7 +190,7 @@ impl Shared {
                 return;
             }
             let sent = stream.write_all(&slot.answer);
-            self.cpu.count();
+            self.threads.cpu().count();
             if sent.is_err() {
                 return;
             }
@@ -257,7 +259,7 @@ mod tests {
         };
         let limit = Duration::from_millis(300);
         let remote = Arc::new(Remote::new(Initiator::new(here, target.address(), (TIMEOUT, limit))));
-        Initiator::begin_to_beat(&remote).expect("a thread");
+        Initiator::begin_to_beat(&remote, &Arc::default()).expect("a thread");
         assert_eq!(make(remote.as_ref(), "early"), Ok(()));
         assert_eq!(remote.carrier().lost_after(), None);
         target.close();
@@ -283,7 +285,7 @@ mod tests {
         let target = Target::open(&here, volume, TIMEOUT, Arc::default()).expect("a target");
         let (disk, limit) = (here.disk.clone(), Duration::from_millis(300));
         let remote = Arc::new(Remote::new(Initiator::new(here, target.address(), (TIMEOUT, limit))));
-        Initiator::begin_to_beat(&remote).expect("a thread");
+        Initiator::begin_to_beat(&remote, &Arc::default()).expect("a thread");
         let made = Attributes::new(0o644, 0, 0, SystemTime::UNIX_EPOCH);
         let made = remote.make(ROOT, "f".as_ref(), &NewInode::File, made).expect("made");
         remote.open(made.inode).expect("opened");
