@@ -6,6 +6,7 @@
 //! A write through a mount of `disk` reaches its volume before it returns; [`Mark::Mapped`] stays in the kernel's memory.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::mem::ManuallyDrop;
@@ -20,15 +21,17 @@ use nix::unistd::{UnlinkatFlags, unlinkat};
 use serde::{Deserialize, Serialize};
 
 /// The folder, at the root of the volume.
-const FOLDER: &str = ".holdfast-canary";
+pub const FOLDER: &str = ".holdfast-canary";
 /// The file whose blocks are marks.
-const FILE: &str = "marks";
+pub const FILE: &str = "marks";
 const BLOCK_BYTES: usize = 4_096;
 /// The smallest piece of a torn write that is whole.
 const SECTOR_BYTES: usize = 512;
 const LINE_BYTES: usize = 64;
 /// Where what is appended begins.
 const APPENDED_AT: usize = 4 * BLOCK_BYTES;
+/// The marks of which a copy of the volume is looked at begin the file.
+pub const KEPT_BYTES: usize = BLOCK_BYTES;
 
 /// What an init is asked to do with the marks. The numbers are nonces: marks of another boot or another power-off are not
 /// mistaken for these.
@@ -48,6 +51,13 @@ pub enum Order {
         fault: u64,
         /// Whether changes are synced as well. A sync may wait, and the power-off with it.
         syncs: bool,
+    },
+    /// Make one more, not synced, for the volume's copies on hosts whose power is about to be cut; the node's stays on.
+    PlantForCopies {
+        /// Of the boot.
+        boot: u64,
+        /// Of the power-off that follows.
+        fault: u64,
     },
     /// Tell how they look.
     Look {
@@ -119,6 +129,9 @@ pub(crate) fn obey(root: &File, order: Order) -> io::Result<String> {
     match order {
         Order::Prepare { boot } => prepare(root, boot).map(|()| String::new()),
         Order::Plant { boot, fault, syncs } => plant(root, boot, fault, syncs).map(|()| String::new()),
+        Order::PlantForCopies { boot, fault } => {
+            make(&open_folder(root)?, &for_copies(boot, fault)).map(|_| String::new())
+        }
         Order::Look { boot, fault } => {
             serde_json::to_string(&look(root, boot, fault)?).map_err(io::Error::other)
         }
@@ -148,6 +161,26 @@ impl Names {
             removed: of_boot("removed"),
         }
     }
+}
+
+fn for_copies(boot: u64, fault: u64) -> String {
+    format!("for-copies-{boot:016x}-{fault:016x}")
+}
+
+/// How the marks of [`Order::PlantForCopies`] look on a copy that has these names in [`FOLDER`] and begins [`FILE`] so. What was
+/// synced at boot came before the other.
+#[must_use]
+pub fn on_copy<'a>(
+    names: impl IntoIterator<Item = &'a OsStr>,
+    begins: &[u8],
+    boot: u64,
+    fault: u64,
+) -> Marks {
+    let for_copies = for_copies(boot, fault);
+    let is_there = names.into_iter().any(|name| name == for_copies.as_str());
+    let kept = if begins == block(boot, 0) { Seen::After } else { Seen::Neither };
+    let created = if is_there { Seen::After } else { Seen::Before };
+    BTreeMap::from([(Mark::Kept, kept), (Mark::Created, created)])
 }
 
 /// Content that no other mark has, nor any other piece of this one.
@@ -362,6 +395,26 @@ mod tests {
         let after = look(&root, BOOT, FAULT).expect("looked");
         assert!(!after.values().any(|seen| *seen == Seen::After), "{after:?}");
         assert!(look(&root, BOOT + 1, FAULT).is_ok_and(|marks| marks == before));
+    }
+
+    #[test]
+    fn the_mark_for_copies_is_told_by_its_name_and_leaves_the_others_as_they_were() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = File::open(folder.path()).expect("open");
+        prepare(&root, BOOT).expect("prepared");
+        let before = look(&root, BOOT, FAULT).expect("looked");
+        let seen = |fault| {
+            let names = names_in(&open_folder(&root).expect("open")).expect("names");
+            let file = std::fs::read(folder.path().join(FOLDER).join(FILE)).expect("read");
+            let marks = on_copy(names.iter().map(OsStr::new), &file[..KEPT_BYTES], BOOT, fault);
+            (marks[&Mark::Kept], marks[&Mark::Created])
+        };
+        assert_eq!(seen(FAULT), (Seen::After, Seen::Before));
+        obey(&root, Order::PlantForCopies { boot: BOOT, fault: FAULT }).expect("planted");
+        assert_eq!(seen(FAULT), (Seen::After, Seen::After));
+        assert_eq!(seen(FAULT + 1), (Seen::After, Seen::Before), "that of another power-off");
+        assert_eq!(look(&root, BOOT, FAULT).expect("looked"), before);
+        assert_eq!(on_copy([], &[0; KEPT_BYTES], BOOT, FAULT)[&Mark::Kept], Seen::Neither);
     }
 
     #[test]

@@ -138,6 +138,25 @@ impl Canary {
         self.state().pending = Some(Pending { planted, excused: excuse(), excuse, tell });
     }
 
+    /// Hosts of copies of its volume are about to lose their power, and its own is not: a mark for the copies is written.
+    /// Returns the nonces of the boot and of the power-off.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn plant_for_copies(&self, node: &Arc<lab::Node>) -> Result<(u64, u64), String> {
+        let prepared = self.state().prepared.clone();
+        let boot = prepared.unwrap_or_else(|| Err("none were written at boot".to_owned()))?;
+        let fault = self.nonce();
+        let planted = order(node, Order::PlantForCopies { boot, fault });
+        planted.map(|_| (boot, fault)).map_err(|error| error.to_string())
+    }
+
+    /// What a copy shows that had been seen to have the mark, once its host has lost its power.
+    #[must_use]
+    pub fn judge_copy(&self, copy: &str, marks: Result<&Marks, &String>, excuse: Option<&str>) -> Finding {
+        judge(copy, self.kind, marks, excuse)
+    }
+
     /// Whether something was planted that nobody has looked for yet.
     #[must_use]
     pub fn is_pending(&self) -> bool {

@@ -193,7 +193,7 @@ fn sound() -> impl Strategy<Value = String> {
             let setting: String = setting.chars().filter(|c| !c.is_control()).collect();
             text += &format!("  settings: {{ work_mem: {} }}\n", yaml_string(&format!("{setting}.")));
             text += &cpus.map_or(String::new(), |cpus| format!("  cpus: {}\n", f64::from(cpus) / 7.0));
-            let volumes = ["", "  volumes: torn\n", "  volumes: directory\n"];
+            let volumes = ["", "  volumes: torn\n", "  volumes: directory\n  interference: expected\n"];
             text += volumes[(nodes as usize + setting.len()) % 3];
             text += ["", "  storage: { replicas: 1, class: own, promote: forced }\n", "  storage: { replicas: 1, acknowledge: async, class: tuned, timeout: 500ms, unreachable_after: 1700ms }\n"]
                 [(nodes as usize + setting.len() / 3) % 3];

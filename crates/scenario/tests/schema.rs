@@ -119,6 +119,7 @@ fn full() -> [Value; 4] {
             "replication": { "synchronous": "any 1" }, "failover": { "ha-restart": { "after": "5s" } },
             "settings": { "shared_buffers": "64MB", "fsync": true, "max_connections": 5000 }, "cpus": 1.5,
             "volumes": "torn",
+            "interference": "expected",
             "storage": { "replicas": 2, "acknowledge": "semi", "apart": "racks", "rebuild_after": "60s", "timeout": "2s",
                 "unreachable_after": "20s",
                 "promote": "forced", "class": "fast" }

@@ -39,7 +39,7 @@ fn a_lab_that_stood_still_leaves_the_verdict_unknown_and_names_the_stretch() {
 
 #[test]
 fn a_lab_that_nobody_watched_leaves_the_verdict_unknown_and_names_the_watch() {
-    let _turn = machine();
+    let _turn = beside_others();
     let desk = Desk::new();
     if !desk.can_have_a_lab("a_lab_that_nobody_watched_leaves_the_verdict_unknown_and_names_the_watch") {
         return;
@@ -104,7 +104,7 @@ fn a_stranger_who_stops_and_kills_processes_of_a_node_is_named_and_leaves_the_ve
 
 #[test]
 fn a_stranger_whom_the_scenario_expects_is_named_and_leaves_no_doubt() {
-    let _turn = machine();
+    let _turn = beside_others();
     let desk = Desk::new();
     if !desk.can_have_a_lab("a_stranger_whom_the_scenario_expects_is_named_and_leaves_no_doubt") {
         return;

@@ -23,7 +23,7 @@ impl Faulting {
     }
 
     /// A disk fault may lose what was synced, refuse what is to be written, or have something else read.
-    fn excuse_of(&self, vm: usize) -> Excuse {
+    pub(super) fn excuse_of(&self, vm: usize) -> Excuse {
         let (datacentre, imposed) = (self.datacentre.clone(), self.imposed.clone());
         Arc::new(move || {
             let disks: BTreeSet<String> = datacentre.vms[vm].volume().disks();
@@ -32,7 +32,7 @@ impl Faulting {
         })
     }
 
-    fn canary_teller(&self, number: usize) -> Tell {
+    pub(super) fn canary_teller(&self, number: usize) -> Tell {
         let (records, chronicle) = (self.records.clone(), self.chronicle.clone());
         Arc::new(move |finding| {
             let receipt = Receipt { verdict: finding.verdict, evidence: vec![finding.sentence.clone()] };

@@ -1,6 +1,7 @@
 //! Faults as they happen: struck, shown to have taken effect, healed, shown to have healed; and the record of each.
 
 mod canaries;
+mod copies;
 mod disk_looks;
 mod disks;
 mod flapping;
@@ -247,6 +248,7 @@ impl Faulting {
             .filter_map(|vm| Some((node_name(*vm), self.datacentre.vms[*vm].namespaces()?.ok()?)))
             .collect();
         if !self.prevented {
+            let on_copies = self.plant_on_copies(&record.hosts, &dying);
             self.plant_canaries(number, &dying);
             match self.datacentre.power_off_hosts(&record.hosts) {
                 Ok(died) => {
@@ -268,6 +270,7 @@ impl Faulting {
                     self.chronicle.warn(format!("power-off: {error}"), "the lab is broken; report this")
                 }
             }
+            self.look_at_copies(number, on_copies);
         }
         let losses = match self.prevented {
             true => Vec::new(),

@@ -28,6 +28,15 @@ impl Vm {
         }
     }
 
+    /// Hosts of copies of its volume are about to lose their power: a mark is written for them.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn plant_for_copies(&self) -> Result<(u64, u64), String> {
+        let (_, node) = self.boot_now().map_err(|error| error.to_string())?;
+        self.canary.plant_for_copies(&node)
+    }
+
     /// Looks for the marks on the volume of a VM that is off, through a mount of its own in a node that joins no network
     /// and runs no database. Whoever starts VMs must not start this one meanwhile.
     pub fn look_for_marks(&self) {

@@ -193,6 +193,12 @@ impl MirroredDisk {
         self.differences.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What its syncs wait for.
+    #[must_use]
+    pub fn acknowledges(&self) -> Acknowledge {
+        self.policy.acknowledge
+    }
+
     /// How it is mirrored.
     #[must_use]
     pub fn storage(&self) -> &Storage {

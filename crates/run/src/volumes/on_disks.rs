@@ -1,12 +1,15 @@
 //! What of the nodes' volumes lies on which disks and hosts: whole volumes, and components of mirrored ones.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 
-use disk::{Lost, Met};
+use disk::mirror::Standing;
+use disk::{Kind, Lost, Met, ROOT, Refusal};
 use history::Verdict;
 
 use super::NodeVolume;
 use super::mirrored::MirroredDisk;
+use super::standing::Role;
 use crate::datacentre::node_name;
 
 /// A volume, or a component of one, that lies on a disk.
@@ -89,6 +92,46 @@ impl MirroredDisk {
                 && served.as_ref() != Some(&of.place.name)
         });
         there.filter_map(|(number, of)| Some(((number, of.place.name.clone()), of.last_loss()?))).collect()
+    }
+
+    /// Components on these hosts that are told by one that serves, each by number, in words, and whether it has all.
+    #[must_use]
+    pub fn told_on(&self, vm: usize, hosts: &[usize]) -> Vec<(usize, String, bool)> {
+        let roles: Vec<Role> = self.states().into_iter().map(|state| state.role).collect();
+        let state = self.state();
+        let components = state.components.iter().enumerate().filter(|(_, of)| hosts.contains(&of.host));
+        let told = components.filter_map(|(number, of)| match roles.get(number)? {
+            Role::Peer(standing) if of.is_on() => {
+                let lying = Lying { vm, component: Some((number, of.place.name.clone())) };
+                Some((number, lying.in_words(), *standing == Standing::Live))
+            }
+            _ => None,
+        });
+        told.collect()
+    }
+
+    /// The names in a folder at the root of a component, and how a file there begins: as whoever started from it would read
+    /// them. Nothing where there is no such folder.
+    ///
+    /// # Errors
+    /// When it refuses.
+    pub fn read_on(
+        &self,
+        component: usize,
+        (folder, file): (&str, &str),
+        bytes: usize,
+    ) -> Result<(Vec<OsString>, Vec<u8>), Refusal> {
+        let volume = self.state().components.get(component).map(|of| of.volume.clone());
+        let volume = volume.ok_or(Refusal::ENODEV)?;
+        let named = |entries: &[(OsString, u64, Kind)], name: &str| {
+            entries.iter().find(|(entry, ..)| entry == name).map(|(_, number, _)| *number)
+        };
+        let Some(folder) = named(&volume.list(ROOT)?, folder) else { return Ok(Default::default()) };
+        let entries = volume.list(folder)?;
+        let mut content = vec![0; bytes];
+        let read = named(&entries, file).map_or(Ok(0), |number| volume.read(number, 0, &mut content))?;
+        content.truncate(read);
+        Ok((entries.into_iter().map(|(name, ..)| name).collect(), content))
     }
 
     fn disks(&self) -> BTreeSet<String> {

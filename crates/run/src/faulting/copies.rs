@@ -1,0 +1,115 @@
+//! The marks on copies of mirrored volumes whose hosts lose their power while the volume's node goes on.
+//!
+//! Owns the moment, and that a mark which had not reached a copy shows nothing. It is seen on the copy before the power-off and
+//! looked for after it, while nobody can tell the copy anything; both times in its content, which the disk's own account of
+//! what it lost has no part in. What the marks show `canary` judges.
+
+use std::time::{Duration, Instant};
+
+use disk::mirror::Acknowledge;
+use lab::canary::{self, Mark, Marks, Seen};
+
+use super::Faulting;
+use crate::volumes::mirrored::MirroredDisk;
+
+/// How long a power-off waits for a mark to reach a copy. What nothing holds up arrives in milliseconds.
+const ARRIVES_WITHIN: Duration = Duration::from_secs(1);
+/// Between two looks.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// A copy about to lose its power.
+pub(super) struct OnCopy {
+    vm: usize,
+    component: usize,
+    in_words: String,
+    /// Nonces of the mark that it has; or why it has none.
+    planted: Result<(u64, u64), String>,
+    excuse: Option<String>,
+}
+
+impl Faulting {
+    /// Has the nodes that go on write a mark for each copy on these hosts, and sees it arrive there.
+    pub(super) fn plant_on_copies(&self, hosts: &[usize], dying: &[usize]) -> Vec<OnCopy> {
+        let stay = self.datacentre.vms_on().into_iter().filter(|vm| !dying.contains(vm));
+        std::thread::scope(|scope| {
+            let planting: Vec<_> =
+                stay.map(|vm| scope.spawn(move || self.plant_on_copies_of(vm, hosts))).collect();
+            // A panic there leaves no mark, and the power-off without its evidence.
+            planting.into_iter().flat_map(|thread| thread.join().unwrap_or_default()).collect()
+        })
+    }
+
+    fn plant_on_copies_of(&self, vm: usize, hosts: &[usize]) -> Vec<OnCopy> {
+        let Some(disk) = self.datacentre.vms[vm].volume().mirrored() else { return Vec::new() };
+        let (live, others): (Vec<_>, Vec<_>) =
+            disk.told_on(vm, hosts).into_iter().partition(|(_, _, is_live)| *is_live);
+        let standing = self.excuse_of(vm)();
+        let of =
+            |(component, in_words, _), planted, excuse| OnCopy { vm, component, in_words, planted, excuse };
+        let none = "none was written for it".to_owned();
+        if standing.is_some() {
+            // What waits for a disk would hold the power-off up, and have it come at another moment than was asked for.
+            let all = live.into_iter().chain(others);
+            return all.map(|copy| of(copy, Err(none.clone()), standing.clone())).collect();
+        }
+        let behind = "it is not up to date, and nothing is started from it before it is".to_owned();
+        let others = others.into_iter().map(|copy| of(copy, Err(none.clone()), Some(behind.clone())));
+        let mut all: Vec<OnCopy> = others.collect();
+        if !live.is_empty() {
+            let planted = self.datacentre.vms[vm].plant_for_copies();
+            let deadline = Instant::now() + ARRIVES_WITHIN;
+            all.extend(live.into_iter().map(|copy| {
+                let arrived = planted.clone().and_then(|nonces| arrives(disk, copy.0, nonces, deadline));
+                let excuse = arrived.is_err().then(|| self.why_late(disk)).flatten();
+                of(copy, arrived, excuse)
+            }));
+        }
+        all
+    }
+
+    /// Why a mark may not have reached a copy in time although nothing is wrong.
+    fn why_late(&self, disk: &MirroredDisk) -> Option<String> {
+        if !self.standing.is_empty() {
+            return Some("a network fault stands".to_owned());
+        }
+        let is_async = disk.acknowledges() == Acknowledge::Async;
+        is_async.then(|| "nothing that is acknowledged waits for it (`acknowledge: async`)".to_owned())
+    }
+
+    /// Looks for the marks on copies that have just lost their power.
+    pub(super) fn look_at_copies(&self, number: usize, copies: Vec<OnCopy>) {
+        for OnCopy { vm, component, in_words, planted, excuse } in copies {
+            let vm = &self.datacentre.vms[vm];
+            let marks = planted.and_then(|nonces| match vm.volume().mirrored() {
+                Some(disk) => look(disk, component, nonces),
+                None => Err("the volume has no copies".to_owned()),
+            });
+            let finding = vm.canary().judge_copy(&in_words, marks.as_ref(), excuse.as_deref());
+            self.canary_teller(number)(finding);
+        }
+    }
+}
+
+fn look(disk: &MirroredDisk, component: usize, (boot, fault): (u64, u64)) -> Result<Marks, String> {
+    let read = disk.read_on(component, (canary::FOLDER, canary::FILE), canary::KEPT_BYTES);
+    let (names, begins) = read.map_err(|refusal| refusal.to_string())?;
+    Ok(canary::on_copy(names.iter().map(AsRef::as_ref), &begins, boot, fault))
+}
+
+/// Waits until the mark that is not synced is on the copy. What was synced at boot was told to it before.
+fn arrives(
+    disk: &MirroredDisk,
+    component: usize,
+    nonces: (u64, u64),
+    deadline: Instant,
+) -> Result<(u64, u64), String> {
+    loop {
+        if look(disk, component, nonces)?[&Mark::Created] == Seen::After {
+            return Ok(nonces);
+        }
+        if Instant::now() >= deadline {
+            return Err(format!("none had reached it {} s later", ARRIVES_WITHIN.as_secs()));
+        }
+        std::thread::sleep(LOOK);
+    }
+}
