@@ -24,10 +24,12 @@ const FILES: &[(&str, &str, &str)] = &[
     ("links.csv", "run", "One row a second for each link and edge: traffic, drops, utilisation."),
     ("history.jsonl.zst", "run, load", "Every operation with its outcome: the input of the checks."),
     ("captures", "run --capture", "Folder of packet captures (pcap), one for each `--capture`."),
-    ("logs", "run", "Folder of logs: the database's on each node, and the lab's own."),
+    ("logs", "run, load", "Folder of logs: the database's on each node, and the lab's own."),
     ("matrix.json", "run, of a matrix", "Axes, cells and the result of each run."),
     ("compare.html", "run, of a matrix; compare", "Charts and intervals of several runs."),
     ("cells", "run, of a matrix", "Folder with a run directory for each run."),
+    ("lab.json", "run", "While the lab is up: where `holdfast shell` finds it."),
+    ("volumes", "run", "While the lab is up: folder with the content of the nodes' volumes."),
 ];
 
 /// The page.
@@ -48,7 +50,7 @@ mod tests {
 
     /// Crates that write or read a run directory.
     const WRITERS: &[&str] =
-        &["crates/run/src", "crates/report/src", "crates/holdfast/src", "crates/load/src"];
+        &["crates/run/src", "crates/report/src", "crates/holdfast/src", "crates/lab/src"];
 
     #[test]
     fn every_file_on_the_page_is_named_by_the_code_that_writes_it() {
