@@ -151,10 +151,10 @@ fn judge(result: &Value, meant: Option<&str>) -> Result<(), String> {
 
 fn page(rows: &[Row], asked: &Asked) -> String {
     let mut page = format!(
-        "# Who tests the tester\n\n\
+        "# Planted flaws\n\n\
          Holdfast's own small database, `engine: control`, has a switch for each flaw that a check must find. Each row is \
          a scenario under `scenarios/flaws/`, run end to end: lab, load, faults, checks. The last row is the database \
-         without a flaw under the faults of the others. Written by\n\n    \
+         without a flaw under the faults of all other rows. This page is written by\n\n    \
          cargo xtask flaws --seeds {} --seeds-without {}\n\n\
          | flaw | what it does, and the fault | check meant for it | found |\n|---|---|---|---|\n",
         asked.seeds, asked.seeds_without

@@ -116,7 +116,7 @@ fn rows_on(page: &str) -> Vec<Row> {
         let agrees = match *word {
             "agrees" => Some(true),
             "DIFFERS" => Some(false),
-            "untold" => None,
+            "not judged" => None,
             _ => return None,
         };
         let told = predicted
@@ -163,7 +163,7 @@ fn word(agrees: Option<bool>) -> &'static str {
     match agrees {
         Some(true) => "agrees",
         Some(false) => "DIFFERS",
-        None => "untold",
+        None => "not judged",
     }
 }
 
@@ -192,11 +192,12 @@ fn complaints(rows: &[Row]) -> Vec<String> {
 }
 
 fn page(rows: &[Row]) -> String {
-    let mut page = "# Predicted failures, and what they did\n\n\
-         What `holdfast check` says of a set of failures before anything is started, beside a real run of the same: lab, \
-         database, load, failures. Writes are served when a load had one acknowledged from the first whole second after \
-         the last failure took effect until the first was mended. Written by\n\n    cargo xtask survival\n\n\
-         which takes twenty minutes; `--only SCENARIO` runs its cases alone and keeps the other rows.\n\n\
+    let mut page = "# Predicted and measured failures\n\n\
+         Each row is a set of failures: what `holdfast check` predicts before anything is started, and what a real run of \
+         the same measured. Writes count as served if a load had one acknowledged between the first whole second after \
+         the last failure took effect and the healing of the first. This page is written by\n\n    \
+         cargo xtask survival\n\n\
+         which takes twenty minutes. `--only SCENARIO` runs its cases alone and keeps the other rows.\n\n\
          | engine | scenario | failures | on paper | in the run | |\n|---|---|---|---|---|---|\n"
         .to_owned();
     for row in rows {
@@ -211,7 +212,7 @@ fn page(rows: &[Row]) -> String {
     for (engine, (yes, no)) in confirmed(rows) {
         let _ = write!(
             page,
-            "\n{engine}: {yes} that writes survive and {no} that stop them came out as predicted.\n"
+            "\n{engine}: {yes} sets that leave writes served and {no} that stop them came out as predicted.\n"
         );
     }
     page
