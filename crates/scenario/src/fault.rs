@@ -11,6 +11,7 @@ use crate::language::{FAULT, TARGET};
 use crate::network::{EndsDocument, Of, decode_conditions, decode_ends};
 use crate::network_tables::{ANSWERS, FLAP, NETWORK, PARTITION, WHOSE};
 use crate::places::Places;
+use crate::receipts::{self, OfAllFaults, Share};
 use crate::rejection::{Findings, Spanned, Spot};
 use crate::resolved::{
     BlockAnswer, Conditions, DiskTarget, FaultAction, FaultTarget, Flap, Host, Level, PartitionShape, Place,
@@ -41,7 +42,7 @@ pub(crate) struct FaultDocument {
 
 enum ActionDocument {
     PowerOff { level: Level, target: Spanned<String> },
-    Network { ends: EndsDocument, conditions: Conditions },
+    Network { ends: EndsDocument, conditions: Conditions, shares: Vec<Share> },
     Partition { shape: ShapeDocument, answer: BlockAnswer },
     Disk(DiskFaultDocument),
 }
@@ -153,7 +154,9 @@ fn decode_power_off(entry: &Entry, decoder: &mut Decoder) -> Option<ActionDocume
 fn decode_network(entry: &Entry, decoder: &mut Decoder) -> Option<ActionDocument> {
     let record = decoder.record(&entry.value, &NETWORK)?;
     let conditions = decode_conditions(&record, Of::Fault, decoder);
-    Some(ActionDocument::Network { ends: decode_ends(&record, decoder)?, conditions })
+    let shares = ["loss", "duplicate", "reorder", "corrupt"].into_iter();
+    let shares = shares.filter_map(|name| Some(Share { name, at: record.key_at(name)? })).collect();
+    Some(ActionDocument::Network { ends: decode_ends(&record, decoder)?, conditions, shares })
 }
 
 fn decode_partition(entry: &Entry, decoder: &mut Decoder) -> Option<ActionDocument> {
@@ -188,6 +191,33 @@ pub(crate) struct Surroundings<'s> {
     pub(crate) nodes: Option<Vec<&'s Host>>,
     /// The disks.
     pub(crate) disks: DiskSurroundings<'s>,
+    /// What is between the places.
+    pub(crate) network: receipts::Network<'s>,
+}
+
+impl FaultDocument {
+    /// What it does to packets.
+    pub(crate) fn conditions(&self) -> Option<&Conditions> {
+        match &self.action {
+            ActionDocument::Network { conditions, .. } => Some(conditions),
+            _ => None,
+        }
+    }
+
+    /// Refuses what could not be shown of the fault, which stands for so long.
+    pub(crate) fn check_receipt(
+        &self,
+        action: &FaultAction,
+        length: Duration,
+        (network, all): (receipts::Network<'_>, OfAllFaults),
+        findings: &mut Findings,
+    ) {
+        let down =
+            self.flap.map_or(1.0, |flap| flap.down.as_secs_f64() / (flap.down + flap.up).as_secs_f64());
+        if let ActionDocument::Network { shares, .. } = &self.action {
+            receipts::check(shares, action, length.mul_f64(down.min(1.0)), (network, all), findings);
+        }
+    }
 }
 
 impl Surroundings<'_> {
@@ -198,7 +228,7 @@ impl Surroundings<'_> {
                 let target = self.target(target, *level, Some(*level), findings)?;
                 Some(FaultAction::PowerOff { target })
             }
-            ActionDocument::Network { ends, conditions } => {
+            ActionDocument::Network { ends, conditions, .. } => {
                 let (from, to) = self.ends(ends, "a network fault", findings)?;
                 let back = ends.both_ways.then(|| (to.clone(), from.clone()));
                 let directions = std::iter::once((from, to)).chain(back).collect();

@@ -26,6 +26,7 @@ mod placement;
 mod places;
 pub mod quantity;
 mod ramp;
+mod receipts;
 mod rejection;
 pub mod resolved;
 mod resolved_disks;

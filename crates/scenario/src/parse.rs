@@ -13,7 +13,7 @@ use crate::places::Places;
 use crate::rejection::{Findings, Rejection, Text};
 use crate::resolved::{Reproduces, Scenario, Site, Volumes};
 use crate::tree::{self, Node, Value};
-use crate::{connections, database, expect, loads, overrides, schedule, site};
+use crate::{connections, database, expect, loads, overrides, receipts, schedule, site};
 
 /// A scenario's text. The name is only used for messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -245,7 +245,8 @@ impl Document {
             disks: self.site.disks,
             volumes_on_disks: volumes != Some(Volumes::Directory),
         };
-        let surroundings = Surroundings { places: &places, hosts: &hosts, nodes, disks };
+        let network = receipts::Network { links: &links, edges: &edges };
+        let surroundings = Surroundings { places: &places, hosts: &hosts, nodes, disks, network };
         let before = findings.len();
         let schedule = schedule::resolve(self.schedule, &surroundings, findings);
         let region = leader.map(|host| host.region.as_str());

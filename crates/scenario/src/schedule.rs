@@ -9,6 +9,7 @@ use std::time::Duration;
 use crate::decode::Decoder;
 use crate::fault::{self, FaultDocument, Surroundings};
 use crate::language::PHASE;
+use crate::receipts::OfAllFaults;
 use crate::rejection::{Finding, Findings, Spanned, Spot};
 use crate::resolved::{Fault, FaultAction, FaultTarget, Phase, Place};
 use crate::tree::Node;
@@ -130,6 +131,7 @@ pub(crate) fn resolve(
     let mut strikes: Vec<Strike> = Vec::new();
     let mut begin = Duration::ZERO;
     let mut baseline_over = false;
+    let all = OfAllFaults::of(documents.iter().flat_map(|phase| &phase.faults));
     for document in documents {
         let span = Span { begin, length: document.length.value, end };
         let mut faults = Vec::new();
@@ -149,6 +151,8 @@ pub(crate) fn resolve(
                 fault.at.as_ref().map_or(Duration::ZERO, |at| at.value),
                 fault.length.as_ref().map(|l| l.value),
             );
+            let stands = length.unwrap_or(span.length.saturating_sub(at));
+            fault.check_receipt(&action, stands, (surroundings.network, all), findings);
             if let FaultAction::PowerOff { target: FaultTarget::Place(place) } = &action {
                 let from = begin + at;
                 let to = length.map_or(begin + span.length, |length| from + length);

@@ -217,7 +217,39 @@ fn conditions_that_make_no_sense_are_refused() {
         let name = conditions.split(':').next().unwrap_or_default();
         let link = format!("{{ between: [dc1, dc2], {conditions} }}");
         refused(&link, "3", "", &[&format!("missing-key `{name}`")]);
-        action(&format!("{{ network: {{ between: [dc1, dc2], {conditions} }} }}"));
+        action(&format!("{{ network: {{ between: [dc1, dc2], delay: 5ms, {conditions} }} }}"));
+    }
+}
+
+#[test]
+fn shares_of_packets_that_nothing_can_show_are_refused() {
+    let over = |link: &str, conditions: &str, length: &str, expected: &[&str]| {
+        let fault = format!("{{ network: {{ from: dc1, to: dc2, {conditions} }}, for: {length} }}");
+        match expected {
+            [] => drop(read(link, "3", &fault).unwrap_or_else(|problems| panic!("{fault}: {problems:?}"))),
+            _ => refused(link, "3", &fault, expected),
+        }
+    };
+    let reorder = &["no-receipt `reorder`"];
+    over("", "reorder: 20%", "5s", reorder);
+    over("", "reorder: 20%, delay: 1ms", "5s", reorder);
+    over("{ between: [dc1, dc2], delay: 200us }", "reorder: 20%", "5s", reorder);
+    // The way back is another way.
+    over("{ from: dc2, to: dc1, delay: 20ms }", "reorder: 20%", "5s", reorder);
+    over("{ between: [dc1, dc2], delay: 20ms }", "reorder: 20%", "5s", &[]);
+    over("{ between: [dc1, dc2], delay: 20ms }", "reorder: 20%, delay: 1ms", "5s", reorder);
+    over("", "reorder: 20%, delay: 3ms", "5s", &[]);
+    // Datagrams of 60 bytes take time there.
+    over("", "reorder: 20%, rate: 1Mbit/s", "5s", &[]);
+    for name in ["loss", "duplicate", "corrupt"] {
+        let rare = format!("no-receipt `{name}`");
+        over("", &format!("{name}: 0.1%"), "3s", &[&rare]);
+        over("", &format!("{name}: 0.1%"), "4s", &[]);
+        over("", &format!("{name}: 0.01%"), "10s", &[&rare]);
+        over("", &format!("{name}: 1%, rate: 1Mbit/s"), "5s", &[&rare]);
+        over("", &format!("{name}: 99.99%"), "10s", &[&rare]);
+        over("", &format!("{name}: 0%"), "1s", &[]);
+        over("", &format!("{name}: 1%"), "1s", &[]);
     }
 }
 

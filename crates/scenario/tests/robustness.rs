@@ -131,18 +131,19 @@ fn network() -> impl Strategy<Value = (String, String, &'static str)> {
         "bridge: a-follower",
         "ring: nodes",
     ]);
-    (conditions(), ends, conditions(), partition)
+    (conditions(false), ends, conditions(true), partition)
         .prop_map(|(link, ends, fault, partition)| (link, format!("{ends}, {fault}"), partition))
 }
 
-/// Sound conditions.
-fn conditions() -> impl Strategy<Value = String> {
+/// Sound conditions; of a fault such as can be shown.
+fn conditions(of_fault: bool) -> impl Strategy<Value = String> {
     let jitter = prop::sample::select(vec!["", "uniform", "normal", "exponential"]);
-    let delay = (0_u32..10_000_000, 0_u32..10_000_000, prop::option::of(jitter));
-    let share = || prop::option::of((0_u32..100, "[0-9]{1,9}"));
+    let (least, shares) = if of_fault { (3_000, 1..98_u32) } else { (0, 0..100) };
+    let delay = (least..10_000_000_u32, 0_u32..10_000_000, prop::option::of(jitter));
+    let share = || prop::option::of((shares.clone(), "[0-9]{1,9}"));
     let shares = [share(), share(), share(), share()];
     let rate = prop::option::of((1_000_u64..2_000_000_000, prop::option::of(1_500_u64..1_000_000)));
-    (delay, shares, rate).prop_map(|((delay, spread, jitter), shares, rate)| {
+    (delay, shares, rate).prop_map(move |((delay, spread, jitter), shares, rate)| {
         let mut given = vec![format!("delay: {delay}us")];
         let spread = if jitter == Some("exponential") { spread } else { spread.min(delay) };
         given.extend(jitter.map(|shape| match shape {
@@ -151,7 +152,7 @@ fn conditions() -> impl Strategy<Value = String> {
         }));
         let names = ["loss", "duplicate", "reorder", "corrupt"];
         given.extend(names.iter().zip(shares).filter_map(|(name, share)| {
-            let (whole, fraction) = share?;
+            let (whole, fraction): (u32, String) = share.filter(|_| !of_fault || rate.is_none())?;
             Some(format!("{name}: {whole}.{fraction}%"))
         }));
         if let Some((rate, queue)) = rate {
