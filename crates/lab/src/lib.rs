@@ -8,6 +8,7 @@
 
 pub mod accounting;
 pub mod addresses;
+pub mod arrivals;
 pub mod attachment;
 mod beneath;
 pub mod canary;

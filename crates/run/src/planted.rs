@@ -23,6 +23,10 @@ pub enum Lie {
     DelayShort,
     /// A partition lets 1 packet of 50 through.
     LeakPackets,
+    /// Links of faults carry twice the rate that was asked for.
+    RateDouble,
+    /// They carry half of it.
+    RateHalf,
     /// Data that was not synced stays at a power-off.
     NoRollback,
     /// One process of a node outlives the node's power-off.
@@ -47,9 +51,11 @@ pub enum Lie {
 
 impl Lie {
     /// Every lie, in the order of the contract.
-    pub const ALL: [Lie; 12] = [
+    pub const ALL: [Lie; 14] = [
         Lie::DelayShort,
         Lie::LeakPackets,
+        Lie::RateDouble,
+        Lie::RateHalf,
         Lie::NoRollback,
         Lie::ProcessLeft,
         Lie::DroppedInsert,
@@ -68,6 +74,8 @@ impl Lie {
         match self {
             Lie::DelayShort => "delay-short",
             Lie::LeakPackets => "leak-packets",
+            Lie::RateDouble => "rate-double",
+            Lie::RateHalf => "rate-half",
             Lie::NoRollback => "no-rollback",
             Lie::ProcessLeft => "process-left",
             Lie::DroppedInsert => "dropped-insert",

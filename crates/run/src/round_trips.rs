@@ -9,7 +9,7 @@ use history::RoundTrip;
 use lab::round_trip::{End, round_trips};
 
 use crate::asked::Asked;
-use crate::datacentre::{Datacentre, node_name};
+use crate::datacentre::{Datacentre, Host, node_name};
 
 /// Round trips measured for each pair; their median is what counts.
 const SAMPLES: usize = 11;
@@ -101,14 +101,24 @@ pub fn stations_at(datacentre: &Datacentre, places: &[&[String]]) -> Vec<Station
         }
         let mut hosts = datacentre.hosts.iter().enumerate();
         let host = hosts.find(|(_, host)| host.is_on() && host.path.starts_with(place));
-        let station = host.and_then(|(number, host)| {
-            let namespace = host.namespace().try_clone().ok()?;
-            let (name, path) = (format!("host {}", host.name()), host.path.clone());
-            Some(Station { name, path, address: host.address, namespace, stands_on: StandsOn::Host(number) })
-        });
-        found.extend(station);
+        found.extend(host.and_then(|(number, host)| host_station(number, host)));
     }
     found
+}
+
+/// Every place that packets come from or go to: stations, and all hosts with power.
+#[must_use]
+pub fn everywhere(datacentre: &Datacentre) -> Vec<Station> {
+    let hosts = datacentre.hosts.iter().enumerate().filter(|(_, host)| host.is_on());
+    let mut found = stations(datacentre);
+    found.extend(hosts.filter_map(|(number, host)| host_station(number, host)));
+    found
+}
+
+fn host_station(number: usize, host: &Host) -> Option<Station> {
+    let namespace = host.namespace().try_clone().ok()?;
+    let (name, path) = (format!("host {}", host.name()), host.path.clone());
+    Some(Station { name, path, address: host.address, namespace, stands_on: StandsOn::Host(number) })
 }
 
 /// Measures every pair, beside what is asked of the network.

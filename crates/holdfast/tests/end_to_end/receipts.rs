@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::contract;
 use crate::holdfast::{Desk, Finished};
-use crate::turns::beside_others;
+use crate::turns::{beside_others, machine};
 
 /// Three nodes of the control database in two data centres, and these phases with their faults.
 fn scenario(links: &str, faults: &[&str]) -> String {
@@ -124,15 +124,73 @@ fn conditions_beside_each_other_each_have_their_receipt() {
 }
 
 #[test]
-fn reordering_where_nothing_takes_time_has_no_receipt_and_says_why() {
-    let _turn = beside_others();
+fn reordering_where_nothing_takes_time_is_refused_before_anything_is_started() {
     let desk = Desk::new();
-    if !desk.can_have_a_lab("reordering_where_nothing_takes_time_has_no_receipt") {
-        return;
-    }
     let fault = "{ network: { from: dc1, to: dc2, reorder: 20%, loss: 10% }, for: 3s }";
     let finished = run(&desk, &scenario("", &[fault]), &[]);
-    let told = reasons(&finished.result());
-    assert!(told.contains("reordering from n1 to n2 cannot be seen"), "{told}");
-    finished.ends_with(2);
+    let told = &finished.stderr;
+    assert!(told.contains("nothing to overtake") && told.contains("add `delay: 3ms`"), "{told}");
+    finished.ends_with(254);
+}
+
+/// A primary in one data centre and a standby in the other, behind an edge that carries more than the fault on the same way, and
+/// a load that writes more than the fault lets through.
+const FILLED: &str = "name: filled
+site:
+  regions:
+    dc1: { zones: { a: { hosts: 1 } } }
+    dc2: { zones: { a: { hosts: 1 } } }
+  links:
+    - { between: [dc1, dc2], delay: 2ms }
+  edges:
+    - { around: dc1, rate: 30Mbit/s }
+database: { engine: postgres, nodes: [dc1, dc2], replication: { synchronous: any 1 }, failover: none }
+loads:
+  - { workload: tpcb, scale: 1, clients: 6, from: dc1 }
+schedule:
+  - { phase: baseline, for: 3s }
+  - phase: fault
+    for: 12s
+    faults:
+      - { network: { from: dc1, to: dc2, rate: 4Mbit/s, queue: 40 packets }, for: 10s }
+  - { phase: recovery, for: 4s }
+";
+
+#[test]
+fn a_rate_on_a_link_that_the_database_fills_is_shown_with_what_the_database_took_of_it() {
+    let _turn = machine();
+    let desk = Desk::new();
+    if !desk.can_have_a_lab("a_rate_on_a_link_that_the_database_fills_is_shown") {
+        return;
+    }
+    let finished = run(&desk, FILLED, &[]);
+    let result = finished.result();
+    let (receipt, healed) = (&result["faults"][0]["receipt"], &result["faults"][0]["healed_receipt"]);
+    assert_eq!(receipt["verdict"], "pass", "{receipt:#} {healed:#}");
+    let told = receipt["evidence"].to_string();
+    for seen in
+        ["with what arrived of others over the same link", "asked 4.00 Mbit/s", "a full queue of 40 packets"]
+    {
+        assert!(told.contains(seen), "{seen}: {told}");
+    }
+    finished.ends_with(0);
+}
+
+#[test]
+fn twice_and_half_of_a_rate_beside_the_databases_traffic_are_found_out() {
+    let _turn = machine();
+    let desk = Desk::new();
+    if !desk.can_have_a_lab("twice_and_half_of_a_rate_are_found_out") {
+        return;
+    }
+    for (lie, seen) in
+        [("rate-double", "more gets through than asked"), ("rate-half", "it carries less than asked")]
+    {
+        let finished = run(&desk, FILLED, &["--plant", lie]);
+        let result = finished.result();
+        let receipt = &result["faults"][0]["receipt"];
+        assert_ne!(receipt["verdict"], "pass", "{lie}: {receipt:#}");
+        assert!(receipt["evidence"].to_string().contains(seen), "{lie}: {receipt:#}");
+        finished.ends_with(2);
+    }
 }

@@ -13,13 +13,14 @@ use scenario::{BlockAnswer, Conditions, Fault, FaultAction, FaultTarget, Flap, L
 use crate::asked::Asked;
 use crate::datacentre::node_name;
 use crate::faulting::flapping::Flapping;
+use crate::faulting::looks::sharing::Sharing;
 use crate::faulting::looks::{self, Look};
 use crate::faulting::watched::{Shown, Watched};
 use crate::faulting::ways::probing::{Probing, Stood};
 use crate::faulting::ways::{self, properties};
 use crate::faulting::{FaultRecord, Faulting, describe, lock, struck};
 use crate::planted::{Lie, Planted};
-use crate::round_trips::{Station, matrix, stations_at};
+use crate::round_trips::{Station, everywhere, matrix, stations_at};
 
 /// The directions a fault concerns, for people and probes, and the rules to impose.
 type Plan = (Vec<(Path, Path)>, Vec<Rule>);
@@ -89,6 +90,12 @@ pub fn for_fabric(mut rules: Vec<Rule>, planted: &Planted) -> Vec<Rule> {
         if planted.contains(&Lie::DelayShort) {
             rule.delay = rule.delay.map(|delay| delay.mul_f64(0.9));
         }
+        if planted.contains(&Lie::RateDouble) {
+            rule.rate_bits_per_s = rule.rate_bits_per_s.map(|rate| rate * 2);
+        }
+        if planted.contains(&Lie::RateHalf) {
+            rule.rate_bits_per_s = rule.rate_bits_per_s.map(|rate| rate / 2);
+        }
         if let Some(block) = rule.block.take_if(|_| planted.contains(&Lie::LeakPackets)) {
             rule.loss = Probability::new(if block == Block::Open { 0.0 } else { 0.98 });
         }
@@ -137,7 +144,7 @@ impl Faulting {
             }
             _ => ways::of_partition(&stations, &rules, (&with, &before)),
         };
-        let looks = capacity_looks(&fault.action, &stations, &directions, (&with, &before), false);
+        let looks = self.capacity_looks(&fault.action, &stations, &directions, (&with, &before), false);
         let cuts = matches!(fault.action, FaultAction::Partition { .. });
         let sent_from = Instant::now();
         let (datacentre, log) = (self.datacentre.clone(), self.asked_log.clone());
@@ -231,7 +238,7 @@ impl Faulting {
         *watched.mended.lock().unwrap_or_else(PoisonError::into_inner) = Some(paused);
         self.platform.reaches_again();
         let stations = self.stations_for(&standing.directions);
-        let looks = capacity_looks(
+        let looks = self.capacity_looks(
             &standing.action,
             &stations,
             &standing.directions,
@@ -292,6 +299,29 @@ impl Faulting {
     fn stations_for(&self, directions: &[(Path, Path)]) -> Vec<Station> {
         let ends = directions.iter().flat_map(|(from, to)| [from, to]).filter(|path| !path.is_empty());
         stations_at(&self.datacentre, &ends.map(Vec::as_slice).collect::<Vec<_>>())
+    }
+
+    /// The looks that show the rate, the queue and the packets' size of a fault.
+    fn capacity_looks(
+        &self,
+        action: &FaultAction,
+        stations: &[Station],
+        directions: &[(Path, Path)],
+        (now, otherwise): (&Asked, &Asked),
+        is_healing: bool,
+    ) -> Vec<Look> {
+        let FaultAction::Network { conditions, .. } = action else { return Vec::new() };
+        let of = |(from, to): &(Path, Path)| {
+            looks::of_conditions(stations, (from, to), conditions, (now, otherwise), is_healing)
+        };
+        let mut looks: Vec<Look> = directions.iter().flat_map(of).collect();
+        for look in &mut looks {
+            if matches!(look.wanted, looks::Wanted::Capacity(_)) {
+                let ends = (&stations[look.from], &stations[look.to]);
+                look.sharing = Sharing::of(everywhere(&self.datacentre), now, ends).map(Arc::new);
+            }
+        }
+        looks
     }
 
     fn vms_in(&self, places: &[&Path]) -> Vec<usize> {
@@ -379,21 +409,6 @@ fn with_level(target: &FaultTarget, level: Level) -> FaultTarget {
 
 fn cut_rule(from: &Path, to: &Path, block: Block) -> Rule {
     Rule { from: from.clone(), to: to.clone(), block: Some(block), ..Rule::default() }
-}
-
-/// The looks that show the rate, the queue and the packets' size of a fault.
-fn capacity_looks(
-    action: &FaultAction,
-    stations: &[Station],
-    directions: &[(Path, Path)],
-    between: (&Asked, &Asked),
-    is_healing: bool,
-) -> Vec<Look> {
-    let FaultAction::Network { conditions, .. } = action else { return Vec::new() };
-    let of = |(from, to): &(Path, Path)| {
-        looks::of_conditions(stations, (from, to), conditions, between, is_healing)
-    };
-    directions.iter().flat_map(of).collect()
 }
 
 fn named(path: &Path) -> String {

@@ -1,17 +1,16 @@
-//! What a direction carries and how much waits for it. A train of datagrams that is offered faster than the narrowest link
-//! sends arrives at that link's rate; a burst fills its queue, and the last that finds room waits as long as a full queue takes.
+//! What a direction carries. A train of datagrams that is offered faster than the narrowest link sends arrives at that link's
+//! rate, with whatever else crossed the link meanwhile.
 //!
-//! The database's own traffic shares the link: a train may see less than the link carries, never more. The wait behind a full
-//! queue is the same whoever filled it.
+//! The database's own traffic shares the link, so what arrived of a train is taken together with the packets of others that
+//! the receivers' kernels saw. Owns the rate; how much waits for it is `filling`'s business.
 
 use std::time::{Duration, Instant};
 
-use fabric::QueueLimit;
-use fabric::link::Link;
 use history::Verdict;
-use lab::stream::{Datagram, Plan};
+use lab::stream::Plan;
 
 use crate::asked::Narrowest;
+use crate::faulting::looks::sharing::Sent;
 use crate::faulting::looks::{Seen, Send};
 use crate::faulting::ways::delays::{Delays, TOLERANCE_SHARE};
 
@@ -21,37 +20,25 @@ const TRAIN: Duration = Duration::from_millis(60);
 const TRAIN_MAX: Duration = Duration::from_secs(3);
 /// Trains sent until one sees the rate; the others met other traffic, or a busy machine.
 const TRAINS: u32 = 8;
-const DATAGRAMS_MIN: u32 = 20;
+pub(super) const DATAGRAMS_MIN: u32 = 20;
 const DATAGRAMS_MAX: u32 = 8_000;
 const DATAGRAM_BYTES_MIN: usize = 100;
 /// Fits into the smallest packets that every network carries, IPv6's 1280 bytes.
-const DATAGRAM_BYTES_MAX: usize = 1_232;
+pub(super) const DATAGRAM_BYTES_MAX: usize = 1_232;
 /// A rate is not believed from fewer arrivals.
 const ARRIVALS_MIN: usize = 8;
 /// A train is offered at so many times the rate,
-const OFFERED: f64 = 1.5;
+pub(super) const OFFERED: f64 = 1.5;
 /// and at this where some of it is lost before the link.
 const OFFERED_LOSSY: f64 = 3.0;
 /// A faster link is offered a train all at once: no thread can pace it.
-const PACED_MAX_BITS_PER_S: f64 = 1e8;
+pub(super) const PACED_MAX_BITS_PER_S: f64 = 1e8;
 /// Where more is lost, too little of a train reaches the link.
 const LOST_MAX: f64 = 0.8;
-/// What is sent may be taken up over so long a time, on a machine that is busy.
-const TAKEN: Duration = Duration::from_millis(60);
-/// Datagrams sent to fill a queue at most.
-const BURST_MAX: u64 = 10_000;
-/// A queue is not filled on purpose when that would hold up the database for longer.
-const FILLED_MAX: Duration = Duration::from_millis(500);
-/// The wait behind a full queue may miss what was asked by this share of it,
-const WAIT_SHARE: f64 = 0.07;
-/// by so many packets,
-const WAIT_PACKETS: f64 = 4.0;
-/// and by this.
-const WAIT_SLACK_MS: f64 = 1.0;
 /// How far a rate may be from what was asked that is back after a fault of less than half of it.
 const HEALED_SHARE: f64 = 0.1;
-/// Bursts sent until one finds the queue.
-const BURSTS: u32 = 3;
+/// More than this must be offered, or it is not shown that no more gets through.
+const OFFERED_MIN: f64 = 1.1;
 
 /// What a direction is to carry.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -113,7 +100,7 @@ impl Capacity {
         let (Some(rate), false) = (rates[0].or(rates[1]), rates[0] == rates[1]) else {
             return (Verdict::Unknown, format!("the rate {way} is the same with this fault and without it"));
         };
-        let mut measured = Vec::new();
+        let mut trains = Vec::new();
         for attempt in 0..TRAINS {
             let (plan, wire) = self.train(rate, header_bytes, attempt, patience);
             if plan.patience > patience + TRAIN_MAX {
@@ -123,16 +110,15 @@ impl Capacity {
                 );
             }
             match send(plan) {
-                Ok(datagrams) => measured.extend(self.train_arrived(&datagrams, wire)),
+                Ok(sent) => trains.extend(self.train_arrived(&sent, wire)),
                 Err(error) => return (Verdict::Unknown, format!("a train {way} could not be sent: {error}")),
             }
-            if let Some((Verdict::Pass, sentence)) =
-                measured.last().map(|last| self.judge_rate(&[*last], way))
-            {
-                return (Verdict::Pass, sentence);
+            let judged = self.judge_rate(&trains, way);
+            if judged.0 == Verdict::Pass {
+                return judged;
             }
         }
-        self.judge_rate(&measured, way)
+        self.judge_rate(&trains, way)
     }
 
     /// What is sent to see a rate, and the bytes of each packet.
@@ -157,15 +143,29 @@ impl Capacity {
     }
 
     /// How fast a train got through, of all packets that were not thrown away behind the link.
-    fn train_arrived(&self, datagrams: &[Datagram], wire_bytes: usize) -> Option<f64> {
+    fn train_arrived(&self, sent: &Sent, wire_bytes: usize) -> Option<Train> {
+        let bytes = wire_bytes as f64;
+        let left: Vec<_> = sent.datagrams.iter().map(|datagram| (datagram.sent, bytes)).collect();
         let mut arrivals: Vec<Instant> =
-            datagrams.iter().flat_map(|datagram| datagram.arrivals.iter().copied()).collect();
+            sent.datagrams.iter().flat_map(|datagram| datagram.arrivals.iter().copied()).collect();
         arrivals.sort_unstable();
         // At first and at last only a part of those that change places has come.
         let spread = self.spread();
         let (first, last) = (*arrivals.first()? + spread, arrivals.last()?.checked_sub(spread)?);
         arrivals.retain(|at| *at >= first && *at <= last);
-        Some(slope_bits_per_s(&arrivals, wire_bytes)? / (1.0 - self.corrupted))
+        if arrivals.len() < ARRIVALS_MIN {
+            return None;
+        }
+        let mut carried: Vec<_> =
+            arrivals.into_iter().map(|at| (at, bytes / (1.0 - self.corrupted))).collect();
+        let alone = slope_bits_per_s(&carried)?;
+        let others = sent.others.iter().flatten().filter(|other| other.at >= first && other.at <= last);
+        carried.extend(others.map(|other| (other.at, other.bytes as f64)));
+        carried.sort_by_key(|(at, _)| *at);
+        let together = slope_bits_per_s(&carried)?;
+        // What is sent all at once has no slope.
+        let offered = slope_bits_per_s(&left).map_or(f64::INFINITY, |offered| offered * (1.0 - self.lost));
+        Some(Train { alone, together, offered })
     }
 
     /// How far a rate may be from what was asked. After a fault it is enough to see that a much lower rate has gone.
@@ -175,176 +175,97 @@ impl Capacity {
         if is_far { HEALED_SHARE } else { TOLERANCE_SHARE }
     }
 
-    fn judge_rate(&self, measured: &[f64], way: &str) -> (Verdict, String) {
-        let mut sorted = measured.to_vec();
-        sorted.sort_by(f64::total_cmp);
-        let (Some(least), Some(most)) = (sorted.first().copied(), sorted.last().copied()) else {
-            return (Verdict::Unknown, format!("too little of a train of datagrams {way} arrived"));
+    fn judge_rate(&self, trains: &[Train], way: &str) -> (Verdict, String) {
+        let seen = match trains {
+            [] => return (Verdict::Unknown, format!("too little of a train of datagrams {way} arrived")),
+            _ => format!("trains of datagrams {way} got through at {}", through(trains)),
         };
-        let all: Vec<String> = sorted.iter().map(|rate| in_words(*rate)).collect();
-        let seen = format!("trains of datagrams {way} got through at {}", all.join(", "));
+        let near = |train: &&Train, rate: f64, share: f64| (train.together / rate - 1.0).abs() <= share;
+        let count = |is: &dyn Fn(&&Train) -> bool| trains.iter().filter(is).count();
         let Some(link) = self.asked else {
             let faulty = self.otherwise.map_or(0.0, |link| link.rate_bits_per_s as f64);
             let sentence = format!("{seen}; the fault let through {}", in_words(faulty));
             // It was offered so many times as much.
-            let verdict =
-                if most > faulty * (1.0 + (OFFERED - 1.0) / 2.0) { Verdict::Pass } else { Verdict::Fail };
-            return (verdict, sentence);
+            if count(&|train| train.together > faulty * (1.0 + (OFFERED - 1.0) / 2.0)) > 0 {
+                return (Verdict::Pass, sentence);
+            }
+            return if count(&|train| near(train, faulty, TOLERANCE_SHARE)) * 2 > trains.len() {
+                (Verdict::Fail, format!("{sentence}; no more gets through than before"))
+            } else {
+                (Verdict::Unknown, format!("{sentence}; the machine is too busy to tell"))
+            };
         };
         let rate = link.rate_bits_per_s as f64;
         let tolerance = self.rate_tolerance(rate);
         let sentence = format!("{seen}, asked {} give or take {:.0} %", in_words(rate), tolerance * 100.0);
-        let nearest = sorted.iter().map(|seen| (seen / rate - 1.0).abs()).fold(f64::INFINITY, f64::min);
-        if nearest <= tolerance {
+        // A machine that held packets back lets them through all at once; it does not do so most of the time.
+        let above = count(&|train| train.together > rate * (1.0 + tolerance));
+        let within = count(&|train| near(train, rate, tolerance) && train.offered > rate * OFFERED_MIN);
+        if within > above {
             (Verdict::Pass, sentence)
-        } else if least > rate * (1.0 + tolerance) {
+        } else if above == trains.len() {
             (Verdict::Fail, format!("{sentence}; more gets through than asked"))
+        } else if count(&|train| train.offered > rate * OFFERED_MIN) == 0 {
+            (Verdict::Unknown, format!("{sentence}; the machine is too busy to offer more than that"))
         } else {
+            let why = if link.is_in_series() { "another link of the way is full, " } else { "" };
             (
                 Verdict::Unknown,
-                format!("{sentence}; other traffic shares the link, or the machine is too busy to tell"),
+                format!(
+                    "{sentence}; it carries less than asked, {why}packets were dropped behind it, or the machine is too busy to tell"
+                ),
             )
         }
     }
-
-    /// Fills the queue and sees how long the last that found room waited.
-    fn look_at_queue(
-        &self,
-        link: Narrowest,
-        (header_bytes, way): (usize, &str),
-        patience: Duration,
-        send: Send<'_>,
-    ) -> (Verdict, String) {
-        let bytes = DATAGRAM_BYTES_MAX;
-        let wire = bytes + header_bytes;
-        let (asked, without) = (room(link.room, wire), room(self.room_without(link), wire));
-        if asked == without {
-            return (Verdict::Unknown, format!("the queue {way} is the same with this fault and without it"));
-        }
-        let leaves_per_s = link.rate_bits_per_s as f64 / (wire as f64 * 8.0);
-        // A queue that is far larger than the fault's is not filled to see that the fault's has gone.
-        let is_partly = self.is_healing && asked > without * 3.0;
-        let occupied = if is_partly { without * 1.5 } else { asked };
-        let filled = Duration::from_secs_f64(occupied / leaves_per_s);
-        let count = (occupied + leaves_per_s * TAKEN.as_secs_f64()) * 2.0 + f64::from(DATAGRAMS_MIN);
-        let count = (count / (1.0 - self.lost)) as u64;
-        if filled > FILLED_MAX || count > BURST_MAX {
-            let (ms, limit_ms) = (filled.as_millis(), FILLED_MAX.as_millis());
-            return (
-                Verdict::Unknown,
-                format!(
-                    "the queue {way} was not seen: to fill it takes {count} datagrams and holds up the database for {ms} ms, more than {limit_ms} ms"
-                ),
-            );
-        }
-        let plan = Plan {
-            count: count as u32,
-            interval: Duration::ZERO,
-            bytes,
-            patience: patience + filled * 2,
-            is_whole: false,
-            wants_copies: false,
-        };
-        let mut last = (Verdict::Unknown, format!("no datagram {way} was sent"));
-        for _ in 0..BURSTS {
-            last = match send(plan) {
-                Err(error) => (Verdict::Unknown, format!("a queue {way} could not be tried: {error}")),
-                Ok(datagrams) if is_partly => judge_larger(&datagrams, without, way),
-                Ok(datagrams) => self.judge_queue(&datagrams, leaves_per_s, (asked, without), way),
-            };
-            if last.0 == Verdict::Pass {
-                break;
-            }
-        }
-        last
-    }
-
-    /// What the queue would have room for without the change.
-    fn room_without(&self, link: Narrowest) -> QueueLimit {
-        let same_link = self.otherwise.filter(|other| other.rate_bits_per_s == link.rate_bits_per_s);
-        let by_default = Link::new(Some(link.rate_bits_per_s)).room(None);
-        same_link.map(|other| other.room).or(by_default).unwrap_or(link.room)
-    }
-
-    fn judge_queue(
-        &self,
-        datagrams: &[Datagram],
-        leaves_per_s: f64,
-        (asked, without): (f64, f64),
-        way: &str,
-    ) -> (Verdict, String) {
-        let took: Vec<f64> = datagrams
-            .iter()
-            .filter_map(|datagram| datagram.took().map(|took| took.as_secs_f64() * 1e3))
-            .collect();
-        let (sent, arrived) = (datagrams.len(), took.len());
-        let mut last: Vec<f64> = took.iter().rev().take((arrived / 10).max(5)).copied().collect();
-        last.sort_by(f64::total_cmp);
-        let Some(middle) = last.get(last.len() / 2) else {
-            return (Verdict::Unknown, format!("nothing of a burst {way} arrived"));
-        };
-        let waited_ms = (middle - self.delays.quantile_ms(0.5)).max(0.0);
-        let wait_ms = |packets: f64| packets / leaves_per_s * 1e3;
-        let slack_ms = WAIT_SLACK_MS + wait_ms(WAIT_PACKETS) + self.spread_ms();
-        let fits =
-            |packets: f64| (waited_ms - wait_ms(packets)).abs() <= wait_ms(packets) * WAIT_SHARE + slack_ms;
-        let asked_ms = wait_ms(asked);
-        let sentence = format!(
-            "of a burst of {sent} datagrams {way} {arrived} arrived; the last waited {waited_ms:.1} ms, a full queue of {asked:.0} packets takes {asked_ms:.1} ms"
-        );
-        let dropped = (arrived as f64) < sent as f64 * (1.0 - self.lost) * (1.0 - self.corrupted) * 0.98;
-        match (fits(asked), fits(without), dropped) {
-            (true, false, true) => (Verdict::Pass, sentence),
-            (true, true, _) => {
-                (Verdict::Unknown, format!("{sentence}; without this fault the same would be seen"))
-            }
-            (_, _, false) => (Verdict::Fail, format!("{sentence}; nothing found it full")),
-            (false, ..) => (Verdict::Fail, format!("{sentence}; it is another queue than asked")),
-        }
-    }
-
-    fn spread_ms(&self) -> f64 {
-        self.delays.jitter.map_or(0.0, |jitter| jitter.spread.as_secs_f64() * 1e3)
-    }
 }
 
-/// Whether more of a burst was taken at once than a smaller queue has room for: whoever waits behind that many takes longer.
-fn judge_larger(datagrams: &[Datagram], smaller: f64, way: &str) -> (Verdict, String) {
-    let arrived = datagrams.iter().filter(|datagram| !datagram.arrivals.is_empty()).count();
-    let sent = datagrams.len();
-    let verdict = if arrived as f64 >= sent as f64 * 0.98 { Verdict::Pass } else { Verdict::Fail };
-    let told = format!(
-        "{arrived} of a burst of {sent} datagrams {way} arrived; the fault's queue had room for {smaller:.0}"
-    );
-    (verdict, told)
+/// How fast a train got through, in bits a second.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Train {
+    /// By itself,
+    alone: f64,
+    /// and with what arrived of others over the same link.
+    together: f64,
+    /// How fast it was sent, less what is lost before the link.
+    offered: f64,
 }
 
-/// What a queue has room for, in packets of so many bytes.
-fn room(limit: QueueLimit, wire_bytes: usize) -> f64 {
-    match limit {
-        QueueLimit::Bytes(bytes) => bytes as f64 / wire_bytes as f64,
-        QueueLimit::Packets(packets) => packets as f64,
+/// How fast trains got through, the slowest first.
+fn through(trains: &[Train]) -> String {
+    let listed = |of: fn(&Train) -> f64| {
+        let mut sorted: Vec<f64> = trains.iter().map(of).collect();
+        sorted.sort_by(f64::total_cmp);
+        sorted.into_iter().map(in_words).collect::<Vec<_>>().join(", ")
+    };
+    let alone = listed(|train| train.alone);
+    if trains.iter().all(|train| train.alone == train.together) {
+        return alone;
     }
+    format!("{alone}, with what arrived of others over the same link at {}", listed(|train| train.together))
 }
 
-/// The slope of the line through arrivals, which those that come together do not bend.
-fn slope_bits_per_s(arrivals: &[Instant], wire_bytes: usize) -> Option<f64> {
-    let begun = *arrivals.first()?;
-    if arrivals.len() < ARRIVALS_MIN {
-        return None;
-    }
-    let times: Vec<f64> =
-        arrivals.iter().map(|arrival| arrival.saturating_duration_since(begun).as_secs_f64()).collect();
-    let count = times.len() as f64;
-    let mean_time = times.iter().sum::<f64>() / count;
-    let mean_number = (count - 1.0) / 2.0;
+/// The slope of the line through bytes that came one after the other, which those that come together do not bend. `None` where
+/// all came at once.
+fn slope_bits_per_s(bytes: &[(Instant, f64)]) -> Option<f64> {
+    let begun = bytes.first()?.0;
+    let mut total = 0.0;
+    let points: Vec<(f64, f64)> = bytes
+        .iter()
+        .map(|(at, bytes)| {
+            total += bytes;
+            (at.saturating_duration_since(begun).as_secs_f64(), total)
+        })
+        .collect();
+    let count = points.len() as f64;
+    let mean_time = points.iter().map(|(time, _)| time).sum::<f64>() / count;
+    let mean_bytes = points.iter().map(|(_, bytes)| bytes).sum::<f64>() / count;
     let mut covariance = 0.0;
     let mut variance = 0.0;
-    for (number, time) in times.iter().enumerate() {
-        covariance += (number as f64 - mean_number) * (time - mean_time);
+    for (time, bytes) in points {
+        covariance += (bytes - mean_bytes) * (time - mean_time);
         variance += (time - mean_time).powi(2);
     }
-    (variance > 0.0).then(|| covariance / variance * wire_bytes as f64 * 8.0)
+    (variance > 0.0).then(|| covariance / variance * 8.0)
 }
 
 fn in_words(bits_per_s: f64) -> String {
@@ -357,12 +278,16 @@ fn in_words(bits_per_s: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use fabric::QueueLimit;
+    use lab::stream::Datagram;
+
     use super::*;
+    use crate::faulting::looks::sharing::Other;
 
     const MBIT: u64 = 1_000_000;
 
     fn link(rate_bits_per_s: u64, packets: u64) -> Option<Narrowest> {
-        Some(Narrowest { rate_bits_per_s, room: QueueLimit::Packets(packets) })
+        Some(Narrowest::alone(rate_bits_per_s, QueueLimit::Packets(packets)))
     }
 
     fn capacity(asked: Option<Narrowest>, otherwise: Option<Narrowest>) -> Capacity {
@@ -379,73 +304,79 @@ mod tests {
         }
     }
 
-    fn check(asked: Option<Narrowest>, measured: &[f64], expected: Verdict) {
+    /// A train as it is sent, half as fast again as the link carries.
+    fn through(alone: f64, together: f64) -> Train {
+        Train { alone, together, offered: 15e6 }
+    }
+
+    fn check(asked: Option<Narrowest>, trains: &[Train], expected: Verdict) {
         let otherwise = if asked.is_some() { None } else { link(10 * MBIT, 50) };
-        let (verdict, sentence) = capacity(asked, otherwise).judge_rate(measured, "there");
+        let (verdict, sentence) = capacity(asked, otherwise).judge_rate(trains, "there");
         assert_eq!(verdict, expected, "{sentence}");
     }
 
     #[test]
     fn a_rate_is_shown_within_two_percent_by_what_gets_through_of_more() {
-        check(link(10 * MBIT, 50), &[9.9e6], Verdict::Pass);
-        check(link(10 * MBIT, 50), &[5e6, 10.1e6], Verdict::Pass);
-        check(link(10 * MBIT, 50), &[12e6, 11e6], Verdict::Fail);
-        check(link(10 * MBIT, 50), &[9e6, 5e6], Verdict::Unknown);
+        let alone = |rate: f64| through(rate, rate);
+        check(link(10 * MBIT, 50), &[alone(9.9e6)], Verdict::Pass);
+        check(link(10 * MBIT, 50), &[alone(5e6), alone(10.1e6)], Verdict::Pass);
+        check(link(10 * MBIT, 50), &[alone(12e6), alone(11e6)], Verdict::Fail);
+        check(link(10 * MBIT, 50), &[alone(12e6), alone(10e6)], Verdict::Unknown);
+        check(link(10 * MBIT, 50), &[alone(12e6), alone(10e6), alone(9.9e6)], Verdict::Pass);
+        check(link(10 * MBIT, 50), &[alone(9e6), alone(5e6)], Verdict::Unknown);
         check(link(10 * MBIT, 50), &[], Verdict::Unknown);
+        let idle = Train { offered: 9.9e6, ..alone(9.9e6) };
+        check(link(10 * MBIT, 50), &[idle, idle], Verdict::Unknown);
+    }
+
+    #[test]
+    fn what_others_took_of_a_rate_counts_and_half_or_twice_of_it_beside_them_is_not_the_rate() {
+        check(link(10 * MBIT, 50), &[through(6e6, 9.95e6)], Verdict::Pass);
+        check(link(10 * MBIT, 50), &[through(3e6, 5e6); 8], Verdict::Unknown);
+        check(link(10 * MBIT, 50), &[through(10e6, 20e6); 8], Verdict::Fail);
     }
 
     #[test]
     fn a_rate_that_is_lifted_lets_more_through() {
-        check(None, &[500e6], Verdict::Pass);
-        check(None, &[10e6], Verdict::Fail);
+        let alone = |rate: f64| through(rate, rate);
+        check(None, &[alone(500e6)], Verdict::Pass);
+        check(None, &[alone(10e6)], Verdict::Fail);
+        check(None, &[alone(7e6), alone(4e6)], Verdict::Unknown);
     }
 
     /// Datagrams that arrive in groups of `together`, the link sending one each millisecond.
-    fn train(count: u64, together: u64) -> Vec<Datagram> {
+    fn train(count: u64, together: u64, others: Option<Vec<Other>>) -> Sent {
         let sent = Instant::now();
         let arrival = |number: u64| sent + Duration::from_millis((number / together + 1) * together);
-        (0..count).map(|number| Datagram { sent, arrivals: vec![arrival(number)] }).collect()
+        let datagrams = (0..count).map(|number| Datagram { sent, arrivals: vec![arrival(number)] });
+        Sent { datagrams: datagrams.collect(), others }
     }
 
     #[test]
     fn datagrams_that_come_together_or_twice_do_not_bend_the_rate() {
         let one = capacity(link(MBIT, 50), None);
         for together in [1, 4, 10] {
-            let rate = one.train_arrived(&train(200, together), 125).expect("enough arrived");
-            assert!((rate / 1e6 - 1.0).abs() < 0.02, "{rate} with {together} together");
+            let seen = one.train_arrived(&train(200, together, None), 125).expect("enough arrived");
+            assert!((seen.alone / 1e6 - 1.0).abs() < 0.02, "{seen:?} with {together} together");
         }
-        assert_eq!(one.train_arrived(&train(7, 1), 125), None);
+        assert_eq!(one.train_arrived(&train(7, 1, None), 125), None);
         let corrupted = Capacity { corrupted: 0.5, ..one };
-        let rate = corrupted.train_arrived(&train(200, 1), 125).expect("enough arrived");
-        assert!((rate / 2e6 - 1.0).abs() < 0.02, "{rate} where half of what the link carried is thrown away");
-    }
-
-    /// A burst of 300 into a link that sends one packet each millisecond and has room for so many.
-    fn burst(room: u64) -> Vec<Datagram> {
-        let sent = Instant::now();
-        let arrivals = |number: u64| {
-            if number <= room { vec![sent + Duration::from_millis(number)] } else { Vec::new() }
-        };
-        (0..300).map(|number| Datagram { sent, arrivals: arrivals(number) }).collect()
+        let seen = corrupted.train_arrived(&train(200, 1, None), 125).expect("enough arrived");
+        assert!(
+            (seen.alone / 2e6 - 1.0).abs() < 0.02,
+            "{seen:?} where half of what the link carried is thrown away"
+        );
     }
 
     #[test]
-    fn a_queue_is_shown_by_the_wait_behind_it_and_another_queue_is_found_out() {
-        let one = capacity(link(10 * MBIT, 50), None);
-        let verdict = |rooms, seen| one.judge_queue(&burst(seen), 1_000.0, rooms, "there").0;
-        assert_eq!(verdict((50.0, 200.0), 50), Verdict::Pass);
-        assert_eq!(verdict((50.0, 200.0), 200), Verdict::Fail);
-        assert_eq!(verdict((50.0, 200.0), 299), Verdict::Fail);
-        assert_eq!(verdict((50.0, 52.0), 50), Verdict::Unknown);
-        assert_eq!(verdict((200.0, 50.0), 200), Verdict::Pass);
-        assert_eq!(one.judge_queue(&[], 1.0, (40.0, 80.0), "there").0, Verdict::Unknown);
-    }
-
-    #[test]
-    fn a_queue_of_its_own_size_is_told_from_the_one_that_was_there() {
-        let both = capacity(link(MBIT, 50), link(MBIT, 20));
-        assert_eq!(both.room_without(link(MBIT, 50).expect("a link")), QueueLimit::Packets(20));
-        let without = capacity(link(MBIT, 50), None);
-        assert_eq!(without.room_without(link(MBIT, 50).expect("a link")), QueueLimit::Bytes(256 * 1024));
+    fn packets_of_others_add_to_a_train_while_it_arrives_and_not_before_or_after() {
+        let one = capacity(link(MBIT, 50), None);
+        let mut sent = train(200, 1, None);
+        let begun = sent.datagrams[0].sent;
+        let other = |ms: u64| Other { at: begun + Duration::from_millis(ms), packets: 2, bytes: 250 };
+        sent.others = Some((0..800).step_by(4).map(other).collect());
+        let seen = one.train_arrived(&sent, 125).expect("enough arrived");
+        assert!((seen.alone / 1e6 - 1.0).abs() < 0.02, "{seen:?}");
+        assert!((seen.together / 1.5e6 - 1.0).abs() < 0.02, "{seen:?}");
     }
 }

@@ -5,19 +5,23 @@
 
 pub mod capacity;
 pub mod disk;
+mod filling;
 pub mod foreseen;
+pub mod sharing;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use fabric::Path;
 use fabric::overlay::Treatment;
 use history::{Receipt, Verdict};
-use lab::stream::{Datagram, Plan, stream};
+use lab::stream::Plan;
 use scenario::Conditions;
 
 use crate::asked::Asked;
 use crate::faulting::looks::capacity::Capacity;
+use crate::faulting::looks::sharing::{Sent, Sharing};
 use crate::faulting::ways::delays::Delays;
 use crate::faulting::ways::{first_stations, foreseen as foreseen_on};
 use crate::round_trips::Station;
@@ -34,7 +38,7 @@ const PROBE_PATIENCE: Duration = Duration::from_millis(150);
 const MTU_BYTES: u32 = 1_500;
 
 /// One direction to look at, by the stations' numbers.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Look {
     /// The station packets leave.
     pub from: usize,
@@ -46,6 +50,8 @@ pub struct Look {
     pub lost: f64,
     /// What is to be seen.
     pub wanted: Wanted,
+    /// Who shares the narrowest link, where that is known.
+    pub sharing: Option<Arc<Sharing>>,
 }
 
 /// What is to be seen.
@@ -112,7 +118,10 @@ pub fn between(
         }));
     }
     let lost = 1.0 - (1.0 - way.loss.value()) * (1.0 - way.corrupt.value());
-    wanted.into_iter().map(|wanted| Look { from, to, way: delays.most(), lost, wanted }).collect()
+    wanted
+        .into_iter()
+        .map(|wanted| Look { from, to, way: delays.most(), lost, wanted, sharing: None })
+        .collect()
 }
 
 /// Whether what is wanted is seen. The looks of one direction come one by one, because some fill a link.
@@ -137,12 +146,12 @@ pub fn show(stations: &[Station], looks: &[Look]) -> Receipt {
 }
 
 /// How datagrams are sent.
-pub type Send<'a> = &'a dyn Fn(Plan) -> std::io::Result<Vec<Datagram>>;
+pub type Send<'a> = &'a dyn Fn(Plan) -> std::io::Result<Sent>;
 
 fn look_at(stations: &[Station], look: &Look) -> Seen {
     let (from, to) = (&stations[look.from], &stations[look.to]);
     let way = format!("from {} to {}", from.name, to.name);
-    look.judge(from.header_bytes(), &way, &|plan| stream(from.end(), to.end(), plan))
+    look.judge(from.header_bytes(), &way, &|plan| sharing::send(look.sharing.as_deref(), (from, to), plan))
 }
 
 impl Look {
@@ -190,8 +199,8 @@ fn mtu(
         };
         seen.push(match send(plan) {
             Err(error) => (Verdict::Unknown, format!("packets {way} could not be tried: {error}")),
-            Ok(datagrams) => {
-                let arrived = datagrams.iter().filter(|datagram| !datagram.arrivals.is_empty()).count();
+            Ok(sent) => {
+                let arrived = sent.datagrams.iter().filter(|datagram| !datagram.arrivals.is_empty()).count();
                 let verdict = if (arrived > 0) == passes { Verdict::Pass } else { Verdict::Fail };
                 (verdict, format!("{arrived} of {count} packets of {packet} bytes {way} arrived whole"))
             }

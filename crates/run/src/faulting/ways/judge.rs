@@ -56,7 +56,12 @@ pub struct Foreseen {
     pub corrupted: f64,
     /// How packets are stopped, if they are.
     pub block: Block,
+    /// Whether links limit the way: what else uses them may fill them, and makes packets late or has them dropped.
+    pub is_limited: bool,
 }
+
+/// What to add where a limited way leaves doubt.
+const MAY_BE_FULL: &str = "; a link of the way that has a rate may be full of other traffic";
 
 impl Foreseen {
     /// What a treatment makes of datagrams that the rates of the way hold up for so long.
@@ -72,6 +77,7 @@ impl Foreseen {
             overtaking: treatment.reorder.value(),
             corrupted: treatment.corrupt.value(),
             block: treatment.block,
+            is_limited: !sending.is_zero(),
         }
     }
 
@@ -212,6 +218,11 @@ impl Wanted {
                 sentence.push_str("; the delay is shorter than asked");
                 Verdict::Fail
             }
+            delays::Fit::Long if self.expected.is_limited => {
+                sentence.push_str("; the delay is longer than asked");
+                sentence.push_str(MAY_BE_FULL);
+                Verdict::Unknown
+            }
             delays::Fit::Long => {
                 sentence.push_str("; the delay is longer than asked");
                 Verdict::Fail
@@ -269,6 +280,11 @@ impl Wanted {
         );
         let verdict = match counted.judge(asked) {
             shares::Fit::AsAsked => Verdict::Pass,
+            // A full queue drops single copies, and lets nobody overtake.
+            shares::Fit::Off if self.expected.is_limited && (low > asked) == (property == Property::Loss) => {
+                sentence.push_str(MAY_BE_FULL);
+                Verdict::Unknown
+            }
             shares::Fit::Off => Verdict::Fail,
             shares::Fit::Wide => {
                 sentence.push_str("; the interval is too wide to tell");
@@ -377,6 +393,9 @@ pub fn judge_open(probes: &[Probe], expected: &Foreseen, way: &str) -> (Verdict,
     let verdict = if sent < OPEN_MIN && arrived > 0 {
         return (Verdict::Unknown, format!("{sentence}; that is too few to tell that it is open"));
     } else if lost.interval().0 > expected.lost + OPEN_LOSS || arrived == 0 {
+        if expected.is_limited && arrived > 0 {
+            return (Verdict::Unknown, format!("{sentence}{MAY_BE_FULL}"));
+        }
         Verdict::Fail
     } else {
         Verdict::Pass

@@ -19,8 +19,12 @@ use scenario::{Conditions, Distribution, Jitter, Queue};
 use super::judge::{Foreseen, Wanted, judge_cut};
 use super::properties;
 use crate::asked::Asked;
+use crate::faulting::looks::sharing::{Other, Sent};
 use crate::faulting::looks::{self, Seen};
 use crate::faulting::network::conditions_rule;
+
+#[path = "series.rs"]
+mod series;
 
 const NAMES: [&str; 9] =
     ["delay", "jitter", "loss", "duplicate", "reorder", "corrupt", "rate", "queue", "mtu"];
@@ -65,9 +69,8 @@ fn rule(conditions: &Conditions) -> Rule {
     conditions_rule(&place("a"), &place("b"), conditions)
 }
 
-fn asked(conditions: Option<&Conditions>) -> Asked {
-    let policy = fabric::Policy { rules: vec![link()], links: Vec::new() };
-    Asked::new(policy, conditions.map(rule))
+fn site() -> fabric::Policy {
+    fabric::Policy { rules: vec![link()], links: Vec::new() }
 }
 
 /// A network that does this, and a machine that makes datagrams late.
@@ -78,6 +81,11 @@ struct World {
     to: PortId,
     now_ns: u64,
     busy: f64,
+    /// Somebody else in the same places, who sends a packet of so many bytes every so many nanoseconds.
+    others: Option<(PortId, usize, u64)>,
+    others_next_ns: u64,
+    /// When packets of others arrived, and their bytes.
+    others_arrived: Vec<(u64, u64)>,
 }
 
 /// One copy: the number of its datagram, when it came, and whether it was flipped.
@@ -85,12 +93,45 @@ type Copy = (usize, u64, bool);
 
 impl World {
     fn new(imposed: &Conditions, seed: u64, busy: f64) -> World {
+        World::of(site(), &[rule(imposed)], seed, busy)
+    }
+
+    fn of(policy: fabric::Policy, imposed: &[Rule], seed: u64, busy: f64) -> World {
         let mut network = Network::default();
         let from = network.attach(place("a"), vec![IpAddr::from([10, 0, 0, 1])]);
         let to = network.attach(place("b"), vec![IpAddr::from([10, 0, 0, 2])]);
-        network.set_policy(fabric::Policy { rules: vec![link()], links: Vec::new() });
-        let _ = network.impose(vec![rule(imposed)]);
-        World { network, random: ChaCha8Rng::seed_from_u64(seed), from, to, now_ns: 0, busy }
+        network.set_policy(policy);
+        let _ = network.impose(imposed.to_vec());
+        let random = ChaCha8Rng::seed_from_u64(seed);
+        let (others, others_next_ns, others_arrived) = (None, 0, Vec::new());
+        World { network, random, from, to, now_ns: 0, busy, others, others_next_ns, others_arrived }
+    }
+
+    /// From now on somebody else in the same places sends so much in packets of so many bytes.
+    fn with_others(mut self, bits_per_s: f64, bytes: usize) -> World {
+        let within = |place: &str| vec![place.to_owned(), "others".to_owned()];
+        let from = self.network.attach(within("a"), vec![IpAddr::from([10, 0, 0, 3])]);
+        let _ = self.network.attach(within("b"), vec![IpAddr::from([10, 0, 0, 4])]);
+        let interval_ns = ((bytes + HEADER_BYTES) as f64 * 8e9 / bits_per_s) as u64;
+        self.others = Some((from, bytes, interval_ns));
+        self
+    }
+
+    /// Lets others send until a moment.
+    fn others_send(&mut self, until_ns: u64, copies: &mut Vec<Copy>) {
+        let Some((from, bytes, interval_ns)) = self.others else { return };
+        while self.others_next_ns <= until_ns {
+            let now_ns = self.others_next_ns;
+            self.collect(now_ns, copies);
+            let mut frame = datagram(0, bytes);
+            frame[VIRTIO_HEADER_BYTES + 15] = 3;
+            frame[VIRTIO_HEADER_BYTES + 19] = 4;
+            let length = frame.len();
+            if self.network.take(from, &mut frame, length, now_ns, &mut self.random).is_some() {
+                self.others_arrived.push((now_ns, (length - VIRTIO_HEADER_BYTES) as u64));
+            }
+            self.others_next_ns += interval_ns;
+        }
     }
 
     fn lateness_ns(&mut self) -> u64 {
@@ -101,8 +142,13 @@ impl World {
     /// Sends so many, at an interval, and waits until nothing is on its way.
     fn send(&mut self, count: usize, interval_ns: u64, bytes: usize) -> (Vec<u64>, Vec<Copy>) {
         let (mut sent, mut copies) = (Vec::new(), Vec::new());
+        // Others have sent for a while already.
+        self.others_next_ns = self.now_ns;
+        self.others_arrived.clear();
+        self.now_ns += 100_000_000;
         for number in 0..count {
             self.now_ns += interval_ns.max(1_000);
+            self.others_send(self.now_ns, &mut copies);
             self.collect(self.now_ns, &mut copies);
             sent.push(self.now_ns);
             let mut frame = datagram(number, bytes);
@@ -113,6 +159,7 @@ impl World {
                 copies.extend(read(&frame[..length], now_ns));
             }
         }
+        self.others_send(self.now_ns + 200_000_000, &mut copies);
         self.collect(u64::MAX, &mut copies);
         self.now_ns += 20_000_000_000;
         for copy in &mut copies {
@@ -125,6 +172,9 @@ impl World {
         while let Some(travelling) = self.network.arrived(until_ns) {
             if travelling.sending.to == self.to {
                 copies.extend(read(&travelling.frame, travelling.arrives_ns));
+            } else {
+                let bytes = (travelling.frame.len() - VIRTIO_HEADER_BYTES) as u64;
+                self.others_arrived.push((travelling.arrives_ns, bytes));
             }
         }
     }
@@ -142,7 +192,7 @@ impl World {
     }
 
     /// Whoever reads a stream has its checksums looked at.
-    fn stream(&mut self, plan: Plan) -> Vec<Datagram> {
+    fn stream(&mut self, plan: Plan) -> Sent {
         let begun = Instant::now();
         let at = |ns: u64| begun + Duration::from_nanos(ns);
         let interval_ns = u64::try_from(plan.interval.as_nanos()).expect("short");
@@ -152,7 +202,9 @@ impl World {
         for (number, ns, _) in copies.into_iter().filter(|(_, _, is_corrupted)| !is_corrupted) {
             datagrams[number].arrivals.push(at(ns));
         }
-        datagrams
+        let arrived = std::mem::take(&mut self.others_arrived);
+        let other = |(ns, bytes): (u64, u64)| Other { at: at(ns + self.lateness_ns()), packets: 1, bytes };
+        Sent { datagrams, others: Some(arrived.into_iter().map(other).collect()) }
     }
 }
 
@@ -199,11 +251,20 @@ fn read(frame: &[u8], at_ns: u64) -> Option<Copy> {
     Some((number as usize, at_ns, !is_whole))
 }
 
-/// What a receipt says of a fault that asks for `wanted`, when the network does `imposed`; afterwards, when `wanted` has gone
-/// from paper, of its healing.
+/// What a receipt says of a fault that asks for `wanted`, when the network does `imposed`.
 fn receipt(wanted: &Conditions, imposed: &Conditions, seed: u64) -> (Verdict, Seen) {
-    let world = RefCell::new(World::new(imposed, seed, 0.1));
-    let (now, before) = (asked(Some(wanted)), asked(None));
+    receipt_in(&site(), (wanted, World::new(imposed, seed, 0.1)), false)
+}
+
+/// The same on a site; or, when it has healed, what it says of the network as it was before.
+fn receipt_in(
+    site: &fabric::Policy,
+    (wanted, world): (&Conditions, World),
+    is_healing: bool,
+) -> (Verdict, Seen) {
+    let world = RefCell::new(world);
+    let (with, before) = (Asked::new(site.clone(), [rule(wanted)]), Asked::new(site.clone(), []));
+    let (now, otherwise) = if is_healing { (before, with) } else { (with, before) };
     let foreseen = |asked: &Asked| {
         let (from, to) = (place("a"), place("b"));
         Foreseen::of(&asked.treatment(&from, &to), asked.sending(&from, &to, PAYLOAD_BYTES + HEADER_BYTES))
@@ -211,21 +272,15 @@ fn receipt(wanted: &Conditions, imposed: &Conditions, seed: u64) -> (Verdict, Se
     let properties = properties(wanted);
     let mut seen = Seen::new();
     if !properties.is_empty() {
-        let (expected, otherwise) = (foreseen(&now), foreseen(&before));
+        let (expected, otherwise) = (foreseen(&now), foreseen(&otherwise));
         let shown = Wanted { properties, expected, otherwise: Some(otherwise) };
         let needed = shown.expected.needed(&shown.properties).max(otherwise.needed(&shown.properties));
         let probes = world.borrow_mut().probes(needed);
         seen.extend(shown.judge(&probes, None, "there"));
     }
-    let ways = (&place("a"), &place("b"));
-    for look in looks::between(
-        (&ways.0[..], &ways.1[..]),
-        (0, 1),
-        wanted,
-        (&now, &before),
-        foreseen(&now).delays,
-        false,
-    ) {
+    let ways = (&place("a")[..], &place("b")[..]);
+    let delays = foreseen(&now).delays;
+    for look in looks::between(ways, (0, 1), wanted, (&now, &otherwise), delays, is_healing) {
         seen.extend(look.judge(HEADER_BYTES, "there", &|plan| Ok(world.borrow_mut().stream(plan))));
     }
     (seen.iter().fold(Verdict::Pass, |verdict, (part, _)| verdict.and(*part)), seen)
