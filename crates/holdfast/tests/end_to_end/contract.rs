@@ -172,6 +172,29 @@ pub fn holds(result: &Value) {
     assert!(breaches.is_empty(), "result.json breaks its contract:\n  {}", breaches.join("\n  "));
 }
 
+/// The page of the reference that names every file of a run.
+const FILES_PAGE: &str = include_str!("../../../../docs/reference/run-directory.md");
+
+/// Names that the reference does not have.
+fn undocumented<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    names.into_iter().filter(|name| !FILES_PAGE.contains(&format!("| `{name}` |"))).collect()
+}
+
+/// Asserts that the reference names every file of a run.
+#[track_caller]
+pub fn files_are_documented(run_directory: &Path) {
+    let entries = std::fs::read_dir(run_directory).expect("the run directory").filter_map(Result::ok);
+    let names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    assert!(names.len() > 5, "{names:?}");
+    let missing = undocumented(names.iter().map(String::as_str));
+    assert!(missing.is_empty(), "add them to `cargo xtask reference`'s list of files: {missing:?}");
+}
+
+#[test]
+fn a_file_that_the_reference_does_not_name_is_found() {
+    assert_eq!(undocumented(["result.json", "invented.bin", "logs"]), ["invented.bin"]);
+}
+
 /// Asserts that the time line of a whole run keeps the promise: the columns, and for each operation a row in every
 /// second from its first to the last.
 #[track_caller]

@@ -32,6 +32,7 @@ fn recovered_without_loss(finished: &Finished) {
     }
     contract::holds(&result);
     contract::timeline_holds(&finished.run_directory());
+    contract::files_are_documented(&finished.run_directory());
     assert!(finished.run_directory().join("report.html").is_file());
 }
 
