@@ -1,43 +1,20 @@
 //! The load generator against a real PostgreSQL: what it records must be what happened.
 
-#[path = "../../client/tests/server/mod.rs"]
-mod server;
+mod ground;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use client::SqlSession;
+use ground::server::{self, Server};
+use ground::{here, wait};
 use history::{Action, ErrorClass, Operation, Outcome};
 use load::{Batch, Clock, LoadError, LoadPlan, OnThread, final_read, prepare, start};
-use server::Server;
 
 fn plan(workload: &str, clients: u32, servers: &[(&str, &Server)]) -> LoadPlan {
-    LoadPlan {
-        name: format!("{workload}-load"),
-        workload: workload::configured(workload, &BTreeMap::new()).expect("listed"),
-        steps: vec![load::Step { from_s: 0.0, clients, rate_per_s: None }],
-        arrival: load::Arrival::Constant,
-        think_time: load::ThinkTime::None,
-        keeps_history: true,
-        first_client: 100,
-        scale: 1,
-        protocol: load::Protocol::Postgres,
-        reads: client::postgres::Reads::Leader,
-        seed: 7,
-        endpoints: servers.iter().map(|(node, server)| server.endpoint(node)).collect(),
-        database: "postgres".to_owned(),
-        user: "postgres".to_owned(),
-        password: None,
-        encryption: load::Encryption::Never,
-        timeout: Duration::from_secs(5),
-        connect_timeout: Duration::from_secs(2),
-        defects: load::Defects::default(),
-    }
-}
-
-fn here() -> OnThread {
-    Box::new(|| Ok(()))
+    let plan = ground::plan(workload, &BTreeMap::new(), clients, servers);
+    LoadPlan { timeout: Duration::from_secs(5), connect_timeout: Duration::from_secs(2), ..plan }
 }
 
 /// What a load handed on, gathered.
@@ -139,10 +116,6 @@ fn found(read: &[Operation]) -> BTreeSet<u64> {
 }
 
 /// Runs a future of the test's own; loads have their own threads.
-fn wait<T>(future: impl Future<Output = T>) -> T {
-    client::reactor::block_on(future).expect("an event loop")
-}
-
 #[test]
 fn tpcb_keeps_its_sums_and_records_every_statement() {
     let Some(programs) = server::programs() else { return };

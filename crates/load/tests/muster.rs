@@ -1,50 +1,32 @@
 //! Clients connect before the run's clock has a zero, and those that cannot are known.
 
-#[path = "../../client/tests/server/mod.rs"]
-mod server;
+mod ground;
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
+use ground::server::{self, Server};
+use ground::{here, wait};
 use load::{Batch, Clock, LoadHandle, LoadPlan, prepare, start};
-use server::Server;
 
 fn plan(clients: u32, server: &Server) -> LoadPlan {
-    LoadPlan {
-        name: "kv".to_owned(),
-        workload: workload::configured("kv", &BTreeMap::new()).expect("listed"),
-        steps: vec![load::Step { from_s: 0.0, clients, rate_per_s: None }],
-        arrival: load::Arrival::Constant,
-        think_time: load::ThinkTime::None,
-        keeps_history: true,
-        first_client: 0,
-        scale: 1,
-        protocol: load::Protocol::Postgres,
-        reads: client::postgres::Reads::Leader,
-        seed: 7,
-        endpoints: vec![server.endpoint("n1")],
-        database: "postgres".to_owned(),
-        user: "postgres".to_owned(),
-        password: None,
-        encryption: load::Encryption::Never,
-        timeout: Duration::from_secs(60),
-        connect_timeout: Duration::from_secs(60),
-        defects: load::Defects::default(),
-    }
+    let minute = Duration::from_secs(60);
+    let plan = ground::plan("kv", &BTreeMap::new(), clients, &[("n1", server)]);
+    LoadPlan { timeout: minute, connect_timeout: minute, ..plan }
 }
 
 /// A load whose clock has no zero yet.
 fn begin(plan: &LoadPlan, clock: &Clock) -> (LoadHandle, Receiver<Batch>) {
-    prepare(plan, Box::new(|| Ok(())), &|_| {}).expect("tables");
+    prepare(plan, here(), &|_| {}).expect("tables");
     let (sink, batches) = channel();
-    (start(plan.clone(), clock.clone(), Box::new(|| Ok(())), sink), batches)
+    (start(plan.clone(), clock.clone(), here(), sink), batches)
 }
 
 #[test]
 fn clients_wait_with_their_sessions_until_the_clock_has_a_zero() {
     let Some(programs) = server::programs() else { return };
-    let server = client::reactor::block_on(Server::start(&programs, &[])).expect("an event loop");
+    let server = wait(Server::start(&programs, &[]));
     let clock = Clock::set_later();
     let (load, batches) = begin(&plan(100, &server), &clock);
     while load.muster().connected() < 100 {
@@ -64,7 +46,7 @@ fn clients_wait_with_their_sessions_until_the_clock_has_a_zero() {
 fn a_full_server_is_known_before_the_load_begins() {
     let Some(programs) = server::programs() else { return };
     // Of 200 sessions.
-    let server = client::reactor::block_on(Server::start(&programs, &[])).expect("an event loop");
+    let server = wait(Server::start(&programs, &[]));
     let clock = Clock::set_later();
     let (load, batches) = begin(&plan(230, &server), &clock);
     while load.muster().connected() < 200 || load.muster().first_error().is_none() {

@@ -1,25 +1,17 @@
 //! The standard workloads on a real PostgreSQL: they fill their tables, run without errors, and their final reads tell
 //! what is there, planted defects included.
 
-#[path = "../../client/tests/server/mod.rs"]
-mod server;
+mod ground;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use client::SqlSession;
+use ground::server::{self, Server};
+use ground::{here, wait};
 use history::{Action, ConditionFound, ErrorClass, Operation, Outcome};
-use load::{Batch, Clock, LoadPlan, OnThread, final_read, prepare, start};
-use server::Server;
-
-fn here() -> OnThread {
-    Box::new(|| Ok(()))
-}
-
-fn wait<T>(future: impl Future<Output = T>) -> T {
-    client::reactor::block_on(future).expect("an event loop")
-}
+use load::{Batch, Clock, LoadPlan, final_read, prepare, start};
 
 /// A server with a workload on it.
 struct Bench {
@@ -40,27 +32,7 @@ impl Bench {
         // What is tested here is not whether a crash loses anything.
         let server = wait(Server::start(&programs, &["fsync=off", "max_wal_size=4GB"]));
         let options = options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let plan = LoadPlan {
-            name: "bench".to_owned(),
-            workload: workload::configured(workload, &options).expect("options"),
-            steps: vec![load::Step { from_s: 0.0, clients: 4, rate_per_s: None }],
-            arrival: load::Arrival::Constant,
-            think_time: load::ThinkTime::None,
-            keeps_history: true,
-            first_client: 20_000,
-            scale: 1,
-            protocol: load::Protocol::Postgres,
-            reads: client::postgres::Reads::Leader,
-            seed: 7,
-            endpoints: vec![server.endpoint("n1")],
-            database: "postgres".to_owned(),
-            user: "postgres".to_owned(),
-            password: None,
-            encryption: load::Encryption::Never,
-            timeout: Duration::from_secs(20),
-            connect_timeout: Duration::from_secs(5),
-            defects: load::Defects::default(),
-        };
+        let plan = ground::plan(workload, &options, 4, &[("n1", &server)]);
         let bench = Bench { server, plan };
         prepare(&bench.plan, here(), &|_| {}).expect("prepared");
         Some(bench)
