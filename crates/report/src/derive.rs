@@ -11,7 +11,7 @@ use measure::recovery::{self, Baseline, LoadRecord, Second, Struck};
 
 use crate::result::{
     CheckResult, FaultLoadResult, FaultResult, InterferenceResult, LabResult, LatencyUs, LoadResult,
-    OperationResult, PhaseResult, RecoveryResult, ReproducedReport, RunResult, WarningResult,
+    OperationResult, PhaseResult, RecoveryResult, RunResult, WarningResult,
 };
 use crate::series::{self, LoadSeries};
 use crate::timeline_csv::TimelineRow;
@@ -68,31 +68,13 @@ pub(crate) fn result(events: &[Event], rows: &[TimelineRow]) -> Option<RunResult
 }
 
 fn blank(facts: RunFacts) -> RunResult {
-    RunResult {
-        holdfast: facts.holdfast.clone(),
-        scenario: facts.scenario.clone(),
-        seed: facts.seed,
-        started_at: facts.started_at.clone(),
-        verdict: Verdict::Unknown,
-        reasons: vec![NO_RESULT.to_owned()],
-        expectations: Vec::new(),
-        checks: Vec::new(),
-        faults: Vec::new(),
-        loads: Vec::new(),
-        prediction: Vec::new(),
-        explanations: Vec::new(),
-        reproduces: ReproducedReport::default(),
-        volumes: Vec::new(),
-        links: Vec::new(),
-        links_receipt: None,
-        lab: LabResult {
-            nodes: u32::try_from(facts.site.nodes.len()).unwrap_or(u32::MAX),
-            // Every part has its key in every result; what the lab's own boot took is told by its event.
-            cpu_seconds: CPU_PARTS.map(|part| (part.to_owned(), 0.0)).into(),
-            ..LabResult::default()
-        },
-        facts,
-    }
+    let lab = LabResult {
+        nodes: u32::try_from(facts.site.nodes.len()).unwrap_or(u32::MAX),
+        // Every part has its key in every result; what the lab's own boot took is told by its event.
+        cpu_seconds: CPU_PARTS.map(|part| (part.to_owned(), 0.0)).into(),
+        ..LabResult::default()
+    };
+    RunResult { reasons: vec![NO_RESULT.to_owned()], lab, ..RunResult::blank(facts) }
 }
 
 /// Phases as they were: each from its event to the next one's, the last to its planned end or the end of the recording.

@@ -59,6 +59,33 @@ pub struct RunResult {
     pub facts: RunFacts,
 }
 
+impl RunResult {
+    /// Of a run that has shown nothing yet: as its facts say, everything else empty, the verdict unknown.
+    #[must_use]
+    pub fn blank(facts: RunFacts) -> RunResult {
+        RunResult {
+            holdfast: facts.holdfast.clone(),
+            scenario: facts.scenario.clone(),
+            seed: facts.seed,
+            started_at: facts.started_at.clone(),
+            verdict: Verdict::Unknown,
+            reasons: Vec::new(),
+            expectations: Vec::new(),
+            checks: Vec::new(),
+            faults: Vec::new(),
+            loads: Vec::new(),
+            prediction: Vec::new(),
+            explanations: Vec::new(),
+            reproduces: ReproducedReport::default(),
+            volumes: Vec::new(),
+            links: Vec::new(),
+            links_receipt: None,
+            lab: LabResult::default(),
+            facts,
+        }
+    }
+}
+
 /// A published report's own figures, to stand beside the measured ones.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ReproducedReport {

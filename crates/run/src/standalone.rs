@@ -14,9 +14,7 @@ use history::{
 };
 use load::{Batch, Clock, LoadPlan, OnThread, OpenLoop};
 use measure::{Doubt, Histogram, Timeline, warnings};
-use report::result::{
-    EndedEarly, LabResult, LoadResult, PhaseResult, ReproducedReport, RunResult, WarningResult,
-};
+use report::result::{EndedEarly, LabResult, LoadResult, PhaseResult, RunResult, WarningResult};
 
 use crate::collector::{CollectorError, Files, append_to_history};
 use crate::directory::{DirectoryError, RunDirectory};
@@ -362,29 +360,11 @@ fn draw(asked: &Standalone, facts: RunFacts, record: &Record, ended_s: f64, cpu:
         first_errors: record.first_errors.clone(),
         ended_early: None,
     };
-    RunResult {
-        holdfast: facts.holdfast.clone(),
-        scenario: facts.scenario.clone(),
-        seed: facts.seed,
-        started_at: facts.started_at.clone(),
-        verdict: Verdict::Unknown,
-        reasons: Vec::new(),
-        expectations: Vec::new(),
-        checks: Vec::new(),
-        faults: Vec::new(),
-        loads: vec![load],
-        prediction: Vec::new(),
-        explanations: Vec::new(),
-        reproduces: ReproducedReport::default(),
-        volumes: Vec::new(),
-        links: Default::default(),
-        links_receipt: None,
-        lab: LabResult {
-            cpu_seconds: BTreeMap::from([("load".to_owned(), cpu.as_secs_f64())]),
-            ..LabResult::default()
-        },
-        facts,
-    }
+    let lab = LabResult {
+        cpu_seconds: BTreeMap::from([("load".to_owned(), cpu.as_secs_f64())]),
+        ..LabResult::default()
+    };
+    RunResult { loads: vec![load], lab, ..RunResult::blank(facts) }
 }
 
 fn doubts(

@@ -12,8 +12,8 @@ mod warnings;
 
 use std::collections::BTreeMap;
 
-use history::{EventKind, Verdict};
-use report::result::{CheckResult, InterferenceResult, LabResult, LoadResult, ReproducedReport, RunResult};
+use history::EventKind;
+use report::result::{CheckResult, InterferenceResult, LabResult, LoadResult, RunResult};
 use scenario::{FaultAction, Scenario};
 
 pub(crate) use self::checks::checks_of;
@@ -69,24 +69,14 @@ pub fn draw(
         nothing_to_lose: nothing_to_lose(scenario, prepared),
     };
     let mut result = RunResult {
-        holdfast: facts.holdfast.clone(),
-        scenario: facts.scenario.clone(),
-        seed: facts.seed,
-        started_at: facts.started_at.clone(),
-        verdict: Verdict::Unknown,
-        reasons: Vec::new(),
-        expectations: Vec::new(),
         checks,
         faults,
         loads,
-        prediction: Vec::new(),
-        explanations: Vec::new(),
-        reproduces: ReproducedReport::default(),
         volumes: volumes::results(prepared, shown),
         links: shown.links.clone(),
         links_receipt: prepared.links.clone(),
         lab,
-        facts,
+        ..RunResult::blank(facts)
     };
     let evidence = Evidence {
         timeline: &shown.recorded.timeline,
