@@ -25,6 +25,25 @@ const REGISTRY_HOSTS: &[&str] = &[
     concat!("archive.ubu", "ntu.com"),
 ];
 
+/// Phrases that readers of the documents have to puzzle over, and the plain ones. The reference says what the program says.
+const PHRASES: &[(&str, &str)] = &[
+    ("held against", "compared with"),
+    (" is of ", "belongs to, or comes from"),
+    ("such that also", "which also"),
+    ("was told", "was sent, or was reported"),
+    ("untold", "not judged"),
+    ("becomes of", "happens to"),
+];
+/// Documents that people write.
+const WRITTEN_BY_PEOPLE: &[&str] = &[
+    "README.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "docs/guide/",
+    "docs/design/",
+    "docs/performance.md",
+];
+
 /// Files that other programs write, with these words in them.
 const WRITTEN_BY_CARGO: &str = "Cargo.lock";
 /// Paths that are an example of a path, and where.
@@ -39,11 +58,15 @@ pub fn check(file: &TextFile) -> Vec<Violation> {
         return Vec::new();
     }
     let paths_allowed = EXAMPLES_OF_PATHS.iter().any(|(path, _)| *path == file.path);
+    let by_people = WRITTEN_BY_PEOPLE.iter().any(|path| file.path.starts_with(path));
     let mut found = Vec::new();
     for (number, line) in file.text.lines().enumerate() {
         let mut say = |message| found.push(Violation { path: file.path.clone(), line: number + 1, message });
         for mark in UNFINISHED.iter().filter(|mark| line.contains(**mark)) {
             say(format!("`{mark}`: finish it, or open an issue and say here what does not work yet"));
+        }
+        for (phrase, plain) in PHRASES.iter().filter(|(phrase, _)| by_people && line.contains(phrase)) {
+            say(format!("`{}`: write plainly: {plain}", phrase.trim()));
         }
         for root in PRIVATE_ROOTS.iter().filter(|root| !paths_allowed && begins_a_path(line, root)) {
             say(format!("a path under `{root}` is of one machine only; write it relative to the repository"));
@@ -94,6 +117,12 @@ mod tests {
         let lines: Vec<usize> =
             check_source(&parsed("a.rs", text)).iter().map(|violation| violation.line).collect();
         assert_eq!(lines, [1, 2]);
+    }
+
+    #[test]
+    fn a_phrase_to_puzzle_over_is_found_where_people_write() {
+        assert_eq!(count("README.md", "figures are held against the baseline"), 1);
+        assert_eq!(count("CHANGELOG.md", "figures are held against the baseline"), 0);
     }
 
     #[test]
