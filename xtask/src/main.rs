@@ -42,6 +42,18 @@ enum Command {
         #[arg(long, value_delimiter = ',')]
         only: Vec<String>,
     },
+    /// Lies planted in the lab, and honest runs, on a busy machine: prints how often each ended as it must, and writes `docs/lies.md`
+    Lies {
+        /// How often each lie is planted, and each scenario run without one
+        #[arg(long, default_value_t = 20)]
+        runs: u64,
+        /// How many runs are under way at the same time
+        #[arg(long, default_value_t = 2)]
+        at_once: usize,
+        /// Only these; a wrong name lists them
+        #[arg(long, value_delimiter = ',')]
+        only: Vec<String>,
+    },
     /// What `holdfast check` says of failures beside real runs of them; writes `docs/survival.md`
     Survival {
         /// Only the cases of these scenarios; rows of the others stay
@@ -139,6 +151,9 @@ fn main() -> anyhow::Result<ExitCode> {
             xtask::flaws::run(&xtask::flaws::Asked { seeds, seeds_without, only })
         }
         Command::Bench { bench: Bench::Paper { times } } => xtask::bench::paper::run(times),
+        Command::Lies { runs, at_once, only } => {
+            xtask::lies::run(&xtask::lies::Asked { runs, at_once, only })
+        }
         Command::Survival { only } => xtask::survival::run(&only),
         Command::LabSupervisor => xtask::bench::fabric::measure_inside().map(|()| ExitCode::SUCCESS),
         Command::Instrument { job } => xtask::bench::fabric::play(&job).map(|()| ExitCode::SUCCESS),

@@ -1,0 +1,309 @@
+//! The lies that can be planted in the lab (`holdfast run --plant LIE`), each run many times beside honest runs.
+//!
+//! Owns what must catch each lie, the counting, and `docs/lies.md`. A lie counts as caught when the run ends with the exit
+//! code meant for it and one of its reasons holds the sentence meant for it. An honest run must pass. Two processes keep
+//! the processors busy meanwhile: evidence must hold on a machine that is short of time.
+
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+use anyhow::{Context, bail, ensure};
+use serde_json::Value;
+
+/// A scenario under `scenarios/lies/`, run with a lie or without, and how that must end.
+struct Case {
+    /// Of the lie; `none` for an honest run.
+    name: &'static str,
+    scenario: &'static str,
+    /// What is added to `holdfast run`.
+    arguments: &'static [&'static str],
+    what: &'static str,
+    exit_code: i32,
+    /// One of the run's reasons holds all of these; empty for an honest run.
+    sentence: &'static [&'static str],
+}
+
+const HONEST: &str = "none";
+const PREVENTED: &str = "--prevent-faults";
+
+const fn lie(
+    [name, scenario, what]: [&'static str; 3],
+    arguments: &'static [&'static str],
+    exit_code: i32,
+    sentence: &'static [&'static str],
+) -> Case {
+    Case { name, scenario, arguments, what, exit_code, sentence }
+}
+
+const fn honest(scenario: &'static str) -> Case {
+    Case { name: HONEST, scenario, arguments: &[], what: "an honest run", exit_code: 0, sentence: &[] }
+}
+
+const CASES: &[Case] = &[
+    lie(
+        ["delay-short", "network", "added delays are 45 ms where 50 ms were asked for"],
+        &["--plant", "delay-short"],
+        2,
+        &["asked 50.00 ms", "the delay is shorter than asked"],
+    ),
+    lie(
+        ["leak-packets", "network", "a partition lets 1 packet of 50 through"],
+        &["--plant", "leak-packets"],
+        2,
+        &["partition", "has no receipt"],
+    ),
+    honest("network"),
+    lie(
+        ["no-rollback", "power-off", "data that was not synced stays at a power-off"],
+        &["--plant", "no-rollback"],
+        2,
+        &["nothing was rolled back (canary)"],
+    ),
+    lie(
+        ["process-left", "power-off", "a process of a node outlives its power-off"],
+        &["--plant", "process-left"],
+        2,
+        &["still runs in the node's namespaces"],
+    ),
+    lie(
+        [PREVENTED, "power-off", "a fault is announced and does not happen"],
+        &[PREVENTED],
+        2,
+        &["power-off", "has no receipt"],
+    ),
+    honest("power-off"),
+    lie(
+        ["dropped-insert", "load", "an acknowledged insert was never sent"],
+        &["--plant", "dropped-insert"],
+        1,
+        &["acknowledged inserts is lost: insert "],
+    ),
+    lie(
+        ["invented-insert", "load", "the database holds an insert that nobody asked for"],
+        &["--plant", "invented-insert"],
+        1,
+        // The row of a client that there is none of.
+        &["9223370937343148032"],
+    ),
+    lie(
+        ["load-panic", "load", "the thread of a load panics"],
+        &["--plant", "load-panic"],
+        2,
+        &["load ledger: its thread panicked"],
+    ),
+    lie(
+        ["load-dies", "load", "a load ends with an error"],
+        &["--plant", "load-dies"],
+        2,
+        &["load ledger: a planted defect ended it"],
+    ),
+    lie(
+        ["lab-stall", "load", "the supervisor stands still for 5 s"],
+        &["--plant", "lab-stall"],
+        2,
+        &["the lab stood still"],
+    ),
+    honest("load"),
+    lie(
+        ["no-final-read", "final-read", "the final read of the loads does not happen"],
+        &["--plant", "no-final-read"],
+        2,
+        &["the final state of load", "was not read"],
+    ),
+    honest("final-read"),
+];
+
+/// What to run.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// How often each lie is planted, and each scenario run without one.
+    pub runs: u64,
+    /// How many runs are under way at the same time.
+    pub at_once: usize,
+    /// Only these lies; empty for all. `none` is the honest runs.
+    pub only: Vec<String>,
+}
+
+/// How the runs of one case came out.
+#[derive(Debug, Default, Clone)]
+struct Row {
+    runs: u64,
+    good: u64,
+    /// The reason that caught the lie, of one run.
+    told: String,
+}
+
+/// A process that keeps a processor busy until it is dropped.
+struct BusyLoop(Child);
+
+impl BusyLoop {
+    fn start() -> anyhow::Result<Self> {
+        let mut command = Command::new("sh");
+        command.args(["-c", "while :; do :; done"]).stdin(Stdio::null());
+        Ok(Self(command.spawn().context("a busy loop")?))
+    }
+}
+
+impl Drop for BusyLoop {
+    fn drop(&mut self) {
+        // One that has ended by itself needs no more.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Runs them, prints the table, and writes `docs/lies.md` when every case was run.
+///
+/// # Errors
+/// When the program cannot be built or a run leaves no result.
+pub fn run(asked: &Asked) -> anyhow::Result<ExitCode> {
+    if let Some(name) = asked.only.iter().find(|name| !CASES.iter().any(|case| case.name == **name)) {
+        let names: Vec<&str> = CASES.iter().map(|case| case.name).filter(|name| *name != HONEST).collect();
+        bail!("no lie is named `{name}`; there are {HONEST}, {}", names.join(", "));
+    }
+    ensure!(asked.at_once > 0, "--at-once takes 1 or more");
+    let holdfast = crate::flaws::build()?;
+    let wanted = |case: &Case| asked.only.is_empty() || asked.only.iter().any(|name| name == case.name);
+    let all = (1..=asked.runs).flat_map(|seed| (0..CASES.len()).map(move |case| (seed, case)));
+    let waiting: Mutex<VecDeque<(u64, usize)>> =
+        Mutex::new(all.filter(|(_, case)| wanted(&CASES[*case])).collect());
+    let rows = Mutex::new(vec![Row::default(); CASES.len()]);
+    let busy = [BusyLoop::start()?, BusyLoop::start()?];
+    let work = || -> anyhow::Result<()> {
+        loop {
+            let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+            let Some((seed, number)) = next else { return Ok(()) };
+            let case = &CASES[number];
+            let judged = judge(case, &run_once(&holdfast, case, seed)?);
+            let mut rows = rows.lock().unwrap_or_else(PoisonError::into_inner);
+            rows[number].runs += 1;
+            match judged {
+                Ok(told) => {
+                    rows[number].good += 1;
+                    rows[number].told = told;
+                }
+                Err(why) => eprintln!("{} on {}, seed {seed}: {why}", case.name, case.scenario),
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..asked.at_once).map(|_| scope.spawn(work)).collect();
+        workers
+            .into_iter()
+            .try_for_each(|worker| worker.join().unwrap_or_else(|_| bail!("a worker panicked")))
+    })?;
+    drop(busy);
+    let rows = rows.into_inner().unwrap_or_else(PoisonError::into_inner);
+    for (case, row) in CASES.iter().zip(&rows).filter(|(_, row)| row.runs > 0) {
+        println!("{:<16} {:<10} {} of {}", case.name, case.scenario, row.good, row.runs);
+    }
+    if asked.only.is_empty() {
+        let path = crate::repository_root().join("docs/lies.md");
+        std::fs::write(&path, page(&rows, asked)).with_context(|| path.display().to_string())?;
+        println!("{}", path.display());
+    }
+    let all_good = rows.iter().all(|row| row.good == row.runs);
+    Ok(if all_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Exit code and `result.json` of one run.
+fn run_once(holdfast: &Path, case: &Case, seed: u64) -> anyhow::Result<(Option<i32>, Value)> {
+    let out = tempfile::Builder::new().prefix("holdfast-lies-").tempdir().context("a folder")?;
+    let scenario = crate::repository_root().join(format!("scenarios/lies/{}.yaml", case.scenario));
+    let output = Command::new(holdfast)
+        .arg("run")
+        .arg(&scenario)
+        .args(["--json", "--seed", &seed.to_string()])
+        .args(case.arguments)
+        .arg("--out")
+        .arg(out.path())
+        .stdin(Stdio::null())
+        .output()
+        .context("holdfast run")?;
+    let told = || {
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        format!("{} on {}, seed {seed}: {}: no result: {said}", case.name, case.scenario, output.status)
+    };
+    Ok((output.status.code(), serde_json::from_slice(&output.stdout).with_context(told)?))
+}
+
+/// The reason that caught the lie; empty for an honest run that passed.
+fn judge(case: &Case, (code, result): &(Option<i32>, Value)) -> Result<String, String> {
+    let reasons = result["reasons"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let ended =
+        || format!("exit code {code:?}, verdict {}, reasons {}", result["verdict"], result["reasons"]);
+    if *code != Some(case.exit_code) {
+        return Err(ended());
+    }
+    if case.sentence.is_empty() {
+        return Ok(String::new());
+    }
+    let catches = |reason: &&str| case.sentence.iter().all(|part| reason.contains(part));
+    let told = reasons.iter().filter_map(Value::as_str).find(catches);
+    told.map(str::to_owned).ok_or_else(|| format!("not for the reason that was meant: {}", ended()))
+}
+
+fn page(rows: &[Row], asked: &Asked) -> String {
+    let mut page = format!(
+        "# Lies planted in the lab\n\n\
+         `holdfast run --plant LIE` makes the lab, its loads or its recording lie. Each row is a scenario under \
+         `scenarios/lies/`, run end to end, {} at the same time, with two busy loops beside them. A lie is caught when the \
+         run ends with this exit code and gives this reason (2: the verdict is `unknown`; 1: `fail`). Rows of `{HONEST}` \
+         are the same scenarios without a lie: all must pass. Written by\n\n    \
+         cargo xtask lies --runs {} --at-once {}\n\n\
+         | lie | what it does | scenario | exit code | runs as expected | the reason that one of the runs gave |\n\
+         |---|---|---|---|---|---|\n",
+        asked.at_once, asked.runs, asked.at_once
+    );
+    for (case, row) in CASES.iter().zip(rows) {
+        let told = row.told.replace('|', "\\|");
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            page,
+            "| `{}` | {} | {} | {} | {} of {} | {told} |",
+            case.name, case.what, case.scenario, case.exit_code, row.good, row.runs
+        );
+    }
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_lie_is_caught_by_its_exit_code_and_its_reason_together() {
+        let case = |name: &str| CASES.iter().find(|case| case.name == name).expect("a case");
+        let ended =
+            |code: i32, reason: &str| (Some(code), json!({"verdict": "unknown", "reasons": [reason]}));
+        let stall = "the lab stood still for 5.0 s";
+        assert_eq!(judge(case("lab-stall"), &ended(2, stall)).as_deref(), Ok(stall));
+        assert!(judge(case("lab-stall"), &ended(0, stall)).is_err());
+        assert!(judge(case("lab-stall"), &ended(2, "the machine was busy")).is_err());
+        assert!(judge(case("lab-stall"), &(Some(2), json!({}))).is_err());
+        assert!(judge(case(HONEST), &ended(0, "")).is_ok());
+        assert!(
+            judge(case(HONEST), &ended(2, stall)).is_err()
+                && judge(case(HONEST), &(None, json!({}))).is_err()
+        );
+    }
+
+    #[test]
+    fn every_lie_is_planted_and_every_scenario_is_run_without_one() {
+        let planted = |name: &str| CASES.iter().any(|case| case.arguments == ["--plant", name]);
+        for lie in run::planted::Lie::ALL {
+            assert!(planted(lie.name()), "{lie} is planted nowhere");
+        }
+        let honest = |name: &str| CASES.iter().any(|case| case.name == HONEST && case.scenario == name);
+        for entry in std::fs::read_dir(crate::repository_root().join("scenarios/lies")).expect("scenarios") {
+            let path = entry.expect("an entry").path();
+            let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
+            assert!(honest(&name), "{name} is not run without a lie");
+        }
+    }
+}
