@@ -16,8 +16,6 @@ use crate::{Configuration, Engine, EngineError, InstallError};
 pub struct EngineFacts {
     /// Its name in scenarios.
     pub name: &'static str,
-    /// One line about it.
-    pub summary: &'static str,
     find: fn(Option<&Path>) -> Result<Installation, InstallError>,
     install: Installer,
     describe: fn() -> Vec<Found>,
@@ -31,7 +29,6 @@ type Opener = fn(Installation, Configuration) -> Result<Box<dyn Engine>, EngineE
 pub const ENGINES: &[EngineFacts] = &[
     EngineFacts {
         name: control::NAME,
-        summary: "holdfast's own small replicated store, nothing to install; a flaw can be switched on by `settings`",
         find: control::find,
         install: control::install,
         describe: control::describe,
@@ -39,7 +36,6 @@ pub const ENGINES: &[EngineFacts] = &[
     },
     EngineFacts {
         name: etcd::NAME,
-        summary: "etcd 3.4 or newer, unmodified: a store of keys and values that elects its leader; waits for a majority",
         find: etcd::find,
         install: etcd::install,
         describe: etcd::describe,
@@ -47,15 +43,13 @@ pub const ENGINES: &[EngineFacts] = &[
     },
     EngineFacts {
         name: none::NAME,
-        summary: "no database: the nodes' volumes themselves, for the workload rawio",
         find: control::find,
         install: control::install,
         describe: none::describe,
         open: |installation, configuration| Ok(Box::new(Volumes::new(&installation, configuration)?)),
     },
     EngineFacts {
-        name: "postgres",
-        summary: "PostgreSQL 13 or newer: one leader, streaming standbys; synchronous any N, all or off",
+        name: postgres::NAME,
         find: postgres::find,
         install: postgres::install,
         describe: postgres::describe,
@@ -75,6 +69,12 @@ pub fn named(name: &str) -> Result<&'static EngineFacts, EngineError> {
 }
 
 impl EngineFacts {
+    /// One line about it.
+    #[must_use]
+    pub fn summary(&self) -> &'static str {
+        capabilities::named(self.name).map_or("", |engine| engine.summary)
+    }
+
     /// Finds the database on this machine: at the path given and nowhere else, or else in the usual places.
     ///
     /// # Errors
@@ -113,6 +113,16 @@ impl EngineFacts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_engines_are_those_whose_capabilities_are_known() {
+        let mut known = capabilities::NAMES;
+        known.sort_unstable();
+        assert_eq!(ENGINES.iter().map(|entry| entry.name).collect::<Vec<_>>(), known);
+        for entry in ENGINES {
+            assert!(!entry.summary().is_empty(), "{}", entry.name);
+        }
+    }
 
     #[test]
     fn every_engine_is_found_by_its_name_and_others_are_refused() {

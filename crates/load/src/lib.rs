@@ -18,12 +18,13 @@ mod replica_read;
 mod shared;
 mod thread_cpu;
 
+pub use capabilities::Protocol;
 pub use client::postgres::{Address, Encryption, Endpoint, Password, Reads, Trust};
 pub use clock::Clock;
 pub use defects::Defects;
 pub use generator::{Batch, FirstSuccess, LoadEnd, LoadHandle, OpenLoop, start};
 pub use muster::Muster;
 pub use pace::{Arrival, Asked, AskedRate, Step, ThinkTime};
-pub use plan::{LoadError, LoadPlan, OnThread, Protocol};
+pub use plan::{LoadError, LoadPlan, OnThread};
 pub use preparation::{final_read, prepare, server_version};
 pub use replica_read::{are_compared, replica_reads};

@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use capabilities::Protocol;
 use client::SqlConnector;
 use client::control::ControlConnector;
 use client::etcd::EtcdConnector;
@@ -22,19 +23,6 @@ pub type OnThread = Box<dyn FnOnce() -> io::Result<()> + Send>;
 
 /// More than one thread can ask of anything.
 const LARGEST_RATE_PER_S: f64 = 1e6;
-
-/// What the database is spoken to in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Protocol {
-    /// PostgreSQL's.
-    Postgres,
-    /// The control database's.
-    Control,
-    /// etcd's.
-    Etcd,
-    /// None: passes over a node's volume.
-    Volume,
-}
 
 /// A workload, and how much of it.
 #[derive(Clone)]

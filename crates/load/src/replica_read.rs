@@ -12,7 +12,9 @@ use client::reactor;
 use history::{Action, Key, Operation, Outcome};
 
 use crate::clock::Clock;
-use crate::plan::{LoadError, LoadPlan, OnThread, Protocol};
+use capabilities::Protocol;
+
+use crate::plan::{LoadError, LoadPlan, OnThread};
 use crate::preparation::{Leader, gave_up, in_place, operations};
 
 /// Between two looks at how far a replica is.

@@ -196,7 +196,7 @@ fn installation(
     scenario: &Scenario,
     show: &mut dyn FnMut(Show<'_>),
 ) -> Result<InstallationOrders, LaunchError> {
-    let engine = engine::registry::named(&scenario.database.engine)?;
+    let engine = engine::registry::named(scenario.database.engine.name)?;
     let explicit = scenario.database.path.as_deref().map(Path::new);
     let found = match engine.find(explicit) {
         Ok(found) => found,

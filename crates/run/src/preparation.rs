@@ -30,7 +30,6 @@ use crate::script_files::{self, MisnamedFile};
 use crate::usage::Usage;
 
 /// The port databases listen on in the lab, where nobody else is.
-const PORT: u16 = 5432;
 /// The workload whose inserts can be dropped or invented.
 const LEDGER: &str = "ledger";
 /// How long an attempt to connect may take at first.
@@ -148,10 +147,10 @@ pub(crate) fn open_engine(scenario: &Scenario, orders: &Orders) -> Result<Arc<dy
             Synchronous::All => engine::Synchronous::All,
         },
         settings: scenario.database.settings.clone(),
-        port: if scenario.database.engine == engine::etcd::NAME { engine::etcd::CLIENT_PORT } else { PORT },
+        port: scenario.database.engine.client_port,
         max_connections: scenario.max_connections(),
     };
-    let opened = engine::registry::named(&scenario.database.engine)?
+    let opened = engine::registry::named(scenario.database.engine.name)?
         .open(as_nodes_see(&orders.installation), configuration)?;
     Ok(Arc::from(opened))
 }
@@ -352,12 +351,7 @@ fn plans(
             keeps_history: true,
             scale: load.scale,
             seed: orders.seed,
-            protocol: match engine.name() {
-                engine::control::NAME => load::Protocol::Control,
-                engine::etcd::NAME => load::Protocol::Etcd,
-                engine::none::NAME => load::Protocol::Volume,
-                _ => load::Protocol::Postgres,
-            },
+            protocol: scenario.database.engine.protocol,
             reads: match load.reads {
                 scenario::Reads::Leader => client::postgres::Reads::Leader,
                 scenario::Reads::Replicas => client::postgres::Reads::Replicas,
@@ -536,7 +530,11 @@ mod tests {
     fn the_language_and_the_control_database_know_the_same_flaws() {
         let flaws = control::flaw::FLAWS.iter().map(|(_, name, _)| *name);
         let known: Vec<&str> = std::iter::once("none").chain(flaws).collect();
-        assert_eq!(scenario::catalogue::FLAWS, known);
+        let control = capabilities::named(engine::control::NAME).expect("the engine");
+        let capabilities::SettingForm::OneOf { name: "flaw", values } = control.settings else {
+            panic!("{:?}", control.settings)
+        };
+        assert_eq!(values, known);
     }
 
     #[test]

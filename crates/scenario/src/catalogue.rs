@@ -7,42 +7,11 @@ use crate::language::Field;
 use crate::workload_options;
 
 /// Engines a scenario may name.
-pub const ENGINES: &[&str] = &["postgres", "etcd", "control", "none"];
+pub const ENGINES: &[&str] = &capabilities::NAMES;
 
 /// Workloads a scenario may name.
 pub const WORKLOADS: &[&str] =
     &["tpcb", "tpcc", "ycsb", "kv", "iot", "script", "ledger", "append", "bank", "register", "rawio"];
-
-/// Holdfast's own database.
-pub(crate) const CONTROL: &str = "control";
-/// The engine whose settings are the server's flags, and whose writes wait for a majority whatever is asked.
-pub(crate) const ETCD: &str = "etcd";
-
-/// The engines that speak no SQL, each with the workloads that it understands.
-pub(crate) const WITHOUT_SQL: &[(&str, &[&str])] = &[
-    (CONTROL, &["tpcb", "ledger", "append", "bank", "register"]),
-    (ETCD, &["ledger", "append", "bank", "register"]),
-];
-
-/// What the control database's one setting, `flaw`, may be. A test where both are known holds this and the engine's own
-/// list together.
-pub const FLAWS: &[&str] = &[
-    "none",
-    "ack-before-fsync",
-    "ack-before-replication",
-    "clock-last-write-wins",
-    "dirty-read",
-    "duplicate-on-retry",
-    "forget-on-restart",
-    "lost-update",
-    "non-repeatable-order",
-    "split-brain",
-    "stale-reads",
-    "write-skew",
-];
-
-/// The engine that is none, and the workload that asks a volume and no database.
-pub(crate) const WITHOUT_DATABASE: (&str, &str) = ("none", "rawio");
 
 /// Roles a fault may be aimed at instead of a name.
 pub const ROLES: &[RoleEntry] = &[

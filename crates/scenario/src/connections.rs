@@ -1,19 +1,14 @@
-//! How many sessions the loads hold at one node at once, and how many a PostgreSQL must therefore take.
+//! How many sessions the loads hold at one node at once, and how many an engine with a limit must therefore take.
 //!
 //! Owns the number and refusing settings below it. Writing it into the database's configuration is the engine's.
+
+use std::collections::BTreeMap;
+
+use capabilities::SessionLimit;
 
 use crate::rejection::{Findings, Spot};
 use crate::resolved::{Load, Phase, Reads, Scenario};
 
-/// The setting, as PostgreSQL calls it.
-const SETTING: &str = "max_connections";
-/// The engine whose sessions are processes, of which there is a highest number.
-const ENGINE: &str = "postgres";
-/// What PostgreSQL keeps for superusers unless the settings say otherwise; the clients of a lab are superusers, so that it
-/// keeps nothing from them.
-const RESERVED_SETTING: &str = "superuser_reserved_connections";
-/// See [`RESERVED_SETTING`].
-const RESERVED: u32 = 3;
 /// Sessions of the lab's own: the platform asks roles and positions, the end is read, and a standby that joins asks its leader.
 const OF_THE_LAB: u32 = 20;
 /// The fewest that are asked for.
@@ -30,8 +25,11 @@ fn sessions(loads: &[Load], schedule: &[Phase]) -> u32 {
 }
 
 /// The fewest sessions the database can do with: the clients', what is reserved, and the lab's own.
-fn least(sessions: u32, reserved: Option<&str>) -> u32 {
-    let reserved = reserved.and_then(|written| written.trim().parse().ok()).unwrap_or(RESERVED);
+fn least(sessions: u32, limit: Option<&SessionLimit>, settings: &BTreeMap<String, String>) -> u32 {
+    let reserved = limit.map_or(0, |limit| {
+        let written = settings.get(limit.reserved_setting);
+        written.and_then(|written| written.trim().parse().ok()).unwrap_or(limit.reserved)
+    });
     sessions.saturating_add(reserved).saturating_add(OF_THE_LAB)
 }
 
@@ -46,20 +44,21 @@ impl Scenario {
     /// opens another before the server notices that the first has gone.
     #[must_use]
     pub fn max_connections(&self) -> u32 {
-        let reserved = self.database.settings.get(RESERVED_SETTING).map(String::as_str);
-        least(self.sessions().saturating_mul(2), reserved).max(FEWEST)
+        let limit = self.database.engine.session_limit;
+        least(self.sessions().saturating_mul(2), limit.as_ref(), &self.database.settings).max(FEWEST)
     }
 }
 
 /// Refuses settings under which not all clients get a session. `at` is where the setting stands, if it does.
 pub(crate) fn check(scenario: &Scenario, at: Option<Spot>, findings: &mut Findings) {
     let settings = &scenario.database.settings;
-    let (Some(at), Some(written)) = (at, settings.get(SETTING)) else { return };
+    let Some(limit) = scenario.database.engine.session_limit else { return };
+    let (Some(at), Some(written)) = (at, settings.get(limit.setting)) else { return };
     // What is no number is the database's to refuse.
     let Ok(most) = written.trim().parse::<u32>() else { return };
     let sessions = scenario.sessions();
-    let least = least(sessions, settings.get(RESERVED_SETTING).map(String::as_str));
-    if scenario.database.engine != ENGINE || most >= least {
+    let least = least(sessions, Some(&limit), settings);
+    if most >= least {
         return;
     }
     findings.add(
@@ -71,8 +70,9 @@ pub(crate) fn check(scenario: &Scenario, at: Option<Spot>, findings: &mut Findin
         ),
         format!("less than {least}"),
         format!(
-            "write `{SETTING}: {least}` or more, or leave it out: it is then {}",
-            scenario.max_connections()
+            "write `{setting}: {least}` or more, or leave it out: it is then {}",
+            scenario.max_connections(),
+            setting = limit.setting,
         ),
     );
 }

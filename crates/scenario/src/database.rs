@@ -6,7 +6,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::catalogue::{ENGINES, ETCD};
+use capabilities::Capabilities;
+
+use crate::catalogue::ENGINES;
 use crate::decode::Decoder;
 use crate::language::{AFTER, DATABASE, EXPECTED, FAILOVER, INTERFERENCE, MOST_NODES, REPLICATION, VOLUMES};
 use crate::placement::Spread;
@@ -23,7 +25,7 @@ const MOST_CPUS: f64 = 1024.0;
 
 /// The section as written.
 pub(crate) struct DatabaseDocument {
-    engine: &'static str,
+    engine: &'static Capabilities,
     path: Option<String>,
     nodes: Spanned<NodesDocument>,
     leader: Option<Spanned<String>>,
@@ -31,7 +33,7 @@ pub(crate) struct DatabaseDocument {
     failover: Failover,
     failover_at: Option<Spot>,
     settings: BTreeMap<String, String>,
-    max_connections_at: Option<Spot>,
+    session_limit_at: Option<Spot>,
     cpus: Option<f64>,
     volumes: Volumes,
     storage: Option<StorageDocument>,
@@ -46,7 +48,10 @@ enum NodesDocument {
 /// Reads the section.
 pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<DatabaseDocument> {
     let record = decoder.record(node, &DATABASE)?;
-    let engine = record.get("engine").and_then(|node| decoder.word(node, "engine", ENGINES));
+    let engine = record
+        .get("engine")
+        .and_then(|node| decoder.word(node, "engine", ENGINES))
+        .and_then(|name| capabilities::named(name.value));
     let path = record.get("path").and_then(|node| decode_path(node, decoder));
     let nodes = record.get("nodes").and_then(|node| decode_nodes(node, decoder));
     let leader = record.get("leader").and_then(|node| decoder.text(node, "the leader's place"));
@@ -56,10 +61,9 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<DatabaseDocum
         .and_then(|record| record.get("synchronous"))
         .and_then(|node| decode_synchronous(node, decoder));
     let failover = record.get("failover").and_then(|node| decode_failover(node, decoder));
-    let engine_name = engine.as_ref().map(|engine| engine.value);
-    let settings = record.get("settings").and_then(|node| settings::decode(node, engine_name, decoder));
-    let max_connections_at =
-        record.get("settings").and_then(|node| settings::value_at(node, "max_connections"));
+    let settings = record.get("settings").and_then(|node| settings::decode(node, engine, decoder));
+    let session_limit_at =
+        record.get("settings").and_then(|node| settings::value_at(node, engine?.session_limit?.setting));
     let cpus = record.get("cpus").and_then(|node| decode_cpus(node, decoder));
     let volumes = record.get("volumes").and_then(|node| decoder.word(node, "kind of volume", VOLUMES));
     let storage = record.get("storage").and_then(|node| storage::decode(node, decoder));
@@ -75,7 +79,7 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<DatabaseDocum
         );
     }
     Some(DatabaseDocument {
-        engine: engine?.value,
+        engine: engine?,
         path,
         nodes: nodes?,
         leader,
@@ -83,7 +87,7 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<DatabaseDocum
         failover: failover.as_ref().map_or(Failover::None, |failover| failover.value),
         failover_at: failover.map(|failover| failover.at),
         settings: settings.unwrap_or_default(),
-        max_connections_at,
+        session_limit_at,
         cpus,
         volumes: match volumes.map(|volumes| volumes.value) {
             Some("torn") => Volumes::Torn,
@@ -203,14 +207,14 @@ fn decode_cpus(node: &Node, decoder: &mut Decoder) -> Option<f64> {
 }
 
 impl DatabaseDocument {
-    /// The engine's name.
-    pub(crate) fn engine(&self) -> &'static str {
+    /// What the engine can do.
+    pub(crate) fn engine(&self) -> &'static Capabilities {
         self.engine
     }
 
-    /// Where the setting `max_connections` stands.
-    pub(crate) fn max_connections_at(&self) -> Option<Spot> {
-        self.max_connections_at
+    /// Where the setting stands that limits the sessions.
+    pub(crate) fn session_limit_at(&self) -> Option<Spot> {
+        self.session_limit_at
     }
 
     /// The database on the site's hosts.
@@ -248,7 +252,7 @@ impl DatabaseDocument {
             None => None,
         };
         Some(Database {
-            engine: self.engine.to_owned(),
+            engine: self.engine,
             path: self.path,
             nodes,
             synchronous,
@@ -261,10 +265,10 @@ impl DatabaseDocument {
         })
     }
 
-    /// What a commit waits for. etcd waits for a majority of its members, and may be asked for nothing else.
+    /// What a commit waits for. An engine that waits for a majority of its nodes cannot be asked for anything else.
     fn synchronous_of(&self, nodes: u64, findings: &mut Findings) -> Synchronous {
         let asked = self.synchronous.as_ref();
-        if self.engine != ETCD {
+        if self.engine.chooses_acknowledgements {
             return asked.map_or(Synchronous::Off, |synchronous| synchronous.value);
         }
         let majority = match u32::try_from(nodes / 2) {
@@ -279,7 +283,10 @@ impl DatabaseDocument {
             findings.add(
                 "not-a-choice",
                 other.at,
-                format!("etcd waits for a majority of its {nodes} members, whatever is asked"),
+                format!(
+                    "{} waits for a majority of its {nodes} members, whatever is asked",
+                    self.engine.name
+                ),
                 "not a choice",
                 format!("take `replication` out, or write `{written}`, which says the same"),
             );

@@ -265,8 +265,8 @@ mod tests {
             let load = text.lines().find(|line| line.contains("workload: kv")).expect("a load");
             let text = text.replace(load.trim_start(), table.example);
             let source = crate::Source { name: table.workload.to_owned(), text };
-            let (no_database, raw) = crate::catalogue::WITHOUT_DATABASE;
-            let engine = if table.workload == raw { no_database } else { "postgres" };
+            let able = |engine: &&capabilities::Capabilities| engine.understands.workload(table.workload);
+            let engine = capabilities::ENGINES.iter().find(able).expect("an engine for it").name;
             let set = [("expect", "{ errors: < 1000 }"), ("database.engine", engine)];
             let read = crate::parse(&source, &set.map(|(path, value)| (path.to_owned(), value.to_owned())));
             assert!(read.is_ok(), "{}: {:?}", table.example, read.err().map(|error| format!("{error:?}")));

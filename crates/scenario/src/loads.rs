@@ -5,7 +5,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::catalogue::{WITHOUT_DATABASE, WITHOUT_SQL, WORKLOADS};
+use capabilities::{Capabilities, Understands, VOLUME_WORKLOAD};
+
+use crate::catalogue::WORKLOADS;
 use crate::decode::Decoder;
 use crate::language::{LOAD, READS};
 use crate::pace::{self, PaceDocument};
@@ -95,58 +97,55 @@ fn decode_load(node: &Node, decoder: &mut Decoder) -> Option<LoadDocument> {
 }
 
 /// Whether the engine understands what each load asks.
-pub(crate) fn check_language(documents: &[LoadDocument], engine: &str, findings: &mut Findings) {
-    let (no_database, raw) = WITHOUT_DATABASE;
-    for document in documents.iter().filter(|document| (document.workload == raw) != (engine == no_database))
-    {
-        let (message, label, help) = if engine == no_database {
-            let message =
-                format!("the engine `{no_database}` is no database, which `{}` asks", document.workload);
-            (message, "needs a database", format!("use another engine, or the workload `{raw}`"))
-        } else {
-            let message = format!("`{raw}` asks a node's volume and no database");
-            (
-                message,
+pub(crate) fn check_language(documents: &[LoadDocument], engine: &Capabilities, findings: &mut Findings) {
+    let name = engine.name;
+    for document in documents.iter().filter(|document| !engine.understands.workload(document.workload)) {
+        let workload = document.workload;
+        let (message, label, help) = match engine.understands {
+            Understands::Volume(raw) => (
+                format!("the engine `{name}` is no database, which `{workload}` asks"),
+                "needs a database",
+                format!("use another engine, or the workload `{raw}`"),
+            ),
+            Understands::Only(spoken) if workload != VOLUME_WORKLOAD => (
+                format!("the engine `{name}` speaks no SQL, which `{workload}` asks in"),
+                "needs SQL",
+                format!("use another engine, or one of {}", listed(spoken)),
+            ),
+            _ => (
+                format!("`{workload}` asks a node's volume and no database"),
                 "needs a bare volume",
-                format!("write `engine: {no_database}`, or use another workload"),
-            )
+                format!("write `engine: {}`, or use another workload", without_database()),
+            ),
         };
         findings.add("wrong-language", document.workload_at, message, label, help);
     }
-    let Some((_, spoken)) = WITHOUT_SQL.iter().find(|(without_sql, _)| *without_sql == engine) else {
+    if engine.has_isolation_levels {
         return;
-    };
-    let speechless =
-        |document: &&LoadDocument| document.workload != raw && !spoken.contains(&document.workload);
-    for document in documents.iter().filter(speechless) {
-        findings.add(
-            "wrong-language",
-            document.workload_at,
-            format!("the engine `{engine}` speaks no SQL, which `{}` asks in", document.workload),
-            "needs SQL",
-            format!("use another engine, or one of {}", listed(spoken)),
-        );
     }
     for document in documents.iter().filter(|document| document.options.contains_key("isolation")) {
         findings.add(
             "one-isolation-level",
             document.workload_at,
-            format!("the engine `{engine}` knows no isolation level but serializable"),
+            format!("the engine `{name}` knows no isolation level but serializable"),
             "begins at a level of its own",
             "take the option `isolation` out, or use another engine",
         );
     }
 }
 
-/// The engine that reads can be divided on.
-const DIVIDES_READS: &str = "postgres";
+/// The engine that is no database.
+fn without_database() -> &'static str {
+    capabilities::ENGINES.iter().find(|engine| !engine.is_database()).map_or("none", |engine| engine.name)
+}
+
 /// Workloads whose reads may be older than the latest write: they are counted and no check draws anything from them.
 const READS_MAY_BE_OLD: &[&str] = &["kv", "ycsb"];
 
 /// Whether reads may go where each load sends them.
 pub(crate) fn check_reads(
     documents: &[LoadDocument],
-    engine: &str,
+    engine: &Capabilities,
     nodes: Option<usize>,
     findings: &mut Findings,
 ) {
@@ -157,10 +156,15 @@ pub(crate) fn check_reads(
         let mut refuse = |message: String, help: String| {
             findings.add("reads-elsewhere", reads.at, message, "cannot go there", help);
         };
-        if engine != DIVIDES_READS {
+        if !engine.reads_from_replicas {
+            let able = capabilities::ENGINES.iter().filter(|engine| engine.reads_from_replicas);
+            let able: Vec<&str> = able.map(|engine| engine.name).collect();
             refuse(
-                format!("reads of the engine `{engine}` cannot be sent to other nodes than its writes"),
-                format!("leave `reads` out, or use the engine `{DIVIDES_READS}`"),
+                format!(
+                    "reads of the engine `{}` cannot be sent to other nodes than its writes",
+                    engine.name
+                ),
+                format!("leave `reads` out, or use the engine `{}`", able.join("` or `")),
             );
         } else if !READS_MAY_BE_OLD.contains(&document.workload) {
             refuse(

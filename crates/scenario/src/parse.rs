@@ -232,7 +232,7 @@ impl Document {
         let ip = self.site.ip;
         let edges = self.site.edges(&places, &hosts, findings);
         let engine = self.database.engine();
-        let max_connections_at = self.database.max_connections_at();
+        let session_limit_at = self.database.session_limit_at();
         let database = self.database.resolve(&hosts, (&places, &self.site.storage_classes), findings);
         let leader =
             database.as_ref().and_then(|database| database.nodes.first()).and_then(|node| hosts.get(*node));
@@ -269,7 +269,7 @@ impl Document {
             schedule,
             expect,
         };
-        connections::check(&scenario, max_connections_at, findings);
+        connections::check(&scenario, session_limit_at, findings);
         Some(scenario)
     }
 }

@@ -5,7 +5,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde::Serialize;
+use capabilities::Capabilities;
+use serde::{Serialize, Serializer};
 
 pub use crate::resolved_disks::{DiskDefect, DiskTarget, Disks};
 pub use crate::resolved_expectation::{Comparison, Expectation, Within};
@@ -226,8 +227,9 @@ pub enum Distribution {
 /// The database.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Database {
-    /// The engine's name.
-    pub engine: String,
+    /// The engine.
+    #[serde(serialize_with = "by_name")]
+    pub engine: &'static Capabilities,
     /// An explicit path of the database's `bin` folder.
     pub path: Option<String>,
     /// Index into [`Site::hosts`] for each node `n1`, `n2` ...; the first is the initial leader.
@@ -246,6 +248,10 @@ pub struct Database {
     pub storage: Option<Storage>,
     /// Whether it is foreseen that somebody outside the schedule stops or kills processes of nodes.
     pub interference_expected: bool,
+}
+
+fn by_name<S: Serializer>(engine: &&'static Capabilities, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(engine.name)
 }
 
 /// What a node's volume is.

@@ -1,55 +1,28 @@
 //! `database.settings`: further settings of the database's own, which differ from engine to engine.
 //!
-//! Owns how they are called and which of them holdfast itself must decide. What one does is the database's to say.
+//! Owns reading them by the form that the engine gives them. What one does is the database's to say.
 
 use std::collections::BTreeMap;
 
-use crate::catalogue::{CONTROL, ETCD, FLAWS};
+use capabilities::{Capabilities, SettingForm, SettingNames};
+
 use crate::decode::Decoder;
 use crate::language::MOST_FREE_NAME_BYTES;
 use crate::rejection::Spot;
 use crate::tree::{Node, Value};
 use crate::wording::shortened;
 
-/// Settings that holdfast itself must decide, and why.
-const OUR_SETTINGS: &[(&str, &str)] = &[
-    ("listen_addresses", "the lab decides which address a node has"),
-    ("port", "clients and standbys find a node at the port the lab gives it"),
-    ("data_directory", "a node's data lies on its volume"),
-    ("synchronous_standby_names", "write `replication: { synchronous: any 1 }` instead"),
-    ("primary_conninfo", "a standby follows whichever node is the leader"),
-    ("hot_standby", "standbys are asked how far they are, which needs them readable"),
-    ("unix_socket_directories", "a node's sockets lie in its own run directory"),
-];
-
-/// The same of etcd's flags; a name that ends with a hyphen stands for all that begin so.
-const OUR_FLAGS: &[(&str, &str)] = &[
-    ("name", "a member is called as its node is"),
-    ("data-dir", "a node's data lies on its volume"),
-    ("wal-dir", "a node's data lies on its volume"),
-    ("listen-", "the lab decides which addresses a node has"),
-    ("advertise-", "the lab decides which addresses a node has"),
-    ("initial-", "the members are the nodes of the scenario"),
-    ("discovery", "the members are the nodes of the scenario"),
-    ("discovery-", "the members are the nodes of the scenario"),
-    ("force-new-cluster", "the members are the nodes of the scenario"),
-    ("proxy", "every node is a member"),
-    ("config-file", "every flag stands in the scenario"),
-    ("enable-grpc-gateway", "it is what the clients speak to"),
-    ("logger", "its log is kept with the run"),
-    ("log-", "its log is kept with the run"),
-];
-
-/// Reads the settings of an engine; of one that is unknown, as most have them.
+/// Reads the settings of an engine; of one that is unknown, as the first that there is.
 pub(crate) fn decode(
     node: &Node,
-    engine: Option<&str>,
+    engine: Option<&Capabilities>,
     decoder: &mut Decoder,
 ) -> Option<BTreeMap<String, String>> {
-    match engine {
-        Some(CONTROL) => flaw(node, decoder),
-        Some(ETCD) => free(node, &FLAGS, decoder),
-        _ => free(node, &SETTINGS, decoder),
+    let engine = engine.unwrap_or(&capabilities::ENGINES[0]);
+    match engine.settings {
+        SettingForm::Names(names) => free(node, &names, decoder),
+        SettingForm::OneOf { name, values } => one_of(node, engine, (name, values), decoder),
+        SettingForm::Nothing => nothing(node, engine, decoder),
     }
 }
 
@@ -58,29 +31,6 @@ pub(crate) fn value_at(node: &Node, name: &str) -> Option<Spot> {
     let Value::Map(entries) = &node.value else { return None };
     entries.iter().find(|entry| entry.key == name).map(|entry| entry.value.at)
 }
-
-/// How settings of an engine are called, and which are ours.
-struct SettingNames {
-    /// What may stand in a name beside small letters and digits.
-    signs: &'static [char],
-    /// What may stand in one, in words with an example.
-    help: &'static str,
-    /// Names that are ours; one that ends with a hyphen, all that begin so.
-    ours: &'static [(&'static str, &'static str)],
-}
-
-const SETTINGS: SettingNames = SettingNames {
-    signs: &['_', '.'],
-    help: "a setting's name is made of up to 100 small letters, digits, `_` and `.`, as in shared_buffers",
-    ours: OUR_SETTINGS,
-};
-
-const FLAGS: SettingNames = SettingNames {
-    signs: &['-'],
-    help: "a flag of etcd is written without the hyphens before it, in small letters, digits and `-`, as in \
-           heartbeat-interval",
-    ours: OUR_FLAGS,
-};
 
 fn free(node: &Node, names: &SettingNames, decoder: &mut Decoder) -> Option<BTreeMap<String, String>> {
     let entries = decoder.entries(node, "`settings`")?;
@@ -95,7 +45,7 @@ fn free(node: &Node, names: &SettingNames, decoder: &mut Decoder) -> Option<BTre
             continue;
         }
         let is_ours = |name: &str| entry.key == name || (name.ends_with('-') && entry.key.starts_with(name));
-        if let Some((_, why)) = names.ours.iter().find(|(name, _)| is_ours(name)) {
+        if let Some((_, why)) = names.decided.iter().find(|(name, _)| is_ours(name)) {
             decoder.findings.add(
                 "our-setting",
                 entry.key_at,
@@ -122,19 +72,34 @@ fn free(node: &Node, names: &SettingNames, decoder: &mut Decoder) -> Option<BTre
     Some(settings)
 }
 
-/// The settings of the control database: a flaw that is switched on, and nothing else.
-fn flaw(node: &Node, decoder: &mut Decoder) -> Option<BTreeMap<String, String>> {
+/// The settings of an engine that has one.
+fn one_of(
+    node: &Node,
+    engine: &Capabilities,
+    (name, values): (&str, &'static [&'static str]),
+    decoder: &mut Decoder,
+) -> Option<BTreeMap<String, String>> {
     let mut settings = BTreeMap::new();
     for entry in decoder.entries(node, "`settings`")? {
-        if entry.key != "flaw" {
-            let message = format!("the control database has no setting `{}`", shortened(&entry.key));
-            let help = "its one setting is `flaw`, such as `flaw: stale-reads`";
+        if entry.key != name {
+            let message = format!("the engine `{}` has no setting `{}`", engine.name, shortened(&entry.key));
+            let help =
+                format!("its one setting is `{name}`, such as `{name}: {}`", values.last().unwrap_or(&""));
             decoder.findings.add("unknown-setting", entry.key_at, message, "not a setting of it", help);
             continue;
         }
-        if let Some(flaw) = decoder.word(&entry.value, "flaw", FLAWS) {
-            settings.insert(entry.key.clone(), flaw.value.to_owned());
+        if let Some(value) = decoder.word(&entry.value, name, values) {
+            settings.insert(entry.key.clone(), value.value.to_owned());
         }
     }
     Some(settings)
+}
+
+/// The settings of an engine that has none.
+fn nothing(node: &Node, engine: &Capabilities, decoder: &mut Decoder) -> Option<BTreeMap<String, String>> {
+    for entry in decoder.entries(node, "`settings`")? {
+        let message = format!("the engine `{}` has no setting `{}`", engine.name, shortened(&entry.key));
+        decoder.findings.add("unknown-setting", entry.key_at, message, "it has none", "take `settings` out");
+    }
+    Some(BTreeMap::new())
 }

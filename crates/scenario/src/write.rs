@@ -175,7 +175,7 @@ fn hosts(group: &[Host]) -> String {
 
 fn write_database(text: &mut String, database: &Database, site: &Site) {
     line(text, 0, "database:");
-    line(text, 2, &format!("engine: {}", quoted(&database.engine)));
+    line(text, 2, &format!("engine: {}", quoted(database.engine.name)));
     if let Some(path) = &database.path {
         line(text, 2, &format!("path: {}", quoted(path)));
     }

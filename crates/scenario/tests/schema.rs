@@ -164,6 +164,7 @@ fn chosen_otherwise(first: &Value) -> Value {
 fn without_a_database(other: &Value) -> Value {
     let mut third = other.clone();
     third["database"]["engine"] = json!("none");
+    third["database"]["settings"] = json!({});
     third["loads"] = json!([{ "workload": "rawio", "clients": 1, "options": { "block": 1024, "count": 20, "random": 20,
         "direct": "on", "durable": "each" } }]);
     third["expect"] = json!({ "errors": "0" });

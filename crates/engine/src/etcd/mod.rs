@@ -25,9 +25,6 @@ pub use find::{describe, find, install, install_into};
 /// Its name in scenarios.
 pub const NAME: &str = "etcd";
 
-/// The port on which clients expect it.
-pub const CLIENT_PORT: u16 = 2379;
-
 /// The log of a node's process.
 const LOG: &str = "etcd";
 /// More lines than the usage that etcd prints has.

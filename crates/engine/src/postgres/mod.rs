@@ -36,6 +36,8 @@ const DATA: &str = "data";
 const CONFIGURATION_FILE: &str = "holdfast.conf";
 /// Present while a rejoin is under way: data in between two states, never to be started as they are.
 const REJOINING_FILE: &str = "rejoining";
+/// Its name in scenarios.
+pub const NAME: &str = "postgres";
 /// The log each node's server writes.
 const LOG: &str = "postgres";
 
@@ -222,7 +224,7 @@ impl Postgres {
 
 impl Engine for Postgres {
     fn name(&self) -> &'static str {
-        "postgres"
+        NAME
     }
 
     fn version(&self) -> String {

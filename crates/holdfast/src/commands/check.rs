@@ -82,7 +82,7 @@ fn show(path: &Path, scenario: &Scenario) {
         "  {} hosts, {} nodes of {}, {} loads, {} phases of {length_s} s in all, {faults} faults, {} expectations",
         scenario.site.hosts.len(),
         scenario.database.nodes.len(),
-        scenario.database.engine,
+        scenario.database.engine.name,
         scenario.loads.len(),
         scenario.schedule.len(),
         scenario.expect.len(),

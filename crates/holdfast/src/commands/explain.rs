@@ -26,7 +26,7 @@ pub fn explain(word: &str) -> Result<Exit, Exit> {
 
 /// Engines, workloads and checks of that name.
 fn things(word: &str) -> Vec<(&'static str, String)> {
-    let engines = engine::registry::ENGINES.iter().map(|entry| ("an engine", entry.name, entry.summary));
+    let engines = engine::registry::ENGINES.iter().map(|entry| ("an engine", entry.name, entry.summary()));
     let workloads = workload::all().iter().map(|entry| ("a workload", entry.name(), entry.summary()));
     let named = engines.chain(workloads).filter(|(_, name, _)| *name == word);
     let checks = check::CHECKS.iter().filter(|entry| entry.name == word).map(|entry| {

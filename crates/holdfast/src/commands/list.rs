@@ -9,7 +9,7 @@ use crate::printed;
 /// Lists.
 pub fn list(what: Listed) -> Result<Exit, Exit> {
     let lines: Vec<(String, String)> = match what {
-        Listed::Engines => pairs(engine::registry::ENGINES.iter().map(|entry| (entry.name, entry.summary))),
+        Listed::Engines => pairs(engine::registry::ENGINES.iter().map(|entry| (entry.name, entry.summary()))),
         Listed::Workloads => pairs(workload::all().iter().map(|entry| (entry.name(), entry.summary()))),
         Listed::Faults => pairs(faults::KINDS.iter().map(|entry| (entry.name, entry.summary))),
         Listed::Checks => pairs(check::CHECKS.iter().map(|entry| (entry.name, entry.doc))),

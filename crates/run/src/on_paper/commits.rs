@@ -5,13 +5,14 @@
 
 use std::time::Duration;
 
+use capabilities::Commit;
 use fabric::Jitter;
 use history::PhaseFacts;
 use model::cost::{Delays, Engine, Kind, Transaction, TransactionCost, cost, leaders_by_cost};
 use rand_chacha::ChaCha8Rng;
 use scenario::{Load, Scenario};
 
-use super::{acknowledgements, elects};
+use super::acknowledgements;
 use crate::paper;
 
 /// Where the scenario gives no seed: what is sampled on paper must not change from call to call.
@@ -66,19 +67,13 @@ fn of_load(scenario: &Scenario, load: &Load) -> Option<CommitCost> {
     Some(CommitCost { load: load.name.clone(), phases })
 }
 
-/// Workloads of which some transactions are two requests to etcd, one that reads and one that writes, and some are one.
-const READ_FIRST: &[&str] = &["append", "bank"];
-
 /// A load's transaction as the scenario's engine carries it out; `None` where the load has several kinds of them.
 pub(crate) fn transaction(scenario: &Scenario, workload: &dyn workload::Workload) -> Option<Transaction> {
     let acknowledgements = acknowledgements(scenario);
-    if scenario.database.engine == engine::etcd::NAME && READ_FIRST.contains(&workload.name()) {
-        return None;
-    }
-    let (engine, statements) = if elects(scenario) {
-        (Engine::AtEachRequest(acknowledgements), requests(workload))
-    } else {
-        (Engine::AtCommit(acknowledgements), one_transaction(workload)?)
+    let (engine, statements) = match scenario.database.engine.commit {
+        Commit::AtEachRequest { reads_first } if reads_first.contains(&workload.name()) => return None,
+        Commit::AtEachRequest { .. } => (Engine::AtEachRequest(acknowledgements), requests(workload)),
+        Commit::AtEnd => (Engine::AtCommit(acknowledgements), one_transaction(workload)?),
     };
     Some(Transaction { nodes: scenario.database.nodes.len(), leader: 0, engine, statements })
 }

@@ -9,7 +9,7 @@ mod schedule;
 pub(crate) mod storage;
 mod this_host;
 
-use control::replica::{ELECTION_US, HEARTBEAT_US};
+use capabilities::Leadership;
 use model::Acknowledgements;
 use model::deployment::{Deployment, Path, Rules, Takeover};
 use model::practice::{EdgeFacts, Finding, LAYOUT_RULES, LayoutFacts, MACHINE_RULES, MirrorFacts, apply};
@@ -99,7 +99,7 @@ pub fn deployment(scenario: &Scenario) -> Deployment {
         path
     });
     let acknowledgements = acknowledgements(scenario);
-    let rules = if elects(scenario) {
+    let rules = if scenario.database.engine.elects() {
         Rules::Elected { acknowledgements, takeover }
     } else {
         Rules::SingleLog { acknowledgements, takeover }
@@ -113,22 +113,10 @@ pub fn deployment(scenario: &Scenario) -> Deployment {
     }
 }
 
-/// Whether the nodes elect their leader themselves.
-pub(crate) fn elects(scenario: &Scenario) -> bool {
-    [engine::control::NAME, engine::etcd::NAME].contains(&scenario.database.engine.as_str())
-}
-
-/// The shortest time after which followers that hear no leader elect another, seconds.
-pub(crate) fn election_s_least(scenario: &Scenario) -> f64 {
-    if scenario.database.engine != engine::etcd::NAME {
-        return (ELECTION_US - HEARTBEAT_US) as f64 / 1e6;
-    }
-    // etcd's defaults (its documentation, "Tuning"). It counts in heartbeats, and the last may be one old.
-    let flag = |name: &str, default_ms: f64| {
-        let given = scenario.database.settings.get(name).and_then(|value| value.parse().ok());
-        given.unwrap_or(default_ms) / 1e3
-    };
-    (flag("election-timeout", 1000.0) - 2.0 * flag("heartbeat-interval", 100.0)).max(0.0)
+/// The shortest time after which followers that hear no leader elect another, seconds; `None` where they never do.
+pub(crate) fn election_s_least(scenario: &Scenario) -> Option<f64> {
+    let Leadership::Elected(election) = scenario.database.engine.leadership else { return None };
+    Some(election.s_least(|name| scenario.database.settings.get(name).map(String::as_str)))
 }
 
 /// What a commit waits for.
@@ -219,11 +207,11 @@ mod tests {
     #[test]
     fn etcd_misses_its_leader_no_sooner_than_its_flags_say() {
         let mut scenario = shipped("etcd.yaml");
-        assert!((election_s_least(&scenario) - 0.8).abs() < 1e-9);
+        assert!((election_s_least(&scenario).expect("it elects") - 0.8).abs() < 1e-9);
         let flags = [("election-timeout", "500"), ("heartbeat-interval", "50")];
         scenario.database.settings =
             flags.map(|(name, value)| (name.to_owned(), value.to_owned())).into_iter().collect();
-        assert!((election_s_least(&scenario) - 0.4).abs() < 1e-9);
+        assert!((election_s_least(&scenario).expect("it elects") - 0.4).abs() < 1e-9);
     }
 
     #[test]

@@ -67,10 +67,12 @@ fn claimed(engine: &dyn Engine, loads: &[scenario::Load]) -> Level {
     let begun_at = |load: &scenario::Load| begun_at(&load.options).unwrap_or(by_default);
     let judged = loads.iter().filter(|load| load.workload == APPEND);
     let isolation = judged.map(begun_at).min().unwrap_or(by_default);
-    // Other databases' documents promise nothing of the order in time; the control database is there to be held to it, and
-    // etcd promises strict serializability ("KV API guarantees").
-    let in_time = [engine::control::NAME, engine::etcd::NAME].contains(&engine.name());
-    let order = if in_time { Order::RealTime } else { Order::Any };
+    let capabilities = capabilities::named(engine.name());
+    let order = if capabilities.is_some_and(|engine| engine.keeps_real_time_order) {
+        Order::RealTime
+    } else {
+        Order::Any
+    };
     Level { isolation, order }
 }
 

@@ -11,7 +11,7 @@ use report::result::{LoadResult, PredictionResult, RunResult};
 use scenario::{Scenario, ThinkTime};
 
 use super::{Evidence, figure};
-use crate::on_paper::{CommitCost, PhaseCost, elects, on_paper};
+use crate::on_paper::{CommitCost, PhaseCost, on_paper};
 
 /// What is smaller than this part of the largest wait asked for is not what a phase is about.
 const SLIGHT: f64 = 0.01;
@@ -41,7 +41,7 @@ pub(super) fn of_loads(
             if load.clients == Some(1) && !thinks {
                 rows.extend(compared.throughput());
             }
-            sentences.push(compared.sentence(elects(scenario)));
+            sentences.push(compared.sentence(scenario.database.engine.elects()));
         }
     }
     (rows, sentences)

@@ -17,7 +17,7 @@ use super::Evidence;
 use crate::datacentre::node_name;
 use crate::faulting::FaultRecord;
 use crate::faulting::struck::{End, Struck};
-use crate::on_paper::{deployment, election_s_least, elects, storage};
+use crate::on_paper::{deployment, election_s_least, storage};
 
 /// Whole seconds that faults must stand for anything to be said.
 const SECONDS_MIN: u64 = 2;
@@ -233,7 +233,7 @@ fn possible_leaders(
         fault.aims_at_leader && fault.vms.len() == 1
     });
     let is_known = is_aimed || said_to_lead(stretch, faults).is_some();
-    let unknown = elects(scenario) && struck_before && !is_known;
+    let unknown = scenario.database.engine.elects() && struck_before && !is_known;
     let count = if unknown { site.nodes.len() } else { 1 };
     let site = site.clone();
     (0..count).map(move |leader| site.clone().led_by(leader))
@@ -275,7 +275,7 @@ fn takeover_due(scenario: &Scenario, expected: Outcome) -> Duration {
             Failover::HaRestart { after } | Failover::Promote { after },
             Action::Restarted | Action::Promoted,
         ) => *after + notice_due(scenario) + TAKEOVER_PATIENCE,
-        _ if elects(scenario) => TAKEOVER_PATIENCE,
+        _ if scenario.database.engine.elects() => TAKEOVER_PATIENCE,
         _ => Duration::ZERO,
     }
 }
@@ -347,8 +347,7 @@ fn recovery(
     let (predicted, what) = match (&scenario.database.failover, expected.action) {
         (Failover::HaRestart { after }, Action::Restarted) => (after.as_secs_f64(), "the platform restarts"),
         (Failover::Promote { after }, Action::Promoted) => (after.as_secs_f64(), "the platform promotes"),
-        _ if elects(scenario) => (election_s_least(scenario), "a follower misses its leader"),
-        _ => return None,
+        _ => (election_s_least(scenario)?, "a follower misses its leader"),
     };
     let measured = fault.recovery_s.first_success;
     Some(PredictionResult {

@@ -1,0 +1,234 @@
+//! What each engine can do: its protocol, how it elects, what a commit waits for, which workloads it understands.
+//!
+//! Owns the facts and the engines' names. The scenario refuses what an engine cannot do, the paper reckons with it, the
+//! loads speak its protocol: each asks here, and none of them knows an engine by name. How a database is installed and
+//! started is the engine's own.
+
+mod shipped;
+
+pub use shipped::{ENGINES, NAMES};
+
+/// What an engine can do.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Capabilities {
+    /// Its name in scenarios: `postgres`.
+    pub name: &'static str,
+    /// One line about it.
+    pub summary: &'static str,
+    /// How clients speak to it.
+    pub protocol: Protocol,
+    /// The TCP port on which its nodes serve clients.
+    pub client_port: u16,
+    /// Who chooses the leader.
+    pub leadership: Leadership,
+    /// At which requests a transaction waits for acknowledgements.
+    pub commit: Commit,
+    /// Whether the scenario chooses how many acknowledgements a commit waits for; else it is a majority.
+    pub chooses_acknowledgements: bool,
+    /// Which workloads it understands.
+    pub understands: Understands,
+    /// Whether a transaction can ask for an isolation level of its own.
+    pub has_isolation_levels: bool,
+    /// Whether it promises that transactions take effect in the order of real time (strict serializability).
+    pub keeps_real_time_order: bool,
+    /// Whether reads can be sent to replicas.
+    pub reads_from_replicas: bool,
+    /// What may stand under `database.settings`.
+    pub settings: SettingForm,
+    /// The settings that limit its sessions; `None` where nothing does.
+    pub session_limit: Option<SessionLimit>,
+}
+
+/// How clients speak to an engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// PostgreSQL's, version 3.
+    Postgres,
+    /// That of Holdfast's own store.
+    Control,
+    /// etcd's JSON gateway.
+    Etcd,
+    /// None: a node's volume is read and written.
+    Volume,
+}
+
+/// Who chooses the leader.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Leadership {
+    /// The platform, by `failover`.
+    Platform,
+    /// The nodes, by a majority.
+    Elected(Election),
+}
+
+/// When followers elect another leader.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Election {
+    /// How long a follower hears no leader before it asks for votes, at least.
+    pub timeout: Period,
+    /// How often the leader gives a sign of life.
+    pub heartbeat: Period,
+    /// The oldest that the last sign of life may be, in heartbeats, when the timeout begins to count.
+    pub heartbeats_late: f64,
+}
+
+/// A length of time that a setting may change.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Period {
+    /// The setting, in milliseconds; `None` where it is fixed.
+    pub setting: Option<&'static str>,
+    /// Without the setting, milliseconds.
+    pub default_ms: f64,
+}
+
+impl Period {
+    /// Milliseconds, with what the settings say of it.
+    pub fn ms<'a>(&self, written: impl Fn(&str) -> Option<&'a str>) -> f64 {
+        self.setting.and_then(written).and_then(|value| value.trim().parse().ok()).unwrap_or(self.default_ms)
+    }
+}
+
+impl Election {
+    /// The shortest time after the leader's loss at which another can be elected, seconds.
+    pub fn s_least<'a>(&self, written: impl Fn(&str) -> Option<&'a str>) -> f64 {
+        let late_ms = self.heartbeats_late * self.heartbeat.ms(&written);
+        ((self.timeout.ms(&written) - late_ms) / 1e3).max(0.0)
+    }
+}
+
+/// At which requests a transaction waits for acknowledgements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Commit {
+    /// Once, at its end.
+    AtEnd,
+    /// At each request that writes.
+    AtEachRequest {
+        /// Workloads of which some transactions are a request that reads and one that writes, and some only one.
+        reads_first: &'static [&'static str],
+    },
+}
+
+/// Which workloads an engine understands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Understands {
+    /// All that ask a database, in SQL.
+    Sql,
+    /// These; it speaks no SQL.
+    Only(&'static [&'static str]),
+    /// It is no database: this one, which asks a volume.
+    Volume(&'static str),
+}
+
+/// The workload that asks a volume and no database.
+pub const VOLUME_WORKLOAD: &str = "rawio";
+
+impl Understands {
+    /// Whether a load of `workload` can run on the engine.
+    #[must_use]
+    pub fn workload(&self, workload: &str) -> bool {
+        match self {
+            Understands::Sql => workload != VOLUME_WORKLOAD,
+            Understands::Only(these) => these.contains(&workload),
+            Understands::Volume(this) => *this == workload,
+        }
+    }
+}
+
+/// What may stand under `database.settings`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SettingForm {
+    /// Lines of a configuration file, or a program's flags.
+    Names(SettingNames),
+    /// One setting with these values.
+    OneOf {
+        /// Its name.
+        name: &'static str,
+        /// What it may be; the first is the default.
+        values: &'static [&'static str],
+    },
+    /// Nothing.
+    Nothing,
+}
+
+/// How an engine's settings are written, and which of them Holdfast decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SettingNames {
+    /// What may stand in a name beside small letters and digits.
+    pub signs: &'static [char],
+    /// What may stand in one, in words, with an example.
+    pub help: &'static str,
+    /// Names that Holdfast decides, with the reason; one that ends with a hyphen stands for all that begin so.
+    pub decided: &'static [(&'static str, &'static str)],
+}
+
+/// The settings that limit an engine's sessions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionLimit {
+    /// How many sessions a node takes.
+    pub setting: &'static str,
+    /// How many of them are kept for administrators.
+    pub reserved_setting: &'static str,
+    /// The same without the setting.
+    pub reserved: u32,
+}
+
+impl Capabilities {
+    /// Whether the engine is a database. Where not, nodes have a volume and nothing on it.
+    #[must_use]
+    pub fn is_database(&self) -> bool {
+        self.protocol != Protocol::Volume
+    }
+
+    /// Whether the nodes elect their leader themselves.
+    #[must_use]
+    pub fn elects(&self) -> bool {
+        matches!(self.leadership, Leadership::Elected(_))
+    }
+}
+
+/// The engine of that name.
+#[must_use]
+pub fn named(name: &str) -> Option<&'static Capabilities> {
+    ENGINES.iter().find(|engine| engine.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_engine_is_found_by_its_name_and_each_name_stands_once() {
+        for engine in ENGINES {
+            assert_eq!(named(engine.name), Some(engine));
+        }
+        assert_eq!(named("postgers"), None);
+    }
+
+    #[test]
+    fn a_workload_runs_where_it_is_understood() {
+        assert!(Understands::Sql.workload("tpcc") && !Understands::Sql.workload("rawio"));
+        assert!(
+            Understands::Only(&["bank"]).workload("bank") && !Understands::Only(&["bank"]).workload("kv")
+        );
+        assert!(
+            Understands::Volume("rawio").workload("rawio") && !Understands::Volume("rawio").workload("kv")
+        );
+    }
+
+    #[test]
+    fn an_election_counts_from_the_last_heartbeat_and_heeds_the_settings() {
+        let election = Election {
+            timeout: Period { setting: Some("election-timeout"), default_ms: 1000.0 },
+            heartbeat: Period { setting: None, default_ms: 100.0 },
+            heartbeats_late: 2.0,
+        };
+        let shorter = |name: &str| (name == "election-timeout").then_some("500");
+        assert!((election.s_least(|_| None) - 0.8).abs() < 1e-9);
+        assert!((election.s_least(shorter) - 0.3).abs() < 1e-9);
+        assert!(election.s_least(|_| Some("1")).abs() < 1e-9, "never before the leader is lost");
+        assert!(
+            (election.s_least(|_| Some("soon")) - 0.8).abs() < 1e-9,
+            "what is no number is the engine's to refuse"
+        );
+    }
+}
