@@ -57,6 +57,19 @@ const CASES: &[Case] = &[
     ),
     honest("network"),
     lie(
+        ["rate-double", "rate", "a link that the database fills carries twice of what was asked"],
+        &["--plant", "rate-double"],
+        2,
+        &["more gets through than asked"],
+    ),
+    lie(
+        ["rate-half", "rate", "a link that the database fills carries half of what was asked"],
+        &["--plant", "rate-half"],
+        2,
+        &["it carries less than asked"],
+    ),
+    honest("rate"),
+    lie(
         ["no-rollback", "power-off", "data that was not synced stays at a power-off"],
         &["--plant", "no-rollback"],
         2,
@@ -105,6 +118,18 @@ const CASES: &[Case] = &[
         &["--plant", "lab-stall"],
         2,
         &["the lab stood still"],
+    ),
+    lie(
+        ["vigil-panic", "load", "the watch over the lab panics"],
+        &["--plant", "vigil-panic"],
+        2,
+        &["the watch over it"],
+    ),
+    lie(
+        ["no-vigil", "load", "the watch over the lab does not begin"],
+        &["--plant", "no-vigil"],
+        2,
+        &["the watch over it"],
     ),
     honest("load"),
     lie(

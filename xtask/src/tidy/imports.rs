@@ -30,28 +30,30 @@ enum May {
 
 /// The whole rule. The reasons stand in `ARCHITECTURE.md`, under "Who may import whom".
 const TABLE: &[(&str, May)] = &[
+    ("capabilities", May::Only(&[])),
     ("history", May::Only(&[])),
-    ("scenario", May::Only(&[])),
+    ("scenario", May::Only(&["capabilities"])),
     ("measure", May::Only(&["history"])),
     ("check", May::Only(&["history"])),
     ("faults", May::Only(&["history"])),
     ("fabric", May::Only(&[])),
     ("disk", May::Only(&[])),
     ("lab", May::Only(&[])),
-    ("engine", May::Only(&["control", "rawio"])),
+    ("engine", May::Only(&["capabilities", "control", "rawio"])),
     ("model", May::Only(&[])),
     ("control", May::Only(&[])),
     ("rawio", May::Only(&["control"])),
     ("client", May::Only(&["control", "history", "rawio"])),
     ("workload", May::Only(&["client", "history"])),
-    ("load", May::Only(&["client", "history", "measure", "workload"])),
+    ("load", May::Only(&["capabilities", "client", "history", "measure", "workload"])),
     ("report", May::Only(&["check", "history", "measure"])),
     ("run", May::Anything),
     ("holdfast", May::Anything),
     (
         "xtask",
         May::Only(&[
-            "check", "disk", "engine", "fabric", "faults", "lab", "measure", "model", "scenario", "workload",
+            "check", "disk", "engine", "fabric", "faults", "lab", "measure", "model", "run", "scenario",
+            "workload",
         ]),
     ),
 ];
