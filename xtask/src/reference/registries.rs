@@ -33,7 +33,7 @@ pub(super) fn engines() -> String {
     let names = || workload::all().iter().map(|workload| workload.name());
     let rows = engine::registry::ENGINES.iter().map(|entry| {
         let workloads = names().filter(|workload| understands(entry.name, workload));
-        vec![code(entry.name), sentence(entry.summary), links(workloads, "workloads.md")]
+        vec![code(entry.name), sentence(entry.summary()), links(workloads, "workloads.md")]
     });
     let settings = explain("database").into_iter().find(|found| found.path == "database");
     let mut body = table(&["`engine:`", "summary", "workloads"], rows.collect());
