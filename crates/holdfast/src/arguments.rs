@@ -55,14 +55,21 @@ pub enum Command {
         run_directory: PathBuf,
     },
     /// Runs beside each other, from their directories alone: a table, and a page with charts and intervals. Runs of the same
-    /// settings are repetitions; the directory of a matrix stands for all its runs. Exit code 0 whatever the runs' verdicts
+    /// settings are repetitions; the directory of a matrix stands for all its runs. Exit code 0 whatever the runs' verdicts;
+    /// with --fail-if 1 when an expression holds, 2 when it cannot be told
     Compare {
-        /// The run directories; the first one's settings are what the others are held against
-        #[arg(required = true)]
+        /// The run directories; the others are compared with the first one's settings. `NAME=DIR` names a side: runs of one
+        /// name are its repetitions
+        #[arg(required = true, value_name = "[NAME=]DIR")]
         run_directories: Vec<PathBuf>,
         /// Where the page is written [default: compare.html in the working directory]
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
+        /// End with exit code 1 when a figure differs from the first settings' by more: `--fail-if 'tpcb.latency_p99 > +20%'`.
+        /// Before the quantity stands a load, LOAD.PHASE, LOAD.OPERATION or fault-1; the bound is a share or has a unit
+        /// (`throughput_per_s < -50/s`). May be given several times
+        #[arg(long, value_name = "EXPRESSION")]
+        fail_if: Vec<String>,
     },
     /// A run in a form that other programs read, from its directory alone
     Export(ExportOptions),

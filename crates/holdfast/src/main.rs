@@ -31,8 +31,8 @@ fn main() -> ExitCode {
         Command::Predict(options) => commands::predict::predict(&options),
         Command::Load(options) => commands::load::load(options),
         Command::Report { run_directory } => commands::report::report(&run_directory),
-        Command::Compare { run_directories, out } => {
-            commands::compare::compare(&run_directories, out.as_deref())
+        Command::Compare { run_directories, out, fail_if } => {
+            commands::compare::compare(&run_directories, out.as_deref(), &fail_if)
         }
         Command::Export(options) => commands::export::export(&options),
         Command::Shell(options) => commands::shell::shell(&options),

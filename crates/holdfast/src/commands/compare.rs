@@ -1,14 +1,21 @@
 //! `holdfast compare`: runs beside each other, from their directories alone.
 
+mod expression;
+
 use std::path::{Path, PathBuf};
 
-use report::compare::{CompareError, WHERE};
+use history::Verdict;
+use report::compare::{CompareError, Comparison, WHERE};
 
 use crate::exit::Exit;
 use crate::printed;
+use expression::Expression;
 
-/// Compares, shows the table, and ends with 0 whatever the runs' verdicts: it is about differences.
-pub fn compare(run_directories: &[PathBuf], out: Option<&Path>) -> Result<Exit, Exit> {
+/// Compares and shows the table. Ends with 0 whatever the runs' verdicts, as it is about differences; with expressions,
+/// with their verdict.
+pub fn compare(run_directories: &[PathBuf], out: Option<&Path>, fail_if: &[String]) -> Result<Exit, Exit> {
+    let expressions: Vec<Expression> =
+        fail_if.iter().map(|text| Expression::read(text)).collect::<Result<_, _>>().map_err(Exit::wrong)?;
     let given = report::compare::expand(run_directories).map_err(Exit::wrong)?;
     let path = out.unwrap_or(Path::new(WHERE));
     let comparison = report::compare::write(&given, path).map_err(|error| match error {
@@ -16,6 +23,22 @@ pub fn compare(run_directories: &[PathBuf], out: Option<&Path>) -> Result<Exit, 
         error => Exit::wrong(error),
     })?;
     printed!("{}", report::compare::text(&comparison).trim_end());
+    let verdict = judged(&comparison, &expressions)?;
     printed!("{}", std::path::absolute(path).map_err(Exit::failed)?.display());
-    Ok(Exit::Done)
+    Ok(verdict.map_or(Exit::Done, Exit::Verdict))
+}
+
+/// The expressions' verdict, each figure with its line; none without expressions.
+fn judged(comparison: &Comparison, expressions: &[Expression]) -> Result<Option<Verdict>, Exit> {
+    let mut whole = None;
+    for expression in expressions {
+        let judged = report::compare::judge(comparison, &expression.gate)
+            .map_err(|error| Exit::wrong(expression.misfit(&error)))?;
+        printed!("fail if {}", expression.text());
+        for figure in judged {
+            printed!("  {:<7} {}", figure.verdict.to_string(), figure.explanation);
+            whole = Some(whole.unwrap_or(Verdict::Pass).and(figure.verdict));
+        }
+    }
+    Ok(whole)
 }

@@ -4,8 +4,9 @@
 
 use std::fmt::Write;
 
+use super::text::titled;
 use crate::chart::CHARACTER_WIDTH;
-use crate::markup::escape;
+use crate::markup::{cut, escape};
 use crate::scale::Scale;
 
 const WIDE: f64 = 940.0;
@@ -25,7 +26,7 @@ pub(super) struct Bar {
 
 /// The bars of one variant, in the order of the legend; none where there is no value.
 pub(super) struct Group {
-    pub(super) letter: String,
+    pub(super) name: String,
     pub(super) label: String,
     pub(super) bars: Vec<Option<Bar>>,
 }
@@ -117,9 +118,8 @@ impl Bars<'_> {
                 svg,
                 "<g><title>{}</title><rect class=\"bar c{index}\" x=\"{:.1}\" y=\"{top:.1}\" width=\"{:.1}\" height=\"{:.1}\"/>",
                 escape(&format!(
-                    "{} {}: {name} {} (runs: {})",
-                    group.letter,
-                    group.label,
+                    "{}: {name} {} (runs: {})",
+                    titled(&group.name, &group.label),
                     (self.value)(bar.mean),
                     runs.join(", ")
                 )),
@@ -138,9 +138,9 @@ impl Bars<'_> {
             svg.push_str("</g>");
         }
         let fitting = (step / (FONT * CHARACTER_WIDTH)) as usize;
-        let label = format!("{} {}", group.letter, group.label);
+        let label = titled(&group.name, &group.label);
         // Half a label says less than its letter, which the table explains.
-        let label = if label.chars().count() <= fitting { label } else { group.letter.clone() };
+        let label = if label.chars().count() <= fitting { label } else { cut(&group.name, fitting) };
         let _ = write!(
             svg,
             "<text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",

@@ -4,6 +4,7 @@
 
 use std::fmt::Write;
 
+use super::text::{names_width, titled};
 use super::{Comparison, Variant};
 use crate::format;
 use crate::markup::{cut, escape, plain};
@@ -59,17 +60,16 @@ pub(super) fn html(comparison: &Comparison) -> String {
     let told = told(comparison);
     let Some(first) = told.first() else { return String::new() };
     let mut html = format!(
-        "<div class=\"scroll\"><table><thead><tr><th>Figure<th><th>Settings<th class=\"n\">{}<th class=\"n\">These runs</tr>\
+        "<div class=\"scroll\"><table><thead><tr><th>Figure<th>Settings<th class=\"n\">{}<th class=\"n\">These runs</tr>\
          </thead><tbody>",
         escape(first.report)
     );
     for one in &told {
         let _ = write!(
             html,
-            "<tr><th scope=\"row\">{}<td>{}<td>{}<td class=\"n\">{}<td class=\"n\">{}</tr>",
+            "<tr><th scope=\"row\">{}<td>{}<td class=\"n\">{}<td class=\"n\">{}</tr>",
             escape(one.figure),
-            escape(&one.variant.letter),
-            escape(&one.variant.label),
+            escape(&titled(&one.variant.name, &one.variant.label)),
             escape(&format::figure(one.reported)),
             escape(&measured(one))
         );
@@ -86,10 +86,11 @@ pub(super) fn text(out: &mut String, comparison: &Comparison) {
     let told = told(comparison);
     let Some(first) = told.first() else { return };
     let heading = format!("beside {}", first.report);
+    let name_width = 2 + names_width(comparison).max(2);
     let report = cut(first.report, VALUE);
     let _ = writeln!(
         out,
-        "\n{:<NAME$}{:>4}{:>VALUE$}{:>VALUE$}",
+        "\n{:<NAME$}{:>name_width$}{:>VALUE$}{:>VALUE$}",
         plain(&heading),
         "",
         plain(&report),
@@ -98,9 +99,9 @@ pub(super) fn text(out: &mut String, comparison: &Comparison) {
     for one in &told {
         let _ = writeln!(
             out,
-            "  {:<width$}{:>4}{:>VALUE$}{:>VALUE$}",
+            "  {:<width$}{:>name_width$}{:>VALUE$}{:>VALUE$}",
             plain(&cut(one.figure, NAME - 2)),
-            one.variant.letter,
+            plain(&one.variant.name),
             format::figure(one.reported),
             measured(one),
             width = NAME - 2

@@ -6,6 +6,7 @@
 
 mod bars;
 mod beside;
+mod gate;
 mod page;
 mod quantity;
 mod replication;
@@ -19,6 +20,7 @@ use std::path::{Path, PathBuf};
 use history::Verdict;
 use measure::{Finding, Sampling};
 
+pub use gate::{Bound, Gate, GateError, Judged, judge};
 pub use page::html;
 pub use quantity::{Quantity, Subject};
 pub(crate) use source::of_matrix;
@@ -31,6 +33,9 @@ use source::Taken;
 
 /// Where the page of a comparison is written unless said otherwise, in the working directory.
 pub const WHERE: &str = "compare.html";
+
+/// Longest name of a variant, in characters.
+const NAME_MAX: usize = 32;
 
 /// One run among those compared.
 #[derive(Debug, Clone)]
@@ -46,9 +51,9 @@ pub struct Run {
 /// Runs of the same settings.
 #[derive(Debug, Clone)]
 pub struct Variant {
-    /// `A`, `B` ... as tables and charts call it.
-    pub letter: String,
-    /// What distinguishes it from the others.
+    /// What tables and charts call it: its own short name, such as that of a matrix's cell, else `A`, `B` ...
+    pub name: String,
+    /// What distinguishes it from the others; the same as `name` where that says it.
     pub label: String,
     /// Its runs, in the order given.
     pub runs: Vec<Run>,
@@ -168,12 +173,13 @@ pub fn compare(given: &[Given]) -> Result<Comparison, CompareError> {
     let groups = grouped(&taken);
     let differing = settings::differing(&groups.iter().map(|group| &group[0].settings).collect::<Vec<_>>());
     let labels = settings::labels(&groups, &differing);
+    let names = names(&groups, &labels);
     let variants: Vec<Variant> = groups
         .iter()
         .zip(labels)
-        .enumerate()
-        .map(|(index, (group, label))| Variant {
-            letter: letter(index),
+        .zip(names)
+        .map(|((group, label), name)| Variant {
+            name,
             label,
             runs: group.iter().map(|taken| taken.run.clone()).collect(),
         })
@@ -193,6 +199,15 @@ pub fn write(given: &[Given], path: &Path) -> Result<Comparison, CompareError> {
     history::whole_file::write(path, html(&comparison).as_bytes())
         .map_err(|source| WriteError::File { path: path.to_owned(), source })?;
     Ok(comparison)
+}
+
+/// Labels that were given serve as names where all of them are short enough for a column; else letters do.
+fn names(groups: &[Vec<&Taken>], labels: &[String]) -> Vec<String> {
+    let all_given = groups.iter().all(|group| group[0].label.is_some());
+    if all_given && labels.iter().all(|label| label.chars().count() <= NAME_MAX) {
+        return labels.to_vec();
+    }
+    (0..groups.len()).map(letter).collect()
 }
 
 /// `A` to `Z`, then `A2` and so on.

@@ -76,15 +76,18 @@ fn head(comparison: &Comparison) -> String {
 }
 
 fn variants(comparison: &Comparison) -> String {
-    let mut html = "<div class=\"scroll\"><table><thead><tr><th><th>Settings<th class=\"n\">Runs<th>Verdict\
-                    <th class=\"n\">Lost writes<th class=\"n\">Errors</tr></thead><tbody>"
-        .to_owned();
+    let is_named = comparison.variants.iter().all(|variant| variant.name == variant.label);
+    let mut html = format!(
+        "<div class=\"scroll\"><table><thead><tr><th>{}<th class=\"n\">Runs<th>Verdict\
+         <th class=\"n\">Lost writes<th class=\"n\">Errors</tr></thead><tbody>",
+        if is_named { "Settings" } else { "<th>Settings" }
+    );
     for variant in &comparison.variants {
         let _ = write!(
             html,
-            "<tr><th scope=\"row\">{}<td>{}<td class=\"n\">{}<td>{}<td class=\"n\">{}<td class=\"n\">{}</tr>",
-            escape(&variant.letter),
-            escape(&variant.label),
+            "<tr><th scope=\"row\">{}{}<td class=\"n\">{}<td>{}<td class=\"n\">{}<td class=\"n\">{}</tr>",
+            escape(&variant.name),
+            if is_named { String::new() } else { format!("<td>{}", escape(&variant.label)) },
             variant.runs.len(),
             badge(variant.verdict()),
             lost(variant),
@@ -128,7 +131,7 @@ fn differing(comparison: &Comparison) -> String {
         return "<p>The settings are the same; only the seeds may differ.</p>".to_owned();
     }
     let letters: String =
-        comparison.variants.iter().map(|variant| format!("<th>{}", escape(&variant.letter))).collect();
+        comparison.variants.iter().map(|variant| format!("<th>{}", escape(&variant.name))).collect();
     format!(
         "<h3>What distinguishes them</h3><div class=\"scroll\"><table><thead><tr><th>Setting{letters}</tr></thead><tbody>{rows}\
          </tbody></table></div>"
@@ -142,7 +145,7 @@ fn groups(comparison: &Comparison, rows: &[&Row], quantities: &[Quantity]) -> Ve
         Some(Bar { mean: cell.mean()?, values: cell.values.clone() })
     };
     let group = |(index, variant): (usize, &Variant)| Group {
-        letter: variant.letter.clone(),
+        name: variant.name.clone(),
         label: variant.label.clone(),
         bars: quantities.iter().map(|quantity| bar(index, quantity)).collect(),
     };
@@ -203,7 +206,7 @@ fn table(comparison: &Comparison, subject: &Subject, rows: &[&Row]) -> String {
             html,
             "<tr><th scope=\"row\" title=\"{}\">{}",
             escape(&variant.label),
-            escape(&variant.letter)
+            escape(&variant.name)
         );
         for row in &rows {
             let cell = &row.cells[index];
@@ -248,7 +251,7 @@ fn runs(comparison: &Comparison) -> String {
             let _ = write!(
                 html,
                 "<tr><th scope=\"row\">{}<td>{}<td>{}<td class=\"n\">{}<td>{}<td>{}</tr>",
-                escape(&variant.letter),
+                escape(&variant.name),
                 escape(&run.path.display().to_string()),
                 escape(&run.result.started_at),
                 run.result.seed,
@@ -262,7 +265,7 @@ fn runs(comparison: &Comparison) -> String {
 }
 
 fn method(comparison: &Comparison) -> String {
-    let first = &comparison.variants[0].letter;
+    let first = escape(&comparison.variants[0].name);
     format!(
         "<dl class=\"method\"><dt>Reference</dt><dd>Every variant is held against {first}. A figure is the mean over the runs of \
          a variant; dots are the single runs.</dd>\

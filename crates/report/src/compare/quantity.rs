@@ -174,6 +174,25 @@ impl Quantity {
         }
     }
 
+    /// Its name in expressions and expectations; a workload's figure has its own.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Quantity::Throughput => "throughput_per_s",
+            Quantity::Mean => "latency_mean",
+            Quantity::P50 => "latency_p50",
+            Quantity::P95 => "latency_p95",
+            Quantity::P99 => "latency_p99",
+            Quantity::Figure => "figure",
+            Quantity::Gap => "gap",
+            Quantity::FirstSuccess => "first_success",
+            Quantity::BackTo95Percent => "recovery_95_percent",
+            Quantity::Sustained => "recovery_sustained",
+            Quantity::Below50Percent => "below_50_percent",
+            Quantity::Below95Percent => "below_95_percent",
+        }
+    }
+
     /// The value in a run; none where it has none.
     #[must_use]
     pub fn of(self, result: &RunResult, subject: &Subject) -> Option<f64> {

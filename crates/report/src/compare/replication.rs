@@ -7,6 +7,7 @@ use std::fmt::Write;
 
 use measure::Sampling;
 
+use super::text::titled;
 use super::{Comparison, Quantity, Subject, Variant};
 use crate::format;
 use crate::markup::{cut, escape, plain};
@@ -129,12 +130,11 @@ pub(super) fn html(comparison: &Comparison) -> String {
     for cost in &costs {
         let _ = write!(
             html,
-            "<tr><th scope=\"row\">{}<td>{}<td>{} {}<td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{}\
+            "<tr><th scope=\"row\">{}<td>{}<td>{}<td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{}\
              <td class=\"n\">{}<td class=\"n\">{}</tr>",
             escape(&cost.operation),
-            escape(&cost.without.letter),
-            escape(&cost.with.letter),
-            escape(&cost.with.label),
+            escape(&cost.without.name),
+            escape(&titled(&cost.with.name, &cost.with.label)),
             format::latency(cost.without_us),
             format::latency(cost.with_us),
             format::latency_or_zero(cost.with_us - cost.without_us),
@@ -157,16 +157,18 @@ pub(super) fn text(out: &mut String, comparison: &Comparison) {
     if costs.is_empty() {
         return;
     }
+    let pair = |cost: &Cost<'_>| plain(&format!("{} to {}", cost.without.name, cost.with.name)).into_owned();
+    let pair_width = costs.iter().map(|cost| pair(cost).chars().count()).max().unwrap_or(0).max(8);
     let _ = writeln!(
         out,
-        "\n{:<NAME$}{:>8}{:>VALUE$}{:>VALUE$}{:>24}",
+        "\n{:<NAME$}{:>pair_width$}{:>VALUE$}{:>VALUE$}{:>24}",
         "what replication cost", "", "difference", "one round trip", "in these"
     );
     for cost in &costs {
-        let pair = format!("{} to {}", cost.without.letter, cost.with.letter);
+        let pair = pair(cost);
         let _ = writeln!(
             out,
-            "  {:<width$}{pair:>8}{:>VALUE$}{:>VALUE$}{:>24}",
+            "  {:<width$}{pair:>pair_width$}{:>VALUE$}{:>VALUE$}{:>24}",
             plain(&cut(&cost.operation, NAME - 2)),
             format::latency_or_zero(cost.with_us - cost.without_us),
             format::latency_or_zero(cost.storage_us),

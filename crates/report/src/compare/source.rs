@@ -69,16 +69,33 @@ pub(super) struct Taken {
 /// When a `matrix.json` cannot be read.
 pub fn expand(paths: &[PathBuf]) -> Result<Vec<Given>, CompareError> {
     let mut given = Vec::new();
-    for path in paths {
-        match matrix::read(path) {
-            Ok(Some(found)) => given.extend(of_matrix(path, &found)),
-            Ok(None) => given.push(Given { path: path.clone(), label: None }),
+    for written in paths {
+        let (label, path) = labelled(written);
+        match matrix::read(&path) {
+            Ok(Some(found)) => {
+                given.extend(of_matrix(&path, &found).into_iter().map(|cell| match (&label, cell.label) {
+                    (Some(side), Some(of_cell)) => {
+                        Given { label: Some(format!("{side}, {of_cell}")), ..cell }
+                    }
+                    (_, label) => Given { label, ..cell },
+                }))
+            }
+            Ok(None) => given.push(Given { path, label }),
             Err(source) => {
                 return Err(CompareError::Matrix { path: path.join(matrix::MATRIX), source });
             }
         }
     }
     Ok(given)
+}
+
+/// `NAME=DIR` as a name and a directory; a directory that is there as written has no name.
+fn labelled(written: &Path) -> (Option<String>, PathBuf) {
+    let named = written.to_str().filter(|_| !written.exists()).and_then(|text| text.split_once('='));
+    match named {
+        Some((name, path)) if !name.is_empty() && !name.contains('/') => (Some(name.to_owned()), path.into()),
+        _ => (None, written.to_owned()),
+    }
 }
 
 /// The runs of a matrix, cell by cell: the first cell is what the others are held against, whichever ran first.

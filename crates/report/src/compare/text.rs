@@ -5,16 +5,16 @@ use std::fmt::Write;
 use measure::Finding;
 
 use super::quantity::LATENCIES;
-use super::{Basis, Cell, Comparison, Quantity, Row, Subject, beside, replication};
+use super::{Basis, Cell, Comparison, Quantity, Row, Subject, Variant, beside, replication};
 use crate::format;
 use crate::markup::{cut, plain};
 
 /// Longest label of a variant.
-const LABEL: usize = 60;
+const LABEL: usize = 64;
 /// Longest name of a table.
 const HEADING: usize = 100;
 /// Columns of the first column, and of the others.
-const FIRST: usize = 24;
+const FIRST_MIN: usize = 24;
 const OTHER: usize = 13;
 
 /// Variants, figures side by side, what differs beyond noise.
@@ -23,13 +23,8 @@ pub fn text(comparison: &Comparison) -> String {
     let mut out = format!("{}\n", plain(&comparison.title));
     for variant in &comparison.variants {
         let runs = format::counted(variant.runs.len() as u64, "run", "runs");
-        let _ = writeln!(
-            out,
-            "  {:<3} {:<60}  {runs}, {}",
-            variant.letter,
-            plain(&cut(&variant.label, LABEL)),
-            variant.verdict()
-        );
+        let _ =
+            writeln!(out, "  {:<64}  {runs}, {}", plain(&cut(&listed(variant), LABEL)), variant.verdict());
     }
     for (subject, rows) in subjects(comparison) {
         let latencies = LATENCIES.into_iter().filter(|_| !matches!(subject, Subject::Fault { .. }));
@@ -44,11 +39,30 @@ pub fn text(comparison: &Comparison) -> String {
     beside::text(&mut out, comparison);
     replication::text(&mut out, comparison);
     let (looked_for, found) = comparison.counts();
-    let _ = write!(out, "\n{}", summary(comparison, looked_for, found));
+    let _ = write!(out, "\n{}\n", plain(&summary(comparison, looked_for, found)));
     for note in &comparison.notes {
         let _ = writeln!(out, "- {}", plain(note));
     }
     out
+}
+
+/// A variant in the list above the tables: letters stand in a column of their own.
+fn listed(variant: &Variant) -> String {
+    if variant.name == variant.label {
+        variant.name.clone()
+    } else {
+        format!("{:<3} {}", variant.name, variant.label)
+    }
+}
+
+/// A variant's name and what distinguishes it, unless the name says it.
+pub(super) fn titled(name: &str, label: &str) -> String {
+    if name == label { name.to_owned() } else { format!("{name} {label}") }
+}
+
+/// Columns for the variants' names.
+pub(super) fn names_width(comparison: &Comparison) -> usize {
+    comparison.variants.iter().map(|variant| variant.name.chars().count()).max().unwrap_or(0)
 }
 
 /// Rows by what they are of, in their order.
@@ -94,14 +108,14 @@ pub(super) fn change(cell: &Cell) -> Option<(String, Finding)> {
 
 /// How many differences are told, and how many of them chance would tell.
 pub(super) fn summary(comparison: &Comparison, looked_for: usize, found: usize) -> String {
-    let first = &comparison.variants[0].letter;
+    let first = &comparison.variants[0].name;
     if looked_for == 0 {
-        return format!("Against {first}: nothing could be compared.\n");
+        return format!("Against {first}: nothing could be compared.");
     }
     let by_chance = (looked_for as f64 * 0.01).ceil();
     format!(
         "Against {first}: {found} of {looked_for} differences are beyond noise (99 % each; chance alone would tell about \
-         {by_chance:.0}).\n"
+         {by_chance:.0})."
     )
 }
 
@@ -112,13 +126,14 @@ fn table(
     quantities: &[Quantity],
     rows: &[&Row],
 ) {
+    let first_column = FIRST_MIN.max(names_width(comparison) + 2);
     let heading = name(subject);
     let heading = plain(&heading);
     // A long name has a line of its own.
-    if heading.chars().count() < FIRST {
-        let _ = write!(out, "\n{heading:<FIRST$}");
+    if heading.chars().count() < first_column {
+        let _ = write!(out, "\n{heading:<first_column$}");
     } else {
-        let _ = write!(out, "\n{}\n{:FIRST$}", cut(&heading, HEADING), "");
+        let _ = write!(out, "\n{}\n{:first_column$}", cut(&heading, HEADING), "");
     }
     for quantity in quantities {
         let _ = write!(out, "{:>OTHER$}", quantity.name());
@@ -131,7 +146,7 @@ fn table(
         quantities.iter().map(of).collect()
     };
     for (index, variant) in comparison.variants.iter().enumerate() {
-        let _ = write!(out, "  {:<width$}", variant.letter, width = FIRST - 2);
+        let _ = write!(out, "  {:<width$}", plain(&variant.name), width = first_column - 2);
         for (quantity, cell) in quantities.iter().zip(cells(index)) {
             let value = cell.and_then(Cell::mean).map(|value| valued(*quantity, value));
             let _ = write!(out, "{:>OTHER$}", value.as_deref().unwrap_or(format::NOTHING));
@@ -140,8 +155,9 @@ fn table(
         if index == 0 {
             continue;
         }
-        let against = format!("against {}", comparison.variants[0].letter);
-        let _ = write!(out, "    {against:<width$}", width = FIRST - 4);
+        let width = first_column - 4;
+        let against = cut(&format!("against {}", comparison.variants[0].name), width);
+        let _ = write!(out, "    {:<width$}", plain(&against));
         for cell in cells(index) {
             let told = match cell.and_then(change) {
                 Some((percent, Finding::Larger | Finding::Smaller)) => percent,

@@ -6,7 +6,9 @@ use std::time::{Duration, UNIX_EPOCH};
 use history::{Event, EventKind, Verdict};
 use measure::interval::record_latency;
 use measure::{Finding, HlogWriter, Interval};
-use report::compare::{self, Basis, CompareError, Comparison, Given, Quantity, Subject};
+use report::compare::{
+    self, Basis, Bound, CompareError, Comparison, Gate, GateError, Given, Quantity, Subject,
+};
 use report::matrix::{CellResult, MatrixResult};
 use report::result::{ReproducedFigure, ReproducedReport, RunResult, SyncsResult, VolumeResult};
 use tempfile::TempDir;
@@ -89,7 +91,7 @@ fn runs_of_the_same_settings_are_repetitions_whatever_their_seeds() {
     let told: Vec<(&str, &str, usize)> = comparison
         .variants
         .iter()
-        .map(|variant| (variant.letter.as_str(), variant.label.as_str(), variant.runs.len()))
+        .map(|variant| (variant.name.as_str(), variant.label.as_str(), variant.runs.len()))
         .collect();
     assert_eq!(told, [("A", "loads.0.clients = 1", 3), ("B", "loads.0.clients = 8", 3)]);
     let ground = Basis::Runs { first: 3, second: 3 };
@@ -191,6 +193,11 @@ fn the_directory_of_a_matrix_stands_for_its_runs_by_cell() {
     let comparison = compared(&[directory.to_owned()]);
     let labels: Vec<&str> = comparison.variants.iter().map(|variant| variant.label.as_str()).collect();
     assert_eq!(labels, ["clients 1", "clients 8"], "cells in the order of the axes, not of running");
+    let text = compare::text(&comparison);
+    assert!(
+        text.contains("\n  clients 8  ") && text.contains("against clients 1"),
+        "cells have names: {text}"
+    );
     let (_, page) = report::matrix::write_comparison(directory, &matrix).expect("a page");
     assert!(std::fs::read_to_string(page).expect("a page").contains("clients 8"));
 }
@@ -325,4 +332,95 @@ fn a_name_cannot_break_out_of_the_page() {
     let comparison = compare::compare(&given).expect("a comparison");
     assert!(!compare::html(&comparison).contains("<script"));
     assert!(!compare::text(&comparison).contains('\u{1b}'));
+}
+
+/// The verdict on a gate over the load `bank`.
+#[track_caller]
+fn gated(comparison: &Comparison, quantity: &str, bound: Bound) -> Verdict {
+    let gate = Gate { scope: Some("bank".to_owned()), quantity: quantity.to_owned(), bound };
+    let judged = compare::judge(comparison, &gate).expect("the gate fits");
+    judged.iter().fold(Verdict::Pass, |verdict, figure| verdict.and(figure.verdict))
+}
+
+#[test]
+fn a_gate_fails_on_a_planted_difference_beyond_its_bound_and_on_no_other() {
+    let mut runs = Runs::new();
+    let side = |runs: &mut Runs, clients, by: f64| {
+        [1.0, 1.01, 0.99, 1.005, 0.995].map(|noise| runs.add(clients, noise * by))
+    };
+    let slower = [side(&mut runs, 1, 1.0), side(&mut runs, 8, 1.5)].concat();
+    let slower = compared(&slower);
+    assert_eq!(gated(&slower, "latency_mean", Bound::Share(0.2)), Verdict::Fail);
+    assert_eq!(gated(&slower, "latency_mean", Bound::Share(1.0)), Verdict::Pass, "+50 % is not +100 %");
+    assert_eq!(
+        gated(&slower, "latency_mean", Bound::Share(0.505)),
+        Verdict::Unknown,
+        "the interval holds the bound"
+    );
+    assert_eq!(gated(&slower, "throughput_per_s", Bound::Share(-0.1)), Verdict::Pass, "it rose");
+    let mean = |variant: usize| {
+        slower.variants[variant].runs[0].result.loads.iter().find(|load| load.name == "bank")
+    };
+    let mean_us = mean(0).expect("a load").latency_us.mean;
+    assert_eq!(gated(&slower, "latency_mean", Bound::Absolute(mean_us * 0.2)), Verdict::Fail);
+    assert_eq!(gated(&slower, "latency_mean", Bound::Absolute(mean_us)), Verdict::Pass);
+    let fewer = [side(&mut runs, 1, 1.0), side(&mut runs, 8, 0.7)].concat();
+    assert_eq!(gated(&compared(&fewer), "throughput_per_s", Bound::Share(-0.1)), Verdict::Fail);
+    let same = [side(&mut runs, 1, 1.0), side(&mut runs, 8, 1.0)].concat();
+    assert_eq!(gated(&compared(&same), "latency_mean", Bound::Share(0.2)), Verdict::Pass);
+}
+
+#[test]
+fn a_gate_passes_nothing_that_noise_single_runs_or_missing_figures_hide() {
+    let mut runs = Runs::new();
+    let noisy: Vec<PathBuf> = [(1, 1.0), (1, 1.6), (1, 0.7), (8, 1.0), (8, 0.6), (8, 1.7)]
+        .map(|(clients, by)| runs.add(clients, by))
+        .into();
+    assert_eq!(gated(&compared(&noisy), "latency_mean", Bound::Share(0.2)), Verdict::Unknown);
+    let single = [runs.add(1, 1.0), runs.add(8, 9.0)];
+    write_seconds(&single[0], Duration::from_millis(2), 500);
+    write_seconds(&single[1], Duration::from_millis(9), 50);
+    assert_eq!(gated(&compared(&single), "latency_mean", Bound::Share(0.2)), Verdict::Unknown);
+    // A fault from which one run of three never recovered.
+    let paths: Vec<PathBuf> = [1, 1, 1, 8, 8, 8].map(|clients| runs.add(clients, 1.0)).into();
+    let file = paths[5].join("result.json");
+    let mut result: RunResult =
+        serde_json::from_str(&std::fs::read_to_string(&file).expect("a result")).expect("a result");
+    result.faults[0].recovery_s.first_success = None;
+    std::fs::write(&file, serde_json::to_string(&result).expect("text")).expect("written");
+    let gate = Gate {
+        scope: Some("fault-1".to_owned()),
+        quantity: "first_success".to_owned(),
+        bound: Bound::Share(0.5),
+    };
+    let judged = compare::judge(&compared(&paths), &gate).expect("fits");
+    assert_eq!(judged[0].verdict, Verdict::Unknown, "{judged:?}");
+    assert!(judged[0].explanation.contains("1 run has no such figure"), "{judged:?}");
+}
+
+#[test]
+fn a_gate_that_fits_nowhere_is_told_what_there_is() {
+    let mut runs = Runs::new();
+    let comparison = compared(&[runs.add(1, 1.0), runs.add(8, 1.0)]);
+    let gate = |scope: &str, quantity: &str| {
+        let (scope, quantity) = (Some(scope.to_owned()), quantity.to_owned());
+        compare::judge(&comparison, &Gate { scope, quantity, bound: Bound::Share(0.1) })
+    };
+    assert!(
+        matches!(gate("bonk", "gap"), Err(GateError::NoScope { known, .. }) if known.contains(&"bank".to_owned()))
+    );
+    assert!(
+        matches!(gate("bank", "p99"), Err(GateError::NoQuantity { known, .. }) if known.contains(&"latency_p99".to_owned()))
+    );
+    let twice = [runs.add(1, 1.0), runs.add(1, 1.0)];
+    let any = Gate { scope: None, quantity: "latency_mean".to_owned(), bound: Bound::Share(0.1) };
+    assert_eq!(compare::judge(&compared(&twice), &any), Err(GateError::OneVariant));
+    let named: Vec<PathBuf> = ["before", "after"]
+        .iter()
+        .zip(&twice)
+        .map(|(name, path)| PathBuf::from(format!("{name}={}", path.display())))
+        .collect();
+    let named = compared(&named);
+    assert_eq!([named.variants[0].name.as_str(), named.variants[1].name.as_str()], ["before", "after"]);
+    assert!(compare::judge(&named, &any).is_ok());
 }

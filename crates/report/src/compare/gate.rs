@@ -1,0 +1,195 @@
+//! Bounds on differences between variants, for pipelines: whether one is exceeded, is not, or cannot be told.
+//!
+//! Owns the names of subjects and the judgement. The words of an expression are the program's; the statistics are
+//! `measure`'s.
+
+use history::Verdict;
+use measure::Finding;
+
+use super::text::{grounds, name as name_of};
+use super::{Basis, Cell, Comparison, Row, Subject};
+use crate::format;
+
+/// How far a figure may move from the first variant's, and to which side: above for a positive number.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Bound {
+    /// A share of the first variant's figure: 0.2 for `> +20%`.
+    Share(f64),
+    /// In the figure's own unit.
+    Absolute(f64),
+}
+
+/// A difference that is not acceptable.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gate {
+    /// A load, a load and one of its phases or operations, or a fault; none for every load as a whole and every fault.
+    pub scope: Option<String>,
+    /// Name of the quantity, or of a workload's figure.
+    pub quantity: String,
+    /// The bound.
+    pub bound: Bound,
+}
+
+/// Why a gate fits these runs nowhere.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum GateError {
+    /// All runs are of the same settings.
+    #[error("all runs have the same settings and count as repetitions, so there is no difference to judge")]
+    OneVariant,
+    /// No subject of this name.
+    #[error("there is no load, phase, operation or fault `{scope}` in these runs")]
+    NoScope {
+        /// As written.
+        scope: String,
+        /// Those that there are.
+        known: Vec<String>,
+    },
+    /// The subject has no such figure.
+    #[error("there is no quantity `{quantity}` to compare")]
+    NoQuantity {
+        /// As written.
+        quantity: String,
+        /// Those that there are.
+        known: Vec<String>,
+    },
+}
+
+/// What was found about one figure of one variant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judged {
+    /// Fail when the bound is exceeded, pass when it was shown not to be.
+    pub verdict: Verdict,
+    /// The figures and the reason.
+    pub explanation: String,
+}
+
+/// Judges every figure that the gate names, in every variant but the first.
+///
+/// # Errors
+/// When it names none.
+pub fn judge(comparison: &Comparison, gate: &Gate) -> Result<Vec<Judged>, GateError> {
+    if comparison.variants.len() < 2 {
+        return Err(GateError::OneVariant);
+    }
+    let in_scope: Vec<&Row> = comparison.rows.iter().filter(|row| gate.has(row)).collect();
+    if let (true, Some(scope)) = (in_scope.is_empty(), &gate.scope) {
+        let known = distinct(comparison.rows.iter().filter_map(scope_of));
+        return Err(GateError::NoScope { scope: scope.clone(), known });
+    }
+    let named: Vec<&Row> = in_scope.iter().copied().filter(|row| word(row) == gate.quantity).collect();
+    if named.is_empty() {
+        let known = distinct(in_scope.into_iter().map(|row| word(row).to_owned()));
+        return Err(GateError::NoQuantity { quantity: gate.quantity.clone(), known });
+    }
+    Ok(named.iter().flat_map(|row| of_row(comparison, row, gate.bound)).collect())
+}
+
+impl Gate {
+    fn has(&self, row: &Row) -> bool {
+        match (&self.scope, &row.subject) {
+            (None, Subject::Load { phase, .. }) => phase.is_none(),
+            (None, subject) => !matches!(subject, Subject::Operation { .. }),
+            (Some(scope), Subject::Fault { number, .. }) => *scope == format!("fault-{}", number + 1),
+            (Some(scope), _) => scope_of(row).as_ref() == Some(scope),
+        }
+    }
+}
+
+/// What an expression calls a row's subject.
+fn scope_of(row: &Row) -> Option<String> {
+    Some(match &row.subject {
+        Subject::Load { load, phase: None } | Subject::Figure { load, .. } => load.clone(),
+        Subject::Load { load, phase: Some(phase) } => format!("{load}.{phase}"),
+        Subject::Operation { load, operation } => format!("{load}.{operation}"),
+        Subject::Fault { number, .. } => format!("fault-{}", number + 1),
+    })
+}
+
+fn word(row: &Row) -> &str {
+    match &row.subject {
+        Subject::Figure { figure, .. } => figure,
+        _ => row.quantity.word(),
+    }
+}
+
+fn distinct(names: impl Iterator<Item = String>) -> Vec<String> {
+    let mut distinct: Vec<String> = Vec::new();
+    for name in names {
+        if !distinct.contains(&name) {
+            distinct.push(name);
+        }
+    }
+    distinct
+}
+
+fn of_row(comparison: &Comparison, row: &Row, bound: Bound) -> Vec<Judged> {
+    let variants = comparison.variants.iter().zip(&row.cells);
+    let counted: Vec<(&str, usize, &Cell)> =
+        variants.map(|(variant, cell)| (variant.name.as_str(), variant.counted(), cell)).collect();
+    let figure = match &row.subject {
+        Subject::Figure { .. } => name_of(&row.subject),
+        subject => format!("{}: {}", name_of(subject), row.quantity.word()),
+    };
+    let (first, others) = (counted[0], &counted[1..]);
+    let of_variant = |(variant, runs, cell): &(&str, usize, &Cell)| {
+        // A mean over the runs that have a value says nothing of those that have none: they may never have recovered.
+        let missing = (runs - cell.values.len()) + (first.1 - first.2.values.len());
+        let (verdict, why) = match missing {
+            0 => of_cell(first.2, cell, bound),
+            _ => (
+                Verdict::Unknown,
+                format!("{} no such figure", format::counted(missing as u64, "run has", "runs have")),
+            ),
+        };
+        Judged { verdict, explanation: format!("{figure}, {variant} against {}: {why}", first.0) }
+    };
+    others.iter().map(of_variant).collect()
+}
+
+/// Exceeded: the difference is shown, and the figure lies beyond the bound. Not exceeded: the interval of 99 % ends before
+/// the bound. Between the two nothing is told.
+fn of_cell(first: &Cell, cell: &Cell, bound: Bound) -> (Verdict, String) {
+    let unknown = |why: &str| (Verdict::Unknown, why.to_owned());
+    let (Some(difference), Some(reference)) = (cell.difference, first.mean()) else {
+        return unknown("no run that counts has this figure");
+    };
+    let measured = difference.measured;
+    let (Basis::Runs { .. }, true) = (difference.basis, measured.finding != Finding::Unknown) else {
+        return match difference.basis {
+            Basis::Seconds => unknown("single runs; repeat each at least three times"),
+            _ if first.values.len() < measure::compare::RUNS_MIN
+                || cell.values.len() < measure::compare::RUNS_MIN =>
+            {
+                unknown("single runs; repeat each at least three times")
+            }
+            _ => unknown("no ratio can be made of these figures"),
+        };
+    };
+    let limit = match bound {
+        Bound::Share(share) => 1.0 + share,
+        Bound::Absolute(by) => 1.0 + by / reference,
+    };
+    let is_above = limit > 1.0;
+    let (is_shown, is_beyond, is_within) = if is_above {
+        (measured.finding == Finding::Larger, measured.ratio > limit, measured.high <= limit)
+    } else {
+        (measured.finding == Finding::Smaller, measured.ratio < limit, measured.low >= limit)
+    };
+    let percent =
+        |ratio: f64| format::change_percent(ratio, 1.0).unwrap_or_else(|| format::NOTHING.to_owned());
+    let seen = format!(
+        "{} (99 % interval {} to {}; {})",
+        percent(measured.ratio),
+        percent(measured.low),
+        percent(measured.high),
+        grounds(difference.basis)
+    );
+    match (is_shown && is_beyond, is_within) {
+        (true, _) => (Verdict::Fail, format!("{seen}: beyond the bound")),
+        (false, true) => (Verdict::Pass, format!("{seen}: within the bound")),
+        (false, false) => (
+            Verdict::Unknown,
+            format!("{seen}: noise hides whether the bound is exceeded; repeat each more often"),
+        ),
+    }
+}
