@@ -15,6 +15,9 @@ use crate::arguments::LATEST;
 /// Seconds between two lines of figures where there is no terminal.
 const PLAIN_INTERVAL_S: u64 = 5;
 
+/// Seconds between two lines on the loading of tables.
+const PREPARING_INTERVAL_S: u64 = 10;
+
 /// Hosts named at most when a lab is kept.
 const OTHERS_MAX: usize = 12;
 
@@ -23,6 +26,8 @@ const OTHERS_MAX: usize = 12;
 pub struct Terminal {
     bar: Option<ProgressBar>,
     to_stderr: bool,
+    /// When a line on the preparation was last printed, in its seconds.
+    prepared_s: u64,
 }
 
 impl Terminal {
@@ -38,7 +43,7 @@ impl Terminal {
             bar.enable_steady_tick(Duration::from_millis(200));
             bar
         });
-        Terminal { bar, to_stderr }
+        Terminal { bar, to_stderr, prepared_s: 0 }
     }
 
     /// Shows one thing.
@@ -62,6 +67,7 @@ impl Terminal {
                 }
             }
             Show::News(News::Pulse(pulse)) => self.pulse(pulse),
+            Show::News(News::Preparing { what, for_s }) => self.preparing(what, *for_s),
             Show::News(News::Kept { .. } | News::Finished { .. } | News::Failed { .. }) => {}
         }
     }
@@ -99,6 +105,19 @@ impl Terminal {
         match &self.bar {
             Some(bar) => bar.suspend(|| print_line(self.to_stderr, text)),
             None => print_line(self.to_stderr, text),
+        }
+    }
+
+    /// Updated in place on a terminal, a line at most each ten seconds elsewhere.
+    fn preparing(&mut self, what: &str, for_s: u64) {
+        match &self.bar {
+            Some(bar) => bar.set_message(format!("{} ({for_s} s)", visible(what))),
+            None if for_s >= self.prepared_s + PREPARING_INTERVAL_S => {
+                self.prepared_s = for_s;
+                self.line(&format!("         {what} ({for_s} s)"));
+            }
+            // The next tables begin at 0 again.
+            None => self.prepared_s = self.prepared_s.min(for_s),
         }
     }
 
@@ -151,8 +170,12 @@ fn figures(pulse: &Pulse) -> String {
         text.push_str(&format!(" [{standing}]"));
     }
     for load in &pulse.loads {
-        let p99_ms = load.p99_us as f64 / 1e3;
-        text.push_str(&format!(" | {} {}/s p99 {p99_ms:.1} ms", load.load, load.transactions));
+        text.push_str(&format!(" | {} ", load.load));
+        text.push_str(&match (load.transactions, load.errors) {
+            (0, 0) => "-".to_owned(),
+            (0, _) => "0/s p99 -".to_owned(),
+            (count, _) => format!("{count}/s p99 {:.1} ms", load.p99_us as f64 / 1e3),
+        });
         if load.errors > 0 {
             text.push_str(&format!(" {} errors", load.errors));
         }

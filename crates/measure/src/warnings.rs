@@ -6,6 +6,8 @@
 pub const SAMPLES_BEYOND_MIN: u64 = 10;
 /// Share of the machine's processor time beyond which everything waits for everything.
 pub const CPU_BUSY_SHARE_MAX: f64 = 0.9;
+/// Share of the processors' time below which other programs are not worth a word.
+pub const OTHERS_SHARE_MIN: f64 = 0.05;
 /// How far the halves of a baseline may differ.
 pub const BASELINE_DRIFT_MAX: f64 = 0.2;
 /// Whole seconds of baseline below which a trend cannot be told from chance.
@@ -70,6 +72,8 @@ pub enum Doubt {
     CpuSaturated {
         /// Busy share of all its processors, 0 to 1.
         busy_share: f64,
+        /// Of that, what other programs than the run took; none where it was not measured.
+        others_share: Option<f64>,
     },
     /// The baseline was still rising or falling.
     NotSettled {
@@ -111,6 +115,28 @@ pub enum Doubt {
 }
 
 impl Doubt {
+    fn says_the_same_as(&self, other: &Doubt) -> bool {
+        match (self, other) {
+            (Doubt::FewSamples { percentile, .. }, Doubt::FewSamples { percentile: other, .. }) => {
+                percentile == other
+            }
+            _ => std::mem::discriminant(self) == std::mem::discriminant(other),
+        }
+    }
+
+    /// Where it is and with which figures, for a list of several.
+    fn place_and_figures(&self) -> String {
+        match self {
+            Doubt::FewSamples { what, samples, .. } => format!("{what} ({samples})"),
+            Doubt::NotSettled { load, first_half_per_s, second_half_per_s } => {
+                format!("{load} ({first_half_per_s:.1}, then {second_half_per_s:.1})")
+            }
+            Doubt::ShortBaseline { load, seconds } => format!("{load} ({seconds} s)"),
+            Doubt::NoBaseline { load } => load.clone(),
+            other => other.what(),
+        }
+    }
+
     /// What is doubtful, one sentence with its figures.
     #[must_use]
     pub fn what(&self) -> String {
@@ -121,10 +147,14 @@ impl Doubt {
                     "{name} of {what} rests on {samples} operations; it takes {needed} for it to be more than chance"
                 )
             }
-            Doubt::CpuSaturated { busy_share } => {
+            Doubt::CpuSaturated { busy_share, others_share } => {
+                let others = others_share
+                    .filter(|share| *share > OTHERS_SHARE_MIN)
+                    .map(|share| format!(", {:.0} % by programs outside this run", share * 100.0));
                 format!(
-                    "the machine's processors were {:.0} % busy: latencies include waiting for them",
-                    busy_share * 100.0
+                    "the machine's processors were {:.0} % busy{}: latencies include waiting for them",
+                    busy_share * 100.0,
+                    others.unwrap_or_default()
                 )
             }
             Doubt::NotSettled { load, first_half_per_s, second_half_per_s } => format!(
@@ -154,6 +184,11 @@ impl Doubt {
     pub fn remedy(&self) -> &'static str {
         match self {
             Doubt::FewSamples { .. } => "make the phase longer or raise the number of clients",
+            Doubt::CpuSaturated { busy_share, others_share }
+                if others_share.is_some_and(|others| others > busy_share / 2.0) =>
+            {
+                "end the other programs (`top` names them) and run again; a lower load alone does not help"
+            }
             Doubt::CpuSaturated { .. } => {
                 "lower the load, or run on a machine with more processors; compare runs of this machine \
                 only with each other"
@@ -182,10 +217,51 @@ pub fn few_samples(what: &str, samples: u64) -> Vec<Doubt> {
         .collect()
 }
 
-/// A doubt when the machine's processors were busier than 90 %.
+/// A doubt when the machine's processors were busier than 90 %; `own_share` of them was the run's.
 #[must_use]
-pub fn cpu_saturated(busy_share: f64) -> Option<Doubt> {
-    (busy_share > CPU_BUSY_SHARE_MAX).then_some(Doubt::CpuSaturated { busy_share })
+pub fn cpu_saturated(busy_share: f64, own_share: Option<f64>) -> Option<Doubt> {
+    let others_share = own_share.map(|own| (busy_share - own).max(0.0));
+    (busy_share > CPU_BUSY_SHARE_MAX).then_some(Doubt::CpuSaturated { busy_share, others_share })
+}
+
+/// Doubts in words, each with its remedy: those that say the same about several loads or phases are one.
+#[must_use]
+pub fn folded(doubts: &[Doubt]) -> Vec<(String, &'static str)> {
+    let mut groups: Vec<Vec<&Doubt>> = Vec::new();
+    for doubt in doubts {
+        match groups.iter_mut().find(|group| group[0].says_the_same_as(doubt)) {
+            Some(group) => group.push(doubt),
+            None => groups.push(vec![doubt]),
+        }
+    }
+    groups.into_iter().map(|group| (what_of_all(&group), group[0].remedy())).collect()
+}
+
+fn what_of_all(group: &[&Doubt]) -> String {
+    let of_each = |detail: &dyn Fn(&Doubt) -> String| {
+        group.iter().map(|doubt| detail(doubt)).collect::<Vec<_>>().join("; ")
+    };
+    match group {
+        [Doubt::FewSamples { percentile, .. }, _, ..] => format!(
+            "{} rests on fewer than {} operations, too few for it to be more than chance: {}",
+            percentile.name(),
+            percentile.samples_needed(),
+            of_each(&Doubt::place_and_figures)
+        ),
+        [Doubt::NotSettled { .. }, _, ..] => format!(
+            "loads had not settled, operations a second in the halves of the baseline: {}",
+            of_each(&Doubt::place_and_figures)
+        ),
+        [Doubt::ShortBaseline { .. }, _, ..] => format!(
+            "baselines have too few whole seconds to tell whether the loads had settled: {}",
+            of_each(&Doubt::place_and_figures)
+        ),
+        [Doubt::NoBaseline { .. }, _, ..] => format!(
+            "no operation succeeded in the baseline, so recovery cannot be measured: loads {}",
+            of_each(&Doubt::place_and_figures)
+        ),
+        _ => of_each(&Doubt::what),
+    }
 }
 
 /// A doubt when an open loop was later than is negligible beside what it measured.
@@ -244,12 +320,47 @@ mod tests {
 
     #[test]
     fn a_busy_machine_is_doubted() {
-        assert_eq!(cpu_saturated(0.9), None);
+        assert_eq!(cpu_saturated(0.9, None), None);
         assert_eq!(
-            cpu_saturated(0.97).unwrap().what(),
+            cpu_saturated(0.97, None).unwrap().what(),
             "the machine's processors were 97 % busy: latencies include waiting for them"
         );
-        assert_eq!(cpu_saturated(f64::NAN), None);
+        assert_eq!(cpu_saturated(f64::NAN, None), None);
+    }
+
+    #[test]
+    fn a_machine_busy_with_other_programs_is_told_so_and_not_to_lower_the_load() {
+        let others = cpu_saturated(0.98, Some(0.12)).expect("a doubt");
+        assert!(others.what().contains("98 % busy, 86 % by programs outside this run"), "{}", others.what());
+        assert!(others.remedy().starts_with("end the other programs"), "{}", others.remedy());
+        let own = cpu_saturated(0.98, Some(0.97)).expect("a doubt");
+        assert!(
+            !own.what().contains("outside") && own.remedy().starts_with("lower the load"),
+            "{}",
+            own.what()
+        );
+    }
+
+    #[test]
+    fn doubts_that_say_the_same_are_one_and_others_stay_apart() {
+        let mut doubts = vec![cpu_saturated(0.97, None).expect("a doubt")];
+        for (what, samples) in [("a, phase x", 500), ("a, phase y", 600), ("b, phase x", 150)] {
+            doubts.extend(few_samples(what, samples).into_iter().take(2));
+        }
+        doubts.extend(baseline_doubt("a", &[0, 0]));
+        let told: Vec<String> = folded(&doubts).into_iter().map(|(what, _)| what).collect();
+        assert_eq!(
+            told,
+            [
+                doubts[0].what().as_str(),
+                "p99 rests on fewer than 1000 operations, too few for it to be more than chance: a, phase x (500); a, phase y \
+                 (600); b, phase x (150)",
+                "p99.9 rests on fewer than 10000 operations, too few for it to be more than chance: a, phase x (500); a, phase \
+                 y (600)",
+                "p95 of b, phase x rests on 150 operations; it takes 200 for it to be more than chance",
+                "no operation of load a succeeded in the baseline: its recovery cannot be measured",
+            ]
+        );
     }
 
     #[test]

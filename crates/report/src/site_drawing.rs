@@ -279,7 +279,7 @@ fn links_in_words(site: &SiteFacts) -> String {
     const TOLD: usize = 40;
     let mut html = String::new();
     if site.links.is_empty() {
-        html.push_str("<p class=\"note\">No delay was added between any two places of the site.</p>");
+        html.push_str("<p class=\"note\">The site adds no delay between its places. What faults or edges delay is listed with them.</p>");
     } else {
         let mut told = BTreeSet::new();
         let mut written = Vec::new();

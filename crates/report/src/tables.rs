@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
+use measure::interval::CONNECT;
+
 use crate::first_errors;
 use crate::format;
 use crate::markup::escape;
@@ -309,6 +311,14 @@ fn delta(operation: Option<&OperationResult>, base: Option<&OperationResult>) ->
     }
 }
 
+/// Clients that connect in the warm-up and stay connected are not in the figures: no number says that better than a zero.
+fn succeeded(name: &str, operation: &OperationResult) -> String {
+    if name == CONNECT && operation.count == 0 {
+        return format!("{} <small>connected before</small>", format::NOTHING);
+    }
+    format::count(operation.count)
+}
+
 /// What failed and what was tried again, of each operation that had any of it; empty where none had.
 fn errors_by_operation(load: &LoadResult) -> String {
     let failed = |operation: &OperationResult| !operation.errors.is_empty() || operation.retries > 0;
@@ -325,7 +335,7 @@ fn errors_by_operation(load: &LoadResult) -> String {
             html,
             "<tr><th scope=\"row\">{}<td class=\"n\">{}<td class=\"errors\">{}<td class=\"errors\">{}<td class=\"n\">{}</tr>",
             escape(name),
-            format::count(operation.count),
+            succeeded(name, operation),
             error_cell(&operation.errors),
             error_cell(&operation.errors_indefinite),
             format::count(operation.retries)

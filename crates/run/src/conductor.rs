@@ -62,6 +62,8 @@ pub struct Shown {
     pub in_all: Usage,
     /// Share of the machine's processors that were busy while loads ran, 0 to 1.
     pub busy_share: Option<f64>,
+    /// The run's own share of all processors meanwhile, the database included.
+    pub own_share: Option<f64>,
     /// When the loads were told to stop.
     pub ended_s: f64,
     /// What was seen of the lab itself and of strangers.
@@ -132,13 +134,14 @@ impl Conductor<'_> {
         );
         let early = early.or_else(|| wait_until(zero, self.interrupts));
         let used = Usage::now(datacentre, &lock(&loads), Duration::ZERO);
-        let ticks = busy_ticks();
+        let (ticks, began) = (busy_ticks(), Instant::now());
         let interrupted = early.or_else(|| self.follow_schedule(zero, &mut faulting, &collector));
         if let Some(why) = &interrupted {
             self.chronicle.say(EventKind::Interrupted { why: why.clone() });
         }
         let under_load = Usage::now(datacentre, &lock(&loads), Duration::ZERO).since(used);
         let busy_share = busy_since(ticks);
+        let own_share = under_load.share_of_machine(began.elapsed());
         let ended_s = self.chronicle.now_s();
         let links = links.finish()?;
         faulting.heal_all(interrupted.is_some());
@@ -160,6 +163,7 @@ impl Conductor<'_> {
             under_load,
             in_all,
             busy_share,
+            own_share,
             ended_s,
             watched,
             links,

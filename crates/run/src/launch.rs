@@ -315,7 +315,7 @@ fn take_news(news: &News, run_directory: &Path, relayed: &mut Relayed, show: &mu
         News::Finished { verdict } => relayed.verdict = Some(*verdict),
         News::Failed { why } => relayed.failed = Some(why.clone()),
         News::Kept { nodes, others } => show(Show::Reach { nodes, others, run_directory }),
-        News::Event { .. } | News::Pulse(_) => {}
+        News::Event { .. } | News::Pulse(_) | News::Preparing { .. } => {}
     }
     show(Show::News(news));
 }

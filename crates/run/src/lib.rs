@@ -38,6 +38,7 @@ pub mod script_files;
 pub mod series;
 pub mod standalone;
 pub mod supervise;
+mod table_progress;
 mod usage;
 mod vigil;
 mod vm;

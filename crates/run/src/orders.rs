@@ -100,6 +100,13 @@ pub enum News {
     },
     /// How the loads are doing, once a second.
     Pulse(Pulse),
+    /// Tables are being made; told each second, and not in `events.jsonl`.
+    Preparing {
+        /// The step, as the workload tells it.
+        what: String,
+        /// Seconds since the load's tables were begun.
+        for_s: u64,
+    },
     /// The lab is kept up for a person to look around.
     Kept {
         /// The nodes that have power.

@@ -27,6 +27,7 @@ use crate::orders::{InstallationOrders, Orders};
 use crate::planted::{Lie, Planted};
 use crate::round_trips;
 use crate::script_files::{self, MisnamedFile};
+use crate::table_progress;
 use crate::usage::Usage;
 
 /// The port databases listen on in the lab, where nobody else is.
@@ -217,7 +218,13 @@ pub fn prepare(
     let plans = plans(scenario, orders, engine.as_ref(), &nodes)?;
     for (plan, load) in plans.iter().zip(&scenario.loads) {
         chronicle.progress(format!("loading the tables of {}", plan.name));
-        load::prepare(plan, enter_place(&datacentre, load)?, &|line| chronicle.progress(line))?;
+        let (place, began) = (enter_place(&datacentre, load)?, Instant::now());
+        table_progress::told(&plan.name, |progress| load::prepare(plan, place, progress))?;
+        chronicle.progress(format!(
+            "the tables of {} are loaded after {:.1} s",
+            plan.name,
+            began.elapsed().as_secs_f64()
+        ));
     }
     datacentre.take_volumes_as_durable();
     datacentre.hold_to_rates(&scenario.site)?;

@@ -373,7 +373,9 @@ fn doubts(
     loads: &[LoadResult],
     busy_share: Option<f64>,
 ) -> Vec<WarningResult> {
-    let mut doubts: Vec<Doubt> = busy_share.and_then(warnings::cpu_saturated).into_iter().collect();
+    // The database may be on this machine as well, and is nobody's to account for here.
+    let saturated = busy_share.and_then(|busy| warnings::cpu_saturated(busy, None));
+    let mut doubts: Vec<Doubt> = saturated.into_iter().collect();
     for load in loads {
         let name = &load.name;
         let series = record.timeline.throughput(name, asked.plan.workload.transaction_name());
@@ -389,10 +391,8 @@ fn doubts(
             doubts.extend(warnings::rate_not_kept(name, record.waiting, last.unwrap_or(0.0)));
         }
     }
-    doubts
-        .iter()
-        .map(|doubt| WarningResult { what: doubt.what(), remedy: doubt.remedy().to_owned() })
-        .collect()
+    let told = warnings::folded(&doubts).into_iter();
+    told.map(|(what, remedy)| WarningResult { what, remedy: remedy.to_owned() }).collect()
 }
 
 /// What is proved. A load on tables it did not make proves nothing about them, which is no failure of the load.

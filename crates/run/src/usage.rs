@@ -56,6 +56,14 @@ impl Usage {
         (all > 0.0).then(|| lab / all)
     }
 
+    /// All of it as a share of what the machine's processors had in this time; `None` for no time.
+    #[must_use]
+    pub fn share_of_machine(self, elapsed: Duration) -> Option<f64> {
+        let processors = std::thread::available_parallelism().ok()?.get() as f64;
+        let used = (self.database + self.load + self.fabric + self.disk + self.other).as_secs_f64();
+        (!elapsed.is_zero()).then(|| used / (elapsed.as_secs_f64() * processors))
+    }
+
     /// Seconds by part, as in `result.json`.
     #[must_use]
     pub fn by_part(self) -> BTreeMap<String, f64> {

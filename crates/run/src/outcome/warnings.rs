@@ -26,7 +26,8 @@ pub(super) fn all_warnings(
             _ => None,
         })
         .collect();
-    let mut doubts: Vec<Doubt> = shown.busy_share.and_then(warnings::cpu_saturated).into_iter().collect();
+    let saturated = shown.busy_share.and_then(|busy| warnings::cpu_saturated(busy, shown.own_share));
+    let mut doubts: Vec<Doubt> = saturated.into_iter().collect();
     let baseline = prepared.facts.phases.iter().find(|phase| phase.name == BASELINE);
     for (load, facts) in loads.iter().zip(&prepared.facts.loads) {
         if let Some(baseline) = baseline {
@@ -54,8 +55,7 @@ pub(super) fn all_warnings(
             }));
         }
     }
-    found.extend(
-        doubts.iter().map(|doubt| WarningResult { what: doubt.what(), remedy: doubt.remedy().to_owned() }),
-    );
+    let told = warnings::folded(&doubts).into_iter();
+    found.extend(told.map(|(what, remedy)| WarningResult { what, remedy: remedy.to_owned() }));
     found
 }

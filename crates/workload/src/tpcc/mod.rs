@@ -20,7 +20,7 @@ mod transactions;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use client::{SessionError, SessionFuture, SqlSession};
 use history::Action;
@@ -141,7 +141,7 @@ impl Workload for Tpcc {
             }
             let warehouses = ground.scale.max(1);
             load(&mut sessions, warehouses, &now, ground.progress).await?;
-            finish(&mut sessions).await
+            finish(&mut sessions, ground.progress).await
         })
     }
 
@@ -186,7 +186,8 @@ async fn load(
     progress: &dyn Fn(String),
 ) -> Result<(), SessionError> {
     let parts = Part::all(warehouses);
-    let count = parts.len();
+    let all: u64 = parts.iter().map(|part| part.bytes()).sum();
+    let began = Instant::now();
     let parts = RefCell::new(parts.into_iter());
     let (parts, done) = (&parts, &Cell::new(0));
     let workers = sessions.iter_mut().map(|session| async move {
@@ -196,22 +197,45 @@ async fn load(
             let Some(part) = next else { return Ok(()) };
             let sql = format!("COPY {} FROM STDIN", part.table());
             session.copy_in(&sql, &mut *part.lines(now)).await?;
-            done.set(done.get() + 1);
-            progress(format!("tpcc: {} of {count} parts are loaded ({})", done.get(), part.table()));
+            done.set(done.get() + part.bytes());
+            progress(loaded(part.table(), done.get(), all, began.elapsed()));
         }
     });
     parallel::all(workers).await
 }
 
+/// How far the loading is, with an estimate of the rest from the bytes loaded so far.
+fn loaded(table: &str, done: u64, all: u64, elapsed: Duration) -> String {
+    let share = done as f64 / all.max(1) as f64;
+    let left_s = elapsed.as_secs_f64() * (1.0 - share) / share.max(f64::EPSILON);
+    format!(
+        "tpcc: {:.0} % of the rows are loaded (last {table}), about {left_s:.0} s left; then keys and indexes",
+        share * 100.0
+    )
+}
+
 /// Makes keys and indexes, and the statistics that the planner needs.
-async fn finish(sessions: &mut [Box<dyn SqlSession>]) -> Result<(), SessionError> {
+async fn finish(sessions: &mut [Box<dyn SqlSession>], progress: &dyn Fn(String)) -> Result<(), SessionError> {
     let steps = RefCell::new(schema::FINISHING.iter());
-    let steps = &steps;
+    let (steps, waiting) = (&steps, &RefCell::new(schema::FINISHING.map(schema::table_of).to_vec()));
+    let tell = || {
+        let waiting = waiting.borrow();
+        let done = schema::FINISHING.len() - waiting.len();
+        progress(format!(
+            "tpcc: keys and indexes, {done} of {} tables done; left: {}",
+            schema::FINISHING.len(),
+            waiting.join(", ")
+        ));
+    };
+    let tell = &tell;
+    tell();
     let workers = sessions.iter_mut().map(|session| async move {
         loop {
             let next = steps.borrow_mut().next();
             let Some(step) = next else { return Ok(()) };
             session.batch(step).await?;
+            waiting.borrow_mut().retain(|table| *table != schema::table_of(step));
+            tell();
         }
     });
     parallel::all(workers).await?;
@@ -225,6 +249,18 @@ async fn finish(sessions: &mut [Box<dyn SqlSession>]) -> Result<(), SessionError
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_loading_is_told_with_an_estimate_and_the_steps_after_it_by_their_tables() {
+        let told = loaded("stock", 25, 100, Duration::from_secs(10));
+        assert_eq!(
+            told,
+            "tpcc: 25 % of the rows are loaded (last stock), about 30 s left; then keys and indexes"
+        );
+        let tables = schema::FINISHING.map(schema::table_of);
+        assert_eq!(tables[..3], ["order_line", "stock", "customer"]);
+        assert_eq!(tables[8], "history");
+    }
 
     #[test]
     fn tpmc_and_efficiency_are_those_of_the_standard() {

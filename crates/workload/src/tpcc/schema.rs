@@ -64,6 +64,12 @@ pub(super) const FINISHING: [&str; 9] = [
     "ANALYZE history",
 ];
 
+/// The table that a step of [`FINISHING`] is about.
+pub(super) fn table_of(step: &str) -> &str {
+    let words = step.strip_prefix("ALTER TABLE ").or_else(|| step.strip_prefix("ANALYZE "));
+    words.and_then(|words| words.split(' ').next()).unwrap_or(step)
+}
+
 /// Creates the tables, throwing away what was there.
 pub(super) fn creation() -> String {
     let names: Vec<&str> = TABLES.iter().map(|(name, _)| *name).collect();
