@@ -157,6 +157,9 @@ pub struct SettingNames {
     pub signs: &'static [char],
     /// What may stand in one, in words, with an example.
     pub help: &'static str,
+    /// Names of settings that there are, one a line: what is unknown but close to one of them is misspelt. Other
+    /// versions have other settings, so that a name which is close to none is handed on.
+    pub known: &'static str,
     /// Names that Holdfast decides, with the reason; one that ends with a hyphen stands for all that begin so.
     pub decided: &'static [(&'static str, &'static str)],
 }

@@ -37,6 +37,7 @@ const POSTGRES: Capabilities = Capabilities {
     settings: SettingForm::Names(SettingNames {
         signs: &['_', '.'],
         help: "a setting's name is made of up to 100 small letters, digits, `_` and `.`, as in shared_buffers",
+        known: include_str!("settings/postgres.txt"),
         decided: &[
             ("listen_addresses", "the lab decides which address a node has"),
             ("port", "clients and standbys find a node at the port the lab gives it"),
@@ -77,6 +78,7 @@ const ETCD: Capabilities = Capabilities {
         signs: &['-'],
         help: "a flag of etcd is written without the hyphens before it, in small letters, digits and `-`, as in \
                heartbeat-interval",
+        known: include_str!("settings/etcd.txt"),
         decided: &[
             ("name", "a member is called as its node is"),
             ("data-dir", "a node's data lies on its volume"),

@@ -3,6 +3,7 @@
 mod arguments;
 mod commands;
 mod exit;
+mod glossary;
 mod live;
 mod paper;
 mod terminal;

@@ -113,4 +113,30 @@ mod tests {
         check("delete_us_mean", None);
         check("update", None);
     }
+    /// Workloads whose statements are many, or are named by their users: their kinds of transaction alone are named.
+    const KINDS_ONLY: [&str; 2] = ["tpcc", "script"];
+    /// Its kinds have figures of their own.
+    const OWN_FIGURES: &str = "rawio";
+
+    #[test]
+    fn the_language_names_the_operations_that_workloads_time() {
+        for name in scenario::catalogue::WORKLOADS {
+            let options = scenario::catalogue::options(name).into_iter();
+            let options = options
+                .filter_map(|option| Some((option.name.to_owned(), option.default?.to_owned())))
+                .collect();
+            let workload = workload::configured(name, &options).expect("its defaults");
+            let mut timed: Vec<String> = Vec::new();
+            if *name != OWN_FIGURES {
+                timed.extend(workload.kinds().into_iter().map(spelt));
+            }
+            if !KINDS_ONLY.contains(name) {
+                timed.extend(workload.statement_names().into_iter().map(spelt));
+            }
+            let named = scenario::figures::OPERATIONS.iter().find(|(workload, _)| workload == name);
+            let named: Vec<&str> = named.map_or(Vec::new(), |(_, operations)| operations.to_vec());
+            let timed: std::collections::BTreeSet<String> = timed.into_iter().collect();
+            assert_eq!(timed, named.into_iter().map(str::to_owned).collect(), "{name}");
+        }
+    }
 }

@@ -18,6 +18,7 @@ use crate::resolved::{Database, Failover, Host, Level, Place, Synchronous, Volum
 use crate::settings;
 use crate::storage::{self, Ground, StorageClass, StorageDocument};
 use crate::tree::{Node, Value};
+use crate::units;
 use crate::wording::shortened;
 
 /// Most CPUs of a node.
@@ -184,6 +185,19 @@ fn decode_failover(node: &Node, decoder: &mut Decoder) -> Option<Spanned<Failove
     }
     let record = decoder.record(node, &FAILOVER)?;
     let (kind, entry) = record.first_of(FAILOVER.exactly_one_of)?;
+    if let Value::Scalar { text, .. } = &entry.value.value
+        && !text.is_empty()
+    {
+        let after = if units::duration(text, "s").is_ok() { text.as_str() } else { "5s" };
+        decoder.findings.add(
+            "wrong-kind",
+            entry.value.at,
+            format!("`{kind}` is a map with the time until the platform acts, not a single value"),
+            "needs `after`",
+            format!("write `{kind}: {{ after: {after} }}`"),
+        );
+        return None;
+    }
     let after = decoder.record(&entry.value, &AFTER)?;
     let after: Duration = decoder.duration(after.get("after")?, "`after`", "s")?.value;
     let value = if kind == "promote" { Failover::Promote { after } } else { Failover::HaRestart { after } };

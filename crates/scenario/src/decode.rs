@@ -199,7 +199,11 @@ impl Decoder {
             self.findings.add(
                 "empty",
                 node.at,
-                format!("{what} has {} elements; it needs at least {least}", items.len()),
+                match items.len() {
+                    0 => format!("{what} is empty; it needs at least {least}"),
+                    1 => format!("{what} has 1 element; it needs at least {least}"),
+                    count => format!("{what} has {count} elements; it needs at least {least}"),
+                },
                 "too few",
                 "add an element with `- `",
             );

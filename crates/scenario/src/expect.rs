@@ -58,10 +58,9 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<Vec<Expectati
         let Some(quantity) = scope.pop() else { continue };
         let Some(entry) = quantity::named(&quantity.text) else {
             let names: Vec<&str> = QUANTITIES.iter().map(|entry| entry.name).collect();
-            let help = match nearest(&quantity.text, names.iter().copied()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("what can be expected: {}", listed(&names)),
-            };
+            let near = nearest(&quantity.text, names.iter().copied());
+            let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+            let help = format!("{near}Valid quantities: {}", names.join(", "));
             let message = format!("there is no quantity `{}` to expect", shortened(&quantity.text));
             decoder.findings.add("unknown-key", quantity.at, message, "unknown quantity", help);
             continue;

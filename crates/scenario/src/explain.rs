@@ -216,7 +216,7 @@ fn holds(shape: &Shape) -> String {
         Shape::Named(_) => "a map by names of your choice".to_owned(),
         Shape::Rate => "a rate (2000/s)".to_owned(),
         Shape::Options => "a map of the workload's own options".to_owned(),
-        Shape::Figures => "a map of numbers by names of your choice".to_owned(),
+        Shape::Figures => crate::figures::in_words(),
         Shape::Settings(_) => "a map of the database's own settings".to_owned(),
         Shape::List { of, .. } => format!("a list; each element {}", holds(of)),
         Shape::Axes => {

@@ -13,6 +13,7 @@ mod edges;
 mod expect;
 pub mod explain;
 mod fault;
+pub mod figures;
 mod language;
 mod links;
 mod loads;

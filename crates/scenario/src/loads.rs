@@ -96,6 +96,13 @@ fn decode_load(node: &Node, decoder: &mut Decoder) -> Option<LoadDocument> {
     })
 }
 
+impl LoadDocument {
+    /// The workload's name.
+    pub(crate) fn workload(&self) -> &'static str {
+        self.workload
+    }
+}
+
 /// Whether the engine understands what each load asks.
 pub(crate) fn check_language(documents: &[LoadDocument], engine: &Capabilities, findings: &mut Findings) {
     let name = engine.name;

@@ -7,13 +7,15 @@ use std::collections::BTreeMap;
 use crate::decode::{Decoder, Record};
 use crate::disks::DiskSurroundings;
 use crate::fault::Surroundings;
-use crate::language::{MOST_FREE_NAME_BYTES, REPRODUCES, SCENARIO};
+use crate::language::{REPRODUCES, SCENARIO};
 use crate::matrix::{self, Matrix, MatrixDocument};
 use crate::places::Places;
-use crate::rejection::{Findings, Rejection, Text};
+use crate::rejection::{Finding, Findings, Rejection, Text};
 use crate::resolved::{Reproduces, Scenario, Site, Volumes};
 use crate::tree::{self, Node, Value};
-use crate::{connections, database, expect, loads, overrides, receipts, schedule, site};
+use crate::{
+    connections, database, expect, figures as figure_names, loads, overrides, receipts, schedule, site,
+};
 
 /// A scenario's text. The name is only used for messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,6 +100,9 @@ fn tree_of(texts: &[Text], overrides: &[(String, String)], findings: &mut Findin
     let mut root = match tree::read(&file.text, 0, 0) {
         Ok(root) => root,
         Err(finding) => {
+            if finding.code == "not-yaml" {
+                *findings = before_break(&file.text, finding.at.start);
+            }
             findings.push(*finding);
             return None;
         }
@@ -108,6 +113,21 @@ fn tree_of(texts: &[Text], overrides: &[(String, String)], findings: &mut Findin
         }
     }
     findings.is_empty().then_some(root)
+}
+
+/// What is wrong with the sections that end before the byte at which the text stops being YAML, so that these mistakes need
+/// no round of their own. What is missing may stand behind the break: that is not told.
+fn before_break(text: &str, broken: usize) -> Findings {
+    let mut told = Findings::default();
+    let starts_section = |at: &usize| text[*at..].starts_with(|c: char| c.is_ascii_lowercase());
+    let line_starts = text.match_indices('\n').map(|(at, _)| at + 1).take_while(|at| *at <= broken);
+    let Some(end) = line_starts.filter(starts_section).last() else { return told };
+    let Ok(root) = tree::read(&text[..end], 0, 0) else { return told };
+    let mut decoder = Decoder::default();
+    decode(&root, &mut decoder);
+    let is_missing = |finding: &Finding| finding.code == "missing-key";
+    decoder.findings.into_all().into_iter().filter(|one| !is_missing(one)).for_each(|one| told.push(one));
+    told
 }
 
 fn read(texts: &[Text], overrides: &[(String, String)], findings: &mut Findings) -> Option<Plan> {
@@ -164,7 +184,6 @@ fn decode(root: &Node, decoder: &mut Decoder) -> (Option<Document>, Option<Matri
 fn decode_sections(record: &Record<'_>, decoder: &mut Decoder) -> Option<Document> {
     let name = record.get("name").and_then(|node| decoder.name(node, "the scenario's name"));
     let description = record.get("description").and_then(|node| decoder.text(node, "the description"));
-    let reproduces = record.get("reproduces").and_then(|node| decode_reproduces(node, decoder));
     let seed = record.get("seed").and_then(|node| decoder.count(node, "the seed", 0, u64::MAX));
     if let Some(node) = record.get("target") {
         decode_target(node, decoder);
@@ -172,6 +191,8 @@ fn decode_sections(record: &Record<'_>, decoder: &mut Decoder) -> Option<Documen
     let site = record.get("site").and_then(|node| site::decode(node, decoder));
     let database = record.get("database").and_then(|node| database::decode(node, decoder));
     let loads = record.get("loads").and_then(|node| loads::decode(node, decoder));
+    let workloads: Vec<&str> = loads.iter().flatten().map(loads::LoadDocument::workload).collect();
+    let reproduces = record.get("reproduces").and_then(|node| decode_reproduces(node, &workloads, decoder));
     let schedule = record.get("schedule").and_then(|node| schedule::decode(node, decoder));
     let expect = record.get("expect").and_then(|node| expect::decode(node, decoder));
     Some(Document {
@@ -201,22 +222,15 @@ fn decode_target(node: &Node, decoder: &mut Decoder) {
     }
 }
 
-fn decode_reproduces(node: &Node, decoder: &mut Decoder) -> Option<Reproduces> {
+fn decode_reproduces(node: &Node, workloads: &[&str], decoder: &mut Decoder) -> Option<Reproduces> {
     let record = decoder.record(node, &REPRODUCES)?;
     let report = record.get("report").and_then(|node| decoder.text(node, "the report's id"));
     let mut figures = BTreeMap::new();
     if let Some(node) = record.get("figures") {
         for entry in decoder.entries(node, "`figures`")? {
-            if entry.key.len() > MOST_FREE_NAME_BYTES {
-                let message = format!("a figure's name is longer than {MOST_FREE_NAME_BYTES} bytes");
-                decoder.findings.add(
-                    "bad-name",
-                    entry.key_at,
-                    message,
-                    "too long",
-                    "write a short name, such as tps",
-                );
-            } else if let Some(number) = decoder.number(&entry.value, &format!("`{}`", entry.key)) {
+            let known = figure_names::check(&entry.key, entry.key_at, workloads, &mut decoder.findings);
+            let number = decoder.number(&entry.value, &format!("`{}`", entry.key));
+            if let (Some(()), Some(number)) = (known, number) {
                 figures.insert(entry.key.clone(), number.value);
             }
         }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
+use crate::figures;
 use crate::language::{Fields, MOST_FREE_NAME_BYTES, MOST_NAME_BYTES, SCENARIO, Shape};
 use crate::quantity::{Measured, QUANTITIES, Unit};
 use crate::workload_options::OPTIONS;
@@ -80,7 +81,7 @@ fn shape(of: &Shape) -> Value {
         }
         Shape::Count { least, most } => json!({ "type": "integer", "minimum": least, "maximum": most }),
         Shape::Positive => json!({ "type": "number", "exclusiveMinimum": 0 }),
-        Shape::Figures => json!({ "type": "object", "additionalProperties": { "type": "number" } }),
+        Shape::Figures => figures(),
         Shape::Duration => json!({ "type": "string", "pattern": DURATION }),
         Shape::BitRate => json!({ "type": "string", "pattern": BIT_RATE }),
         Shape::Rate => json!({ "type": "string", "pattern": RATE }),
@@ -131,6 +132,13 @@ fn shape(of: &Shape) -> Value {
 }
 
 /// Names without a scope one by one; with a scope one pattern for all quantities whose bounds are written alike.
+fn figures() -> Value {
+    let plain: Vec<&str> = figures::PLAIN.iter().map(|figure| figure.name).collect();
+    let (units, statistics) = (figures::UNITS.join("|"), figures::STATISTICS.join("|"));
+    let name = format!("^({}|[a-z0-9_]+_({units})_({statistics}))$", plain.join("|"));
+    json!({ "type": "object", "propertyNames": { "pattern": name }, "additionalProperties": { "type": "number" } })
+}
+
 fn expectations() -> Value {
     let bound = |unit: Unit| {
         let number = r"[0-9]+(\.[0-9]+)?";

@@ -10,7 +10,7 @@ use crate::decode::Decoder;
 use crate::language::MOST_FREE_NAME_BYTES;
 use crate::rejection::Spot;
 use crate::tree::{Node, Value};
-use crate::wording::shortened;
+use crate::wording::{nearest, shortened};
 
 /// Reads the settings of an engine; of one that is unknown, as the first that there is.
 pub(crate) fn decode(
@@ -55,6 +55,16 @@ fn free(node: &Node, names: &SettingNames, decoder: &mut Decoder) -> Option<BTre
             );
             continue;
         }
+        if let Some(meant) = misspelt(&entry.key, names) {
+            decoder.findings.add(
+                "unknown-setting",
+                entry.key_at,
+                format!("the database has no setting `{}`", entry.key),
+                "unknown setting",
+                format!("did you mean `{meant}`?"),
+            );
+            continue;
+        }
         let Some(text) = decoder.text(&entry.value, &format!("`{}`", entry.key)) else { continue };
         if text.value.contains(char::is_control) {
             let message = format!("`{}` holds a line break or another control character", entry.key);
@@ -70,6 +80,13 @@ fn free(node: &Node, names: &SettingNames, decoder: &mut Decoder) -> Option<BTre
         settings.insert(entry.key.clone(), text.value);
     }
     Some(settings)
+}
+
+/// The setting that was meant, where the name is close to a known one and is none itself. A name with a dot belongs to an
+/// extension.
+fn misspelt(name: &str, names: &SettingNames) -> Option<&'static str> {
+    let is_known = names.known.lines().any(|known| known == name);
+    if is_known || name.contains('.') { None } else { nearest(name, names.known.lines()) }
 }
 
 /// The settings of an engine that has one.

@@ -86,6 +86,23 @@ pub fn nearest<'k>(written: &str, known: impl IntoIterator<Item = &'k str>) -> O
         .map(|(_, name)| name)
 }
 
+/// The known names that share most with what was written, the closest first; none where nothing is like it.
+pub(crate) fn closest<'k>(
+    written: &str,
+    known: impl IntoIterator<Item = &'k str>,
+    most: usize,
+) -> Vec<&'k str> {
+    const LEAST_LIKENESS: f64 = 0.6;
+    if written.len() > 2 * MOST_NAME_BYTES {
+        return Vec::new();
+    }
+    let likeness = |name: &'k str| (strsim::normalized_damerau_levenshtein(written, name), name);
+    let mut like: Vec<_> =
+        known.into_iter().map(likeness).filter(|(how, _)| *how >= LEAST_LIKENESS).collect();
+    like.sort_by(|one, other| other.0.total_cmp(&one.0));
+    like.into_iter().take(most).map(|(_, name)| name).collect()
+}
+
 /// A text as it may stand in a message.
 pub(crate) fn shortened(text: &str) -> String {
     const MOST: usize = 60;

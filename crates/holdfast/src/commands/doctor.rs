@@ -17,7 +17,8 @@ pub fn doctor() -> Result<Exit, Exit> {
             }
         }
     }
-    for engine in engine::registry::ENGINES {
+    let is_database = |name: &str| capabilities::named(name).is_none_or(|known| known.is_database());
+    for engine in engine::registry::ENGINES.iter().filter(|engine| is_database(engine.name)) {
         let found = engine.describe();
         for place in &found {
             match &place.usable {

@@ -1,19 +1,32 @@
-//! `holdfast explain`: what a word of a scenario, a workload, an engine or a check means, with its keys and examples.
+//! `holdfast explain`: what a word of a scenario or of the glossary, a workload, an engine or a check means, with its keys and examples.
+
+use std::path::{Path, PathBuf};
 
 use scenario::explain::{Explanation, Key};
 
+use crate::commands::list::description;
 use crate::exit::Exit;
-use crate::printed;
+use crate::{glossary, printed};
 
 /// Explains.
 pub fn explain(word: &str) -> Result<Exit, Exit> {
     let named = things(word);
     let explanations = scenario::explain::explain(word);
-    if named.is_empty() && explanations.is_empty() {
+    let meaning = glossary::meaning(word);
+    let shipped = shipped(word);
+    if named.is_empty() && explanations.is_empty() && meaning.is_none() && shipped.is_none() {
         let hint = nearest(word).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
         return Err(Exit::wrong(anyhow::anyhow!(
-            "there is nothing named `{word}` to explain{hint} (any word of a scenario, and what `holdfast list` shows)"
+            "there is nothing named `{word}` to explain{hint} (known are the words of a scenario and of the glossary, and what `holdfast list` shows)"
         )));
+    }
+    if let Some(meaning) = meaning {
+        printed!("{word}: in the glossary\n  {meaning}\n");
+    }
+    if let Some((path, description)) = shipped {
+        let path = path.display();
+        printed!("{word}: a scenario\n  {description}");
+        printed!("  holdfast check {path}   what it means on paper\n  holdfast run {path}\n");
     }
     for (what, meaning) in named {
         printed!("{word}: {what}\n  {meaning}\n");
@@ -22,6 +35,16 @@ pub fn explain(word: &str) -> Result<Exit, Exit> {
         show(word, &explanation);
     }
     Ok(Exit::Done)
+}
+
+/// A scenario of that name among those that `holdfast list scenarios` shows, with what it says of itself.
+fn shipped(word: &str) -> Option<(PathBuf, String)> {
+    let name = word.strip_suffix(".yaml").unwrap_or(word);
+    if !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
+        return None;
+    }
+    let path = Path::new("scenarios").join(name).with_extension("yaml");
+    description(&path).ok().map(|description| (path, description))
 }
 
 /// Engines, workloads and checks of that name.
@@ -67,5 +90,6 @@ fn show(word: &str, explanation: &Explanation) {
 fn nearest(word: &str) -> Option<&'static str> {
     let workloads = workload::all().iter().map(|entry| entry.name());
     let checks = check::CHECKS.iter().map(|entry| entry.name);
-    scenario::explain::nearest(word, scenario::explain::words().into_iter().chain(workloads).chain(checks))
+    let words = scenario::explain::words().into_iter().chain(workloads).chain(checks);
+    scenario::explain::nearest(word, words.chain(glossary::terms().flat_map(|term| term.words)))
 }

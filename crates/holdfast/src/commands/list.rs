@@ -26,20 +26,30 @@ fn pairs<'a>(entries: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<(String, 
     entries.map(|(name, summary)| (name.to_owned(), summary.to_owned())).collect()
 }
 
-/// Scenario files with their first comment.
+/// Scenario files with what they say of themselves.
 fn scenarios(folder: &Path) -> Result<Vec<(String, String)>, Exit> {
     let failed = |error| Exit::wrong(anyhow::anyhow!("folder {}: {error}", folder.display()));
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
         if path.extension().is_some_and(|extension| extension == "yaml") {
-            let text = std::fs::read_to_string(&path).map_err(failed)?;
-            let comment = text.lines().next().and_then(|line| line.strip_prefix('#')).unwrap_or_default();
-            found.push((path.display().to_string(), comment.trim().to_owned()));
+            let description = description(&path).map_err(failed)?;
+            found.push((path.display().to_string(), description));
         }
     }
     found.sort();
     Ok(found)
+}
+
+/// What a scenario says of itself.
+pub(super) fn description(path: &Path) -> std::io::Result<String> {
+    let text = std::fs::read_to_string(path)?;
+    let source = scenario::Source { name: path.display().to_string(), text };
+    Ok(match scenario::plan(&source, &[]) {
+        Ok(plan) if !plan.scenario.description.is_empty() => plan.scenario.description,
+        Ok(_) => "no description".to_owned(),
+        Err(_) => format!("not valid; see `holdfast check {}`", path.display()),
+    })
 }
 
 #[cfg(test)]
