@@ -143,9 +143,7 @@ impl Doubt {
         match self {
             Doubt::FewSamples { what, percentile, samples } => {
                 let (name, needed) = (percentile.name(), percentile.samples_needed());
-                format!(
-                    "{name} of {what} rests on {samples} operations; it takes {needed} for it to be more than chance"
-                )
+                format!("too few samples for {name} of {what}: {samples} measured, {needed} needed")
             }
             Doubt::CpuSaturated { busy_share, others_share } => {
                 let others = others_share
@@ -311,10 +309,7 @@ mod tests {
         let doubted = |samples| few_samples("x", samples).len();
         assert_eq!([0, 1, 199, 200, 999, 1000, 9999, 10_000].map(doubted), [0, 3, 3, 2, 2, 1, 1, 0]);
         let doubt = &few_samples("tpcb, phase fault", 150)[1];
-        assert_eq!(
-            doubt.what(),
-            "p99 of tpcb, phase fault rests on 150 operations; it takes 1000 for it to be more than chance"
-        );
+        assert_eq!(doubt.what(), "too few samples for p99 of tpcb, phase fault: 150 measured, 1000 needed");
         assert!(!doubt.remedy().is_empty());
     }
 

@@ -429,7 +429,7 @@ pub(crate) static PHASE: Fields = plain(
         required(
             "phase",
             Shape::Name,
-            "its name; warm-up is left out of totals, baseline is what recovery is held against",
+            "its name; warm-up is left out of totals, recovery is compared with baseline",
         ),
         required("for", Shape::Duration, "how long it lasts, in whole seconds"),
         optional(

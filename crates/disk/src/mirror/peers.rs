@@ -438,7 +438,7 @@ impl Peers {
         let given_up: Vec<usize> =
             (0..self.peers.len()).filter(|peer| silent(&self.peers[*peer], timeout)).collect();
         for peer in &given_up {
-            self.part(*peer, now, "it gave no sign");
+            self.part(*peer, now, "it stopped answering");
         }
         !given_up.is_empty()
     }

@@ -46,7 +46,7 @@ fn check_scenario(path: &Path, set: &[(String, String)]) -> Result<(), Exit> {
             .map_err(|error| refused(error, Some(&cell.label)))?;
     }
     let length_s: u64 = matrix.cells.iter().map(|cell| length_s(&cell.scenario)).sum();
-    printed!("{}: {} is right with every setting of its matrix", path.display(), plan.scenario.name);
+    printed!("{}: {} is valid with every setting of its matrix", path.display(), plan.scenario.name);
     printed!(
         "  {} combinations, {} each: {} runs, {} s of load in all, beside what building and checking take",
         matrix.cells.len(),
@@ -77,7 +77,7 @@ fn length_s(scenario: &Scenario) -> u64 {
 fn show(path: &Path, scenario: &Scenario) {
     let length_s = length_s(scenario);
     let faults: usize = scenario.schedule.iter().map(|phase| phase.faults.len()).sum();
-    printed!("{}: {} is right", path.display(), scenario.name);
+    printed!("{}: {} is valid", path.display(), scenario.name);
     printed!(
         "  {} hosts, {} nodes of {}, {} loads, {} phases of {length_s} s in all, {faults} faults, {} expectations",
         scenario.site.hosts.len(),

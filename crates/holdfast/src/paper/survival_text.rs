@@ -18,7 +18,12 @@ const LABEL: usize = 44;
 
 pub(super) fn survival(paper: &OnPaper) -> Vec<String> {
     let survey = &paper.survey;
-    let mut lines = vec![String::new(), "What survives, once the platform has done what it does".to_owned()];
+    let smallest = |what: &str, smallest: &Smallest| beside("  ", 2, &told(paper, what, smallest));
+    let mut lines = vec![String::new()];
+    lines.extend(smallest("destroy the last copy of acknowledged writes", &survey.loses_data));
+    lines.extend(smallest("stop some service", &survey.stops_service));
+    lines.push(String::new());
+    lines.push("What survives, once the platform has done what it does".to_owned());
     lines.extend(beside("", 2, &setting(paper)));
     lines.push(String::new());
     lines.push(format!("  {:42}{}", "one failure leaves", "of these"));
@@ -31,10 +36,6 @@ pub(super) fn survival(paper: &OnPaper) -> Vec<String> {
     }
     lines.push(String::new());
     lines.extend(doubles(paper));
-    lines.push(String::new());
-    let smallest = |what: &str, smallest: &Smallest| beside("  ", 2, &told(paper, what, smallest));
-    lines.extend(smallest("Not everything is served any more after", &survey.stops_service));
-    lines.extend(smallest("Acknowledged writes are on nothing that lives on after", &survey.loses_data));
     if !paper.planned.is_empty() {
         lines.push(String::new());
         lines.push("  the schedule breaks".to_owned());
@@ -202,12 +203,15 @@ fn told(paper: &OnPaper, what: &str, smallest: &Smallest) -> String {
                 2 => ", or 1 other set of that size".to_owned(),
                 alike => format!(", or {} other sets of that size", alike - 1),
             };
-            let count =
-                if set.len() == 1 { "1 failure".to_owned() } else { format!("{} failures", set.len()) };
-            format!("{what} {count}: {}{others}.", names.join(" + "))
+            let count = match set.len() {
+                1 => "One failure".to_owned(),
+                count => format!("{count} failures together"),
+            };
+            format!("{count} can {what}: {}{others}.", names.join(" + "))
         }
         Smallest::MoreThan(size) => {
-            format!("{what} more than {size} failures; larger sets were not looked through.")
+            let failures = if *size == 1 { "failure" } else { "failures" };
+            format!("No set of up to {size} {failures} can {what}; larger sets were not searched.")
         }
     }
 }

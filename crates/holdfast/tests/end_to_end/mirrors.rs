@@ -99,7 +99,7 @@ fn a_component_cut_off_is_gone_on_without_and_catches_up_with_what_changed() {
     }
     let finished = desk.run(&arguments(&[&["run", "scenarios/fr4-replicated-datastore.yaml"]]));
     let told = told(&finished);
-    assert!(told.contains("is out: it gave no sign"), "{told}");
+    assert!(told.contains("is out: it stopped answering"), "{told}");
     assert!(told.contains("catches up"), "{told}");
     assert!(told.contains("is promoted by force"), "{told}");
 }
@@ -264,7 +264,7 @@ fn copies_whose_disks_and_network_fail_are_gone_on_without_and_catch_up_and_each
     for (what, times) in [
         ("the component on dc1/a/h2 refuses what it is told", 1),
         ("the component on dc1/a/h2 is out: its connection broke", 1),
-        ("the component on dc1/a/h3 is out: it gave no sign", 1),
+        ("the component on dc1/a/h3 is out: it stopped answering", 1),
     ] {
         assert_eq!(told.matches(what).count(), times, "{what}: {told}");
     }
@@ -368,7 +368,7 @@ fn whatever_goes_wrong_with_the_disk_of_a_copy_the_node_goes_on_and_each_fault_h
     }
     let told = told(&finished);
     for (what, times) in [
-        ("the component on dc1/a/h2 is out: it gave no sign", 1),
+        ("the component on dc1/a/h2 is out: it stopped answering", 1),
         ("the component on dc1/a/h2 is out: its connection broke", 3),
         ("the component on dc1/a/h2 refuses what it is told", 3),
     ] {

@@ -48,7 +48,7 @@ pub(super) fn in_words(host: &str, occurrence: &disk::mirror::Occurrence, bytes_
     Some(match occurrence.standing {
         Standing::Away if occurrence.why == "service ended" => return None,
         Standing::Away => format!(
-            "the component on {host} is out: {}; service goes on without it, and what changes is remembered",
+            "the component on {host} is out: {}; running without it, changes are logged for catch-up",
             occurrence.why
         ),
         Standing::CatchingUp if bytes_left < 4_096 => return None,
@@ -85,7 +85,7 @@ mod tests {
             |standing, why| disk::mirror::Occurrence { at: Duration::ZERO, peer: 0, standing, why };
         assert_eq!(in_words("h", &occurrence(Standing::Away, "service ended"), 0), None);
         assert_eq!(in_words("h", &occurrence(Standing::CatchingUp, ""), 100), None);
-        let out = in_words("h", &occurrence(Standing::Away, "it gave no sign"), 0).expect("told");
-        assert!(out.starts_with("the component on h is out: it gave no sign"), "{out}");
+        let out = in_words("h", &occurrence(Standing::Away, "it stopped answering"), 0).expect("told");
+        assert!(out.starts_with("the component on h is out: it stopped answering"), "{out}");
     }
 }
