@@ -16,6 +16,21 @@ pub fn html(run: &RunDirectory) -> String {
     let result = &run.result;
     let mut page = opening(&format!("{}: {} – Holdfast report", result.scenario, result.verdict));
     page.push_str(&head(run));
+    let sections = sections(run);
+    page.push_str(&contents(&sections));
+    page.push_str(&sections);
+    let _ = write!(
+        page,
+        "<footer>Made by Holdfast {} from the run directory alone. The datacentre is pretend; the database, its packets and \
+         its data are real.</footer>\n</main></body></html>\n",
+        escape(&result.holdfast)
+    );
+    page
+}
+
+fn sections(run: &RunDirectory) -> String {
+    let result = &run.result;
+    let mut page = String::new();
     section(&mut page, "Expectations", &evidence::expectations(run));
     section(&mut page, "Over time", &charts::over_time(run));
     section(&mut page, "The site", &site_drawing::figure(run));
@@ -40,12 +55,6 @@ pub fn html(run: &RunDirectory) -> String {
     section(&mut page, "Versions, machine and cost", &method::provenance(run));
     section(&mut page, "The same again", &method::again(run));
     section(&mut page, "What happened when", &evidence::events(run));
-    let _ = write!(
-        page,
-        "<footer>Made by Holdfast {} from the run directory alone. The datacentre is pretend; the database, its packets and \
-         its data are real.</footer>\n</main></body></html>\n",
-        escape(&result.holdfast)
-    );
     page
 }
 
@@ -62,7 +71,22 @@ pub(crate) fn opening(title: &str) -> String {
 
 /// A section of a page with its heading.
 pub(crate) fn section(page: &mut String, title: &str, body: &str) {
-    let _ = writeln!(page, "<section><h2>{title}</h2>{body}</section>");
+    let _ = writeln!(page, "<section id=\"{}\"><h2>{title}</h2>{body}</section>", anchor(title));
+}
+
+/// What a section is linked by.
+pub(crate) fn anchor(title: &str) -> String {
+    title.to_lowercase().replace(|character: char| !character.is_ascii_alphanumeric(), "-")
+}
+
+/// Links to the sections written so far, for a place before them.
+pub(crate) fn contents(sections: &str) -> String {
+    let titles = sections.split("<section id=\"").skip(1).filter_map(|section| {
+        let (id, rest) = section.split_once("\"><h2>")?;
+        Some((id, rest.split_once("</h2>")?.0))
+    });
+    let links: String = titles.map(|(id, title)| format!("<li><a href=\"#{id}\">{title}</a></li>")).collect();
+    format!("<nav aria-label=\"Contents\"><ul>{links}</ul></nav>\n")
 }
 
 fn head(run: &RunDirectory) -> String {

@@ -13,6 +13,9 @@ use crate::result::{LatencyUs, LoadResult, OperationResult, PhaseResult, RunResu
 /// Below this many samples fewer than ten lie beyond the 99th percentile.
 const FEWEST_FOR_P99: u64 = 1000;
 
+/// A figure that exceeds 100 % where a run is short.
+const EFFICIENCY: &str = "efficiency_percent";
+
 /// Both tables for each load.
 pub(crate) fn loads(result: &RunResult) -> String {
     if result.loads.is_empty() {
@@ -53,17 +56,33 @@ fn first_errors(load: &LoadResult) -> String {
     html
 }
 
-/// The figures that the workload's standard defines.
+/// The figures that the workload defines: TPC-C's, the throughput of each pass of rawio.
 fn standard(load: &LoadResult) -> String {
-    let figure = |(name, value): (&String, &f64)| {
-        let (name, value) = match name.strip_suffix("_percent") {
-            Some(name) => (name, format!("{value:.1} %")),
-            None => (name.as_str(), format!("{value:.1}")),
+    if load.figures.is_empty() {
+        return String::new();
+    }
+    let mut html = format!(
+        "<div class=\"scroll\"><table class=\"standard\"><thead><tr><th>Figures of {}<th class=\"n\">Value</tr></thead><tbody>",
+        escape(&load.workload)
+    );
+    for (name, value) in &load.figures {
+        let (name, unit) = match (name.strip_suffix("_percent"), name.strip_suffix("_mb_per_s")) {
+            (Some(name), _) => (name, " %"),
+            (_, Some(name)) => (name, " MB/s"),
+            _ => (name.as_str(), ""),
         };
-        format!("<span><b>{value}</b> {}</span>", escape(name))
-    };
-    let figures: Vec<String> = load.figures.iter().map(figure).collect();
-    if figures.is_empty() { String::new() } else { format!("<p class=\"counts\">{}</p>", figures.join(" ")) }
+        let name = name.replace('_', " ");
+        let _ = write!(html, "<tr><th scope=\"row\">{}<td class=\"n\">{value:.1}{unit}</tr>", escape(&name));
+    }
+    html.push_str("</tbody></table></div>");
+    if load.figures.get(EFFICIENCY).is_some_and(|percent| *percent > 100.0) {
+        html.push_str(
+            "<p class=\"note\">An efficiency above 100 % is possible in a short run: the standard’s pauses limit the mean rate \
+             over hours, while a few minutes can hold more new orders than the mean. Without the standard’s pauses \
+             (<code>pauses: off</code>) there is no limit, and the figure says nothing.</p>",
+        );
+    }
+    html
 }
 
 fn is_reference(phase: &PhaseResult) -> bool {
@@ -114,7 +133,7 @@ fn by_phase(load: &LoadResult) -> String {
     let mut html = format!(
         "<h3>{} <small>{}{}{}</small></h3><div class=\"scroll\"><table><thead><tr><th>Phase\
          <th class=\"n\">Transactions<th class=\"n\">Throughput<th class=\"n\">vs baseline<th class=\"n\">Mean<th class=\"n\">p50\
-         <th class=\"n\">p95<th class=\"n\">p99<th class=\"n\">p99.9<th class=\"n\">Longest<th>Errors</tr></thead><tbody>",
+         <th class=\"n\">p90<th class=\"n\">p95<th class=\"n\">p99<th class=\"n\">p99.9<th class=\"n\">Longest<th>Errors</tr></thead><tbody>",
         escape(&load.name),
         escape(&load.workload),
         if drive.is_empty() { "" } else { ", " },
@@ -192,12 +211,14 @@ fn row(
     let _ = write!(
         html,
         "<tr><th scope=\"row\">{} <small>{span}</small><td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{change}\
-         <td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{}<td class=\"errors\">{}</tr>",
+         <td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{}\
+         <td class=\"errors\">{}</tr>",
         escape(name),
         format::count(transactions),
         format::rate(throughput_per_s),
         format::latency(latency.mean),
         format::latency(latency.p50 as f64),
+        format::latency(latency.p90 as f64),
         format::latency(latency.p95 as f64),
         p99(latency, transactions),
         format::latency(latency.p99_9 as f64),

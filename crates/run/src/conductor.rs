@@ -19,6 +19,7 @@ use crate::final_read::{FINAL_READ_PATIENCE, PATIENCE_AFTER_A_MISS, final_read};
 use crate::link_watch::{LinkWatch, LinkWatchError};
 use crate::load_end;
 use crate::muster;
+use crate::nearness::Nearness;
 use crate::planted::Lie;
 use crate::platform::Platform;
 use crate::preparation::{PreparationError, Prepared, enter_place};
@@ -115,6 +116,7 @@ impl Conductor<'_> {
             datacentre.clone(),
             self.prepared.engine.clone(),
             self.scenario.database.failover,
+            Nearness::of(&self.scenario.site),
             self.chronicle.clone(),
         );
         let volumes = VolumeWatch::start(datacentre.clone(), platform.clone(), self.chronicle.clone());
@@ -140,8 +142,7 @@ impl Conductor<'_> {
             self.chronicle.say(EventKind::Interrupted { why: why.clone() });
         }
         let under_load = Usage::now(datacentre, &lock(&loads), Duration::ZERO).since(used);
-        let busy_share = busy_since(ticks);
-        let own_share = under_load.share_of_machine(began.elapsed());
+        let (busy_share, own_share) = (busy_since(ticks), under_load.share_of_machine(began.elapsed()));
         let ended_s = self.chronicle.now_s();
         let links = links.finish()?;
         faulting.heal_all(interrupted.is_some());

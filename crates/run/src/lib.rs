@@ -23,6 +23,7 @@ mod link_watch;
 mod load_end;
 mod machine;
 mod muster;
+mod nearness;
 pub mod on_paper;
 pub mod orders;
 mod outcome;

@@ -16,6 +16,7 @@ use scenario::Failover;
 use crate::chronicle::Chronicle;
 use crate::datacentre::{Datacentre, node_name};
 use crate::evidence::processes_left;
+use crate::nearness::Nearness;
 use crate::restart_order::Left;
 use crate::volumes::mirrored::MirroredDisk;
 use crate::volumes::opening::Opening;
@@ -42,6 +43,7 @@ pub struct Platform {
     datacentre: Arc<Datacentre>,
     engine: Arc<dyn Engine>,
     failover: Failover,
+    nearness: Nearness,
     chronicle: Arc<Chronicle>,
     state: Mutex<State>,
     changed: Condvar,
@@ -57,6 +59,7 @@ impl Platform {
         datacentre: Arc<Datacentre>,
         engine: Arc<dyn Engine>,
         failover: Failover,
+        nearness: Nearness,
         chronicle: Arc<Chronicle>,
     ) -> Arc<Platform> {
         let hands = datacentre.vms.iter().map(|_| Mutex::new(())).collect();
@@ -64,6 +67,7 @@ impl Platform {
             datacentre,
             engine,
             failover,
+            nearness,
             chronicle,
             state: Mutex::default(),
             changed: Condvar::new(),
@@ -497,15 +501,20 @@ impl Platform {
         Ok(())
     }
 
+    /// Standbys with the round trip to the lost leader's host, the shortest first; equals in their order.
+    fn nearest_first(&self, lost: usize, standbys: Vec<usize>) -> Vec<(usize, Duration)> {
+        let path = |vm: usize| self.datacentre.hosts[self.datacentre.vms[vm].host()].path.as_slice();
+        let apart = |vm: &usize| (*vm, self.nearness.round_trip(path(lost), path(*vm)));
+        let mut standbys: Vec<(usize, Duration)> = standbys.iter().map(apart).collect();
+        standbys.sort_by_key(|(_, apart)| *apart);
+        standbys
+    }
+
     fn promote(&self, lost: usize) {
         loop {
-            let candidates: Vec<Arc<dyn Node>> = self
-                .datacentre
-                .vms_on()
-                .into_iter()
-                .filter(|vm| *vm != lost)
-                .map(|vm| self.node(vm))
-                .collect();
+            let standbys = self.datacentre.vms_on().into_iter().filter(|vm| *vm != lost).collect();
+            let standbys = self.nearest_first(lost, standbys);
+            let candidates: Vec<Arc<dyn Node>> = standbys.iter().map(|(vm, _)| self.node(*vm)).collect();
             match self.engine.promote(&candidates) {
                 Ok(promotion) => {
                     let leader = (0..self.datacentre.vms.len()).find(|vm| node_name(*vm) == promotion.leader);
@@ -515,10 +524,16 @@ impl Platform {
                         .iter()
                         .map(|(node, position)| format!("{node} at {position}"))
                         .collect();
+                    let distances: Vec<String> = standbys
+                        .iter()
+                        .map(|(vm, apart)| format!("{} {:.1} ms", node_name(*vm), apart.as_secs_f64() * 1e3))
+                        .collect();
                     let mut what = format!(
-                        "{} promoted, the most advanced of: {}",
+                        "{} promoted, the most advanced of: {}; among equals the nearest to the lost leader's host, by the \
+                         site's round trips: {}",
                         promotion.leader,
-                        positions.join(", ")
+                        positions.join(", "),
+                        distances.join(", ")
                     );
                     for remark in promotion.notes {
                         what.push_str("; ");

@@ -54,11 +54,11 @@ impl fmt::Display for Position {
     }
 }
 
-/// The most advanced of those given; of equals, the first by name.
+/// The most advanced of those given; of equals, the first given.
 pub fn most_advanced<'a>(positions: impl IntoIterator<Item = (&'a str, Position)>) -> Option<&'a str> {
     positions
         .into_iter()
-        .min_by(|(name_a, a), (name_b, b)| b.cmp(a).then_with(|| name_a.cmp(name_b)))
+        .reduce(|best, other| if other.1 > best.1 { other } else { best })
         .map(|(name, _)| name)
 }
 
@@ -86,8 +86,8 @@ mod tests {
     }
 
     #[test]
-    fn of_equals_the_first_by_name_wins_in_any_order() {
-        check(&[("n3", 1, "0/3000000"), ("n2", 1, "0/3000000")], Some("n2"));
+    fn of_equals_the_first_given_wins() {
+        check(&[("n3", 1, "0/3000000"), ("n2", 1, "0/3000000")], Some("n3"));
         check(&[("n2", 1, "0/3000000"), ("n3", 1, "0/3000000")], Some("n2"));
     }
 

@@ -37,8 +37,11 @@ impl Postgres {
             return Err(EngineError::Stranger { node });
         }
         let (positions, mut notes) = self.positions(candidates)?;
-        let chosen = most_advanced(positions.iter().map(|(name, position)| (name.as_str(), *position)))
-            .and_then(|name| candidates.iter().find(|node| node.name() == name));
+        // In the order given: the platform puts those first that it prefers among equals.
+        let in_order = candidates.iter().map(|node| node.name());
+        let answered = in_order.filter_map(|name| Some((name, *positions.get(name)?)));
+        let chosen =
+            most_advanced(answered).and_then(|name| candidates.iter().find(|node| node.name() == name));
         let Some(chosen) = chosen else {
             return Err(EngineError::NoCandidate { reasons: notes.join("; ") });
         };

@@ -316,7 +316,9 @@ fn the_page_stands_alone() {
         assert_eq!(found, None, "the page refers outside itself");
     }
     for (at, _) in html.match_indices("href=") {
-        assert!(html[at..].starts_with("href=\"data:,\""), "{}", &html[at..at + 40]);
+        let target = html[at..].strip_prefix("href=\"#").and_then(|rest| rest.split('"').next());
+        let is_section = target.is_some_and(|target| html.contains(&format!("<section id=\"{target}\">")));
+        assert!(is_section || html[at..].starts_with("href=\"data:,\""), "{}", &html[at..at + 40]);
     }
     for (at, _) in html.match_indices("url(") {
         assert!(html[at..].starts_with("url(#"), "{}", &html[at..at + 40]);
@@ -440,4 +442,18 @@ fn the_report_replaces_an_older_one_and_leaves_nothing_else() {
     names.sort();
     assert_eq!(names, ["events.jsonl", "report.html", "result.json", "scenario.yaml", "timeline.csv"]);
     assert!(std::fs::read_to_string(path).expect("read").starts_with("<!DOCTYPE html>"));
+}
+
+#[test]
+fn a_workloads_figures_are_a_table_and_an_efficiency_above_the_limit_is_explained() {
+    let mut fixture = fixture::host_failure();
+    let figures = &mut fixture.result.loads[0].figures;
+    figures.insert("efficiency_percent".to_owned(), 120.0);
+    figures.insert("sequential_write_mb_per_s".to_owned(), 80.25);
+    let html = page(&fixture);
+    assert!(html.contains("<th scope=\"row\">efficiency<td class=\"n\">120.0 %"), "the efficiency");
+    assert!(html.contains("<th scope=\"row\">sequential write<td class=\"n\">80.2 MB/s"), "the pass");
+    assert!(html.contains("An efficiency above 100 % is possible"), "the reason");
+    fixture.result.loads[0].figures.insert("efficiency_percent".to_owned(), 98.0);
+    assert!(!page(&fixture).contains("An efficiency above 100 %"));
 }
