@@ -352,7 +352,7 @@ mod tests {
                  (600); b, phase x (150)",
                 "p99.9 rests on fewer than 10000 operations, too few for it to be more than chance: a, phase x (500); a, phase \
                  y (600)",
-                "p95 of b, phase x rests on 150 operations; it takes 200 for it to be more than chance",
+                "too few samples for p95 of b, phase x: 150 measured, 200 needed",
                 "no operation of load a succeeded in the baseline: its recovery cannot be measured",
             ]
         );
