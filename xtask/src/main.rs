@@ -118,6 +118,15 @@ enum Bench {
         #[arg(long, default_value_t = 2)]
         seconds: u32,
     },
+    /// 1,000 and 5,000 clients beside 300: what is left of the throughput, ours beside pgbench's
+    LoadMany {
+        /// How many times each is measured
+        #[arg(long, default_value_t = 5)]
+        rounds: usize,
+        /// How many seconds each measurement takes
+        #[arg(long, default_value_t = 5)]
+        seconds: u32,
+    },
     /// The same load twice, pair by pair: how often the comparison calls a difference where there is none
     LoadAlike {
         /// How many pairs
@@ -158,6 +167,9 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::LabSupervisor => xtask::bench::fabric::measure_inside().map(|()| ExitCode::SUCCESS),
         Command::Instrument { job } => xtask::bench::fabric::play(&job).map(|()| ExitCode::SUCCESS),
         Command::Bench { bench: Bench::Load { pairs, seconds } } => xtask::bench::load::run(pairs, seconds),
+        Command::Bench { bench: Bench::LoadMany { rounds, seconds } } => {
+            xtask::bench::load_many::run(rounds, seconds)
+        }
         Command::Bench { bench: Bench::LoadAlike { pairs, seconds } } => {
             xtask::bench::load_alike::run(pairs, seconds)
         }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 
 use super::load_peers::{Sysbench, go_ycsb, go_ycsb_name};
-use super::load_server::Server;
+use super::load_server::{SESSIONS, Server};
 use super::load_sides::{Length, Peer, SYSBENCH_ROWS, Side, YCSB_RECORDS};
 use super::table::{Goal, Row, conclude};
 
@@ -84,7 +84,7 @@ pub fn run(pairs: usize, seconds: u32) -> anyhow::Result<ExitCode> {
     ensure!(pairs > 0 && seconds > 0, "nothing to measure: --pairs 0 or --seconds 0");
     let holdfast = super::build_holdfast()?;
     let bin = engine::registry::named("postgres")?.find(None).context("PostgreSQL")?.bin;
-    let server = Server::start(&bin)?;
+    let server = Server::start(&bin, SESSIONS)?;
     server.pgbench(&["-i", "-q", "-s", SCALE])?;
     server.holdfast(&holdfast, &[KV, &["--prepare", "--for", "1s"]].concat())?;
     let bench = Bench { server: &server, holdfast: &holdfast, pairs, seconds };

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use anyhow::{Context, ensure};
 use measure::compare::{Comparison, Finding, Sampling, compare};
 
-use super::load_server::Server;
+use super::load_server::{SESSIONS, Server};
 use super::table::{Row, conclude};
 
 /// Called a difference at most so often, of forty.
@@ -32,7 +32,7 @@ pub fn run(pairs: usize, seconds: u32) -> anyhow::Result<ExitCode> {
     ensure!(pairs > 0 && seconds > 0, "nothing to measure: --pairs 0 or --seconds 0");
     let holdfast = super::build_holdfast()?;
     let bin = engine::registry::named("postgres")?.find(None).context("PostgreSQL")?.bin;
-    let server = Server::start(&bin)?;
+    let server = Server::start(&bin, SESSIONS)?;
     server.pgbench(&["-i", "-q", "-s", "10"])?;
     let compared = |what: &str, pair: usize, how: &[&str]| -> anyhow::Result<Comparison> {
         let first = throughput_per_s(&server, &holdfast, ALIKE, seconds)?;

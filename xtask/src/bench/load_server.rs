@@ -17,6 +17,8 @@ use serde_json::Value;
 
 /// PostgreSQL refuses to run as root; nobody will do.
 const NOBODY: u32 = 65_534;
+/// Sessions enough for all that do not ask for many.
+pub(super) const SESSIONS: u32 = 200;
 
 /// A PostgreSQL of our own.
 pub(super) struct Server {
@@ -27,7 +29,8 @@ pub(super) struct Server {
 }
 
 impl Server {
-    pub(super) fn start(bin: &Path) -> anyhow::Result<Self> {
+    /// Starts one that takes so many sessions.
+    pub(super) fn start(bin: &Path, sessions: u32) -> anyhow::Result<Self> {
         let folder = tempfile::Builder::new().prefix("holdfast-bench-").tempdir().context("a folder")?;
         if nix::unistd::geteuid().is_root() {
             chown(folder.path(), Some(NOBODY), Some(NOBODY))?;
@@ -43,7 +46,8 @@ impl Server {
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let mut postgres = as_nobody(&bin.join("postgres"), folder.path());
         postgres.arg("-D").arg(&data).args(["-p", &port.to_string(), "-k"]).arg(folder.path());
-        postgres.args(["-c", "fsync=off", "-c", "max_connections=200", "-c", "shared_buffers=256MB"]);
+        postgres.args(["-c", "fsync=off", "-c", "shared_buffers=256MB"]);
+        postgres.args(["-c", &format!("max_connections={sessions}")]);
         postgres.stdout(Stdio::null()).stderr(Stdio::null());
         // SAFETY: prctl is safe to call between fork and exec. It ends the server when this process dies.
         unsafe { postgres.pre_exec(|| Ok(nix::sys::prctl::set_pdeathsig(Signal::SIGQUIT)?)) };

@@ -9,6 +9,7 @@ pub mod fabric;
 pub mod lab;
 pub mod load;
 pub mod load_alike;
+pub mod load_many;
 mod load_peers;
 mod load_server;
 mod load_sides;
