@@ -26,6 +26,7 @@ mod on_paper;
 mod power_loss;
 mod receipts;
 mod shell;
+mod shipped;
 mod survival;
 mod time_line;
 mod traces;

@@ -1,0 +1,159 @@
+//! Every shipped scenario, run whole and as it is: it ends as its first comment says, and its time line bears its result out.
+//!
+//! Owns the list. A scenario that another test runs whole stands in [`ELSEWHERE`] with that test's file.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use crate::contract;
+use crate::holdfast::Desk;
+use crate::traces::Before;
+use crate::turns::beside_others;
+
+/// Scenarios that another test runs whole, and in which file.
+const ELSEWHERE: &[(&str, &str)] = &[
+    ("convergence", "workloads.rs"),
+    ("disk-faults", "disks.rs"),
+    ("disk-faults-corruption", "disks.rs"),
+    ("disk-groups", "disks.rs"),
+    ("etcd", "etcd.rs"),
+    ("etcd-power-loss", "etcd.rs"),
+    ("etcd-power-loss-no-fsync", "etcd.rs"),
+    ("iot", "workloads.rs"),
+    ("kv", "workloads.rs"),
+    ("many-clients", "many_clients.rs"),
+    ("open-loop", "workloads.rs"),
+    ("script", "workloads.rs"),
+    ("survival-control", "survival.rs"),
+    ("survival-mirrored", "survival.rs"),
+    ("survival-postgres", "survival.rs"),
+    ("sweep", "workloads.rs"),
+];
+
+/// The exit code that the first comment of a scenario announces.
+fn announced(text: &str) -> Option<i32> {
+    let comment = text.lines().map_while(|line| line.strip_prefix('#'));
+    let comment = comment.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ");
+    let word = comment.split("Expected verdict: ").nth(1)?;
+    match word.split(|c: char| !c.is_ascii_lowercase()).next()? {
+        "pass" => Some(0),
+        "fail" => Some(1),
+        "unknown" => Some(2),
+        _ => None,
+    }
+}
+
+/// Runs `scenarios/NAME.yaml` as it is; each combination once where it has a matrix.
+fn ends_as_it_says(name: &str) {
+    let _turn = beside_others();
+    let desk = Desk::new();
+    if !desk.can_have_a_lab(name) {
+        return;
+    }
+    let path = format!("scenarios/{name}.yaml");
+    let text = std::fs::read_to_string(desk.path().join(&path)).expect("the scenario");
+    let code = announced(&text).expect("what to expect");
+    let is_matrix = text.lines().any(|line| line.starts_with("matrix:"));
+    let once: &[&str] = if is_matrix { &["--set", "matrix.repeat=1"] } else { &[] };
+    let before = Before::look(&desk);
+    let finished = desk.run(&[&["run", &path], once].concat());
+    finished.ends_with(code);
+    if !is_matrix {
+        let result = finished.result();
+        contract::holds(&result);
+        contract::timeline_holds(&finished.run_directory());
+        for fault in result["faults"].as_array().into_iter().flatten() {
+            assert_eq!(fault["receipt"]["verdict"], "pass", "{fault:#}");
+        }
+    }
+    before.nothing_is_left(&[]);
+}
+
+macro_rules! run_whole {
+    ($($function:ident $name:literal,)*) => {
+        /// Scenarios that are run whole here.
+        const HERE: &[&str] = &[$($name),*];
+
+        mod a_shipped_scenario_ends_as_it_says {
+            $(
+                #[test]
+                #[ignore = "second tier: the shipped scenario as it is"]
+                fn $function() {
+                    super::ends_as_it_says($name);
+                }
+            )*
+        }
+    };
+}
+
+run_whole! {
+    disk_faults_lost_flush "disk-faults-lost-flush",
+    fr1_topologies_edge "fr1-topologies-edge",
+    fr1_topologies_one_segment "fr1-topologies-one-segment",
+    fr1_topologies_several_segments "fr1-topologies-several-segments",
+    fr2_disks "fr2-disks",
+    fr3_cloud_regions "fr3-cloud-regions",
+    fr3_raft "fr3-raft",
+    fr3_three_datacentres "fr3-three-datacentres",
+    fr3_two_datacentres "fr3-two-datacentres",
+    fr4_datastore_table "fr4-datastore-table",
+    fr4_replicated_datastore "fr4-replicated-datastore",
+    fr5_read_engines "fr5-read-engines",
+    fr5_storage_classes "fr5-storage-classes",
+    fr5_update_penalty "fr5-update-penalty",
+    host_failure "host-failure",
+    host_failure_async_promote "host-failure-async-promote",
+    host_failure_promote "host-failure-promote",
+    isolation_read_committed "isolation-read-committed",
+    isolation_repeatable_read "isolation-repeatable-read",
+    isolation_serializable "isolation-serializable",
+    matrix "matrix",
+    mirror_async "mirror-async",
+    mirror_copy_faults "mirror-copy-faults",
+    mirror_cut_off "mirror-cut-off",
+    mirror_disks "mirror-disks",
+    mirror_lying_copy "mirror-lying-copy",
+    mirror_remote "mirror-remote",
+    mirror_resync "mirror-resync",
+    mirror_semi "mirror-semi",
+    mirror_serving_disk "mirror-serving-disk",
+    mirror_sync "mirror-sync",
+    partition "partition",
+    partition_one_way "partition-one-way",
+    power_loss "power-loss",
+    power_loss_no_fsync "power-loss-no-fsync",
+    ramp "ramp",
+    rawio "rawio",
+    tpcc "tpcc",
+    ycsb "ycsb",
+}
+
+#[test]
+fn every_shipped_scenario_says_what_to_expect_and_is_run_whole_by_a_test() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut unknown: BTreeSet<&str> =
+        HERE.iter().copied().chain(ELSEWHERE.iter().map(|entry| entry.0)).collect();
+    for entry in std::fs::read_dir(here.join("../../scenarios")).expect("the scenarios") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_none_or(|extension| extension != "yaml") {
+            continue;
+        }
+        let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
+        assert!(unknown.remove(name.as_str()), "no test runs {name} whole: name it in shipped.rs");
+        let text = std::fs::read_to_string(&path).expect("the scenario");
+        assert!(announced(&text).is_some(), "{name}: no `Expected verdict: pass` in its first comment");
+    }
+    assert!(unknown.is_empty(), "there are no scenarios of these names: {unknown:?}");
+    for (name, file) in ELSEWHERE {
+        let path = here.join("tests/end_to_end").join(file);
+        let text = std::fs::read_to_string(&path).expect("the test's file");
+        assert!(text.contains(name), "{} does not speak of {name}", path.display());
+    }
+}
+
+#[test]
+fn what_a_scenario_announces_is_read_from_its_first_comment_alone() {
+    assert_eq!(announced("# A host dies. Expected\n# verdict: pass.\nname: x\n"), Some(0));
+    assert_eq!(announced("# Expected verdict: fail, because ...\n"), Some(1));
+    assert_eq!(announced("# Nothing said.\nname: x\n# Expected verdict: pass.\n"), None);
+}
