@@ -2,7 +2,7 @@
 //! shown by `watched`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use fabric::{Block, FabricError, Path, Probability, QueueLimit, Rule, RuleGuard};
@@ -234,8 +234,7 @@ impl Faulting {
         let mended = Instant::now();
         let mended_s = self.chronicle.now_s();
         lock(&self.records)[number].mended_s = Some(mended_s);
-        watched.probing.resume(&now);
-        *watched.mended.lock().unwrap_or_else(PoisonError::into_inner) = Some(paused);
+        watched.mend(paused, &now);
         self.platform.reaches_again();
         let stations = self.stations_for(&standing.directions);
         let looks = self.capacity_looks(

@@ -70,6 +70,21 @@ impl Watched {
         *self.mended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The fault begins to be lifted at `at`: what shows that it has gone is sent as fast as at first.
+    pub(super) fn mend(&self, at: Instant, now: &Asked) {
+        *self.mended.lock().unwrap_or_else(PoisonError::into_inner) = Some(at);
+        self.probing.resume(now);
+    }
+
+    /// Under the lock, because who mends the fault at the same time wants fast datagrams from then on: slowed down after that,
+    /// they would be too few to show that it has gone.
+    fn slow_down_unless_mended(&self) {
+        let mended = self.mended.lock().unwrap_or_else(PoisonError::into_inner);
+        if mended.is_none() {
+            self.probing.slow_down();
+        }
+    }
+
     fn is_flapping(&self) -> bool {
         matches!(self.stood, Stood::InTurns(_))
     }
@@ -109,7 +124,7 @@ impl Watched {
         }
         while self.mended().is_none() {
             if self.probing.has_enough(Occasion::Stands(&self.stood), Instant::now(), false) {
-                self.probing.slow_down();
+                self.slow_down_unless_mended();
             }
             std::thread::sleep(OFTEN);
         }
