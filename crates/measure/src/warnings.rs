@@ -241,7 +241,7 @@ fn what_of_all(group: &[&Doubt]) -> String {
     };
     match group {
         [Doubt::FewSamples { percentile, .. }, _, ..] => format!(
-            "{} rests on fewer than {} operations, too few for it to be more than chance: {}",
+            "too few samples for {} ({} needed): {}",
             percentile.name(),
             percentile.samples_needed(),
             of_each(&Doubt::place_and_figures)
@@ -348,10 +348,8 @@ mod tests {
             told,
             [
                 doubts[0].what().as_str(),
-                "p99 rests on fewer than 1000 operations, too few for it to be more than chance: a, phase x (500); a, phase y \
-                 (600); b, phase x (150)",
-                "p99.9 rests on fewer than 10000 operations, too few for it to be more than chance: a, phase x (500); a, phase \
-                 y (600)",
+                "too few samples for p99 (1000 needed): a, phase x (500); a, phase y (600); b, phase x (150)",
+                "too few samples for p99.9 (10000 needed): a, phase x (500); a, phase y (600)",
                 "too few samples for p95 of b, phase x: 150 measured, 200 needed",
                 "no operation of load a succeeded in the baseline: its recovery cannot be measured",
             ]

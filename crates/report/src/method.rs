@@ -139,7 +139,10 @@ pub(crate) fn provenance(run: &RunDirectory) -> String {
         ("Started".to_owned(), result.started_at.clone()),
     ];
     versions.extend(
-        result.lab.boot_s.map(|boot_s| ("Boot to first quorum write".to_owned(), format::seconds(boot_s))),
+        result
+            .lab
+            .boot_s
+            .map(|boot_s| ("Time until the database accepted a write".to_owned(), format::seconds(boot_s))),
     );
     html.push_str(&facts_list("Run", versions));
     html.push_str(&facts_list(

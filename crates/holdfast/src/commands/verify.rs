@@ -86,7 +86,7 @@ fn begin(registered: &RegisteredCheck, level: Option<&str>) -> Result<Box<dyn Ch
             Ok(Box::new(ListAppend::claiming(level)))
         }
         Some(_) => Err(Exit::wrong(anyhow::anyhow!(
-            "`--level` is for {}, whose histories are held against an isolation level; leave it out for {}",
+            "`--level` is for {}, which judges an isolation level; leave it out for {}",
             list_append::NAME,
             registered.name
         ))),

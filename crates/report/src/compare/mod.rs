@@ -331,8 +331,8 @@ fn notes(taken: &[Taken], groups: &[Vec<&Taken>]) -> Vec<String> {
         .collect();
     if counted.iter().all(|runs| *runs == 1) {
         notes.push(format!(
-            "One run of each: two runs of the very same thing differ by more than their own seconds can tell, so that no \
-             difference below {:.0} % is called one. Repeat each a few times to see smaller ones.",
+            "One run of each: repeat runs vary more than one run can show, so differences below {:.0} % count as noise. \
+             Repeat each configuration a few times to see smaller differences.",
             measure::compare::BETWEEN_RUNS * 100.0
         ));
     } else if counted.iter().any(|runs| *runs < measure::compare::RUNS_MIN) {

@@ -267,7 +267,7 @@ fn runs(comparison: &Comparison) -> String {
 fn method(comparison: &Comparison) -> String {
     let first = escape(&comparison.variants[0].name);
     format!(
-        "<dl class=\"method\"><dt>Reference</dt><dd>Every variant is held against {first}. A figure is the mean over the runs of \
+        "<dl class=\"method\"><dt>Reference</dt><dd>Every variant is compared with {first}. A figure is the mean over the runs of \
          a variant; dots are the single runs.</dd>\
          <dt>Several runs</dt><dd>Runs are independent of each other. From five on each side, runs are drawn again with \
          replacement, some thousand times, and the spread of the ratios so made is the interval (bootstrap). From two on, \

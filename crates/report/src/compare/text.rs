@@ -106,16 +106,17 @@ pub(super) fn change(cell: &Cell) -> Option<(String, Finding)> {
     Some((percent.unwrap_or_else(|| format::NOTHING.to_owned()), finding))
 }
 
-/// How many differences are told, and how many of them chance would tell.
+/// How many differences are shown, and how many false alarms to expect among them.
 pub(super) fn summary(comparison: &Comparison, looked_for: usize, found: usize) -> String {
     let first = &comparison.variants[0].name;
     if looked_for == 0 {
         return format!("Against {first}: nothing could be compared.");
     }
-    let by_chance = (looked_for as f64 * 0.01).ceil();
+    let alarms = (looked_for as f64 * 0.01).ceil();
+    let plural = if alarms > 1.0 { "s" } else { "" };
     format!(
-        "Against {first}: {found} of {looked_for} differences are beyond noise (99 % each; chance alone would tell about \
-         {by_chance:.0})."
+        "Against {first}: {found} of {looked_for} differences are beyond noise (99 % each; expect about {alarms:.0} \
+         false alarm{plural})."
     )
 }
 
