@@ -4,11 +4,12 @@
 //! meant for it says `fail` and the run as a whole does too; the scenario without a flaw must pass, whole.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::ExitCode;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, bail};
 use serde_json::Value;
+
+use crate::program;
 
 /// The scenario without a flaw.
 const NONE: &str = "none";
@@ -71,7 +72,7 @@ pub fn run(asked: &Asked) -> anyhow::Result<ExitCode> {
         let names: Vec<&str> = FLAWS.iter().map(|(flaw, ..)| *flaw).collect();
         bail!("no flaw is named `{name}`; there are {NONE}, {}", names.join(", "));
     }
-    let holdfast = build()?;
+    let holdfast = program::build()?;
     let without = (NONE, "all four", "all the faults above: everything must pass");
     let wanted =
         |row: &&(&str, &str, &str)| asked.only.is_empty() || asked.only.iter().any(|name| name == row.0);
@@ -80,7 +81,8 @@ pub fn run(asked: &Asked) -> anyhow::Result<ExitCode> {
         let seeds = if flaw == NONE { asked.seeds_without } else { asked.seeds };
         let mut row = Row { flaw, check, what, seeds, good: 0 };
         for seed in 1..=seeds {
-            let result = run_once(&holdfast, flaw, seed)?;
+            let further = ["--seed", &seed.to_string()];
+            let (_, result) = program::run(&holdfast, &format!("flaws/{flaw}"), &further)?;
             match judge(&result, (flaw != NONE).then_some(check)) {
                 Ok(()) => row.good += 1,
                 Err(why) => eprintln!("{flaw}, seed {seed}: {why}"),
@@ -96,35 +98,6 @@ pub fn run(asked: &Asked) -> anyhow::Result<ExitCode> {
     }
     let all_good = rows.iter().all(|row| row.good == row.seeds);
     Ok(if all_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// The program, optimised: hundreds of runs leave the machine to the lab, and the build is soon paid for.
-pub(crate) fn build() -> anyhow::Result<PathBuf> {
-    let status = Command::new(env!("CARGO"))
-        .args(["build", "--release", "--quiet", "--package", "holdfast"])
-        .current_dir(crate::repository_root())
-        .status()
-        .context("cargo build")?;
-    ensure!(status.success(), "holdfast does not build");
-    Ok(crate::target_directory().join("release/holdfast"))
-}
-
-fn run_once(holdfast: &Path, flaw: &str, seed: u64) -> anyhow::Result<Value> {
-    let out = tempfile::Builder::new().prefix("holdfast-flaws-").tempdir().context("a folder")?;
-    let scenario = crate::repository_root().join(format!("scenarios/flaws/{flaw}.yaml"));
-    let output = Command::new(holdfast)
-        .arg("run")
-        .arg(&scenario)
-        .args(["--json", "--seed", &seed.to_string(), "--out"])
-        .arg(out.path())
-        .stdin(Stdio::null())
-        .output()
-        .context("holdfast run")?;
-    let told = || {
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        format!("{flaw}, seed {seed}: {}: no result: {said}", output.status)
-    };
-    serde_json::from_slice(&output.stdout).with_context(told)
 }
 
 /// Whether the run came out as it must: failed by the check meant, or, where none is meant to fail, passed.

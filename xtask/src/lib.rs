@@ -8,6 +8,7 @@
 pub mod bench;
 pub mod flaws;
 pub mod lies;
+mod program;
 pub mod reference;
 pub mod survival;
 pub mod test;

@@ -6,12 +6,13 @@
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
-use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, bail, ensure};
 use serde_json::Value;
+
+use crate::program;
 
 /// A scenario under `scenarios/lies/`, run with a lie or without, and how that must end.
 struct Case {
@@ -190,7 +191,7 @@ pub fn run(asked: &Asked) -> anyhow::Result<ExitCode> {
         bail!("no lie is named `{name}`; there are {HONEST}, {}", names.join(", "));
     }
     ensure!(asked.at_once > 0, "--at-once takes 1 or more");
-    let holdfast = crate::flaws::build()?;
+    let holdfast = program::build()?;
     let wanted = |case: &Case| asked.only.is_empty() || asked.only.iter().any(|name| name == case.name);
     let all = (1..=asked.runs).flat_map(|seed| (0..CASES.len()).map(move |case| (seed, case)));
     let waiting: Mutex<VecDeque<(u64, usize)>> =
@@ -202,7 +203,10 @@ pub fn run(asked: &Asked) -> anyhow::Result<ExitCode> {
             let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
             let Some((seed, number)) = next else { return Ok(()) };
             let case = &CASES[number];
-            let judged = judge(case, &run_once(&holdfast, case, seed)?);
+            let seed_written = seed.to_string();
+            let further = [&["--seed", &seed_written], case.arguments].concat();
+            let ended = program::run(&holdfast, &format!("lies/{}", case.scenario), &further)?;
+            let judged = judge(case, &ended);
             let mut rows = rows.lock().unwrap_or_else(PoisonError::into_inner);
             rows[number].runs += 1;
             match judged {
@@ -232,27 +236,6 @@ pub fn run(asked: &Asked) -> anyhow::Result<ExitCode> {
     }
     let all_good = rows.iter().all(|row| row.good == row.runs);
     Ok(if all_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// Exit code and `result.json` of one run.
-fn run_once(holdfast: &Path, case: &Case, seed: u64) -> anyhow::Result<(Option<i32>, Value)> {
-    let out = tempfile::Builder::new().prefix("holdfast-lies-").tempdir().context("a folder")?;
-    let scenario = crate::repository_root().join(format!("scenarios/lies/{}.yaml", case.scenario));
-    let output = Command::new(holdfast)
-        .arg("run")
-        .arg(&scenario)
-        .args(["--json", "--seed", &seed.to_string()])
-        .args(case.arguments)
-        .arg("--out")
-        .arg(out.path())
-        .stdin(Stdio::null())
-        .output()
-        .context("holdfast run")?;
-    let told = || {
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        format!("{} on {}, seed {seed}: {}: no result: {said}", case.name, case.scenario, output.status)
-    };
-    Ok((output.status.code(), serde_json::from_slice(&output.stdout).with_context(told)?))
 }
 
 /// The reason that caught the lie; empty for an honest run that passed.

@@ -7,11 +7,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::Path;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::ExitCode;
 
 use anyhow::{Context, ensure};
 use serde_json::Value;
+
+use crate::program;
 
 /// Scenarios, and what is set in each.
 const CASES: &[(&str, &[&str])] = &[
@@ -56,7 +57,7 @@ pub fn run(only: &[String]) -> anyhow::Result<ExitCode> {
     }
     let path = crate::repository_root().join("docs/survival.md");
     let before = rows_on(&std::fs::read_to_string(&path).unwrap_or_default());
-    let holdfast = crate::flaws::build()?;
+    let holdfast = program::build()?;
     let mut rows = Vec::new();
     for (scenario, set) in CASES {
         if !only.is_empty() && !only.iter().any(|name| name == scenario) {
@@ -64,7 +65,8 @@ pub fn run(only: &[String]) -> anyhow::Result<ExitCode> {
             rows.extend(before.iter().filter(|row| row.scenario == case).cloned());
             continue;
         }
-        let result = run_once(&holdfast, scenario, set)?;
+        let set_each: Vec<&str> = set.iter().flat_map(|set| ["--set", *set]).collect();
+        let (_, result) = program::run(&holdfast, scenario, &[&set_each, &["--seed", "1"][..]].concat())?;
         let found = rows_of(&result, scenario, set);
         for row in &found {
             println!(
@@ -83,25 +85,6 @@ pub fn run(only: &[String]) -> anyhow::Result<ExitCode> {
     let holds = complaints(&rows);
     holds.iter().for_each(|complaint| eprintln!("{complaint}"));
     Ok(if holds.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-fn run_once(holdfast: &Path, scenario: &str, set: &[&str]) -> anyhow::Result<Value> {
-    let out = tempfile::Builder::new().prefix("holdfast-survival-").tempdir().context("a folder")?;
-    let file = crate::repository_root().join(format!("scenarios/{scenario}.yaml"));
-    let output = Command::new(holdfast)
-        .arg("run")
-        .arg(&file)
-        .args(set.iter().flat_map(|set| ["--set", set]))
-        .args(["--json", "--seed", "1", "--out"])
-        .arg(out.path())
-        .stdin(Stdio::null())
-        .output()
-        .context("holdfast run")?;
-    let told = || {
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        format!("{scenario}: {}: no result: {said}", output.status)
-    };
-    serde_json::from_slice(&output.stdout).with_context(told)
 }
 
 fn case_name(scenario: &str, set: &[&str]) -> String {

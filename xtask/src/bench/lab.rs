@@ -61,7 +61,7 @@ struct Boot {
 pub fn run(pairs: usize) -> anyhow::Result<ExitCode> {
     ensure!(pairs > 0, "nothing to measure: --pairs 0");
     adopt_orphans()?;
-    let holdfast = super::build_holdfast()?;
+    let holdfast = crate::program::build()?;
     let facts = engine::registry::named("postgres")?;
     let installation = match facts.find(None) {
         Ok(found) => found,

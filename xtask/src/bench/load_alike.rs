@@ -30,7 +30,7 @@ const PLANTED: &[&str] = &["--clients", "8", "--think-time", "200ms"];
 /// When a side does not do its job.
 pub fn run(pairs: usize, seconds: u32) -> anyhow::Result<ExitCode> {
     ensure!(pairs > 0 && seconds > 0, "nothing to measure: --pairs 0 or --seconds 0");
-    let holdfast = super::build_holdfast()?;
+    let holdfast = crate::program::build()?;
     let bin = engine::registry::named("postgres")?.find(None).context("PostgreSQL")?.bin;
     let server = Server::start(&bin, SESSIONS)?;
     server.pgbench(&["-i", "-q", "-s", "10"])?;

@@ -30,7 +30,7 @@ const STATEMENT: &str = "\\set k random(1, 100000)\nUPDATE many SET v = v + 1 WH
 /// When a side does not do its job.
 pub fn run(rounds: usize, seconds: u32) -> anyhow::Result<ExitCode> {
     ensure!(rounds > 0 && seconds > 0, "nothing to measure: --rounds 0 or --seconds 0");
-    let holdfast = super::build_holdfast()?;
+    let holdfast = crate::program::build()?;
     let bin = engine::registry::named("postgres")?.find(None).context("PostgreSQL")?.bin;
     let most = MANY_CLIENTS.into_iter().max().unwrap_or(FEW_CLIENTS);
     let server = Server::start(&bin, most + FURTHER_SESSIONS)?;

@@ -17,15 +17,3 @@ mod packages;
 pub mod paper;
 mod shell_cluster;
 pub mod table;
-
-use std::path::PathBuf;
-use std::process::Command;
-
-/// Builds the program as it is shipped; where it lies.
-fn build_holdfast() -> anyhow::Result<PathBuf> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let arguments = ["build", "--release", "--quiet", "--package", "holdfast"];
-    let status = Command::new(cargo).args(arguments).current_dir(crate::repository_root()).status()?;
-    anyhow::ensure!(status.success(), "cargo build --release: {status}");
-    Ok(crate::target_directory().join("release/holdfast"))
-}

@@ -26,7 +26,7 @@ const PREDICT_MB: f64 = 1_000.0;
 /// When a program does not do what it is asked.
 pub fn run(times: usize) -> anyhow::Result<ExitCode> {
     ensure!(times > 0, "nothing to measure: --times 0");
-    let holdfast = super::build_holdfast()?;
+    let holdfast = crate::program::build()?;
     let mut rows = checks(&holdfast, times)?;
     rows.extend(predictions(&holdfast, times)?);
     rows.extend(published::rows()?);
