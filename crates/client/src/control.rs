@@ -12,7 +12,7 @@ use history::ErrorClass;
 use crate::frames::{FramedConnection, failure};
 use crate::key_value::{KeyValueSession, REFUSED};
 use crate::leader::{LeaderConnector, LeaderSession};
-use crate::session::{SessionError, SessionFuture};
+use crate::session::{Connection, SessionError, SessionFuture};
 
 /// A session with one node.
 pub struct ControlClient {
@@ -86,11 +86,9 @@ impl LeaderSession for ControlClient {
     async fn leads(&mut self) -> Result<bool, SessionError> {
         ControlClient::leads(self).await
     }
+}
 
-    fn address(&self) -> SocketAddr {
-        self.connection.address
-    }
-
+impl Connection for ControlClient {
     fn set_timeout(&mut self, timeout: Duration) {
         self.connection.timeout = timeout;
     }

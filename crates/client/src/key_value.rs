@@ -2,12 +2,12 @@
 //!
 //! Owns the trait; the words of its transactions are the control database's, whose client is one of those that implement it.
 
-use crate::session::SessionFuture;
+use crate::session::{Connection, SessionFuture};
 
 pub use control::transaction::{Found, Operation, Value};
 
 /// One connection to a database of keys and values.
-pub trait KeyValueSession {
+pub trait KeyValueSession: Connection {
     /// Carries out one transaction of micro-operations, whole or not at all, as if no other ran beside it. Answers with
     /// what each found, in order.
     ///

@@ -10,12 +10,11 @@ use std::time::Duration;
 use history::ErrorClass;
 use rand::Rng;
 
+use crate::endpoint::{Address, Endpoint};
 use crate::frames::failure;
 use crate::key_value::KeyValueSession;
 use crate::leader_search::{Ask, LeaderSearch};
-use crate::postgres::{Address, Endpoint};
-use crate::session::{ConnectError, Connected, SessionError, SqlConnector};
-use crate::without_sql::{NoSql, WithoutSql};
+use crate::session::{ConnectError, Connected, Connector, Session, SessionError};
 
 /// A session with one node of such a database.
 pub trait LeaderSession: KeyValueSession + Sized + 'static {
@@ -27,15 +26,6 @@ pub trait LeaderSession: KeyValueSession + Sized + 'static {
 
     /// Whether this node leads, by its own word.
     fn leads(&mut self) -> impl Future<Output = Result<bool, SessionError>>;
-
-    /// The node's address.
-    fn address(&self) -> SocketAddr;
-
-    /// How long every later answer is waited for.
-    fn set_timeout(&mut self, timeout: Duration);
-
-    /// Whether the session can be used no more.
-    fn is_broken(&self) -> bool;
 }
 
 /// Connects to whichever of its endpoints leads. Shared by all clients of a load.
@@ -58,7 +48,7 @@ impl<S: LeaderSession> Ask for AskLeader<S> {
         // The attempt has a limit as a whole.
         let mut session = S::connect(address, Duration::MAX).await?;
         let leads = session.leads().await?;
-        LeaderSession::set_timeout(&mut session, self.timeout);
+        session.set_timeout(self.timeout);
         Ok((session, leads))
     }
 }
@@ -72,32 +62,14 @@ impl<S: LeaderSession> LeaderConnector<S> {
     }
 }
 
-impl<S: LeaderSession> SqlConnector for LeaderConnector<S> {
+impl<S: LeaderSession> Connector for LeaderConnector<S> {
     fn connect<'a>(
         &'a self,
         rng: &'a mut dyn Rng,
     ) -> Pin<Box<dyn Future<Output = Result<Connected, ConnectError>> + 'a>> {
         Box::pin(async move {
             let (session, node, failed_attempts) = self.0.connect(rng).await?;
-            Ok(Connected { session: Box::new(WithoutSql(session)), node, failed_attempts })
+            Ok(Connected { session: Session::of_key_value(session), node, failed_attempts })
         })
-    }
-}
-
-impl<S: LeaderSession> NoSql for S {
-    fn no_sql(&self) -> SessionError {
-        failure(ErrorClass::Other, true, format!("{}: {} speaks no SQL", self.address(), S::NAME))
-    }
-
-    fn key_value(&mut self) -> Option<&mut dyn KeyValueSession> {
-        Some(self)
-    }
-
-    fn set_timeout(&mut self, timeout: Duration) {
-        LeaderSession::set_timeout(self, timeout);
-    }
-
-    fn is_broken(&self) -> bool {
-        LeaderSession::is_broken(self)
     }
 }

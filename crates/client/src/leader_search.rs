@@ -19,8 +19,8 @@ use rand::{Rng, RngExt};
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
 
 use crate::backoff::Backoff;
+use crate::endpoint::Endpoint;
 use crate::frames::failure;
-use crate::postgres::Endpoint;
 use crate::reactor::{Sleep, sleep, sleep_until, timeout};
 use crate::session::{ConnectError, FailedAttempt, SessionError};
 

@@ -5,24 +5,28 @@
 
 pub mod backoff;
 pub mod control;
+mod endpoint;
 pub mod etcd;
 mod frames;
 mod http;
 pub mod key_value;
 pub mod leader;
 mod leader_search;
+mod password;
 pub mod postgres;
 pub mod reactor;
 pub mod rows;
 pub mod session;
+pub mod sql;
 pub mod volume;
-mod without_sql;
 
 pub use backoff::Backoff;
+pub use endpoint::{Address, Endpoint};
 pub use key_value::KeyValueSession;
+pub use password::Password;
 pub use rows::Rows;
 pub use session::{
-    ConnectError, Connected, Execution, FailedAttempt, SessionError, SessionFuture, SqlConnector, SqlSession,
-    SqlValue, StatementId,
+    ConnectError, Connected, Connection, Connector, FailedAttempt, Session, SessionError, SessionFuture,
 };
+pub use sql::{Execution, SqlSession, SqlValue, StatementId};
 pub use volume::VolumeSession;

@@ -1,42 +1,19 @@
-//! The traits that SQL workloads are written against, and the errors they see.
+//! What a session is, whatever it speaks: its kind, its errors, and how one is opened.
 //!
-//! Owns no protocol: each protocol's folder implements these. Futures stay on the thread that made them.
+//! Owns no protocol: each protocol's folder makes sessions of one kind. Futures stay on the thread that made them.
 
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use history::ErrorClass;
 
-use crate::Rows;
+use crate::key_value::KeyValueSession;
+use crate::sql::SqlSession;
+use crate::volume::VolumeSession;
 
 /// A future of a session call; it need not be `Send`, all clients of a load share one thread.
 pub type SessionFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, SessionError>> + 'a>>;
-
-/// A prepared statement of one session. Worthless on any other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct StatementId(pub(crate) usize);
-
-/// A statement's parameter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SqlValue<'a> {
-    /// SQL's NULL.
-    Null,
-    /// A whole number.
-    Integer(i64),
-    /// Text.
-    Text(&'a str),
-}
-
-/// One execution of a prepared statement among several that are sent together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Execution<'a> {
-    /// The statement.
-    pub statement: StatementId,
-    /// Its parameters, in order.
-    pub parameters: &'a [SqlValue<'a>],
-}
 
 /// Why a call failed, and what that says about the transaction it belonged to.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -52,90 +29,8 @@ pub struct SessionError {
     pub code: Option<String>,
 }
 
-/// One connection to a SQL database.
-pub trait SqlSession {
-    /// The same connection as one to a database of keys and values, where that is what it is. Everything of SQL fails
-    /// on such a session.
-    fn key_value(&mut self) -> Option<&mut dyn crate::KeyValueSession> {
-        None
-    }
-
-    /// The same connection as one to the process that reads and writes a volume raw, where that is what it is. Everything
-    /// of SQL fails on such a session.
-    fn volume(&mut self) -> Option<&mut dyn crate::VolumeSession> {
-        None
-    }
-
-    /// Prepares statements, in one round trip; the identifiers come in the same order.
-    ///
-    /// # Errors
-    /// When the server refuses one of them or the connection fails; nothing is prepared then.
-    fn prepare<'a>(&'a mut self, statements: &'a [&'a str]) -> SessionFuture<'a, Vec<StatementId>>;
-
-    /// Asks for a prepared statement to be run; [`SqlSession::poll_answer`] brings its answer. `now` is the moment from
-    /// which the answer's time limit counts. The two together are [`SqlSession::execute`] without an allocation.
-    ///
-    /// # Errors
-    /// When it cannot be asked; nothing has been sent then.
-    fn ask(
-        &mut self,
-        statement: StatementId,
-        parameters: &[SqlValue<'_>],
-        now: Instant,
-    ) -> Result<(), SessionError>;
-
-    /// The whole answer to what was asked. A success means that, where the statement ended a transaction, the server
-    /// acknowledged it without reservation. A session whose answer is not waited for to its end is broken.
-    ///
-    /// # Errors
-    /// With [`SessionError::definite`] telling whether the transaction may have happened all the same.
-    fn poll_answer(&mut self, context: &mut Context<'_>) -> Poll<Result<Rows, SessionError>>;
-
-    /// Runs a prepared statement and reads its whole answer.
-    ///
-    /// # Errors
-    /// As [`SqlSession::ask`] and [`SqlSession::poll_answer`].
-    fn execute<'a>(
-        &'a mut self,
-        statement: StatementId,
-        parameters: &'a [SqlValue<'a>],
-    ) -> SessionFuture<'a, Rows> {
-        Box::pin(async move {
-            self.ask(statement, parameters, Instant::now())?;
-            poll_fn(|context| self.poll_answer(context)).await
-        })
-    }
-
-    /// Runs one or several statements without parameters; answers with the rows of the last that returned any.
-    ///
-    /// # Errors
-    /// As [`SqlSession::execute`].
-    fn batch<'a>(&'a mut self, sql: &'a str) -> SessionFuture<'a, Rows>;
-
-    /// Runs several prepared statements in one flight: all are sent before the first is answered. `answered` is told of
-    /// each success in order, with its place in `executions`. Outside a transaction block they are one transaction;
-    /// what stands after the first refused one is not run.
-    ///
-    /// # Errors
-    /// Of the first that was refused; as [`SqlSession::execute`].
-    fn pipeline<'a>(
-        &'a mut self,
-        executions: &'a [Execution<'a>],
-        answered: &'a mut dyn FnMut(usize, &Rows),
-    ) -> SessionFuture<'a, ()>;
-
-    /// Runs a bulk load, such as `COPY t (a, b) FROM STDIN`, in the database's bulk text format. `fill` is called again
-    /// and again with an empty buffer and appends whole lines with their line ends; it answers whether there is more to
-    /// come. Answers with the number of rows loaded.
-    ///
-    /// # Errors
-    /// As [`SqlSession::execute`].
-    fn copy_in<'a>(
-        &'a mut self,
-        sql: &'a str,
-        fill: &'a mut dyn FnMut(&mut Vec<u8>) -> bool,
-    ) -> SessionFuture<'a, u64>;
-
+/// What a session of any kind has.
+pub trait Connection {
     /// How long every later call waits for its answer before it gives the session up.
     fn set_timeout(&mut self, timeout: Duration);
 
@@ -147,9 +42,118 @@ pub trait SqlSession {
     fn read_at(&self) -> Option<&str> {
         None
     }
+}
 
-    /// Whether a transaction is open (or has failed and waits for its rollback).
-    fn in_transaction(&self) -> bool;
+/// An open session, by what is spoken over it. A workload takes the kinds that it can speak and gets a definite error for
+/// the others.
+pub enum Session {
+    /// With a SQL database.
+    Sql(Box<dyn SqlSession>),
+    /// With a database of keys and values.
+    KeyValue(Box<dyn KeyValueSession>),
+    /// With the process that reads and writes a volume raw.
+    Volume(Box<dyn VolumeSession>),
+}
+
+impl Session {
+    /// A session of SQL.
+    #[must_use]
+    pub fn of_sql(session: impl SqlSession + 'static) -> Self {
+        Session::Sql(Box::new(session))
+    }
+
+    /// A session of keys and values.
+    #[must_use]
+    pub fn of_key_value(session: impl KeyValueSession + 'static) -> Self {
+        Session::KeyValue(Box::new(session))
+    }
+
+    /// A session with a volume.
+    #[must_use]
+    pub fn of_volume(session: impl VolumeSession + 'static) -> Self {
+        Session::Volume(Box::new(session))
+    }
+
+    /// For who speaks SQL only.
+    ///
+    /// # Errors
+    /// When the session is of another kind.
+    pub fn sql(&mut self) -> Result<&mut dyn SqlSession, SessionError> {
+        match self {
+            Session::Sql(session) => Ok(session.as_mut()),
+            other => Err(other.is_not("SQL")),
+        }
+    }
+
+    /// For who speaks of keys and values only.
+    ///
+    /// # Errors
+    /// When the session is of another kind.
+    pub fn key_value(&mut self) -> Result<&mut dyn KeyValueSession, SessionError> {
+        match self {
+            Session::KeyValue(session) => Ok(session.as_mut()),
+            other => Err(other.is_not("keys and values")),
+        }
+    }
+
+    /// For who reads and writes volumes only.
+    ///
+    /// # Errors
+    /// When the session is of another kind.
+    pub fn volume(&mut self) -> Result<&mut dyn VolumeSession, SessionError> {
+        match self {
+            Session::Volume(session) => Ok(session.as_mut()),
+            other => Err(other.is_not("a volume")),
+        }
+    }
+
+    fn is_not(&self, wanted: &str) -> SessionError {
+        let is = match self {
+            Session::Sql(_) => "SQL",
+            Session::KeyValue(_) => "keys and values",
+            Session::Volume(_) => "a volume",
+        };
+        let message = format!("the session is one of {is}, not of {wanted}");
+        SessionError { class: ErrorClass::Other, definite: true, message, code: None }
+    }
+
+    fn connection(&self) -> &dyn Connection {
+        match self {
+            Session::Sql(session) => session.as_ref(),
+            Session::KeyValue(session) => session.as_ref(),
+            Session::Volume(session) => session.as_ref(),
+        }
+    }
+
+    /// See [`Connection::set_timeout`].
+    pub fn set_timeout(&mut self, timeout: Duration) {
+        match self {
+            Session::Sql(session) => session.set_timeout(timeout),
+            Session::KeyValue(session) => session.set_timeout(timeout),
+            Session::Volume(session) => session.set_timeout(timeout),
+        }
+    }
+
+    /// See [`Connection::is_broken`].
+    #[must_use]
+    pub fn is_broken(&self) -> bool {
+        self.connection().is_broken()
+    }
+
+    /// See [`Connection::read_at`].
+    #[must_use]
+    pub fn read_at(&self) -> Option<&str> {
+        self.connection().read_at()
+    }
+
+    /// Whether a transaction is open; only SQL leaves one open between calls.
+    #[must_use]
+    pub fn in_transaction(&self) -> bool {
+        match self {
+            Session::Sql(session) => session.in_transaction(),
+            Session::KeyValue(_) | Session::Volume(_) => false,
+        }
+    }
 }
 
 /// A connection attempt at one node that came to nothing.
@@ -164,7 +168,7 @@ pub struct FailedAttempt {
 /// A session with a node that takes writes.
 pub struct Connected {
     /// The session.
-    pub session: Box<dyn SqlSession>,
+    pub session: Session,
     /// The name of the node that answers it.
     pub node: String,
     /// Attempts at other nodes that failed on the way. A standby that was passed over is not among them: it did
@@ -189,7 +193,7 @@ fn describe(failed: &[FailedAttempt], read_only: &[String]) -> String {
 }
 
 /// Finds a node that takes writes among the endpoints it knows, and opens a session there.
-pub trait SqlConnector {
+pub trait Connector {
     /// A session with the node that takes writes, which all who share the connector look for together. `rng` spreads time
     /// limits and pauses.
     ///

@@ -11,15 +11,16 @@ use history::ErrorClass;
 use rand::Rng;
 use rawio::{Ask, Tell};
 
+use crate::endpoint::{Address, Endpoint};
 use crate::frames::{FramedConnection, failure};
-use crate::postgres::{Address, Endpoint};
-use crate::session::{ConnectError, Connected, FailedAttempt, SessionError, SessionFuture, SqlConnector};
-use crate::without_sql::{NoSql, WithoutSql};
+use crate::session::{
+    ConnectError, Connected, Connection, Connector, FailedAttempt, Session, SessionError, SessionFuture,
+};
 
 pub use rawio::{Done, Durability, Pass, Shape};
 
 /// One connection to the process on a volume.
-pub trait VolumeSession {
+pub trait VolumeSession: Connection {
     /// Carries out one pass.
     ///
     /// # Errors
@@ -58,16 +59,7 @@ impl VolumeSession for VolumeClient {
     }
 }
 
-impl NoSql for VolumeClient {
-    fn no_sql(&self) -> SessionError {
-        let message = format!("{}: there is no database, only a volume", self.connection.address);
-        failure(ErrorClass::Other, true, message)
-    }
-
-    fn volume(&mut self) -> Option<&mut dyn VolumeSession> {
-        Some(self)
-    }
-
+impl Connection for VolumeClient {
     fn set_timeout(&mut self, timeout: Duration) {
         self.connection.timeout = timeout;
     }
@@ -105,7 +97,7 @@ impl VolumeConnector {
                 Ok(mut client) => {
                     client.connection.timeout = self.timeout;
                     return Ok(Connected {
-                        session: Box::new(WithoutSql(client)),
+                        session: Session::of_volume(client),
                         node: node.clone(),
                         failed_attempts,
                     });
@@ -117,7 +109,7 @@ impl VolumeConnector {
     }
 }
 
-impl SqlConnector for VolumeConnector {
+impl Connector for VolumeConnector {
     fn connect<'a>(
         &'a self,
         _: &'a mut dyn Rng,

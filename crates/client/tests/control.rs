@@ -6,9 +6,8 @@ use std::time::{Duration, Instant};
 
 use client::control::ControlConnector;
 use client::key_value::{Found, Operation, REFUSED, Value};
-use client::postgres::Endpoint;
 use client::reactor::sleep;
-use client::{Connected, SqlConnector};
+use client::{Connected, Connector, Endpoint};
 use control::replica::Acknowledgements;
 use control::server::{Node, serve};
 use history::ErrorClass;
@@ -64,8 +63,8 @@ fn a_transaction_happens_whole_or_not_at_all_and_says_which() {
         let folder = tempfile::tempdir().expect("a folder");
         let Connected { mut session, node, .. } = connected(started(&folder, None)).await;
         assert_eq!(node, "n1");
-        let refusal = session.batch("SELECT 1").await.expect_err("no SQL");
-        assert!(refusal.definite && refusal.message.ends_with("speaks no SQL"), "{refusal}");
+        let refusal = session.sql().err().expect("no SQL");
+        assert!(refusal.definite && refusal.message.ends_with("keys and values, not of SQL"), "{refusal}");
         let session = session.key_value().expect("a session of keys and values");
         let key = || "k".to_owned();
         let add = |amount| Operation::Add { key: key(), amount, floor: Some(0) };

@@ -5,8 +5,8 @@ mod server;
 
 use std::time::Duration;
 
-use client::postgres::{Address, Encryption, Endpoint, PostgresClient, PostgresConnector, Settings, Trust};
-use client::{Execution, SqlConnector, SqlSession, SqlValue};
+use client::postgres::{Encryption, PostgresClient, PostgresConnector, Settings, Trust};
+use client::{Address, Connector, Endpoint, Execution, SqlSession, SqlValue};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
@@ -101,6 +101,7 @@ fn an_encrypted_session_carries_everything_a_plain_one_does() {
         let connector = PostgresConnector::new(vec![Endpoint { node: "n1".into(), address }], settings);
         let connected = connector.connect(&mut ChaCha8Rng::seed_from_u64(1)).await;
         let mut session = connected.unwrap_or_else(|error| panic!("{error}")).session;
+        let session = session.sql().expect("SQL");
         // More than a record holds, each way.
         let long = "x".repeat(100_000);
         let ids = session.prepare(&["INSERT INTO t VALUES ($1, $2)", "SELECT b FROM t WHERE a = $1"]).await;

@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use client::etcd::EtcdConnector;
 use client::key_value::{Found, Operation, REFUSED, Value};
-use client::postgres::Endpoint;
-use client::{ConnectError, Connected, SessionError, SqlConnector};
+use client::{ConnectError, Connected, Connector, Endpoint, SessionError};
 use history::ErrorClass;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;

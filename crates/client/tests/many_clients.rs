@@ -8,9 +8,9 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use client::postgres::{Encryption, Endpoint, PostgresConnector, Settings};
+use client::postgres::{Encryption, PostgresConnector, Settings};
 use client::reactor::{block_on, sleep, spawn};
-use client::{ConnectError, Connected, SqlConnector};
+use client::{ConnectError, Connected, Connector, Endpoint};
 use history::ErrorClass;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;

@@ -4,9 +4,9 @@ mod server;
 
 use std::time::Duration;
 
-use client::postgres::{Endpoint, PostgresClient, PostgresConnector, Settings};
+use client::postgres::{PostgresClient, PostgresConnector, Settings};
 use client::reactor::sleep;
-use client::{Execution, SessionError, SqlConnector, SqlSession, SqlValue, StatementId};
+use client::{Connection, Connector, Endpoint, Execution, SessionError, SqlSession, SqlValue, StatementId};
 use history::ErrorClass;
 use rand::{Rng, TryRng};
 use server::{Server, settings};

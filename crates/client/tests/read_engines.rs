@@ -5,7 +5,7 @@ mod server;
 use std::time::Duration;
 
 use client::postgres::{ReadEngines, Reads};
-use client::{SqlConnector, SqlSession, SqlValue, StatementId};
+use client::{Connector, SqlSession, SqlValue, StatementId};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use server::{Server, settings};
@@ -40,7 +40,7 @@ fn queries_go_to_a_replica_and_everything_else_to_the_leader() {
         let mut rng = ChaCha8Rng::seed_from_u64(1);
         let mut connected = connector.connect(&mut rng).await.expect("a leader and a replica");
         assert_eq!(connected.node, "n1");
-        let session = connected.session.as_mut();
+        let session = connected.session.sql().expect("SQL");
         // Prepared in two goes, so that places at the two nodes drift apart.
         let first = session.prepare(&SQL[..1]).await.expect("prepared");
         let rest = session.prepare(&SQL[1..]).await.expect("prepared");
@@ -71,15 +71,17 @@ fn readers_are_given_out_in_turn_and_without_a_replica_there_is_no_session() {
         let mut readers = Vec::new();
         for _ in 0..4 {
             let mut connected = any.connect(&mut rng).await.expect("a session");
-            let prepared = connected.session.prepare(&SQL[1..2]).await.expect("prepared");
-            readers.push(asked(connected.session.as_mut(), prepared[0]).await.1);
+            let session = connected.session.sql().expect("SQL");
+            let prepared = session.prepare(&SQL[1..2]).await.expect("prepared");
+            readers.push(asked(session, prepared[0]).await.1);
         }
         let n2 = || Some("n2".to_owned());
         assert_eq!(readers, [None, n2(), None, n2()], "the leader and the replica in turn");
         let mut orphan = replicas.connect(&mut rng).await.expect("a session");
-        let prepared = orphan.session.prepare(&SQL[1..2]).await.expect("prepared");
+        let session = orphan.session.sql().expect("SQL");
+        let prepared = session.prepare(&SQL[1..2]).await.expect("prepared");
         standby.kill_postmaster();
-        let error = orphan.session.execute(prepared[0], &[]).await.expect_err("its reader is gone");
+        let error = session.execute(prepared[0], &[]).await.expect_err("its reader is gone");
         assert!(error.definite && orphan.session.is_broken(), "a read leaves nothing in doubt: {error:?}");
         let error = replicas.connect(&mut rng).await.err().expect("no replica");
         assert_eq!(

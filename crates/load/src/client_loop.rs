@@ -5,7 +5,6 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use client::reactor::sleep_until;
-use client::{ConnectError, Connected, SessionError, SqlSession, StatementId};
 use history::ErrorClass;
 use rand_chacha::ChaCha8Rng;
 use tokio::sync::watch;
@@ -14,7 +13,7 @@ use workload::{Attempt, ClientState, Request};
 use crate::defects::BAD_END_S;
 use crate::dispatch::Due;
 use crate::shared::{InFlight, Shared, StatementTimes};
-use client::Backoff;
+use client::{Backoff, ConnectError, Connected, Session, SessionError, StatementId};
 
 /// The number of the client that asked for an insert that nobody asked for.
 const NOBODY: u64 = workload::ledger::LARGEST_CLIENT;
@@ -73,8 +72,6 @@ impl Client {
     /// One round over the endpoints; `None` when none takes writes, which has then been counted, or on stop.
     async fn connect(&mut self) -> Option<(Connected, Vec<StatementId>)> {
         let shared = Rc::clone(&self.shared);
-        let statements: Vec<&str> =
-            shared.workload.statements().iter().map(|statement| statement.sql.as_ref()).collect();
         let round = async {
             let mut connected = match shared.connector.connect(&mut self.rng).await {
                 Ok(connected) => connected,
@@ -87,7 +84,7 @@ impl Client {
             for attempt in &connected.failed_attempts {
                 shared.connect_failed(ErrorClass::Connection, &attempt.error, Some(&attempt.node));
             }
-            match connected.session.prepare(&statements).await {
+            match prepare(&shared, &mut connected.session).await {
                 Ok(prepared) => Some((connected, prepared)),
                 Err(error) => {
                     shared.connect_failed(error.class, &error, Some(&connected.node));
@@ -136,7 +133,7 @@ impl Client {
             let (kind, node) = (request.kind, Rc::clone(&node));
             shared.begin(self.place, InFlight { action, kind, due, invoked, node });
             let at_s = shared.seconds(invoked);
-            let result = ask(&shared, &mut request, connected.session.as_mut(), prepared, at_s).await;
+            let result = ask(&shared, &mut request, &mut connected.session, prepared, at_s).await;
             assert!(!(shared.plan.defects.panics && at_s >= BAD_END_S), "a planted defect");
             if let Some(name) = connected.session.read_at() {
                 // A session has one reader as long as it lives.
@@ -147,7 +144,7 @@ impl Client {
             match result {
                 Ok(()) => self.backoff.reset(),
                 Err(error) => {
-                    if !recovered(connected.session.as_mut(), &error).await {
+                    if !recovered(&mut connected.session, &error).await {
                         return;
                     }
                     // A conflict is no sign of trouble; any other refusal may repeat at once and for ever.
@@ -232,7 +229,7 @@ impl Client {
 async fn ask(
     shared: &Shared,
     request: &mut Request,
-    session: &mut dyn SqlSession,
+    session: &mut Session,
     prepared: &[StatementId],
     at_s: f64,
 ) -> Result<(), SessionError> {
@@ -253,7 +250,7 @@ async fn ask(
 async fn perform(
     shared: &Shared,
     request: &mut Request,
-    session: &mut dyn SqlSession,
+    session: &mut Session,
     prepared: &[StatementId],
 ) -> Result<(), SessionError> {
     let mut left = shared.workload.retries();
@@ -278,11 +275,20 @@ async fn perform(
 }
 
 /// Whether the session can be asked again after this error, its transaction rolled back where one is open.
-async fn recovered(session: &mut dyn SqlSession, error: &SessionError) -> bool {
+async fn recovered(session: &mut Session, error: &SessionError) -> bool {
     if session.is_broken() || error.class == ErrorClass::ReadOnly {
         return false;
     }
+    let Session::Sql(session) = session else { return true };
     !session.in_transaction() || session.batch("ROLLBACK").await.is_ok()
+}
+
+/// The workload's statements as they are known to a session of SQL; on others a workload needs none.
+async fn prepare(shared: &Shared, session: &mut Session) -> Result<Vec<StatementId>, SessionError> {
+    let Session::Sql(session) = session else { return Ok(Vec::new()) };
+    let statements = shared.workload.statements();
+    let statements: Vec<&str> = statements.iter().map(|statement| statement.sql.as_ref()).collect();
+    session.prepare(&statements).await
 }
 
 fn count_failed_round(shared: &Shared, error: &ConnectError) {

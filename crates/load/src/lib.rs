@@ -19,7 +19,8 @@ mod shared;
 mod thread_cpu;
 
 pub use capabilities::Protocol;
-pub use client::postgres::{Address, Encryption, Endpoint, Password, Reads, Trust};
+pub use client::postgres::{Encryption, Reads, Trust};
+pub use client::{Address, Endpoint, Password};
 pub use clock::Clock;
 pub use defects::Defects;
 pub use generator::{Batch, FirstSuccess, LoadEnd, LoadHandle, OpenLoop, start};

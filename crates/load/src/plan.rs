@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use capabilities::Protocol;
-use client::SqlConnector;
 use client::control::ControlConnector;
 use client::etcd::EtcdConnector;
-use client::postgres::{Encryption, Endpoint, Password, PostgresConnector, ReadEngines, Reads, Settings};
+use client::postgres::{Encryption, PostgresConnector, ReadEngines, Reads, Settings};
 use client::volume::VolumeConnector;
+use client::{Connector, Endpoint, Password};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use workload::Workload;
@@ -187,7 +187,7 @@ impl LoadPlan {
     }
 
     /// A connector over the plan's endpoints whose sessions wait `timeout` for each answer.
-    pub(crate) fn connector(&self, timeout: Duration) -> Box<dyn SqlConnector> {
+    pub(crate) fn connector(&self, timeout: Duration) -> Box<dyn Connector> {
         let (endpoints, connect_timeout) = (self.endpoints.clone(), self.connect_timeout);
         match self.protocol {
             Protocol::Volume => Box::new(VolumeConnector::new(endpoints, timeout, connect_timeout)),
@@ -198,7 +198,7 @@ impl LoadPlan {
     }
 
     /// The connector of the load's own clients, whose reads may go elsewhere.
-    pub(crate) fn connector_of_clients(&self) -> Box<dyn SqlConnector> {
+    pub(crate) fn connector_of_clients(&self) -> Box<dyn Connector> {
         if self.protocol != Protocol::Postgres || self.reads == Reads::Leader {
             return self.connector(self.timeout);
         }

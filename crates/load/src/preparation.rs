@@ -4,14 +4,13 @@
 use std::time::{Duration, Instant};
 
 use client::reactor;
-use client::{SessionError, SqlConnector, SqlSession};
 use history::{Action, ErrorClass, Operation, Outcome};
 use workload::Ground;
 
 use crate::clock::Clock;
 use crate::generator::message_of;
 use crate::plan::{LoadError, LoadPlan, OnThread};
-use client::Backoff;
+use client::{Backoff, Connector, Session, SessionError};
 
 /// How long one statement of the preparation may take: loading and indexing at a large scale takes minutes.
 const PREPARE_STATEMENT: Duration = Duration::from_secs(600);
@@ -36,7 +35,7 @@ pub fn prepare(
         let mut leader = Leader::new(plan, PREPARE_STATEMENT);
         loop {
             let failure = match leader.connect().await {
-                Ok((mut session, _)) => match make_tables(plan, &leader, session.as_mut(), progress).await {
+                Ok((mut session, _)) => match make_tables(plan, &leader, &mut session, progress).await {
                     Ok(()) => return Ok(()),
                     Err(error) => Failure::of(&error),
                 },
@@ -61,7 +60,7 @@ pub fn server_version(plan: &LoadPlan, on_thread: OnThread) -> Result<String, Lo
         let mut last_error = String::new();
         for _ in 0..TRIES {
             match leader.connect().await {
-                Ok((mut session, _)) => match session.batch("SHOW server_version").await {
+                Ok((mut session, _)) => match version(&mut session).await {
                     Ok(rows) => return Ok(rows.text(0, 0).unwrap_or("unknown").to_owned()),
                     Err(error) => last_error = error.to_string(),
                 },
@@ -90,7 +89,7 @@ pub fn final_read(
             loop {
                 let invoked = Instant::now();
                 match leader.connect().await {
-                    Ok((mut session, node)) => match plan.workload.final_read(session.as_mut()).await {
+                    Ok((mut session, node)) => match plan.workload.final_read(&mut session).await {
                         Ok(actions) => return operations(plan, clock, invoked, &node, actions),
                         Err(error) => last_error = error.to_string(),
                     },
@@ -106,10 +105,14 @@ pub fn final_read(
     })
 }
 
+async fn version(session: &mut Session) -> Result<client::Rows, SessionError> {
+    session.sql()?.batch("SHOW server_version").await
+}
+
 async fn make_tables(
     plan: &LoadPlan,
     leader: &Leader,
-    session: &mut dyn SqlSession,
+    session: &mut Session,
     progress: &(dyn Fn(String) + Sync),
 ) -> Result<(), SessionError> {
     let mut ground =
@@ -144,7 +147,7 @@ where
 
 /// Looks for the leader, again and again.
 pub(crate) struct Leader {
-    connector: Box<dyn SqlConnector>,
+    connector: Box<dyn Connector>,
     rng: rand_chacha::ChaCha8Rng,
     backoff: Backoff,
 }
@@ -155,7 +158,7 @@ impl Leader {
         Self { connector: plan.connector(timeout), rng, backoff: Backoff::default() }
     }
 
-    pub(crate) async fn connect(&mut self) -> Result<(Box<dyn SqlSession>, String), Failure> {
+    pub(crate) async fn connect(&mut self) -> Result<(Session, String), Failure> {
         match self.connector.connect(&mut self.rng).await {
             Ok(connected) => Ok((connected.session, connected.node)),
             Err(error) => Err(Failure { may_pass: true, why: error.to_string() }),

@@ -6,9 +6,9 @@
 
 use std::time::{Duration, Instant};
 
-use client::SqlSession;
-use client::postgres::{Endpoint, PostgresClient};
+use client::postgres::PostgresClient;
 use client::reactor;
+use client::{Endpoint, Session, SqlSession};
 use history::{Action, Key, Operation, Outcome};
 
 use crate::clock::Clock;
@@ -66,6 +66,7 @@ async fn written_so_far(plan: &LoadPlan, within: Duration) -> (String, String) {
     let mut leader = Leader::new(plan, within);
     loop {
         if let Ok((mut session, node)) = leader.connect().await
+            && let Ok(session) = session.sql()
             && let Ok(rows) = session.batch("SELECT pg_current_wal_insert_lsn()::text").await
             && let Some(position) = rows.text(0, 0)
         {
@@ -92,6 +93,7 @@ async fn held_by(
                 reactor::sleep(LOOK_AGAIN).await;
                 continue;
             }
+            let mut session = Session::of_sql(session);
             if let Ok(actions) = plan.workload.final_read(&mut session).await {
                 return Some(actions.into_iter().filter_map(register).collect());
             }

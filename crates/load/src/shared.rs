@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use client::{Connected, SessionError, SqlConnector};
+use client::{Connected, Connector, SessionError};
 use history::{Action, ErrorClass, FirstError, Operation, Outcome};
 use measure::interval::{CONNECT, new_histogram, record_latency};
 use measure::{Histogram, OperationId, Recorder, TakenWaits, Waits};
@@ -41,7 +41,7 @@ pub(crate) struct InFlight {
 pub(crate) struct Shared {
     pub(crate) plan: LoadPlan,
     pub(crate) workload: Arc<dyn Workload>,
-    pub(crate) connector: Box<dyn SqlConnector>,
+    pub(crate) connector: Box<dyn Connector>,
     pub(crate) clock: Clock,
     /// What those outside know of how far clients have come.
     pub(crate) muster: Arc<Muster>,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use client::{SessionFuture, SqlSession};
+use client::{Session, SessionFuture, SqlSession};
 use load::{Arrival, LoadPlan, Step, ThinkTime};
 use run::{Standalone, StandaloneEnd, Told, run_alone};
 use server::Server;
@@ -167,10 +167,7 @@ impl Workload for Hesitant {
     ) -> SessionFuture<'a, ()> {
         self.0.perform(request, attempt)
     }
-    fn final_read<'a>(
-        &'a self,
-        session: &'a mut (dyn SqlSession + 'a),
-    ) -> SessionFuture<'a, Vec<history::Action>> {
+    fn final_read<'a>(&'a self, session: &'a mut Session) -> SessionFuture<'a, Vec<history::Action>> {
         self.0.final_read(session)
     }
 }

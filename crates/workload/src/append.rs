@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use client::key_value::Operation;
-use client::{SessionError, SessionFuture, SqlSession, SqlValue};
+use client::{Session, SessionError, SessionFuture, SqlValue};
 use history::{Action, Key, Step};
 use rand::RngExt;
 
@@ -80,12 +80,13 @@ impl Workload for Append {
 
     fn setup<'a>(&'a self, ground: &'a mut Ground<'_>) -> SessionFuture<'a, ()> {
         Box::pin(async move {
-            if ground.session.key_value().is_some() {
+            if let Session::KeyValue(_) = ground.session {
                 return Ok(());
             }
-            ground.session.batch("DROP TABLE IF EXISTS holdfast_append").await?;
+            let session = ground.session.sql()?;
+            session.batch("DROP TABLE IF EXISTS holdfast_append").await?;
             let create = "CREATE TABLE holdfast_append (key bigint PRIMARY KEY, elements text NOT NULL)";
-            ground.session.batch(create).await?;
+            session.batch(create).await?;
             Ok(())
         })
     }
@@ -115,7 +116,7 @@ impl Workload for Append {
         Box::pin(async move {
             let steps: Rc<Vec<Step>> = request.details()?;
             let mut done = steps.as_ref().clone();
-            if let Some(session) = attempt.session.key_value() {
+            if let Session::KeyValue(session) = attempt.session {
                 let found = session.transact(done.iter().map(operation).collect()).await?;
                 for (step, found) in done.iter_mut().zip(&found) {
                     if let Step::Read { values, .. } = step {
@@ -134,10 +135,10 @@ impl Workload for Append {
         })
     }
 
-    fn final_read<'a>(&'a self, session: &'a mut (dyn SqlSession + 'a)) -> SessionFuture<'a, Vec<Action>> {
+    fn final_read<'a>(&'a self, session: &'a mut Session) -> SessionFuture<'a, Vec<Action>> {
         Box::pin(async move {
             let mut steps = Vec::new();
-            if let Some(session) = session.key_value() {
+            if let Session::KeyValue(session) = session {
                 let generations = self.drawn.load(Ordering::Relaxed).div_ceil(TRANSACTIONS_PER_KEYS);
                 let read = |key| Step::Read { key: Key::Number(key), values: None };
                 let asked: Vec<Step> = (0..(generations * ACTIVE_KEYS).cast_signed()).map(read).collect();
@@ -149,7 +150,7 @@ impl Workload for Append {
                     }
                 }
             } else {
-                let rows = session.batch("SELECT key, elements FROM holdfast_append").await?;
+                let rows = session.sql()?.batch("SELECT key, elements FROM holdfast_append").await?;
                 for row in 0..rows.len() {
                     let key = rows.integer(row, 0);
                     let key = key.ok_or_else(|| refused(format!("list row {row} cannot be read")))?;

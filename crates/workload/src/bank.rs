@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use client::key_value::{Operation, Value};
-use client::{SessionError, SessionFuture, SqlSession, SqlValue};
+use client::{Session, SessionError, SessionFuture, SqlValue};
 use history::{Action, ErrorClass, Key};
 use rand::RngExt;
 
@@ -82,13 +82,13 @@ impl Workload for Bank {
 
     fn setup<'a>(&'a self, ground: &'a mut Ground<'_>) -> SessionFuture<'a, ()> {
         Box::pin(async move {
-            if let Some(session) = ground.session.key_value() {
+            if let Session::KeyValue(session) = ground.session {
                 let value = Value::Integer(OPENING_BALANCE);
                 let open = |account| Operation::Write { key: key_name(account), value: value.clone() };
                 session.transact((0..ACCOUNTS).map(open).collect()).await?;
                 return Ok(());
             }
-            let session = &mut *ground.session;
+            let session = ground.session.sql()?;
             session.batch("DROP TABLE IF EXISTS holdfast_bank").await?;
             let create = "CREATE TABLE holdfast_bank (account bigint PRIMARY KEY, balance bigint NOT NULL)";
             session.batch(create).await?;
@@ -120,7 +120,7 @@ impl Workload for Bank {
     ) -> SessionFuture<'a, ()> {
         Box::pin(async move {
             if let Action::BankRead { balances } = &mut request.action {
-                *balances = if let Some(session) = attempt.session.key_value() {
+                *balances = if let Session::KeyValue(session) = attempt.session {
                     let found = session.transact(vec![scan()]).await?;
                     accounts(entries(found.first())?)?
                 } else {
@@ -129,12 +129,12 @@ impl Workload for Bank {
                 return Ok(());
             }
             let [from, to, amount, _] = request.numbers;
-            if let Some(session) = attempt.session.key_value() {
+            if let Session::KeyValue(session) = attempt.session {
                 let transfer = vec![
                     Operation::Add { key: key_name(from), amount: -amount, floor: Some(0) },
                     Operation::Add { key: key_name(to), amount, floor: None },
                 ];
-                contended(session, transfer).await?;
+                contended(session.as_mut(), transfer).await?;
                 return Ok(());
             }
             let numbers = [SqlValue::Integer(amount), SqlValue::Integer(from)];
@@ -153,13 +153,13 @@ impl Workload for Bank {
         })
     }
 
-    fn final_read<'a>(&'a self, session: &'a mut (dyn SqlSession + 'a)) -> SessionFuture<'a, Vec<Action>> {
+    fn final_read<'a>(&'a self, session: &'a mut Session) -> SessionFuture<'a, Vec<Action>> {
         Box::pin(async move {
-            let balances = if let Some(session) = session.key_value() {
+            let balances = if let Session::KeyValue(session) = session {
                 let found = session.transact(vec![scan()]).await?;
                 accounts(entries(found.first())?)?
             } else {
-                accounts_of(&session.batch("SELECT account, balance FROM holdfast_bank").await?)?
+                accounts_of(&session.sql()?.batch("SELECT account, balance FROM holdfast_bank").await?)?
             };
             let opened = (0..ACCOUNTS).map(|account| (Key::Number(account), OPENING_BALANCE)).collect();
             let setup = Action::BankSetup { balances: opened, may_be_negative: false };

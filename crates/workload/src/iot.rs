@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use client::{SessionError, SessionFuture, SqlSession, SqlValue};
+use client::{Session, SessionError, SessionFuture, SqlSession, SqlValue};
 use history::Action;
 use rand::{Rng, RngExt};
 use rand_chacha::ChaCha8Rng;
@@ -168,11 +168,12 @@ impl Workload for Iot {
     fn setup<'a>(&'a self, ground: &'a mut Ground<'_>) -> SessionFuture<'a, ()> {
         Box::pin(async move {
             self.cycle.store(self.preload, Ordering::Relaxed);
-            ground.session.batch("DROP TABLE IF EXISTS holdfast_iot").await?;
+            let session = ground.session.sql()?;
+            session.batch("DROP TABLE IF EXISTS holdfast_iot").await?;
             let create = "CREATE TABLE holdfast_iot (machine_id uuid, sensor_name text, time timestamptz, \
                  sensor_value float8 NOT NULL, station_id uuid NOT NULL, data text NOT NULL, w bigint NOT NULL, \
                  PRIMARY KEY (machine_id, sensor_name, time))";
-            ground.session.batch(create).await?;
+            session.batch(create).await?;
             let sessions = self.preload.div_ceil(ROWS_PER_SESSION).min(SESSIONS_MAX);
             let share = self.preload.div_ceil(sessions.max(1));
             let mut parts = Vec::new();
@@ -181,9 +182,9 @@ impl Workload for Iot {
             }
             let loads = parts
                 .into_iter()
-                .map(|(mut session, cycles)| async move { self.load(session.as_mut(), cycles).await });
+                .map(|(mut session, cycles)| async move { self.load(session.sql()?, cycles).await });
             parallel::all(loads).await?;
-            ground.session.batch("VACUUM ANALYZE holdfast_iot").await?;
+            ground.session.sql()?.batch("VACUUM ANALYZE holdfast_iot").await?;
             (ground.progress)(format!("{} values of the time series are loaded", self.preload));
             Ok(())
         })
@@ -237,10 +238,10 @@ impl Workload for Iot {
         })
     }
 
-    fn final_read<'a>(&'a self, session: &'a mut (dyn SqlSession + 'a)) -> SessionFuture<'a, Vec<Action>> {
+    fn final_read<'a>(&'a self, session: &'a mut Session) -> SessionFuture<'a, Vec<Action>> {
         let query = format!("SELECT w FROM holdfast_iot WHERE w <> {LOADED}");
         Box::pin(async move {
-            read_all(session, &query, |rows, row, cells| {
+            read_all(session.sql()?, &query, |rows, row, cells| {
                 let write = rows.integer(row, 0)?.cast_unsigned();
                 cells.push((write, write));
                 Some(())

@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use client::{SessionError, SessionFuture, SqlSession, SqlValue};
+use client::{Session, SessionError, SessionFuture, SqlValue};
 use history::Action;
 use rand::{Rng, RngExt};
 
@@ -201,10 +201,11 @@ impl Workload for Kv {
     fn setup<'a>(&'a self, ground: &'a mut Ground<'_>) -> SessionFuture<'a, ()> {
         Box::pin(async move {
             self.written.store(self.preload, Ordering::Relaxed);
-            ground.session.batch("DROP TABLE IF EXISTS holdfast_kv").await?;
+            let session = ground.session.sql()?;
+            session.batch("DROP TABLE IF EXISTS holdfast_kv").await?;
             let create =
                 "CREATE TABLE holdfast_kv (k bigint PRIMARY KEY, v bytea NOT NULL, w bigint NOT NULL)";
-            ground.session.batch(create).await?;
+            session.batch(create).await?;
             if self.preload > 0 {
                 self.load(ground).await?;
             }
@@ -264,12 +265,15 @@ impl Workload for Kv {
         })
     }
 
-    fn final_read<'a>(&'a self, session: &'a mut (dyn SqlSession + 'a)) -> SessionFuture<'a, Vec<Action>> {
-        Box::pin(read_all(session, "SELECT k, w FROM holdfast_kv", |rows, row, cells| {
-            let (key, write) = (rows.integer(row, 0)?, rows.integer(row, 1)?);
-            cells.push((key.cast_unsigned(), write.cast_unsigned()));
-            Some(())
-        }))
+    fn final_read<'a>(&'a self, session: &'a mut Session) -> SessionFuture<'a, Vec<Action>> {
+        Box::pin(async move {
+            read_all(session.sql()?, "SELECT k, w FROM holdfast_kv", |rows, row, cells| {
+                let (key, write) = (rows.integer(row, 0)?, rows.integer(row, 1)?);
+                cells.push((key.cast_unsigned(), write.cast_unsigned()));
+                Some(())
+            })
+            .await
+        })
     }
 }
 
@@ -287,11 +291,12 @@ impl Kv {
             }
             !places.is_empty()
         };
-        let loaded = ground.session.copy_in("COPY holdfast_kv (k, w, v) FROM STDIN", &mut fill).await?;
+        let session = ground.session.sql()?;
+        let loaded = session.copy_in("COPY holdfast_kv (k, w, v) FROM STDIN", &mut fill).await?;
         if loaded != self.preload {
             return Err(refused(format!("{loaded} keys were loaded instead of {}", self.preload)));
         }
-        ground.session.batch("VACUUM ANALYZE holdfast_kv").await?;
+        session.batch("VACUUM ANALYZE holdfast_kv").await?;
         Ok(())
     }
 }

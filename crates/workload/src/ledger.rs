@@ -3,7 +3,7 @@
 //! Owns the numbering. What was acknowledged and what must be there at the end is the ledger check's to judge.
 
 use client::key_value::{Operation, Value};
-use client::{SessionError, SessionFuture, SqlSession, SqlValue};
+use client::{KeyValueSession, Session, SessionError, SessionFuture, SqlValue};
 use history::Action;
 
 use crate::key_value::entries;
@@ -51,11 +51,11 @@ impl Workload for Ledger {
 
     fn setup<'a>(&'a self, ground: &'a mut Ground<'_>) -> SessionFuture<'a, ()> {
         Box::pin(async move {
-            let session = &mut *ground.session;
-            if session.key_value().is_some() {
+            if let Session::KeyValue(_) = ground.session {
                 // Nothing to make: a list is there once it is appended to, and a lab's database is new.
                 return Ok(());
             }
+            let session = ground.session.sql()?;
             session.batch("DROP TABLE IF EXISTS holdfast_ledger").await?;
             let create = "CREATE TABLE holdfast_ledger (\
                  value bigint PRIMARY KEY, client bigint NOT NULL, written_at timestamptz NOT NULL DEFAULT now())";
@@ -79,7 +79,7 @@ impl Workload for Ledger {
     ) -> SessionFuture<'a, ()> {
         Box::pin(async move {
             let [value, client, ..] = request.numbers;
-            if let Some(session) = attempt.session.key_value() {
+            if let Session::KeyValue(session) = attempt.session {
                 let insert = if session.rewrites_lists() {
                     Operation::Insert { key: row_key(value), value: Value::Integer(client) }
                 } else {
@@ -100,11 +100,12 @@ impl Workload for Ledger {
         })
     }
 
-    fn final_read<'a>(&'a self, session: &'a mut (dyn SqlSession + 'a)) -> SessionFuture<'a, Vec<Action>> {
+    fn final_read<'a>(&'a self, session: &'a mut Session) -> SessionFuture<'a, Vec<Action>> {
         Box::pin(async move {
-            if let Some(session) = session.key_value() {
-                return read_keys(session).await;
-            }
+            let session = match session {
+                Session::KeyValue(session) => return read_keys(session.as_mut()).await,
+                other => other.sql()?,
+            };
             // The table itself is read, not its index: a row that only one of them knows must not stay hidden.
             session
                 .batch(
@@ -138,7 +139,7 @@ impl Workload for Ledger {
 
 /// Reads the keys under which a database of keys and values has the rows: one list for each client, or, where a list is
 /// written again with each of its elements, each row by itself.
-async fn read_keys(session: &mut dyn client::KeyValueSession) -> Result<Vec<Action>, SessionError> {
+async fn read_keys(session: &mut dyn KeyValueSession) -> Result<Vec<Action>, SessionError> {
     let limit = if session.rewrites_lists() { PAGE_KEYS } else { 1 };
     let mut pages = Vec::new();
     let mut after = None;

@@ -14,7 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use client::volume::{Done, Durability, Pass, Shape};
-use client::{SessionError, SessionFuture, SqlSession};
+use client::{Session, SessionFuture};
 use history::{Action, Key};
 
 use crate::options::{ConfigurationError, Options};
@@ -182,9 +182,9 @@ impl Workload for Rawio {
     fn setup<'a>(&'a self, ground: &'a mut Ground<'_>) -> SessionFuture<'a, ()> {
         Box::pin(async move {
             *self.shared() = Shared::default();
-            match ground.session.volume() {
-                Some(_) => Ok(()),
-                None => {
+            match ground.session {
+                Session::Volume(_) => Ok(()),
+                Session::Sql(_) | Session::KeyValue(_) => {
                     Err(refused("rawio needs `engine: none`: it asks a volume and no database".to_owned()))
                 }
             }
@@ -220,7 +220,7 @@ impl Workload for Rawio {
             if writes(shape) {
                 self.shared().written.insert(number, false);
             }
-            let done = pass(attempt.session, self.pass(shape, number, stamp)).await?;
+            let done = attempt.session.volume()?.pass(self.pass(shape, number, stamp)).await?;
             for nanos in &done.block_ns {
                 attempt.observer.answered(request.kind, Duration::from_nanos(*nanos));
             }
@@ -237,25 +237,18 @@ impl Workload for Rawio {
         })
     }
 
-    fn final_read<'a>(&'a self, session: &'a mut (dyn SqlSession + 'a)) -> SessionFuture<'a, Vec<Action>> {
+    fn final_read<'a>(&'a self, session: &'a mut Session) -> SessionFuture<'a, Vec<Action>> {
         Box::pin(async move {
             let files = self.shared().written.clone();
             let mut actions = Vec::new();
             for (number, is_written) in files {
                 let shape = if number % 2 == 0 { Shape::SequentialRead } else { Shape::RandomRead };
-                let done = pass(session, self.pass(shape, number, 0)).await?;
+                let done = session.volume()?.pass(self.pass(shape, number, 0)).await?;
                 let read = |value| Action::RegisterRead { key: key(number), value };
                 actions.extend(found_in_the_end(&done, is_written).into_iter().map(read));
             }
             Ok(actions)
         })
-    }
-}
-
-async fn pass(session: &mut (dyn SqlSession + '_), pass: Pass) -> Result<Done, SessionError> {
-    match session.volume() {
-        Some(volume) => volume.pass(pass).await,
-        None => Err(refused("rawio needs a session with a volume".to_owned())),
     }
 }
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use client::key_value::{Operation, Value};
-use client::{SessionError, SessionFuture, SqlSession, SqlValue};
+use client::{Session, SessionError, SessionFuture, SqlValue};
 use history::{Action, ErrorClass, Key};
 use rand::RngExt;
 
@@ -64,13 +64,14 @@ impl Workload for Register {
 
     fn setup<'a>(&'a self, ground: &'a mut Ground<'_>) -> SessionFuture<'a, ()> {
         Box::pin(async move {
-            if ground.session.key_value().is_some() {
+            if let Session::KeyValue(_) = ground.session {
                 // Nothing to make: a key is there once it is written, and a lab's database is new.
                 return Ok(());
             }
-            ground.session.batch("DROP TABLE IF EXISTS holdfast_register").await?;
+            let session = ground.session.sql()?;
+            session.batch("DROP TABLE IF EXISTS holdfast_register").await?;
             let create = "CREATE TABLE holdfast_register (key bigint PRIMARY KEY, value bigint NOT NULL)";
-            ground.session.batch(create).await?;
+            session.batch(create).await?;
             Ok(())
         })
     }
@@ -106,7 +107,7 @@ impl Workload for Register {
     ) -> SessionFuture<'a, ()> {
         Box::pin(async move {
             let [key, first, second, _] = request.numbers;
-            let read = if let Some(session) = attempt.session.key_value() {
+            let read = if let Session::KeyValue(session) = attempt.session {
                 let key = key_name(key);
                 let operation = match request.kind {
                     READ => Operation::Read { key },
@@ -117,7 +118,7 @@ impl Workload for Register {
                         new: Value::Integer(second),
                     },
                 };
-                let found = contended(session, vec![operation]).await?;
+                let found = contended(session.as_mut(), vec![operation]).await?;
                 if request.kind == READ { integer(found.first())? } else { None }
             } else {
                 let numbers = [key, first, second].map(SqlValue::Integer);
@@ -146,10 +147,10 @@ impl Workload for Register {
         })
     }
 
-    fn final_read<'a>(&'a self, session: &'a mut (dyn SqlSession + 'a)) -> SessionFuture<'a, Vec<Action>> {
+    fn final_read<'a>(&'a self, session: &'a mut Session) -> SessionFuture<'a, Vec<Action>> {
         Box::pin(async move {
             let mut actions = Vec::new();
-            if let Some(session) = session.key_value() {
+            if let Session::KeyValue(session) = session {
                 let reads = (0..KEYS).map(|key| Operation::Read { key: key_name(key) }).collect();
                 let found = session.transact(reads).await?;
                 for key in 0..KEYS {
@@ -158,7 +159,7 @@ impl Workload for Register {
                 }
                 return Ok(actions);
             }
-            let rows = session.batch("SELECT key, value FROM holdfast_register").await?;
+            let rows = session.sql()?.batch("SELECT key, value FROM holdfast_register").await?;
             let mut held = BTreeMap::new();
             for row in 0..rows.len() {
                 match (rows.integer(row, 0), rows.integer(row, 1)) {

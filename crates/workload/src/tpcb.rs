@@ -9,7 +9,7 @@ mod provisional;
 use std::io::Write as _;
 use std::rc::Rc;
 
-use client::{SessionError, SessionFuture, SqlSession, SqlValue};
+use client::{Session, SessionError, SessionFuture, SqlSession, SqlValue};
 use history::Action;
 use rand::RngExt;
 
@@ -74,11 +74,11 @@ impl Workload for Tpcb {
 
     fn setup<'a>(&'a self, ground: &'a mut Ground<'_>) -> SessionFuture<'a, ()> {
         Box::pin(async move {
-            if ground.session.key_value().is_some() {
+            if let Session::KeyValue(_) = ground.session {
                 // A balance that was never written counts as 0, which is what pgbench's tables begin with.
                 return Ok(());
             }
-            create_and_load(ground.session, ground.scale.max(1)).await
+            create_and_load(ground.session.sql()?, ground.scale.max(1)).await
         })
     }
 
@@ -102,9 +102,9 @@ impl Workload for Tpcb {
         attempt: &'a mut Attempt<'_>,
     ) -> SessionFuture<'a, ()> {
         Box::pin(async move {
-            if let Some(session) = attempt.session.key_value() {
+            if let Session::KeyValue(session) = attempt.session {
                 let own: Rc<(u64, i64)> = request.details()?;
-                return provisional::perform(session, attempt.observer, *own, request.numbers).await;
+                return provisional::perform(session.as_mut(), attempt.observer, *own, request.numbers).await;
             }
             let [account, branch, teller, delta] = request.numbers.map(SqlValue::Integer);
             attempt.run(0, &[]).await?;
@@ -123,11 +123,12 @@ impl Workload for Tpcb {
         })
     }
 
-    fn final_read<'a>(&'a self, session: &'a mut (dyn SqlSession + 'a)) -> SessionFuture<'a, Vec<Action>> {
+    fn final_read<'a>(&'a self, session: &'a mut Session) -> SessionFuture<'a, Vec<Action>> {
         Box::pin(async move {
-            if let Some(session) = session.key_value() {
-                return Ok(vec![provisional::sums(session).await?]);
-            }
+            let session = match session {
+                Session::KeyValue(session) => return Ok(vec![provisional::sums(session.as_mut()).await?]),
+                other => other.sql()?,
+            };
             session.batch("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
             let sums = session
                 .batch(

@@ -9,7 +9,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use client::{Execution, Rows, SessionError, SessionFuture, SqlConnector, SqlSession, SqlValue, StatementId};
+use client::{Connector, Execution, Rows, Session, SessionError, SessionFuture, SqlValue, StatementId};
 use history::{Action, ErrorClass};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -119,8 +119,9 @@ pub trait StatementObserver {
 /// One attempt at a transaction: the session, its prepared statements, and who takes the times.
 pub struct Attempt<'a> {
     /// The session.
-    pub session: &'a mut (dyn SqlSession + 'a),
-    /// The statements of [`Workload::statements`] as prepared on this session, in the same order.
+    pub session: &'a mut Session,
+    /// The statements of [`Workload::statements`] as prepared on this session, in the same order; none
+    /// where it speaks no SQL.
     pub prepared: &'a [StatementId],
     /// Takes the times.
     pub observer: &'a mut dyn StatementObserver,
@@ -135,7 +136,7 @@ pub struct Asked {
 }
 
 impl Attempt<'_> {
-    /// Runs several statements in one flight, each an index and its parameters; see [`SqlSession::pipeline`]. The latency
+    /// Runs several statements in one flight, each an index and its parameters; see [`client::SqlSession::pipeline`]. The latency
     /// of each is from the sending of the flight to its own answer.
     ///
     /// # Errors
@@ -162,7 +163,7 @@ impl Attempt<'_> {
             }
             answered(place, rows);
         };
-        let result = self.session.pipeline(&executions, &mut each).await;
+        let result = self.session.sql()?.pipeline(&executions, &mut each).await;
         if let (Err(error), Some((statement, _))) = (&result, statements.get(next)) {
             self.observer.failed(*statement, error);
         }
@@ -181,13 +182,13 @@ impl Attempt<'_> {
     /// Asks for the statement with this index to be run; its answer is to be waited for next, with [`Attempt::answer`].
     ///
     /// # Errors
-    /// As [`SqlSession::ask`], and when the index is not one of the prepared statements.
+    /// As [`client::SqlSession::ask`], and when the index is not one of the prepared statements.
     pub fn ask(&mut self, statement: usize, parameters: &[SqlValue<'_>]) -> Result<Asked, SessionError> {
         let Some(prepared) = self.prepared.get(statement) else {
             return Err(refused(format!("statement {statement} was not prepared")));
         };
         let begun = Instant::now();
-        if let Err(error) = self.session.ask(*prepared, parameters, begun) {
+        if let Err(error) = self.session.sql()?.ask(*prepared, parameters, begun) {
             self.observer.failed(statement, &error);
             return Err(error);
         }
@@ -197,9 +198,10 @@ impl Attempt<'_> {
     /// The answer to what was asked, whose latency it reports.
     ///
     /// # Errors
-    /// As [`SqlSession::poll_answer`].
+    /// As [`client::SqlSession::poll_answer`].
     pub async fn answer(&mut self, asked: Asked) -> Result<Rows, SessionError> {
-        let result = poll_fn(|context| self.session.poll_answer(context)).await;
+        let session = self.session.sql()?;
+        let result = poll_fn(|context| session.poll_answer(context)).await;
         match &result {
             Ok(_) => self.observer.answered(asked.statement, asked.begun.elapsed()),
             Err(error) => self.observer.failed(asked.statement, error),
@@ -211,9 +213,9 @@ impl Attempt<'_> {
 /// What a workload makes its tables with.
 pub struct Ground<'a> {
     /// A session with the leader.
-    pub session: &'a mut (dyn SqlSession + 'a),
+    pub session: &'a mut Session,
     /// Opens more of them, for loading in parallel; see [`Ground::open`].
-    pub connector: &'a dyn SqlConnector,
+    pub connector: &'a dyn Connector,
     /// The scale factor.
     pub scale: u32,
     /// Takes word of how far the loading is, one line for people.
@@ -225,7 +227,7 @@ impl Ground<'_> {
     ///
     /// # Errors
     /// When no node takes writes just now.
-    pub async fn open(&self) -> Result<Box<dyn SqlSession>, SessionError> {
+    pub async fn open(&self) -> Result<Session, SessionError> {
         // The chance here only decides which node is asked first.
         let mut rng = ChaCha8Rng::seed_from_u64(u64::from(self.scale));
         match self.connector.connect(&mut rng).await {
@@ -316,7 +318,7 @@ pub trait Workload: Send + Sync {
     }
 
     /// Reads, after everything, what the checks need to know of the database's final state.
-    fn final_read<'a>(&'a self, session: &'a mut (dyn SqlSession + 'a)) -> SessionFuture<'a, Vec<Action>>;
+    fn final_read<'a>(&'a self, session: &'a mut Session) -> SessionFuture<'a, Vec<Action>>;
 
     /// Names of the statements timed by themselves, one for each of [`Workload::statements`]; none where every transaction
     /// is a single statement, whose latency is the transaction's.

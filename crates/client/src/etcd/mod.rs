@@ -19,7 +19,7 @@ use crate::frames::failure;
 use crate::http::{Answer, HttpConnection};
 use crate::key_value::{KeyValueSession, REFUSED};
 use crate::leader::{LeaderConnector, LeaderSession};
-use crate::session::{SessionError, SessionFuture};
+use crate::session::{Connection, SessionError, SessionFuture};
 
 const TXN: &str = "/v3/kv/txn";
 const STATUS: &str = "/v3/maintenance/status";
@@ -153,11 +153,9 @@ impl LeaderSession for EtcdClient {
         let status: Status = self.ask(STATUS, b"{}").await?;
         Ok(status.leader == status.header.member_id)
     }
+}
 
-    fn address(&self) -> SocketAddr {
-        self.connection.address
-    }
-
+impl Connection for EtcdClient {
     fn set_timeout(&mut self, timeout: Duration) {
         self.connection.timeout = timeout;
     }

@@ -1,11 +1,8 @@
-//! Where PostgreSQL's servers are, and how one is asked whether it takes writes.
+//! How a PostgreSQL server is asked whether it takes writes.
 //!
 //! Which of them is asked, when and how often is `leader_search`'s business.
 
-use std::fmt;
 use std::future::Future;
-use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,46 +13,9 @@ use rustls::ClientConfig;
 
 use super::{EncryptionError, PostgresClient, Settings, not_encrypted};
 use crate::SessionError;
+use crate::endpoint::Endpoint;
 use crate::leader_search::{Ask, LeaderSearch};
-use crate::session::{ConnectError, Connected, SqlConnector};
-
-/// Where a server listens.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Address {
-    /// Over TCP.
-    Tcp {
-        /// The address and port.
-        address: SocketAddr,
-        /// The name it was found by, which its certificate is held against; the address itself where absent.
-        host: Option<String>,
-    },
-    /// At a Unix socket (the socket itself, such as `/run/n1/.s.PGSQL.5432`).
-    Unix(PathBuf),
-}
-
-impl From<SocketAddr> for Address {
-    fn from(address: SocketAddr) -> Self {
-        Address::Tcp { address, host: None }
-    }
-}
-
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Address::Tcp { address, .. } => address.fmt(f),
-            Address::Unix(path) => path.display().fmt(f),
-        }
-    }
-}
-
-/// A node and where it listens.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Endpoint {
-    /// The node's name, for histories.
-    pub node: String,
-    /// Its address.
-    pub address: Address,
-}
+use crate::session::{ConnectError, Connected, Connector, Session};
 
 /// Connects to whichever of its endpoints takes writes. Shared by all clients of a load, so that what one learns of
 /// the leader helps the others.
@@ -102,14 +62,14 @@ impl PostgresConnector {
     }
 }
 
-impl SqlConnector for PostgresConnector {
+impl Connector for PostgresConnector {
     fn connect<'a>(
         &'a self,
         rng: &'a mut dyn Rng,
     ) -> Pin<Box<dyn Future<Output = Result<Connected, ConnectError>> + 'a>> {
         Box::pin(async move {
             let (client, node, failed_attempts) = self.0.connect(rng).await?;
-            Ok(Connected { session: Box::new(client), node, failed_attempts })
+            Ok(Connected { session: Session::of_sql(client), node, failed_attempts })
         })
     }
 }

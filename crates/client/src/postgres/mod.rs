@@ -4,7 +4,6 @@
 //! with prepared statements for the load, simple protocol for everything else; values travel as text.
 
 mod discover;
-mod password;
 mod patience;
 mod pipeline;
 mod question;
@@ -27,11 +26,12 @@ use history::ErrorClass;
 use postgres_protocol::message::frontend;
 use rustls::ClientConfig;
 
-pub use discover::{Address, Endpoint, PostgresConnector};
-pub use password::Password;
+pub use discover::PostgresConnector;
 pub use read_engines::{ReadEngines, Reads};
 pub use tls::{Encryption, EncryptionError, Trust};
 
+use crate::endpoint::Address;
+use crate::password::Password;
 use crate::reactor::timeout;
 use crate::{Rows, SessionError};
 use patience::Patience;

@@ -8,7 +8,7 @@ use std::time::Instant;
 use super::PostgresClient;
 use super::question::{SYNC, write_execution};
 use super::verdict::{StatementKind, TransactionStatus};
-use crate::session::Execution;
+use crate::sql::Execution;
 use crate::{Rows, SessionError};
 
 /// What the statements of a flight can do together.

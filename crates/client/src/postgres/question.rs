@@ -5,7 +5,7 @@
 
 use bytes::BytesMut;
 
-use crate::session::SqlValue;
+use crate::sql::SqlValue;
 
 /// Ends a question: the server answers everything before it and says when it is ready.
 pub(super) const SYNC: [u8; 5] = [b'S', 0, 0, 0, 4];

@@ -12,9 +12,10 @@ use std::time::{Duration, Instant};
 
 use rand::Rng;
 
-use super::discover::{Endpoint, PostgresConnector};
+use super::discover::PostgresConnector;
 use super::{PostgresClient, Settings};
-use crate::session::{ConnectError, Connected, FailedAttempt, SqlConnector};
+use crate::endpoint::Endpoint;
+use crate::session::{ConnectError, Connected, Connection, Connector, FailedAttempt, Session};
 use crate::{Execution, Rows, SessionError, SessionFuture, SqlSession, SqlValue, StatementId};
 
 /// Where reads go.
@@ -44,11 +45,10 @@ impl ReadEngines {
     }
 
     async fn round(&self, rng: &mut dyn Rng) -> Result<Connected, ConnectError> {
-        let connected = self.leader.connect(rng).await?;
+        let (leader, node, mut failed_attempts) = self.leader.0.connect(rng).await?;
         if self.reads == Reads::Leader {
-            return Ok(connected);
+            return Ok(Connected { session: Session::of_sql(leader), node, failed_attempts });
         }
-        let Connected { session, node, mut failed_attempts } = connected;
         let candidates: Vec<(usize, &Endpoint)> = self
             .leader
             .0
@@ -61,13 +61,13 @@ impl ReadEngines {
         for place in 0..candidates.len() {
             let (index, endpoint) = candidates[(turn + place) % candidates.len()];
             if endpoint.node == node {
-                return Ok(Connected { session, node, failed_attempts });
+                return Ok(Connected { session: Session::of_sql(leader), node, failed_attempts });
             }
             match self.leader.0.ask_node(index, rng).await {
                 // Two that take writes: whichever is the old one, it is no replica.
                 Ok((_, true)) => {}
                 Ok((reader, false)) => {
-                    let session = Box::new(Divided::new(session, reader, endpoint.node.clone()));
+                    let session = Session::of_sql(Divided::new(leader, reader, endpoint.node.clone()));
                     return Ok(Connected { session, node, failed_attempts });
                 }
                 Err(error) => failed_attempts.push(FailedAttempt { node: endpoint.node.clone(), error }),
@@ -77,7 +77,7 @@ impl ReadEngines {
     }
 }
 
-impl SqlConnector for ReadEngines {
+impl Connector for ReadEngines {
     fn connect<'a>(
         &'a self,
         rng: &'a mut dyn Rng,
@@ -95,7 +95,7 @@ enum Side {
 
 /// A session with the leader and one with a reader, as one.
 struct Divided {
-    leader: Box<dyn SqlSession>,
+    leader: PostgresClient,
     reader: PostgresClient,
     reader_node: String,
     /// Of each prepared statement its place in either session, and whether it only reads.
@@ -104,7 +104,7 @@ struct Divided {
 }
 
 impl Divided {
-    fn new(leader: Box<dyn SqlSession>, reader: PostgresClient, reader_node: String) -> Self {
+    fn new(leader: PostgresClient, reader: PostgresClient, reader_node: String) -> Self {
         Self { leader, reader, reader_node, statements: Vec::new(), asked: Side::Leader }
     }
 
@@ -119,6 +119,21 @@ fn only_reads(sql: &str) -> bool {
     let sql = sql.trim_start().to_ascii_lowercase();
     let locks = ["for update", "for no key update", "for share", "for key share"];
     sql.starts_with("select") && !locks.iter().any(|lock| sql.contains(lock))
+}
+
+impl Connection for Divided {
+    fn set_timeout(&mut self, timeout: Duration) {
+        self.leader.set_timeout(timeout);
+        self.reader.set_timeout(timeout);
+    }
+
+    fn is_broken(&self) -> bool {
+        self.leader.is_broken() || self.reader.is_broken()
+    }
+
+    fn read_at(&self) -> Option<&str> {
+        (self.asked == Side::Reader).then_some(self.reader_node.as_str())
+    }
 }
 
 impl SqlSession for Divided {
@@ -199,21 +214,8 @@ impl SqlSession for Divided {
         self.leader.copy_in(sql, fill)
     }
 
-    fn set_timeout(&mut self, timeout: Duration) {
-        self.leader.set_timeout(timeout);
-        self.reader.set_timeout(timeout);
-    }
-
-    fn is_broken(&self) -> bool {
-        self.leader.is_broken() || SqlSession::is_broken(&self.reader)
-    }
-
     fn in_transaction(&self) -> bool {
         self.leader.in_transaction()
-    }
-
-    fn read_at(&self) -> Option<&str> {
-        (self.asked == Side::Reader).then_some(self.reader_node.as_str())
     }
 }
 

@@ -11,11 +11,22 @@ use super::question::{SYNC, opening, refusal, write_execution};
 use super::verdict::{StatementKind, TransactionStatus};
 use super::{Answer, Ended, PostgresClient, Prepared};
 use crate::reactor::timeout;
-use crate::session::{Execution, SessionFuture, SqlSession, SqlValue, StatementId};
+use crate::session::{Connection, SessionFuture};
+use crate::sql::{Execution, SqlSession, SqlValue, StatementId};
 use crate::{Rows, SessionError};
 
 /// Bulk loads are sent in pieces of about this size.
 const COPY_PIECE_BYTES: usize = 128 << 10;
+
+impl Connection for PostgresClient {
+    fn set_timeout(&mut self, timeout: Duration) {
+        self.timeout = timeout;
+    }
+
+    fn is_broken(&self) -> bool {
+        self.broken
+    }
+}
 
 impl SqlSession for PostgresClient {
     fn prepare<'a>(&'a mut self, statements: &'a [&'a str]) -> SessionFuture<'a, Vec<StatementId>> {
@@ -86,14 +97,6 @@ impl SqlSession for PostgresClient {
         fill: &'a mut dyn FnMut(&mut Vec<u8>) -> bool,
     ) -> SessionFuture<'a, u64> {
         Box::pin(self.copy(sql, fill))
-    }
-
-    fn set_timeout(&mut self, timeout: Duration) {
-        self.timeout = timeout;
-    }
-
-    fn is_broken(&self) -> bool {
-        self.broken
     }
 
     fn in_transaction(&self) -> bool {

@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use client::postgres::{Endpoint, PostgresClient, Settings};
+use client::Endpoint;
+use client::postgres::{PostgresClient, Settings};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::TempDir;

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use client::postgres::Endpoint;
+use client::Endpoint;
 
 /// What it does with a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

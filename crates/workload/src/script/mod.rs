@@ -24,7 +24,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use client::{SessionFuture, SqlSession};
+use client::{Session, SessionFuture};
 use history::{Action, ConditionFound};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{Rng, RngExt};
@@ -239,10 +239,10 @@ impl Workload for Scripts {
     fn setup<'a>(&'a self, ground: &'a mut Ground<'_>) -> SessionFuture<'a, ()> {
         Box::pin(async move {
             if self.needs_pgbench {
-                tpcb::create_and_load(ground.session, ground.scale.max(1)).await?;
+                tpcb::create_and_load(ground.session.sql()?, ground.scale.max(1)).await?;
             }
             if let Some(sql) = &self.setup {
-                ground.session.batch(sql).await?;
+                ground.session.sql()?.batch(sql).await?;
             }
             Ok(())
         })
@@ -294,8 +294,9 @@ impl Workload for Scripts {
         })
     }
 
-    fn final_read<'a>(&'a self, session: &'a mut (dyn SqlSession + 'a)) -> SessionFuture<'a, Vec<Action>> {
+    fn final_read<'a>(&'a self, session: &'a mut Session) -> SessionFuture<'a, Vec<Action>> {
         Box::pin(async move {
+            let session = session.sql()?;
             session.batch("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
             let mut conditions = Vec::new();
             for (name, query) in &self.conditions {

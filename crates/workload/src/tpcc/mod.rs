@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use client::{SessionError, SessionFuture, SqlSession};
+use client::{Session, SessionError, SessionFuture};
 use history::Action;
 
 use self::population::Part;
@@ -132,8 +132,9 @@ impl Workload for Tpcc {
     fn setup<'a>(&'a self, ground: &'a mut Ground<'_>) -> SessionFuture<'a, ()> {
         Box::pin(async move {
             self.waiting().clear();
-            ground.session.batch(&schema::creation()).await?;
-            let now = ground.session.batch("SELECT to_char(now(), 'YYYY-MM-DD HH24:MI:SS')").await?;
+            let session = ground.session.sql()?;
+            session.batch(&schema::creation()).await?;
+            let now = session.batch("SELECT to_char(now(), 'YYYY-MM-DD HH24:MI:SS')").await?;
             let now = now.text(0, 0).ok_or_else(|| refused("the time cannot be read".to_owned()))?.to_owned();
             let mut sessions = Vec::new();
             for _ in 0..SESSIONS_MAX {
@@ -173,14 +174,14 @@ impl Workload for Tpcc {
         })
     }
 
-    fn final_read<'a>(&'a self, session: &'a mut (dyn SqlSession + 'a)) -> SessionFuture<'a, Vec<Action>> {
-        Box::pin(async move { Ok(vec![conditions::look(session).await?]) })
+    fn final_read<'a>(&'a self, session: &'a mut Session) -> SessionFuture<'a, Vec<Action>> {
+        Box::pin(async move { Ok(vec![conditions::look(session.sql()?).await?]) })
     }
 }
 
 /// Fills the tables: every session takes the next part as long as there are any.
 async fn load(
-    sessions: &mut [Box<dyn SqlSession>],
+    sessions: &mut [Session],
     warehouses: u32,
     now: &str,
     progress: &dyn Fn(String),
@@ -196,7 +197,7 @@ async fn load(
             let next = parts.borrow_mut().next();
             let Some(part) = next else { return Ok(()) };
             let sql = format!("COPY {} FROM STDIN", part.table());
-            session.copy_in(&sql, &mut *part.lines(now)).await?;
+            session.sql()?.copy_in(&sql, &mut *part.lines(now)).await?;
             done.set(done.get() + part.bytes());
             progress(loaded(part.table(), done.get(), all, began.elapsed()));
         }
@@ -215,7 +216,7 @@ fn loaded(table: &str, done: u64, all: u64, elapsed: Duration) -> String {
 }
 
 /// Makes keys and indexes, and the statistics that the planner needs.
-async fn finish(sessions: &mut [Box<dyn SqlSession>], progress: &dyn Fn(String)) -> Result<(), SessionError> {
+async fn finish(sessions: &mut [Session], progress: &dyn Fn(String)) -> Result<(), SessionError> {
     let steps = RefCell::new(schema::FINISHING.iter());
     let (steps, waiting) = (&steps, &RefCell::new(schema::FINISHING.map(schema::table_of).to_vec()));
     let tell = || {
@@ -233,7 +234,7 @@ async fn finish(sessions: &mut [Box<dyn SqlSession>], progress: &dyn Fn(String))
         loop {
             let next = steps.borrow_mut().next();
             let Some(step) = next else { return Ok(()) };
-            session.batch(step).await?;
+            session.sql()?.batch(step).await?;
             waiting.borrow_mut().retain(|table| *table != schema::table_of(step));
             tell();
         }
@@ -241,7 +242,9 @@ async fn finish(sessions: &mut [Box<dyn SqlSession>], progress: &dyn Fn(String))
     parallel::all(workers).await?;
     let tables: Vec<&str> = schema::TABLES.iter().map(|table| table.0).collect();
     match sessions.first_mut() {
-        Some(session) => session.batch(&format!("VACUUM ANALYZE {}", tables.join(", "))).await.map(|_| ()),
+        Some(session) => {
+            session.sql()?.batch(&format!("VACUUM ANALYZE {}", tables.join(", "))).await.map(|_| ())
+        }
         None => Ok(()),
     }
 }

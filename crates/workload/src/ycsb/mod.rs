@@ -11,7 +11,7 @@ mod settings;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use client::{SessionError, SessionFuture, SqlSession, SqlValue};
+use client::{Session, SessionError, SessionFuture, SqlSession, SqlValue};
 use history::Action;
 use rand::{Rng, RngExt};
 use rand_chacha::ChaCha8Rng;
@@ -168,12 +168,13 @@ impl Workload for Ycsb {
             *self.keys() = Keys::new(&self.settings);
             let fields: Vec<_> =
                 (0..self.settings.fields).map(|field| format!("field{field} text")).collect();
-            ground.session.batch("DROP TABLE IF EXISTS usertable").await?;
+            let session = ground.session.sql()?;
+            session.batch("DROP TABLE IF EXISTS usertable").await?;
             let create =
                 format!("CREATE TABLE usertable (ycsb_key varchar(255) PRIMARY KEY, {})", fields.join(", "));
-            ground.session.batch(&create).await?;
+            session.batch(&create).await?;
             self.load(ground).await?;
-            ground.session.batch("VACUUM ANALYZE usertable").await?;
+            ground.session.sql()?.batch("VACUUM ANALYZE usertable").await?;
             Ok(())
         })
     }
@@ -238,14 +239,14 @@ impl Workload for Ycsb {
         })
     }
 
-    fn final_read<'a>(&'a self, session: &'a mut (dyn SqlSession + 'a)) -> SessionFuture<'a, Vec<Action>> {
+    fn final_read<'a>(&'a self, session: &'a mut Session) -> SessionFuture<'a, Vec<Action>> {
         Box::pin(async move {
             let fields: Vec<_> = (0..self.settings.fields)
                 .map(|field| format!("left(field{field}, {NUMBER_CHARACTERS})"))
                 .collect();
             let numbers = self.keys().numbers_by_name(self.settings.ordered);
             let query = format!("SELECT ycsb_key, {} FROM usertable", fields.join(", "));
-            read_all(session, &query, |rows, row, cells| {
+            read_all(session.sql()?, &query, |rows, row, cells| {
                 let name = rows.text(row, 0)?;
                 // A row by a name that no insert had gets a number that no key has: the check calls it invented.
                 let stranger = || u64::MAX / self.settings.fields as u64 - 1;
@@ -276,7 +277,7 @@ impl Ycsb {
         }
         let loads = parts.into_iter().map(|(mut session, numbers)| async move {
             let wanted = numbers.end.saturating_sub(numbers.start);
-            let loaded = self.load_part(session.as_mut(), numbers).await?;
+            let loaded = self.load_part(session.sql()?, numbers).await?;
             if loaded == wanted {
                 Ok(())
             } else {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::Address;
+use crate::endpoint::Address;
 
 /// A role's password: the same everywhere, or one for each server.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -22,7 +22,7 @@ impl Password {
     }
 
     /// The password for the server of this address.
-    pub(super) fn at(&self, peer: &str) -> Option<&str> {
+    pub(crate) fn at(&self, peer: &str) -> Option<&str> {
         self.at.get(peer).or(self.everywhere.as_ref()).map(String::as_str)
     }
 }
