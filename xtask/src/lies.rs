@@ -304,7 +304,7 @@ mod tests {
     #[test]
     fn every_lie_is_planted_and_every_scenario_is_run_without_one() {
         let planted = |name: &str| CASES.iter().any(|case| case.arguments == ["--plant", name]);
-        for lie in run::planted::Lie::ALL {
+        for lie in faults::Lie::ALL {
             assert!(planted(lie.name()), "{lie} is planted nowhere");
         }
         let honest = |name: &str| CASES.iter().any(|case| case.name == HONEST && case.scenario == name);

@@ -8,27 +8,6 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
-use crate::Evidence;
-use crate::registry::FaultKindEntry;
-
-/// Its line in the list.
-pub const ENTRY: FaultKindEntry = FaultKindEntry {
-    name: "partition",
-    summary: "nothing gets through: around a place, between two, one way, or nodes in halves, on a bridge, in a ring",
-    example: "faults: [{ partition: { isolate: leader }, at: 2s, for: 15s }]",
-};
-
-/// What must be seen before it counts as having taken effect: every blocked direction is silent (a reset is no arrival
-/// either), and where others are to stay open, such as the way back, those are open.
-#[must_use]
-pub fn took_effect(others_stay_open: bool) -> &'static [Evidence] {
-    let all: &'static [Evidence] = &[Evidence::DirectionSilent, Evidence::DirectionOpen];
-    if others_stay_open { all } else { &all[..1] }
-}
-
-/// What must be seen before it counts as healed: every direction is open.
-pub const HEALED: &[Evidence] = &[Evidence::DirectionOpen];
-
 /// Of so many nodes at most every order is gone through.
 const POSSIBLE_MAX: usize = 7;
 
@@ -129,12 +108,6 @@ mod tests {
             assert_eq!(possible(&split, &nodes), Some(chosen), "{split:?}");
         }
         assert_eq!(possible(&Split::Halves, &[0, 1, 2, 3, 4, 5, 6, 7]), None);
-    }
-
-    #[test]
-    fn a_one_way_partition_must_show_that_the_way_back_is_open() {
-        assert_eq!(took_effect(true), [Evidence::DirectionSilent, Evidence::DirectionOpen]);
-        assert_eq!(took_effect(false), [Evidence::DirectionSilent]);
     }
 
     #[test]

@@ -94,6 +94,11 @@ pub struct LoadFacts {
     pub statements: Vec<String>,
 }
 
+/// Begins the names of phases that no figure counts.
+pub const WARM_UP: &str = "warm-up";
+/// The phase that others are compared with.
+pub const BASELINE: &str = "baseline";
+
 /// A phase as planned or as it was.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PhaseFacts {

@@ -19,7 +19,9 @@ pub mod writer;
 
 pub use event::{Event, EventKind, Receipt, ReceiptVerdict, RoundTrip};
 pub use event_log::{EventLog, EventWriteError, EventWriter, read_events};
-pub use facts::{EdgeFacts, HostFacts, LinkFacts, LoadFacts, NodeFacts, PhaseFacts, RunFacts, SiteFacts};
+pub use facts::{
+    BASELINE, EdgeFacts, HostFacts, LinkFacts, LoadFacts, NodeFacts, PhaseFacts, RunFacts, SiteFacts, WARM_UP,
+};
 pub use key::Key;
 pub use lines::ReadError;
 pub use operation::{Action, ConditionFound, ErrorClass, ErrorCounts, FirstError, Operation, Outcome};

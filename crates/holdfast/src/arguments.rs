@@ -144,7 +144,7 @@ pub struct RunOptions {
     pub prevent_faults: bool,
     /// Plant a lie in the lab: shows that its own evidence catches it. May be given several times
     #[arg(long, hide = true, value_name = "LIE")]
-    pub plant: Vec<run::planted::Lie>,
+    pub plant: Vec<faults::Lie>,
 }
 
 /// Options of `holdfast predict`. The scenario gives regions, zones and racks; the database is taken to keep its data in

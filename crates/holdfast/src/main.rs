@@ -5,14 +5,13 @@ mod commands;
 mod exit;
 mod glossary;
 mod live;
-mod paper;
+mod paper_text;
 mod terminal;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use arguments::{Arguments, Command};
+use clap::Parser;
 use exit::Exit;
 
 fn main() -> ExitCode {

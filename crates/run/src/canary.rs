@@ -9,6 +9,7 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use faults::Finding;
 use history::Verdict;
 use lab::canary::{Mark, Marks, Order, Seen};
 use lab::protocol::FileAction;
@@ -39,18 +40,6 @@ impl VolumeKind {
             scenario::Volumes::Directory => VolumeKind::Directory,
         }
     }
-}
-
-/// What the marks have shown after one power-off.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
-    /// `Fail` when something stayed that was not synced; `Unknown` when what was synced is gone, or it could not be seen.
-    pub verdict: Verdict,
-    /// As a person would say it.
-    pub sentence: String,
-    /// Whether what was synced is gone although nothing explains that: the lab itself lost it, and whatever the database
-    /// lacks may be the lab's doing.
-    pub lab_lost_synced: bool,
 }
 
 /// Why marks may look otherwise than they should: a disk fault that stands on the volume. None where none does.

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 
 use fabric::{CaptureGuard, Fabric, FabricError, Tap};
 use scenario::Scenario;
+use scenario::node_name;
 
-use crate::datacentre::node_name;
 use crate::directory::RunDirectory;
 
 /// The folder of captures in the run directory.

@@ -11,20 +11,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use engine::{Engine, Node};
-use fabric::{Fabric, FabricError, Policy, PortId, SharedLink, Span};
+use fabric::{Fabric, FabricError, Policy, PortId};
+use faults::{Lie, Planted};
 use history::{EdgeFacts, HostFacts, LinkFacts, NodeFacts, SiteFacts};
 use lab::attachment::AttachmentError;
 use lab::cgroup::CpuLimits;
 use lab::entrance::{self, Entrance, EntranceError, Inside};
 use lab::protocol::{NODE_USER, NodeSetUp, ShownPrograms};
 use lab::{Addresses, Attachment, Family, supervisor};
+use paper::network::{LinkRates, conditions_in_words, policy};
+use scenario::node_name;
 
 use crate::attaching;
 use crate::canary::{Canary, VolumeKind};
 use crate::directory::{DirectoryError, RunDirectory};
 use crate::disks::HostDisks;
 use crate::faulting::network;
-use crate::planted::{Lie, Planted};
 use crate::vm::{Limit, Network, Vm, VmError};
 use crate::volumes::mirrored::{MirroredDisk, Plan};
 use crate::volumes::place::HostPlace;
@@ -194,7 +196,7 @@ impl Datacentre {
         let options = fabric::Options { seed: ground.seed, busy_poll: scenario.site.busy_poll };
         let fabric = Arc::new(Fabric::start_with(options)?);
         let planted = ground.planted.clone();
-        fabric.set_policy(policy_for_fabric(&scenario.site, false, &planted))?;
+        fabric.set_policy(policy_for_fabric(&scenario.site, LinkRates::Unlimited, &planted))?;
         let mut hosts = Vec::new();
         for (index, host) in scenario.site.hosts.iter().enumerate() {
             let path = host.path();
@@ -446,7 +448,7 @@ impl Datacentre {
     /// # Errors
     /// When the fabric is gone.
     pub fn hold_to_rates(&self, site: &scenario::Site) -> Result<(), DatacentreError> {
-        Ok(self.fabric.set_policy(policy_for_fabric(site, true, &self.planted))?)
+        Ok(self.fabric.set_policy(policy_for_fabric(site, LinkRates::AsWritten, &self.planted))?)
     }
 
     /// Takes everything on the volumes as durable: what was prepared is taken to lie on the disks for long.
@@ -505,7 +507,7 @@ impl Datacentre {
             delay_us: u64::try_from(link.conditions.delay.unwrap_or_default().as_micros())
                 .unwrap_or(u64::MAX),
             rate_bits_per_s: link.conditions.rate_bits_per_s,
-            conditions: network::conditions_in_words(&link.conditions),
+            conditions: conditions_in_words(&link.conditions),
         });
         let edges = scenario.site.edges.iter().map(|edge| EdgeFacts {
             name: edge.name.clone(),
@@ -517,46 +519,9 @@ impl Datacentre {
     }
 }
 
-/// A node's name by its number, from 0.
-#[must_use]
-pub fn node_name(index: usize) -> String {
-    format!("n{}", index + 1)
-}
-
-/// The site's links as rules. Rates are left out while the database is set up: copying it to its standbys over a thin
-/// link would take minutes and show nothing.
-#[must_use]
-pub fn policy(site: &scenario::Site, with_rates: bool) -> Policy {
-    let name = |link: &scenario::Link| format!("{} -> {}", link.from, link.to);
-    let rule = |link: &scenario::Link| {
-        let mut rule = network::conditions_rule(&link.from.path, &link.to.path, &link.conditions);
-        rule.name = Some(name(link));
-        rule.rate_bits_per_s = rule.rate_bits_per_s.filter(|_| with_rates);
-        rule
-    };
-    // A link without a rate has nothing to wait for, but what it carries is counted as well.
-    let counted = site.links.iter().filter(|link| link.conditions.rate_bits_per_s.is_none() || !with_rates);
-    let counted = counted.map(|link| SharedLink {
-        name: name(link),
-        span: Span::Between { from: link.from.path.clone(), to: link.to.path.clone() },
-        rate_bits_per_s: None,
-        queue_limit: None,
-    });
-    let edges = site.edges.iter().flat_map(|edge| {
-        let way = |way: &str, span| SharedLink {
-            name: format!("{} {way}", edge.name),
-            span,
-            rate_bits_per_s: with_rates.then_some(edge.rate_bits_per_s),
-            queue_limit: edge.queue.map(network::queue_limit),
-        };
-        [way("out", Span::OutOf(edge.around.path.clone())), way("in", Span::Into(edge.around.path.clone()))]
-    });
-    Policy { rules: site.links.iter().map(rule).collect(), links: edges.chain(counted).collect() }
-}
-
 /// The same as the fabric is given it.
-fn policy_for_fabric(site: &scenario::Site, with_rates: bool, planted: &Planted) -> Policy {
-    let Policy { rules, links } = policy(site, with_rates);
+fn policy_for_fabric(site: &scenario::Site, rates: LinkRates, planted: &Planted) -> Policy {
+    let Policy { rules, links } = policy(site, rates);
     Policy { rules: network::for_fabric(rules, planted), links }
 }
 

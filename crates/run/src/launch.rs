@@ -8,6 +8,7 @@ use std::process::ExitStatus;
 use std::sync::mpsc::{Receiver, Sender};
 
 use engine::{Installation, Origin};
+use faults::{Lie, Planted};
 use history::Verdict;
 use lab::janitor::Janitor;
 use lab::supervisor;
@@ -16,7 +17,7 @@ use scenario::{Rejection, Scenario, Source};
 use crate::captures::{self, CaptureError};
 use crate::directory::{DirectoryError, RunDirectory};
 use crate::orders::{INTERRUPT, InstallationOrders, News, Orders};
-use crate::planted::{self, Lie, Planted};
+use crate::planted_stall;
 use crate::preparation::check_workloads;
 
 /// The second of the run in which a planted stall begins.
@@ -287,7 +288,7 @@ fn relay(
         match message {
             Message::HungUp => break,
             Message::Interrupt if relayed.interrupted => {
-                // Asked a second time: at once. The supervisor's death takes the lab along.
+                // RequestedNetwork a second time: at once. The supervisor's death takes the lab along.
                 let _ = child.kill();
             }
             Message::Interrupt => {
@@ -297,7 +298,7 @@ fn relay(
             Message::News(news) => {
                 if stall && matches!(&*news, News::Pulse(pulse) if pulse.t_s >= STALL_AT_S) {
                     stall = false;
-                    planted::stop_for_a_while(child.id());
+                    planted_stall::stop_for_a_while(child.id());
                 }
                 take_news(&news, directory.path(), &mut relayed, show);
             }

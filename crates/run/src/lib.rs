@@ -3,7 +3,6 @@
 //! Two processes. The outer one ([`launch`]) prepares, starts the lab's supervisor and relays its news. The
 //! supervisor ([`supervise`]) is PID 1 of the lab and does the run. Prints nothing but the news between them.
 
-mod asked;
 mod attaching;
 mod canary;
 mod captures;
@@ -24,15 +23,11 @@ mod load_end;
 mod machine;
 mod muster;
 mod nearness;
-pub mod on_paper;
 pub mod orders;
 mod outcome;
-mod paper;
-pub mod planted;
+mod planted_stall;
 mod platform;
-mod prediction;
 mod preparation;
-mod reproduced;
 mod restart_order;
 mod round_trips;
 pub mod script_files;

@@ -4,16 +4,16 @@
 
 use std::time::Duration;
 
-use crate::asked::Asked;
-use crate::datacentre;
+use paper::RequestedNetwork;
+use paper::network::{LinkRates, policy};
 
 /// The site's delays.
-pub struct Nearness(Asked);
+pub struct Nearness(RequestedNetwork);
 
 impl Nearness {
     /// Of a site.
     pub(crate) fn of(site: &scenario::Site) -> Nearness {
-        Nearness(Asked::new(datacentre::policy(site, false), []))
+        Nearness(RequestedNetwork::new(policy(site, LinkRates::Unlimited), []))
     }
 
     /// The delays of the way there and back.

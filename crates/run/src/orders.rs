@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use faults::Planted;
 use history::{Event, Verdict};
 use lab::MACHINE_FOLDERS;
 use lab::protocol::{PROGRAMS, ShownPrograms};
 use serde::{Deserialize, Serialize};
-
-use crate::planted::Planted;
 
 /// Everything the supervisor needs, sent as its first line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

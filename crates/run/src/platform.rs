@@ -12,9 +12,10 @@ use std::time::{Duration, Instant};
 use engine::{Engine, EngineError, Node};
 use history::{EventKind, Verdict};
 use scenario::Failover;
+use scenario::node_name;
 
 use crate::chronicle::Chronicle;
-use crate::datacentre::{Datacentre, node_name};
+use crate::datacentre::Datacentre;
 use crate::evidence::processes_left;
 use crate::nearness::Nearness;
 use crate::restart_order::Left;

@@ -8,23 +8,24 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use engine::{Configuration, Engine, EngineError, Installation, Node, Origin};
+use faults::{Lie, Planted};
 use history::{EventKind, LoadFacts, PhaseFacts, RunFacts};
 use lab::cgroup::CpuLimits;
 use lab::protocol::PROGRAMS;
 use load::{Defects, Endpoint, LoadError, LoadPlan, OnThread, Step};
 use nix::sys::resource::{Resource, getrlimit};
+use paper::RequestedNetwork;
+use paper::network::{LinkRates, policy};
 use scenario::{Failover, Scenario, Synchronous, Volumes};
 use workload::{ConfigurationError, Workload};
 
-use crate::asked::Asked;
 use crate::captures::{self, CaptureError};
 use crate::chronicle::Chronicle;
 use crate::client_numbers::first_clients;
-use crate::datacentre::{self, Datacentre, DatacentreError, Ground};
+use crate::datacentre::{Datacentre, DatacentreError, Ground};
 use crate::directory::RunDirectory;
 use crate::faulting::ways::site;
 use crate::orders::{InstallationOrders, Orders};
-use crate::planted::{Lie, Planted};
 use crate::round_trips;
 use crate::script_files::{self, MisnamedFile};
 use crate::table_progress;
@@ -228,7 +229,7 @@ pub fn prepare(
     }
     datacentre.take_volumes_as_durable();
     datacentre.hold_to_rates(&scenario.site)?;
-    let asked = Asked::new(datacentre::policy(&scenario.site, false), []);
+    let asked = RequestedNetwork::new(policy(&scenario.site, LinkRates::Unlimited), []);
     let pairs = round_trips::matrix(&round_trips::stations(&datacentre), &asked);
     chronicle.say(EventKind::RoundTrips { occasion: "before the load".to_owned(), pairs });
     let datacentre = Arc::new(datacentre);

@@ -7,9 +7,10 @@ use std::time::Duration;
 use fabric::Block;
 use history::RoundTrip;
 use lab::round_trip::{End, round_trips};
+use paper::RequestedNetwork;
+use scenario::node_name;
 
-use crate::asked::Asked;
-use crate::datacentre::{Datacentre, Host, node_name};
+use crate::datacentre::{Datacentre, Host};
 
 /// Round trips measured for each pair; their median is what counts.
 const SAMPLES: usize = 11;
@@ -123,7 +124,7 @@ fn host_station(number: usize, host: &Host) -> Option<Station> {
 
 /// Measures every pair, beside what is asked of the network.
 #[must_use]
-pub fn matrix(stations: &[Station], asked: &Asked) -> Vec<RoundTrip> {
+pub fn matrix(stations: &[Station], asked: &RequestedNetwork) -> Vec<RoundTrip> {
     let pairs: Vec<(&Station, &Station)> = stations
         .iter()
         .enumerate()
@@ -141,7 +142,7 @@ pub fn matrix(stations: &[Station], asked: &Asked) -> Vec<RoundTrip> {
     measured
 }
 
-fn measure_beside(from: &Station, to: &Station, asked: &Asked) -> RoundTrip {
+fn measure_beside(from: &Station, to: &Station, asked: &RequestedNetwork) -> RoundTrip {
     let (there, back) = (asked.treatment(&from.path, &to.path), asked.treatment(&to.path, &from.path));
     let round_trip = Duration::from_nanos(there.delay_ns.saturating_add(back.delay_ns));
     if there.block == Block::Open && back.block == Block::Open {

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
+use history::WARM_UP;
 use history::{
     Event, EventKind, EventWriter, FirstError, LoadFacts, PhaseFacts, RunFacts, SiteFacts, Verdict,
 };
@@ -21,7 +22,7 @@ use crate::directory::{DirectoryError, RunDirectory};
 use crate::final_read::{FINAL_READ_PATIENCE, final_read};
 use crate::load_end;
 use crate::muster::{self, Missing};
-use crate::outcome::{WARM_UP, asked as asked_of, checks_of, phase_result};
+use crate::outcome::{asked as asked_of, checks_of, phase_result};
 
 /// How often an interruption is looked for while nothing else happens.
 const LOOK_AROUND: Duration = Duration::from_millis(100);

@@ -20,6 +20,7 @@ mod loads;
 mod matrix;
 mod network;
 mod network_tables;
+mod node_name;
 mod overrides;
 mod pace;
 mod parse;
@@ -44,6 +45,7 @@ mod workload_options;
 mod write;
 
 pub use matrix::{Axis, Cell, Matrix};
+pub use node_name::node_name;
 pub use parse::{Plan, Refusal, Source, parse, plan, point_at};
 pub use quantity::Quantity;
 pub use rejection::{Problem, Rejection};

@@ -47,13 +47,26 @@ const TABLE: &[(&str, May)] = &[
     ("workload", May::Only(&["client", "history"])),
     ("load", May::Only(&["capabilities", "client", "history", "measure", "workload"])),
     ("report", May::Only(&["check", "history", "measure"])),
+    (
+        "paper",
+        May::Only(&[
+            "capabilities",
+            "fabric",
+            "faults",
+            "history",
+            "measure",
+            "model",
+            "report",
+            "scenario",
+            "workload",
+        ]),
+    ),
     ("run", May::Anything),
     ("holdfast", May::Anything),
     (
         "xtask",
         May::Only(&[
-            "check", "disk", "engine", "fabric", "faults", "lab", "measure", "model", "run", "scenario",
-            "workload",
+            "check", "disk", "engine", "fabric", "faults", "lab", "measure", "model", "scenario", "workload",
         ]),
     ),
 ];

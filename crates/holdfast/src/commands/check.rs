@@ -7,7 +7,7 @@ use scenario::Scenario;
 
 use crate::commands::{folder_of, read_source, reject};
 use crate::exit::Exit;
-use crate::{paper, printed};
+use crate::{paper_text, printed};
 
 /// Checks a scenario on paper, the machine, or both.
 pub fn check(path: Option<&Path>, set: &[(String, String)], this_host: bool) -> Result<Exit, Exit> {
@@ -19,7 +19,7 @@ pub fn check(path: Option<&Path>, set: &[(String, String)], this_host: bool) -> 
             printed!("");
         }
         printed!("Best practice, from this machine");
-        for line in paper::practice(&run::on_paper::practice_of_this_host()) {
+        for line in paper_text::practice(&paper::practice_of_this_host()) {
             printed!("{line}");
         }
     }
@@ -57,7 +57,7 @@ fn check_scenario(path: &Path, set: &[(String, String)]) -> Result<(), Exit> {
     // What is the same on paper is said once.
     let mut said: Vec<(Vec<String>, &str)> = Vec::new();
     for cell in &matrix.cells {
-        let lines = paper::lines(&run::on_paper::on_paper(&cell.scenario));
+        let lines = paper_text::lines(&paper::analyse(&cell.scenario));
         printed!("\n{}", cell.label);
         match said.iter().find(|(earlier, _)| *earlier == lines) {
             Some((_, label)) => printed!("  on paper as {label}"),
@@ -87,7 +87,7 @@ fn show(path: &Path, scenario: &Scenario) {
         scenario.schedule.len(),
         scenario.expect.len(),
     );
-    for line in paper::lines(&run::on_paper::on_paper(scenario)) {
+    for line in paper_text::lines(&paper::analyse(scenario)) {
         printed!("{line}");
     }
 }

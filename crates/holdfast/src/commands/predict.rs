@@ -4,14 +4,13 @@
 use std::path::{Path, PathBuf};
 
 use model::scale::durability::Rates;
-use run::on_paper::at_scale::{Scale, predict as reckon};
-
-use run::on_paper::capacity::{By, of_runs};
+use paper::at_scale::{Scale, predict as reckon};
+use paper::capacity::{By, of_runs};
 
 use crate::arguments::{CapacityBy, PredictOptions};
 use crate::commands::{read_source, reject};
 use crate::exit::Exit;
-use crate::{paper, printed};
+use crate::{paper_text, printed};
 
 /// Predicts.
 pub fn predict(options: &PredictOptions) -> Result<Exit, Exit> {
@@ -33,7 +32,7 @@ fn capacity(runs: &[PathBuf], options: &PredictOptions) -> Result<Exit, Exit> {
         if number > 0 {
             printed!("");
         }
-        for line in paper::capacity(found) {
+        for line in paper_text::capacity(found) {
             printed!("{line}");
         }
     }
@@ -67,7 +66,7 @@ fn at_scale(path: &Path, options: &PredictOptions) -> Result<Exit, Exit> {
         seed: options.seed,
     };
     let prediction = reckon(&scenario, &scale).map_err(Exit::wrong)?;
-    for line in paper::prediction(&scenario.name, &prediction) {
+    for line in paper_text::prediction(&scenario.name, &prediction) {
         printed!("{line}");
     }
     Ok(Exit::Done)

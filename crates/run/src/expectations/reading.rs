@@ -4,13 +4,12 @@
 
 use std::collections::BTreeMap;
 
+use history::WARM_UP;
 use measure::recovery::SUSTAINED_SECONDS_MIN;
 use measure::warnings::{Percentile, SAMPLES_BEYOND_MIN};
 use report::result::{CheckResult, FaultLoadResult, FaultResult, LatencyUs, LoadResult, RunResult};
 use scenario::quantity::{LatencyFigure, Quantity};
 use scenario::{Expectation, Scenario, Within};
-
-use crate::outcome::WARM_UP;
 
 /// A quantity as measured.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -6,15 +6,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use disk::{Corruption, Defect, DefectGuard, Disk, Met};
+use faults::FaultRecord;
 use faults::{Role, pick};
 use history::{Receipt, Verdict};
+use scenario::node_name;
 use scenario::{DiskDefect, DiskTarget, Fault, FaultTarget};
 
-use crate::datacentre::{Datacentre, node_name};
+use crate::datacentre::Datacentre;
+use crate::faulting::aim::aims_at_leader;
 use crate::faulting::disk_looks::Subject;
 use crate::faulting::imposed::Place;
 use crate::faulting::looks::disk::{defect_in_words, met_in_words};
-use crate::faulting::{FaultRecord, Faulting, lock, struck};
+use crate::faulting::{Faulting, lock};
 use crate::volumes::on_disks::Lying;
 
 /// Disks probed of a group: what holds for so many is not chance.
@@ -58,7 +61,7 @@ impl Faulting {
         let mut record = FaultRecord {
             kind: fault.action.kind_name().to_owned(),
             target: target_words,
-            aims_at_leader: struck::aims_at_leader(&fault.action),
+            aims_at_leader: aims_at_leader(&fault.action),
             asked_s: self.chronicle.now_s(),
             ..FaultRecord::default()
         };
@@ -66,7 +69,7 @@ impl Faulting {
             self.enter(number, &record);
             return self.nothing_answers(number, &record);
         };
-        record.struck = struck::Struck::disk(disk.name());
+        record.struck = faults::Struck::disk(disk.name());
         record.hits = vec![disk.name().to_owned()];
         let struck: BTreeSet<String> = behind.iter().map(|disk| disk.name().to_owned()).collect();
         record.vms = self.vms_over(&struck).collect();
@@ -220,7 +223,7 @@ impl Waits {
             met.is_some_and(|met| met.since(*before).refused > 0)
         };
         loop {
-            // Asked in this order, so that what was refused last is not missed.
+            // RequestedNetwork in this order, so that what was refused last is not missed.
             let ended = self.ended.load(Ordering::Acquire);
             if self.lying.iter().any(refused) {
                 return true;

@@ -1,5 +1,6 @@
 //! Faults as they happen: struck, shown to have taken effect, healed, shown to have healed; and the record of each.
 
+mod aim;
 mod canaries;
 mod copies;
 mod disk_looks;
@@ -8,7 +9,6 @@ mod flapping;
 mod imposed;
 mod looks;
 pub mod network;
-pub mod struck;
 mod watched;
 pub mod ways;
 
@@ -19,52 +19,18 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use fabric::Policy;
+use faults::{FaultRecord, Struck};
 use faults::{Role, pick};
 use history::{EventKind, Receipt, Verdict};
 use lab::probe::NodeNamespaces;
+use paper::network::{LinkRates, policy};
+use scenario::node_name;
 use scenario::{Fault, FaultAction, FaultTarget, Level, Site};
 
-use crate::canary::Finding;
 use crate::chronicle::Chronicle;
-use crate::datacentre::{Datacentre, node_name, policy};
+use crate::datacentre::Datacentre;
 use crate::evidence::{Observer, Subject};
 use crate::platform::Platform;
-use struck::Struck;
-
-/// All that is known of one fault.
-#[derive(Debug, Clone, Default)]
-pub struct FaultRecord {
-    /// Its kind.
-    pub kind: String,
-    /// What it was aimed at, as written.
-    pub target: String,
-    /// What was hit.
-    pub struck: Struck,
-    /// Whether it is aimed at whoever leads.
-    pub aims_at_leader: bool,
-    /// Whether it comes and goes, so that it leaves no one state.
-    pub comes_and_goes: bool,
-    /// Hosts hit, by index.
-    pub hosts: Vec<usize>,
-    /// Paths of the hosts hit.
-    pub hits: Vec<String>,
-    /// VMs that ran there, by index.
-    pub vms: Vec<usize>,
-    /// Who led just before, by index, where that decides what a partition leaves and somebody said so.
-    pub leader: Option<usize>,
-    /// When it was asked for.
-    pub asked_s: f64,
-    /// When it took effect, if a receipt shows that it did.
-    pub took_effect_s: Option<f64>,
-    /// When it was healed, if a receipt shows that it was.
-    pub healed_s: Option<f64>,
-    /// When its hosts were given power again, shown or not.
-    pub mended_s: Option<f64>,
-    /// The receipts so far.
-    pub receipts: Vec<Receipt>,
-    /// What the marks on the volumes have shown so far.
-    pub findings: Vec<Finding>,
-}
 
 /// Strikes and heals. Dropping it waits for the evidence under way.
 pub struct Faulting {
@@ -112,7 +78,7 @@ impl Faulting {
         let records = Arc::default();
         let longest_delay =
             site.links.iter().filter_map(|link| link.conditions.delay).max().unwrap_or_default();
-        let base_policy = policy(site, true);
+        let base_policy = policy(site, LinkRates::AsWritten);
         Faulting {
             datacentre,
             platform,
@@ -208,7 +174,7 @@ impl Faulting {
             struck: Struck::Hosts(
                 hosts.iter().map(|host| self.datacentre.hosts[*host].path.clone()).collect(),
             ),
-            aims_at_leader: struck::aims_at_leader(&fault.action),
+            aims_at_leader: aim::aims_at_leader(&fault.action),
             hits: hosts.iter().map(|host| self.datacentre.hosts[*host].name()).collect(),
             hosts,
             vms,

@@ -5,21 +5,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use fabric::{Block, FabricError, Path, Probability, QueueLimit, Rule, RuleGuard};
+use fabric::{Block, FabricError, Path, Probability, Rule, RuleGuard};
 use faults::partition::{Split, blocked};
+use faults::{FaultRecord, Struck};
+use faults::{Lie, Planted};
 use history::{EventKind, Receipt, Verdict};
-use scenario::{BlockAnswer, Conditions, Fault, FaultAction, FaultTarget, Flap, Level, PartitionShape};
+use paper::RequestedNetwork;
+use paper::network::{conditions_in_words, conditions_rule};
+use scenario::node_name;
+use scenario::{BlockAnswer, Fault, FaultAction, FaultTarget, Flap, Level, PartitionShape};
 
-use crate::asked::Asked;
-use crate::datacentre::node_name;
+use crate::faulting::aim::aims_at_leader;
 use crate::faulting::flapping::Flapping;
 use crate::faulting::looks::sharing::Sharing;
 use crate::faulting::looks::{self, Look};
 use crate::faulting::watched::{Shown, Watched};
 use crate::faulting::ways::probing::{Probing, Stood};
 use crate::faulting::ways::{self, properties};
-use crate::faulting::{FaultRecord, Faulting, describe, lock, struck};
-use crate::planted::{Lie, Planted};
+use crate::faulting::{Faulting, describe, lock};
 use crate::round_trips::{Station, everywhere, matrix, stations_at};
 
 /// The directions a fault concerns, for people and probes, and the rules to impose.
@@ -63,26 +66,6 @@ impl Imposed {
     }
 }
 
-/// Rules for conditions in one direction.
-#[must_use]
-pub fn conditions_rule(from: &Path, to: &Path, conditions: &Conditions) -> Rule {
-    let probability = |ratio: Option<f64>| ratio.and_then(Probability::new);
-    Rule {
-        from: from.clone(),
-        to: to.clone(),
-        delay: conditions.delay,
-        jitter: conditions.jitter.map(jitter),
-        loss: probability(conditions.loss),
-        duplicate: probability(conditions.duplicate),
-        reorder: probability(conditions.reorder),
-        corrupt: probability(conditions.corrupt),
-        rate_bits_per_s: conditions.rate_bits_per_s,
-        queue_limit: conditions.queue.map(queue_limit),
-        mtu_bytes: conditions.mtu_bytes,
-        ..Rule::default()
-    }
-}
-
 /// Rules as the fabric is given them: as they are, but for a lie that a test has planted.
 #[must_use]
 pub fn for_fabric(mut rules: Vec<Rule>, planted: &Planted) -> Vec<Rule> {
@@ -101,25 +84,6 @@ pub fn for_fabric(mut rules: Vec<Rule>, planted: &Planted) -> Vec<Rule> {
         }
     }
     rules
-}
-
-/// How much waits for a rate.
-#[must_use]
-pub fn queue_limit(queue: scenario::Queue) -> QueueLimit {
-    match queue {
-        scenario::Queue::Bytes(bytes) => QueueLimit::Bytes(bytes),
-        scenario::Queue::Packets(packets) => QueueLimit::Packets(packets),
-    }
-}
-
-fn jitter(jitter: scenario::Jitter) -> fabric::Jitter {
-    let distribution = match jitter.distribution {
-        scenario::Distribution::Uniform => fabric::Distribution::Uniform,
-        scenario::Distribution::Normal => fabric::Distribution::Normal,
-        scenario::Distribution::Exponential => fabric::Distribution::Exponential,
-        scenario::Distribution::Pareto => fabric::Distribution::Pareto,
-    };
-    fabric::Jitter { spread: jitter.spread, distribution }
 }
 
 /// How a block answers.
@@ -188,7 +152,7 @@ impl Faulting {
         let mut record = FaultRecord {
             kind: fault.action.kind_name().to_owned(),
             target: in_words(&fault.action) + &fault.flap.map(in_turns).unwrap_or_default(),
-            aims_at_leader: struck::aims_at_leader(&fault.action),
+            aims_at_leader: aims_at_leader(&fault.action),
             comes_and_goes: fault.flap.is_some(),
             asked_s,
             ..FaultRecord::default()
@@ -203,7 +167,7 @@ impl Faulting {
             rule.name = Some(format!("{} -> {} in fault {number}", named(&rule.from), named(&rule.to)));
         }
         let nodes: Vec<Path> = self.datacentre.vms_on().into_iter().map(|vm| self.vm_path(vm)).collect();
-        record.struck = struck::Struck::directions(&directions, &nodes);
+        record.struck = Struck::directions(&directions, &nodes);
         record.hits =
             directions.iter().map(|(from, to)| format!("{} -> {}", named(from), named(to))).collect();
         let places: Vec<&Path> = directions.iter().flat_map(|(from, to)| [from, to]).collect();
@@ -256,7 +220,7 @@ impl Faulting {
 
     /// Measures the round trips between all places and tells of them, unless the network has been changed meanwhile:
     /// such figures belong to no moment.
-    fn matrix_teller(&self, number: usize) -> impl Fn(&str, &[Station], &Asked) + Send + 'static {
+    fn matrix_teller(&self, number: usize) -> impl Fn(&str, &[Station], &RequestedNetwork) + Send + 'static {
         let (chronicle, changes) = (self.chronicle.clone(), self.network_changes.clone());
         let begun = changes.load(Ordering::Acquire);
         move |what, stations, asked| {
@@ -288,10 +252,10 @@ impl Faulting {
     }
 
     /// The network as asked for now, with these rules on top.
-    fn asked_network(&self, on_top: Option<&[Rule]>) -> Asked {
+    fn asked_network(&self, on_top: Option<&[Rule]>) -> RequestedNetwork {
         let standing = self.standing.values().flat_map(|standing| standing.rules.iter().cloned());
         let on_top = on_top.unwrap_or_default().iter().cloned();
-        Asked::new(self.base_policy.clone(), standing.chain(on_top))
+        RequestedNetwork::new(self.base_policy.clone(), standing.chain(on_top))
     }
 
     /// Where probes stand: wherever there are nodes or clients, and at the ends of the fault where there are none.
@@ -306,7 +270,7 @@ impl Faulting {
         action: &FaultAction,
         stations: &[Station],
         directions: &[(Path, Path)],
-        (now, otherwise): (&Asked, &Asked),
+        (now, otherwise): (&RequestedNetwork, &RequestedNetwork),
         is_healing: bool,
     ) -> Vec<Look> {
         let FaultAction::Network { conditions, .. } = action else { return Vec::new() };
@@ -438,32 +402,4 @@ fn in_words(action: &FaultAction) -> String {
             PartitionShape::Ring => "nodes in a ring of majorities".to_owned(),
         },
     }
-}
-
-/// Conditions as a person would say them: `delay 50 ms, rate 2 Mbit/s`.
-#[must_use]
-pub fn conditions_in_words(conditions: &Conditions) -> String {
-    let mut words = Vec::new();
-    if let Some(delay) = conditions.delay {
-        words.push(format!("delay {} ms", delay.as_secs_f64() * 1e3));
-    }
-    if let Some(jitter) = conditions.jitter {
-        words.push(format!("jitter {} ms", jitter.spread.as_secs_f64() * 1e3));
-    }
-    let ratios = [
-        ("loss", conditions.loss),
-        ("duplicates", conditions.duplicate),
-        ("reordering", conditions.reorder),
-        ("corruption", conditions.corrupt),
-    ];
-    for (name, ratio) in ratios {
-        words.extend(ratio.map(|ratio| format!("{name} {} %", ratio * 100.0)));
-    }
-    words.extend(conditions.rate_bits_per_s.map(|rate| format!("rate {} Mbit/s", rate as f64 / 1e6)));
-    words.extend(conditions.queue.map(|queue| match queue {
-        scenario::Queue::Bytes(bytes) => format!("queue {} KiB", bytes as f64 / 1024.0),
-        scenario::Queue::Packets(packets) => format!("queue {packets} packets"),
-    }));
-    words.extend(conditions.mtu_bytes.map(|bytes| format!("MTU {bytes} bytes")));
-    words.join(", ")
 }

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use fabric::{CountGuard, PairCounters};
 use history::{Receipt, Verdict};
+use paper::RequestedNetwork;
 
-use crate::asked::Asked;
 use crate::faulting::looks::{Look, show};
 use crate::faulting::ways::probing::{Occasion, Probing, Stood};
 use crate::round_trips::Station;
@@ -35,9 +35,9 @@ pub(super) struct Shown {
     /// and when it began to be imposed.
     pub(super) struck: Instant,
     /// The network as asked for before it,
-    pub(super) before: Arc<Asked>,
+    pub(super) before: Arc<RequestedNetwork>,
     /// and with it.
-    pub(super) with: Arc<Asked>,
+    pub(super) with: Arc<RequestedNetwork>,
     /// What else shows it.
     pub(super) looks: Vec<Look>,
     /// Whether it cuts ways that must have been open.
@@ -71,7 +71,7 @@ impl Watched {
     }
 
     /// The fault begins to be lifted at `at`: what shows that it has gone is sent as fast as at first.
-    pub(super) fn mend(&self, at: Instant, now: &Asked) {
+    pub(super) fn mend(&self, at: Instant, now: &RequestedNetwork) {
         *self.mended.lock().unwrap_or_else(PoisonError::into_inner) = Some(at);
         self.probing.resume(now);
     }
@@ -93,7 +93,7 @@ impl Watched {
     pub(super) fn show_effect(
         &self,
         told: impl Fn(usize, Option<f64>, Receipt),
-        tell: Option<impl Fn(&str, &[Station], &Asked)>,
+        tell: Option<impl Fn(&str, &[Station], &RequestedNetwork)>,
     ) {
         let mut receipt = self.first_answer();
         if receipt.evidence.is_empty() && self.shown.looks.is_empty() {
@@ -175,7 +175,7 @@ impl Watched {
     pub(super) fn show_healed(
         &self,
         from: Instant,
-        now: &Asked,
+        now: &RequestedNetwork,
         (stations, looks): (&[Station], &[Look]),
     ) -> Receipt {
         let begun = Instant::now();

@@ -3,14 +3,14 @@
 //! Owns what is handed to `measure` and how loads are taken together: the worst of them, and nothing where one is not
 //! known. What a gap, a low second and a recovery are is [`measure::recovery`]'s business.
 
+use faults::FaultRecord;
+use history::BASELINE;
 use load::{Asked, FirstSuccess, LoadPlan};
 use measure::Wait;
 use measure::recovery::{self, Baseline, LoadRecord, Second, Struck, Window};
 use report::result::{FaultLoadResult, RecoveryResult};
 
-use super::faults::BASELINE;
 use crate::conductor::Shown;
-use crate::faulting::FaultRecord;
 use crate::preparation::Prepared;
 
 /// One load as it was recorded.

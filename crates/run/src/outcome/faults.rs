@@ -2,18 +2,15 @@
 //!
 //! Owns which lost write is laid to which fault. What a fault did to each load is [`damage`]'s business.
 
+use faults::FaultRecord;
+use faults::Finding;
 use history::{Receipt, Verdict};
 use measure::recovery::Window;
 use report::result::{FaultLoadResult, FaultResult, RecoveryResult};
 
 use super::damage;
-use crate::canary::Finding;
 use crate::conductor::Shown;
-use crate::faulting::FaultRecord;
 use crate::preparation::Prepared;
-
-/// The phase that recovery is measured against.
-pub(crate) const BASELINE: &str = "baseline";
 
 /// The writes that the run lost.
 pub(super) struct Lost {
@@ -32,7 +29,7 @@ pub(super) fn fault_results(prepared: &Prepared, shown: &Shown, lost: &Lost) -> 
             kind: fault.kind.clone(),
             target: fault.target.clone(),
             hits: fault.hits.clone(),
-            nodes: fault.vms.iter().map(|vm| crate::datacentre::node_name(*vm)).collect(),
+            nodes: fault.vms.iter().map(|vm| scenario::node_name(*vm)).collect(),
             asked_s: fault.asked_s,
             took_effect_s: fault.took_effect_s,
             healed_s: fault.healed_s,

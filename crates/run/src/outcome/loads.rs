@@ -3,6 +3,7 @@
 //! Owns how intervals become figures of a phase. The intervals are the collector's.
 
 use history::PhaseFacts;
+use history::WARM_UP;
 use load::{Asked, LoadPlan};
 use measure::interval::counts_for_load;
 use measure::{Figures, LatencyFigures};
@@ -10,9 +11,6 @@ use report::result::{LatencyUs, LoadResult, OperationResult, PhaseResult};
 
 use crate::conductor::Shown;
 use crate::preparation::Prepared;
-
-/// Phases whose name begins so are left out of totals.
-pub(crate) const WARM_UP: &str = "warm-up";
 
 fn latency(figures: &LatencyFigures) -> LatencyUs {
     LatencyUs {

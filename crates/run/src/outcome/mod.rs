@@ -18,18 +18,15 @@ use scenario::{FaultAction, Scenario};
 
 pub(crate) use self::checks::checks_of;
 use self::checks::{Checked, check_all};
-pub(crate) use self::faults::BASELINE;
 use self::faults::{Lost, fault_results};
 use self::loads::load_result;
-pub(crate) use self::loads::{WARM_UP, asked, phase_result};
+pub(crate) use self::loads::{asked, phase_result};
 use self::verdict::verdict;
 use self::warnings::all_warnings;
 use crate::chronicle::Chronicle;
 use crate::conductor::Shown;
 use crate::directory::RunDirectory;
 use crate::expectations;
-use crate::paper;
-use crate::prediction::Evidence;
 use crate::preparation::Prepared;
 use crate::volumes::result as volumes;
 
@@ -78,13 +75,15 @@ pub fn draw(
         lab,
         ..RunResult::blank(facts)
     };
-    let evidence = Evidence {
+    let evidence = paper::Evidence {
         timeline: &shown.recorded.timeline,
         events: &chronicle.events(),
-        shown,
+        faults: &shown.faults,
+        ended_s: shown.ended_s,
         seed: result.facts.seed,
     };
-    paper::beside(&mut result, scenario, &evidence);
+    paper::add_predictions(&mut result, scenario, &evidence);
+    result.reproduces = paper::reproduced(&result, scenario);
     result.expectations = expectations::judge(scenario, &result, shown.ended_s);
     ended_early::doubt_figures(&mut result.expectations, &shown.ended_early);
     (result.verdict, result.reasons) = verdict(&result, shown.interrupted.as_deref(), chronicle.failure());

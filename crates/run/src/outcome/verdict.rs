@@ -2,11 +2,10 @@
 //!
 //! Decides nothing that a check, a receipt or an expectation has not said.
 
+use history::BASELINE;
+use history::WARM_UP;
 use history::{ErrorClass, Verdict};
 use report::result::{LoadResult, RunResult};
-
-use super::faults::BASELINE;
-use super::loads::WARM_UP;
 
 /// One failure fails; else one doubt leaves doubt. The reasons name each. Where the lab itself lost what it must keep,
 /// nothing is known of the database.

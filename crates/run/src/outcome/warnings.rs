@@ -2,12 +2,12 @@
 //!
 //! Owns which doubts are asked for. What makes a doubt is `measure`'s business.
 
+use history::BASELINE;
 use history::EventKind;
+use history::WARM_UP;
 use measure::{Doubt, warnings};
 use report::result::{LoadResult, WarningResult};
 
-use super::faults::BASELINE;
-use super::loads::WARM_UP;
 use crate::chronicle::Chronicle;
 use crate::conductor::Shown;
 use crate::preparation::Prepared;

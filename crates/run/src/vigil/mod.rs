@@ -17,6 +17,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use engine::Engine;
+use faults::{Lie, Planted};
 use history::{Deed, EventKind, Interference, LabPart, Stall};
 use load::LoadHandle;
 use nix::time::{ClockId, clock_gettime};
@@ -26,7 +27,6 @@ use self::sign::Sign;
 use crate::chronicle::Chronicle;
 use crate::datacentre::Datacentre;
 use crate::directory::RunDirectory;
-use crate::planted::{Lie, Planted};
 use crate::vm::Vm;
 
 /// How often the signs are looked at, and how often most parts give one.

@@ -12,10 +12,11 @@ use std::time::{Duration, Instant};
 use fabric::Fabric;
 use history::{Deed, LabPart};
 use lab::StoppedProcess;
+use scenario::node_name;
 
 use super::sign::Sign;
 use super::{DISK_LIMIT, LIMIT, LOOK, Part, Shared};
-use crate::datacentre::{Datacentre, node_name};
+use crate::datacentre::Datacentre;
 use crate::directory::RunDirectory;
 use crate::vm::Vm;
 

@@ -6,11 +6,11 @@ use std::ffi::OsString;
 use disk::mirror::Standing;
 use disk::{Kind, Lost, Met, ROOT, Refusal};
 use history::Verdict;
+use scenario::node_name;
 
 use super::NodeVolume;
 use super::mirrored::MirroredDisk;
 use super::standing::Role;
-use crate::datacentre::node_name;
 
 /// A volume, or a component of one, that lies on a disk.
 #[derive(Debug, Clone, PartialEq, Eq)]

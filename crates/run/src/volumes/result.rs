@@ -1,6 +1,7 @@
 //! The nodes' volumes as they stand in the result.
 
 use disk::mirror::Standing;
+use history::BASELINE;
 use measure::Timeline;
 use measure::meanwhile::latency_during;
 use report::result::{
@@ -14,7 +15,6 @@ use super::resync::CatchUp;
 use super::standing::Role;
 use super::watch::Seen;
 use crate::conductor::Shown;
-use crate::outcome::BASELINE;
 use crate::preparation::Prepared;
 
 /// The virtual disks; a plain directory is not one.

@@ -10,6 +10,7 @@ use std::time::Duration;
 use disk::mirror::Standing;
 use history::EventKind;
 use report::result::{LagResult, ResyncResult};
+use scenario::node_name;
 
 use super::mirrored::MirroredDisk;
 use super::mirrored::Move;
@@ -17,7 +18,7 @@ use super::resync::{CatchUp, Resyncs};
 use super::standing::{ComponentState, Role};
 use super::syncs::SyncsSeen;
 use crate::chronicle::Chronicle;
-use crate::datacentre::{Datacentre, node_name};
+use crate::datacentre::Datacentre;
 use crate::platform::Platform;
 
 /// Between two looks.

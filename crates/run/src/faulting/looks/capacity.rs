@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use history::Verdict;
 use lab::stream::Plan;
+use paper::Narrowest;
 
-use crate::asked::Narrowest;
 use crate::faulting::looks::sharing::Sent;
 use crate::faulting::looks::{Seen, Send};
 use crate::faulting::ways::delays::{Delays, TOLERANCE_SHARE};

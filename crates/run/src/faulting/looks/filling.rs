@@ -12,8 +12,8 @@ use fabric::QueueLimit;
 use fabric::link::Link;
 use history::Verdict;
 use lab::stream::Plan;
+use paper::Narrowest;
 
-use crate::asked::Narrowest;
 use crate::faulting::looks::Send;
 use crate::faulting::looks::capacity::{
     Capacity, DATAGRAM_BYTES_MAX, DATAGRAMS_MIN, OFFERED, PACED_MAX_BITS_PER_S,

@@ -17,9 +17,9 @@ use fabric::Path;
 use fabric::overlay::Treatment;
 use history::{Receipt, Verdict};
 use lab::stream::Plan;
+use paper::RequestedNetwork;
 use scenario::Conditions;
 
-use crate::asked::Asked;
 use crate::faulting::looks::capacity::Capacity;
 use crate::faulting::looks::sharing::{Sent, Sharing};
 use crate::faulting::ways::delays::Delays;
@@ -78,7 +78,7 @@ pub fn of_conditions(
     stations: &[Station],
     (from, to): (&Path, &Path),
     conditions: &Conditions,
-    (now, otherwise): (&Asked, &Asked),
+    (now, otherwise): (&RequestedNetwork, &RequestedNetwork),
     is_healing: bool,
 ) -> Vec<Look> {
     let Some((here, there)) = first_stations(stations, from, to) else { return Vec::new() };
@@ -93,7 +93,7 @@ pub fn between(
     (here, there): (&[String], &[String]),
     (from, to): (usize, usize),
     conditions: &Conditions,
-    (now, otherwise): (&Asked, &Asked),
+    (now, otherwise): (&RequestedNetwork, &RequestedNetwork),
     delays: Delays,
     is_healing: bool,
 ) -> Vec<Look> {

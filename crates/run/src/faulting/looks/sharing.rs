@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use lab::arrivals::{Arrivals, Arrived};
 use lab::stream::{Datagram, Plan, stream};
+use paper::RequestedNetwork;
 
-use crate::asked::Asked;
 use crate::round_trips::Station;
 
 /// In a lab of more places, or with more receivers, nobody else is looked for.
@@ -51,7 +51,11 @@ pub struct Sharing {
 impl Sharing {
     /// Of the way from one station to another. `None` where nothing limits it, or too many share it.
     #[must_use]
-    pub fn of(places: Vec<Station>, asked: &Asked, (from, to): (&Station, &Station)) -> Option<Sharing> {
+    pub fn of(
+        places: Vec<Station>,
+        asked: &RequestedNetwork,
+        (from, to): (&Station, &Station),
+    ) -> Option<Sharing> {
         let link = asked.narrowest_link(&from.path, &to.path)?;
         if places.len() > PLACES_MAX {
             return None;

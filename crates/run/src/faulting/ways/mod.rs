@@ -12,9 +12,9 @@ pub mod shares;
 pub mod site;
 
 use fabric::{Block, Path, Rule};
+use paper::RequestedNetwork;
 use scenario::Conditions;
 
-use crate::asked::Asked;
 use crate::faulting::ways::judge::{CUT_MIN, Foreseen, OPEN_MIN, Property, Wanted};
 use crate::round_trips::Station;
 
@@ -99,7 +99,7 @@ impl Shows {
 
 /// What becomes of datagrams between two stations.
 #[must_use]
-pub fn foreseen(asked: &Asked, from: &Station, to: &Station) -> Foreseen {
+pub fn foreseen(asked: &RequestedNetwork, from: &Station, to: &Station) -> Foreseen {
     let bytes = lab::patrol::PAYLOAD_BYTES + from.header_bytes();
     Foreseen::of(&asked.treatment(&from.path, &to.path), asked.sending(&from.path, &to.path, bytes))
 }
@@ -107,7 +107,11 @@ pub fn foreseen(asked: &Asked, from: &Station, to: &Station) -> Foreseen {
 /// The ways that show a partition: of every pair of stations of which a rule cuts a direction, both directions.
 /// Of rules that cover a direction the last counts.
 #[must_use]
-pub fn of_partition(stations: &[Station], rules: &[Rule], (with, before): (&Asked, &Asked)) -> Vec<Way> {
+pub fn of_partition(
+    stations: &[Station],
+    rules: &[Rule],
+    (with, before): (&RequestedNetwork, &RequestedNetwork),
+) -> Vec<Way> {
     let is_cut = |from: &Station, to: &Station| {
         let last = rules.iter().rev().find(|rule| rule.covers(&from.path, &to.path));
         last.is_some_and(|rule| rule.block.is_some_and(|block| block != Block::Open))
@@ -154,7 +158,7 @@ pub fn of_conditions(
     stations: &[Station],
     directions: &[(Path, Path)],
     properties: &[Property],
-    (with, before): (&Asked, &Asked),
+    (with, before): (&RequestedNetwork, &RequestedNetwork),
 ) -> Vec<Way> {
     if properties.is_empty() {
         return Vec::new();
@@ -163,7 +167,7 @@ pub fn of_conditions(
     for (from, to) in directions {
         let Some((here, there)) = first_stations(stations, from, to) else { continue };
         let one = |from: usize, to: usize, is_changed: bool| {
-            let of = |asked: &Asked| foreseen(asked, &stations[from], &stations[to]);
+            let of = |asked: &RequestedNetwork| foreseen(asked, &stations[from], &stations[to]);
             let otherwise = is_changed.then(|| of(before));
             let wanted = Wanted { properties: properties.to_vec(), expected: of(with), otherwise };
             Way { from, to, shows: Shows::Conditions(wanted) }

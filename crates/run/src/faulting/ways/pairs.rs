@@ -11,6 +11,8 @@ use fabric::{Path, PortId, Rule};
 use history::Verdict;
 use lab::patrol::{Arrival, PAYLOAD_BYTES, Probe};
 use lab::stream::{Datagram, Plan};
+use paper::RequestedNetwork;
+use paper::network::conditions_rule;
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -18,10 +20,8 @@ use scenario::{Conditions, Distribution, Jitter, Queue};
 
 use super::judge::{Foreseen, Wanted, judge_cut};
 use super::properties;
-use crate::asked::Asked;
 use crate::faulting::looks::sharing::{Other, Sent};
 use crate::faulting::looks::{self, Seen};
-use crate::faulting::network::conditions_rule;
 
 #[path = "series.rs"]
 mod series;
@@ -263,9 +263,10 @@ fn receipt_in(
     is_healing: bool,
 ) -> (Verdict, Seen) {
     let world = RefCell::new(world);
-    let (with, before) = (Asked::new(site.clone(), [rule(wanted)]), Asked::new(site.clone(), []));
+    let (with, before) =
+        (RequestedNetwork::new(site.clone(), [rule(wanted)]), RequestedNetwork::new(site.clone(), []));
     let (now, otherwise) = if is_healing { (before, with) } else { (with, before) };
-    let foreseen = |asked: &Asked| {
+    let foreseen = |asked: &RequestedNetwork| {
         let (from, to) = (place("a"), place("b"));
         Foreseen::of(&asked.treatment(&from, &to), asked.sending(&from, &to, PAYLOAD_BYTES + HEADER_BYTES))
     };

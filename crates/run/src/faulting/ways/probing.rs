@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use fabric::{Block, CountGuard, Fabric, PairCounters, Path};
 use history::{Receipt, Verdict};
 use lab::patrol::{Patrol, Probe};
+use paper::RequestedNetwork;
 
-use crate::asked::Asked;
 use crate::datacentre::Datacentre;
 use crate::faulting::flapping::Turn;
 use crate::faulting::looks::Seen;
@@ -49,15 +49,15 @@ const TURNS_MIN: usize = 2;
 
 /// Every change of the network as asked for, in order.
 #[derive(Default)]
-pub struct AskedLog(Mutex<Vec<(Instant, Arc<Asked>)>>);
+pub struct AskedLog(Mutex<Vec<(Instant, Arc<RequestedNetwork>)>>);
 
 impl AskedLog {
-    fn entries(&self) -> MutexGuard<'_, Vec<(Instant, Arc<Asked>)>> {
+    fn entries(&self) -> MutexGuard<'_, Vec<(Instant, Arc<RequestedNetwork>)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// From now on the network is asked to be this.
-    pub fn changes_now(&self, asked: Arc<Asked>) {
+    pub fn changes_now(&self, asked: Arc<RequestedNetwork>) {
         self.entries().push((Instant::now(), asked));
     }
 }
@@ -77,9 +77,9 @@ pub enum Occasion<'a> {
     /// The fault stands.
     Stands(&'a Stood),
     /// A flapping fault has gone for a while, and the network is this.
-    Between(&'a Stood, &'a Asked),
+    Between(&'a Stood, &'a RequestedNetwork),
     /// It has been healed at a moment, and the network is this.
-    Healed(Instant, &'a Asked),
+    Healed(Instant, &'a RequestedNetwork),
 }
 
 /// Datagrams under way for one fault.
@@ -101,7 +101,7 @@ impl Probing {
         asked: Arc<AskedLog>,
         (stations, ways): (Vec<Station>, Vec<Way>),
         stands_for: Option<Duration>,
-        with: &Asked,
+        with: &RequestedNetwork,
     ) -> Probing {
         let ends: Vec<_> = ways
             .iter()
@@ -147,7 +147,7 @@ impl Probing {
     }
 
     /// Sends again, as fast as at first.
-    pub fn resume(&self, with: &Asked) {
+    pub fn resume(&self, with: &RequestedNetwork) {
         let Ok(patrol) = &self.patrol else { return };
         for (number, way) in self.ways.iter().enumerate() {
             let (from, to) = (&self.stations[way.from], &self.stations[way.to]);
@@ -408,7 +408,7 @@ fn interval(way: &Way, ways: usize, stands_for: Option<Duration>) -> Duration {
 }
 
 /// Between two datagrams of a way, so that they take little of its narrowest link.
-fn least_interval(asked: &Asked, from: &Station, to: &Station) -> Duration {
+fn least_interval(asked: &RequestedNetwork, from: &Station, to: &Station) -> Duration {
     let bits = ((lab::patrol::PAYLOAD_BYTES + from.header_bytes()) * 8) as f64;
     let narrowest = asked.narrowest(&from.path, &to.path);
     narrowest.map_or(Duration::ZERO, |link| {

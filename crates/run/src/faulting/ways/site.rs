@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use history::Receipt;
+use paper::RequestedNetwork;
+use paper::network::{LinkRates, policy};
 
-use crate::asked::Asked;
-use crate::datacentre::{Datacentre, policy};
+use crate::datacentre::Datacentre;
 use crate::faulting::ways::judge::Wanted;
 use crate::faulting::ways::probing::{Occasion, Probing, Stood};
 use crate::faulting::ways::{Shows, Way, first_stations, foreseen, properties};
@@ -23,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(6);
 /// Looks at the links. `None` where the site has none that a probe could show.
 #[must_use]
 pub fn look(datacentre: &Arc<Datacentre>, site: &scenario::Site) -> Option<Receipt> {
-    let asked = Asked::new(policy(site, true), []);
+    let asked = RequestedNetwork::new(policy(site, LinkRates::AsWritten), []);
     let stations = stations(datacentre);
     let mut ways: Vec<Way> = Vec::new();
     for link in &site.links {

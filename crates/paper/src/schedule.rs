@@ -12,24 +12,24 @@ use model::deployment::{Deployment, Path};
 use model::survival::{Failure, Outcome, outcome};
 use scenario::{DiskTarget, Fault, FaultAction, FaultTarget, Level, PartitionShape, Scenario};
 
-use super::storage::{failure_of, not_judged};
+use crate::storage::{failure_of, not_judged};
 
 /// More ways in which a fault may strike are not looked through.
 const MOST_CHOICES: usize = 10_000;
 
 /// One fault of the schedule, or several that stand at once.
-pub struct Planned {
+pub struct JudgedFault {
     /// The phase's name.
     pub phase: String,
     /// What it is.
     pub what: String,
     /// What it leaves.
-    pub struck: Struck,
+    pub judgement: Judgement,
 }
 
 /// What a planned fault leaves.
 #[derive(Clone)]
-pub enum Struck {
+pub enum Judgement {
     /// The worst of what it may strike.
     Worst {
         /// What is struck then.
@@ -42,37 +42,37 @@ pub enum Struck {
 }
 
 /// Everything that the schedule breaks, phase by phase.
-pub(super) fn planned(scenario: &Scenario, deployment: &Deployment) -> Vec<Planned> {
+pub(crate) fn planned(scenario: &Scenario, deployment: &Deployment) -> Vec<JudgedFault> {
     let mut planned = Vec::new();
     // What the same fault leaves is reckoned once, however often the schedule has it.
-    let mut known: Vec<(&FaultAction, Struck)> = Vec::new();
+    let mut known: Vec<(&FaultAction, Judgement)> = Vec::new();
     for phase in &scenario.schedule {
         let mut standing: Vec<Standing> = Vec::new();
         for fault in &phase.faults {
             let what = fault.action.kind_name().to_owned();
-            let struck = match known.iter().find(|(action, _)| **action == fault.action) {
-                Some((_, struck)) => struck.clone(),
+            let judgement = match known.iter().find(|(action, _)| **action == fault.action) {
+                Some((_, judgement)) => judgement.clone(),
                 None => {
-                    let struck = match strikes(&fault.action, deployment) {
+                    let judgement = match strikes(&fault.action, deployment) {
                         Ok(choices) => worst(deployment, choices.into_iter()),
-                        Err(why) => Struck::NotOnPaper(why),
+                        Err(why) => Judgement::NotOnPaper(why),
                     };
-                    known.push((&fault.action, struck.clone()));
-                    struck
+                    known.push((&fault.action, judgement.clone()));
+                    judgement
                 }
             };
-            if let Struck::Worst { failures, .. } = &struck {
+            if let Judgement::Worst { failures, .. } = &judgement {
                 let (from, to) = stands(fault, phase.length);
                 standing.push(Standing { from, to, failures: failures.clone() });
             }
-            planned.push(Planned { phase: phase.name.clone(), what, struck });
+            planned.push(JudgedFault { phase: phase.name.clone(), what, judgement });
         }
         let failures = most_at_once(&standing);
         if failures.len() > 1 {
-            planned.push(Planned {
+            planned.push(JudgedFault {
                 phase: phase.name.clone(),
                 what: "all that stands at once".to_owned(),
-                struck: worst(deployment, std::iter::once(failures)),
+                judgement: worst(deployment, std::iter::once(failures)),
             });
         }
     }
@@ -118,12 +118,13 @@ fn stands(fault: &Fault, phase: Duration) -> (Duration, Duration) {
     (fault.at, fault.length.map_or(phase, |length| fault.at + length))
 }
 
-fn worst(deployment: &Deployment, choices: impl Iterator<Item = Vec<Failure>>) -> Struck {
+fn worst(deployment: &Deployment, choices: impl Iterator<Item = Vec<Failure>>) -> Judgement {
     let judged = choices.map(|failures| (outcome(deployment, &failures), failures));
-    judged.min_by_key(|(outcome, _)| *outcome).map_or(
-        Struck::NotOnPaper("there is nothing it could strike"),
-        |(outcome, failures)| Struck::Worst { failures, outcome },
-    )
+    judged
+        .min_by_key(|(outcome, _)| *outcome)
+        .map_or(Judgement::NotOnPaper("there is nothing it could strike"), |(outcome, failures)| {
+            Judgement::Worst { failures, outcome }
+        })
 }
 
 /// Every failure that this may turn out to be.

@@ -2,34 +2,24 @@
 //!
 //! Owns the conversion. What follows from it is `model`'s to say, how it is shown the program's.
 
-pub mod at_scale;
-pub mod capacity;
-mod commits;
-mod schedule;
-pub(crate) mod storage;
-mod this_host;
-
-use capabilities::Leadership;
-use model::Acknowledgements;
-use model::deployment::{Deployment, Path, Rules, Takeover};
+use model::deployment::{Deployment, Path};
 use model::practice::{EdgeFacts, Finding, LAYOUT_RULES, LayoutFacts, MACHINE_RULES, MirrorFacts, apply};
 use model::survival::{Failure, Survey, failures, survey};
-use scenario::{Failover, FaultAction, Scenario, Synchronous};
+use scenario::{FaultAction, Scenario};
 
-use crate::datacentre::node_name;
-
-pub use commits::{CommitCost, PhaseCost};
-pub use schedule::{Planned, Struck};
-pub use this_host::machine_facts;
+use crate::commits::{self, CommitCost};
+use crate::deployment::deployment;
+use crate::schedule::{self, JudgedFault};
+use crate::this_host::machine_facts;
 
 /// Everything that the scenario alone says.
-pub struct OnPaper {
+pub struct Analysis {
     /// The database on its site.
     pub deployment: Deployment,
     /// Single and double failures.
     pub survey: Survey,
     /// What the schedule breaks.
-    pub planned: Vec<Planned>,
+    pub planned: Vec<JudgedFault>,
     /// What the transactions of each load wait for.
     pub commits: Vec<CommitCost>,
     /// What best practice says of the layout.
@@ -38,12 +28,12 @@ pub struct OnPaper {
 
 /// Reads a scenario on paper.
 #[must_use]
-pub fn on_paper(scenario: &Scenario) -> OnPaper {
+pub fn analyse(scenario: &Scenario) -> Analysis {
     let deployment = deployment(scenario);
     let survey = survey(&deployment, &every_failure(scenario, &deployment));
     let planned = schedule::planned(scenario, &deployment);
     let practice = apply(LAYOUT_RULES, &layout(scenario, &deployment));
-    OnPaper { survey, planned, commits: commits::of_loads(scenario), practice, deployment }
+    Analysis { survey, planned, commits: commits::of_loads(scenario), practice, deployment }
 }
 
 /// What best practice says of this machine.
@@ -85,50 +75,6 @@ fn outage_s_max(scenario: &Scenario) -> Option<f64> {
     scenario.schedule.iter().flat_map(of_phase).max_by(f64::total_cmp)
 }
 
-/// The scenario's database on its site.
-#[must_use]
-pub fn deployment(scenario: &Scenario) -> Deployment {
-    let takeover = match scenario.database.failover {
-        Failover::None => Takeover::None,
-        Failover::HaRestart { .. } => Takeover::Restart,
-        Failover::Promote { .. } => Takeover::Promote,
-    };
-    let clients = scenario.loads.iter().map(|load| {
-        let mut path = load.from.path.clone();
-        path.push("clients".to_owned());
-        path
-    });
-    let acknowledgements = acknowledgements(scenario);
-    let rules = if scenario.database.engine.elects() {
-        Rules::Elected { acknowledgements, takeover }
-    } else {
-        Rules::SingleLog { acknowledgements, takeover }
-    };
-    Deployment {
-        hosts: scenario.site.hosts.iter().map(scenario::Host::path).collect(),
-        nodes: scenario.database.nodes.clone(),
-        clients: clients.collect(),
-        rules,
-        storage: storage::of(scenario),
-    }
-}
-
-/// The shortest time after which followers that hear no leader elect another, seconds; `None` where they never do.
-pub(crate) fn election_s_least(scenario: &Scenario) -> Option<f64> {
-    let Leadership::Elected(election) = scenario.database.engine.leadership else { return None };
-    Some(election.s_least(|name| scenario.database.settings.get(name).map(String::as_str)))
-}
-
-/// What a commit waits for.
-#[must_use]
-pub fn acknowledgements(scenario: &Scenario) -> Acknowledgements {
-    match scenario.database.synchronous {
-        Synchronous::Off => Acknowledgements::None,
-        Synchronous::Any(count) => Acknowledgements::Any(count as usize),
-        Synchronous::All => Acknowledgements::All,
-    }
-}
-
 fn every_failure(scenario: &Scenario, deployment: &Deployment) -> Vec<Failure> {
     let links: Vec<(Path, Path)> =
         scenario.site.links.iter().map(|link| (link.from.path.clone(), link.to.path.clone())).collect();
@@ -139,19 +85,15 @@ fn every_failure(scenario: &Scenario, deployment: &Deployment) -> Vec<Failure> {
     failures(deployment, &links, &edges)
 }
 
-/// `n1, n2` for the nodes on hosts of a place.
-#[must_use]
-pub fn nodes_in(deployment: &Deployment, place: &[String]) -> Vec<String> {
-    let within = |node: &usize| deployment.host_of(*node).starts_with(place);
-    (0..deployment.nodes.len()).filter(within).map(node_name).collect()
-}
-
 #[cfg(test)]
 mod tests {
+    use model::Acknowledgements;
     use model::survival::{Data, Service, outcome};
     use scenario::Source;
 
     use super::*;
+    use crate::deployment::{acknowledgements, election_s_least};
+    use crate::schedule::Judgement;
 
     fn shipped(name: &str) -> Scenario {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios").join(name);
@@ -161,13 +103,13 @@ mod tests {
 
     /// What the schedule's faults leave, in order.
     fn check(name: &str, expected: &[(Service, Data)]) {
-        let paper = on_paper(&shipped(name));
+        let paper = analyse(&shipped(name));
         let found: Vec<(Service, Data)> = paper
             .planned
             .iter()
-            .filter_map(|planned| match &planned.struck {
-                Struck::Worst { outcome, .. } => Some((outcome.service, outcome.data)),
-                Struck::NotOnPaper(_) => None,
+            .filter_map(|planned| match &planned.judgement {
+                Judgement::Worst { outcome, .. } => Some((outcome.service, outcome.data)),
+                Judgement::NotOnPaper(_) => None,
             })
             .collect();
         assert_eq!(found, expected, "{name}");
@@ -196,7 +138,7 @@ mod tests {
     fn a_transaction_of_etcd_s_waits_for_a_majority_and_one_that_may_read_first_has_no_one_cost() {
         let scenario = shipped("etcd.yaml");
         assert_eq!(acknowledgements(&scenario), Acknowledgements::Any(1));
-        let paper = on_paper(&scenario);
+        let paper = analyse(&scenario);
         let costed = |load: &str| {
             let of_load = paper.commits.iter().find(|cost| cost.load == load).expect("the load");
             of_load.phases.iter().any(|phase| phase.cost.is_some())
@@ -216,7 +158,7 @@ mod tests {
 
     #[test]
     fn what_the_survey_says_of_a_planned_place_is_what_the_plan_says() {
-        let paper = on_paper(&shipped("host-failure-promote.yaml"));
+        let paper = analyse(&shipped("host-failure-promote.yaml"));
         for (failure, found) in &paper.survey.singles {
             assert_eq!(outcome(&paper.deployment, std::slice::from_ref(failure)), *found);
         }
@@ -225,7 +167,7 @@ mod tests {
 
     #[test]
     fn fr3_costs_fifty_milliseconds_at_commit_and_five_times_as_much_on_raft() {
-        let paper = on_paper(&shipped("fr3-two-datacentres.yaml"));
+        let paper = analyse(&shipped("fr3-two-datacentres.yaml"));
         let delayed =
             paper.commits[0].phases.iter().find(|phase| phase.names == ["delayed"]).expect("a phase");
         let cost = delayed.cost.as_ref().expect("enough standbys");

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use model::deployment::{Deployment, Rules};
 use model::storage::{Acknowledge, Component, Crowded, Volume, crowded};
 use model::survival::{Action, Failure, Outcome, Smallest};
-use run::on_paper::{OnPaper, Planned, Struck, nodes_in};
+use paper::{Analysis, JudgedFault, Judgement, nodes_in};
 
 use super::beside;
 
@@ -16,7 +16,7 @@ const NAMED_SINGLES: usize = 40;
 /// Where what failed stands.
 const LABEL: usize = 44;
 
-pub(super) fn survival(paper: &OnPaper) -> Vec<String> {
+pub(super) fn survival(paper: &Analysis) -> Vec<String> {
     let survey = &paper.survey;
     let smallest = |what: &str, smallest: &Smallest| beside("  ", 2, &told(paper, what, smallest));
     let mut lines = vec![String::new()];
@@ -46,7 +46,7 @@ pub(super) fn survival(paper: &OnPaper) -> Vec<String> {
     lines
 }
 
-fn setting(paper: &OnPaper) -> String {
+fn setting(paper: &Analysis) -> String {
     let deployment = &paper.deployment;
     let nodes: Vec<String> = (0..deployment.nodes.len())
         .map(|node| format!("n{} on {}", node + 1, deployment.host_of(node).join("/")))
@@ -106,7 +106,7 @@ fn copies_on(deployment: &Deployment, shared: &Crowded) -> String {
 }
 
 /// Pairs that do more harm than either failure alone; the rest is counted.
-fn doubles(paper: &OnPaper) -> Vec<String> {
+fn doubles(paper: &Analysis) -> Vec<String> {
     let Some(doubles) = &paper.survey.doubles else {
         return vec![
             "  two failures at once: too many pairs to look through here; holdfast predict does".to_owned(),
@@ -151,7 +151,7 @@ fn label(outcome: Outcome) -> String {
 }
 
 /// `host dc1/a/h1 (n1)`, with the wider place of which it is all there is.
-fn named(paper: &OnPaper, failure: &Failure) -> String {
+fn named(paper: &Analysis, failure: &Failure) -> String {
     let deployment = &paper.deployment;
     let place = match failure {
         Failure::Down(place) => place,
@@ -194,7 +194,7 @@ fn some_of(all: &[String], most: usize) -> String {
     format!("{}{rest}", named.join("; "))
 }
 
-fn told(paper: &OnPaper, what: &str, smallest: &Smallest) -> String {
+fn told(paper: &Analysis, what: &str, smallest: &Smallest) -> String {
     match smallest {
         Smallest::Found { set, alike } => {
             let names: Vec<String> = set.iter().map(|failure| named(paper, failure)).collect();
@@ -216,15 +216,15 @@ fn told(paper: &OnPaper, what: &str, smallest: &Smallest) -> String {
     }
 }
 
-fn scheduled(paper: &OnPaper, planned: &Planned) -> Vec<String> {
+fn scheduled(paper: &Analysis, planned: &JudgedFault) -> Vec<String> {
     let head = format!("    {}: {}", planned.phase, planned.what);
-    let tail = match &planned.struck {
-        Struck::Worst { failures, outcome } => {
+    let tail = match &planned.judgement {
+        Judgement::Worst { failures, outcome } => {
             let names: Vec<String> = failures.iter().map(|failure| named(paper, failure)).collect();
             let names = if names.is_empty() { "nobody is parted".to_owned() } else { names.join(" + ") };
             format!("{names}: {}", label(*outcome).trim_start())
         }
-        Struck::NotOnPaper(why) => format!("not judged here: {why}"),
+        Judgement::NotOnPaper(why) => format!("not judged here: {why}"),
     };
     beside(&format!("{head}  "), LABEL, &tail)
 }

@@ -6,7 +6,7 @@ mod practice_text;
 mod scale_text;
 mod survival_text;
 
-use run::on_paper::OnPaper;
+use paper::Analysis;
 
 pub use capacity_text::capacity;
 pub use practice_text::practice;
@@ -16,7 +16,7 @@ pub use scale_text::prediction;
 const WIDTH: usize = 110;
 
 /// Everything, line by line.
-pub fn lines(paper: &OnPaper) -> Vec<String> {
+pub fn lines(paper: &Analysis) -> Vec<String> {
     let mut lines = survival_text::survival(paper);
     lines.extend(cost_text::costs(paper));
     lines.push(String::new());

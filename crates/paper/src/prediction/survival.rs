@@ -7,17 +7,16 @@
 
 use std::time::Duration;
 
+use faults::{End, FaultRecord, Struck};
 use history::EventKind;
 use model::deployment::Deployment;
 use model::survival::{Action, Data, Failure, Outcome, Service, outcome};
 use report::result::{PredictionResult, Relation, RunResult};
-use scenario::{Failover, FaultAction, Scenario};
+use scenario::{Failover, FaultAction, Scenario, node_name};
 
 use super::Evidence;
-use crate::datacentre::node_name;
-use crate::faulting::FaultRecord;
-use crate::faulting::struck::{End, Struck};
-use crate::on_paper::{deployment, election_s_least, storage};
+use crate::deployment::{deployment, election_s_least};
+use crate::storage;
 
 /// Whole seconds that faults must stand for anything to be said.
 const SECONDS_MIN: u64 = 2;
@@ -43,9 +42,9 @@ pub(super) fn of_faults(
     let mut all_judged = true;
     let actions: Vec<&FaultAction> =
         scenario.schedule.iter().flat_map(|phase| &phase.faults).map(|fault| &fault.action).collect();
-    for stretch in stretches(&evidence.shown.faults, evidence.shown.ended_s) {
+    for stretch in stretches(evidence.faults, evidence.ended_s) {
         let site = site_at(scenario, evidence, &stretch);
-        let Some(failures) = stretch.failures(&evidence.shown.faults, &actions, &site) else {
+        let Some(failures) = stretch.failures(evidence.faults, &actions, &site) else {
             all_judged = false;
             continue;
         };
@@ -59,7 +58,7 @@ pub(super) fn of_faults(
         worst =
             Some(worst.map_or(expected, |worst| if expected.data < worst.data { expected } else { worst }));
         let seconds = stretch.seconds();
-        if seconds.end < seconds.start + SECONDS_MIN && stretch.is_moment(&evidence.shown.faults) {
+        if seconds.end < seconds.start + SECONDS_MIN && stretch.is_moment(evidence.faults) {
             continue;
         }
         let depends =
@@ -198,7 +197,7 @@ fn site_at(scenario: &Scenario, evidence: &Evidence<'_>, stretch: &Stretch) -> D
         }
     }
     // Where the nodes elect their leader, a fault aimed at it tells who it was.
-    let aimed = stretch.faults.iter().map(|number| &evidence.shown.faults[*number]);
+    let aimed = stretch.faults.iter().map(|number| &evidence.faults[*number]);
     for fault in aimed.filter(|fault| fault.aims_at_leader) {
         if let [only] = fault.vms.as_slice() {
             leader = *only;
@@ -208,7 +207,7 @@ fn site_at(scenario: &Scenario, evidence: &Evidence<'_>, stretch: &Stretch) -> D
     for (volume, from) in site.storage.volumes.iter_mut().zip(served_from) {
         volume.served_from = from;
     }
-    site.led_by(said_to_lead(stretch, &evidence.shown.faults).unwrap_or(leader))
+    site.led_by(said_to_lead(stretch, evidence.faults).unwrap_or(leader))
 }
 
 /// Who led when the first fault of a stretch struck, where it was asked then: what struck later may have had another.
@@ -225,7 +224,7 @@ fn possible_leaders(
     stretch: &Stretch,
     site: &Deployment,
 ) -> impl Iterator<Item = Deployment> {
-    let faults = &evidence.shown.faults;
+    let faults = evidence.faults;
     let struck_before = faults.iter().any(|fault| fault.asked_s < stretch.from_s && fault.kind != "network")
         && !stretch.faults.contains(&0);
     let is_aimed = stretch.faults.iter().any(|number| {

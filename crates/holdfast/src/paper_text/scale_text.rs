@@ -3,7 +3,7 @@
 use model::scale::blast::Blast;
 use model::scale::rebuild::Rebuild;
 use model::scale::{Domain, Placement};
-use run::on_paper::at_scale::{Durability, Prediction};
+use paper::at_scale::{Durability, Prediction};
 
 use super::beside;
 

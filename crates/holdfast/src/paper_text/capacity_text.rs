@@ -2,7 +2,7 @@
 //! its interval.
 
 use model::capacity::Estimate;
-use run::on_paper::capacity::Capacity;
+use paper::capacity::Capacity;
 
 /// Multiples of the largest count measured that are told besides.
 const BEYOND: [f64; 2] = [2.0, 4.0];

@@ -1,7 +1,5 @@
 //! What a fault hit, resolved to places of the site when it struck: facts for predictions, which read no words.
 
-use scenario::{DiskTarget, FaultAction, FaultTarget, PartitionShape};
-
 /// Names from the region inwards to a host at most; a node stands for its host.
 pub type HostPath = Vec<String>;
 
@@ -14,7 +12,7 @@ pub enum End {
     At(HostPath),
 }
 
-/// See the module.
+/// What a fault hit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Struck {
     /// Nothing answered to the target.
@@ -54,27 +52,6 @@ impl Struck {
     }
 }
 
-/// Whether a fault is aimed at whoever leads.
-#[must_use]
-pub fn aims_at_leader(action: &FaultAction) -> bool {
-    let leads = |target: &FaultTarget| matches!(target, FaultTarget::Leader(_));
-    match action {
-        FaultAction::PowerOff { target } => leads(target),
-        FaultAction::Network { directions, .. } => {
-            directions.iter().any(|(from, to)| leads(from) || leads(to))
-        }
-        FaultAction::Partition { shape, .. } => match shape {
-            PartitionShape::Isolate(target) | PartitionShape::Bridge(target) => leads(target),
-            PartitionShape::OneWay { from: one, to: other } | PartitionShape::Between(one, other) => {
-                leads(one) || leads(other)
-            }
-            PartitionShape::Halves | PartitionShape::Ring => false,
-        },
-        FaultAction::Disk { target: DiskTarget::Of { node, .. }, .. } => leads(node),
-        FaultAction::Disk { target: DiskTarget::Named { .. }, .. } => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,13 +69,5 @@ mod tests {
             (End::At(path("dc1/a/n1")), End::At(path("dc1/a/h2"))),
         ]);
         assert_eq!(Struck::directions(&ends, &nodes), expected);
-    }
-
-    #[test]
-    fn a_place_whose_name_has_leader_in_it_is_not_the_leader() {
-        let host = scenario::Place { path: path("dc1/a/leader-two"), level: scenario::Level::Host };
-        assert!(!aims_at_leader(&FaultAction::PowerOff { target: FaultTarget::Place(host) }));
-        let leader = FaultTarget::Leader(scenario::Level::Host);
-        assert!(aims_at_leader(&FaultAction::PowerOff { target: leader }));
     }
 }

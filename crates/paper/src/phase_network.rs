@@ -1,39 +1,34 @@
-//! What the scenario says on paper, set beside the run: predictions for each load, and the published report's figures.
+//! The network that a scenario asks for over the whole of a phase: the site's links and the faults that stand throughout.
 
 use std::time::Duration;
 
 use history::PhaseFacts;
-use report::result::RunResult;
-use scenario::{FaultAction, FaultTarget, Scenario};
+use scenario::{FaultAction, FaultTarget, Scenario, node_name};
 
-use crate::asked::Asked;
-use crate::datacentre;
-use crate::faulting::network;
-use crate::prediction::{self, Evidence};
+use crate::network::{self, LinkRates};
+use crate::requested::RequestedNetwork;
 
-/// Adds predictions, explanations and reproduced figures to a result.
-pub fn beside(result: &mut RunResult, scenario: &Scenario, evidence: &Evidence<'_>) {
-    prediction::beside(result, scenario, evidence);
-    result.reproduces = crate::reproduced::reproduced(result, scenario);
-}
-
-/// The network over the whole of a phase, and the paths of all nodes and of the load's clients; `None` as above.
-pub fn asked_during(
+/// The network over the whole of a phase, and the paths of all nodes and of the load's clients; `None` where it changes within
+/// the phase.
+pub(crate) fn requested_during(
     scenario: &Scenario,
     load: &scenario::Load,
     phase: &PhaseFacts,
-) -> Option<(Asked, Vec<Vec<String>>)> {
-    let asked = Asked::new(datacentre::policy(&scenario.site, false), rules_during(scenario, phase)?);
+) -> Option<(RequestedNetwork, Vec<Vec<String>>)> {
+    let requested = RequestedNetwork::new(
+        network::policy(&scenario.site, LinkRates::Unlimited),
+        rules_during(scenario, phase)?,
+    );
     let mut paths: Vec<Vec<String>> = Vec::new();
     for (number, host) in scenario.database.nodes.iter().enumerate() {
         let mut path = scenario.site.hosts.get(*host)?.path();
-        path.push(datacentre::node_name(number));
+        path.push(node_name(number));
         paths.push(path);
     }
     let mut clients = load.from.path.clone();
     clients.push("clients".to_owned());
     paths.push(clients);
-    Some((asked, paths))
+    Some((requested, paths))
 }
 
 /// The network faults that stand over the whole of a phase, as rules.

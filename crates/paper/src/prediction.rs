@@ -6,32 +6,34 @@
 mod statements;
 mod survival;
 
+use faults::FaultRecord;
 use history::Event;
 use measure::{Estimate, Timeline};
 use report::result::{PredictionResult, Relation, RunResult};
 use scenario::Scenario;
 
-use crate::conductor::Shown;
-use crate::on_paper::capacity::{self, Capacity};
+use crate::capacity::{self, Capacity};
 
 /// The model speaks of the network alone. Between it and a client stand schedulers and timers, which a hundredth part of
 /// each side does not tell from it: a difference of so much is none, however sure it is.
 const TOLERANCE: f64 = 0.03;
 
-/// What a run left to hold predictions against.
+/// What a run left to compare predictions with.
 pub struct Evidence<'a> {
     /// Latencies and counts by the second.
     pub timeline: &'a Timeline,
     /// What happened.
     pub events: &'a [Event],
-    /// The faults, and when the loads were told to stop.
-    pub shown: &'a Shown,
+    /// The faults.
+    pub faults: &'a [FaultRecord],
+    /// When the loads were told to stop.
+    pub ended_s: f64,
     /// For the intervals.
     pub seed: u64,
 }
 
 /// Adds predictions to a result, and sentences about them.
-pub fn beside(result: &mut RunResult, scenario: &Scenario, evidence: &Evidence<'_>) {
+pub fn add_predictions(result: &mut RunResult, scenario: &Scenario, evidence: &Evidence<'_>) {
     let (mut rows, mut sentences) = statements::of_loads(result, scenario, evidence);
     rows.extend(survival::of_faults(result, scenario, evidence));
     sentences.extend(in_all(&rows));

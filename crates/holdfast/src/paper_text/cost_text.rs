@@ -1,14 +1,14 @@
 //! What commits cost on the network, as text.
 
 use model::cost::{LatencyMs, TransactionCost};
-use run::on_paper::{CommitCost, OnPaper, PhaseCost};
+use paper::{Analysis, CommitCost, PhaseCost};
 
 use super::beside;
 
 /// Where what it costs stands.
 const LABEL: usize = 28;
 
-pub(super) fn costs(paper: &OnPaper) -> Vec<String> {
+pub(super) fn costs(paper: &Analysis) -> Vec<String> {
     let mut lines = Vec::new();
     for load in &paper.commits {
         lines.push(String::new());
@@ -17,7 +17,7 @@ pub(super) fn costs(paper: &OnPaper) -> Vec<String> {
     lines
 }
 
-fn of_load(paper: &OnPaper, load: &CommitCost) -> Vec<String> {
+fn of_load(paper: &Analysis, load: &CommitCost) -> Vec<String> {
     let mut lines = vec![format!(
         "What the network adds to a transaction of {}, without loss and waiting for a rate",
         load.load
@@ -34,7 +34,7 @@ fn of_load(paper: &OnPaper, load: &CommitCost) -> Vec<String> {
     lines
 }
 
-fn of_phase(paper: &OnPaper, phase: &PhaseCost) -> Vec<String> {
+fn of_phase(paper: &Analysis, phase: &PhaseCost) -> Vec<String> {
     let head = format!("  {}", phase.names.join(", "));
     if !phase.steady {
         return beside(&head, LABEL, "more than delays changes, or not for the whole phase: no one figure");

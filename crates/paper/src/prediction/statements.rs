@@ -4,19 +4,17 @@
 //! Compares phases whose network differs from the baseline's for their whole length; a phase in which it changes half-way
 //! has no one figure to predict. The first second of a phase is left out: in it the fault is only being imposed.
 
-use history::PhaseFacts;
+use history::{BASELINE, PhaseFacts};
 use measure::{Estimate, Figures, mean_over_seconds};
 use model::cost::{Cost, TransactionCost};
 use report::result::{LoadResult, PredictionResult, RunResult};
 use scenario::{Scenario, ThinkTime};
 
 use super::{Evidence, figure};
-use crate::on_paper::{CommitCost, PhaseCost, on_paper};
+use crate::commits::{CommitCost, PhaseCost, of_loads as commits_of};
 
 /// What is smaller than this part of the largest wait asked for is not what a phase is about.
 const SLIGHT: f64 = 0.01;
-/// The phase that others are compared with.
-const BASELINE: &str = "baseline";
 
 /// Predictions and sentences for every load whose transactions are of one kind.
 pub(super) fn of_loads(
@@ -25,7 +23,7 @@ pub(super) fn of_loads(
     evidence: &Evidence<'_>,
 ) -> (Vec<PredictionResult>, Vec<String>) {
     let (mut rows, mut sentences) = (Vec::new(), Vec::new());
-    for costs in on_paper(scenario).commits {
+    for costs in commits_of(scenario) {
         let load = result.loads.iter().find(|load| load.name == costs.load);
         let asked = scenario.loads.iter().find(|load| load.name == costs.load);
         let (Some(load), Some(asked)) = (load, asked) else { continue };
@@ -73,7 +71,7 @@ fn compared<'a>(
     let Some(baseline) = phases.iter().find(|phase| phase.name == BASELINE) else { return Vec::new() };
     let Some(before) = cost_in(BASELINE) else { return Vec::new() };
     let differs = |after: &TransactionCost| (after.total_ms.mean - before.total_ms.mean).abs() > 1e-9;
-    let ended_s = evidence.shown.ended_s;
+    let ended_s = evidence.ended_s;
     phases
         .iter()
         .filter(|phase| phase.from_s < ended_s)

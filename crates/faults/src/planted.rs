@@ -6,10 +6,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
-use std::time::Duration;
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
 /// The lies planted in a run; empty in every honest one.
@@ -94,22 +91,6 @@ impl fmt::Display for Lie {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.name())
     }
-}
-
-/// How long a planted stall lasts.
-const STALL: Duration = Duration::from_secs(5);
-
-/// Stops the lab's first process, the only child of `supervisor`, and lets it go on after [`STALL`].
-pub(crate) fn stop_for_a_while(supervisor: u32) {
-    let children = std::fs::read_to_string(format!("/proc/{supervisor}/task/{supervisor}/children"));
-    let first = children.ok().and_then(|all| all.split_whitespace().next()?.parse().ok());
-    let Some(pid) = first.map(Pid::from_raw) else { return };
-    // A lab that has ended meanwhile stands still by itself.
-    let _ = kill(pid, Signal::SIGSTOP);
-    std::thread::spawn(move || {
-        std::thread::sleep(STALL);
-        let _ = kill(pid, Signal::SIGCONT);
-    });
 }
 
 /// A word that names no lie.

@@ -12,8 +12,8 @@ use model::cost::{Delays, Engine, Kind, Transaction, TransactionCost, cost, lead
 use rand_chacha::ChaCha8Rng;
 use scenario::{Load, Scenario};
 
-use super::acknowledgements;
-use crate::paper;
+use crate::deployment::acknowledgements;
+use crate::phase_network::requested_during;
 
 /// Where the scenario gives no seed: what is sampled on paper must not change from call to call.
 const SEED: u64 = 1;
@@ -42,7 +42,7 @@ pub struct PhaseCost {
     pub better_leader: Option<(usize, f64)>,
 }
 
-pub(super) fn of_loads(scenario: &Scenario) -> Vec<CommitCost> {
+pub(crate) fn of_loads(scenario: &Scenario) -> Vec<CommitCost> {
     scenario.loads.iter().filter_map(|load| of_load(scenario, load)).collect()
 }
 
@@ -148,7 +148,7 @@ struct Matrix(Vec<Vec<(u64, Option<Jitter>)>>);
 impl Matrix {
     /// `None` when they change within the phase.
     fn of(scenario: &Scenario, load: &Load, phase: &PhaseFacts) -> Option<Matrix> {
-        let (asked, paths) = paper::asked_during(scenario, load, phase)?;
+        let (asked, paths) = requested_during(scenario, load, phase)?;
         let row = |from: &Vec<String>| {
             paths.iter().map(|to| asked.treatment(from, to)).map(|way| (way.delay_ns, way.jitter)).collect()
         };

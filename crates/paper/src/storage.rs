@@ -9,7 +9,7 @@ use model::survival::Failure;
 use scenario::{DiskDefect, Disks, Scenario, Volumes};
 
 /// What the nodes keep their data on.
-pub(super) fn of(scenario: &Scenario) -> Storage {
+pub(crate) fn of(scenario: &Scenario) -> Storage {
     if scenario.database.volumes == Volumes::Directory {
         return Storage::default();
     }
@@ -144,7 +144,7 @@ mod tests {
              from: x }}]\nschedule: [{{ phase: p, for: 2s }}]\n"
         );
         let scenario = scenario::parse(&Source { name: "s".to_owned(), text }, &[]);
-        let deployment = super::super::deployment(&scenario.unwrap_or_else(|error| panic!("{error:?}")));
+        let deployment = crate::deployment::deployment(&scenario.unwrap_or_else(|error| panic!("{error:?}")));
         let host: Vec<String> = ["x", "a", disk.0].map(str::to_owned).into();
         let struck = failure_of(&deployment, &host, disk.1);
         for defect in [DiskDefect::Full, DiskDefect::ReadOnly] {

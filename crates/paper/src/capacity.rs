@@ -6,10 +6,9 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use history::WARM_UP;
 use model::capacity::{CapacityError as LawError, Fit, Point, fit};
 use report::result::{LoadResult, PhaseResult, RunResult};
-
-use crate::outcome::WARM_UP;
 
 /// What there is more or less of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -9,7 +9,7 @@ use fabric::{Policy, QueueLimit, Rule};
 
 /// The network as asked for.
 #[derive(Default)]
-pub struct Asked {
+pub struct RequestedNetwork {
     overlay: Overlay,
 }
 
@@ -40,14 +40,14 @@ impl Narrowest {
     }
 }
 
-impl Asked {
+impl RequestedNetwork {
     /// The site's links with these faults over them, the later ones over the earlier.
     #[must_use]
-    pub fn new(policy: Policy, faults: impl IntoIterator<Item = Rule>) -> Asked {
+    pub fn new(policy: Policy, faults: impl IntoIterator<Item = Rule>) -> RequestedNetwork {
         let mut overlay = Overlay::default();
         overlay.set_policy(policy);
         overlay.impose(faults.into_iter().collect());
-        Asked { overlay }
+        RequestedNetwork { overlay }
     }
 
     /// All that happens to packets from one place to another.

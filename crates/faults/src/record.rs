@@ -1,0 +1,54 @@
+//! What is known of one fault of a run: what was asked, what was hit, when, and what showed it.
+//!
+//! Facts alone. Whoever breaks and looks writes it; predictions and results read it.
+
+use history::{Receipt, Verdict};
+
+use crate::struck::Struck;
+
+/// All that is known of one fault.
+#[derive(Debug, Clone, Default)]
+pub struct FaultRecord {
+    /// Its kind.
+    pub kind: String,
+    /// What it was aimed at, as written.
+    pub target: String,
+    /// What was hit.
+    pub struck: Struck,
+    /// Whether it is aimed at whoever leads.
+    pub aims_at_leader: bool,
+    /// Whether it comes and goes, so that it leaves no one state.
+    pub comes_and_goes: bool,
+    /// Hosts hit, by index.
+    pub hosts: Vec<usize>,
+    /// Paths of the hosts hit.
+    pub hits: Vec<String>,
+    /// VMs that ran there, by index.
+    pub vms: Vec<usize>,
+    /// Who led just before, by index, where that decides what a partition leaves and somebody said so.
+    pub leader: Option<usize>,
+    /// When it was asked for.
+    pub asked_s: f64,
+    /// When it took effect, if a receipt shows that it did.
+    pub took_effect_s: Option<f64>,
+    /// When it was healed, if a receipt shows that it was.
+    pub healed_s: Option<f64>,
+    /// When its hosts were given power again, shown or not.
+    pub mended_s: Option<f64>,
+    /// The receipts so far.
+    pub receipts: Vec<Receipt>,
+    /// What the marks on the volumes have shown so far.
+    pub findings: Vec<Finding>,
+}
+
+/// What the marks have shown after one power-off.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// `Fail` when something stayed that was not synced; `Unknown` when what was synced is gone, or it could not be seen.
+    pub verdict: Verdict,
+    /// As a person would say it.
+    pub sentence: String,
+    /// Whether what was synced is gone although nothing explains that: the lab itself lost it, and whatever the database
+    /// lacks may be the lab's doing.
+    pub lab_lost_synced: bool,
+}

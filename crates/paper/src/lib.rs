@@ -1,0 +1,27 @@
+//! What can be said without running: a scenario analysed on paper, predictions beside what a run measured, and a published
+//! report's figures beside this run's.
+//!
+//! Owns the way from a scenario to `model`'s terms and the network that a scenario asks for. Starts nothing; only
+//! `this_host` and `capacity` read files.
+
+mod analysis;
+pub mod at_scale;
+pub mod capacity;
+mod commits;
+mod deployment;
+pub mod network;
+mod phase_network;
+mod prediction;
+mod reproduced;
+mod requested;
+mod schedule;
+mod storage;
+mod this_host;
+
+pub use analysis::{Analysis, analyse, practice_of_this_host};
+pub use commits::{CommitCost, PhaseCost};
+pub use deployment::nodes_in;
+pub use prediction::{Evidence, add_predictions};
+pub use reproduced::reproduced;
+pub use requested::{Narrowest, RequestedNetwork};
+pub use schedule::{JudgedFault, Judgement};
