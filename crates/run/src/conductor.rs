@@ -12,6 +12,7 @@ use history::{EventKind, Operation};
 use load::{Clock, LoadHandle};
 use report::result::{EndedEarly, LinkResult};
 use scenario::{Fault, Scenario};
+use storage::Seen;
 
 use crate::chronicle::Chronicle;
 use crate::collector::{Collector, CollectorError, Recorded, append_to_history};
@@ -26,7 +27,7 @@ use crate::platform::Platform;
 use crate::preparation::{PreparationError, Prepared, enter_place};
 use crate::usage::Usage;
 use crate::vigil::{Vigil, Watch, Watched};
-use crate::volumes::watch::{Seen, VolumeWatch};
+use crate::volume_watch::VolumeWatch;
 
 /// How far ahead the clock's zero lies when every client has connected, so that all that looks on has begun.
 const LEAD: Duration = Duration::from_millis(300);

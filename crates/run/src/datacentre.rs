@@ -21,17 +21,17 @@ use lab::protocol::{NODE_USER, NodeSetUp, ShownPrograms};
 use lab::{Addresses, Attachment, Family, supervisor};
 use paper::network::{LinkRates, conditions_in_words, policy};
 use scenario::node_name;
+use storage::HostDisks;
+use storage::HostPlace;
+use storage::PowerOffs;
+use storage::{Canary, VolumeKind};
+use storage::{MirroredDisk, Plan};
+use storage::{NodeVolume, VirtualDisk};
 
 use crate::attaching;
-use crate::canary::{Canary, VolumeKind};
 use crate::directory::{DirectoryError, RunDirectory};
-use crate::disks::HostDisks;
 use crate::faulting::network;
 use crate::vm::{Limit, Network, Vm, VmError};
-use crate::volumes::mirrored::{MirroredDisk, Plan};
-use crate::volumes::place::HostPlace;
-use crate::volumes::rollback::PowerOffs;
-use crate::volumes::{NodeVolume, VirtualDisk};
 
 /// What can go wrong while the datacentre is built or changed.
 #[derive(Debug, thiserror::Error)]

@@ -4,7 +4,6 @@
 //! supervisor ([`supervise`]) is PID 1 of the lab and does the run. Prints nothing but the news between them.
 
 mod attaching;
-mod canary;
 mod captures;
 mod chronicle;
 mod client_numbers;
@@ -12,7 +11,6 @@ mod collector;
 mod conductor;
 mod datacentre;
 mod directory;
-mod disks;
 mod evidence;
 mod expectations;
 mod faulting;
@@ -38,7 +36,7 @@ mod table_progress;
 mod usage;
 mod vigil;
 mod vm;
-mod volumes;
+mod volume_watch;
 
 pub use directory::{DirectoryError, RunDirectory};
 pub use launch::{Ended, LaunchError, Message, Options, Placement, Show, launch};

@@ -13,14 +13,14 @@ use engine::{Engine, EngineError, Node};
 use history::{EventKind, Verdict};
 use scenario::Failover;
 use scenario::node_name;
+use storage::MirroredDisk;
+use storage::Opening;
 
 use crate::chronicle::Chronicle;
 use crate::datacentre::Datacentre;
 use crate::evidence::processes_left;
 use crate::nearness::Nearness;
 use crate::restart_order::Left;
-use crate::volumes::mirrored::MirroredDisk;
-use crate::volumes::opening::Opening;
 
 /// Between two attempts at something that did not work.
 const RETRY: Duration = Duration::from_millis(500);

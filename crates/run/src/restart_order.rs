@@ -4,8 +4,9 @@
 
 use std::cmp::Reverse;
 
+use storage::MirroredDisk;
+
 use crate::datacentre::Datacentre;
-use crate::volumes::mirrored::MirroredDisk;
 
 /// What a VM has left behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -23,10 +23,9 @@ use lab::entrance::{self, Entrance, EntranceError, Inside};
 use lab::probe::NodeNamespaces;
 use lab::protocol::{FileAction, MAKING, NODE_USER, NodeSetUp, SOCKETS, VOLUME};
 use lab::{Addresses, Family};
-
-use crate::canary::Canary;
-use crate::volumes::NodeVolume;
-use crate::volumes::opening::OpenError;
+use storage::Canary;
+use storage::NodeVolume;
+use storage::OpenError;
 
 /// What can go wrong with a VM's power.
 #[derive(Debug, thiserror::Error)]

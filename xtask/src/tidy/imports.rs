@@ -61,6 +61,7 @@ const TABLE: &[(&str, May)] = &[
             "workload",
         ]),
     ),
+    ("storage", May::Only(&["disk", "faults", "history", "lab", "measure", "report", "scenario"])),
     ("run", May::Anything),
     ("holdfast", May::Anything),
     (

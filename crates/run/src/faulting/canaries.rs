@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use history::{EventKind, Receipt};
+use storage::{Excuse, Tell};
 
 use super::{Faulting, lock};
-use crate::canary::{Excuse, Tell};
 use crate::faulting::looks::disk::defect_in_words;
 
 impl Faulting {

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use disk::mirror::Acknowledge;
 use lab::canary::{self, Mark, Marks, Seen};
+use storage::MirroredDisk;
 
 use super::Faulting;
-use crate::volumes::mirrored::MirroredDisk;
 
 /// How long a power-off waits for a mark to reach a copy. What nothing holds up arrives in milliseconds.
 const ARRIVES_WITHIN: Duration = Duration::from_secs(1);
@@ -42,7 +42,7 @@ impl Faulting {
     fn plant_on_copies_of(&self, vm: usize, hosts: &[usize]) -> Vec<OnCopy> {
         let Some(disk) = self.datacentre.vms[vm].volume().mirrored() else { return Vec::new() };
         let (live, others): (Vec<_>, Vec<_>) =
-            disk.told_on(vm, hosts).into_iter().partition(|(_, _, is_live)| *is_live);
+            disk.peers_on(vm, hosts).into_iter().partition(|(_, _, is_live)| *is_live);
         let standing = self.excuse_of(vm)();
         let of =
             |(component, in_words, _), planted, excuse| OnCopy { vm, component, in_words, planted, excuse };

@@ -1,14 +1,14 @@
 //! Looking at disks through their probes, and the receipt that comes of it. Owns how often and for how long; what must be
 //! seen is in `looks`.
 
-use disk::{Disk, Seen};
-use history::{Receipt, Verdict};
-use scenario::DiskDefect;
-
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::disks::HostDisks;
+use disk::{Disk, Seen};
+use history::{Receipt, Verdict};
+use scenario::DiskDefect;
+use storage::HostDisks;
+
 use crate::faulting::imposed::{Changes, Imposed, Place};
 use crate::faulting::looks::disk::{Among, Judged, Next};
 

@@ -11,6 +11,7 @@ use faults::{Role, pick};
 use history::{Receipt, Verdict};
 use scenario::node_name;
 use scenario::{DiskDefect, DiskTarget, Fault, FaultTarget};
+use storage::VolumePart;
 
 use crate::datacentre::Datacentre;
 use crate::faulting::aim::aims_at_leader;
@@ -18,7 +19,6 @@ use crate::faulting::disk_looks::Subject;
 use crate::faulting::imposed::Place;
 use crate::faulting::looks::disk::{defect_in_words, met_in_words};
 use crate::faulting::{Faulting, lock};
-use crate::volumes::on_disks::Lying;
 
 /// Disks probed of a group: what holds for so many is not chance.
 const PROBED_MAX: usize = 4;
@@ -34,7 +34,7 @@ pub(super) struct StandingDisk {
     /// The VMs whose volumes are served from a disk that is hit.
     vms: Vec<usize>,
     /// What lies on these disks, with what that had met before.
-    lying: Vec<(Lying, Met)>,
+    lying: Vec<(VolumePart, Met)>,
     /// Set once it is healed: whoever still waits for an effect gives up.
     ended: Arc<AtomicBool>,
 }
@@ -156,10 +156,10 @@ impl Faulting {
     }
 
     /// What of all volumes lies on these disks, with what it has met so far.
-    fn lying_on(&self, disks: &BTreeSet<String>) -> Vec<(Lying, Met)> {
+    fn lying_on(&self, disks: &BTreeSet<String>) -> Vec<(VolumePart, Met)> {
         let of = |vm: usize| {
             let volume = self.datacentre.vms[vm].volume();
-            let lying = volume.lying_on(vm, disks).into_iter();
+            let lying = volume.parts_on(vm, disks).into_iter();
             lying.filter_map(|lying| volume.met_by(&lying).map(|met| (lying, met))).collect::<Vec<_>>()
         };
         (0..self.datacentre.vms.len()).flat_map(of).collect()
@@ -211,14 +211,14 @@ impl Faulting {
 /// What is waited for until a disk fails that fails later.
 struct Waits {
     datacentre: Arc<Datacentre>,
-    lying: Vec<(Lying, Met)>,
+    lying: Vec<(VolumePart, Met)>,
     ended: Arc<AtomicBool>,
 }
 
 impl Waits {
     /// Whether an operation of what lies on it was refused before the fault was healed.
     fn until_refused(&self) -> bool {
-        let refused = |(lying, before): &(Lying, Met)| {
+        let refused = |(lying, before): &(VolumePart, Met)| {
             let met = self.datacentre.vms[lying.vm].volume().met_by(lying);
             met.is_some_and(|met| met.since(*before).refused > 0)
         };

@@ -13,7 +13,7 @@ mod warnings;
 use std::collections::BTreeMap;
 
 use history::EventKind;
-use report::result::{CheckResult, InterferenceResult, LabResult, LoadResult, RunResult};
+use report::result::{CheckResult, InterferenceResult, LabResult, LoadResult, RunResult, VolumeResult};
 use scenario::{FaultAction, Scenario};
 
 pub(crate) use self::checks::checks_of;
@@ -28,7 +28,6 @@ use crate::conductor::Shown;
 use crate::directory::RunDirectory;
 use crate::expectations;
 use crate::preparation::Prepared;
-use crate::volumes::result as volumes;
 
 /// Draws everything together.
 #[must_use]
@@ -69,7 +68,7 @@ pub fn draw(
         checks,
         faults,
         loads,
-        volumes: volumes::results(prepared, shown),
+        volumes: volumes(prepared, shown),
         links: shown.links.clone(),
         links_receipt: prepared.links.clone(),
         lab,
@@ -88,6 +87,12 @@ pub fn draw(
     ended_early::doubt_figures(&mut result.expectations, &shown.ended_early);
     (result.verdict, result.reasons) = verdict(&result, shown.interrupted.as_deref(), chronicle.failure());
     result
+}
+
+fn volumes(prepared: &Prepared, shown: &Shown) -> Vec<VolumeResult> {
+    let run =
+        storage::Run { facts: &prepared.facts, timeline: &shown.recorded.timeline, ended_s: shown.ended_s };
+    storage::results(prepared.datacentre.vms.iter().map(|vm| vm.volume()), &shown.volumes, run)
 }
 
 fn interference(shown: &Shown) -> Vec<InterferenceResult> {

@@ -4,8 +4,9 @@
 
 use std::sync::Arc;
 
+use storage::{Canary, Excuse, Tell};
+
 use super::Vm;
-use crate::canary::{Canary, Excuse, Tell};
 
 impl Vm {
     /// Why its volume, as it is open now, may lack what was synced.

@@ -6,8 +6,9 @@ use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
-use crate::joined::End;
 use lab::probe;
+
+use crate::joined::End;
 
 /// An expectation's name, and how it is tried between a client's place and a server's.
 type Expectation = (&'static str, fn(&End, &End));

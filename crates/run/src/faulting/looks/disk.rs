@@ -229,8 +229,9 @@ pub fn met_in_words(what: &str, met: &Met) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use disk::Refusal;
+
+    use super::*;
 
     const TOOK: Duration = Duration::from_millis(2);
 

@@ -13,10 +13,10 @@ use disk::{Files, Mount, MountError, MountPoint};
 use scenario::Promotion;
 
 use super::component::Component;
-use super::initiator::{Asked, Initiator};
-use super::mirrored::{Ended, MirroredDisk, Serving, State};
+use super::initiator::{Initiator, RequestFigures};
 use super::standing::in_bytes;
 use super::target::Target;
+use super::{Ended, MirroredDisk, Serving, State};
 
 /// Why a mirrored volume cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -67,14 +67,14 @@ pub enum OpenError {
 
 /// The way from a node's host to the one that serves.
 #[derive(Debug)]
-pub(super) struct Afar {
+pub(super) struct RemoteService {
     pub(super) target: Target,
     pub(super) remote: Arc<Remote<Initiator>>,
 }
 
 /// Why a component serves that otherwise would not.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Why {
+pub(super) struct ServingReason {
     /// What was given up, where it was promoted by force.
     pub(super) forced: Option<String>,
     /// Why service moved to it, where it did while the node ran.
@@ -89,7 +89,7 @@ pub struct Opening {
     /// Path of the host of the component that served.
     pub component: String,
     /// What was asked over the network, by kind; nothing where both are the same.
-    pub asked: Vec<Asked>,
+    pub requests: Vec<RequestFigures>,
     /// How often a connection between the two broke, or could not be had.
     pub broken: u64,
     /// What was given up, where the component was promoted by force.
@@ -164,12 +164,12 @@ impl MirroredDisk {
         let number = self.choose(&state, (host, &reached), may_force)?;
         let forced = (!state.current.contains(&number)).then(|| self.loss_in_words(&state, number));
         state.news.extend(forced.clone());
-        let files = self.serve(&mut state, number, host, Why { forced, moved: None })?;
+        let files = self.serve(&mut state, number, host, ServingReason { forced, moved: None })?;
         let prepared = disk::prepare(files);
         if prepared.is_err() {
             state.serving = None;
         }
-        if state.serving.as_ref().is_some_and(|serving| serving.afar.is_some()) {
+        if state.serving.as_ref().is_some_and(|serving| serving.remote_service.is_some()) {
             let (host, component) = (&self.hosts[host].name, state.components[number].place.name.clone());
             state.news.push(format!(
                 "{host} has no component that is up to date: the volume is served from {component}, over the network"
@@ -184,7 +184,7 @@ impl MirroredDisk {
         state: &mut State,
         number: usize,
         host: usize,
-        why: Why,
+        reason: ServingReason,
     ) -> Result<Arc<dyn Files>, OpenError> {
         let peers: Vec<usize> = (0..state.components.len())
             .filter(|other| *other != number && !state.retired.contains(other))
@@ -197,16 +197,24 @@ impl MirroredDisk {
         let extents = Some(component.extents.clone());
         let mirror =
             Arc::new(Mirror::new(component.volume.clone(), self.policy, lacking, generation, extents));
-        let (me, served) = (self.me.clone(), Arc::downgrade(&mirror));
-        mirror.set_mover(Box::new(move || me.upgrade()?.move_from(&served.upgrade()?)));
-        let afar = (component.host != host).then(|| self.afar(&component, host, &mirror)).transpose()?;
-        let files: Arc<dyn Files> = match &afar {
+        let (weak_self, served) = (self.weak_self.clone(), Arc::downgrade(&mirror));
+        mirror.set_mover(Box::new(move || weak_self.upgrade()?.move_from(&served.upgrade()?)));
+        let remote_service =
+            (component.host != host).then(|| self.remote_service(&component, host, &mirror)).transpose()?;
+        let files: Arc<dyn Files> = match &remote_service {
             None => mirror.clone(),
-            Some(afar) => afar.remote.clone(),
+            Some(remote_service) => remote_service.remote.clone(),
         };
         let (speaks_to, conversations) = (Vec::new(), Vec::new());
-        let mut serving =
-            Serving { component: number, host, afar, why, mirror, peers: speaks_to, conversations };
+        let mut serving = Serving {
+            component: number,
+            host,
+            remote_service,
+            reason,
+            mirror,
+            peers: speaks_to,
+            conversations,
+        };
         for other in peers {
             self.converse(state, &mut serving, other).map_err(OpenError::Thread)?;
         }
@@ -274,12 +282,12 @@ impl MirroredDisk {
         reached
     }
 
-    fn afar(
+    fn remote_service(
         &self,
         component: &Component,
         host: usize,
         mirror: &Arc<ServingMirror>,
-    ) -> Result<Afar, OpenError> {
+    ) -> Result<RemoteService, OpenError> {
         let timeout = self.policy.timeout;
         let target = Target::open(&component.place, mirror.clone(), timeout, self.threads.clone())
             .map_err(|source| OpenError::Target { host: component.place.name.clone(), source })?;
@@ -290,7 +298,7 @@ impl MirroredDisk {
         );
         let remote = Arc::new(Remote::new(initiator));
         Initiator::begin_to_beat(&remote, &self.threads).map_err(OpenError::Thread)?;
-        Ok(Afar { target, remote })
+        Ok(RemoteService { target, remote })
     }
 
     fn loss_in_words(&self, state: &State, number: usize) -> String {
@@ -314,14 +322,14 @@ impl MirroredDisk {
     }
 
     pub(super) fn opening(&self, state: &State, serving: &Serving) -> Opening {
-        let initiator = serving.afar.as_ref().map(|afar| afar.remote.carrier());
+        let initiator = serving.remote_service.as_ref().map(|remote_service| remote_service.remote.carrier());
         Opening {
             host: self.hosts[serving.host].name.clone(),
             component: state.components[serving.component].place.name.clone(),
-            asked: initiator.map(Initiator::asked).unwrap_or_default(),
+            requests: initiator.map(Initiator::request_figures).unwrap_or_default(),
             broken: initiator.map_or(0, Initiator::broken),
-            forced: serving.why.forced.clone(),
-            moved: serving.why.moved.clone(),
+            forced: serving.reason.forced.clone(),
+            moved: serving.reason.moved.clone(),
             lost_after: initiator.and_then(Initiator::lost_after),
         }
     }
@@ -331,7 +339,7 @@ impl MirroredDisk {
     pub fn lost_where_open(&self) -> Option<Opening> {
         let state = self.state();
         let serving = state.serving.as_ref()?;
-        let is_lost = serving.afar.as_ref()?.remote.carrier().lost_after().is_some();
+        let is_lost = serving.remote_service.as_ref()?.remote.carrier().lost_after().is_some();
         is_lost.then(|| self.opening(&state, serving))
     }
 
@@ -355,13 +363,13 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::volumes::mirrored::Plan;
-    use crate::volumes::place;
-    use crate::volumes::rollback::PowerOffs;
+    use crate::host_place;
+    use crate::mirrored::Plan;
+    use crate::rollback::PowerOffs;
 
     /// A volume with a component on each of the first two of three hosts, in the network of this process.
     fn ground(folder: &std::path::Path, first: usize, promote: Promotion) -> Option<Arc<MirroredDisk>> {
-        let hosts: Option<Vec<_>> = ["a", "b", "c"].iter().map(|name| place::here(name)).collect();
+        let hosts: Option<Vec<_>> = ["a", "b", "c"].iter().map(|name| host_place::here(name)).collect();
         let class = scenario::StorageClass {
             name: "basic".to_owned(),
             metadata_on_own_device: false,

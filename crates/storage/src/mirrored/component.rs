@@ -15,9 +15,9 @@ use disk::mirror::{Answer, Dirt, ExtentLog, Incoming, read_frame};
 use disk::{Files, Flush, FolderStore, Limits, Lost, OnDisk, elsewhere};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use super::place::{self, HostPlace};
-use super::rollback::{PowerOffs, Rollback};
 use super::threads::Threads;
+use crate::host_place::{self, HostPlace};
+use crate::rollback::{PowerOffs, Rollback};
 
 /// Bytes read at once.
 const READ_BYTES: usize = 256 << 10;
@@ -32,7 +32,7 @@ const LOOK_MS: u16 = 100;
 
 /// What components of one volume have in common.
 #[derive(Debug, Clone, Copy)]
-pub struct Ground {
+pub struct ComponentSettings {
     /// The user that owns the volume.
     pub user: u32,
     /// Whether syncs are passed on to the machine's disk.
@@ -60,7 +60,7 @@ pub struct Component {
     pub volume: Arc<disk::Volume<OnDisk<FolderStore>>>,
     /// Its log of extents.
     pub extents: Arc<ExtentLog>,
-    ground: Ground,
+    settings: ComponentSettings,
     rollback: Rollback,
     last_loss: Mutex<Option<Result<Lost, String>>>,
     threads: Arc<Threads>,
@@ -99,15 +99,16 @@ impl Component {
     pub fn make(
         folder: &Path,
         (host, place, port): (usize, Arc<HostPlace>, u16),
-        ground: Ground,
+        settings: ComponentSettings,
         threads: Arc<Threads>,
     ) -> io::Result<Component> {
         let content = folder.join("content");
         std::fs::create_dir_all(&content)?;
-        let flush = if ground.flush { Flush::Real } else { Flush::Pretended };
+        let flush = if settings.flush { Flush::Real } else { Flush::Pretended };
         let store = OnDisk::new(FolderStore::new(&content, flush), place.disk.clone());
-        let volume = disk::Volume::new(store, Limits::default(), ground.user, ground.user, SystemTime::now());
-        let flushes = ground.flush && !ground.metadata_on_own_device;
+        let volume =
+            disk::Volume::new(store, Limits::default(), settings.user, settings.user, SystemTime::now());
+        let flushes = settings.flush && !settings.metadata_on_own_device;
         let extents = Arc::new(ExtentLog::create(&folder.join("extents"), flushes)?);
         let component = Component {
             host,
@@ -115,8 +116,8 @@ impl Component {
             port,
             volume: Arc::new(volume),
             extents,
-            ground,
-            rollback: Rollback::new(ground.power_offs),
+            settings,
+            rollback: Rollback::new(settings.power_offs),
             last_loss: Mutex::default(),
             threads,
             server: Mutex::default(),
@@ -157,7 +158,7 @@ impl Component {
             shared: shared.clone(),
             volume: self.volume.clone(),
             extents: self.extents.clone(),
-            ground: self.ground,
+            settings: self.settings,
             threads: self.threads.clone(),
         };
         let thread = self.threads.start("component", move || serve.listen(&listener))?;
@@ -219,7 +220,7 @@ impl Component {
     #[must_use]
     pub fn drain(&self) -> u64 {
         self.server().as_ref().map_or(0, |server| {
-            server.shared.end_connection(Shutdown::Read, Some((self.ground.timeout, &self.volume)));
+            server.shared.end_connection(Shutdown::Read, Some((self.settings.timeout, &self.volume)));
             server.shared.applied.load(Ordering::Acquire)
         })
     }
@@ -279,7 +280,7 @@ struct Serve {
     shared: Arc<Shared>,
     volume: Arc<disk::Volume<OnDisk<FolderStore>>>,
     extents: Arc<ExtentLog>,
-    ground: Ground,
+    settings: ComponentSettings,
     threads: Arc<Threads>,
 }
 
@@ -293,7 +294,7 @@ impl Serve {
             }
             let _work = self.threads.work();
             // Whoever gave up meanwhile connects again.
-            if let Ok(stream) = place::accept(listener) {
+            if let Ok(stream) = host_place::accept(listener) {
                 // A new connection means that the one that serves has given up the old one.
                 self.shared.end_connection(Shutdown::Both, None);
                 self.shared.applied.store(0, Ordering::Release);
@@ -305,7 +306,7 @@ impl Serve {
     fn begin(&self, stream: TcpStream) {
         let copies = stream
             .set_nonblocking(false)
-            .and_then(|()| place::prepare(&stream, self.ground.timeout))
+            .and_then(|()| host_place::prepare(&stream, self.settings.timeout))
             .and_then(|()| stream.try_clone());
         let Ok(copy) = copies else { return };
         let mut connection = self.shared.connection();
@@ -333,7 +334,7 @@ impl Serve {
 
     /// Carries messages out until the connection ends.
     fn obey(&self, stream: &TcpStream) -> Result<(), String> {
-        if self.ground.answers_receipt {
+        if self.settings.answers_receipt {
             return self.receive_and_obey(stream);
         }
         let mut reader = BufReader::with_capacity(READ_BYTES, stream);
@@ -342,7 +343,7 @@ impl Serve {
         let mut unanswered = 0;
         let mut said_at = Instant::now();
         // On a slow disk as many messages may take longer than a sign is waited for.
-        let silence_max = self.ground.timeout / SIGNS_PER_TIMEOUT;
+        let silence_max = self.settings.timeout / SIGNS_PER_TIMEOUT;
         // A connection that breaks is no trouble of the component's.
         while read_frame(&mut reader, &mut buffer).unwrap_or(false) {
             if self.shared.is_off.load(Ordering::Acquire) {
@@ -436,7 +437,7 @@ mod tests {
 
     const NOW: SystemTime = SystemTime::UNIX_EPOCH;
     const SECTORS: usize = 64;
-    const GROUND: Ground = Ground {
+    const SETTINGS: ComponentSettings = ComponentSettings {
         user: 0,
         flush: false,
         metadata_on_own_device: false,
@@ -448,10 +449,12 @@ mod tests {
     /// What is there after a power-off of a file that had been synced and was then written over, sector by sector.
     fn after_power_off(torn_by: Option<u64>) -> Option<(Lost, Vec<u8>, bool)> {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let place = place::here("a")?;
-        let ground = Ground { power_offs: PowerOffs { torn_by, keep_unsynced: false }, ..GROUND };
+        let place = host_place::here("a")?;
+        let settings =
+            ComponentSettings { power_offs: PowerOffs { torn_by, keep_unsynced: false }, ..SETTINGS };
         // Whichever port is free: nobody connects.
-        let component = Component::make(folder.path(), (0, place, 0), ground, Arc::default()).expect("made");
+        let component =
+            Component::make(folder.path(), (0, place, 0), settings, Arc::default()).expect("made");
         let volume = &component.volume;
         let attributes = Attributes::new(0o600, 0, 0, NOW);
         let file = volume.make(ROOT, OsStr::new("f"), &NewInode::File, attributes).expect("made").inode;
@@ -470,7 +473,7 @@ mod tests {
     #[test]
     fn a_thread_of_a_component_that_is_stuck_is_work_that_does_not_end() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let Some(place) = place::here("stuck") else {
+        let Some(place) = host_place::here("stuck") else {
             return eprintln!(
                 "skipped: a_thread_of_a_component_that_is_stuck: no network namespace may be entered"
             );
@@ -478,7 +481,7 @@ mod tests {
         let threads = Arc::<Threads>::default();
         let port = 30_000 + ((std::process::id() + 7) % 20_000) as u16;
         let component =
-            Component::make(folder.path(), (0, place, port), GROUND, threads.clone()).expect("made");
+            Component::make(folder.path(), (0, place, port), SETTINGS, threads.clone()).expect("made");
         let shared = component.server().as_ref().expect("on").shared.clone();
         assert_eq!(
             threads.under_way().longest(),
@@ -501,14 +504,15 @@ mod tests {
     fn a_component_on_a_slow_disk_gives_signs_while_it_works_through_what_has_arrived() {
         const FRAMES: usize = 24;
         let folders = [tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder")];
-        let Some(place) = place::here("slow") else {
+        let Some(place) = host_place::here("slow") else {
             return eprintln!("skipped: a_component_on_a_slow_disk: no network namespace may be entered");
         };
         let timeout = Duration::from_millis(200);
-        let ground = Ground { timeout, ..GROUND };
+        let settings = ComponentSettings { timeout, ..SETTINGS };
         let port = 30_000 + (std::process::id() % 20_000) as u16;
-        let component = Component::make(folders[0].path(), (0, place.clone(), port), ground, Arc::default())
-            .expect("made");
+        let component =
+            Component::make(folders[0].path(), (0, place.clone(), port), settings, Arc::default())
+                .expect("made");
         let store =
             OnDisk::new(FolderStore::new(folders[1].path(), Flush::Pretended), disk::Disk::alone("d"));
         let serving = Arc::new(disk::Volume::new(store, Limits::default(), 0, 0, NOW));

@@ -4,7 +4,7 @@
 
 use disk::mirror::Standing;
 
-use super::standing::{ComponentState, Role};
+use crate::mirrored::{ComponentState, Role};
 
 /// One time that a component caught up.
 #[derive(Debug, Clone, PartialEq)]
@@ -85,7 +85,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::volumes::standing::Moved;
+    use crate::mirrored::Moved;
 
     const AWAY: Role = Role::Peer(Standing::Away);
     const CATCHING_UP: Role = Role::Peer(Standing::CatchingUp);

@@ -11,8 +11,8 @@ use disk::mirror::{Answer, Differences, Frame, Mirror, Next};
 use disk::{FolderStore, OnDisk};
 
 use super::component::Component;
-use super::place::{self, HostPlace};
 use super::threads::Threads;
+use crate::host_place::{self, HostPlace};
 
 /// Bytes of messages sent with one call, about.
 const SEND_BYTES: usize = 256 << 10;
@@ -150,7 +150,7 @@ impl Speaker {
             }
             let _work = self.threads.work();
             if answers % ANSWERS_PER_LOOK == 0
-                && let Some(shortest) = place::round_trip(stream)
+                && let Some(shortest) = host_place::round_trip(stream)
             {
                 // It changes rarely, and asking costs a system call.
                 self.round_trip_us.store(shortest.as_micros() as u64, Ordering::Relaxed);

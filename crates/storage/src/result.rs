@@ -1,38 +1,52 @@
 //! The nodes' volumes as they stand in the result.
 
+use std::collections::BTreeMap;
+
 use disk::mirror::Standing;
-use history::BASELINE;
+use history::{BASELINE, RunFacts};
 use measure::Timeline;
 use measure::meanwhile::latency_during;
 use report::result::{
     AskedResult, CatchUpResult, ComponentResult, MeanwhileResult, OpeningResult, VolumeResult,
 };
+use scenario::node_name;
 
-use super::NodeVolume;
-use super::mirrored::MirroredDisk;
-use super::opening::Opening;
-use super::resync::CatchUp;
-use super::standing::Role;
-use super::watch::Seen;
-use crate::conductor::Shown;
-use crate::preparation::Prepared;
+use crate::mirrored::MirroredDisk;
+use crate::mirrored::Opening;
+use crate::mirrored::Role;
+use crate::node_volume::NodeVolume;
+use crate::resync::CatchUp;
+use crate::seen::Seen;
 
-/// The virtual disks; a plain directory is not one.
+/// What a run was and measured, as far as volumes are told beside it.
+#[derive(Clone, Copy)]
+pub struct Run<'a> {
+    /// Its phases and loads.
+    pub facts: &'a RunFacts,
+    /// Latencies by the second.
+    pub timeline: &'a Timeline,
+    /// When the loads were told to stop, seconds.
+    pub ended_s: f64,
+}
+
+/// The virtual disks among the nodes' volumes, which stand in the nodes' order; a plain directory is none.
 #[must_use]
-pub fn results(prepared: &Prepared, shown: &Shown) -> Vec<VolumeResult> {
-    let vms = prepared.datacentre.vms.iter().enumerate();
-    vms.filter_map(|(number, vm)| {
-        let node = engine::Node::name(vm.as_ref()).to_owned();
-        match vm.volume() {
+pub fn results<'a>(
+    volumes: impl IntoIterator<Item = &'a NodeVolume>,
+    seen: &BTreeMap<usize, Seen>,
+    run: Run<'_>,
+) -> Vec<VolumeResult> {
+    let volumes = volumes.into_iter().enumerate();
+    volumes
+        .filter_map(|(number, volume)| match volume {
             NodeVolume::Directory => None,
-            NodeVolume::Virtual(_) => Some(alone(node)),
+            NodeVolume::Virtual(_) => Some(alone(node_name(number))),
             NodeVolume::Mirrored(disk) => {
-                let seen = shown.volumes.get(&number).cloned().unwrap_or_default();
-                Some(mirrored(node, disk, seen, (prepared, shown)))
+                let seen = seen.get(&number).cloned().unwrap_or_default();
+                Some(mirrored(node_name(number), disk, seen, run))
             }
-        }
-    })
-    .collect()
+        })
+        .collect()
 }
 
 fn alone(node: String) -> VolumeResult {
@@ -51,15 +65,10 @@ fn alone(node: String) -> VolumeResult {
     }
 }
 
-fn mirrored(
-    node: String,
-    disk: &MirroredDisk,
-    seen: Seen,
-    (prepared, shown): (&Prepared, &Shown),
-) -> VolumeResult {
-    let baseline = prepared.facts.phases.iter().find(|phase| phase.name == BASELINE);
-    let baseline = baseline.map(|phase| (phase.from_s, phase.to_s.min(shown.ended_s)));
-    let (loads, timeline) = (&prepared.facts.loads, &shown.recorded.timeline);
+fn mirrored(node: String, disk: &MirroredDisk, seen: Seen, run: Run<'_>) -> VolumeResult {
+    let baseline = run.facts.phases.iter().find(|phase| phase.name == BASELINE);
+    let baseline = baseline.map(|phase| (phase.from_s, phase.to_s.min(run.ended_s)));
+    let (loads, timeline) = (&run.facts.loads, run.timeline);
     let loads: Vec<(&str, &str)> =
         loads.iter().map(|load| (load.name.as_str(), load.transaction.as_str())).collect();
     let storage = disk.storage();
@@ -117,7 +126,7 @@ fn catch_up(
 }
 
 fn opening(opening: Opening) -> OpeningResult {
-    let asked = opening.asked.into_iter().map(|asked| AskedResult {
+    let asked = opening.requests.into_iter().map(|asked| AskedResult {
         work: asked.work.to_owned(),
         count: asked.count,
         latency_us_mean: asked.latency.mean_us,

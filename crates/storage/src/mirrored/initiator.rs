@@ -18,10 +18,10 @@ use disk::mirror::{Carrier, Remote, Work, read_frame};
 use measure::interval::{new_histogram, record_latency};
 use measure::{Histogram, LatencyFigures};
 
-use super::place::{self, HostPlace};
 use super::silence::Silence;
 use super::target::NUMBER_BYTES;
 use super::threads::Threads;
+use crate::host_place::{self, HostPlace};
 
 /// Between two attempts to connect.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -35,7 +35,7 @@ const WORKS: [(Work, &str); 4] =
 
 /// How long requests of one kind took, there and back and being carried out.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Asked {
+pub struct RequestFigures {
     /// What they did: `read`, `write`, `sync`, `names`.
     pub work: &'static str,
     /// How many were answered.
@@ -110,12 +110,12 @@ impl Initiator {
 
     /// What was asked so far, by kind; kinds of which nothing was asked are left out.
     #[must_use]
-    pub fn asked(&self) -> Vec<Asked> {
+    pub fn request_figures(&self) -> Vec<RequestFigures> {
         let times = lock(&self.times);
         let asked = WORKS.iter().filter_map(|(work, name)| {
             let histogram = times.get(work)?;
             let (count, latency) = (histogram.len(), LatencyFigures::of(histogram));
-            Some(Asked { work: name, count, latency })
+            Some(RequestFigures { work: name, count, latency })
         });
         asked.collect()
     }
@@ -144,8 +144,8 @@ impl Initiator {
 
     fn connect(&self, slot: u64) -> io::Result<TcpStream> {
         let mut stream = self.from.connect(self.to, self.timeout.min(ATTEMPT))?;
-        place::prepare(&stream, self.timeout)?;
-        place::keep_alive(&stream)?;
+        host_place::prepare(&stream, self.timeout)?;
+        host_place::keep_alive(&stream)?;
         lock(&self.streams).insert(slot, stream.try_clone()?);
         if self.is_over() {
             return Err(io::ErrorKind::ConnectionAborted.into());

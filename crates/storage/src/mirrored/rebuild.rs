@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use super::mirrored::MirroredDisk;
+use super::MirroredDisk;
 use super::standing::in_bytes;
 
 impl MirroredDisk {

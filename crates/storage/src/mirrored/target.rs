@@ -20,8 +20,8 @@ use disk::Files;
 use disk::mirror::{answer, read_frame};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use super::place::{self, HostPlace};
 use super::threads::Threads;
+use crate::host_place::{self, HostPlace};
 
 /// Bytes read at once.
 const READ_BYTES: usize = 256 << 10;
@@ -137,7 +137,7 @@ impl Shared {
                 continue;
             }
             // Whoever gave up meanwhile connects again.
-            if let Ok(stream) = place::accept(listener) {
+            if let Ok(stream) = host_place::accept(listener) {
                 // One that cannot be served is closed, and its other end tries again.
                 let _ = self.begin(stream);
             }
@@ -146,8 +146,8 @@ impl Shared {
 
     fn begin(self: &Arc<Self>, stream: TcpStream) -> io::Result<()> {
         stream.set_nonblocking(false)?;
-        place::prepare(&stream, self.timeout)?;
-        place::keep_alive(&stream)?;
+        host_place::prepare(&stream, self.timeout)?;
+        host_place::keep_alive(&stream)?;
         let (copy, served) = (stream.try_clone()?, self.clone());
         let serve = move || {
             served.serve(&stream);
@@ -206,12 +206,12 @@ mod tests {
     use disk::{Attributes, Flush, FolderStore, Limits, NewInode, ROOT, Refusal, Volume};
 
     use super::*;
-    use crate::volumes::initiator::Initiator;
+    use crate::mirrored::initiator::Initiator;
 
     const TIMEOUT: Duration = Duration::from_secs(5);
 
     fn ground(folder: &std::path::Path) -> Option<(Arc<HostPlace>, Target)> {
-        let here = place::here("here")?;
+        let here = host_place::here("here")?;
         let store = FolderStore::new(folder, Flush::Pretended);
         let volume = Arc::new(Volume::new(store, Limits::default(), 0, 0, SystemTime::UNIX_EPOCH));
         let target = Target::open(&here, volume, TIMEOUT, Arc::default()).expect("a target");
@@ -239,7 +239,7 @@ mod tests {
         // A connection that is listed only after its first answer escapes.
         assert!(remote.carrier().broken() > 0);
         assert_eq!(make(&remote, "f7"), Err(Refusal::EEXIST));
-        assert_eq!(remote.carrier().asked()[0].count, 21);
+        assert_eq!(remote.carrier().request_figures()[0].count, 21);
         target.close();
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| make(&remote, "late"));
@@ -274,7 +274,7 @@ mod tests {
     #[test]
     fn a_request_that_waits_for_a_disk_is_waited_for_however_long_while_its_host_answers_beats() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let here = place::here("here");
+        let here = host_place::here("here");
         let Some(here) = here else {
             return eprintln!(
                 "skipped: a_request_that_waits_for_a_disk: no network namespace may be entered"

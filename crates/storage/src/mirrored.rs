@@ -3,6 +3,18 @@
 //! Owns the roles and who may take them. What the components say to each other is in `conversation`; what is acknowledged
 //! when, in `disk::mirror`.
 
+mod component;
+mod conversation;
+mod initiator;
+mod moving;
+mod on_hosts;
+mod opening;
+mod rebuild;
+mod silence;
+mod standing;
+mod target;
+mod threads;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,13 +25,15 @@ use disk::mirror::{Acknowledge, Differences, Dirt, Mirror, Policy, Standing, Syn
 use disk::{Disk, Files, FolderStore, Lost, Mount, OnDisk, Waits};
 use scenario::Storage;
 
-use super::component::{self, Component};
-use super::conversation::{Conversation, Speaker};
-use super::opening::{Afar, Opening, Why};
-use super::place::HostPlace;
-use super::rollback::PowerOffs;
-use super::standing::{ComponentState, Moved, Role, in_words};
-use super::threads::Threads;
+use self::component::{Component, ComponentSettings};
+use self::conversation::{Conversation, Speaker};
+pub use self::opening::{OpenError, Opening};
+use self::opening::{RemoteService, ServingReason};
+use self::standing::in_words;
+pub use self::standing::{ComponentState, Moved, Role};
+use self::threads::Threads;
+use crate::host_place::HostPlace;
+use crate::rollback::PowerOffs;
 
 /// Components listen from this port on: a volume's first at this plus its node's number times the step.
 const PORT: u16 = 7_000;
@@ -45,40 +59,40 @@ pub struct Plan<'a> {
 #[derive(Debug)]
 pub struct MirroredDisk {
     /// Itself, for those who find another component to serve.
-    pub(super) me: Weak<MirroredDisk>,
+    weak_self: Weak<MirroredDisk>,
     folder: PathBuf,
     node: usize,
-    pub(super) storage: Storage,
-    pub(super) hosts: Vec<Arc<HostPlace>>,
-    ground: component::Ground,
-    pub(super) policy: Policy,
-    pub(super) threads: Arc<Threads>,
+    storage: Storage,
+    hosts: Vec<Arc<HostPlace>>,
+    settings: ComponentSettings,
+    policy: Policy,
+    threads: Arc<Threads>,
     state: Mutex<State>,
     differences: Arc<Mutex<Differences>>,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct State {
-    pub(super) components: Vec<Arc<Component>>,
+struct State {
+    components: Vec<Arc<Component>>,
     /// Components that were given up for another elsewhere.
-    pub(super) retired: BTreeSet<usize>,
-    pub(super) serving: Option<Serving>,
+    retired: BTreeSet<usize>,
+    serving: Option<Serving>,
     /// Components that have all that was acknowledged, as far as can be known.
-    pub(super) current: BTreeSet<usize>,
+    current: BTreeSet<usize>,
     /// How it was opened, boot by boot, as far as that is over.
-    pub(super) openings: Vec<Opening>,
+    openings: Vec<Opening>,
     last_loss: Option<Result<Lost, String>>,
-    pub(super) news: Vec<String>,
+    news: Vec<String>,
     /// Where service has moved.
-    pub(super) moves: Vec<Move>,
+    moves: Vec<Move>,
     /// Of each component that is not up to date, what has been told: one whose disk is dead tries again and again.
     told: BTreeMap<usize, BTreeSet<&'static str>>,
     cpu_of_mounts: Duration,
-    pub(super) ended: BTreeMap<usize, Ended>,
+    ended: BTreeMap<usize, Ended>,
     /// Components whose disk was given up, while they served, because it gave no sign: it is not waited for.
-    pub(super) silent: BTreeSet<usize>,
+    silent: BTreeSet<usize>,
     /// When no component could be found that service could have moved to.
-    pub(super) stayed_at: Option<Instant>,
+    stayed_at: Option<Instant>,
     moved: BTreeMap<usize, Moved>,
 }
 
@@ -93,25 +107,25 @@ pub struct Move {
 
 /// How a component stood when service ended.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Ended {
-    pub(super) standing: Standing,
+struct Ended {
+    standing: Standing,
     /// What had not reached it.
-    pub(super) lag_bytes: u64,
-    pub(super) lag: Duration,
+    lag_bytes: u64,
+    lag: Duration,
 }
 
 #[derive(Debug)]
-pub(super) struct Serving {
-    pub(super) component: usize,
+struct Serving {
+    component: usize,
     /// Where the node is, by number.
-    pub(super) host: usize,
+    host: usize,
     /// Where that is another than the component's host, the way between the two.
-    pub(super) afar: Option<Afar>,
-    pub(super) why: Why,
-    pub(super) mirror: Arc<Mirror<OnDisk<FolderStore>>>,
+    remote_service: Option<RemoteService>,
+    reason: ServingReason,
+    mirror: Arc<Mirror<OnDisk<FolderStore>>>,
     /// The components that are its peers, in its order.
-    pub(super) peers: Vec<usize>,
-    pub(super) conversations: Vec<Conversation>,
+    peers: Vec<usize>,
+    conversations: Vec<Conversation>,
 }
 
 impl MirroredDisk {
@@ -128,7 +142,7 @@ impl MirroredDisk {
         };
         let class = &storage.class;
         let policy = Policy { acknowledge, buffer_bytes: class.buffer_bytes, timeout: storage.timeout };
-        let ground = component::Ground {
+        let settings = ComponentSettings {
             user: plan.user,
             flush: class.flush,
             metadata_on_own_device: class.metadata_on_own_device,
@@ -136,13 +150,13 @@ impl MirroredDisk {
             answers_receipt: acknowledge == Acknowledge::Semi,
             power_offs: plan.power_offs,
         };
-        let disk = Arc::new_cyclic(|me| MirroredDisk {
-            me: me.clone(),
+        let disk = Arc::new_cyclic(|weak_self| MirroredDisk {
+            weak_self: weak_self.clone(),
             folder: plan.folder.to_owned(),
             node: plan.node,
             storage: (*storage).clone(),
             hosts: plan.hosts.clone(),
-            ground,
+            settings,
             policy,
             threads: Arc::default(),
             state: Mutex::default(),
@@ -159,26 +173,26 @@ impl MirroredDisk {
         Ok(disk)
     }
 
-    pub(super) fn component_on(&self, host: usize) -> io::Result<Component> {
+    fn component_on(&self, host: usize) -> io::Result<Component> {
         let number = self.state().components.len();
         let port = usize::from(PORT) + self.node * PORTS_PER_VOLUME + number % PORTS_PER_VOLUME;
         let port = u16::try_from(port).map_err(|_| io::Error::other("more volumes than ports"))?;
         let place = (host, self.hosts[host].clone(), port);
         // Each has a chance of its own: what one tears another keeps.
         let own = |seed: u64| seed.wrapping_add((number as u64 + 1) << 32);
-        let power_offs = self.ground.power_offs;
+        let power_offs = self.settings.power_offs;
         let power_offs = PowerOffs { torn_by: power_offs.torn_by.map(own), ..power_offs };
-        let ground = component::Ground { power_offs, ..self.ground };
-        Component::make(&self.folder.join(number.to_string()), place, ground, self.threads.clone())
+        let settings = ComponentSettings { power_offs, ..self.settings };
+        Component::make(&self.folder.join(number.to_string()), place, settings, self.threads.clone())
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The state, unless `is_given_up` comes to hold before it is to be had: whoever ends service holds it while requests
     /// under way come to their end.
-    pub(super) fn state_unless(&self, is_given_up: impl Fn() -> bool) -> Option<MutexGuard<'_, State>> {
+    fn state_unless(&self, is_given_up: impl Fn() -> bool) -> Option<MutexGuard<'_, State>> {
         loop {
             match self.state.try_lock() {
                 Ok(state) => return Some(state),
@@ -189,7 +203,7 @@ impl MirroredDisk {
         }
     }
 
-    pub(super) fn differences(&self) -> MutexGuard<'_, Differences> {
+    fn differences(&self) -> MutexGuard<'_, Differences> {
         self.differences.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -205,7 +219,7 @@ impl MirroredDisk {
         &self.storage
     }
 
-    pub(super) fn converse(&self, state: &State, serving: &mut Serving, other: usize) -> io::Result<()> {
+    fn converse(&self, state: &State, serving: &mut Serving, other: usize) -> io::Result<()> {
         let conversation = Conversation::begin(Speaker {
             mirror: serving.mirror.clone(),
             peer: serving.peers.len(),
@@ -242,10 +256,10 @@ impl MirroredDisk {
         serving.mirror.stop_waiting();
         let opening = self.opening(&state, &serving);
         state.openings.push(opening);
-        if let Some(mut afar) = serving.afar.take() {
+        if let Some(mut remote_service) = serving.remote_service.take() {
             // What is being carried out for the node must not wait for a disk: it is as dead as the node.
             serving.mirror.interrupt(true);
-            afar.target.close();
+            remote_service.target.close();
             serving.mirror.interrupt(false);
         }
         let others: Vec<usize> = serving.peers.clone();
@@ -285,7 +299,7 @@ impl MirroredDisk {
         first_error.map_or(Ok(()), Err)
     }
 
-    pub(super) fn note_ends(&self, state: &mut State, serving: &Serving) {
+    fn note_ends(&self, state: &mut State, serving: &Serving) {
         state.ended.clear();
         for (peer, number) in serving.peers.iter().enumerate() {
             let stood = serving.mirror.state(peer);

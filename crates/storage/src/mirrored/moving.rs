@@ -11,8 +11,8 @@ use std::time::Instant;
 use disk::Files;
 use disk::mirror::Standing;
 
-use super::mirrored::{MirroredDisk, Move, Serving, State};
-use super::opening::{Afar, ServingMirror, Why, is_usable};
+use super::opening::{RemoteService, ServingMirror, ServingReason, is_usable};
+use super::{MirroredDisk, Move, Serving, State};
 
 impl MirroredDisk {
     /// The disk under the component that serves has refused an operation: moves service to one that is live, the node's own
@@ -110,13 +110,13 @@ impl MirroredDisk {
             false => "refused an operation".to_owned(),
         };
         let moved = format!("the disk under the component on {} {did}", from.place.name);
-        let why = Why { forced: None, moved: Some(moved.clone()) };
-        match self.serve(state, number, old.host, why) {
+        let reason = ServingReason { forced: None, moved: Some(moved.clone()) };
+        match self.serve(state, number, old.host, reason) {
             Ok(files) => {
                 state.openings.push(opening);
                 state.moves.push(Move { host: next.place.name.clone(), why: moved });
-                if let Some(afar) = old.afar.take() {
-                    retire(afar, files.clone());
+                if let Some(remote_service) = old.remote_service.take() {
+                    retire(remote_service, files.clone());
                 }
                 Some(files)
             }
@@ -138,14 +138,14 @@ fn serves(state: &State, mirror: &Arc<ServingMirror>) -> bool {
 
 /// What was asked over this way is asked of the next: what is being carried out there is answered, and what gets no answer
 /// was not carried out.
-fn retire(afar: Afar, next: Arc<dyn Files>) {
-    afar.remote.move_to(next);
+fn retire(remote_service: RemoteService, next: Arc<dyn Files>) {
+    remote_service.remote.move_to(next);
     // On a thread of its own, which ends what this one may be a part of; so without a thread it must not be dropped either.
-    let afar = ManuallyDrop::new(afar);
+    let remote_service = ManuallyDrop::new(remote_service);
     let retire = move || {
-        let mut afar = ManuallyDrop::into_inner(afar);
-        afar.remote.carrier().retire();
-        afar.target.retire();
+        let mut remote_service = ManuallyDrop::into_inner(remote_service);
+        remote_service.remote.carrier().retire();
+        remote_service.target.retire();
     };
     let _ = std::thread::Builder::new().name("target".to_owned()).spawn(retire);
 }

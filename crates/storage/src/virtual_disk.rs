@@ -1,0 +1,103 @@
+//! A virtual disk over a folder, which loses at a power-off what was not synced.
+//!
+//! Owns its mounts from boot to boot. Files on it are the business of the node's init, because the lab must not use a mount
+//! that it serves.
+
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use disk::mirror::Dirt;
+use disk::{Disk, Flush, FolderStore, Limits, Lost, Met, Mount, MountError, MountPoint, OnDisk};
+
+use crate::rollback::{PowerOffs, Rollback};
+
+/// A virtual disk over a folder.
+#[derive(Debug)]
+pub struct VirtualDisk {
+    volume: Arc<disk::Volume<OnDisk<FolderStore>>>,
+    rollback: Rollback,
+    past: Mutex<Past>,
+}
+
+#[derive(Debug, Default)]
+struct Past {
+    cpu: Duration,
+    last_loss: Option<Result<Lost, String>>,
+}
+
+impl VirtualDisk {
+    /// An empty disk over an empty folder, owned by `user`, that stands on a disk of a host.
+    #[must_use]
+    pub fn new(folder: &Path, user: u32, power_offs: PowerOffs, on: Disk) -> VirtualDisk {
+        // Syncs are passed on to the machine's disk: a commit costs what it costs there.
+        let store = OnDisk::new(FolderStore::new(folder, Flush::Real), on);
+        let volume = disk::Volume::new(store, Limits::default(), user, user, SystemTime::now());
+        let rollback = Rollback::new(power_offs);
+        VirtualDisk { volume: Arc::new(volume), rollback, past: Mutex::default() }
+    }
+
+    fn past(&self) -> std::sync::MutexGuard<'_, Past> {
+        self.past.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// CPU time of serving all mounts that have ended.
+    pub(crate) fn cpu(&self) -> Duration {
+        self.past().cpu
+    }
+
+    /// What the last power-off took.
+    pub(crate) fn last_loss(&self) -> Option<Result<Lost, String>> {
+        self.past().last_loss.clone()
+    }
+
+    /// The disk it stands on.
+    pub(crate) fn disk(&self) -> Disk {
+        self.volume.store().disk().clone()
+    }
+
+    /// What its operations have met on that disk.
+    pub(crate) fn met(&self) -> Met {
+        self.volume.store().met()
+    }
+
+    /// Takes everything on it as durable now.
+    pub(crate) fn take_all_as_durable(&self) {
+        self.volume.take_all_as_durable();
+    }
+
+    /// Whether the disk it stands on has no defect.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        self.volume.store().disk().is_sound()
+    }
+
+    /// Moves onto it what was made in a folder beside its own, durable from the start.
+    ///
+    /// # Errors
+    /// What the folder's file system says.
+    pub fn adopt(&self, folder: &Path) -> io::Result<()> {
+        self.volume.adopt(folder)
+    }
+
+    /// Gets ready to be mounted for one boot.
+    ///
+    /// # Errors
+    /// When it cannot be served.
+    pub fn prepare(&self) -> Result<(MountPoint, Mount), MountError> {
+        disk::prepare(self.volume.clone())
+    }
+
+    /// The boot with this mount is over, and so are its processes: takes back what was not durable.
+    ///
+    /// # Errors
+    /// When the folder's file system refuses; then the disk's content is in doubt.
+    pub fn lose(&self, mount: &Mount) -> io::Result<()> {
+        let lost = self.rollback.of(&self.volume, &mut Dirt::new());
+        let mut past = self.past();
+        past.cpu += mount.cpu_time();
+        past.last_loss = Some(lost.map_err(|refusal| refusal.to_string()));
+        lost.map(drop).map_err(io::Error::from)
+    }
+}
