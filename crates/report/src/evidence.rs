@@ -101,8 +101,8 @@ fn fault(run: &RunDirectory, index: usize, fault: &FaultResult) -> String {
     let moment = |moment_s: Option<f64>, otherwise: &str| {
         moment_s.map_or_else(|| otherwise.to_owned(), format::seconds)
     };
-    let hits = if fault.hits.is_empty() { "nothing".to_owned() } else { fault.hits.join(", ") };
-    let nodes = if fault.nodes.is_empty() { "no node".to_owned() } else { fault.nodes.join(", ") };
+    let hits = if fault.hits.is_empty() { "no host".to_owned() } else { fault.hits.join(", ") };
+    let nodes = if fault.nodes.is_empty() { "none".to_owned() } else { fault.nodes.join(", ") };
     let mut html = format!(
         "<div class=\"item\"><h3>{} {} <small>{}</small></h3><dl class=\"facts\">",
         badge(fault.receipt.verdict),
@@ -111,10 +111,11 @@ fn fault(run: &RunDirectory, index: usize, fault: &FaultResult) -> String {
     );
     let recovery = &fault.recovery_s;
     for (name, value) in [
-        ("Struck", format!("{hits}, with {nodes}")),
+        ("Affected", hits),
+        ("Nodes affected", nodes),
         ("Asked for at", format::seconds(fault.asked_s)),
-        ("Took effect at", moment(fault.took_effect_s, "never, as far as is known")),
-        ("Healed at", moment(fault.healed_s, "not while the run was recorded")),
+        ("Took effect at", moment(fault.took_effect_s, "no evidence that it did")),
+        ("Healed at", moment(fault.healed_s, "not before the recording ended")),
         ("Longest time without a success", moment(fault.gap_s, "unknown")),
         ("First success after", moment(recovery.first_success, "none seen")),
         ("Back at 95 % for a second after", moment(recovery.back_to_95_percent, "not in this run")),

@@ -33,10 +33,13 @@ mod scale;
 mod series;
 mod site;
 mod site_drawing;
+mod site_links;
 mod story;
+mod sweep_curve;
 mod tables;
 mod text;
 mod timeline_csv;
+mod verdict_title;
 mod volume_result;
 mod volumes;
 

@@ -2,11 +2,10 @@
 
 use std::fmt::Write;
 
-use history::Verdict;
 
 use crate::markup::escape;
 use crate::run_directory::RunDirectory;
-use crate::{charts, evidence, links, method, prediction, round_trips, site_drawing, story, tables, volumes};
+use crate::{charts, evidence, links, method, prediction, round_trips, site_drawing, story, tables, verdict_title, volumes};
 
 const STYLE: &str = include_str!("style.css");
 
@@ -91,11 +90,7 @@ pub(crate) fn contents(sections: &str) -> String {
 
 fn head(run: &RunDirectory) -> String {
     let (result, facts) = (&run.result, &run.result.facts);
-    let word = match result.verdict {
-        Verdict::Pass => "It held fast",
-        Verdict::Fail => "It did not hold",
-        Verdict::Unknown => "It could not be shown",
-    };
+    let word = verdict_title::of(result);
     // Most databases name themselves in their version.
     let engine = if facts.engine_version.to_lowercase().contains(&facts.engine.to_lowercase()) {
         facts.engine_version.clone()

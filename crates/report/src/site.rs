@@ -22,6 +22,8 @@ const PADDING: f64 = 12.0;
 const GAP: f64 = 16.0;
 /// The gap between neighbours with a delay between them, wide enough for its arrow and its label.
 pub(crate) const LINK_GAP: f64 = 108.0;
+/// The same between neighbours that stand one below the other.
+pub(crate) const LINK_ROW: f64 = 44.0;
 /// Hosts or racks in which nothing happened and no node runs are drawn up to so many of a kind; the rest is a number.
 const MOST_IDLE: usize = 4;
 const MOST_BUSY: usize = 40;
@@ -64,11 +66,21 @@ pub(crate) struct Chip {
     pub(crate) is_gone: bool,
 }
 
+/// A copy of a node's mirrored volume, as it stood at the end.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct VolumeCopy {
+    pub(crate) node: String,
+    /// As in `result.json`: `serving`, `live`, `catching up`, `away`, `given up`, `idle`.
+    pub(crate) role: String,
+}
+
 /// Everything the drawing tells about hosts.
 #[derive(Debug, Default)]
 pub(crate) struct Story {
     /// By host path, in the order of arrival.
     pub(crate) chips: BTreeMap<String, Vec<Chip>>,
+    /// By host path: the copies of mirrored volumes on it.
+    pub(crate) copies: BTreeMap<String, Vec<VolumeCopy>>,
     /// By host path: what struck it, in words, and whether that is proven.
     pub(crate) strikes: BTreeMap<String, Vec<(String, bool)>>,
     /// Node, from host, to host, in order.
@@ -128,6 +140,12 @@ pub(crate) fn story(run: &RunDirectory) -> Story {
         }
     }
     story.strikes = strikes(run);
+    for volume in &run.result.volumes {
+        for component in &volume.components {
+            let copy = VolumeCopy { node: volume.node.clone(), role: component.role.clone() };
+            story.copies.entry(component.host.clone()).or_default().push(copy);
+        }
+    }
     story
 }
 
@@ -221,6 +239,7 @@ fn child<'a>(
 fn thin(block: &mut Block, story: &Story) -> bool {
     if matches!(block.kind, Kind::Host(_)) {
         return story.chips.contains_key(&block.path)
+            || story.copies.contains_key(&block.path)
             || story.strikes.contains_key(&block.path)
             || !block.note.is_empty();
     }
@@ -250,7 +269,9 @@ fn thin(block: &mut Block, story: &Story) -> bool {
 fn measure(block: &mut Block, width: f64, story: &Story, linked: &BTreeSet<(String, String)>) {
     match block.kind {
         Kind::Host(_) => {
-            let chips = story.chips.get(&block.path).map_or(0, Vec::len) as f64;
+            let chips = story.chips.get(&block.path).map_or(0, Vec::len)
+                + story.copies.get(&block.path).map_or(0, Vec::len);
+            let chips = chips as f64;
             let strikes = story.strikes.get(&block.path).map_or(0, Vec::len) as f64;
             let lines = strikes + if block.note.is_empty() { 0.0 } else { 1.0 };
             block.width = HOST_WIDTH;
@@ -273,16 +294,22 @@ fn measure(block: &mut Block, width: f64, story: &Story, linked: &BTreeSet<(Stri
     let stacks = block.kind == Kind::Rack;
     let (mut x, mut y, mut row_height, mut widest) = (0.0_f64, 0.0_f64, 0.0_f64, 0.0_f64);
     for index in 0..block.children.len() {
-        let gap = match index.checked_sub(1).map(|before| &block.children[before]) {
-            None => 0.0,
-            Some(before) if linked.contains(&(before.path.clone(), block.children[index].path.clone())) => {
-                LINK_GAP
-            }
-            Some(_) => GAP,
+        let is_linked = index.checked_sub(1).is_some_and(|before| {
+            linked.contains(&(block.children[before].path.clone(), block.children[index].path.clone()))
+        });
+        let gap = match index {
+            0 => 0.0,
+            _ if is_linked => LINK_GAP,
+            _ => GAP,
         };
         let child = &mut block.children[index];
         if index > 0 && (stacks || x + gap + child.width > inner) {
-            y += row_height + if stacks { 9.0 } else { GAP };
+            y += row_height
+                + match (is_linked, stacks) {
+                    (true, _) => LINK_ROW,
+                    (false, true) => 9.0,
+                    (false, false) => GAP,
+                };
             (x, row_height) = (0.0, 0.0);
         } else {
             x += gap;

@@ -1,16 +1,15 @@
-//! Draws the laid-out site as SVG: boxes, nodes, what was struck, where nodes went, delays between neighbours; and the
-//! list of all delays below it.
+//! Draws the laid-out site as SVG: boxes, nodes, copies of volumes, what was struck, where nodes went. The links between
+//! places are drawn by `site_links`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write;
-
-use history::{LinkFacts, SiteFacts};
 
 use crate::chart::CHARACTER_WIDTH;
 use crate::format;
 use crate::markup::{cut, escape};
 use crate::run_directory::RunDirectory;
-use crate::site::{self, Block, CHIP_HEIGHT, CHIP_STEP, Chip, HOST_HEAD, HOST_LINE, Kind, LINK_GAP, Story};
+use crate::site::{self, Block, CHIP_HEIGHT, CHIP_STEP, Chip, HOST_HEAD, HOST_LINE, Kind, Story, VolumeCopy};
+use crate::site_links;
 
 const FONT: f64 = 12.0;
 const MARGIN: f64 = 8.0;
@@ -34,22 +33,26 @@ pub(crate) fn figure(run: &RunDirectory) -> String {
             " <span><i class=\"node gone\"></i>was here; the arrow leads to where it was started again</span>",
         );
     }
+    if !story.copies.is_empty() {
+        html.push_str(" <span><i class=\"copy\"></i>copy of a node’s volume, with its state at the end</span>");
+    }
     if !story.strikes.is_empty() {
         html.push_str(" <span><i class=\"struck\"></i>struck by a fault</span>");
     }
     html.push_str("</figcaption></figure>");
-    html.push_str(&links_in_words(site));
+    html.push_str(&site_links::in_words(site));
     html
 }
 
 fn svg(run: &RunDirectory, root: &Block, story: &Story, class: &str) -> String {
     let (width, height) = (root.width + 2.0 * MARGIN, root.height + 2.0 * MARGIN);
+    let site = &run.result.facts.site;
     let mut chips = BTreeMap::new();
     let mut body = String::new();
     for child in &root.children {
         draw(run, child, story, &mut chips, &mut body);
     }
-    neighbours(run, root, &mut body, class);
+    site_links::draw(&site.links, root, &mut body, class);
     for (node, from, to) in &story.moves {
         if let (Some(from), Some(to)) =
             (chips.get(&(node.clone(), from.clone())), chips.get(&(node.clone(), to.clone())))
@@ -188,6 +191,26 @@ fn draw_host(
         svg.push_str(&draw_chip(chip, x + 9.0, line, width - 18.0));
         line += CHIP_STEP;
     }
+    for copy in story.copies.get(&block.path).map_or(&[][..], Vec::as_slice) {
+        svg.push_str(&draw_copy(copy, x + 9.0, line, width - 18.0));
+        line += CHIP_STEP;
+    }
+}
+
+fn draw_copy(copy: &VolumeCopy, x: f64, y: f64, width: f64) -> String {
+    let class = match copy.role.as_str() {
+        "serving" | "live" | "idle" => "copy",
+        _ => "copy behind",
+    };
+    let whole = format!("volume of {}: {}", copy.node, copy.role);
+    format!(
+        "<g class=\"{class}\"><title>{}</title><rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{CHIP_HEIGHT}\"/>\
+         <text x=\"{:.1}\" y=\"{:.1}\">{}</text></g>",
+        escape(&whole),
+        x + 8.0,
+        y + 15.0,
+        escape(&cut(&whole, fitting(width - 12.0)))
+    )
 }
 
 fn draw_chip(chip: &Chip, x: f64, y: f64, width: f64) -> String {
@@ -231,105 +254,4 @@ fn arrow(from: (f64, f64, f64), to: (f64, f64, f64), class: &str) -> String {
         "<path class=\"move\" marker-end=\"url(#arrow-{class})\" d=\"M{from_x:.1} {from_y:.1}C{bend_from:.1} {from_y:.1} \
          {bend_to:.1} {to_y:.1} {to_x:.1} {to_y:.1}\"/>"
     )
-}
-
-/// Delays between places that stand side by side, in the gap between them.
-fn neighbours(run: &RunDirectory, block: &Block, svg: &mut String, class: &str) {
-    let links = &run.result.facts.site.links;
-    let delay = |from: &str, to: &str| {
-        links.iter().rev().find(|link| link.from == from && link.to == to).map(|link| link.delay_us)
-    };
-    for pair in block.children.windows(2) {
-        let [left, right] = pair else { continue };
-        // In different rows, or stacked: no gap to draw in.
-        if right.x < left.x + left.width + LINK_GAP - 1.0 || (right.y - left.y).abs() > 0.5 {
-            continue;
-        }
-        let (there, back) = (delay(&left.path, &right.path), delay(&right.path, &left.path));
-        let (x1, x2) = (left.x + left.width + 8.0, right.x - 8.0);
-        let y = left.y + left.height.min(right.height) / 2.0;
-        if there.is_some() && there == back {
-            link_line(svg, x1, x2, y, there, "both ways", class);
-        } else {
-            link_line(svg, x1, x2, y - 18.0, there, "one way", class);
-            link_line(svg, x2, x1, y + 18.0, back, "one way", class);
-        }
-    }
-    for child in &block.children {
-        neighbours(run, child, svg, class);
-    }
-}
-
-fn link_line(svg: &mut String, x1: f64, x2: f64, y: f64, delay_us: Option<u64>, ways: &str, class: &str) {
-    let Some(delay_us) = delay_us else { return };
-    let start =
-        if ways == "both ways" { format!(" marker-start=\"url(#link-{class})\"") } else { String::new() };
-    let _ = write!(
-        svg,
-        "<g class=\"link\"><title>{delay} {ways}</title><line x1=\"{x1:.1}\" x2=\"{x2:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\"{start} \
-         marker-end=\"url(#link-{class})\"/><text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{delay}</text></g>",
-        (x1 + x2) / 2.0,
-        y - 7.0,
-        delay = format::latency_or_zero(delay_us as f64)
-    );
-}
-
-/// Every link in words, both directions of a pair together, and every edge.
-fn links_in_words(site: &SiteFacts) -> String {
-    const TOLD: usize = 40;
-    let mut html = String::new();
-    if site.links.is_empty() {
-        html.push_str("<p class=\"note\">The site adds no delay between its places. What faults or edges delay is listed with them.</p>");
-    } else {
-        let mut told = BTreeSet::new();
-        let mut written = Vec::new();
-        let conditions: BTreeMap<(&str, &str), Vec<String>> = by_ends(&site.links);
-        for link in &site.links {
-            let (from, to) = (link.from.as_str(), link.to.as_str());
-            if told.contains(&(from, to)) {
-                continue;
-            }
-            let there = conditions.get(&(from, to)).map(|all| all.join(", ")).unwrap_or_default();
-            let back = conditions.get(&(to, from)).map(|all| all.join(", "));
-            told.insert((from, to));
-            written.push(if back.as_ref() == Some(&there) {
-                told.insert((to, from));
-                format!("{from} ↔ {to}: {there} each way")
-            } else {
-                format!("{from} → {to}: {there}")
-            });
-            if written.len() > TOLD {
-                break;
-            }
-        }
-        let more = if written.len() > TOLD { " … and more" } else { "" };
-        written.truncate(TOLD);
-        let _ = write!(
-            html,
-            "<p class=\"note\">Links: {}{more}. Between all other places nothing was added.</p>",
-            escape(&written.join("; "))
-        );
-    }
-    let edges = site.edges.iter().take(TOLD).map(|edge| {
-        format!("{} around {}, {} each way", edge.name, edge.around, format::bit_rate(edge.rate_bits_per_s))
-    });
-    let edges: Vec<String> = edges.collect();
-    if !edges.is_empty() {
-        let _ = write!(html, "<p class=\"note\">Edges: {}.</p>", escape(&edges.join("; ")));
-    }
-    html
-}
-
-fn by_ends(links: &[LinkFacts]) -> BTreeMap<(&str, &str), Vec<String>> {
-    let mut conditions: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
-    for link in links {
-        let words = if link.conditions.is_empty() {
-            // A run of an earlier version tells of delays only.
-            format!("delay {}", format::latency_or_zero(link.delay_us as f64))
-        } else {
-            link.conditions.clone()
-        };
-        conditions.entry((&link.from, &link.to)).or_default().push(words);
-    }
-    conditions
 }

@@ -164,24 +164,24 @@ fn fault_sentence(run: &RunDirectory, fault: &FaultResult) -> String {
 }
 
 fn struck(fault: &FaultResult) -> String {
-    let (what, verb) = match fault.hits.as_slice() {
-        [] => (fault.target.clone(), "was"),
-        [host] => (format!("the host {host}"), "was"),
-        hosts => (format!("the hosts {}", format::listed(hosts)), "were"),
+    let what = match fault.hits.as_slice() {
+        [] => fault.target.clone(),
+        [host] => format!("the host {host}"),
+        hosts => format!("the hosts {}", format::listed(hosts)),
     };
     match fault.kind.as_str() {
         "power-off" => format!("{what} lost power"),
         "network" => format!("the network changed ({})", fault.target),
         "partition" => format!("a partition began ({})", fault.target),
         "disk" => format!("a disk went wrong ({})", fault.target),
-        kind => format!("{what} {verb} struck by {kind}"),
+        kind => format!("{kind} began on {what}"),
     }
 }
 
 fn with_nodes(run: &RunDirectory, fault: &FaultResult) -> String {
     if fault.nodes.is_empty() {
         // Only a host can have nodes on it or not.
-        return if fault.kind == "power-off" { " with no node of the database on it" } else { "" }.to_owned();
+        return if fault.kind == "power-off" { " without a node of the database" } else { "" }.to_owned();
     }
     let leader = leader_before(run, fault.asked_s);
     let names: Vec<String> = fault

@@ -9,6 +9,7 @@ use crate::first_errors;
 use crate::format;
 use crate::markup::escape;
 use crate::result::{LatencyUs, LoadResult, OperationResult, PhaseResult, RunResult};
+use crate::sweep_curve;
 
 /// Below this many samples fewer than ten lie beyond the 99th percentile.
 const FEWEST_FOR_P99: u64 = 1000;
@@ -23,6 +24,7 @@ pub(crate) fn loads(result: &RunResult) -> String {
     }
     let tables = |load: &LoadResult| {
         by_phase(load)
+            + &sweep_curve::figure(load)
             + &standard(load)
             + &by_statement(result, load)
             + &errors_by_operation(load)

@@ -96,7 +96,7 @@ fn report_renders_in_chromium() {
     let page = report::write(directory.path()).expect("the report is written");
 
     let (document, complaints) = run(&browser, &page, &["--dump-dom".into()]);
-    assert!(document.contains("It held fast") && document.contains("</footer>"), "{document}");
+    assert!(document.contains("2 checks passed") && document.contains("</footer>"), "{document}");
     assert_eq!(console(&complaints), Vec::<&str>::new());
 
     let picture = directory.path().join("page.png");

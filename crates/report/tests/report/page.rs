@@ -45,7 +45,7 @@ fn the_three_numbers_and_the_sentence_stand_on_top() {
     check(
         &fixture::host_failure(),
         &[
-            "✓ pass It held fast",
+            "✓ pass 2 checks passed, 3 expectations passed, 1 fault shown by evidence",
             "Lost writes 0 of 17,310 acknowledged; 2 without a definite answer",
             "Longest interruption 7.3 s no success of ledger after the fault (power-off of host: leader); throughput was below \
              95 % of the baseline for 9 s, 8 s of it below 50 %; it was back for good after 10.0 s",
@@ -103,7 +103,7 @@ fn lost_writes_are_told_as_lost() {
     fixture.result.verdict = Verdict::Fail;
     fixture.result.checks[0].verdict = Verdict::Fail;
     fixture.result.checks[0].lost = Some(37);
-    check(&fixture, &["✕ fail It did not hold", "37 of 17,310 acknowledged writes were lost."]);
+    check(&fixture, &["✕ fail 1 of 2 checks failed", "37 of 17,310 acknowledged writes were lost."]);
 }
 
 #[test]
@@ -252,9 +252,24 @@ fn delays_stand_between_regions_and_in_words() {
     let html = page(&fixture::two_regions(20, 45));
     let words = words(&html);
     assert!(words.contains("Links: dc1 → dc2: delay 20 ms; dc2 → dc1: delay 45 ms."), "{words}");
-    assert_eq!(html.matches("<g class=\"link\">").count(), 2, "one arrow each way, on wide screens");
+    assert_eq!(html.matches("<g class=\"link\">").count(), 4, "one arrow each way, on wide and narrow screens");
     let words = self::words(&page(&fixture::two_regions(20, 20)));
     assert!(words.contains("Links: dc1 ↔ dc2: delay 20 ms each way."), "{words}");
+}
+
+#[test]
+fn copies_of_a_mirrored_volume_stand_on_their_hosts_with_their_state() {
+    let mut run = fixture::host_failure();
+    let host = run.result.facts.site.hosts[2].path.clone();
+    let copy = serde_json::json!({
+        "host": host, "role": "catching up", "replicated_bytes": 0, "copied_bytes": 0, "bytes_left": 4096
+    });
+    let volume = serde_json::json!({ "node": "n1", "replicas": 2, "resync": [], "components": [copy] });
+    run.result.volumes = vec![serde_json::from_value(volume).expect("a volume")];
+    let html = page(&run);
+    assert_eq!(html.matches("<g class=\"copy behind\">").count(), 2, "wide and narrow");
+    assert!(words(&html).contains("volume of n1: catching up"), "{html}");
+    assert!(words(&html).contains("copy of a node’s volume"), "the key explains it");
 }
 
 #[test]
