@@ -30,7 +30,16 @@ fn layout(site: &str, acknowledgements: Acknowledgements, takeover: Takeover) ->
     let clients = vec![path("dc1/clients")];
     let rules = Rules::SingleLog { acknowledgements, takeover };
     let deployment = Deployment { hosts, nodes, clients, rules, storage: Storage::default() };
-    LayoutFacts { deployment, settings: BTreeMap::new(), cpus: None, edges: Vec::new(), mirrors: None }
+    let known_settings = ["fsync", "full_page_writes", "synchronous_commit", "autovacuum"];
+    LayoutFacts {
+        deployment,
+        is_database: true,
+        known_settings: known_settings.map(str::to_owned).into(),
+        settings: BTreeMap::new(),
+        cpus: None,
+        edges: Vec::new(),
+        mirrors: None,
+    }
 }
 
 /// Two nodes on four hosts, each on a mirrored volume with its other component on the host given.

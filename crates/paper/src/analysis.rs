@@ -2,6 +2,9 @@
 //!
 //! Owns the conversion. What follows from it is `model`'s to say, how it is shown the program's.
 
+use std::collections::BTreeSet;
+
+use capabilities::SettingForm;
 use model::deployment::{Deployment, Path};
 use model::practice::{EdgeFacts, Finding, LAYOUT_RULES, LayoutFacts, MACHINE_RULES, MirrorFacts, apply};
 use model::survival::{Failure, Survey, failures, survey};
@@ -14,6 +17,8 @@ use crate::this_host::machine_facts;
 
 /// Everything that the scenario alone says.
 pub struct Analysis {
+    /// Whether nodes run a database; where not, they have volumes and nothing else.
+    pub is_database: bool,
     /// The database on its site.
     pub deployment: Deployment,
     /// Single and double failures.
@@ -33,7 +38,8 @@ pub fn analyse(scenario: &Scenario) -> Analysis {
     let survey = survey(&deployment, &every_failure(scenario, &deployment));
     let planned = schedule::planned(scenario, &deployment);
     let practice = apply(LAYOUT_RULES, &layout(scenario, &deployment));
-    Analysis { survey, planned, commits: commits::of_loads(scenario), practice, deployment }
+    let is_database = scenario.database.engine.is_database();
+    Analysis { is_database, survey, planned, commits: commits::of_loads(scenario), practice, deployment }
 }
 
 /// What best practice says of this machine.
@@ -48,8 +54,15 @@ fn layout(scenario: &Scenario, deployment: &Deployment) -> LayoutFacts {
         around: edge.around.path.clone(),
         rate_bits_per_s: edge.rate_bits_per_s,
     });
+    let engine = scenario.database.engine;
+    let known_settings = match engine.settings {
+        SettingForm::Names(names) => names.known.lines().map(str::to_owned).collect(),
+        SettingForm::OneOf { .. } | SettingForm::Nothing => BTreeSet::new(),
+    };
     LayoutFacts {
         deployment: deployment.clone(),
+        is_database: engine.is_database(),
+        known_settings,
         settings: scenario.database.settings.clone(),
         cpus: scenario.database.cpus,
         edges: edges.collect(),

@@ -2,10 +2,12 @@
 
 use std::fmt::Write;
 
-
 use crate::markup::escape;
 use crate::run_directory::RunDirectory;
-use crate::{charts, evidence, links, method, prediction, round_trips, site_drawing, story, tables, verdict_title, volumes};
+use crate::{
+    charts, evidence, links, method, prediction, round_trips, site_drawing, story, tables, verdict_title,
+    volumes,
+};
 
 const STYLE: &str = include_str!("style.css");
 

@@ -34,7 +34,9 @@ pub(crate) fn figure(run: &RunDirectory) -> String {
         );
     }
     if !story.copies.is_empty() {
-        html.push_str(" <span><i class=\"copy\"></i>copy of a node’s volume, with its state at the end</span>");
+        html.push_str(
+            " <span><i class=\"copy\"></i>copy of a node’s volume, with its state at the end</span>",
+        );
     }
     if !story.strikes.is_empty() {
         html.push_str(" <span><i class=\"struck\"></i>struck by a fault</span>");

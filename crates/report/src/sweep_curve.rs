@@ -55,14 +55,20 @@ pub(crate) fn figure(load: &LoadResult) -> String {
         escape(&load.name)
     );
     for (width, class) in [(940.0, "wide"), (420.0, "narrow")] {
-        let _ = write!(html, "<div class=\"{class}\">{}{}</div>", throughput(asked, &steps, width), latency(asked, &steps, width));
+        let _ = write!(
+            html,
+            "<div class=\"{class}\">{}{}</div>",
+            throughput(asked, &steps, width),
+            latency(asked, &steps, width)
+        );
     }
     html.push_str("</figure>");
     html
 }
 
 fn steps(load: &LoadResult) -> Option<(Asked, Vec<Step>)> {
-    let asked = if load.phases.iter().any(|phase| phase.clients.is_some()) { Asked::Clients } else { Asked::Rate };
+    let asked =
+        if load.phases.iter().any(|phase| phase.clients.is_some()) { Asked::Clients } else { Asked::Rate };
     let of_phase = |phase: &PhaseResult| match asked {
         Asked::Clients if phase.clients_least.is_none() => phase.clients.map(f64::from),
         Asked::Rate if phase.rate_range_per_s.is_none() => phase.rate_per_s,
@@ -233,7 +239,11 @@ mod tests {
             phase("sixteen", 16, 3000.0),
         ];
         let html = figure(&load(phases));
-        assert_eq!(html.matches("<circle").count(), 2 * 3 * 3, "two widths, three curves, three steps: {html}");
+        assert_eq!(
+            html.matches("<circle").count(),
+            2 * 3 * 3,
+            "two widths, three curves, three steps: {html}"
+        );
         assert!(html.contains("against its clients") && html.contains(">16</text>"), "{html}");
     }
 

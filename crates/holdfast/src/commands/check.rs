@@ -7,7 +7,8 @@ use scenario::Scenario;
 
 use crate::commands::{folder_of, read_source, reject};
 use crate::exit::Exit;
-use crate::{paper_text, printed};
+use crate::paper_text::{self, counted};
+use crate::printed;
 
 /// Checks a scenario on paper, the machine, or both.
 pub fn check(path: Option<&Path>, set: &[(String, String)], this_host: bool) -> Result<Exit, Exit> {
@@ -48,7 +49,7 @@ fn check_scenario(path: &Path, set: &[(String, String)]) -> Result<(), Exit> {
     let length_s: u64 = matrix.cells.iter().map(|cell| length_s(&cell.scenario)).sum();
     printed!("{}: {} is valid with every setting of its matrix", path.display(), plan.scenario.name);
     printed!(
-        "  {} combinations, {} each: {} runs, {} s of load in all, beside what building and checking take",
+        "  {} combinations, {} each: {} runs, {} s of load in all; building and checking come on top",
         matrix.cells.len(),
         matrix.repeat,
         matrix.cells.len() * matrix.repeat as usize,
@@ -60,7 +61,7 @@ fn check_scenario(path: &Path, set: &[(String, String)]) -> Result<(), Exit> {
         let lines = paper_text::lines(&paper::analyse(&cell.scenario));
         printed!("\n{}", cell.label);
         match said.iter().find(|(earlier, _)| *earlier == lines) {
-            Some((_, label)) => printed!("  on paper as {label}"),
+            Some((_, label)) => printed!("  the same on paper as {label}"),
             None => {
                 lines.iter().for_each(|line| printed!("{line}"));
                 said.push((lines, &cell.label));
@@ -78,15 +79,21 @@ fn show(path: &Path, scenario: &Scenario) {
     let length_s = length_s(scenario);
     let faults: usize = scenario.schedule.iter().map(|phase| phase.faults.len()).sum();
     printed!("{}: {} is valid", path.display(), scenario.name);
-    printed!(
-        "  {} hosts, {} nodes of {}, {} loads, {} phases of {length_s} s in all, {faults} faults, {} expectations",
-        scenario.site.hosts.len(),
-        scenario.database.nodes.len(),
-        scenario.database.engine.name,
-        scenario.loads.len(),
-        scenario.schedule.len(),
-        scenario.expect.len(),
-    );
+    let engine = scenario.database.engine;
+    let nodes = counted(scenario.database.nodes.len(), "node", "nodes");
+    let parts = [
+        counted(scenario.site.hosts.len(), "host", "hosts"),
+        if engine.is_database() {
+            format!("{nodes} of {}", engine.name)
+        } else {
+            format!("{nodes} without a database")
+        },
+        counted(scenario.loads.len(), "load", "loads"),
+        format!("{} of {length_s} s in all", counted(scenario.schedule.len(), "phase", "phases")),
+        counted(faults, "fault", "faults"),
+        counted(scenario.expect.len(), "expectation", "expectations"),
+    ];
+    printed!("  {}", parts.join(", "));
     for line in paper_text::lines(&paper::analyse(scenario)) {
         printed!("{line}");
     }

@@ -18,15 +18,10 @@ pub(super) fn costs(paper: &Analysis) -> Vec<String> {
 }
 
 fn of_load(paper: &Analysis, load: &CommitCost) -> Vec<String> {
-    let mut lines = vec![format!(
-        "What the network adds to a transaction of {}, without loss and waiting for a rate",
-        load.load
-    )];
+    let mut lines =
+        vec![format!("Network delay of one {} transaction (packet loss and queues left out)", load.load)];
     if load.phases.is_empty() {
-        lines.push(
-            "  not reckoned: its transactions are of several kinds, of which chance draws one at a time"
-                .to_owned(),
-        );
+        lines.push("  not computed: its transactions are of several kinds, drawn at random".to_owned());
     }
     for phase in &load.phases {
         lines.extend(of_phase(paper, phase));
@@ -37,10 +32,10 @@ fn of_load(paper: &Analysis, load: &CommitCost) -> Vec<String> {
 fn of_phase(paper: &Analysis, phase: &PhaseCost) -> Vec<String> {
     let head = format!("  {}", phase.names.join(", "));
     if !phase.steady {
-        return beside(&head, LABEL, "more than delays changes, or not for the whole phase: no one figure");
+        return beside(&head, LABEL, "not computed: more than delays changes, or not for the whole phase");
     }
     let Some(cost) = &phase.cost else {
-        return beside(&head, LABEL, "a commit waits for more standbys than there are: for ever");
+        return beside(&head, LABEL, "a commit waits forever: it needs more standbys than there are");
     };
     let node = |node: &usize| format!("n{} ({})", node + 1, paper.deployment.host_of(*node).join("/"));
     let quorum: Vec<String> = cost.quorum.iter().map(node).collect();

@@ -25,6 +25,11 @@ pub fn lines(paper: &Analysis) -> Vec<String> {
     lines
 }
 
+/// `1 host`, `2 hosts`.
+pub fn counted(count: usize, singular: &str, plural: &str) -> String {
+    format!("{count} {}", if count == 1 { singular } else { plural })
+}
+
 /// A label, and words beside it over as many lines as they need.
 pub fn beside(label: &str, width: usize, text: &str) -> Vec<String> {
     let mut rows: Vec<String> = vec![String::new()];

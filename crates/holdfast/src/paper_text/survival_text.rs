@@ -7,7 +7,7 @@ use model::storage::{Acknowledge, Component, Crowded, Volume, crowded};
 use model::survival::{Action, Failure, Outcome, Smallest};
 use paper::{Analysis, JudgedFault, Judgement, nodes_in};
 
-use super::beside;
+use super::{beside, counted};
 
 /// Of pairs with the same outcome, so many are named.
 const NAMED_PAIRS: usize = 6;
@@ -23,22 +23,22 @@ pub(super) fn survival(paper: &Analysis) -> Vec<String> {
     lines.extend(smallest("destroy the last copy of acknowledged writes", &survey.loses_data));
     lines.extend(smallest("stop some service", &survey.stops_service));
     lines.push(String::new());
-    lines.push("What survives, once the platform has done what it does".to_owned());
+    lines.push("After failures, once the platform has restarted or promoted what it can".to_owned());
     lines.extend(beside("", 2, &setting(paper)));
     lines.push(String::new());
-    lines.push(format!("  {:42}{}", "one failure leaves", "of these"));
-    let mut singles: BTreeMap<Outcome, Vec<String>> = BTreeMap::new();
+    lines.push(format!("  {:42}{}", "left by one failure", "failures"));
+    let mut singles: BTreeMap<Outcome, Vec<&Failure>> = BTreeMap::new();
     for (failure, outcome) in &survey.singles {
-        singles.entry(*outcome).or_default().push(named(paper, failure));
+        singles.entry(*outcome).or_default().push(failure);
     }
     for (outcome, failures) in &singles {
-        lines.extend(beside(&label(*outcome), LABEL, &some_of(failures, NAMED_SINGLES)));
+        lines.extend(beside(&label(*outcome), LABEL, &some_of(&folded(paper, failures), NAMED_SINGLES)));
     }
     lines.push(String::new());
     lines.extend(doubles(paper));
     if !paper.planned.is_empty() {
         lines.push(String::new());
-        lines.push("  the schedule breaks".to_owned());
+        lines.push("  faults of the schedule".to_owned());
         for planned in &paper.planned {
             lines.extend(scheduled(paper, planned));
         }
@@ -52,12 +52,13 @@ fn setting(paper: &Analysis) -> String {
         .map(|node| format!("n{} on {}", node + 1, deployment.host_of(node).join("/")))
         .collect();
     let leads = match deployment.rules {
-        Rules::SingleLog { .. } => "; n1 leads",
-        Rules::Elected { .. } => "; n1 leads at first, the next leader is elected by a majority",
+        _ if !paper.is_database => "",
+        Rules::SingleLog { .. } => "; n1 is the leader",
+        Rules::Elected { .. } => "; n1 is the first leader, the next is elected by a majority",
         Rules::Groups { .. } => "",
     };
     let volumes = volumes(deployment);
-    format!("{}{leads}. {volumes}Clients live on whatever fails.", nodes.join(", "))
+    format!("{}{leads}. {volumes}Failures do not stop clients.", nodes.join(", "))
 }
 
 /// What the nodes keep their data on, and which hosts hold more than one copy.
@@ -69,7 +70,7 @@ fn volumes(deployment: &Deployment) -> String {
     let in_use = storage.disks_in_use().len();
     let there =
         deployment.hosts.len() * storage.groups.iter().map(|group| group.capacity.len()).sum::<usize>();
-    let disks = format!("Of {there} capacity disks {in_use} hold something. ");
+    let disks = format!("{in_use} of {there} capacity disks hold data. ");
     let Some(mirrored) = storage.volumes.iter().find(|volume| volume.is_mirrored()) else { return disks };
     let acknowledged = match mirrored.acknowledge {
         Acknowledge::Sync => "durable on all of them",
@@ -109,7 +110,8 @@ fn copies_on(deployment: &Deployment, shared: &Crowded) -> String {
 fn doubles(paper: &Analysis) -> Vec<String> {
     let Some(doubles) = &paper.survey.doubles else {
         return vec![
-            "  two failures at once: too many pairs to look through here; holdfast predict does".to_owned(),
+            "  two failures at once: too many pairs for `holdfast check`; `holdfast predict` searches them"
+                .to_owned(),
         ];
     };
     let alone: BTreeMap<&Failure, Outcome> =
@@ -130,11 +132,13 @@ fn doubles(paper: &Analysis) -> Vec<String> {
         }
     }
     let count: usize = worse.values().map(Vec::len).sum();
-    let mut lines = vec![format!(
-        "  two failures at once: {} pairs, of which {count} leave less than either alone{}",
-        doubles.len(),
-        if count == 0 { "" } else { ":" }
-    )];
+    let pairs = counted(doubles.len(), "pair", "pairs");
+    let worse_than_alone = match count {
+        0 => "none is worse than one of its failures alone".to_owned(),
+        1 => "1 is worse than either failure alone:".to_owned(),
+        count => format!("{count} are worse than either failure alone:"),
+    };
+    let mut lines = vec![format!("  two failures at once: {pairs}; {worse_than_alone}")];
     for (outcome, pairs) in &worse {
         lines.extend(beside(&label(*outcome), LABEL, &some_of(pairs, NAMED_PAIRS)));
     }
@@ -173,6 +177,36 @@ fn named(paper: &Analysis, failure: &Failure) -> String {
         whole.into_iter().chain((!nodes.is_empty()).then(|| nodes.join(" "))).collect();
     let remarks = if remarks.is_empty() { String::new() } else { format!(" ({})", remarks.join(", ")) };
     format!("{} {}{remarks}", deployment.kind(place), place.join("/"))
+}
+
+/// Failures by name. Hosts and racks that hold nothing are counted where there are several of a kind.
+fn folded(paper: &OnPaper, failures: &[&Failure]) -> Vec<String> {
+    let mut idle: BTreeMap<&str, Vec<&Failure>> = BTreeMap::new();
+    let mut names = Vec::new();
+    for failure in failures {
+        match idle_kind(&paper.deployment, failure) {
+            Some(kind) => idle.entry(kind).or_default().push(failure),
+            None => names.push(named(paper, failure)),
+        }
+    }
+    for (kind, of_kind) in idle {
+        match of_kind.as_slice() {
+            one_or_two @ ([_] | [_, _]) => {
+                names.extend(one_or_two.iter().map(|failure| named(paper, failure)));
+            }
+            more => names.push(format!("{} {kind}s without a node", more.len())),
+        }
+    }
+    names
+}
+
+/// What kind of place fails, where no node and no copy of a volume is in it.
+fn idle_kind(deployment: &Deployment, failure: &Failure) -> Option<&'static str> {
+    let Failure::Down(place) = failure else { return None };
+    let holds = |host: usize| deployment.hosts.get(host).is_some_and(|path| path.starts_with(place));
+    let mut components = deployment.storage.volumes.iter().flat_map(|volume| &volume.components);
+    let is_idle = nodes_in(deployment, place).is_empty() && !components.any(|of| holds(of.host));
+    is_idle.then(|| deployment.kind(place))
 }
 
 /// Nodes of whose volumes a component lies on a disk, or behind a cache disk.
@@ -221,10 +255,11 @@ fn scheduled(paper: &Analysis, planned: &JudgedFault) -> Vec<String> {
     let tail = match &planned.judgement {
         Judgement::Worst { failures, outcome } => {
             let names: Vec<String> = failures.iter().map(|failure| named(paper, failure)).collect();
-            let names = if names.is_empty() { "nobody is parted".to_owned() } else { names.join(" + ") };
+            let names =
+                if names.is_empty() { "no two nodes are parted".to_owned() } else { names.join(" + ") };
             format!("{names}: {}", label(*outcome).trim_start())
         }
-        Judgement::NotOnPaper(why) => format!("not judged here: {why}"),
+        Judgement::NotOnPaper(why) => format!("not judged: {why}"),
     };
     beside(&format!("{head}  "), LABEL, &tail)
 }

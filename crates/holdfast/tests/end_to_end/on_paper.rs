@@ -13,9 +13,7 @@ fn every_shipped_scenario_is_checked_on_paper_and_nothing_is_started() {
         }
         let finished = desk.run(&["check".as_ref(), path.as_os_str()]);
         finished.ends_with(0);
-        for words in
-            ["is valid", "What survives", "one failure leaves", "What the network adds", "Best practice"]
-        {
+        for words in ["is valid", "After failures", "left by one failure", "Network delay", "Best practice"] {
             assert!(
                 finished.stdout.contains(words),
                 "{}: no `{words}` in\n{}",

@@ -16,6 +16,10 @@ use crate::survival::copies;
 pub struct LayoutFacts {
     /// The database on its site.
     pub deployment: Deployment,
+    /// Whether nodes run a database; where not, they have volumes and nothing else.
+    pub is_database: bool,
+    /// Names of the settings that the database has.
+    pub known_settings: BTreeSet<String>,
     /// Settings of the database that differ from its defaults.
     pub settings: BTreeMap<String, String>,
     /// CPUs each node may use; nothing when there is no limit.
@@ -304,7 +308,7 @@ fn synchronous_before_promotion(facts: &LayoutFacts) -> Judgement {
 }
 
 fn failover_on(facts: &LayoutFacts) -> Judgement {
-    match takeover(facts) {
+    match takeover(facts).filter(|_| facts.is_database) {
         Some(Takeover::None) => {
             Judgement::Departs("nobody takes over when the leader's host is gone".to_owned())
         }
@@ -369,11 +373,6 @@ fn setting<'a>(facts: &'a LayoutFacts, name: &str) -> Option<&'a str> {
     found.map(|(_, value)| value.trim().trim_matches('\''))
 }
 
-/// Its settings are PostgreSQL's: of the databases known here only it has one log and a leader that it does not elect.
-fn is_postgres(facts: &LayoutFacts) -> bool {
-    matches!(facts.deployment.rules, Rules::SingleLog { .. })
-}
-
 /// PostgreSQL takes any unambiguous beginning of these words.
 fn is_off(value: &str) -> bool {
     let value = value.to_ascii_lowercase();
@@ -382,7 +381,7 @@ fn is_off(value: &str) -> bool {
 }
 
 fn switched_on(facts: &LayoutFacts, name: &str) -> Judgement {
-    if !is_postgres(facts) {
+    if !facts.known_settings.contains(name) {
         return Judgement::DoesNotApply;
     }
     match setting(facts, name) {
@@ -392,7 +391,7 @@ fn switched_on(facts: &LayoutFacts, name: &str) -> Judgement {
 }
 
 fn synchronous_commit_on(facts: &LayoutFacts) -> Judgement {
-    if !is_postgres(facts) {
+    if !facts.known_settings.contains("synchronous_commit") {
         return Judgement::DoesNotApply;
     }
     match setting(facts, "synchronous_commit") {

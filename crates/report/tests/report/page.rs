@@ -252,7 +252,11 @@ fn delays_stand_between_regions_and_in_words() {
     let html = page(&fixture::two_regions(20, 45));
     let words = words(&html);
     assert!(words.contains("Links: dc1 → dc2: delay 20 ms; dc2 → dc1: delay 45 ms."), "{words}");
-    assert_eq!(html.matches("<g class=\"link\">").count(), 4, "one arrow each way, on wide and narrow screens");
+    assert_eq!(
+        html.matches("<g class=\"link\">").count(),
+        4,
+        "one arrow each way, on wide and narrow screens"
+    );
     let words = self::words(&page(&fixture::two_regions(20, 20)));
     assert!(words.contains("Links: dc1 ↔ dc2: delay 20 ms each way."), "{words}");
 }
