@@ -25,7 +25,10 @@ pub const FAULTS: &[FaultEntry] = &[
     FaultEntry {
         name: "power-off",
         meaning: "every host of the target loses power at once, and has it back when the fault is healed",
-        examples: &["- { power-off: { host: leader }, at: 0s, for: 20s }"],
+        examples: &[
+            "- { power-off: { host: leader }, at: 0s, for: 20s }",
+            "- { power-off: { host: random }, for: 5s, every: 10s }",
+        ],
     },
     FaultEntry {
         name: "network",

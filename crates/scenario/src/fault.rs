@@ -36,6 +36,8 @@ pub(crate) struct FaultDocument {
     pub(crate) at: Option<Spanned<Duration>>,
     /// How long it stands.
     pub(crate) length: Option<Spanned<Duration>>,
+    /// How often it strikes again in its phase.
+    pub(crate) every: Option<Spanned<Duration>>,
     /// Whether it comes and goes.
     pub(crate) flap: Option<Flap>,
 }
@@ -69,6 +71,7 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<FaultDocument
             "write 1s or more",
         );
     }
+    let every = record.get("every").and_then(|node| decoder.duration(node, "`every`", "s"));
     let (name, entry) = record.first_of(FAULT.exactly_one_of)?;
     let action = match name {
         "network" => decode_network(entry, decoder)?,
@@ -98,7 +101,7 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<FaultDocument
     if let (ActionDocument::Network { conditions, .. }, Some(flap_at)) = (&action, record.key_at("flap")) {
         check_flapping(conditions, flap_at, decoder);
     }
-    Some(FaultDocument { action, kind_at: entry.key_at, target_at, at, length, flap })
+    Some(FaultDocument { action, kind_at: entry.key_at, target_at, at, length, every, flap })
 }
 
 /// What is seen only by filling a link, or by a series of packets, is not seen in turns.

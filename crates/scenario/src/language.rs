@@ -459,6 +459,11 @@ pub(crate) static FAULT: Fields = choice(
             "how long until it is healed; until the end of its phase when absent",
         ),
         optional(
+            "every",
+            Shape::Duration,
+            "strikes again so often until its phase ends, each time for `for`; a role such as random is chosen anew each time",
+        ),
+        optional(
             "flap",
             Shape::Map(&FLAP),
             "the fault comes and goes until it is healed; of network faults and partitions only",

@@ -30,6 +30,7 @@ pub mod quantity;
 mod ramp;
 mod receipts;
 mod rejection;
+mod repeated;
 pub mod resolved;
 mod resolved_disks;
 mod resolved_expectation;

@@ -121,7 +121,10 @@ fn check_filling(rate_bits_per_s: u64, queue: Queue, at: Spot, decoder: &mut Dec
         return;
     }
     let most = (rate_bits_per_s as f64 * FILLED_MAX.as_secs_f64()) as u64 / (FILLING_BYTES * 8);
-    let most = most.clamp(1, FILLED_MAX_PACKETS);
+    let smaller = match most.min(FILLED_MAX_PACKETS) {
+        0 => "raise the rate".to_owned(),
+        most => format!("write `{most} packets` or fewer"),
+    };
     decoder.findings.add(
         "no-receipt",
         at,
@@ -130,7 +133,7 @@ fn check_filling(rate_bits_per_s: u64, queue: Queue, at: Spot, decoder: &mut Dec
             takes.as_secs_f64()
         ),
         "too long to fill",
-        format!("write `{most} packets` or fewer, or give the queue to a link of the site, which needs no receipt"),
+        format!("{smaller}, or give the queue to a link of the site, which needs no receipt"),
     );
 }
 

@@ -11,6 +11,7 @@ use crate::fault::{self, FaultDocument, Surroundings};
 use crate::language::PHASE;
 use crate::receipts::OfAllFaults;
 use crate::rejection::{Finding, Findings, Spanned, Spot};
+use crate::repeated::{self, Repetition};
 use crate::resolved::{Fault, FaultAction, FaultTarget, Phase, Place};
 use crate::tree::Node;
 use crate::units::format_duration;
@@ -117,17 +118,11 @@ pub(crate) fn resolve(
         );
     }
     if let Some(beyond) = documents.iter().flat_map(|phase| &phase.faults).nth(MOST_FAULTS) {
-        let message = format!("more than {MOST_FAULTS} faults in one run");
-        findings.add(
-            "too-large",
-            beyond.kind_at,
-            message,
-            "one too many",
-            "split the schedule into several scenarios",
-        );
+        too_many(beyond.kind_at, findings);
         return Vec::new();
     }
     let mut phases = Vec::new();
+    let mut fault_count = 0;
     let mut strikes: Vec<Strike> = Vec::new();
     let mut begin = Duration::ZERO;
     let mut baseline_over = false;
@@ -137,13 +132,7 @@ pub(crate) fn resolve(
         let mut faults = Vec::new();
         for fault in &document.faults {
             if !baseline_over {
-                findings.add(
-                    "no-baseline",
-                    fault.kind_at,
-                    "a fault without a `baseline` phase before it",
-                    "nothing to compare with",
-                    "put `- { phase: baseline, for: 15s }` before this phase: what a fault costs is told against it",
-                );
+                no_baseline(fault.kind_at, findings);
             }
             check_times(fault, &document.name.value, span, findings);
             let Some(action) = surroundings.resolve(fault, findings) else { continue };
@@ -153,16 +142,24 @@ pub(crate) fn resolve(
             );
             let stands = length.unwrap_or(span.length.saturating_sub(at));
             fault.check_receipt(&action, stands, (surroundings.network, all), findings);
-            if let FaultAction::PowerOff { target: FaultTarget::Place(place) } = &action {
-                let from = begin + at;
-                let to = length.map_or(begin + span.length, |length| from + length);
-                strike(
-                    Strike { place: place.clone(), from, to, at: fault.target_at },
-                    &mut strikes,
-                    findings,
-                );
+            let repetition = Repetition { every: fault.every.as_ref(), at, length };
+            for at in repeated::moments(&repetition, span.length, findings) {
+                if let FaultAction::PowerOff { target: FaultTarget::Place(place) } = &action {
+                    let from = begin + at;
+                    let to = length.map_or(begin + span.length, |length| from + length);
+                    strike(
+                        Strike { place: place.clone(), from, to, at: fault.target_at },
+                        &mut strikes,
+                        findings,
+                    );
+                }
+                faults.push(Fault { action: action.clone(), at, length, flap: fault.flap });
+                fault_count += 1;
+                if fault_count == MOST_FAULTS + 1 {
+                    too_many(fault.kind_at, findings);
+                    return Vec::new();
+                }
             }
-            faults.push(Fault { action, at, length, flap: fault.flap });
         }
         faults.sort_by_key(|fault| fault.at);
         begin += span.length;
@@ -170,6 +167,26 @@ pub(crate) fn resolve(
         phases.push(Phase { name: document.name.value, length: span.length, faults });
     }
     phases
+}
+
+fn no_baseline(at: Spot, findings: &mut Findings) {
+    findings.add(
+        "no-baseline",
+        at,
+        "a fault without a `baseline` phase before it",
+        "nothing to compare with",
+        "put `- { phase: baseline, for: 15s }` before this phase: the effect of a fault is measured against it",
+    );
+}
+
+fn too_many(at: Spot, findings: &mut Findings) {
+    findings.add(
+        "too-large",
+        at,
+        format!("more than {MOST_FAULTS} faults in one run"),
+        "one too many",
+        "split the schedule into several scenarios",
+    );
 }
 
 /// Where a phase lies in the run.

@@ -142,7 +142,9 @@ fn conditions(of_fault: bool) -> impl Strategy<Value = String> {
     let delay = (least..10_000_000_u32, 0_u32..10_000_000, prop::option::of(jitter));
     let share = || prop::option::of((shares.clone(), "[0-9]{1,9}"));
     let shares = [share(), share(), share(), share()];
-    let rate = prop::option::of((1_000_u64..2_000_000_000, prop::option::of(1_500_u64..1_000_000)));
+    // The queue of a fault is filled to be seen: within seconds.
+    let slowest = if of_fault { 30_000 } else { 1_000_u64 };
+    let rate = prop::option::of((slowest..2_000_000_000, prop::option::of(1_500_u64..1_000_000)));
     (delay, shares, rate).prop_map(move |((delay, spread, jitter), shares, rate)| {
         let mut given = vec![format!("delay: {delay}us")];
         let spread = if jitter == Some("exponential") { spread } else { spread.min(delay) };
@@ -157,7 +159,8 @@ fn conditions(of_fault: bool) -> impl Strategy<Value = String> {
         }));
         if let Some((rate, queue)) = rate {
             given.push(format!("rate: {rate}bit/s"));
-            given.extend(queue.map(|queue| format!("queue: {queue}B")));
+            let most = if of_fault { (rate / 20).max(1_500) } else { u64::MAX };
+            given.extend(queue.map(|queue| format!("queue: {}B", queue.min(most))));
         }
         given.join(", ")
     })

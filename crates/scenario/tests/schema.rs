@@ -128,7 +128,7 @@ fn full() -> [Value; 4] {
         "schedule": [
             { "phase": "baseline", "for": "15s" },
             { "phase": "fault", "for": "25s", "faults": [
-                { "power-off": { "host": "leader" }, "at": "1s", "for": "15s" },
+                { "power-off": { "host": "leader" }, "at": "1s", "for": "2s", "every": "12s" },
                 { "power-off": { "rack": "r2" } },
                 { "network": { "from": "dc1", "to": "leader", "delay": "50ms", "jitter": { "normal": "3ms" }, "loss": "10%" }, "for": "20s" },
                 { "network": { "between": ["dc1", "a-follower"], "delay": "0ms", "jitter": { "exponential": "3ms" }, "reorder": "1%" } },

@@ -180,7 +180,7 @@ fn named(paper: &Analysis, failure: &Failure) -> String {
 }
 
 /// Failures by name. Hosts and racks that hold nothing are counted where there are several of a kind.
-fn folded(paper: &OnPaper, failures: &[&Failure]) -> Vec<String> {
+fn folded(paper: &Analysis, failures: &[&Failure]) -> Vec<String> {
     let mut idle: BTreeMap<&str, Vec<&Failure>> = BTreeMap::new();
     let mut names = Vec::new();
     for failure in failures {
