@@ -43,6 +43,9 @@ pub struct PhaseCost {
 }
 
 pub(crate) fn of_loads(scenario: &Scenario) -> Vec<CommitCost> {
+    if !scenario.database.engine.is_database() {
+        return Vec::new();
+    }
     scenario.loads.iter().filter_map(|load| of_load(scenario, load)).collect()
 }
 
