@@ -48,6 +48,8 @@ pub enum Protocol {
     Control,
     /// etcd's JSON gateway.
     Etcd,
+    /// Redis', version 2 of its serialization.
+    Redis,
     /// None: a node's volume is read and written.
     Volume,
 }

@@ -79,7 +79,9 @@ impl KeyValueSession for ControlClient {
 impl LeaderSession for ControlClient {
     const NAME: &'static str = "the control database";
 
-    async fn connect(address: SocketAddr, timeout: Duration) -> Result<Self, SessionError> {
+    type Settings = ();
+
+    async fn connect(address: SocketAddr, (): &(), timeout: Duration) -> Result<Self, SessionError> {
         ControlClient::connect(address, timeout).await
     }
 

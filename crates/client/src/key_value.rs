@@ -1,6 +1,6 @@
 //! The trait that key-value workloads are written against.
 //!
-//! Owns the trait; the words of its transactions are the control database's, whose client is one of those that implement it.
+//! Owns the trait and the text of a value; the words of its transactions are the control database's, whose client is one of those that implement it.
 
 use crate::session::{Connection, SessionFuture};
 
@@ -24,3 +24,44 @@ pub trait KeyValueSession: Connection {
 
 /// The code of a transaction that was turned down by a condition of its own.
 pub const REFUSED: &str = "refused";
+
+/// A value as it stands under a key, which a person can read with the database's own tools: `42`, or `[1,2]`.
+pub(crate) fn written(value: &Value) -> String {
+    match value {
+        Value::Integer(number) => number.to_string(),
+        Value::List(list) => {
+            let elements: Vec<String> = list.iter().map(ToString::to_string).collect();
+            format!("[{}]", elements.join(","))
+        }
+    }
+}
+
+/// The value that stands there; nothing when it is none of ours.
+pub(crate) fn read(bytes: &[u8]) -> Option<Value> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    if text.starts_with('[') {
+        return serde_json::from_str(text).ok().map(Value::List);
+    }
+    text.parse().ok().map(Value::Integer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_read_as_they_were_written_and_others_are_not_ours() {
+        for value in [
+            Value::Integer(0),
+            Value::Integer(i64::MIN),
+            Value::List(Vec::new()),
+            Value::List(vec![7, -1, i64::MAX]),
+        ] {
+            assert_eq!(read(written(&value).as_bytes()), Some(value));
+        }
+        for strange in ["", "x", "[1,", "[\"a\"]", "9223372036854775808", "1.5"] {
+            assert_eq!(read(strange.as_bytes()), None, "{strange}");
+        }
+        assert_eq!(read(&[0xff]), None);
+    }
+}

@@ -2,7 +2,6 @@
 //!
 //! Owns no protocol: what a session asks, and how a node says that it leads, is each protocol's own.
 
-use std::marker::PhantomData;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::time::Duration;
@@ -21,8 +20,15 @@ pub trait LeaderSession: KeyValueSession + Sized + 'static {
     /// The database, as it stands in messages: `the control database`.
     const NAME: &'static str;
 
+    /// What all sessions of a load have in common beside their time limits.
+    type Settings: 'static;
+
     /// A session with the node at `address`. `timeout` is how long it waits for each answer, the first one included.
-    fn connect(address: SocketAddr, timeout: Duration) -> impl Future<Output = Result<Self, SessionError>>;
+    fn connect(
+        address: SocketAddr,
+        settings: &Self::Settings,
+        timeout: Duration,
+    ) -> impl Future<Output = Result<Self, SessionError>>;
 
     /// Whether this node leads, by its own word.
     fn leads(&mut self) -> impl Future<Output = Result<bool, SessionError>>;
@@ -32,9 +38,9 @@ pub trait LeaderSession: KeyValueSession + Sized + 'static {
 pub struct LeaderConnector<S: LeaderSession>(LeaderSearch<AskLeader<S>>);
 
 /// An attempt at one node.
-struct AskLeader<S> {
+struct AskLeader<S: LeaderSession> {
+    settings: S::Settings,
     timeout: Duration,
-    session: PhantomData<S>,
 }
 
 impl<S: LeaderSession> Ask for AskLeader<S> {
@@ -46,7 +52,7 @@ impl<S: LeaderSession> Ask for AskLeader<S> {
             return Err(failure(ErrorClass::Connection, true, message));
         };
         // The attempt has a limit as a whole.
-        let mut session = S::connect(address, Duration::MAX).await?;
+        let mut session = S::connect(address, &self.settings, Duration::MAX).await?;
         let leads = session.leads().await?;
         session.set_timeout(self.timeout);
         Ok((session, leads))
@@ -56,9 +62,22 @@ impl<S: LeaderSession> Ask for AskLeader<S> {
 impl<S: LeaderSession> LeaderConnector<S> {
     /// A connector that knows no leader yet.
     #[must_use]
-    pub fn new(endpoints: Vec<Endpoint>, timeout: Duration, connect_timeout: Duration) -> Self {
-        let asked = AskLeader { timeout, session: PhantomData };
+    pub fn with(
+        settings: S::Settings,
+        endpoints: Vec<Endpoint>,
+        timeout: Duration,
+        connect_timeout: Duration,
+    ) -> Self {
+        let asked = AskLeader { settings, timeout };
         Self(LeaderSearch::new(asked, endpoints, connect_timeout))
+    }
+}
+
+impl<S: LeaderSession<Settings = ()>> LeaderConnector<S> {
+    /// A connector for sessions without settings.
+    #[must_use]
+    pub fn new(endpoints: Vec<Endpoint>, timeout: Duration, connect_timeout: Duration) -> Self {
+        Self::with((), endpoints, timeout, connect_timeout)
     }
 }
 

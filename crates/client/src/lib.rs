@@ -15,6 +15,7 @@ mod leader_search;
 mod password;
 pub mod postgres;
 pub mod reactor;
+pub mod redis;
 pub mod rows;
 pub mod session;
 pub mod sql;

@@ -20,6 +20,7 @@ mod thread_cpu;
 
 pub use capabilities::Protocol;
 pub use client::postgres::{Encryption, Reads, Trust};
+pub use client::redis::Wait;
 pub use client::{Address, Endpoint, Password};
 pub use clock::Clock;
 pub use defects::Defects;

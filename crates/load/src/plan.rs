@@ -9,6 +9,7 @@ use capabilities::Protocol;
 use client::control::ControlConnector;
 use client::etcd::EtcdConnector;
 use client::postgres::{Encryption, PostgresConnector, ReadEngines, Reads, Settings};
+use client::redis::{self, RedisConnector};
 use client::volume::VolumeConnector;
 use client::{Connector, Endpoint, Password};
 use rand_chacha::ChaCha8Rng;
@@ -50,6 +51,8 @@ pub struct LoadPlan {
     pub protocol: Protocol,
     /// Where queries outside a transaction block go; PostgreSQL only.
     pub reads: Reads,
+    /// Whether a write counts only once replicas have it; Redis only.
+    pub wait: Option<redis::Wait>,
     /// Every node that may take the writes now or later.
     pub endpoints: Vec<Endpoint>,
     /// The database's name.
@@ -193,6 +196,9 @@ impl LoadPlan {
             Protocol::Volume => Box::new(VolumeConnector::new(endpoints, timeout, connect_timeout)),
             Protocol::Control => Box::new(ControlConnector::new(endpoints, timeout, connect_timeout)),
             Protocol::Etcd => Box::new(EtcdConnector::new(endpoints, timeout, connect_timeout)),
+            Protocol::Redis => {
+                Box::new(RedisConnector::with(self.redis_settings(), endpoints, timeout, connect_timeout))
+            }
             Protocol::Postgres => Box::new(PostgresConnector::new(endpoints, self.settings(timeout))),
         }
     }
@@ -203,6 +209,14 @@ impl LoadPlan {
             return self.connector(self.timeout);
         }
         Box::new(ReadEngines::new(self.endpoints.clone(), self.settings(self.timeout), self.reads))
+    }
+
+    fn redis_settings(&self) -> redis::Settings {
+        redis::Settings {
+            user: Some(self.user.clone()).filter(|user| !user.is_empty()),
+            password: self.password.clone(),
+            wait: self.wait,
+        }
     }
 
     pub(crate) fn settings(&self, timeout: Duration) -> Settings {
@@ -256,6 +270,7 @@ mod tests {
             scale: 1,
             protocol: Protocol::Postgres,
             reads: client::postgres::Reads::Leader,
+            wait: None,
             seed: 1,
             endpoints: vec![Endpoint {
                 node: "n1".into(),

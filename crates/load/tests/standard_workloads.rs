@@ -3,26 +3,19 @@
 
 mod ground;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::mpsc::channel;
-use std::time::Duration;
 
 use client::SqlSession;
 use ground::server::{self, Server};
-use ground::{here, wait};
+use ground::{Done, cells_are_those_written, here, wait};
 use history::{Action, ConditionFound, ErrorClass, Operation, Outcome};
-use load::{Batch, Clock, LoadPlan, final_read, prepare, start};
+use load::{Batch, Clock, LoadPlan, prepare, start};
 
 /// A server with a workload on it.
 struct Bench {
     server: Server,
     plan: LoadPlan,
-}
-
-/// What a load did: operations by kind, and all that was recorded.
-struct Done {
-    kinds: BTreeMap<String, u64>,
-    operations: Vec<Operation>,
 }
 
 impl Bench {
@@ -38,31 +31,12 @@ impl Bench {
         Some(bench)
     }
 
-    /// Runs the load until it has done so many transactions and every kind of them was there.
     fn run(&self, transactions: usize, kinds: &[&str]) -> Done {
-        let (sink, batches) = channel::<Batch>();
-        let load = start(self.plan.clone(), Clock::new(), here(), sink);
-        let mut done = Done { kinds: BTreeMap::new(), operations: Vec::new() };
-        while let Ok(batch) = batches.recv() {
-            for (name, operation) in &batch.interval.operations {
-                *done.kinds.entry(name.clone()).or_default() += operation.histogram.len();
-            }
-            done.operations.extend(batch.history);
-            let all_kinds = kinds.iter().all(|kind| done.kinds.get(*kind).is_some_and(|count| *count > 0));
-            if done.operations.len() >= transactions && all_kinds {
-                load.stop();
-            }
-        }
-        load.join().expect("ended well");
-        let failed: Vec<&Operation> =
-            done.operations.iter().filter(|operation| operation.outcome != Outcome::Ok).collect();
-        assert!(failed.is_empty(), "{} failed, such as {:?}", failed.len(), failed[0]);
-        done
+        ground::run_well(&self.plan, transactions, kinds)
     }
 
     fn read(&self) -> Vec<Action> {
-        let read = final_read(&self.plan, &Clock::new(), here(), Duration::from_secs(120)).expect("read");
-        read.into_iter().map(|operation| operation.action).collect()
+        ground::read(&self.plan)
     }
 
     /// Runs a script so many times by pgbench itself.
@@ -92,30 +66,6 @@ impl Bench {
     fn sql(&self, sql: &str) {
         wait(async { self.server.client().await.batch(sql).await })
             .unwrap_or_else(|error| panic!("{sql}: {error}"));
-    }
-}
-
-/// Cells written and acknowledged must be there, each with a number that was written to it, or as loaded.
-fn cells_are_those_written(done: &Done, read: &[Action]) {
-    let mut written: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
-    for operation in &done.operations {
-        if let Action::CellsWrite { cells, value } = &operation.action {
-            cells.iter().for_each(|cell| {
-                written.entry(*cell).or_default().insert(*value);
-            });
-        }
-    }
-    assert!(!written.is_empty());
-    let mut there = BTreeMap::new();
-    for action in read {
-        let Action::CellsRead { cells, .. } = action else { panic!("{action:?}") };
-        there.extend(cells.iter().copied());
-    }
-    for (cell, values) in &written {
-        assert!(there.get(cell).is_some_and(|value| values.contains(value)), "{cell}: {:?}", there.get(cell));
-    }
-    for (cell, value) in &there {
-        assert!(*value == 0 || written.contains_key(cell), "{cell}: {value}");
     }
 }
 

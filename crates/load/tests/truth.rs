@@ -82,6 +82,7 @@ fn run(service: Service, clients: u32, rate_per_s: Option<f64>, seconds: u64) ->
         scale: 1,
         protocol: load::Protocol::Postgres,
         reads: client::postgres::Reads::Leader,
+        wait: None,
         seed: 5,
         endpoints: vec![Endpoint { node: "n1".into(), address: server.address().into() }],
         database: "any".into(),

@@ -29,6 +29,7 @@ fn asked(server: &Server, out: &TempDir, rate_per_s: Option<f64>, makes_tables: 
         scale: 1,
         protocol: load::Protocol::Postgres,
         reads: client::postgres::Reads::Leader,
+        wait: None,
         seed: 3,
         endpoints: vec![server.endpoint("n1")],
         database: "postgres".to_owned(),

@@ -145,7 +145,9 @@ impl KeyValueSession for EtcdClient {
 impl LeaderSession for EtcdClient {
     const NAME: &'static str = "etcd";
 
-    async fn connect(address: SocketAddr, timeout: Duration) -> Result<Self, SessionError> {
+    type Settings = ();
+
+    async fn connect(address: SocketAddr, (): &(), timeout: Duration) -> Result<Self, SessionError> {
         Ok(Self { connection: HttpConnection::connect(address, timeout).await? })
     }
 

@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use control::transaction::{Found, Operation, Value};
 
-use super::words::{Compare, Done, Put, Range, Ranged, Request, Txn, behind, encoded, read, written};
+use super::words::{Compare, Done, Put, Range, Ranged, Request, Txn, behind, encoded};
+use crate::key_value::{read, written};
 
 /// How a transaction is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]

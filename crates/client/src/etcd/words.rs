@@ -1,12 +1,11 @@
 //! What is said to etcd and what it answers, as its JSON gateway has them: a part of `etcdserverpb`, keys and values in
 //! base64, 64-bit numbers as text, whatever is zero left out.
 //!
-//! Owns the words and how a value of ours stands under a key. Source: etcd documentation, "etcd API reference" and "gRPC
+//! Owns the words. Source: etcd documentation, "etcd API reference" and "gRPC
 //! gateway".
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use control::transaction::Value;
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// A transaction: comparisons, and what is done when all hold and when one does not.
@@ -129,26 +128,6 @@ fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
     text.parse().map_err(serde::de::Error::custom)
 }
 
-/// A value as it stands under a key, which a person can read with `etcdctl`: `42`, or `[1,2]`.
-pub(super) fn written(value: &Value) -> String {
-    match value {
-        Value::Integer(number) => number.to_string(),
-        Value::List(list) => {
-            let elements: Vec<String> = list.iter().map(ToString::to_string).collect();
-            format!("[{}]", elements.join(","))
-        }
-    }
-}
-
-/// The value that stands there; nothing when it is none of ours.
-pub(super) fn read(bytes: &[u8]) -> Option<Value> {
-    let text = std::str::from_utf8(bytes).ok()?;
-    if text.starts_with('[') {
-        return serde_json::from_str(text).ok().map(Value::List);
-    }
-    text.parse().ok().map(Value::Integer)
-}
-
 /// The first key behind all that begin with `prefix`; nothing where there is none.
 pub(super) fn behind(prefix: &str) -> Option<Vec<u8>> {
     let mut bytes = prefix.as_bytes().to_vec();
@@ -166,22 +145,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_read_as_they_were_written_and_others_are_not_ours() {
-        for value in [
-            Value::Integer(0),
-            Value::Integer(i64::MIN),
-            Value::List(Vec::new()),
-            Value::List(vec![7, -1, i64::MAX]),
-        ] {
-            assert_eq!(read(written(&value).as_bytes()), Some(value));
-        }
-        for strange in ["", "x", "[1,", "[\"a\"]", "9223372036854775808", "1.5"] {
-            assert_eq!(read(strange.as_bytes()), None, "{strange}");
-        }
-        assert_eq!(read(&[0xff]), None);
-    }
-
-    #[test]
     fn the_end_of_a_prefix_is_behind_all_its_keys_and_before_all_others() {
         assert_eq!(behind("ledger/"), Some(b"ledger0".to_vec()));
         assert_eq!(behind("a\u{7f}"), Some(vec![b'a', 0x80]));
@@ -197,7 +160,7 @@ mod tests {
         assert!(done.succeeded && done.responses[0].response_put.is_some());
         let range = done.responses[1].response_range.clone().expect("a range");
         assert_eq!((range.kvs[0].key.as_slice(), range.kvs[0].mod_revision), (&b"foo"[..], 2));
-        assert_eq!(read(&range.kvs[0].value), Some(Value::Integer(42)));
+        assert_eq!(range.kvs[0].value, b"42");
         assert_eq!(done.responses[2].response_range, Some(Ranged::default()));
         assert!(
             serde_json::from_str::<Done>(r#"{"responses":[{"response_range":{"kvs":[{"key":"?"}]}}]}"#)

@@ -69,6 +69,7 @@ fn asked(options: LoadOptions, database: DatabaseUrl) -> Result<Standalone, Exit
         scale: options.scale,
         protocol: load::Protocol::Postgres,
         reads: load::Reads::Leader,
+        wait: None,
         seed: options.seed,
         endpoints,
         database: database.name,
