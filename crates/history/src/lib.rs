@@ -5,6 +5,7 @@
 pub mod edn;
 pub mod event;
 pub mod event_log;
+pub mod event_sink;
 pub mod facts;
 pub mod key;
 pub mod lines;
@@ -19,6 +20,7 @@ pub mod writer;
 
 pub use event::{Event, EventKind, Receipt, ReceiptVerdict, RoundTrip};
 pub use event_log::{EventLog, EventWriteError, EventWriter, read_events};
+pub use event_sink::EventSink;
 pub use facts::{
     BASELINE, EdgeFacts, HostFacts, LinkFacts, LoadFacts, NodeFacts, PhaseFacts, RunFacts, SiteFacts, WARM_UP,
 };

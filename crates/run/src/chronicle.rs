@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use history::{Event, EventKind};
+use history::{Event, EventSink};
 use load::Clock;
 
 use crate::directory::RunDirectory;
@@ -64,44 +64,11 @@ impl Chronicle {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Seconds on the run's clock; since the lab's birth while that has no zero.
-    #[must_use]
-    pub fn now_s(&self) -> f64 {
-        self.clock.seconds().unwrap_or_else(|| self.born.elapsed().as_secs_f64())
-    }
-
     /// Seconds from the run's zero to a moment, negative before it; from the lab's birth while there is no zero.
     #[must_use]
     pub fn seconds_at(&self, moment: Instant) -> f64 {
         let since_birth = || moment.saturating_duration_since(self.born).as_secs_f64();
         self.clock.seconds_at(moment).unwrap_or_else(since_birth)
-    }
-
-    /// Tells of something that happens now.
-    pub fn say(&self, kind: EventKind) {
-        self.say_at(self.now_s(), kind);
-    }
-
-    /// Tells of something that happened at `t_s`.
-    pub fn say_at(&self, t_s: f64, kind: EventKind) {
-        let event = Event { t_s: (t_s * 1e6).round() / 1e6, kind };
-        let mut state = self.state();
-        if let Err(error) = append(&mut state.file, &event) {
-            state.failure.get_or_insert_with(|| format!("{EVENTS_FILE}: {error}"));
-        }
-        state.events.push(event.clone());
-        drop(state);
-        news(&News::Event { event });
-    }
-
-    /// Tells of a step of preparation.
-    pub fn progress(&self, what: impl Into<String>) {
-        self.say(EventKind::Progress { what: what.into() });
-    }
-
-    /// Tells of a doubt about the measurement.
-    pub fn warn(&self, what: impl Into<String>, remedy: impl Into<String>) {
-        self.say(EventKind::Warning { what: what.into(), remedy: remedy.into() });
     }
 
     /// The clock's zero is known: gives everything told so far its time before it.
@@ -136,6 +103,23 @@ impl Chronicle {
     #[must_use]
     pub fn failure(&self) -> Option<String> {
         self.state().failure.clone()
+    }
+}
+
+impl EventSink for Chronicle {
+    /// Since the lab's birth while the clock has no zero.
+    fn now_s(&self) -> f64 {
+        self.clock.seconds().unwrap_or_else(|| self.born.elapsed().as_secs_f64())
+    }
+
+    fn take(&self, event: Event) {
+        let mut state = self.state();
+        if let Err(error) = append(&mut state.file, &event) {
+            state.failure.get_or_insert_with(|| format!("{EVENTS_FILE}: {error}"));
+        }
+        state.events.push(event.clone());
+        drop(state);
+        news(&News::Event { event });
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::SystemTime;
 
-use history::{EventKind, FirstError, Operation, RunFacts};
+use history::{EventKind, EventSink, FirstError, Operation, RunFacts};
 use load::{Batch, FirstSuccess};
 use measure::{Histogram, Timeline, Wait};
 

@@ -8,8 +8,10 @@ use std::time::{Duration, Instant};
 use faults::FaultRecord;
 use faults::Lie;
 use faults::{Action, PlannedFault, PlannedPhase, timeline};
-use history::{EventKind, Operation};
+use history::{EventKind, EventSink, Operation};
 use load::{Clock, LoadHandle};
+use platform::Platform;
+use platform::VolumeWatch;
 use report::result::{EndedEarly, LinkResult};
 use scenario::{Fault, Scenario};
 use storage::Seen;
@@ -22,12 +24,9 @@ use crate::final_read::{FINAL_READ_PATIENCE, PATIENCE_AFTER_A_MISS, final_read};
 use crate::link_watch::{LinkWatch, LinkWatchError};
 use crate::load_end;
 use crate::muster;
-use crate::nearness::Nearness;
-use crate::platform::Platform;
 use crate::preparation::{PreparationError, Prepared, enter_place};
 use crate::usage::Usage;
 use crate::vigil::{Vigil, Watch, Watched};
-use crate::volume_watch::VolumeWatch;
 
 /// How far ahead the clock's zero lies when every client has connected, so that all that looks on has begun.
 const LEAD: Duration = Duration::from_millis(300);
@@ -118,7 +117,7 @@ impl Conductor<'_> {
             datacentre.clone(),
             self.prepared.engine.clone(),
             self.scenario.database.failover,
-            Nearness::of(&self.scenario.site),
+            &self.scenario.site,
             self.chronicle.clone(),
         );
         let volumes = VolumeWatch::start(datacentre.clone(), platform.clone(), self.chronicle.clone());

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use engine::trust;
 use history::whole_file;
+use platform::Folders;
 
 /// What can go wrong with a run directory.
 #[derive(Debug, thiserror::Error)]
@@ -97,24 +98,19 @@ impl RunDirectory {
         self.path.join(name)
     }
 
-    /// The folder of a node's logs, made if need be.
-    ///
-    /// # Errors
-    /// When it cannot be made.
-    pub fn logs(&self, node: &str) -> Result<PathBuf, DirectoryError> {
-        let path = self.path.join("logs").join(node);
-        at(&path, fs::create_dir_all(&path))?;
-        Ok(path)
+    /// Where the folders of nodes lie.
+    #[must_use]
+    pub fn node_folders(&self) -> Folders {
+        Folders { volumes: lab::janitor::volumes_path(&self.path), logs: self.path.join("logs") }
     }
 
-    /// The folder of a node's volume, made if need be. Removed with the lab.
+    /// The folder of the lab's own logs, made if need be.
     ///
     /// # Errors
     /// When it cannot be made.
-    pub fn volume(&self, node: &str) -> Result<PathBuf, DirectoryError> {
-        let path = lab::janitor::volumes_path(&self.path).join(node);
-        at(&path, fs::create_dir_all(&path))?;
-        Ok(path)
+    pub fn make_lab_logs(&self) -> Result<(), DirectoryError> {
+        let path = self.path.join("logs").join("lab");
+        at(&path, fs::create_dir_all(&path))
     }
 
     /// Writes a file whole and durable, so that nobody ever reads half of it, nor the next boot of the machine.

@@ -7,8 +7,7 @@ use std::time::Duration;
 use history::{Receipt, Verdict};
 use lab::probe::NodeNamespaces;
 use lab::{attachment, probe};
-
-use crate::datacentre::{ClientPlace, Datacentre};
+use platform::{ClientPlace, Datacentre, processes_left};
 
 /// Time between two echo requests.
 const ECHO_INTERVAL: Duration = Duration::from_millis(100);
@@ -174,24 +173,6 @@ impl<'a> Observer<'a> {
                 })
                 .collect()
         })
-    }
-}
-
-/// Whether a node's processes are gone, asked of the kernel.
-pub(crate) fn processes_left(node: &str, namespaces: &NodeNamespaces) -> (Verdict, String) {
-    let count = namespaces.count();
-    match namespaces.processes() {
-        Ok(left) if left.is_empty() => {
-            (Verdict::Pass, format!("no process of {node} is left in any of its {count} namespaces"))
-        }
-        Ok(left) => {
-            let still = match left.len() {
-                1 => format!("1 process of {node} still runs"),
-                many => format!("{many} processes of {node} still run"),
-            };
-            (Verdict::Fail, format!("{still} in the node's namespaces"))
-        }
-        Err(error) => (Verdict::Unknown, format!("the processes of {node} could not be listed: {error}")),
     }
 }
 

@@ -260,7 +260,7 @@ fn relay(
 ) -> Result<Relayed, LaunchError> {
     let failed =
         |what: &str, error: &dyn std::fmt::Display| LaunchError::Supervisor(format!("{what}: {error}"));
-    directory.logs("lab")?;
+    directory.make_lab_logs()?;
     let log =
         File::create(lab::janitor::log_path(directory.path())).map_err(|error| failed("lab.log", &error))?;
     let mut child = supervisor::launch(log).map_err(|error| LaunchError::Supervisor(error.to_string()))?;

@@ -3,13 +3,11 @@
 //! Two processes. The outer one ([`launch`]) prepares, starts the lab's supervisor and relays its news. The
 //! supervisor ([`supervise`]) is PID 1 of the lab and does the run. Prints nothing but the news between them.
 
-mod attaching;
 mod captures;
 mod chronicle;
 mod client_numbers;
 mod collector;
 mod conductor;
-mod datacentre;
 mod directory;
 mod evidence;
 mod expectations;
@@ -20,13 +18,10 @@ mod link_watch;
 mod load_end;
 mod machine;
 mod muster;
-mod nearness;
 pub mod orders;
 mod outcome;
 mod planted_stall;
-mod platform;
 mod preparation;
-mod restart_order;
 mod round_trips;
 pub mod script_files;
 pub mod series;
@@ -35,8 +30,6 @@ pub mod supervise;
 mod table_progress;
 mod usage;
 mod vigil;
-mod vm;
-mod volume_watch;
 
 pub use directory::{DirectoryError, RunDirectory};
 pub use launch::{Ended, LaunchError, Message, Options, Placement, Show, launch};

@@ -9,20 +9,20 @@ use std::time::{Duration, Instant};
 
 use engine::{Configuration, Engine, EngineError, Installation, Node, Origin};
 use faults::{Lie, Planted};
-use history::{EventKind, LoadFacts, PhaseFacts, RunFacts};
+use history::{EventKind, EventSink, LoadFacts, PhaseFacts, RunFacts};
 use lab::cgroup::CpuLimits;
 use lab::protocol::PROGRAMS;
 use load::{Defects, Endpoint, LoadError, LoadPlan, OnThread, Step};
 use nix::sys::resource::{Resource, getrlimit};
 use paper::RequestedNetwork;
 use paper::network::{LinkRates, policy};
+use platform::{BuildSettings, Datacentre, DatacentreError};
 use scenario::{Failover, Scenario, Synchronous, Volumes};
 use workload::{ConfigurationError, Workload};
 
 use crate::captures::{self, CaptureError};
 use crate::chronicle::Chronicle;
 use crate::client_numbers::first_clients;
-use crate::datacentre::{Datacentre, DatacentreError, Ground};
 use crate::directory::RunDirectory;
 use crate::faulting::ways::site;
 use crate::orders::{InstallationOrders, Orders};
@@ -189,8 +189,8 @@ pub fn prepare(
     let limits = cpu_limits(scenario, orders, chronicle);
     let (volumes, volumes_fell_back) = volumes(scenario, &directory, chronicle);
     let engine = open_engine(scenario, orders)?;
-    let ground = Ground {
-        directory: &directory,
+    let settings = BuildSettings {
+        folders: directory.node_folders(),
         users_mapped,
         programs: orders.installation.shown_to_nodes(),
         follows_links: engine.follows_links(),
@@ -199,9 +199,9 @@ pub fn prepare(
         seed: orders.seed,
         planted: &orders.planted,
     };
-    let datacentre = Datacentre::build(scenario, &ground)?;
+    let datacentre = Datacentre::build(scenario, &settings)?;
     let captures = captures::begin(&orders.captures, scenario, &datacentre.fabric, &directory)?;
-    datacentre.let_people_in(engine.as_ref(), &ground)?;
+    datacentre.let_people_in(engine.as_ref(), &settings)?;
     let limited = limits.map_or_else(|| "none".to_owned(), |limits| limits.describe());
     let facts = facts(scenario, orders, engine.as_ref(), &datacentre, (&limited, volumes))?;
     chronicle.say(EventKind::RunStarted { facts: Box::new(facts.clone()) });

@@ -8,9 +8,8 @@ use fabric::Block;
 use history::RoundTrip;
 use lab::round_trip::{End, round_trips};
 use paper::RequestedNetwork;
+use platform::{Datacentre, Host};
 use scenario::node_name;
-
-use crate::datacentre::{Datacentre, Host};
 
 /// Round trips measured for each pair; their median is what counts.
 const SAMPLES: usize = 11;

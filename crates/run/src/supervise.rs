@@ -4,7 +4,7 @@ use std::io;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use history::{EventKind, Verdict};
+use history::{EventKind, EventSink, Verdict};
 use lab::supervisor::{self, SupervisorError};
 use load::Clock;
 use scenario::{Scenario, Source};

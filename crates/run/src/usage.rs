@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use load::LoadHandle;
-
-use crate::datacentre::Datacentre;
+use platform::Datacentre;
 
 /// CPU time used up to a moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

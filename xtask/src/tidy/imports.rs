@@ -62,6 +62,10 @@ const TABLE: &[(&str, May)] = &[
         ]),
     ),
     ("storage", May::Only(&["disk", "faults", "history", "lab", "measure", "report", "scenario"])),
+    (
+        "platform",
+        May::Only(&["disk", "engine", "fabric", "faults", "history", "lab", "paper", "scenario", "storage"]),
+    ),
     ("run", May::Anything),
     ("holdfast", May::Anything),
     (

@@ -33,10 +33,10 @@ impl Faulting {
     }
 
     pub(super) fn canary_teller(&self, number: usize) -> Tell {
-        let (records, chronicle) = (self.records.clone(), self.chronicle.clone());
+        let (records, events) = (self.records.clone(), self.events.clone());
         Arc::new(move |finding| {
             let receipt = Receipt { verdict: finding.verdict, evidence: vec![finding.sentence.clone()] };
-            chronicle.say(EventKind::Canary { fault: number, receipt });
+            events.say(EventKind::Canary { fault: number, receipt });
             lock(&records)[number].findings.push(finding);
         })
     }

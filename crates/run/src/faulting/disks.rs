@@ -9,11 +9,11 @@ use disk::{Corruption, Defect, DefectGuard, Disk, Met};
 use faults::FaultRecord;
 use faults::{Role, pick};
 use history::{Receipt, Verdict};
+use platform::Datacentre;
 use scenario::node_name;
 use scenario::{DiskDefect, DiskTarget, Fault, FaultTarget};
 use storage::VolumePart;
 
-use crate::datacentre::Datacentre;
 use crate::faulting::aim::aims_at_leader;
 use crate::faulting::disk_looks::Subject;
 use crate::faulting::imposed::Place;
@@ -62,7 +62,7 @@ impl Faulting {
             kind: fault.action.kind_name().to_owned(),
             target: target_words,
             aims_at_leader: aims_at_leader(&fault.action),
-            asked_s: self.chronicle.now_s(),
+            asked_s: self.events.now_s(),
             ..FaultRecord::default()
         };
         let Some((disk, behind)) = self.disk_of(number, target) else {
@@ -83,19 +83,19 @@ impl Faulting {
         let (place, guard) = self.imposed.impose(defect, &struck, impose);
         subject.place = place;
         let remembered = self.forget_what_was_read(defect, &record.vms);
-        let effect_s = self.chronicle.now_s();
+        let effect_s = self.events.now_s();
         let ended = Arc::<AtomicBool>::default();
         self.platform.disks_struck(&record.vms, ended.clone());
         let waits = Waits { datacentre: self.datacentre.clone(), lying: lying.clone(), ended: ended.clone() };
         let (vms, of_looks) = (record.vms, subject.clone());
         let standing = StandingDisk { guard, subject, struck, vms, lying, ended };
         self.standing_disks.insert(number, standing);
-        let (told, chronicle, imposed) = (self.teller(), self.chronicle.clone(), self.imposed.clone());
+        let (told, events, imposed) = (self.teller(), self.events.clone(), self.imposed.clone());
         self.in_background(move || {
             let fails_later = matches!(of_looks.defect, DiskDefect::FailAfter { .. });
             let effect_s = match fails_later {
                 false => effect_s,
-                true if waits.until_refused() => chronicle.now_s(),
+                true if waits.until_refused() => events.now_s(),
                 true => {
                     let evidence =
                         vec!["the fault was healed before the disk had been asked that often".to_owned()];
@@ -126,7 +126,7 @@ impl Faulting {
         standing.ended.store(true, Ordering::Release);
         // Cleared before anybody looks.
         self.imposed.clear(standing.subject.place, || drop(standing.guard.take()));
-        let mended_s = self.chronicle.now_s();
+        let mended_s = self.events.now_s();
         lock(&self.records)[number].mended_s = Some(mended_s);
         let at_the_strike = standing.vms.iter().copied();
         // A node that was started there meanwhile waits for the disk as well.

@@ -21,22 +21,21 @@ use std::time::Duration;
 use fabric::Policy;
 use faults::{FaultRecord, Struck};
 use faults::{Role, pick};
-use history::{EventKind, Receipt, Verdict};
+use history::{EventKind, EventSink, Receipt, Verdict};
 use lab::probe::NodeNamespaces;
 use paper::network::{LinkRates, policy};
+use platform::Datacentre;
+use platform::Platform;
 use scenario::node_name;
 use scenario::{Fault, FaultAction, FaultTarget, Level, Site};
 
-use crate::chronicle::Chronicle;
-use crate::datacentre::Datacentre;
 use crate::evidence::{Observer, Subject};
-use crate::platform::Platform;
 
 /// Strikes and heals. Dropping it waits for the evidence under way.
 pub struct Faulting {
     datacentre: Arc<Datacentre>,
     platform: Arc<Platform>,
-    chronicle: Arc<Chronicle>,
+    events: Arc<dyn EventSink>,
     longest_delay: Duration,
     seed: u64,
     prevented: bool,
@@ -70,7 +69,7 @@ impl Faulting {
     pub fn new(
         datacentre: Arc<Datacentre>,
         platform: Arc<Platform>,
-        chronicle: Arc<Chronicle>,
+        events: Arc<dyn EventSink>,
         site: &Site,
         (seed, prevented): (u64, bool),
         on_effect: Arc<dyn Fn(usize, f64) + Send + Sync>,
@@ -82,7 +81,7 @@ impl Faulting {
         Faulting {
             datacentre,
             platform,
-            chronicle,
+            events,
             longest_delay,
             seed,
             prevented,
@@ -178,7 +177,7 @@ impl Faulting {
             hits: hosts.iter().map(|host| self.datacentre.hosts[*host].name()).collect(),
             hosts,
             vms,
-            asked_s: self.chronicle.now_s(),
+            asked_s: self.events.now_s(),
             ..FaultRecord::default()
         };
         self.enter(number, &record);
@@ -191,7 +190,7 @@ impl Faulting {
 
     /// Tells that a fault is asked for, and begins its record.
     fn enter(&self, number: usize, record: &FaultRecord) {
-        self.chronicle.say(EventKind::FaultAsked {
+        self.events.say(EventKind::FaultAsked {
             fault: number,
             kind: record.kind.clone(),
             target: record.target.clone(),
@@ -226,14 +225,14 @@ impl Faulting {
                                 "the host that served the volume of {node} on {host} is lost: its VM is switched off"
                             );
                             let (action, node) = ("volume".to_owned(), node.clone());
-                            self.chronicle.say(EventKind::Platform { action, node, what });
+                            self.events.say(EventKind::Platform { action, node, what });
                         }
-                        self.chronicle.say(EventKind::NodeDown { node, host });
+                        self.events.say(EventKind::NodeDown { node, host });
                     }
                     self.platform.lost(&died);
                 }
                 Err(error) => {
-                    self.chronicle.warn(format!("power-off: {error}"), "the lab is broken; report this")
+                    self.events.warn(format!("power-off: {error}"), "the lab is broken; report this")
                 }
             }
             self.look_at_copies(number, on_copies);
@@ -242,7 +241,7 @@ impl Faulting {
             true => Vec::new(),
             false => self.losses(record),
         };
-        let effect_s = self.chronicle.now_s();
+        let effect_s = self.events.now_s();
         let (datacentre, longest_delay) = (self.datacentre.clone(), self.longest_delay);
         let told = self.teller();
         self.in_background(move || {
@@ -278,10 +277,10 @@ impl Faulting {
         }
         for host in &record.hosts {
             if let Err(error) = self.datacentre.power_on_host(*host) {
-                self.chronicle.warn(format!("power-on: {error}"), "the lab is broken; report this");
+                self.events.warn(format!("power-on: {error}"), "the lab is broken; report this");
             }
         }
-        let mended_s = self.chronicle.now_s();
+        let mended_s = self.events.now_s();
         lock(&self.records)[number].mended_s = Some(mended_s);
         self.platform.returned(&record.hosts);
         let (datacentre, longest_delay) = (self.datacentre.clone(), self.longest_delay);
@@ -316,11 +315,11 @@ impl Faulting {
 
     /// Takes the receipt of a fault's effect into its record.
     fn teller(&self) -> impl Fn(usize, Option<f64>, Receipt) + Send + 'static {
-        let (records, chronicle) = (self.records.clone(), self.chronicle.clone());
+        let (records, events) = (self.records.clone(), self.events.clone());
         let on_effect = self.on_effect.clone();
         move |number, effect_s, receipt| {
-            let at_s = effect_s.unwrap_or_else(|| chronicle.now_s());
-            chronicle.say_at(at_s, EventKind::FaultTookEffect { fault: number, receipt: receipt.clone() });
+            let at_s = effect_s.unwrap_or_else(|| events.now_s());
+            events.say_at(at_s, EventKind::FaultTookEffect { fault: number, receipt: receipt.clone() });
             let shown = receipt.verdict == Verdict::Pass;
             let mut records = lock(&records);
             records[number].receipts.push(receipt);
@@ -348,9 +347,9 @@ impl Faulting {
 
     /// Takes the receipt of a fault's healing into its record.
     fn healing_teller(&self) -> impl Fn(usize, f64, Receipt) + Send + 'static {
-        let (records, chronicle) = (self.records.clone(), self.chronicle.clone());
+        let (records, events) = (self.records.clone(), self.events.clone());
         move |number, mended_s, receipt| {
-            chronicle.say_at(mended_s, EventKind::FaultHealed { fault: number, receipt: receipt.clone() });
+            events.say_at(mended_s, EventKind::FaultHealed { fault: number, receipt: receipt.clone() });
             let mut records = lock(&records);
             if receipt.verdict == Verdict::Pass {
                 records[number].healed_s = Some(mended_s);
@@ -362,7 +361,7 @@ impl Faulting {
     fn in_background(&mut self, job: impl FnOnce() + Send + 'static) {
         match std::thread::Builder::new().name("evidence".to_owned()).spawn(job) {
             Ok(thread) => self.evidence.push(thread),
-            Err(error) => self.chronicle.warn(
+            Err(error) => self.events.warn(
                 format!("no thread to gather evidence: {error}"),
                 "raise the limit of processes (`ulimit -u`)",
             ),

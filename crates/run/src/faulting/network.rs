@@ -5,10 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use fabric::{Block, FabricError, Path, Probability, Rule, RuleGuard};
+use fabric::{Block, FabricError, Path, Rule, RuleGuard};
 use faults::partition::{Split, blocked};
 use faults::{FaultRecord, Struck};
-use faults::{Lie, Planted};
 use history::{EventKind, Receipt, Verdict};
 use paper::RequestedNetwork;
 use paper::network::{conditions_in_words, conditions_rule};
@@ -66,26 +65,6 @@ impl Imposed {
     }
 }
 
-/// Rules as the fabric is given them: as they are, but for a lie that a test has planted.
-#[must_use]
-pub fn for_fabric(mut rules: Vec<Rule>, planted: &Planted) -> Vec<Rule> {
-    for rule in &mut rules {
-        if planted.contains(&Lie::DelayShort) {
-            rule.delay = rule.delay.map(|delay| delay.mul_f64(0.9));
-        }
-        if planted.contains(&Lie::RateDouble) {
-            rule.rate_bits_per_s = rule.rate_bits_per_s.map(|rate| rate * 2);
-        }
-        if planted.contains(&Lie::RateHalf) {
-            rule.rate_bits_per_s = rule.rate_bits_per_s.map(|rate| rate / 2);
-        }
-        if let Some(block) = rule.block.take_if(|_| planted.contains(&Lie::LeakPackets)) {
-            rule.loss = Probability::new(if block == Block::Open { 0.0 } else { 0.98 });
-        }
-    }
-    rules
-}
-
 /// How a block answers.
 #[must_use]
 pub fn block(answer: BlockAnswer) -> Block {
@@ -121,7 +100,7 @@ impl Faulting {
         self.asked_log.changes_now(with.clone());
         let struck = Instant::now();
         let guard = if self.prevented { None } else { self.impose(&rules, fault.flap) };
-        let effect_s = self.chronicle.now_s();
+        let effect_s = self.events.now_s();
         let stood = match (&guard, fault.flap) {
             (Some(Imposed::InTurns(flapping)), _) => Stood::InTurns(flapping.turns()),
             (_, Some(_)) => Stood::InTurns(Arc::default()),
@@ -147,7 +126,7 @@ impl Faulting {
 
     /// Enters a network fault into the record: what it is about and what is to be imposed. `None` when it is aimed at nothing.
     fn enter_network(&mut self, number: usize, fault: &Fault) -> Option<Plan> {
-        let asked_s = self.chronicle.now_s();
+        let asked_s = self.events.now_s();
         let planned = self.plan(number, &fault.action);
         let mut record = FaultRecord {
             kind: fault.action.kind_name().to_owned(),
@@ -192,11 +171,10 @@ impl Faulting {
         self.asked_log.changes_now(now.clone());
         self.network_changes.fetch_add(1, Ordering::AcqRel);
         if let Some(Err(error)) = standing.guard.take().map(Imposed::lift) {
-            self.chronicle
-                .warn(format!("lifting a network fault: {error}"), "the lab is broken; report this");
+            self.events.warn(format!("lifting a network fault: {error}"), "the lab is broken; report this");
         }
         let mended = Instant::now();
-        let mended_s = self.chronicle.now_s();
+        let mended_s = self.events.now_s();
         lock(&self.records)[number].mended_s = Some(mended_s);
         watched.mend(paused, &now);
         self.platform.reaches_again();
@@ -221,7 +199,7 @@ impl Faulting {
     /// Measures the round trips between all places and tells of them, unless the network has been changed meanwhile:
     /// such figures belong to no moment.
     fn matrix_teller(&self, number: usize) -> impl Fn(&str, &[Station], &RequestedNetwork) + Send + 'static {
-        let (chronicle, changes) = (self.chronicle.clone(), self.network_changes.clone());
+        let (events, changes) = (self.events.clone(), self.network_changes.clone());
         let begun = changes.load(Ordering::Acquire);
         move |what, stations, asked| {
             if changes.load(Ordering::Acquire) != begun {
@@ -230,14 +208,14 @@ impl Faulting {
             let pairs = matrix(stations, asked);
             if changes.load(Ordering::Acquire) == begun {
                 let occasion = format!("while fault {number} {what}");
-                chronicle.say(EventKind::RoundTrips { occasion, pairs });
+                events.say(EventKind::RoundTrips { occasion, pairs });
             }
         }
     }
 
     fn impose(&self, rules: &[Rule], flap: Option<Flap>) -> Option<Imposed> {
         let fabric = &self.datacentre.fabric;
-        let rules = for_fabric(rules.to_vec(), &self.datacentre.planted);
+        let rules = platform::for_fabric(rules.to_vec(), &self.datacentre.planted);
         let imposed = match flap {
             None => fabric.impose_all(rules).map(Imposed::Always),
             Some(flap) => Flapping::start(fabric.clone(), rules, flap).map(Imposed::InTurns),
@@ -245,7 +223,7 @@ impl Faulting {
         match imposed {
             Ok(imposed) => Some(imposed),
             Err(error) => {
-                self.chronicle.warn(format!("network fault: {error}"), "the lab is broken; report this");
+                self.events.warn(format!("network fault: {error}"), "the lab is broken; report this");
                 None
             }
         }

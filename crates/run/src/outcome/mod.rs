@@ -28,6 +28,7 @@ use crate::conductor::Shown;
 use crate::directory::RunDirectory;
 use crate::expectations;
 use crate::preparation::Prepared;
+use history::EventSink;
 
 /// Draws everything together.
 #[must_use]

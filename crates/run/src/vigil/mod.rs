@@ -18,16 +18,17 @@ use std::time::{Duration, Instant};
 
 use engine::Engine;
 use faults::{Lie, Planted};
+use history::EventSink;
 use history::{Deed, EventKind, Interference, LabPart, Stall};
 use load::LoadHandle;
 use nix::time::{ClockId, clock_gettime};
+use platform::Datacentre;
+use platform::Vm;
 
 use self::beats::{Beats, Gap, joined};
 use self::sign::Sign;
 use crate::chronicle::Chronicle;
-use crate::datacentre::Datacentre;
 use crate::directory::RunDirectory;
-use crate::vm::Vm;
 
 /// How often the signs are looked at, and how often most parts give one.
 pub(crate) const LOOK: Duration = Duration::from_millis(100);

@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 use fabric::Fabric;
 use history::{Deed, LabPart};
 use lab::StoppedProcess;
+use platform::Datacentre;
+use platform::Vm;
 use scenario::node_name;
 
 use super::sign::Sign;
 use super::{DISK_LIMIT, LIMIT, LOOK, Part, Shared};
-use crate::datacentre::Datacentre;
 use crate::directory::RunDirectory;
-use crate::vm::Vm;
 
 /// How often the machine's disk is asked to sync a few bytes.
 const SYNC_EVERY: Duration = Duration::from_millis(500);

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::datacentre::Datacentre;
+use platform::Datacentre;
+
 use crate::round_trips::Station;
 
 /// How often it is looked.

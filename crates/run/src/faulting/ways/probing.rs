@@ -11,8 +11,8 @@ use fabric::{Block, CountGuard, Fabric, PairCounters, Path};
 use history::{Receipt, Verdict};
 use lab::patrol::{Patrol, Probe};
 use paper::RequestedNetwork;
+use platform::Datacentre;
 
-use crate::datacentre::Datacentre;
 use crate::faulting::flapping::Turn;
 use crate::faulting::looks::Seen;
 use crate::faulting::ways::judge::{OPEN_MIN, judge_cut, judge_open};

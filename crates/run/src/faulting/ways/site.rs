@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use history::Receipt;
 use paper::RequestedNetwork;
 use paper::network::{LinkRates, policy};
+use platform::Datacentre;
 
-use crate::datacentre::Datacentre;
 use crate::faulting::ways::judge::Wanted;
 use crate::faulting::ways::probing::{Occasion, Probing, Stood};
 use crate::faulting::ways::{Shows, Way, first_stations, foreseen, properties};

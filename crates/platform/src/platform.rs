@@ -1,7 +1,8 @@
 //! What a virtualisation platform and its operators do when a host or the way to a volume is lost and when it returns: start
 //! VMs elsewhere, promote a standby, take a node back.
 //!
-//! Owns when that happens. How a database does it is its engine's knowledge.
+//! Owns how steps are carried out, one at a time for each VM, and tried again. Which steps those are `decisions` says; how a
+//! database does it is its engine's knowledge.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,17 +11,17 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use engine::{Engine, EngineError, Node};
-use history::{EventKind, Verdict};
-use scenario::Failover;
-use scenario::node_name;
+use history::{EventKind, EventSink, Verdict};
+use scenario::{Failover, Site, node_name};
 use storage::MirroredDisk;
 use storage::Opening;
 
-use crate::chronicle::Chronicle;
-use crate::datacentre::Datacentre;
-use crate::evidence::processes_left;
+use crate::datacentre::{Datacentre, Host};
+use crate::decisions::{Decision, Occurrence, Step, View, VmView, decide, leader_to_watch};
 use crate::nearness::Nearness;
+use crate::processes_left::processes_left;
 use crate::restart_order::Left;
+use crate::vm::Vm;
 
 /// Between two attempts at something that did not work.
 const RETRY: Duration = Duration::from_millis(500);
@@ -45,7 +46,7 @@ pub struct Platform {
     engine: Arc<dyn Engine>,
     failover: Failover,
     nearness: Nearness,
-    chronicle: Arc<Chronicle>,
+    events: Arc<dyn EventSink>,
     state: Mutex<State>,
     changed: Condvar,
     /// One at a time per VM, so that a restart elsewhere and a host's return do not both start it.
@@ -60,16 +61,16 @@ impl Platform {
         datacentre: Arc<Datacentre>,
         engine: Arc<dyn Engine>,
         failover: Failover,
-        nearness: Nearness,
-        chronicle: Arc<Chronicle>,
+        site: &Site,
+        events: Arc<dyn EventSink>,
     ) -> Arc<Platform> {
         let hands = datacentre.vms.iter().map(|_| Mutex::new(())).collect();
         Arc::new(Platform {
             datacentre,
             engine,
             failover,
-            nearness,
-            chronicle,
+            nearness: Nearness::of(site),
+            events,
             state: Mutex::default(),
             changed: Condvar::new(),
             hands,
@@ -100,59 +101,55 @@ impl Platform {
         self.datacentre.vms[vm].clone()
     }
 
-    /// These VMs have just died with their hosts.
-    pub fn lost(self: &Arc<Self>, vms: &[usize]) {
-        match self.failover {
-            Failover::None => {}
-            Failover::HaRestart { after } => {
-                for vm in vms.iter().copied() {
-                    self.clone().begin(format!("restart {}", node_name(vm)), move |platform| {
-                        if platform.pause(after) {
-                            platform.restart_elsewhere(vm, Left::Host);
-                        }
-                    });
-                }
-            }
-            Failover::Promote { after } => {
-                let leader = self.leader();
-                if vms.contains(&leader) {
-                    self.clone().begin("promote".to_owned(), move |platform| {
-                        if platform.pause(after) {
-                            platform.promote(leader);
-                        }
-                    });
-                }
-            }
+    /// What it knows now.
+    fn view(&self) -> View {
+        let state = self.state();
+        let vm = |(number, vm): (usize, &Arc<Vm>)| VmView {
+            is_on: vm.is_on(),
+            host: vm.host(),
+            is_mirrored: vm.volume().mirrored().is_some(),
+            waits_for_volume: state.waiting_for_their_volume.contains(&number),
+        };
+        View {
+            failover: self.failover,
+            leader: state.leader,
+            vms: self.datacentre.vms.iter().enumerate().map(vm).collect(),
+            hosts_on: self.datacentre.hosts.iter().map(Host::is_on).collect(),
         }
     }
 
-    /// These hosts have power again: VMs that died on them and were not started elsewhere start there; and, where nobody
-    /// promotes another, those whose volume they hold start where they were.
-    pub fn returned(self: &Arc<Self>, hosts: &[usize]) {
-        for vm in 0..self.datacentre.vms.len() {
-            let waits = self.state().waiting_for_their_volume.contains(&vm);
-            let is_home = hosts.contains(&self.datacentre.vms[vm].host());
-            let holds_data = (waits || !matches!(self.failover, Failover::Promote { .. }))
-                && self.datacentre.vms[vm].volume().mirrored().is_some()
-                && self.datacentre.hosts[self.datacentre.vms[vm].host()].is_on();
-            if !self.datacentre.vms[vm].is_on() && (is_home || holds_data) {
-                self.clone().begin(format!("return {}", node_name(vm)), move |platform| {
-                    platform.start_at_home(vm, "its host has power again");
-                });
-            }
+    /// Begins what follows from what happens.
+    fn happens(self: &Arc<Self>, occurrence: &Occurrence) {
+        for decision in decide(&self.view(), occurrence) {
+            self.clone().begin(decision.name(), move |platform| platform.carry_out(decision));
         }
+    }
+
+    fn carry_out(&self, Decision { step, after }: Decision) {
+        if !self.pause(after) {
+            return;
+        }
+        match step {
+            Step::RestartElsewhere { vm, left } => self.restart_elsewhere(vm, left),
+            Step::Promote { lost } => self.promote(lost),
+            Step::StartAtHome { vm, why } => self.start_at_home(vm, why.in_words()),
+            Step::RestartDatabase { vm } => self.restart_database(vm),
+        }
+    }
+
+    /// These VMs have just died with their hosts.
+    pub fn lost(self: &Arc<Self>, vms: &[usize]) {
+        self.happens(&Occurrence::VmsLost(vms.to_vec()));
+    }
+
+    /// These hosts have power again.
+    pub fn returned(self: &Arc<Self>, hosts: &[usize]) {
+        self.happens(&Occurrence::HostsReturned(hosts.to_vec()));
     }
 
     /// The network has changed for the better: VMs that are off because their volume could not be reached are tried again.
     pub fn reaches_again(self: &Arc<Self>) {
-        let waiting = self.state().waiting_for_their_volume.clone();
-        for vm in waiting {
-            self.clone().begin(format!("return {}", node_name(vm)), move |platform| {
-                if platform.datacentre.hosts[platform.datacentre.vms[vm].host()].is_on() {
-                    platform.start_at_home(vm, "its volume being tried again");
-                }
-            });
-        }
+        self.happens(&Occurrence::NetworkImproved);
     }
 
     /// A VM's volume counts as lost on its host. The VM is switched off: its disk refuses everything, and nobody else may have
@@ -168,7 +165,8 @@ impl Platform {
             let is_off = platform.fence_off_its_volume(vm, &open);
             platform.state().losing_their_volume.remove(&vm);
             if is_off {
-                platform.follow_the_loss_of_a_volume(vm);
+                platform.state().waiting_for_their_volume.insert(vm);
+                platform.follow(&Occurrence::VolumeFenced(vm));
             }
         });
     }
@@ -185,8 +183,8 @@ impl Platform {
             open.component,
             open.lost_after.unwrap_or_default().as_secs_f64()
         );
-        self.chronicle.say(EventKind::Platform { action: "fence".to_owned(), node: node.clone(), what });
-        self.chronicle.say(EventKind::NodeDown { node: node.clone(), host: open.host.clone() });
+        self.events.say(EventKind::Platform { action: "fence".to_owned(), node: node.clone(), what });
+        self.events.say(EventKind::NodeDown { node: node.clone(), host: open.host.clone() });
         if verdict != Verdict::Pass {
             let why = "it is not known to be off, and nobody else may have its volume";
             self.trouble(&format!("start {node} anywhere"), why);
@@ -194,16 +192,10 @@ impl Platform {
         verdict == Verdict::Pass
     }
 
-    fn follow_the_loss_of_a_volume(self: &Arc<Self>, vm: usize) {
-        self.state().waiting_for_their_volume.insert(vm);
-        match self.failover {
-            Failover::HaRestart { .. } => self.restart_elsewhere(vm, Left::Volume),
-            Failover::Promote { after } if self.leader() == vm => {
-                if self.pause(after) {
-                    self.promote(vm);
-                }
-            }
-            Failover::Promote { .. } | Failover::None => {}
+    /// Carries out what follows, here and now.
+    fn follow(&self, occurrence: &Occurrence) {
+        for decision in decide(&self.view(), occurrence) {
+            self.carry_out(decision);
         }
     }
 
@@ -223,22 +215,15 @@ impl Platform {
         })
     }
 
-    /// The disks of these VMs' volumes have gone wrong. Where a standby is promoted when the leader is lost, a leader whose
-    /// database ends because of it is lost: its VM is switched off first, so that it cannot come back beside another.
+    /// The disks of these VMs' volumes have gone wrong. A leader whose database ends because of it is switched off first, so
+    /// that it cannot come back beside another.
     pub fn disks_struck(self: &Arc<Self>, vms: &[usize], ended: Arc<AtomicBool>) {
-        let Failover::Promote { after } = self.failover else { return };
-        let leader = self.leader();
-        if !vms.contains(&leader) {
-            return;
-        }
+        let Some(leader) = leader_to_watch(&self.view(), vms) else { return };
         self.clone().begin(format!("watch {}", node_name(leader)), move |platform| {
             while !ended.load(Ordering::Acquire) {
                 if platform.has_ended(leader) {
                     platform.fence(leader);
-                    if platform.pause(after) {
-                        platform.promote(leader);
-                    }
-                    return;
+                    return platform.follow(&Occurrence::DatabaseFenced(leader));
                 }
                 if !platform.pause(RETRY) {
                     return;
@@ -249,15 +234,7 @@ impl Platform {
 
     /// The disks of these VMs' volumes are sound again: databases that have ended are started again.
     pub fn disks_cleared(self: &Arc<Self>, vms: &[usize]) {
-        for vm in vms.iter().copied() {
-            self.clone().begin(format!("restart {}", node_name(vm)), move |platform| {
-                if platform.datacentre.vms[vm].is_on() {
-                    platform.restart_database(vm);
-                } else if platform.datacentre.hosts[platform.datacentre.vms[vm].host()].is_on() {
-                    platform.start_at_home(vm, "its host has power again");
-                }
-            });
-        }
+        self.happens(&Occurrence::DisksCleared(vms.to_vec()));
     }
 
     fn has_ended(&self, vm: usize) -> bool {
@@ -271,8 +248,8 @@ impl Platform {
         let Some((_, shown)) = self.switch_off(vm) else { return };
         let what =
             format!("the database on {node} has ended: its VM is switched off so that it stays so; {shown}");
-        self.chronicle.say(EventKind::Platform { action: "fence".to_owned(), node: node.clone(), what });
-        self.chronicle.say(EventKind::NodeDown { node, host });
+        self.events.say(EventKind::Platform { action: "fence".to_owned(), node: node.clone(), what });
+        self.events.say(EventKind::NodeDown { node, host });
     }
 
     /// A database may take its time to end, and it is only then that it can be started again.
@@ -293,7 +270,7 @@ impl Platform {
         }
         let node = node_name(vm);
         let what = format!("the database on {node} had ended and is started again, its disk being sound");
-        self.chronicle.say(EventKind::Platform { action: "restart".to_owned(), node, what });
+        self.events.say(EventKind::Platform { action: "restart".to_owned(), node, what });
         self.start_database(vm);
     }
 
@@ -355,7 +332,7 @@ impl Platform {
     }
 
     fn trouble(&self, doing: &str, why: &str) {
-        self.chronicle.warn(
+        self.events.warn(
             format!("the platform could not {doing}: {why}"),
             "look at the node's log under logs/; the database was not brought back by the platform in time",
         );
@@ -418,7 +395,7 @@ impl Platform {
         Err(refused)
     }
 
-    fn start_at_home(self: &Arc<Self>, vm: usize, why: &str) {
+    fn start_at_home(&self, vm: usize, why: &str) {
         if matches!(self.failover, Failover::Promote { .. }) {
             // Whether this node may still lead is known once the promotion is over.
             while self.leader() == vm && self.promotion_possible() {
@@ -456,9 +433,9 @@ impl Platform {
         let (node, place) = (node_name(vm), self.datacentre.hosts[host].name());
         self.datacentre.power_on_vm(vm, host, may_force).map_err(|error| format!("{place}: {error}"))?;
         self.state().waiting_for_their_volume.remove(&vm);
-        self.chronicle.say(EventKind::NodeUp { node: node.clone(), host: place.clone() });
+        self.events.say(EventKind::NodeUp { node: node.clone(), host: place.clone() });
         let what = format!("{node}, {why}, boots on {place}");
-        self.chronicle.say(EventKind::Platform { action: action.to_owned(), node: node.clone(), what });
+        self.events.say(EventKind::Platform { action: action.to_owned(), node: node.clone(), what });
         self.start_database(vm);
         Ok(())
     }
@@ -472,7 +449,7 @@ impl Platform {
         };
         let ready = started.and_then(|()| self.engine.wait_ready(handle.as_ref(), RECOVERY_PATIENCE));
         match ready {
-            Ok(()) => self.chronicle.say(EventKind::Platform {
+            Ok(()) => self.events.say(EventKind::Platform {
                 action: "ready".to_owned(),
                 node: node.clone(),
                 what: format!("the database on {node} accepts connections"),
@@ -498,7 +475,7 @@ impl Platform {
             what.push_str("; ");
             what.push_str(&remark);
         }
-        self.chronicle.say(EventKind::Platform { action: "rejoin".to_owned(), node, what });
+        self.events.say(EventKind::Platform { action: "rejoin".to_owned(), node, what });
         Ok(())
     }
 
@@ -541,8 +518,8 @@ impl Platform {
                         what.push_str(&remark);
                     }
                     let node = promotion.leader.clone();
-                    self.chronicle.say(EventKind::Platform { action: "promote".to_owned(), node, what });
-                    self.chronicle.say(EventKind::Leader { node: promotion.leader });
+                    self.events.say(EventKind::Platform { action: "promote".to_owned(), node, what });
+                    self.events.say(EventKind::Leader { node: promotion.leader });
                     return;
                 }
                 Err(error) => {

@@ -5,13 +5,13 @@ use std::os::fd::OwnedFd;
 use fabric::{Fabric, PortId};
 use lab::{Addresses, Attachment, Family};
 
-use crate::datacentre::DatacentreError;
+use super::DatacentreError;
 
 /// A copy of an interface's descriptor, for the fabric.
 ///
 /// # Errors
 /// When descriptors are used up.
-pub(crate) fn copy(tun: &OwnedFd, path: &[String]) -> Result<OwnedFd, DatacentreError> {
+pub(super) fn copy(tun: &OwnedFd, path: &[String]) -> Result<OwnedFd, DatacentreError> {
     tun.try_clone().map_err(|source| DatacentreError::Descriptor { place: path.join("/"), source })
 }
 
@@ -19,7 +19,7 @@ pub(crate) fn copy(tun: &OwnedFd, path: &[String]) -> Result<OwnedFd, Datacentre
 ///
 /// # Errors
 /// When the kernel refuses the namespace, or the fabric is gone.
-pub(crate) fn attach(
+pub(super) fn attach(
     fabric: &Fabric,
     path: &[String],
     addresses: Addresses,

@@ -3,6 +3,8 @@
 //! Owns who stands where and who has power. What the database on the VMs does is the engine's business. Dropping it
 //! removes everything.
 
+mod attaching;
+
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -11,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use engine::{Engine, Node};
-use fabric::{Fabric, FabricError, Policy, PortId};
+use fabric::{Fabric, FabricError, PortId};
 use faults::{Lie, Planted};
 use history::{EdgeFacts, HostFacts, LinkFacts, NodeFacts, SiteFacts};
 use lab::attachment::AttachmentError;
@@ -19,7 +21,7 @@ use lab::cgroup::CpuLimits;
 use lab::entrance::{self, Entrance, EntranceError, Inside};
 use lab::protocol::{NODE_USER, NodeSetUp, ShownPrograms};
 use lab::{Addresses, Attachment, Family, supervisor};
-use paper::network::{LinkRates, conditions_in_words, policy};
+use paper::network::{LinkRates, conditions_in_words};
 use scenario::node_name;
 use storage::HostDisks;
 use storage::HostPlace;
@@ -28,9 +30,8 @@ use storage::{Canary, VolumeKind};
 use storage::{MirroredDisk, Plan};
 use storage::{NodeVolume, VirtualDisk};
 
-use crate::attaching;
-use crate::directory::{DirectoryError, RunDirectory};
-use crate::faulting::network;
+use crate::fabric_rules::policy_for_fabric;
+use crate::folders::{FolderError, Folders};
 use crate::vm::{Limit, Network, Vm, VmError};
 
 /// What can go wrong while the datacentre is built or changed.
@@ -58,9 +59,9 @@ pub enum DatacentreError {
     /// A VM.
     #[error(transparent)]
     Vm(#[from] VmError),
-    /// The run directory.
+    /// A folder of a node.
     #[error(transparent)]
-    Directory(#[from] DirectoryError),
+    Folder(#[from] FolderError),
     /// The way into a host or a place of clients could not be told.
     #[error(transparent)]
     Entrance(#[from] EntranceError),
@@ -167,9 +168,9 @@ pub struct Datacentre {
 
 /// What a datacentre is built from beside the scenario.
 #[derive(Debug)]
-pub struct Ground<'a> {
-    /// The run directory.
-    pub directory: &'a RunDirectory,
+pub struct BuildSettings<'a> {
+    /// Where the folders of nodes lie.
+    pub folders: Folders,
     /// Whether user numbers above 0 are mapped.
     pub users_mapped: bool,
     /// The database's programs, where nodes must be shown them.
@@ -191,11 +192,14 @@ impl Datacentre {
     ///
     /// # Errors
     /// When the kernel refuses a part; what was made is removed.
-    pub fn build(scenario: &scenario::Scenario, ground: &Ground<'_>) -> Result<Datacentre, DatacentreError> {
+    pub fn build(
+        scenario: &scenario::Scenario,
+        settings: &BuildSettings<'_>,
+    ) -> Result<Datacentre, DatacentreError> {
         let family = family(scenario)?;
-        let options = fabric::Options { seed: ground.seed, busy_poll: scenario.site.busy_poll };
+        let options = fabric::Options { seed: settings.seed, busy_poll: scenario.site.busy_poll };
         let fabric = Arc::new(Fabric::start_with(options)?);
-        let planted = ground.planted.clone();
+        let planted = settings.planted.clone();
         fabric.set_policy(policy_for_fabric(&scenario.site, LinkRates::Unlimited, &planted))?;
         let mut hosts = Vec::new();
         for (index, host) in scenario.site.hosts.iter().enumerate() {
@@ -215,16 +219,16 @@ impl Datacentre {
             }
         }
         let names: Vec<String> = hosts.iter().map(Host::name).collect();
-        let disks = HostDisks::new(&names, scenario.site.disks, ground.directory.volume("probes")?);
+        let disks = HostDisks::new(&names, scenario.site.disks, settings.folders.volume_of("probes")?);
         let mut datacentre = Datacentre { vms: Vec::new(), hosts, disks, client_places, fabric, planted };
-        datacentre.make_vms(scenario, ground, family)?;
+        datacentre.make_vms(scenario, settings, family)?;
         Ok(datacentre)
     }
 
     fn make_vms(
         &mut self,
         scenario: &scenario::Scenario,
-        ground: &Ground<'_>,
+        settings: &BuildSettings<'_>,
         family: Family,
     ) -> Result<(), DatacentreError> {
         let count = scenario.database.nodes.len();
@@ -234,32 +238,36 @@ impl Datacentre {
         }
         for index in 0..count {
             let name = node_name(index);
-            let making = if is_virtual_disk(scenario, ground) {
-                Some(ground.directory.volume(&format!("{name}-making"))?)
+            let making = if is_virtual_disk(scenario, settings) {
+                Some(settings.folders.volume_of(&format!("{name}-making"))?)
             } else {
                 None
             };
             let set_up = NodeSetUp {
-                volume: ground.directory.volume(&name)?,
+                volume: settings.folders.volume_of(&name)?,
                 making,
                 sockets: PathBuf::from(supervisor::SOCKETS_FOLDER).join(&name),
-                logs: ground.directory.logs(&name)?,
-                programs: ground.programs.clone(),
-                follows_links: ground.follows_links,
+                logs: settings.folders.logs_of(&name)?,
+                programs: settings.programs.clone(),
+                follows_links: settings.follows_links,
                 names: names.clone(),
-                users_mapped: ground.users_mapped,
+                users_mapped: settings.users_mapped,
                 name,
             };
-            let limit = match (&ground.limits, scenario.database.cpus) {
+            let limit = match (&settings.limits, scenario.database.cpus) {
                 (Some(groups), Some(cpus)) => Some(Limit { groups: groups.clone(), cpus }),
                 _ => None,
             };
             let network = Network { addresses: addresses(2, index)?, family, fabric: self.fabric.clone() };
-            let volume = self.node_volume(&set_up, index, (scenario, ground))?;
-            let seed = ground.seed.wrapping_add(index as u64);
-            let canary =
-                Canary::new(&set_up.name, VolumeKind::of(ground.volumes), volume.mirrored().is_none(), seed);
-            let leaves_process = ground.planted.contains(&Lie::ProcessLeft);
+            let volume = self.node_volume(&set_up, index, (scenario, settings))?;
+            let seed = settings.seed.wrapping_add(index as u64);
+            let canary = Canary::new(
+                &set_up.name,
+                VolumeKind::of(settings.volumes),
+                volume.mirrored().is_none(),
+                seed,
+            );
+            let leaves_process = settings.planted.contains(&Lie::ProcessLeft);
             let vm = Vm::make(network, set_up, limit, (volume, canary), leaves_process)?;
             self.vms.push(Arc::new(vm));
         }
@@ -277,7 +285,11 @@ impl Datacentre {
     ///
     /// # Errors
     /// When the lab's files for it cannot be written.
-    pub fn let_people_in(&self, engine: &dyn Engine, ground: &Ground<'_>) -> Result<(), DatacentreError> {
+    pub fn let_people_in(
+        &self,
+        engine: &dyn Engine,
+        settings: &BuildSettings<'_>,
+    ) -> Result<(), DatacentreError> {
         let nodes: Vec<Arc<dyn Node>> = self.vms.iter().map(|vm| vm.clone() as Arc<dyn Node>).collect();
         for vm in &self.vms {
             vm.let_in(engine.shell_environment(Some(vm.as_ref()), &nodes))?;
@@ -291,11 +303,11 @@ impl Datacentre {
         for (name, attachment) in hosts.chain(places) {
             let inside = Inside::Network {
                 descriptor: attachment.namespace.as_raw_fd(),
-                programs: ground.programs.clone(),
+                programs: settings.programs.clone(),
                 names: names.clone(),
             };
             let (inside, environment) = (Some(inside), environment.clone());
-            entrance::open(&name, &Entrance { inside, environment, users_mapped: ground.users_mapped })?;
+            entrance::open(&name, &Entrance { inside, environment, users_mapped: settings.users_mapped })?;
         }
         Ok(())
     }
@@ -411,16 +423,16 @@ impl Datacentre {
         &self,
         set_up: &NodeSetUp,
         index: usize,
-        (scenario, ground): (&scenario::Scenario, &Ground<'_>),
+        (scenario, settings): (&scenario::Scenario, &BuildSettings<'_>),
     ) -> Result<NodeVolume, DatacentreError> {
         // In a lab of an ordinary user, whoever has another number inside is root's number to those who serve.
-        let user = if ground.users_mapped { NODE_USER } else { 0 };
-        let is_torn = ground.volumes == scenario::Volumes::Torn;
-        let torn_by = is_torn.then(|| ground.seed.wrapping_add(index as u64));
-        let power_offs = PowerOffs { torn_by, keep_unsynced: ground.planted.contains(&Lie::NoRollback) };
+        let user = if settings.users_mapped { NODE_USER } else { 0 };
+        let is_torn = settings.volumes == scenario::Volumes::Torn;
+        let torn_by = is_torn.then(|| settings.seed.wrapping_add(index as u64));
+        let power_offs = PowerOffs { torn_by, keep_unsynced: settings.planted.contains(&Lie::NoRollback) };
         let storage = scenario.database.storage.as_ref();
         let on_hosts = |of: &&scenario::Storage| of.replicas > 1 || !of.hosts.is_empty();
-        let mirrored = storage.filter(on_hosts).filter(|_| ground.volumes != scenario::Volumes::Directory);
+        let mirrored = storage.filter(on_hosts).filter(|_| settings.volumes != scenario::Volumes::Directory);
         if let Some(storage) = mirrored {
             let folder = &set_up.volume;
             let failed = |source| DatacentreError::Component { place: set_up.name.clone(), source };
@@ -434,7 +446,7 @@ impl Datacentre {
             let plan = Plan { folder, node: index, storage, hosts: hosts.map_err(failed)?, user, power_offs };
             return Ok(NodeVolume::Mirrored(MirroredDisk::make(&plan).map_err(failed)?));
         }
-        if ground.volumes == scenario::Volumes::Directory {
+        if settings.volumes == scenario::Volumes::Directory {
             return Ok(NodeVolume::Directory);
         }
         let host = scenario.database.nodes[index];
@@ -519,20 +531,14 @@ impl Datacentre {
     }
 }
 
-/// The same as the fabric is given it.
-fn policy_for_fabric(site: &scenario::Site, rates: LinkRates, planted: &Planted) -> Policy {
-    let Policy { rules, links } = policy(site, rates);
-    Policy { rules: network::for_fabric(rules, planted), links }
-}
-
 /// Whether nodes have virtual disks of one component, on which a new database can be put without going through the mount.
-fn is_virtual_disk(scenario: &scenario::Scenario, ground: &Ground<'_>) -> bool {
+fn is_virtual_disk(scenario: &scenario::Scenario, settings: &BuildSettings<'_>) -> bool {
     let mirrored = scenario
         .database
         .storage
         .as_ref()
         .is_some_and(|storage| storage.replicas > 1 || !storage.hosts.is_empty());
-    ground.volumes != scenario::Volumes::Directory && !mirrored
+    settings.volumes != scenario::Volumes::Directory && !mirrored
 }
 
 /// The family of the addresses that the scenario's database and clients use.

@@ -7,11 +7,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use history::EventKind;
+use history::{EventKind, EventSink};
 use scenario::node_name;
 use storage::{MirroredDisk, Move, Seen};
 
-use crate::chronicle::Chronicle;
 use crate::datacentre::Datacentre;
 use crate::platform::Platform;
 
@@ -30,14 +29,14 @@ impl VolumeWatch {
     pub fn start(
         datacentre: Arc<Datacentre>,
         platform: Arc<Platform>,
-        chronicle: Arc<Chronicle>,
+        events: Arc<dyn EventSink>,
     ) -> VolumeWatch {
         if datacentre.vms.iter().all(|vm| vm.volume().mirrored().is_none()) {
             return VolumeWatch { stop: None, thread: None };
         }
         let (stop, stopped) = channel();
-        let told = chronicle.clone();
-        let watch = move || Watch { datacentre, platform, chronicle, seen: BTreeMap::new() }.look(&stopped);
+        let told = events.clone();
+        let watch = move || Watch { datacentre, platform, events, seen: BTreeMap::new() }.look(&stopped);
         let thread = std::thread::Builder::new().name("volumes".to_owned()).spawn(watch);
         if let Err(error) = &thread {
             told.warn(
@@ -70,7 +69,7 @@ impl Drop for VolumeWatch {
 struct Watch {
     datacentre: Arc<Datacentre>,
     platform: Arc<Platform>,
-    chronicle: Arc<Chronicle>,
+    events: Arc<dyn EventSink>,
     seen: BTreeMap<usize, Seen>,
 }
 
@@ -108,16 +107,16 @@ impl Watch {
         let Some(disk) = datacentre.vms[vm].volume().mirrored() else { return };
         let is_on = |host: usize| datacentre.hosts[host].is_on();
         for Move { host, why } in disk.take_moves() {
-            self.chronicle.say(EventKind::VolumeMoved { node: node_name(vm), host, why });
+            self.events.say(EventKind::VolumeMoved { node: node_name(vm), host, why });
         }
         for what in disk.look_after(&is_on) {
             let (action, node) = ("volume".to_owned(), node_name(vm));
-            self.chronicle.say(EventKind::Platform { action, node, what });
+            self.events.say(EventKind::Platform { action, node, what });
         }
         if let Some(open) = disk.lost_where_open() {
             self.platform.volume_is_lost(vm, open);
         }
-        let now_s = self.chronicle.now_s();
+        let now_s = self.events.now_s();
         if now_s >= 0.0 {
             let seen = self.seen.entry(vm).or_default();
             seen.take(now_s, &disk.states());

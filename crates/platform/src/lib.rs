@@ -1,0 +1,24 @@
+//! The pretend datacentre and the virtualisation platform on it: hosts, VMs, client places, and what the platform does when
+//! a host or a volume is lost and when it returns.
+//!
+//! Owns who stands where and who has power. The policy is a pure core (`decisions`, `restart_order`). Breaks nothing itself;
+//! how a database starts, is promoted and rejoins is its engine's knowledge.
+
+mod datacentre;
+mod decisions;
+mod fabric_rules;
+mod folders;
+mod nearness;
+mod platform;
+mod processes_left;
+mod restart_order;
+mod vm;
+mod volume_watch;
+
+pub use datacentre::{BuildSettings, ClientPlace, Datacentre, DatacentreError, Host};
+pub use fabric_rules::for_fabric;
+pub use folders::Folders;
+pub use platform::Platform;
+pub use processes_left::processes_left;
+pub use vm::Vm;
+pub use volume_watch::VolumeWatch;
