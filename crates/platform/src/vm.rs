@@ -315,6 +315,12 @@ impl Vm {
         told
     }
 
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Whether it has power.
     #[must_use]
     pub fn is_on(&self) -> bool {

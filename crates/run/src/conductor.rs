@@ -5,6 +5,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use faulting::Faulting;
 use faults::FaultRecord;
 use faults::Lie;
 use faults::{Action, PlannedFault, PlannedPhase, timeline};
@@ -19,7 +20,6 @@ use storage::Seen;
 use crate::chronicle::Chronicle;
 use crate::collector::{Collector, CollectorError, Recorded, append_to_history};
 use crate::directory::RunDirectory;
-use crate::faulting::Faulting;
 use crate::final_read::{FINAL_READ_PATIENCE, PATIENCE_AFTER_A_MISS, final_read};
 use crate::link_watch::{LinkWatch, LinkWatchError};
 use crate::load_end;

@@ -24,9 +24,7 @@ use crate::captures::{self, CaptureError};
 use crate::chronicle::Chronicle;
 use crate::client_numbers::first_clients;
 use crate::directory::RunDirectory;
-use crate::faulting::ways::site;
 use crate::orders::{InstallationOrders, Orders};
-use crate::round_trips;
 use crate::script_files::{self, MisnamedFile};
 use crate::table_progress;
 use crate::usage::Usage;
@@ -230,10 +228,10 @@ pub fn prepare(
     datacentre.take_volumes_as_durable();
     datacentre.hold_to_rates(&scenario.site)?;
     let asked = RequestedNetwork::new(policy(&scenario.site, LinkRates::Unlimited), []);
-    let pairs = round_trips::matrix(&round_trips::stations(&datacentre), &asked);
+    let pairs = faulting::matrix(&faulting::stations(&datacentre), &asked);
     chronicle.say(EventKind::RoundTrips { occasion: "before the load".to_owned(), pairs });
     let datacentre = Arc::new(datacentre);
-    let links = site::look(&datacentre, &scenario.site);
+    let links = faulting::look_at_links(&datacentre, &scenario.site);
     Ok(Prepared {
         captures: Mutex::new(captures),
         datacentre,

@@ -66,6 +66,12 @@ const TABLE: &[(&str, May)] = &[
         "platform",
         May::Only(&["disk", "engine", "fabric", "faults", "history", "lab", "paper", "scenario", "storage"]),
     ),
+    (
+        "faulting",
+        May::Only(&[
+            "disk", "fabric", "faults", "history", "lab", "paper", "platform", "scenario", "storage",
+        ]),
+    ),
     ("run", May::Anything),
     ("holdfast", May::Anything),
     (

@@ -2,7 +2,7 @@
 //!
 //! Intervals are Wilson's (1927) at four standard deviations: one in ten thousand honest counts lies outside.
 
-use super::delays::DEVIATIONS;
+use crate::samples::delays::DEVIATIONS;
 
 /// Datagrams that a machine may lose without being asked to, of as many as a look sends.
 const STRAYS: usize = 1;

@@ -12,7 +12,7 @@ use lab::arrivals::{Arrivals, Arrived};
 use lab::stream::{Datagram, Plan, stream};
 use paper::RequestedNetwork;
 
-use crate::round_trips::Station;
+use crate::stations::Station;
 
 /// In a lab of more places, or with more receivers, nobody else is looked for.
 const PLACES_MAX: usize = 150;

@@ -9,7 +9,7 @@ use history::{EventKind, Receipt};
 use storage::{Excuse, Tell};
 
 use super::{Faulting, lock};
-use crate::faulting::looks::disk::defect_in_words;
+use crate::disk_looks::judge::defect_in_words;
 
 impl Faulting {
     /// Plants marks on the volumes of all VMs that are about to lose their power, all at once.

@@ -4,9 +4,7 @@
 //! Owns what is to be seen and whether it is; what was imposed is `network`'s business.
 
 pub mod capacity;
-pub mod disk;
 mod filling;
-pub mod foreseen;
 pub mod sharing;
 
 use std::collections::BTreeMap;
@@ -20,11 +18,12 @@ use lab::stream::Plan;
 use paper::RequestedNetwork;
 use scenario::Conditions;
 
-use crate::faulting::looks::capacity::Capacity;
-use crate::faulting::looks::sharing::{Sent, Sharing};
-use crate::faulting::ways::delays::Delays;
-use crate::faulting::ways::{first_stations, foreseen as foreseen_on};
-use crate::round_trips::Station;
+use crate::datagrams::{first_stations, foreseen as foreseen_on};
+use crate::looks::capacity::Capacity;
+use crate::looks::sharing::{Sent, Sharing};
+use crate::observations::Observations;
+use crate::samples::delays::Delays;
+use crate::stations::Station;
 
 /// Packets sent to see whether they pass,
 const PROBES: f64 = 20.0;
@@ -67,9 +66,6 @@ pub enum Wanted {
         otherwise: u32,
     },
 }
-
-/// What was seen: each sentence with what it shows.
-pub type Seen = Vec<(Verdict, String)>;
 
 /// The looks that show what is asked now of the rate, the queue and the packets' size from one place to another, where these
 /// conditions changed it from what it was.
@@ -131,8 +127,9 @@ pub fn show(stations: &[Station], looks: &[Look]) -> Receipt {
     for look in looks {
         ways.entry((look.from, look.to)).or_default().push(look);
     }
-    let of_way = |looks: &[&Look]| looks.iter().flat_map(|look| look_at(stations, look)).collect::<Seen>();
-    let seen: Vec<Seen> = std::thread::scope(|scope| {
+    let of_way =
+        |looks: &[&Look]| looks.iter().flat_map(|look| look_at(stations, look)).collect::<Observations>();
+    let seen: Vec<Observations> = std::thread::scope(|scope| {
         let threads: Vec<_> = ways.values().map(|looks| scope.spawn(move || of_way(looks))).collect();
         let panicked = || vec![(Verdict::Unknown, "a probe panicked".to_owned())];
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| panicked())).collect()
@@ -148,7 +145,7 @@ pub fn show(stations: &[Station], looks: &[Look]) -> Receipt {
 /// How datagrams are sent.
 pub type Send<'a> = &'a dyn Fn(Plan) -> std::io::Result<Sent>;
 
-fn look_at(stations: &[Station], look: &Look) -> Seen {
+fn look_at(stations: &[Station], look: &Look) -> Observations {
     let (from, to) = (&stations[look.from], &stations[look.to]);
     let way = format!("from {} to {}", from.name, to.name);
     look.judge(from.header_bytes(), &way, &|plan| sharing::send(look.sharing.as_deref(), (from, to), plan))
@@ -156,7 +153,7 @@ fn look_at(stations: &[Station], look: &Look) -> Seen {
 
 impl Look {
     /// Sends what shows it and judges; `way` says from where to where.
-    pub fn judge(&self, header_bytes: usize, way: &str, send: Send<'_>) -> Seen {
+    pub fn judge(&self, header_bytes: usize, way: &str, send: Send<'_>) -> Observations {
         let patience = PROBE_PATIENCE + self.way;
         match &self.wanted {
             Wanted::Capacity(capacity) => capacity.look(header_bytes, way, patience, send),
@@ -172,7 +169,7 @@ fn mtu(
     (bytes, otherwise): (u32, u32),
     (lost, patience): (f64, Duration),
     send: Send<'_>,
-) -> Seen {
+) -> Observations {
     if bytes == otherwise {
         let told = format!(
             "packets {way} may have {bytes} bytes with this fault and without it: it changes nothing"

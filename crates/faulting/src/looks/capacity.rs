@@ -10,9 +10,10 @@ use history::Verdict;
 use lab::stream::Plan;
 use paper::Narrowest;
 
-use crate::faulting::looks::sharing::Sent;
-use crate::faulting::looks::{Seen, Send};
-use crate::faulting::ways::delays::{Delays, TOLERANCE_SHARE};
+use crate::looks::Send;
+use crate::looks::sharing::Sent;
+use crate::observations::Observations;
+use crate::samples::delays::{Delays, TOLERANCE_SHARE};
 
 /// A train occupies a link of the asked rate for about so long,
 const TRAIN: Duration = Duration::from_millis(60);
@@ -65,7 +66,7 @@ pub struct Capacity {
 
 impl Capacity {
     /// Sends trains and bursts and looks.
-    pub fn look(&self, header_bytes: usize, way: &str, patience: Duration, send: Send<'_>) -> Seen {
+    pub fn look(&self, header_bytes: usize, way: &str, patience: Duration, send: Send<'_>) -> Observations {
         if self.lost > LOST_MAX || self.corrupted > LOST_MAX {
             return vec![(
                 Verdict::Unknown,
@@ -282,7 +283,7 @@ mod tests {
     use lab::stream::Datagram;
 
     use super::*;
-    use crate::faulting::looks::sharing::Other;
+    use crate::looks::sharing::Other;
 
     const MBIT: u64 = 1_000_000;
 

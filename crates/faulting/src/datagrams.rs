@@ -2,21 +2,17 @@
 //!
 //! Owns which directions show a fault. Sending is `probing`'s business, judging `judge`'s.
 
-pub mod delays;
 pub mod judge;
-#[cfg(test)]
-mod pairs;
 mod presence;
 pub mod probing;
-pub mod shares;
 pub mod site;
 
 use fabric::{Block, Path, Rule};
 use paper::RequestedNetwork;
 use scenario::Conditions;
 
-use crate::faulting::ways::judge::{CUT_MIN, Foreseen, OPEN_MIN, Property, Wanted};
-use crate::round_trips::Station;
+use crate::datagrams::judge::{CUT_MIN, Foreseen, OPEN_MIN, Property, Wanted};
+use crate::stations::Station;
 
 /// Ways of one partition at most: what holds for so many pairs is not chance.
 const WAYS_MAX: usize = 40;

@@ -62,7 +62,7 @@ impl<'a> Observer<'a> {
         });
         let vms = vms.iter().map(|vm| {
             let vm = &self.datacentre.vms[*vm];
-            Subject { name: format!("node {}", engine::Node::name(vm.as_ref())), address: vm.address() }
+            Subject { name: format!("node {}", vm.name()), address: vm.address() }
         });
         hosts.chain(vms).collect()
     }

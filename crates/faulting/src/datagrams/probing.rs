@@ -13,12 +13,12 @@ use lab::patrol::{Patrol, Probe};
 use paper::RequestedNetwork;
 use platform::Datacentre;
 
-use crate::faulting::flapping::Turn;
-use crate::faulting::looks::Seen;
-use crate::faulting::ways::judge::{OPEN_MIN, judge_cut, judge_open};
-use crate::faulting::ways::presence::Presence;
-use crate::faulting::ways::{Shows, Way, foreseen};
-use crate::round_trips::Station;
+use crate::datagrams::judge::{OPEN_MIN, judge_cut, judge_open};
+use crate::datagrams::presence::Presence;
+use crate::datagrams::{Shows, Way, foreseen};
+use crate::flapping::Turn;
+use crate::observations::Observations;
+use crate::stations::Station;
 
 /// Between two datagrams of a way, until there are enough,
 const FAST: Duration = Duration::from_millis(2);
@@ -49,9 +49,9 @@ const TURNS_MIN: usize = 2;
 
 /// Every change of the network as asked for, in order.
 #[derive(Default)]
-pub struct AskedLog(Mutex<Vec<(Instant, Arc<RequestedNetwork>)>>);
+pub struct RequestLog(Mutex<Vec<(Instant, Arc<RequestedNetwork>)>>);
 
-impl AskedLog {
+impl RequestLog {
     fn entries(&self) -> MutexGuard<'_, Vec<(Instant, Arc<RequestedNetwork>)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -87,7 +87,7 @@ pub struct Probing {
     stations: Arc<Vec<Station>>,
     ways: Vec<Way>,
     patrol: Result<Patrol, String>,
-    asked: Arc<AskedLog>,
+    asked: Arc<RequestLog>,
     presence: Presence,
     /// When other probes of the same fault filled the links.
     disturbed: Mutex<Vec<(Instant, Instant)>>,
@@ -98,7 +98,7 @@ impl Probing {
     #[must_use]
     pub fn start(
         datacentre: Arc<Datacentre>,
-        asked: Arc<AskedLog>,
+        asked: Arc<RequestLog>,
         (stations, ways): (Vec<Station>, Vec<Way>),
         stands_for: Option<Duration>,
         with: &RequestedNetwork,
@@ -220,7 +220,7 @@ impl Probing {
 
     /// Whether anything of what the fault cuts arrived before it struck.
     #[must_use]
-    pub fn judge_before(&self, from: Instant, to: Instant) -> Seen {
+    pub fn judge_before(&self, from: Instant, to: Instant) -> Observations {
         let Ok(patrol) = &self.patrol else { return Vec::new() };
         let mut seen = Vec::new();
         for (number, way) in self.ways.iter().enumerate() {
@@ -245,7 +245,7 @@ impl Probing {
         until: Instant,
         counted: Option<PairCounters>,
         at_once: bool,
-    ) -> Seen {
+    ) -> Observations {
         let way = self.in_words(number);
         let when = match occasion {
             Occasion::Stands(_) => "",

@@ -11,10 +11,10 @@ use paper::RequestedNetwork;
 use paper::network::{LinkRates, policy};
 use platform::Datacentre;
 
-use crate::faulting::ways::judge::Wanted;
-use crate::faulting::ways::probing::{Occasion, Probing, Stood};
-use crate::faulting::ways::{Shows, Way, first_stations, foreseen, properties};
-use crate::round_trips::stations;
+use crate::datagrams::judge::Wanted;
+use crate::datagrams::probing::{Occasion, Probing, Stood};
+use crate::datagrams::{Shows, Way, first_stations, foreseen, properties};
+use crate::stations::stations;
 
 /// Links looked at, at most.
 const LINKS_MAX: usize = 40;

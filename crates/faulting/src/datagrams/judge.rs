@@ -11,9 +11,9 @@ use fabric::{Block, Distribution, PairCounters};
 use history::Verdict;
 use lab::patrol::Probe;
 
-use super::delays::{self, Delays, tolerance_ms};
-use super::shares::{self, Counted, percent};
-use crate::faulting::looks::Seen;
+use crate::observations::Observations;
+use crate::samples::delays::{self, Delays, tolerance_ms};
+use crate::samples::shares::{self, Counted, percent};
 
 /// A way that takes less than this is not told from one that takes nothing.
 const OVERTAKEN_MIN_MS: f64 = 2.0;
@@ -125,7 +125,7 @@ pub struct Wanted {
 impl Wanted {
     /// What datagrams show, as sentences; `way` says from where to where.
     #[must_use]
-    pub fn judge(&self, probes: &[Probe], counted: Option<PairCounters>, way: &str) -> Seen {
+    pub fn judge(&self, probes: &[Probe], counted: Option<PairCounters>, way: &str) -> Observations {
         if self.expected.block != Block::Open {
             let told = format!("a partition stands {way}, so nothing of this fault can be seen there");
             return vec![(Verdict::Unknown, told)];
@@ -184,7 +184,7 @@ impl Wanted {
         })
     }
 
-    fn judge_times(&self, times_ms: &[f64], way: &str) -> Seen {
+    fn judge_times(&self, times_ms: &[f64], way: &str) -> Observations {
         let timed: Vec<Property> = self
             .properties
             .iter()
@@ -344,7 +344,7 @@ pub fn judge_cut(
     counted: Option<PairCounters>,
     answer: Block,
     (least, way): (usize, &str),
-) -> Seen {
+) -> Observations {
     let arrived = probes.iter().filter(|probe| !probe.arrivals.is_empty()).count();
     let sent = probes.len();
     let mut seen = Vec::new();

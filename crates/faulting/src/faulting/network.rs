@@ -14,15 +14,15 @@ use paper::network::{conditions_in_words, conditions_rule};
 use scenario::node_name;
 use scenario::{BlockAnswer, Fault, FaultAction, FaultTarget, Flap, Level, PartitionShape};
 
+use crate::datagrams::probing::{Probing, Stood};
+use crate::datagrams::{self, properties};
 use crate::faulting::aim::aims_at_leader;
-use crate::faulting::flapping::Flapping;
-use crate::faulting::looks::sharing::Sharing;
-use crate::faulting::looks::{self, Look};
-use crate::faulting::watched::{Shown, Watched};
-use crate::faulting::ways::probing::{Probing, Stood};
-use crate::faulting::ways::{self, properties};
 use crate::faulting::{Faulting, describe, lock};
-use crate::round_trips::{Station, everywhere, matrix, stations_at};
+use crate::flapping::Flapping;
+use crate::looks::sharing::Sharing;
+use crate::looks::{self, Look};
+use crate::network_watch::{Shown, Watched};
+use crate::stations::{Station, everywhere, matrix, stations_at};
 
 /// The directions a fault concerns, for people and probes, and the rules to impose.
 type Plan = (Vec<(Path, Path)>, Vec<Rule>);
@@ -83,21 +83,21 @@ impl Faulting {
         let with = Arc::new(self.asked_network(Some(&rules)));
         let ways = match &fault.action {
             FaultAction::Network { conditions, .. } => {
-                ways::of_conditions(&stations, &directions, &properties(conditions), (&with, &before))
+                datagrams::of_conditions(&stations, &directions, &properties(conditions), (&with, &before))
             }
-            _ => ways::of_partition(&stations, &rules, (&with, &before)),
+            _ => datagrams::of_partition(&stations, &rules, (&with, &before)),
         };
         let looks = self.capacity_looks(&fault.action, &stations, &directions, (&with, &before), false);
         let cuts = matches!(fault.action, FaultAction::Partition { .. });
         let sent_from = Instant::now();
-        let (datacentre, log) = (self.datacentre.clone(), self.asked_log.clone());
+        let (datacentre, log) = (self.datacentre.clone(), self.request_log.clone());
         let probing = Probing::start(datacentre, log, (stations, ways), fault.length, &before);
         if cuts {
             // What was cut before cannot be shown to be cut now.
             std::thread::sleep(BEFORE);
         }
         self.network_changes.fetch_add(1, Ordering::AcqRel);
-        self.asked_log.changes_now(with.clone());
+        self.request_log.changes_now(with.clone());
         let struck = Instant::now();
         let guard = if self.prevented { None } else { self.impose(&rules, fault.flap) };
         let effect_s = self.events.now_s();
@@ -168,7 +168,7 @@ impl Faulting {
         std::thread::sleep(TAKEN);
         let counted = watched.counts.as_ref().and_then(|counts| counts.counted().ok());
         let now = Arc::new(self.asked_network(None));
-        self.asked_log.changes_now(now.clone());
+        self.request_log.changes_now(now.clone());
         self.network_changes.fetch_add(1, Ordering::AcqRel);
         if let Some(Err(error)) = standing.guard.take().map(Imposed::lift) {
             self.events.warn(format!("lifting a network fault: {error}"), "the lab is broken; report this");

@@ -29,7 +29,7 @@ fn limit(mbit: u64, packets: u64) -> Conditions {
     }
 }
 
-fn judged(site: &fabric::Policy, wanted: &Conditions, imposed: &Conditions) -> (Verdict, Seen) {
+fn judged(site: &fabric::Policy, wanted: &Conditions, imposed: &Conditions) -> (Verdict, Observations) {
     receipt_in(site, (wanted, World::of(site.clone(), &[rule(imposed)], 1, 0.1)), false)
 }
 

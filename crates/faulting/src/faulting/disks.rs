@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use disk::{Corruption, Defect, DefectGuard, Disk, Met};
+use disk::{DefectGuard, Disk, Met};
 use faults::FaultRecord;
 use faults::{Role, pick};
 use history::{Receipt, Verdict};
@@ -14,10 +14,11 @@ use scenario::node_name;
 use scenario::{DiskDefect, DiskTarget, Fault, FaultTarget};
 use storage::VolumePart;
 
+use crate::disk_looks::Subject;
+use crate::disk_looks::defect::made;
+use crate::disk_looks::imposed::Place;
+use crate::disk_looks::judge::{defect_in_words, met_in_words};
 use crate::faulting::aim::aims_at_leader;
-use crate::faulting::disk_looks::Subject;
-use crate::faulting::imposed::Place;
-use crate::faulting::looks::disk::{defect_in_words, met_in_words};
 use crate::faulting::{Faulting, lock};
 
 /// Disks probed of a group: what holds for so many is not chance.
@@ -241,22 +242,6 @@ fn stand_on_disks(datacentre: &Datacentre, receipt: &mut Receipt) {
     if !datacentre.vms.iter().any(|vm| vm.volume().disk().is_some()) {
         receipt.verdict = receipt.verdict.and(Verdict::Unknown);
         receipt.evidence.push("no volume stands on any disk: they are plain directories".to_owned());
-    }
-}
-
-/// A defect as the disk knows it; `seed` decides what is read wrongly.
-pub(super) fn made(defect: &DiskDefect, seed: u64) -> Defect {
-    match defect {
-        DiskDefect::Fail => Defect::Fail,
-        DiskDefect::FailAfter { operations } => Defect::FailAfter(*operations),
-        DiskDefect::Slow { by } => Defect::Slow(*by),
-        DiskDefect::Stall => Defect::Stall,
-        DiskDefect::Full => Defect::Full,
-        DiskDefect::Corrupt { share, checksums } => {
-            Defect::Corrupt(Corruption { share: *share, checksums: *checksums, seed })
-        }
-        DiskDefect::LoseFlush => Defect::LoseFlush,
-        DiskDefect::ReadOnly => Defect::ReadOnly,
     }
 }
 

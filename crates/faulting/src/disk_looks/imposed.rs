@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use scenario::DiskDefect;
 
-use crate::faulting::looks::disk::Among;
+use crate::disk_looks::judge::StackedDefect;
 
 /// The place of a fault in the order in which all were imposed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,7 +24,7 @@ pub type Changes = u64;
 
 /// The disk faults that are meant to stand.
 #[derive(Debug, Default)]
-pub struct Imposed(Mutex<Known>);
+pub struct ImposedDefects(Mutex<Known>);
 
 #[derive(Debug, Default)]
 struct Known {
@@ -43,7 +43,7 @@ impl Known {
     }
 }
 
-impl Imposed {
+impl ImposedDefects {
     fn known(&self) -> MutexGuard<'_, Known> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -85,7 +85,7 @@ impl Imposed {
 
     /// What stands on a disk before and after a fault that has, or had, this place; and how often that has changed.
     #[must_use]
-    pub fn among(&self, disk: &str, place: Place, defect: &DiskDefect) -> (Among, Changes) {
+    pub fn among(&self, disk: &str, place: Place, defect: &DiskDefect) -> (StackedDefect, Changes) {
         let known = self.known();
         let on_it = |range: (std::ops::Bound<Place>, std::ops::Bound<Place>)| -> Vec<DiskDefect> {
             let here = known.standing.range(range).filter(|(_, (_, disks))| disks.contains(disk));
@@ -93,7 +93,7 @@ impl Imposed {
         };
         use std::ops::Bound::{Excluded, Unbounded};
         let (earlier, later) = (on_it((Unbounded, Excluded(place))), on_it((Excluded(place), Unbounded)));
-        (Among::new(&earlier, defect, &later), self.changes_of(&known, disk))
+        (StackedDefect::new(&earlier, defect, &later), self.changes_of(&known, disk))
     }
 
     /// A fault that stands on one of these disks.
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_look_reckons_with_what_stands_on_the_disk_itself_in_its_order_and_notices_changes_there_alone() {
-        let imposed = Imposed::default();
+        let imposed = ImposedDefects::default();
         let on = |disks: &[&str]| disks.iter().map(ToString::to_string).collect::<BTreeSet<String>>();
         let impose = |defect: &DiskDefect, disks: &[&str]| imposed.impose(defect, &on(disks), || ()).0;
         let (fail, full) = (DiskDefect::Fail, DiskDefect::Full);
@@ -130,13 +130,13 @@ mod tests {
         let _neighbour = impose(&DiskDefect::ReadOnly, &["h/d2"]);
         let third = impose(&DiskDefect::LoseFlush, &["h/d1"]);
         let (among, changes) = imposed.among("h/d1", second, &full);
-        assert_eq!((among, changes), (Among::new(&[fail], &full, &[DiskDefect::LoseFlush]), 3));
+        assert_eq!((among, changes), (StackedDefect::new(&[fail], &full, &[DiskDefect::LoseFlush]), 3));
         assert_eq!(imposed.standing_on(&on(&["h/d2", "h/d3"])), Some(DiskDefect::Fail));
         assert_eq!(imposed.standing_on(&on(&["h/d3"])), None);
         imposed.clear(first, || ());
         assert_eq!((imposed.changes("h/d1"), imposed.changes("h/d2")), (4, 3));
         imposed.clear(second, || ());
         imposed.clear(third, || ());
-        assert_eq!(imposed.among("h/d1", second, &full).0, Among::new(&[], &full, &[]));
+        assert_eq!(imposed.among("h/d1", second, &full).0, StackedDefect::new(&[], &full, &[]));
     }
 }

@@ -18,12 +18,12 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use scenario::{Conditions, Distribution, Jitter, Queue};
 
-use super::judge::{Foreseen, Wanted, judge_cut};
-use super::properties;
-use crate::faulting::looks::sharing::{Other, Sent};
-use crate::faulting::looks::{self, Seen};
+use crate::datagrams::judge::{Foreseen, Wanted, judge_cut};
+use crate::datagrams::properties;
+use crate::looks;
+use crate::looks::sharing::{Other, Sent};
+use crate::observations::Observations;
 
-#[path = "series.rs"]
 mod series;
 
 const NAMES: [&str; 9] =
@@ -252,7 +252,7 @@ fn read(frame: &[u8], at_ns: u64) -> Option<Copy> {
 }
 
 /// What a receipt says of a fault that asks for `wanted`, when the network does `imposed`.
-fn receipt(wanted: &Conditions, imposed: &Conditions, seed: u64) -> (Verdict, Seen) {
+fn receipt(wanted: &Conditions, imposed: &Conditions, seed: u64) -> (Verdict, Observations) {
     receipt_in(&site(), (wanted, World::new(imposed, seed, 0.1)), false)
 }
 
@@ -261,7 +261,7 @@ fn receipt_in(
     site: &fabric::Policy,
     (wanted, world): (&Conditions, World),
     is_healing: bool,
-) -> (Verdict, Seen) {
+) -> (Verdict, Observations) {
     let world = RefCell::new(world);
     let (with, before) =
         (RequestedNetwork::new(site.clone(), [rule(wanted)]), RequestedNetwork::new(site.clone(), []));
@@ -271,7 +271,7 @@ fn receipt_in(
         Foreseen::of(&asked.treatment(&from, &to), asked.sending(&from, &to, PAYLOAD_BYTES + HEADER_BYTES))
     };
     let properties = properties(wanted);
-    let mut seen = Seen::new();
+    let mut seen = Observations::new();
     if !properties.is_empty() {
         let (expected, otherwise) = (foreseen(&now), foreseen(&otherwise));
         let shown = Wanted { properties, expected, otherwise: Some(otherwise) };

@@ -1,6 +1,11 @@
 //! Looking at disks through their probes, and the receipt that comes of it. Owns how often and for how long; what must be
 //! seen is in `looks`.
 
+pub(crate) mod defect;
+mod foreseen;
+pub(crate) mod imposed;
+pub(crate) mod judge;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -9,8 +14,8 @@ use history::{Receipt, Verdict};
 use scenario::DiskDefect;
 use storage::HostDisks;
 
-use crate::faulting::imposed::{Changes, Imposed, Place};
-use crate::faulting::looks::disk::{Among, Judged, Next};
+use crate::disk_looks::imposed::{Changes, ImposedDefects, Place};
+use crate::disk_looks::judge::{Judged, Next, StackedDefect};
 
 /// Looks at one disk at most, where faults come and go meanwhile or the machine is slow.
 const LOOKS_MAX: usize = 5;
@@ -24,25 +29,25 @@ type GivesUp<'a> = &'a dyn Fn(bool) -> bool;
 
 /// What is looked at, and because of which fault.
 #[derive(Clone)]
-pub(super) struct Subject {
+pub(crate) struct Subject {
     /// The disks.
-    pub(super) probed: Vec<Disk>,
+    pub(crate) probed: Vec<Disk>,
     /// The fault's defect,
-    pub(super) defect: DiskDefect,
+    pub(crate) defect: DiskDefect,
     /// and its place among all.
-    pub(super) place: Place,
+    pub(crate) place: Place,
 }
 
 /// What was seen of each disk before a fault, and what that shows.
-pub(super) struct Before {
+pub(crate) struct Before {
     seen: BTreeMap<String, Seen>,
-    pub(super) receipt: Receipt,
+    pub(crate) receipt: Receipt,
 }
 
 impl Subject {
     /// A look before the fault: the disk must be as those leave it that stand already. A short one, because the fault waits for
     /// it; where that cannot be had, there is none.
-    pub(super) fn look_before(&self, disks: &HostDisks, imposed: &Imposed) -> Before {
+    pub(crate) fn look_before(&self, disks: &HostDisks, imposed: &ImposedDefects) -> Before {
         let receipt = Receipt { verdict: Verdict::Pass, evidence: Vec::new() };
         let mut before = Before { seen: BTreeMap::new(), receipt };
         for disk in &self.probed {
@@ -66,10 +71,10 @@ impl Subject {
 
     /// A look while the fault is meant to stand. One that another hides is looked at again when that is gone, unless it
     /// `gives_up` before.
-    pub(super) fn look_at_effect(
+    pub(crate) fn look_at_effect(
         &self,
         disks: &HostDisks,
-        imposed: &Imposed,
+        imposed: &ImposedDefects,
         (before, gives_up): (&Before, GivesUp<'_>),
     ) -> Receipt {
         self.look((disks, imposed), true, gives_up, |among, disk, seen| {
@@ -79,21 +84,21 @@ impl Subject {
 
     /// A look when it has been cleared. What another hides is looked at again when that is gone, unless it
     /// `gives_up` before.
-    pub(super) fn look_at_healing(
+    pub(crate) fn look_at_healing(
         &self,
         disks: &HostDisks,
-        imposed: &Imposed,
+        imposed: &ImposedDefects,
         gives_up: GivesUp<'_>,
     ) -> Receipt {
-        self.look((disks, imposed), false, gives_up, Among::is_gone)
+        self.look((disks, imposed), false, gives_up, StackedDefect::is_gone)
     }
 
     fn look(
         &self,
-        (disks, imposed): (&HostDisks, &Imposed),
+        (disks, imposed): (&HostDisks, &ImposedDefects),
         stands: bool,
         gives_up: GivesUp<'_>,
-        judge: impl Fn(&Among, &str, &Seen) -> Judged,
+        judge: impl Fn(&StackedDefect, &str, &Seen) -> Judged,
     ) -> Receipt {
         let mut receipt = Receipt { verdict: Verdict::Pass, evidence: Vec::new() };
         for disk in &self.probed {
@@ -130,7 +135,7 @@ impl Subject {
 }
 
 /// Whether something else stands on a disk than when that had changed so often, in the end.
-fn waits_for_change(imposed: &Imposed, (disk, seen): (&str, Changes), gives_up: GivesUp<'_>) -> bool {
+fn waits_for_change(imposed: &ImposedDefects, (disk, seen): (&str, Changes), gives_up: GivesUp<'_>) -> bool {
     loop {
         let has_changed = imposed.changes(disk) != seen;
         if gives_up(has_changed) {
@@ -158,8 +163,8 @@ mod tests {
 
     use disk::DefectGuard;
 
+    use super::defect::made;
     use super::*;
-    use crate::faulting::disks::made;
 
     /// One of each kind.
     fn kinds() -> [DiskDefect; 8] {
@@ -193,7 +198,7 @@ mod tests {
     /// A host with two disks behind a cache disk, and what stands on them.
     struct Ground {
         disks: HostDisks,
-        imposed: Imposed,
+        imposed: ImposedDefects,
         _folder: tempfile::TempDir,
     }
 
@@ -202,7 +207,7 @@ mod tests {
             let folder = tempfile::tempdir().expect("a temporary folder");
             let asked = scenario::Disks { capacity: 2, groups: 1, cache: true };
             let disks = HostDisks::new(&["h".to_owned()], asked, folder.path().to_owned());
-            Ground { disks, imposed: Imposed::default(), _folder: folder }
+            Ground { disks, imposed: ImposedDefects::default(), _folder: folder }
         }
 
         /// Imposes a defect, or, as a planted failure to, only says so.

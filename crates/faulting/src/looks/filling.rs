@@ -14,11 +14,9 @@ use history::Verdict;
 use lab::stream::Plan;
 use paper::Narrowest;
 
-use crate::faulting::looks::Send;
-use crate::faulting::looks::capacity::{
-    Capacity, DATAGRAM_BYTES_MAX, DATAGRAMS_MIN, OFFERED, PACED_MAX_BITS_PER_S,
-};
-use crate::faulting::looks::sharing::Sent;
+use crate::looks::Send;
+use crate::looks::capacity::{Capacity, DATAGRAM_BYTES_MAX, DATAGRAMS_MIN, OFFERED, PACED_MAX_BITS_PER_S};
+use crate::looks::sharing::Sent;
 
 /// What is sent may be taken up over so long a time, on a machine that is busy.
 const TAKEN: Duration = Duration::from_millis(60);
@@ -302,8 +300,8 @@ mod tests {
     use lab::stream::Datagram;
 
     use super::*;
-    use crate::faulting::looks::sharing::Other;
-    use crate::faulting::ways::delays::Delays;
+    use crate::looks::sharing::Other;
+    use crate::samples::delays::Delays;
 
     const MBIT: u64 = 1_000_000;
     const WIRE_BYTES: usize = 1_250;

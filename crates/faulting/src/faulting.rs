@@ -3,14 +3,8 @@
 mod aim;
 mod canaries;
 mod copies;
-mod disk_looks;
 mod disks;
-mod flapping;
-mod imposed;
-mod looks;
-pub mod network;
-mod watched;
-pub mod ways;
+mod network;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,7 +23,9 @@ use platform::Platform;
 use scenario::node_name;
 use scenario::{Fault, FaultAction, FaultTarget, Level, Site};
 
-use crate::evidence::{Observer, Subject};
+use crate::datagrams::probing::RequestLog;
+use crate::disk_looks::imposed::ImposedDefects;
+use crate::power_probe::{Observer, Subject};
 
 /// Strikes and heals. Dropping it waits for the evidence under way.
 pub struct Faulting {
@@ -48,7 +44,7 @@ pub struct Faulting {
     /// The site's links, as the fabric has them.
     base_policy: Policy,
     /// What has been asked of the network since.
-    asked_log: Arc<ways::probing::AskedLog>,
+    request_log: Arc<RequestLog>,
     /// How often hosts or the network have been changed: what was measured across a change belongs to no moment.
     network_changes: Arc<AtomicU64>,
     /// Network faults that stand, by the fault's number.
@@ -56,7 +52,7 @@ pub struct Faulting {
     /// Disk faults that stand, by the fault's number.
     standing_disks: BTreeMap<usize, disks::StandingDisk>,
     /// The same by disk, as looks reckon with them.
-    imposed: Arc<imposed::Imposed>,
+    imposed: Arc<ImposedDefects>,
 }
 
 fn lock(records: &Mutex<Vec<FaultRecord>>) -> MutexGuard<'_, Vec<FaultRecord>> {
@@ -90,7 +86,7 @@ impl Faulting {
             on_effect,
             evidence: Vec::new(),
             base_policy,
-            asked_log: Arc::default(),
+            request_log: Arc::default(),
             network_changes: Arc::default(),
             standing: BTreeMap::new(),
             standing_disks: BTreeMap::new(),

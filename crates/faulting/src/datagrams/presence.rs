@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use platform::Datacentre;
 
-use crate::round_trips::Station;
+use crate::stations::Station;
 
 /// How often it is looked.
 const OFTEN: Duration = Duration::from_millis(30);

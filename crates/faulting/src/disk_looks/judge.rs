@@ -20,7 +20,7 @@ const SILENCE: Duration = Duration::from_millis(400);
 
 /// A defect of a disk, among all others that stand on it or on the cache disk before it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Among {
+pub struct StackedDefect {
     /// The others, in the order in which they were imposed.
     others: Vec<DiskDefect>,
     /// All of them with this one, in its place.
@@ -49,17 +49,17 @@ pub enum Next {
     WaitForChange,
 }
 
-impl Among {
+impl StackedDefect {
     /// A defect between those imposed before it and those imposed after it.
     #[must_use]
-    pub fn new(earlier: &[DiskDefect], defect: &DiskDefect, later: &[DiskDefect]) -> Among {
+    pub fn new(earlier: &[DiskDefect], defect: &DiskDefect, later: &[DiskDefect]) -> StackedDefect {
         // A disk that fails after so many operations is looked at when it has failed.
         let defect = match defect {
             DiskDefect::FailAfter { .. } => DiskDefect::Fail,
             defect => defect.clone(),
         };
         let with = [earlier, std::slice::from_ref(&defect), later].concat();
-        Among { others: [earlier, later].concat(), with }
+        StackedDefect { others: [earlier, later].concat(), with }
     }
 
     /// How long the others hold an operation up; nothing where it is not answered at all.
@@ -268,8 +268,8 @@ mod tests {
         }
     }
 
-    fn alone(defect: &DiskDefect) -> Among {
-        Among::new(&[], defect, &[])
+    fn alone(defect: &DiskDefect) -> StackedDefect {
+        StackedDefect::new(&[], defect, &[])
     }
 
     /// A defect has a receipt from what shows it, has none from a sound disk, and what shows it is no healed disk.
@@ -343,7 +343,7 @@ mod tests {
         assert_eq!(alone(&slow(100)).effort(true), (PATIENCE + Duration::from_millis(100), 5));
         assert_eq!(alone(&slow(2_000)).effort(true).1, 1);
         assert_eq!(alone(&DiskDefect::Full).effort(true), (PATIENCE, BLOCKS));
-        assert_eq!(Among::new(&[slow(100)], &corrupt, &[]).effort(true).1, 1_000);
+        assert_eq!(StackedDefect::new(&[slow(100)], &corrupt, &[]).effort(true).1, 1_000);
         assert_eq!(alone(&DiskDefect::Stall).effort(true), (SILENCE, BLOCKS));
         assert_eq!(alone(&DiskDefect::Stall).effort(false), (PATIENCE, BLOCKS));
     }
@@ -359,7 +359,7 @@ mod tests {
             (slow(20), slow(10), taking(20)),
             (DiskDefect::LoseFlush, DiskDefect::LoseFlush, Seen { survived: Some(false), ..sound() }),
         ] {
-            let among = Among::new(std::slice::from_ref(&other), &healed, &[]);
+            let among = StackedDefect::new(std::slice::from_ref(&other), &healed, &[]);
             for judged in [among.is_gone("d1", &seen), among.took_effect("d1", Some(&sound()), &seen)] {
                 assert_eq!(judged.verdict, Verdict::Unknown, "{other:?} {healed:?}");
                 assert!(judged.told.contains("cannot be told apart"), "{}", judged.told);
@@ -371,7 +371,7 @@ mod tests {
     fn a_disk_that_is_to_fail_later_explains_a_sound_one_and_a_dead_one_and_nothing_else() {
         let (later, slow) =
             (DiskDefect::FailAfter { operations: 9 }, DiskDefect::Slow { by: Duration::from_millis(5) });
-        let among = Among::new(&[later], &slow, &[]);
+        let among = StackedDefect::new(&[later], &slow, &[]);
         let refused = |millis| all(Tried::Refused(Refusal::EIO, Duration::from_millis(millis)));
         for (seen, expected) in [
             (taking(2), Verdict::Pass),
@@ -390,7 +390,7 @@ mod tests {
                     in 2.00 ms, a read done in 2.00 ms, what was synced outlived a power-off of the probe";
         assert_eq!(alone(&DiskDefect::Full).took_effect("r1/h1/d1", None, &seen).told, told);
         let slow = DiskDefect::Slow { by: Duration::from_millis(1) };
-        let beside = Among::new(&[slow, DiskDefect::LoseFlush], &DiskDefect::Full, &[]);
+        let beside = StackedDefect::new(&[slow, DiskDefect::LoseFlush], &DiskDefect::Full, &[]);
         let both = beside.is_gone("r1/h1/d1", &seen).told;
         assert_eq!(both, format!("{told}; beside this fault it is 1 ms slower, loses flushes"));
         let met = Met { asked: 7, refused: 2, flushes_lost: 1, ..Met::default() };

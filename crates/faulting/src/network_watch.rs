@@ -11,9 +11,9 @@ use fabric::{CountGuard, PairCounters};
 use history::{Receipt, Verdict};
 use paper::RequestedNetwork;
 
-use crate::faulting::looks::{Look, show};
-use crate::faulting::ways::probing::{Occasion, Probing, Stood};
-use crate::round_trips::Station;
+use crate::datagrams::probing::{Occasion, Probing, Stood};
+use crate::looks::{Look, show};
+use crate::stations::Station;
 
 /// How often it is looked whether there is enough.
 const OFTEN: Duration = Duration::from_millis(40);
@@ -25,44 +25,44 @@ const PATIENCE_IN_TURNS: Duration = Duration::from_secs(25);
 const LATENESS: Duration = Duration::from_millis(350);
 
 /// What a fault is to show.
-pub(super) struct Shown {
+pub(crate) struct Shown {
     /// Its number.
-    pub(super) number: usize,
+    pub(crate) number: usize,
     /// When it was imposed, on the run's clock,
-    pub(super) effect_s: f64,
+    pub(crate) effect_s: f64,
     /// since when datagrams have been sent,
-    pub(super) sent_from: Instant,
+    pub(crate) sent_from: Instant,
     /// and when it began to be imposed.
-    pub(super) struck: Instant,
+    pub(crate) struck: Instant,
     /// The network as asked for before it,
-    pub(super) before: Arc<RequestedNetwork>,
+    pub(crate) before: Arc<RequestedNetwork>,
     /// and with it.
-    pub(super) with: Arc<RequestedNetwork>,
+    pub(crate) with: Arc<RequestedNetwork>,
     /// What else shows it.
-    pub(super) looks: Vec<Look>,
+    pub(crate) looks: Vec<Look>,
     /// Whether it cuts ways that must have been open.
-    pub(super) cuts: bool,
+    pub(crate) cuts: bool,
 }
 
 /// A network fault under watch.
-pub(super) struct Watched {
+pub(crate) struct Watched {
     /// The datagrams.
-    pub(super) probing: Probing,
+    pub(crate) probing: Probing,
     /// When it stands.
-    pub(super) stood: Stood,
+    pub(crate) stood: Stood,
     /// What the network counts while it stands.
-    pub(super) counts: Option<CountGuard>,
+    pub(crate) counts: Option<CountGuard>,
     /// When it began to be lifted.
-    pub(super) mended: Mutex<Option<Instant>>,
+    pub(crate) mended: Mutex<Option<Instant>>,
     /// Whether it has been told that it took effect, or not.
-    pub(super) is_told: AtomicBool,
+    pub(crate) is_told: AtomicBool,
     /// What it is to show.
-    pub(super) shown: Shown,
+    pub(crate) shown: Shown,
 }
 
 impl Watched {
     /// Nothing more is waited for: the run is over.
-    pub(super) fn give_up(&self) {
+    pub(crate) fn give_up(&self) {
         self.mended.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(Instant::now);
     }
 
@@ -71,7 +71,7 @@ impl Watched {
     }
 
     /// The fault begins to be lifted at `at`: what shows that it has gone is sent as fast as at first.
-    pub(super) fn mend(&self, at: Instant, now: &RequestedNetwork) {
+    pub(crate) fn mend(&self, at: Instant, now: &RequestedNetwork) {
         *self.mended.lock().unwrap_or_else(PoisonError::into_inner) = Some(at);
         self.probing.resume(now);
     }
@@ -90,7 +90,7 @@ impl Watched {
     }
 
     /// Tells as soon as it can whether the fault took effect, then sends seldom; `tell` tells of the round trips.
-    pub(super) fn show_effect(
+    pub(crate) fn show_effect(
         &self,
         told: impl Fn(usize, Option<f64>, Receipt),
         tell: Option<impl Fn(&str, &[Station], &RequestedNetwork)>,
@@ -159,7 +159,7 @@ impl Watched {
     }
 
     /// What was seen all the time that the fault stood.
-    pub(super) fn show_stood(&self, until: Instant, counted: Option<&[PairCounters]>) -> Receipt {
+    pub(crate) fn show_stood(&self, until: Instant, counted: Option<&[PairCounters]>) -> Receipt {
         std::thread::sleep(self.probing.longest_way() + LATENESS);
         while !self.is_told.load(Ordering::Acquire) {
             std::thread::sleep(OFTEN);
@@ -172,7 +172,7 @@ impl Watched {
     }
 
     /// Whether it has gone, from the moment when it had been lifted.
-    pub(super) fn show_healed(
+    pub(crate) fn show_healed(
         &self,
         from: Instant,
         now: &RequestedNetwork,

@@ -1,0 +1,21 @@
+//! Faults as they happen: struck, shown to have taken effect, healed, shown to have healed; and the receipt of each.
+//!
+//! Owns imposing, healing and every look that is evidence: datagrams and streams over the network, probes of disks, echoes
+//! and process lists for power. What the platform does about a fault is `platform`'s; when one strikes, `faults`'.
+
+mod datagrams;
+mod disk_looks;
+mod faulting;
+mod flapping;
+mod looks;
+mod network_watch;
+mod observations;
+#[cfg(test)]
+mod pairs;
+mod power_probe;
+mod samples;
+mod stations;
+
+pub use datagrams::site::look as look_at_links;
+pub use faulting::Faulting;
+pub use stations::{matrix, stations};
