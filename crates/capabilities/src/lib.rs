@@ -1,12 +1,15 @@
-//! What each engine can do: its protocol, how it elects, what a commit waits for, which workloads it understands.
+//! What each engine can do: its protocol, how it elects, what a commit waits for, which workloads it understands; and the
+//! files that say so, and all else, of the engines that are files.
 //!
-//! Owns the facts and the engines' names. The scenario refuses what an engine cannot do, the paper reckons with it, the
-//! loads speak its protocol: each asks here, and none of them knows an engine by name. How a database is installed and
-//! started is the engine's own.
+//! Owns the facts, the engines' names and the language of engine files. The scenario refuses what an engine cannot do, the
+//! paper reckons with it, the loads speak its protocol: each asks here, and none of them knows an engine by name. How a
+//! database is installed and started is the engine's own.
 
+pub mod file;
 mod shipped;
 
-pub use shipped::{ENGINES, NAMES};
+pub use file::EngineFile;
+pub use shipped::{engines, names};
 
 /// What an engine can do.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -37,6 +40,8 @@ pub struct Capabilities {
     pub settings: SettingForm,
     /// The settings that limit its sessions; `None` where nothing does.
     pub session_limit: Option<SessionLimit>,
+    /// The file that says how it is run; `None` where that is written in Rust.
+    pub file: Option<&'static EngineFile>,
 }
 
 /// How clients speak to an engine.
@@ -52,6 +57,62 @@ pub enum Protocol {
     Redis,
     /// None: a node's volume is read and written.
     Volume,
+}
+
+impl Protocol {
+    /// The one that engine files call so.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Protocol> {
+        match name {
+            "postgres" => Some(Protocol::Postgres),
+            "etcd" => Some(Protocol::Etcd),
+            "redis" => Some(Protocol::Redis),
+            _ => None,
+        }
+    }
+
+    /// Which workloads it carries.
+    #[must_use]
+    pub fn understands(self) -> Understands {
+        match self {
+            Protocol::Postgres => Understands::Sql,
+            Protocol::Control => Understands::Only(&["tpcb", "ledger", "append", "bank", "register"]),
+            Protocol::Etcd | Protocol::Redis => Understands::Only(&["ledger", "append", "bank", "register"]),
+            Protocol::Volume => Understands::Volume(VOLUME_WORKLOAD),
+        }
+    }
+
+    /// Workloads of which some transactions are a request that reads and one that writes, and some only one.
+    #[must_use]
+    pub fn reads_first(self) -> &'static [&'static str] {
+        match self {
+            Protocol::Etcd => &["append", "bank"],
+            _ => &[],
+        }
+    }
+}
+
+/// The isolation a database claims for a transaction that asks for nothing special. Checks hold it to this.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Isolation {
+    /// Each statement sees what was committed before it began.
+    ReadCommitted,
+    /// The whole transaction sees one snapshot; write conflicts are refused.
+    SnapshotIsolation,
+    /// As if transactions ran one after another.
+    Serializable,
+}
+
+impl Isolation {
+    /// The level's name as it stands in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Isolation::ReadCommitted => "read committed",
+            Isolation::SnapshotIsolation => "snapshot isolation",
+            Isolation::Serializable => "serializable",
+        }
+    }
 }
 
 /// Who chooses the leader.
@@ -194,7 +255,7 @@ impl Capabilities {
 /// The engine of that name.
 #[must_use]
 pub fn named(name: &str) -> Option<&'static Capabilities> {
-    ENGINES.iter().find(|engine| engine.name == name)
+    engines().iter().copied().find(|engine| engine.name == name)
 }
 
 #[cfg(test)]
@@ -203,8 +264,8 @@ mod tests {
 
     #[test]
     fn an_engine_is_found_by_its_name_and_each_name_stands_once() {
-        for engine in ENGINES {
-            assert_eq!(named(engine.name), Some(engine));
+        for engine in engines() {
+            assert_eq!(named(engine.name), Some(*engine));
         }
         assert_eq!(named("postgers"), None);
     }

@@ -2,26 +2,40 @@
 //!
 //! Owns their facts, with the document that each comes from where the database promises something.
 
+use std::sync::LazyLock;
+
 use crate::{
     Capabilities, Commit, Election, Leadership, Period, Protocol, SessionLimit, SettingForm, SettingNames,
-    Understands, VOLUME_WORKLOAD,
+    Understands, VOLUME_WORKLOAD, file,
 };
+
+/// Engines that are files, each with its text.
+const FILES: &[(&str, &str)] = &[("engines/etcd.yaml", include_str!("../../../engines/etcd.yaml"))];
+
+/// A file that is shipped is sound, or the program does not start; a test reads each.
+static ENGINES: LazyLock<Vec<&'static Capabilities>> = LazyLock::new(|| {
+    let read = |(name, text): &(&str, &str)| {
+        file::read(name, text).unwrap_or_else(|rejection| panic!("{name}: {:?}", rejection.problems()))
+    };
+    [&POSTGRES].into_iter().chain(FILES.iter().map(read)).chain([&CONTROL, &NONE]).collect()
+});
+
+static NAMES: LazyLock<Vec<&'static str>> =
+    LazyLock::new(|| ENGINES.iter().map(|engine| engine.name).collect());
 
 /// Every engine that a scenario may name.
-pub const ENGINES: &[Capabilities] = &[POSTGRES, ETCD, CONTROL, NONE];
+#[must_use]
+pub fn engines() -> &'static [&'static Capabilities] {
+    &ENGINES
+}
 
 /// Their names.
-pub const NAMES: [&str; ENGINES.len()] = {
-    let mut names = [""; ENGINES.len()];
-    let mut number = 0;
-    while number < names.len() {
-        names[number] = ENGINES[number].name;
-        number += 1;
-    }
-    names
-};
+#[must_use]
+pub fn names() -> &'static [&'static str] {
+    &NAMES
+}
 
-const POSTGRES: Capabilities = Capabilities {
+static POSTGRES: Capabilities = Capabilities {
     name: "postgres",
     summary: "PostgreSQL 13 or newer: one leader, streaming standbys; synchronous any N, all or off",
     protocol: Protocol::Postgres,
@@ -54,52 +68,10 @@ const POSTGRES: Capabilities = Capabilities {
         reserved_setting: "superuser_reserved_connections",
         reserved: 3,
     }),
+    file: None,
 };
 
-const ETCD: Capabilities = Capabilities {
-    name: "etcd",
-    summary: "etcd 3.4 or newer, unmodified: a store of keys and values that elects its leader; waits for a majority",
-    protocol: Protocol::Etcd,
-    client_port: 2379,
-    // Its defaults ("Tuning"). It counts in heartbeats, and the last may be one old.
-    leadership: Leadership::Elected(Election {
-        timeout: Period { setting: Some("election-timeout"), default_ms: 1000.0 },
-        heartbeat: Period { setting: Some("heartbeat-interval"), default_ms: 100.0 },
-        heartbeats_late: 2.0,
-    }),
-    commit: Commit::AtEachRequest { reads_first: &["append", "bank"] },
-    chooses_acknowledgements: false,
-    understands: Understands::Only(&["ledger", "append", "bank", "register"]),
-    has_isolation_levels: false,
-    // "KV API guarantees": strict serializability.
-    keeps_real_time_order: true,
-    reads_from_replicas: false,
-    settings: SettingForm::Names(SettingNames {
-        signs: &['-'],
-        help: "a flag of etcd is written without the hyphens before it, in small letters, digits and `-`, as in \
-               heartbeat-interval",
-        known: include_str!("settings/etcd.txt"),
-        decided: &[
-            ("name", "a member is called as its node is"),
-            ("data-dir", "a node's data lies on its volume"),
-            ("wal-dir", "a node's data lies on its volume"),
-            ("listen-", "the lab decides which addresses a node has"),
-            ("advertise-", "the lab decides which addresses a node has"),
-            ("initial-", "the members are the nodes of the scenario"),
-            ("discovery", "the members are the nodes of the scenario"),
-            ("discovery-", "the members are the nodes of the scenario"),
-            ("force-new-cluster", "the members are the nodes of the scenario"),
-            ("proxy", "every node is a member"),
-            ("config-file", "every flag stands in the scenario"),
-            ("enable-grpc-gateway", "it is what the clients speak to"),
-            ("logger", "its log is kept with the run"),
-            ("log-", "its log is kept with the run"),
-        ],
-    }),
-    session_limit: None,
-};
-
-const CONTROL: Capabilities = Capabilities {
+static CONTROL: Capabilities = Capabilities {
     name: "control",
     summary: "holdfast's own small replicated store, nothing to install; a flaw can be switched on by `settings`",
     protocol: Protocol::Control,
@@ -133,9 +105,10 @@ const CONTROL: Capabilities = Capabilities {
         ],
     },
     session_limit: None,
+    file: None,
 };
 
-const NONE: Capabilities = Capabilities {
+static NONE: Capabilities = Capabilities {
     name: "none",
     summary: "no database: the nodes' volumes themselves, for the workload rawio",
     protocol: Protocol::Volume,
@@ -149,4 +122,5 @@ const NONE: Capabilities = Capabilities {
     reads_from_replicas: false,
     settings: SettingForm::Nothing,
     session_limit: None,
+    file: None,
 };

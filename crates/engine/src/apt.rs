@@ -9,6 +9,9 @@ use std::process::Command;
 
 use crate::package::run;
 
+/// Libraries that no program we run loads: the just-in-time compiler's, tens of megabytes of them.
+pub(crate) const NEVER_NEEDED: &[&str] = &["libllvm", "libclang", "libz3"];
+
 /// apt with its state, lists and archives in folders of ours.
 pub(crate) struct Apt {
     configuration: PathBuf,
@@ -45,6 +48,15 @@ impl Apt {
         run(self.command("apt-get").arg("update").arg("-qq")).map(drop)
     }
 
+    /// Everything that has to be installed for these packages and is not there yet, themselves among it.
+    pub(crate) fn planned(&self, packages: &[String]) -> Result<Vec<String>, String> {
+        let plan = run(self
+            .command("apt-get")
+            .args(["install", "--simulate", "--no-install-recommends", "-qq"])
+            .args(packages))?;
+        Ok(planned_in(&plan))
+    }
+
     /// Downloads packages and unpacks them into the tree. apt holds each against the archive's signed checksums.
     pub(crate) fn fetch(&self, packages: &[String], tree: &Path) -> Result<(), String> {
         if packages.is_empty() {
@@ -62,6 +74,12 @@ impl Apt {
         }
         Ok(())
     }
+}
+
+/// The packages that `apt-get --simulate` would install.
+fn planned_in(plan: &str) -> Vec<String> {
+    let planned = plan.lines().filter_map(|line| line.strip_prefix("Inst ")?.split_whitespace().next());
+    planned.map(ToOwned::to_owned).collect()
 }
 
 /// What is ours of apt's configuration; proxies, sources and keys stay the machine's.
@@ -94,17 +112,17 @@ fn names_in(os_release: &str) -> Vec<String> {
 }
 
 /// What the distributions call a database, for the remedies.
-pub(crate) struct Names {
+pub(crate) struct Names<'a> {
     /// The database and the versions that will do.
-    pub(crate) wanted: &'static str,
+    pub(crate) wanted: &'a str,
     /// The command that installs it, by the distribution's name in its `os-release`.
-    pub(crate) by_distribution: &'static [(&'static str, &'static str)],
+    pub(crate) by_distribution: &'a [(&'a str, &'a str)],
     /// What to do instead of that.
-    pub(crate) otherwise: &'static str,
+    pub(crate) otherwise: &'a str,
 }
 
 /// What a person can do instead, by distribution.
-pub(crate) fn remedy(names: &Names, distribution: &[String]) -> String {
+pub(crate) fn remedy(names: &Names<'_>, distribution: &[String]) -> String {
     let command = distribution
         .iter()
         .find_map(|name| names.by_distribution.iter().find(|(known, _)| known == name))
@@ -118,6 +136,12 @@ pub(crate) fn remedy(names: &Names, distribution: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_would_be_installed_is_read_from_apt_s_plan() {
+        let plan = "Inst libpq5 (15 Debian [amd64])\nInst libxml2 [1] (2)\nConf libpq5 (15)\nInst postgresql-15 (15)\n";
+        assert_eq!(planned_in(plan), ["libpq5", "libxml2", "postgresql-15"]);
+    }
 
     #[test]
     fn the_remedy_is_this_distribution_s_own_name_first() {

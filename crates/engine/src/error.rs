@@ -204,7 +204,7 @@ pub enum InstallError {
     #[error("no usable {wanted} was found{seen}")]
     NotFound {
         /// The database and the versions that will do.
-        wanted: &'static str,
+        wanted: String,
         /// What was looked at and why it would not do, on lines of its own, or nothing.
         seen: String,
     },
@@ -226,7 +226,7 @@ pub enum InstallError {
     #[error("{title} could not be installed:{attempts}\n{remedy}")]
     Failed {
         /// The database.
-        title: &'static str,
+        title: String,
         /// Each way and why it failed, each on a line of its own.
         attempts: String,
         /// What to do instead.

@@ -2,6 +2,7 @@
 //!
 //! Owns the description, the cache directory's place and the order of versions. Finding and installing is each engine's own work.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -53,6 +54,8 @@ pub struct Installation {
     pub library_path: Option<PathBuf>,
     /// The folder a node must see, or the one program; readable by the database's user.
     pub root: PathBuf,
+    /// Programs by name that need not lie in [`Installation::bin`]; empty where the engine knows what lies there.
+    pub programs: BTreeMap<String, PathBuf>,
 }
 
 /// Something that was looked at, for `doctor`.
@@ -112,7 +115,7 @@ pub(crate) fn numbers(version: &str) -> Vec<u32> {
 pub(crate) fn first_usable(
     candidates: impl IntoIterator<Item = (PathBuf, Origin)>,
     examine: impl Fn(&Path, Origin) -> Result<Installation, String>,
-    wanted: &'static str,
+    wanted: &str,
 ) -> Result<Installation, InstallError> {
     let mut seen = String::new();
     for (path, origin) in candidates {
@@ -121,7 +124,7 @@ pub(crate) fn first_usable(
             Err(why) => seen.push_str(&format!("\n  {}: {why}", path.display())),
         }
     }
-    Err(InstallError::NotFound { wanted, seen })
+    Err(InstallError::NotFound { wanted: wanted.to_owned(), seen })
 }
 
 #[cfg(test)]

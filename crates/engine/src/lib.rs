@@ -1,12 +1,12 @@
 //! How a database is found, installed, started, joined and asked for its roles.
 //!
-//! Owns one folder per database behind the [`Engine`] trait and the [`Node`] trait through which an engine reaches
-//! its machines. Owns neither the machines (the lab's work) nor the load's connections (the clients' work).
+//! Owns the [`Engine`] trait with what carries out an engine file, a folder for each database that a file cannot describe, and
+//! the [`Node`] trait through which an engine reaches its machines. Owns neither the machines (the lab's work) nor the load's connections (the clients' work).
 
 mod apt;
+pub mod by_file;
 pub mod control;
 pub mod error;
-pub mod etcd;
 pub mod installation;
 pub mod node;
 pub mod none;
@@ -25,10 +25,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+pub use capabilities::Isolation;
 pub use error::{EngineError, InstallError, NodeError};
 pub use installation::{Found, Installation, Origin};
 pub use node::{Command, Finished, Node, ProcessId, Signal, Status};
-pub use registry::{ENGINES, EngineFacts};
+pub use registry::{EngineFacts, engines};
 pub use role::{Cluster, Promotion, RejoinMethod, Rejoined, Roles};
 
 /// Which acknowledgements a commit waits for.
@@ -79,30 +80,6 @@ pub struct Endpoint {
     pub user: String,
     /// The database.
     pub database: String,
-}
-
-/// The isolation a database claims for a transaction that asks for nothing special. Checks hold it to this.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Isolation {
-    /// Each statement sees what was committed before it began.
-    ReadCommitted,
-    /// The whole transaction sees one snapshot; write conflicts are refused.
-    SnapshotIsolation,
-    /// As if transactions ran one after another.
-    Serializable,
-}
-
-impl Isolation {
-    /// The level's name as it stands in reports.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Isolation::ReadCommitted => "read committed",
-            Isolation::SnapshotIsolation => "snapshot isolation",
-            Isolation::Serializable => "serializable",
-        }
-    }
 }
 
 /// A process of the database that a signal ended.

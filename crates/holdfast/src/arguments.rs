@@ -98,8 +98,27 @@ pub enum Command {
     },
     /// What this machine allows, and the exact remedy for what is missing
     Doctor,
-    /// The scenario's JSON Schema, for editors
-    Schema,
+    /// The JSON Schema of scenarios, for editors
+    Schema {
+        /// That of engine files
+        #[arg(long)]
+        engine: bool,
+    },
+    /// Engine files of your own
+    Engines {
+        #[command(subcommand)]
+        what: EnginesCommand,
+    },
+}
+
+/// What can be done with engine files.
+#[derive(Debug, Clone, Subcommand)]
+pub enum EnginesCommand {
+    /// Says whether an engine file is right, and where not; starts nothing but what tells the database's version
+    Check {
+        /// The file
+        file: PathBuf,
+    },
 }
 
 /// What there is more or less of.

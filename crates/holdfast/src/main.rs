@@ -10,7 +10,7 @@ mod terminal;
 
 use std::process::ExitCode;
 
-use arguments::{Arguments, Command};
+use arguments::{Arguments, Command, EnginesCommand};
 use clap::Parser;
 use exit::Exit;
 
@@ -42,7 +42,8 @@ fn main() -> ExitCode {
         Command::List { what } => commands::list::list(what),
         Command::Doctor => commands::doctor::doctor(),
         Command::Explain { thing } => commands::explain::explain(&thing),
-        Command::Schema => commands::schema::schema(),
+        Command::Schema { engine } => commands::schema::schema(engine),
+        Command::Engines { what: EnginesCommand::Check { file } } => commands::engines::check(&file),
     };
     done.unwrap_or_else(Exit::tell).into()
 }

@@ -14,8 +14,10 @@ use lab::janitor::Janitor;
 use lab::supervisor;
 use scenario::{Rejection, Scenario, Source};
 
+use crate::beside_scenario::BesideError;
 use crate::captures::{self, CaptureError};
 use crate::directory::{DirectoryError, RunDirectory};
+use crate::engine_files::{self, PlanError};
 use crate::orders::{INTERRUPT, InstallationOrders, News, Orders};
 use crate::planted_stall;
 use crate::preparation::check_workloads;
@@ -29,6 +31,9 @@ pub enum LaunchError {
     /// The scenario is wrong.
     #[error(transparent)]
     Rejected(#[from] Box<Rejection>),
+    /// An engine file cannot be read.
+    #[error(transparent)]
+    EngineFile(#[from] BesideError),
     /// A workload cannot be had as the scenario asks for it.
     #[error("{0}")]
     Workload(String),
@@ -55,6 +60,15 @@ pub enum LaunchError {
         /// What was recorded until then.
         run_directory: PathBuf,
     },
+}
+
+impl From<PlanError> for LaunchError {
+    fn from(error: PlanError) -> Self {
+        match error {
+            PlanError::Rejected(rejection) => rejection.into(),
+            PlanError::Unreadable(error) => error.into(),
+        }
+    }
 }
 
 /// Where a run directory is made.
@@ -143,7 +157,7 @@ pub fn launch(
     receiver: &Receiver<Message>,
     show: &mut dyn FnMut(Show<'_>),
 ) -> Result<Ended, LaunchError> {
-    let mut scenario = scenario::parse(&options.source, &options.overrides).map_err(Box::new)?;
+    let mut scenario = engine_files::plan(&options.source, &options.overrides, &options.folder)?.scenario;
     check_workloads(&mut scenario, &options.folder).map_err(|error| {
         match error.rejection(&options.source, &options.overrides) {
             Some(rejection) => LaunchError::Rejected(Box::new(rejection)),
@@ -197,7 +211,7 @@ fn installation(
     scenario: &Scenario,
     show: &mut dyn FnMut(Show<'_>),
 ) -> Result<InstallationOrders, LaunchError> {
-    let engine = engine::registry::named(scenario.database.engine.name)?;
+    let engine = engine::registry::of(scenario.database.engine)?;
     let explicit = scenario.database.path.as_deref().map(Path::new);
     let found = match engine.find(explicit) {
         Ok(found) => found,
@@ -225,6 +239,7 @@ fn orders_for(found: Installation) -> InstallationOrders {
         origin: found.origin.to_string(),
         library_path: found.library_path,
         root: found.root,
+        programs: found.programs,
         shown,
     }
 }

@@ -3,12 +3,14 @@
 //! Two processes. The outer one ([`launch`]) prepares, starts the lab's supervisor and relays its news. The
 //! supervisor ([`supervise`]) is PID 1 of the lab and does the run. Prints nothing but the news between them.
 
+mod beside_scenario;
 mod captures;
 mod chronicle;
 mod client_numbers;
 mod collector;
 mod conductor;
 mod directory;
+mod engine_files;
 mod expectations;
 mod final_read;
 pub mod launch;
@@ -28,7 +30,9 @@ mod table_progress;
 mod usage;
 mod vigil;
 
+pub use beside_scenario::BesideError;
 pub use directory::{DirectoryError, RunDirectory};
+pub use engine_files::{PlanError, plan};
 pub use launch::{Ended, LaunchError, Message, Options, Placement, Show, launch};
 pub use orders::{LoadPulse, News, Pulse};
 pub use preparation::{PreparationError, check_workloads};

@@ -53,6 +53,9 @@ pub struct InstallationOrders {
     pub library_path: Option<PathBuf>,
     /// The folder that holds all of it, or its one program.
     pub root: PathBuf,
+    /// Programs by name that need not lie in `bin`.
+    #[serde(default)]
+    pub programs: BTreeMap<String, PathBuf>,
     /// Whether nodes must be shown that folder under another path, because their user cannot reach it.
     pub shown: bool,
 }
@@ -164,6 +167,7 @@ mod tests {
             origin: String::new(),
             library_path: None,
             root: root.into(),
+            programs: BTreeMap::new(),
             shown,
         };
         let programs = |(outside, inside): (&str, &str)| ShownPrograms {

@@ -150,7 +150,7 @@ pub(crate) fn open_engine(scenario: &Scenario, orders: &Orders) -> Result<Arc<dy
         port: scenario.database.engine.client_port,
         max_connections: scenario.max_connections(),
     };
-    let opened = engine::registry::named(scenario.database.engine.name)?
+    let opened = engine::registry::of(scenario.database.engine)?
         .open(as_nodes_see(&orders.installation), configuration)?;
     Ok(Arc::from(opened))
 }
@@ -168,6 +168,7 @@ fn as_nodes_see(orders: &InstallationOrders) -> Installation {
         origin: Origin::Explicit,
         library_path: orders.library_path.as_deref().map(seen),
         root: seen(&orders.root),
+        programs: orders.programs.iter().map(|(name, path)| (name.clone(), seen(path))).collect(),
     }
 }
 

@@ -1,18 +1,16 @@
 //! Scripts that stand in files of their own: read once, before anything starts, and from then on part of the scenario, so
 //! that the run directory holds all that was run.
 //!
-//! Owns which files may be read: a path within the scenario's folder leads to a regular file in that folder, through no link
-//! that leaves it; an absolute path or one with `..`, which only the command line can give, leads wherever its user means.
-//! Owns telling in which file a mistake is. The language of scripts is `workload`'s; `scenario` reads no file and knows paths
+//! Owns telling in which file a mistake is; which files may be read is `beside_scenario`'s. The language of scripts is `workload`'s; `scenario` reads no file and knows paths
 //! only.
 
 use std::collections::BTreeMap;
-use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
-use history::whole_file::{self, Link, WholeFileError};
 use scenario::{MOST_BYTES, Refusal, Rejection, Scenario, Source, point_at, to_yaml};
 use workload::ConfigurationError;
+
+use crate::beside_scenario::{BesideError, read_text};
 
 /// The option that names a file, of `scripts.N.file`.
 const FILE: &str = ".file";
@@ -20,22 +18,9 @@ const FILE: &str = ".file";
 /// What can be wrong with a script in a file.
 #[derive(Debug, thiserror::Error)]
 pub enum ScriptFileError {
-    /// It cannot be read.
-    #[error("script {path}: {source}", path = .path.display())]
-    Unreadable {
-        /// Its path.
-        path: PathBuf,
-        /// Why.
-        source: WholeFileError,
-    },
-    /// A link leads out of the scenario's folder.
-    #[error("script {path}: it leads to {target}, out of the scenario's folder; copy the file there, or name it on the command line, with --set", path = .path.display(), target = .target.display())]
-    Outside {
-        /// Its path.
-        path: PathBuf,
-        /// Where it leads.
-        target: PathBuf,
-    },
+    /// It cannot be had.
+    #[error("script {0}")]
+    File(#[from] BesideError),
     /// All scripts together, or one of them, are longer than any scenario.
     #[error("script {path}: with it the scenario is longer than {MOST_BYTES} bytes, the most that is read", path = .path.display())]
     TooMuch {
@@ -110,7 +95,7 @@ pub fn read_into(options: &mut BTreeMap<String, String>, folder: &Path) -> Resul
     for (option, written) in named {
         let misnamed = |error| MisnamedFile { option: option.clone(), error };
         let path = folder.join(&written);
-        let text = text_of(&path, &written, folder).map_err(misnamed)?;
+        let text = read_text(&written, folder).map_err(|error| misnamed(error.into()))?;
         let script = option.trim_end_matches(FILE);
         let name = match options.get(&format!("{script}.name")) {
             Some(name) => name.clone(),
@@ -122,25 +107,6 @@ pub fn read_into(options: &mut BTreeMap<String, String>, folder: &Path) -> Resul
         files.0.insert(name, path);
     }
     Ok(files)
-}
-
-/// The text of a file that may be read.
-fn text_of(path: &Path, written: &str, folder: &Path) -> Result<String, ScriptFileError> {
-    let unreadable = |source| ScriptFileError::Unreadable { path: path.to_owned(), source };
-    let io = |error: io::Error| unreadable(error.into());
-    let stays =
-        Path::new(written).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-    let mut target = path.to_owned();
-    if stays {
-        target = path.canonicalize().map_err(io)?;
-        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-        if !target.starts_with(folder.canonicalize().map_err(io)?) {
-            return Err(ScriptFileError::Outside { path: path.to_owned(), target });
-        }
-    }
-    // What was found has no link in it any more; one that is put there meanwhile is not followed.
-    let link = if stays { Link::Refused } else { Link::Followed };
-    whole_file::read_text(&target, link, MOST_BYTES as u64).map_err(unreadable)
 }
 
 /// A file's name without its ending, where that may be a script's.

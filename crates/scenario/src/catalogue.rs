@@ -7,7 +7,10 @@ use crate::language::Field;
 use crate::workload_options;
 
 /// Engines a scenario may name.
-pub const ENGINES: &[&str] = &capabilities::NAMES;
+#[must_use]
+pub fn engines() -> &'static [&'static str] {
+    capabilities::names()
+}
 
 /// Workloads a scenario may name.
 pub const WORKLOADS: &[&str] =

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use capabilities::Capabilities;
 
-use crate::catalogue::ENGINES;
 use crate::decode::Decoder;
+use crate::engines::{self, EngineFiles};
 use crate::language::{AFTER, DATABASE, EXPECTED, FAILOVER, INTERFERENCE, MOST_NODES, REPLICATION, VOLUMES};
 use crate::placement::Spread;
 use crate::places::Places;
@@ -47,12 +47,9 @@ enum NodesDocument {
 }
 
 /// Reads the section.
-pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<DatabaseDocument> {
+pub(crate) fn decode(node: &Node, files: &EngineFiles, decoder: &mut Decoder) -> Option<DatabaseDocument> {
     let record = decoder.record(node, &DATABASE)?;
-    let engine = record
-        .get("engine")
-        .and_then(|node| decoder.word(node, "engine", ENGINES))
-        .and_then(|name| capabilities::named(name.value));
+    let engine = record.get("engine").and_then(|node| engines::decode(node, files, decoder));
     let path = record.get("path").and_then(|node| decode_path(node, decoder));
     let nodes = record.get("nodes").and_then(|node| decode_nodes(node, decoder));
     let leader = record.get("leader").and_then(|node| decoder.text(node, "the leader's place"));

@@ -2,7 +2,7 @@
 //!
 //! Owns words and shapes, as `language` does for the rest.
 
-use crate::language::{Fields, Shape, choice, optional, plain, required};
+use crate::language::{Fields, PLACE, Shape, choice, optional, plain, required};
 
 /// Most capacity disks of a host.
 pub(crate) const MOST_DISKS: u64 = 64;
@@ -34,7 +34,7 @@ pub(crate) static PLAIN_DEFECTS: &[&str] = &["fail", "stall", "full", "lose-flus
 pub(crate) static DISK: Fields = Fields {
     what: "a disk fault",
     fields: &[
-        optional("disk", Shape::Place, "a disk by name: r1/h2/d1, or a cache disk, r1/h2/c1"),
+        optional("disk", PLACE, "a disk by name: r1/h2/d1, or a cache disk, r1/h2/c1"),
         optional(
             "of",
             Shape::Word(WHOSE_DISKS),

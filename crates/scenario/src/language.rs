@@ -1,138 +1,129 @@
-//! The scenario language as tables: every key, what it holds and what it means. The decoder, the JSON Schema and
-//! `holdfast explain` all read these, so they cannot drift apart.
+//! The scenario language as tables: every key, what it holds and what it means, and the shapes that only scenarios have.
 //!
 //! Owns words and shapes only; which values make sense together is for the sections.
 
 use crate::disk_tables::{DISK, DISKS};
 use crate::network_tables::{EDGE, FLAP, LINK, NETWORK, PARTITION};
+use crate::schema;
 use crate::storage::{STORAGE, STORAGE_CLASS};
+use crate::workload_options::OPTIONS;
 
-/// The keys of one kind of map.
-#[derive(Debug)]
-pub(crate) struct Fields {
-    /// What the map is, with its article, for messages.
-    pub(crate) what: &'static str,
-    /// Its keys.
-    pub(crate) fields: &'static [Field],
-    /// Keys of which exactly one must be given; empty where there is no such choice.
-    pub(crate) exactly_one_of: &'static [&'static str],
-    /// Keys of which at least one must be given; empty where there is no such choice.
-    pub(crate) at_least_one_of: &'static [&'static str],
-    /// Keys that only make sense together.
-    pub(crate) pair: Option<(&'static str, &'static str)>,
+pub(crate) use yaml::language::{
+    Field, Fields, Language, MOST_FREE_NAME_BYTES, MOST_NAME_BYTES, OwnShape, Shape, choice, no_keys,
+    no_tables, optional, plain, required,
+};
+
+/// What the language calls itself.
+pub(crate) static LANGUAGE: Language = Language {
+    family: "scenario",
+    noun: "scenario",
+    begin: "begin with `name: my-scenario`, or copy one of the shipped scenarios",
+    shorten: "write `hosts: 1000` instead of a list of names, and leave generated parts out",
+    example,
+};
+
+/// Values that make more sense at some keys than what their shape gives.
+fn example(field: &Field) -> Option<String> {
+    let name = field.name;
+    let value = match &field.shape {
+        Shape::Name if name == "name" => "my-scenario",
+        Shape::Name => "baseline",
+        Shape::Duration if name == "delay" => "5ms",
+        Shape::Own(own) if std::ptr::eq(*own, &raw const SYNCHRONOUS_SHAPE) => "any 1",
+        Shape::Own(own) if std::ptr::eq(*own, &raw const ENGINE_SHAPE) => "postgres",
+        _ if matches!(name, "isolate" | "bridge") => "leader",
+        Shape::Own(_) if name == "from" => "dc1",
+        Shape::Own(_) if name == "to" => "dc2",
+        Shape::List { of: Shape::Own(_), .. } => "[dc1, dc2]",
+        _ => return None,
+    };
+    Some(value.to_owned())
 }
 
-/// One key.
-#[derive(Debug)]
-pub(crate) struct Field {
-    /// The key as written.
-    pub(crate) name: &'static str,
-    /// Whether the map is refused without it.
-    pub(crate) required: bool,
-    /// What it holds.
-    pub(crate) shape: Shape,
-    /// What it means, one sentence without a full stop.
-    pub(crate) meaning: &'static str,
-}
+/// A place of the site, or where roles are allowed one of those.
+pub(crate) const PLACE: Shape = Shape::Own(&PLACE_SHAPE);
+static PLACE_SHAPE: OwnShape = OwnShape {
+    holds: || "a place (dc1, dc1/a/r1/h2)".to_owned(),
+    schema: schema::place,
+    keys: no_keys,
+    tables: no_tables,
+};
 
-/// What a value looks like.
-#[derive(Debug)]
-pub(crate) enum Shape {
-    /// Any text.
-    Text,
-    /// A path of a file in the scenario's folder or below it.
-    PathWithin,
-    /// A name: small letters, digits, hyphens.
-    Name,
-    /// A place of the site, or where roles are allowed one of those.
-    Place,
-    /// One of these words.
-    Word(&'static [&'static str]),
-    /// A whole number within these bounds.
-    Count {
-        /// Smallest.
-        least: u64,
-        /// Largest.
-        most: u64,
+/// `off`, `all` or `any N`.
+pub(crate) const SYNCHRONOUS: Shape = Shape::Own(&SYNCHRONOUS_SHAPE);
+static SYNCHRONOUS_SHAPE: OwnShape = OwnShape {
+    holds: || "off, all, or any N".to_owned(),
+    schema: schema::synchronous,
+    keys: no_keys,
+    tables: no_tables,
+};
+
+/// A map with the keys of one of [`OPTIONS`], by the workload beside it.
+const WORKLOAD_OPTIONS: Shape = Shape::Own(&WORKLOAD_OPTIONS_SHAPE);
+static WORKLOAD_OPTIONS_SHAPE: OwnShape = OwnShape {
+    holds: || "a map of the workload's own options".to_owned(),
+    schema: schema::options,
+    keys: no_keys,
+    tables: || OPTIONS.iter().map(|table| (table.fields, format!(" of {}", table.workload))).collect(),
+};
+
+/// `< 30s` and its like, one per quantity of [`crate::quantity::QUANTITIES`].
+const EXPECTATIONS: Shape = Shape::Own(&EXPECTATIONS_SHAPE);
+static EXPECTATIONS_SHAPE: OwnShape = OwnShape {
+    holds: || HOLDS_EXPECTATIONS.to_owned(),
+    schema: schema::expectations,
+    keys: crate::explain::quantity_keys,
+    tables: no_tables,
+};
+const HOLDS_EXPECTATIONS: &str = "quantities, each with a comparison; a quantity's name may have a scope before it, \
+    LOAD.PHASE.QUANTITY or LOAD.FAULT.QUANTITY. A part that is left out, or `*`, stands for each: the expectation must hold in \
+    the worst load, phase (warm-up left out) and fault; errors are added up. PHASE `all` is all phases but warm-up taken \
+    together. FAULT is the phase it strikes in, its kind, or fault-1, fault-2 ... in the order of the schedule";
+
+/// A map of numbers by names of the user's choice, possibly empty.
+const FIGURES: Shape = Shape::Own(&FIGURES_SHAPE);
+static FIGURES_SHAPE: OwnShape =
+    OwnShape { holds: crate::figures::in_words, schema: schema::figures, keys: no_keys, tables: no_tables };
+
+/// A database by its name, or by its file.
+const ENGINE: Shape = Shape::Own(&ENGINE_SHAPE);
+static ENGINE_SHAPE: OwnShape = OwnShape {
+    holds: || {
+        let names = crate::catalogue::engines().join(", ");
+        format!(
+            "one of {names}; or a path of an engine file within the scenario's folder (./my-database.yaml)"
+        )
     },
-    /// A decimal number above zero.
-    Positive,
-    /// A number with a unit of time.
-    Duration,
-    /// A number with a unit of bits a second.
-    BitRate,
-    /// A number of events a second.
-    Rate,
-    /// One of these numbers.
-    Version(&'static [&'static str]),
-    /// A number with a unit of bytes.
-    Size,
-    /// true or false.
-    Flag,
-    /// A number of packets: `100 packets`.
-    Packets,
-    /// A number and a percent sign.
-    Percent,
-    /// `off`, `all` or `any N`.
-    Synchronous,
-    /// Text, number or boolean, handed on as text.
-    Setting,
-    /// A map with the keys of one of [`crate::workload_options::OPTIONS`], by the workload beside it.
-    Options,
-    /// `< 30s` and its like, one per quantity of [`crate::quantity::QUANTITIES`].
-    Expectations,
-    /// A map with these keys.
-    Map(&'static Fields),
-    /// A map whose keys the user chooses.
-    Named(&'static Shape),
-    /// A map of numbers by names of the user's choice, possibly empty.
-    Figures,
-    /// A map of settings, whose keys belong to the database.
-    Settings(&'static Shape),
-    /// A list of at least so many.
-    List {
-        /// What each element is.
-        of: &'static Shape,
-        /// Fewest elements.
-        least: usize,
-        /// Most elements, where there is a bound.
-        most: Option<usize>,
+    schema: schema::engine,
+    keys: no_keys,
+    tables: no_tables,
+};
+
+/// An engine file in full, as a run directory has it.
+pub(crate) static ENGINE_IN_FULL: Fields = plain(
+    "an engine",
+    &[
+        required("file", Shape::Text, "what the file was called"),
+        required("text", Shape::Text, "the whole file"),
+    ],
+);
+
+/// A map of axes: the path of a setting with a list of values, or a name with named sets of settings by path.
+const AXES: Shape = Shape::Own(&AXES_SHAPE);
+static AXES_SHAPE: OwnShape = OwnShape {
+    holds: || {
+        "a map: the path of a setting with a list of values, or a name with sets of settings, each by path"
+            .to_owned()
     },
-    /// A map of axes: the path of a setting with a list of values, or a name with named sets of settings by path.
-    Axes,
-    /// Any of these.
-    Either(&'static [Shape]),
-}
+    schema: schema::axes,
+    keys: no_keys,
+    tables: no_tables,
+};
 
 /// Most hosts of a site.
 pub(crate) const MOST_HOSTS: u64 = 100_000;
 /// Most database nodes.
 pub(crate) const MOST_NODES: u64 = 1_000;
-/// Longest name that is not ours to shape: a setting's, a figure's. YAML itself refuses keys of more than 1024 characters,
-/// which an escaped one must not reach.
-pub(crate) const MOST_FREE_NAME_BYTES: usize = 100;
-/// Longest name, as for host names.
-pub(crate) const MOST_NAME_BYTES: usize = 63;
-
-pub(crate) const fn required(name: &'static str, shape: Shape, meaning: &'static str) -> Field {
-    Field { name, required: true, shape, meaning }
-}
-
-pub(crate) const fn optional(name: &'static str, shape: Shape, meaning: &'static str) -> Field {
-    Field { name, required: false, shape, meaning }
-}
-
-pub(crate) const fn plain(what: &'static str, fields: &'static [Field]) -> Fields {
-    Fields { what, fields, exactly_one_of: &[], at_least_one_of: &[], pair: None }
-}
-
-pub(crate) const fn choice(
-    what: &'static str,
-    fields: &'static [Field],
-    exactly_one_of: &'static [&'static str],
-) -> Fields {
-    Fields { what, fields, exactly_one_of, at_least_one_of: &[], pair: None }
-}
 
 /// The whole file.
 pub(crate) static SCENARIO: Fields = plain(
@@ -167,7 +158,7 @@ pub(crate) static SCENARIO: Fields = plain(
             Shape::List { of: &Shape::Map(&PHASE), least: 1, most: None },
             "phases in order, with their faults",
         ),
-        optional("expect", Shape::Expectations, "what must hold for the verdict pass"),
+        optional("expect", EXPECTATIONS, "what must hold for the verdict pass"),
         optional("matrix", Shape::Map(&MATRIX), "settings to run the scenario over, and how often"),
     ],
 );
@@ -177,7 +168,7 @@ pub(crate) static REPRODUCES: Fields = plain(
     "a reproduction",
     &[
         required("report", Shape::Text, "the report's id"),
-        optional("figures", Shape::Figures, "its figures, by name with the unit last"),
+        optional("figures", FIGURES, "its figures, by name with the unit last"),
     ],
 );
 
@@ -187,7 +178,7 @@ pub(crate) static MATRIX: Fields = plain(
     &[
         required(
             "axes",
-            Shape::Axes,
+            AXES,
             "what differs: every combination of one value of each axis is run; the order is drawn from the seed",
         ),
         optional(
@@ -271,7 +262,7 @@ const HOSTS: Shape = Shape::Either(&[
 pub(crate) static DATABASE: Fields = plain(
     "a database",
     &[
-        required("engine", Shape::Word(crate::catalogue::ENGINES), "which database"),
+        required("engine", ENGINE, "which database"),
         optional(
             "path",
             Shape::Text,
@@ -281,11 +272,11 @@ pub(crate) static DATABASE: Fields = plain(
             "nodes",
             Shape::Either(&[
                 Shape::Count { least: 1, most: MOST_NODES },
-                Shape::List { of: &Shape::Place, least: 1, most: Some(MOST_NODES as usize) },
+                Shape::List { of: &PLACE, least: 1, most: Some(MOST_NODES as usize) },
             ]),
             "how many, spread over the site; or a list of places, the leader's first",
         ),
-        optional("leader", Shape::Place, "where the first leader stands; only with a number of nodes"),
+        optional("leader", PLACE, "where the first leader stands; only with a number of nodes"),
         optional("replication", Shape::Map(&REPLICATION), "what a commit waits for"),
         optional(
             "failover",
@@ -319,7 +310,7 @@ pub(crate) static DATABASE: Fields = plain(
 /// `replication`.
 pub(crate) static REPLICATION: Fields = plain(
     "a replication",
-    &[required("synchronous", Shape::Synchronous, "which standbys a commit waits for: any N, all or off")],
+    &[required("synchronous", SYNCHRONOUS, "which standbys a commit waits for: any N, all or off")],
 );
 
 /// `failover`.
@@ -348,7 +339,7 @@ pub(crate) static LOAD: Fields = plain(
             "connections that work at the same time",
         ),
         optional("scale", Shape::Count { least: 1, most: 100_000 }, "scale factor; 1 when absent"),
-        optional("from", Shape::Place, "where the clients stand; the first leader's region when absent"),
+        optional("from", PLACE, "where the clients stand; the first leader's region when absent"),
         optional(
             "reads",
             Shape::Word(READS),
@@ -356,7 +347,7 @@ pub(crate) static LOAD: Fields = plain(
              PostgreSQL, and workloads whose reads no check takes for the latest",
         ),
         optional("timeout", Shape::Duration, "how long a client waits for an answer; 2s when absent"),
-        optional("options", Shape::Options, "options of the workload"),
+        optional("options", WORKLOAD_OPTIONS, "options of the workload"),
         optional(
             "rate",
             Shape::Rate,
@@ -476,10 +467,10 @@ pub(crate) static FAULT: Fields = choice(
 pub(crate) static TARGET: Fields = choice(
     "a fault's target",
     &[
-        optional("host", Shape::Place, "a host by name, or of a role: leader, a-follower, random"),
-        optional("rack", Shape::Place, "a rack by name, or of a role"),
-        optional("zone", Shape::Place, "a zone by name, or of a role"),
-        optional("region", Shape::Place, "a region by name, or of a role"),
+        optional("host", PLACE, "a host by name, or of a role: leader, a-follower, random"),
+        optional("rack", PLACE, "a rack by name, or of a role"),
+        optional("zone", PLACE, "a zone by name, or of a role"),
+        optional("region", PLACE, "a region by name, or of a role"),
     ],
     &["host", "rack", "zone", "region"],
 );

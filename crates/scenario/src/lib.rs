@@ -6,10 +6,10 @@ pub mod catalogue;
 mod components;
 mod connections;
 mod database;
-mod decode;
 mod disk_tables;
 mod disks;
 mod edges;
+mod engines;
 mod expect;
 pub mod explain;
 mod fault;
@@ -29,7 +29,6 @@ mod places;
 pub mod quantity;
 mod ramp;
 mod receipts;
-mod rejection;
 mod repeated;
 pub mod resolved;
 mod resolved_disks;
@@ -39,17 +38,14 @@ mod schema;
 mod settings;
 mod site;
 mod storage;
-mod tree;
-pub mod units;
-mod wording;
 mod workload_options;
 mod write;
 
+pub use engines::{EngineFiles, NamedFile};
 pub use matrix::{Axis, Cell, Matrix};
 pub use node_name::node_name;
-pub use parse::{Plan, Refusal, Source, parse, plan, point_at};
+pub use parse::{Plan, Refusal, Source, engine_files, parse, plan, plan_with, point_at};
 pub use quantity::Quantity;
-pub use rejection::{Problem, Rejection};
 pub use resolved::{
     Arrival, BlockAnswer, Comparison, Conditions, Database, DiskDefect, DiskTarget, Disks, Distribution,
     Edge, Ends, Expectation, Failover, Fault, FaultAction, FaultTarget, Flap, Host, IpVersion, Jitter, Level,
@@ -58,5 +54,7 @@ pub use resolved::{
 };
 pub use schema::json_schema;
 pub use storage::{Acknowledge, Apart, Promotion, Storage, StorageClass};
-pub use tree::MOST_BYTES;
 pub use write::to_yaml;
+pub use yaml::{MOST_BYTES, Problem, Rejection, units};
+
+use yaml::{decode, rejection, tree, wording};

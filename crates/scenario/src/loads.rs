@@ -143,7 +143,7 @@ pub(crate) fn check_language(documents: &[LoadDocument], engine: &Capabilities, 
 
 /// The engine that is no database.
 fn without_database() -> &'static str {
-    capabilities::ENGINES.iter().find(|engine| !engine.is_database()).map_or("none", |engine| engine.name)
+    capabilities::engines().iter().find(|engine| !engine.is_database()).map_or("none", |engine| engine.name)
 }
 
 /// Workloads whose reads may be older than the latest write: they are counted and no check draws anything from them.
@@ -164,7 +164,7 @@ pub(crate) fn check_reads(
             findings.add("reads-elsewhere", reads.at, message, "cannot go there", help);
         };
         if !engine.reads_from_replicas {
-            let able = capabilities::ENGINES.iter().filter(|engine| engine.reads_from_replicas);
+            let able = capabilities::engines().iter().filter(|engine| engine.reads_from_replicas);
             let able: Vec<&str> = able.map(|engine| engine.name).collect();
             refuse(
                 format!(

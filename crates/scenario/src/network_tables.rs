@@ -2,7 +2,7 @@
 //!
 //! Owns words and shapes, as `language` does for the rest.
 
-use crate::language::{Field, Fields, Shape, choice, optional, required};
+use crate::language::{Field, Fields, PLACE, Shape, choice, optional, required};
 
 /// A link.
 pub(crate) static LINK: Fields = Fields {
@@ -28,11 +28,11 @@ const CONDITIONS: &[&str] =
 
 const BETWEEN: Field = optional(
     "between",
-    Shape::List { of: &Shape::Place, least: 2, most: Some(2) },
+    Shape::List { of: &PLACE, least: 2, most: Some(2) },
     "two places, both ways; in a fault also leader, a-follower, random: the host of that role",
 );
-const FROM: Field = optional("from", Shape::Place, "where packets leave; one way only");
-const TO: Field = optional("to", Shape::Place, "where they arrive");
+const FROM: Field = optional("from", PLACE, "where packets leave; one way only");
+const TO: Field = optional("to", PLACE, "where they arrive");
 
 const JITTERS: &[Shape] = &[Shape::Duration, Shape::Map(&JITTER)];
 
@@ -66,11 +66,7 @@ pub(crate) static EDGE: Fields = Fields {
     what: "an edge",
     fields: &[
         optional("name", Shape::Name, "its name in the report; `edge of` its place when absent"),
-        required(
-            "around",
-            Shape::Place,
-            "the place: everything that leaves it or enters it crosses the edge",
-        ),
+        required("around", PLACE, "the place: everything that leaves it or enters it crosses the edge"),
         required("rate", Shape::BitRate, "what it carries each way"),
         QUEUE,
     ],
@@ -116,11 +112,7 @@ pub(crate) const WHOSE: &[&str] = &["nodes"];
 pub(crate) static PARTITION: Fields = Fields {
     what: "a partition",
     fields: &[
-        optional(
-            "isolate",
-            Shape::Place,
-            "a place, or the host of a role: cut off from all else, clients too",
-        ),
+        optional("isolate", PLACE, "a place, or the host of a role: cut off from all else, clients too"),
         BETWEEN,
         FROM,
         TO,
@@ -129,7 +121,7 @@ pub(crate) static PARTITION: Fields = Fields {
             Shape::Word(WHOSE),
             "the database's nodes in two halves that do not see each other",
         ),
-        optional("bridge", Shape::Place, "two halves as well, but the nodes of this place see both"),
+        optional("bridge", PLACE, "two halves as well, but the nodes of this place see both"),
         optional("ring", Shape::Word(WHOSE), "each node hears a majority of the nodes, no two the same one"),
         optional(
             "answer",

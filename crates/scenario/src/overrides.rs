@@ -2,6 +2,7 @@
 //!
 //! The axes of a matrix put their values in the same way. Owns paths; what a key may hold is found when the tree is decoded, with the caret in the override's own text.
 
+use crate::language::LANGUAGE;
 use crate::rejection::{Finding, Spot, Text};
 use crate::tree::{self, Entry, Node, Value};
 
@@ -36,7 +37,7 @@ fn value(text: &Text, start: usize, index: usize) -> Result<Node, Box<Finding>> 
     let written = text.text.get(start..).unwrap_or_default();
     let trimmed = written.trim();
     if !trimmed.is_empty() && (!trimmed.starts_with('>') || trimmed.contains('\n')) {
-        return tree::read(&text.text, start, index);
+        return tree::read(&text.text, start, index, &LANGUAGE);
     }
     let start = start + (written.len() - written.trim_start().len());
     let at = Spot { text: index, start, end: start + trimmed.len() };

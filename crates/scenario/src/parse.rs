@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 
 use crate::decode::{Decoder, Record};
 use crate::disks::DiskSurroundings;
+use crate::engines::{self, EngineFiles, NamedFile};
 use crate::fault::Surroundings;
-use crate::language::{REPRODUCES, SCENARIO};
+use crate::language::{LANGUAGE, REPRODUCES, SCENARIO};
 use crate::matrix::{self, Matrix, MatrixDocument};
 use crate::places::Places;
 use crate::rejection::{Finding, Findings, Rejection, Text};
@@ -50,11 +51,30 @@ pub fn parse(source: &Source, overrides: &[(String, String)]) -> Result<Scenario
 /// # Errors
 /// As [`parse`].
 pub fn plan(source: &Source, overrides: &[(String, String)]) -> Result<Plan, Rejection> {
+    plan_with(source, overrides, &EngineFiles::new())
+}
+
+/// The files that a scenario names for its engine, to be read for [`plan_with`]; none of a text that is not YAML.
+#[must_use]
+pub fn engine_files(source: &Source, overrides: &[(String, String)]) -> Vec<NamedFile> {
+    let root = tree_of(&texts(source, overrides), overrides, &mut Findings::default());
+    root.map_or_else(Vec::new, |root| engines::named_in(&root))
+}
+
+/// Reads a scenario with its matrix, the engines that it names by a file being at hand.
+///
+/// # Errors
+/// As [`parse`].
+pub fn plan_with(
+    source: &Source,
+    overrides: &[(String, String)],
+    files: &EngineFiles,
+) -> Result<Plan, Rejection> {
     let texts = texts(source, overrides);
     let mut findings = Findings::default();
-    read(&texts, overrides, &mut findings).filter(|_| findings.is_empty()).ok_or_else(|| {
+    read(&texts, overrides, files, &mut findings).filter(|_| findings.is_empty()).ok_or_else(|| {
         debug_assert!(!findings.is_empty(), "refused without a reason");
-        findings.into_rejection(&texts)
+        findings.into_rejection(&texts, &LANGUAGE)
     })
 }
 
@@ -86,7 +106,7 @@ pub fn point_at(
     let at = root.value_at(path)?.at;
     let Refusal { code, message, label, help } = refusal;
     findings.add(code, at, message, label, help);
-    Some(findings.into_rejection(&texts))
+    Some(findings.into_rejection(&texts, &LANGUAGE))
 }
 
 fn texts(source: &Source, overrides: &[(String, String)]) -> Vec<Text> {
@@ -97,11 +117,11 @@ fn texts(source: &Source, overrides: &[(String, String)]) -> Vec<Text> {
 /// The file with the overrides put into it.
 fn tree_of(texts: &[Text], overrides: &[(String, String)], findings: &mut Findings) -> Option<Node> {
     let file = texts.first()?;
-    let mut root = match tree::read(&file.text, 0, 0) {
+    let mut root = match tree::read(&file.text, 0, 0, &LANGUAGE) {
         Ok(root) => root,
         Err(finding) => {
             if finding.code == "not-yaml" {
-                *findings = before_break(&file.text, finding.at.start);
+                *findings = before_break(&file.text, finding.at.start, &EngineFiles::new());
             }
             findings.push(*finding);
             return None;
@@ -117,23 +137,28 @@ fn tree_of(texts: &[Text], overrides: &[(String, String)], findings: &mut Findin
 
 /// What is wrong with the sections that end before the byte at which the text stops being YAML, so that these mistakes need
 /// no round of their own. What is missing may stand behind the break: that is not told.
-fn before_break(text: &str, broken: usize) -> Findings {
+fn before_break(text: &str, broken: usize, files: &EngineFiles) -> Findings {
     let mut told = Findings::default();
     let starts_section = |at: &usize| text[*at..].starts_with(|c: char| c.is_ascii_lowercase());
     let line_starts = text.match_indices('\n').map(|(at, _)| at + 1).take_while(|at| *at <= broken);
     let Some(end) = line_starts.filter(starts_section).last() else { return told };
-    let Ok(root) = tree::read(&text[..end], 0, 0) else { return told };
-    let mut decoder = Decoder::default();
-    decode(&root, &mut decoder);
+    let Ok(root) = tree::read(&text[..end], 0, 0, &LANGUAGE) else { return told };
+    let mut decoder = Decoder::new(&LANGUAGE);
+    decode(&root, files, &mut decoder);
     let is_missing = |finding: &Finding| finding.code == "missing-key";
     decoder.findings.into_all().into_iter().filter(|one| !is_missing(one)).for_each(|one| told.push(one));
     told
 }
 
-fn read(texts: &[Text], overrides: &[(String, String)], findings: &mut Findings) -> Option<Plan> {
+fn read(
+    texts: &[Text],
+    overrides: &[(String, String)],
+    files: &EngineFiles,
+    findings: &mut Findings,
+) -> Option<Plan> {
     let mut root = tree_of(texts, overrides, findings)?;
-    let mut decoder = Decoder::default();
-    let (document, matrix) = decode(&root, &mut decoder);
+    let mut decoder = Decoder::new(&LANGUAGE);
+    let (document, matrix) = decode(&root, files, &mut decoder);
     *findings = decoder.findings;
     if !findings.is_empty() {
         return None;
@@ -144,7 +169,7 @@ fn read(texts: &[Text], overrides: &[(String, String)], findings: &mut Findings)
             if let Value::Map(entries) = &mut root.value {
                 entries.retain(|entry| entry.key != "matrix");
             }
-            Some(matrix.resolve(&root, one, findings)?)
+            Some(matrix.resolve(&root, |root, findings| one(root, files, findings), findings)?)
         }
         _ => None,
     };
@@ -152,9 +177,9 @@ fn read(texts: &[Text], overrides: &[(String, String)], findings: &mut Findings)
 }
 
 /// One scenario from a tree that holds no matrix.
-fn one(root: &Node, findings: &mut Findings) -> Option<Scenario> {
-    let mut decoder = Decoder::default();
-    let (document, _) = decode(root, &mut decoder);
+fn one(root: &Node, files: &EngineFiles, findings: &mut Findings) -> Option<Scenario> {
+    let mut decoder = Decoder::new(&LANGUAGE);
+    let (document, _) = decode(root, files, &mut decoder);
     *findings = decoder.findings;
     if !findings.is_empty() {
         return None;
@@ -175,13 +200,17 @@ struct Document {
     expect: Vec<expect::ExpectationDocument>,
 }
 
-fn decode(root: &Node, decoder: &mut Decoder) -> (Option<Document>, Option<MatrixDocument>) {
+fn decode(
+    root: &Node,
+    files: &EngineFiles,
+    decoder: &mut Decoder,
+) -> (Option<Document>, Option<MatrixDocument>) {
     let Some(record) = decoder.record(root, &SCENARIO) else { return (None, None) };
     let matrix = record.get("matrix").and_then(|node| matrix::decode(node, decoder));
-    (decode_sections(&record, decoder), matrix)
+    (decode_sections(&record, files, decoder), matrix)
 }
 
-fn decode_sections(record: &Record<'_>, decoder: &mut Decoder) -> Option<Document> {
+fn decode_sections(record: &Record<'_>, files: &EngineFiles, decoder: &mut Decoder) -> Option<Document> {
     let name = record.get("name").and_then(|node| decoder.name(node, "the scenario's name"));
     let description = record.get("description").and_then(|node| decoder.text(node, "the description"));
     let seed = record.get("seed").and_then(|node| decoder.count(node, "the seed", 0, u64::MAX));
@@ -189,7 +218,7 @@ fn decode_sections(record: &Record<'_>, decoder: &mut Decoder) -> Option<Documen
         decode_target(node, decoder);
     }
     let site = record.get("site").and_then(|node| site::decode(node, decoder));
-    let database = record.get("database").and_then(|node| database::decode(node, decoder));
+    let database = record.get("database").and_then(|node| database::decode(node, files, decoder));
     let loads = record.get("loads").and_then(|node| loads::decode(node, decoder));
     let workloads: Vec<&str> = loads.iter().flatten().map(loads::LoadDocument::workload).collect();
     let reproduces = record.get("reproduces").and_then(|node| decode_reproduces(node, &workloads, decoder));

@@ -18,7 +18,7 @@ pub(crate) fn decode(
     engine: Option<&Capabilities>,
     decoder: &mut Decoder,
 ) -> Option<BTreeMap<String, String>> {
-    let engine = engine.unwrap_or(&capabilities::ENGINES[0]);
+    let engine = engine.unwrap_or(capabilities::engines()[0]);
     match engine.settings {
         SettingForm::Names(names) => free(node, &names, decoder),
         SettingForm::OneOf { name, values } => one_of(node, engine, (name, values), decoder),

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::components::{place, rack};
 use crate::decode::{Decoder, Record};
-use crate::language::{Fields, MOST_NODES, Shape, optional, plain, required};
+use crate::language::{Fields, MOST_NODES, PLACE, Shape, optional, plain, required};
 use crate::places::Places;
 use crate::rejection::{Findings, Spanned};
 use crate::resolved::{Host, Place, Volumes};
@@ -83,7 +83,7 @@ pub(crate) static STORAGE: Fields = plain(
         ),
         optional(
             "hosts",
-            Shape::List { of: &Shape::Place, least: 1, most: Some(MOST_NODES as usize) },
+            Shape::List { of: &PLACE, least: 1, most: Some(MOST_NODES as usize) },
             "places whose hosts may hold components; a node on any other host opens its volume over the network. When absent \
              every host may, each node's own first. Those of them without a node at the start are for storage: the platform \
              starts nodes there last",

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use crate::disks;
+use crate::engines;
 use crate::fault;
 use crate::language::EXPECTED;
 use crate::pace;
@@ -175,7 +176,7 @@ fn hosts(group: &[Host]) -> String {
 
 fn write_database(text: &mut String, database: &Database, site: &Site) {
     line(text, 0, "database:");
-    line(text, 2, &format!("engine: {}", quoted(database.engine.name)));
+    line(text, 2, &format!("engine: {}", engines::written(database.engine, quoted)));
     if let Some(path) = &database.path {
         line(text, 2, &format!("path: {}", quoted(path)));
     }

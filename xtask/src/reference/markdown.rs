@@ -34,7 +34,7 @@ pub(super) fn code(text: &str) -> String {
 
 /// A sentence: with a capital and a full stop. A product's name keeps its small letter.
 pub(super) fn sentence(text: &str) -> String {
-    let keeps_its_letter = engine::registry::ENGINES.iter().any(|entry| text.starts_with(entry.name));
+    let keeps_its_letter = engine::registry::engines().iter().any(|entry| text.starts_with(entry.name));
     let mut letters = text.chars();
     let first = letters.next().filter(|_| !keeps_its_letter);
     let capital: String = first.into_iter().flat_map(char::to_uppercase).collect();

@@ -31,7 +31,7 @@ fn is_a_workload(name: &str) -> bool {
 /// The databases.
 pub(super) fn engines() -> String {
     let names = || workload::all().iter().map(|workload| workload.name());
-    let rows = engine::registry::ENGINES.iter().map(|entry| {
+    let rows = engine::registry::engines().iter().map(|entry| {
         let workloads = names().filter(|workload| understands(entry.name, workload));
         vec![code(entry.name), sentence(entry.summary()), links(workloads, "workloads.md")]
     });
@@ -54,7 +54,7 @@ pub(super) fn workloads() -> String {
         body.push_str(&format!("## {name}\n\n{}\n\n", sentence(entry.summary())));
         let checks = check::registry::for_workload(name).map(|check| check.name);
         body.push_str(&format!("Checks: {}.\n", links(checks, "checks.md")));
-        let engines = engine::registry::ENGINES.iter().map(|engine| engine.name);
+        let engines = engine::registry::engines().iter().map(|engine| engine.name);
         let engines = engines.filter(|engine| understands(engine, name)).map(code);
         body.push_str(&format!("Engines: {}.\n\n", engines.collect::<Vec<_>>().join(", ")));
         let path = format!("loads[].options of {name}");

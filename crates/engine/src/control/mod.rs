@@ -52,6 +52,7 @@ pub fn find(explicit: Option<&Path>) -> Result<Installation, InstallError> {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         origin: Origin::Itself,
         library_path: None,
+        programs: BTreeMap::new(),
     })
 }
 

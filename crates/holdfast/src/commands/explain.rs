@@ -11,7 +11,12 @@ use crate::{glossary, printed};
 /// Explains.
 pub fn explain(word: &str) -> Result<Exit, Exit> {
     let named = things(word);
-    let explanations = scenario::explain::explain(word);
+    let mut explanations = scenario::explain::explain(word);
+    if word == scenario::explain::ENGINE {
+        explanations.extend(capabilities::file::explain());
+    } else if explanations.is_empty() {
+        explanations = capabilities::file::words(word);
+    }
     let meaning = glossary::meaning(word);
     let shipped = shipped(word);
     if named.is_empty() && explanations.is_empty() && meaning.is_none() && shipped.is_none() {
@@ -49,7 +54,7 @@ fn shipped(word: &str) -> Option<(PathBuf, String)> {
 
 /// Engines, workloads and checks of that name.
 fn things(word: &str) -> Vec<(&'static str, String)> {
-    let engines = engine::registry::ENGINES.iter().map(|entry| ("an engine", entry.name, entry.summary()));
+    let engines = engine::registry::engines().iter().map(|entry| ("an engine", entry.name, entry.summary()));
     let workloads = workload::all().iter().map(|entry| ("a workload", entry.name(), entry.summary()));
     let named = engines.chain(workloads).filter(|(_, name, _)| *name == word);
     let checks = check::CHECKS.iter().filter(|entry| entry.name == word).map(|entry| {

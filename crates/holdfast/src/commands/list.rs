@@ -3,13 +3,14 @@
 use std::path::Path;
 
 use crate::arguments::Listed;
+use crate::commands::folder_of;
 use crate::exit::Exit;
 use crate::printed;
 
 /// Lists.
 pub fn list(what: Listed) -> Result<Exit, Exit> {
     let lines: Vec<(String, String)> = match what {
-        Listed::Engines => pairs(engine::registry::ENGINES.iter().map(|entry| (entry.name, entry.summary()))),
+        Listed::Engines => engine::registry::engines().iter().map(with_what_was_tested).collect(),
         Listed::Workloads => pairs(workload::all().iter().map(|entry| (entry.name(), entry.summary()))),
         Listed::Faults => pairs(faults::KINDS.iter().map(|entry| (entry.name, entry.summary))),
         Listed::Checks => pairs(check::CHECKS.iter().map(|entry| (entry.name, entry.doc))),
@@ -20,6 +21,12 @@ pub fn list(what: Listed) -> Result<Exit, Exit> {
         printed!("{name:width$}  {summary}");
     }
     Ok(Exit::Done)
+}
+
+/// An engine and its summary; of one that is a file also what was tested of it.
+fn with_what_was_tested(engine: &engine::EngineFacts) -> (String, String) {
+    let tested = engine.tested().map_or_else(String::new, |tested| format!(" ({tested})"));
+    (engine.name.to_owned(), format!("{}{tested}", engine.summary()))
 }
 
 fn pairs<'a>(entries: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<(String, String)> {
@@ -45,7 +52,7 @@ fn scenarios(folder: &Path) -> Result<Vec<(String, String)>, Exit> {
 pub(super) fn description(path: &Path) -> std::io::Result<String> {
     let text = std::fs::read_to_string(path)?;
     let source = scenario::Source { name: path.display().to_string(), text };
-    Ok(match scenario::plan(&source, &[]) {
+    Ok(match run::plan(&source, &[], &folder_of(path)) {
         Ok(plan) if !plan.scenario.description.is_empty() => plan.scenario.description,
         Ok(_) => "no description".to_owned(),
         Err(_) => format!("not valid; see `holdfast check {}`", path.display()),

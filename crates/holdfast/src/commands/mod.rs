@@ -3,6 +3,7 @@
 pub mod check;
 pub mod compare;
 pub mod doctor;
+pub mod engines;
 pub mod explain;
 pub mod export;
 pub mod inner;
@@ -56,6 +57,14 @@ fn reject(rejection: Rejection) -> Exit {
         print_as_it_is(true, format!("{:?}", miette::Report::new(rejection)).trim_end());
     }
     Exit::Told(WRONG)
+}
+
+/// Shows why neither a scenario nor the engine file it names can be used.
+fn not_planned(error: ::run::PlanError) -> Exit {
+    match error {
+        ::run::PlanError::Rejected(rejection) => reject(*rejection),
+        ::run::PlanError::Unreadable(_) => Exit::wrong(error),
+    }
 }
 
 /// A line of which a reader still sees where it begins and that it goes on.

@@ -8,7 +8,7 @@ use paper::at_scale::{Scale, predict as reckon};
 use paper::capacity::{By, of_runs};
 
 use crate::arguments::{CapacityBy, PredictOptions};
-use crate::commands::{read_source, reject};
+use crate::commands::{folder_of, not_planned, read_source};
 use crate::exit::Exit;
 use crate::{paper_text, printed};
 
@@ -43,7 +43,8 @@ fn at_scale(path: &Path, options: &PredictOptions) -> Result<Exit, Exit> {
     if options.by.is_some() {
         return Err(Exit::wrong(anyhow::anyhow!("--by is for run directories; {} is none", path.display())));
     }
-    let scenario = scenario::parse(&read_source(path)?, &options.set).map_err(reject)?;
+    let plan = run::plan(&read_source(path)?, &options.set, &folder_of(path)).map_err(not_planned)?;
+    let scenario = plan.scenario;
     for (name, share) in [("--not-returning", options.not_returning), ("--host-down", options.host_down)] {
         if !(0.0..=1.0).contains(&share) {
             return Err(Exit::wrong(anyhow::anyhow!("{name} is a share: write from 0% to 100%")));

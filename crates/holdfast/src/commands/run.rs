@@ -9,7 +9,7 @@ use run::{Ended, LaunchError, Options, Placement, Show};
 use scenario::Source;
 
 use crate::arguments::RunOptions;
-use crate::commands::{folder_of, read_source, reject};
+use crate::commands::{folder_of, not_planned, read_source, reject};
 use crate::exit::Exit;
 use crate::live::Live;
 use crate::printed;
@@ -20,7 +20,7 @@ use signals::Interrupts;
 pub fn run(options: RunOptions) -> Result<Exit, Exit> {
     let source = read_source(&options.scenario)?;
     let interrupts = Interrupts::listen()?;
-    let plan = scenario::plan(&source, &options.set).map_err(reject)?;
+    let plan = run::plan(&source, &options.set, &folder_of(&options.scenario)).map_err(not_planned)?;
     let live = options.live.map(Live::start).transpose()?;
     let mut desk = Desk { terminal: Terminal::new(options.json), interrupts, live };
     if let Some(live) = &desk.live {
@@ -82,7 +82,7 @@ fn once(options: RunOptions, source: Source, desk: &mut Desk) -> Result<Exit, Ex
 fn refusal(error: LaunchError) -> Exit {
     match error {
         LaunchError::Rejected(rejection) => reject(*rejection),
-        LaunchError::Workload(_) | LaunchError::Capture(_) => Exit::wrong(error),
+        LaunchError::Workload(_) | LaunchError::EngineFile(_) | LaunchError::Capture(_) => Exit::wrong(error),
         LaunchError::Lab { why, run_directory } => {
             // What was recorded until then may still be worth a report; when it is not, the failure is what counts.
             let _ = report::write(&run_directory);

@@ -31,12 +31,7 @@ pub(super) struct Checked {
 pub(super) fn check_all(scenario: &Scenario, prepared: &Prepared, directory: &RunDirectory) -> Vec<Checked> {
     // Every replica was read for itself.
     let compared = prepared.plans.iter().any(load::are_compared).then_some(check::convergence::NAME);
-    check_history(
-        &prepared.facts.loads,
-        compared,
-        claimed(prepared.engine.as_ref(), &scenario.loads),
-        directory,
-    )
+    check_history(&prepared.facts.loads, compared, claimed(prepared.engine.as_ref(), scenario), directory)
 }
 
 /// The checks that apply to a load alone, with these options on a PostgreSQL that nobody configured for us, made on the
@@ -58,21 +53,17 @@ pub(crate) fn checks_of(
 
 /// What an engine claims of the transactions of these loads, in the checker's words. Loads over lists share them, so the
 /// weakest level that any of them begins at is what holds for all.
-fn claimed(engine: &dyn Engine, loads: &[scenario::Load]) -> Level {
+fn claimed(engine: &dyn Engine, scenario: &Scenario) -> Level {
     let by_default = match engine.isolation() {
         engine::Isolation::ReadCommitted => Isolation::ReadCommitted,
         engine::Isolation::SnapshotIsolation => Isolation::Snapshot,
         engine::Isolation::Serializable => Isolation::Serializable,
     };
     let begun_at = |load: &scenario::Load| begun_at(&load.options).unwrap_or(by_default);
-    let judged = loads.iter().filter(|load| load.workload == APPEND);
+    let judged = scenario.loads.iter().filter(|load| load.workload == APPEND);
     let isolation = judged.map(begun_at).min().unwrap_or(by_default);
-    let capabilities = capabilities::named(engine.name());
-    let order = if capabilities.is_some_and(|engine| engine.keeps_real_time_order) {
-        Order::RealTime
-    } else {
-        Order::Any
-    };
+    let in_real_time = scenario.database.engine.keeps_real_time_order;
+    let order = if in_real_time { Order::RealTime } else { Order::Any };
     Level { isolation, order }
 }
 

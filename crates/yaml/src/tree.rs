@@ -1,15 +1,16 @@
 //! YAML text to a tree in which every key and value knows where it stands.
 //!
-//! Owns what of YAML a scenario may use (one document, no anchors, no tags, bounded size and depth); knows nothing of
-//! the scenario's own words.
+//! Owns what of YAML a file may use (one document, no anchors, no tags, bounded size and depth); knows nothing of a
+//! language's own words.
 
 use std::collections::BTreeMap;
 
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Span, StrInput};
 
+use crate::language::Language;
 use crate::rejection::{Finding, Spot};
 
-/// Most bytes of a scenario, with all the scripts in it.
+/// Most bytes of a file, with all that is put into it.
 pub const MOST_BYTES: usize = 1 << 20;
 
 /// Deepest nesting.
@@ -17,18 +18,19 @@ const MOST_DEPTH: usize = 64;
 
 /// A value and where it stands.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Node {
+pub struct Node {
     /// The value itself: a scalar's text, `{...}` and `[...]` whole when on one line, else the first of a block.
-    pub(crate) at: Spot,
+    pub at: Spot,
     /// Where to point for what is missing in it: the key it belongs to, or itself.
-    pub(crate) head: Spot,
+    pub head: Spot,
     /// The value.
-    pub(crate) value: Value,
+    pub value: Value,
 }
 
 impl Node {
     /// The value at the end of a dotted path, if there is one.
-    pub(crate) fn value_at(&self, path: &str) -> Option<&Node> {
+    #[must_use]
+    pub fn value_at(&self, path: &str) -> Option<&Node> {
         path.split('.').try_fold(self, |node, step| match &node.value {
             Value::Scalar { .. } => None,
             Value::List(items) => items.get(step.parse::<usize>().ok()?),
@@ -39,7 +41,7 @@ impl Node {
 
 /// What a node holds.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Value {
+pub enum Value {
     /// Text, number or word; YAML's own types are not used.
     Scalar {
         /// The text, unquoted.
@@ -55,26 +57,34 @@ pub(crate) enum Value {
 
 /// A key and its value.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Entry {
+pub struct Entry {
     /// The key.
-    pub(crate) key: String,
+    pub key: String,
     /// Where the key stands.
-    pub(crate) key_at: Spot,
+    pub key_at: Spot,
     /// Its value.
-    pub(crate) value: Node,
+    pub value: Node,
 }
 
 /// Reads one YAML document. `text_index` goes into every spot; `skip` bytes at the front of `whole` are not YAML (they
 /// are the `--set path=` before an override's value) but do count in the spots.
-pub(crate) fn read(whole: &str, skip: usize, text_index: usize) -> Result<Node, Box<Finding>> {
+///
+/// # Errors
+/// With the first thing that is wrong with it as YAML.
+pub fn read(
+    whole: &str,
+    skip: usize,
+    text_index: usize,
+    language: &'static Language,
+) -> Result<Node, Box<Finding>> {
     let body = whole.get(skip..).unwrap_or_default();
     if body.len() > MOST_BYTES {
         return Err(finding(
             "too-large",
             Spot { text: text_index, start: 0, end: 0 },
-            format!("the scenario is {} bytes long; at most {MOST_BYTES} are read", body.len()),
+            format!("the {} is {} bytes long; at most {MOST_BYTES} are read", language.noun, body.len()),
             "from here on",
-            "write `hosts: 1000` instead of a list of names, and leave generated parts out",
+            language.shorten,
         ));
     }
     let mut reader = Reader {
@@ -82,6 +92,7 @@ pub(crate) fn read(whole: &str, skip: usize, text_index: usize) -> Result<Node, 
         body,
         skip,
         text_index,
+        language,
         byte_of_char: (!body.is_ascii())
             .then(|| body.char_indices().map(|(byte, _)| byte).chain([body.len()]).collect()),
     };
@@ -93,6 +104,7 @@ struct Reader<'t> {
     body: &'t str,
     skip: usize,
     text_index: usize,
+    language: &'static Language,
     /// The scanner counts characters, spans are bytes: the table between them, where they differ.
     byte_of_char: Option<Vec<usize>>,
 }
@@ -110,7 +122,10 @@ impl<'t> Reader<'t> {
                         self.spot(span),
                         "the file holds a second YAML document",
                         "the second document begins here",
-                        "put each scenario into a file of its own and remove the `---` between them",
+                        format!(
+                            "put each {} into a file of its own and remove the `---` between them",
+                            self.language.noun
+                        ),
                     ));
                 }
                 Event::Nothing | Event::StreamStart | Event::DocumentStart(_) | Event::DocumentEnd => {}
@@ -123,7 +138,7 @@ impl<'t> Reader<'t> {
                 Spot { text: self.text_index, start: self.skip, end: self.skip },
                 "there is nothing here to read",
                 "empty",
-                "begin with `name: my-scenario`, or copy one of the shipped scenarios",
+                self.language.begin,
             )
         })
     }
@@ -144,7 +159,10 @@ impl<'t> Reader<'t> {
                 at,
                 format!("more than {MOST_DEPTH} levels of nesting"),
                 "too deep",
-                "no part of a scenario is nested that deep: look for a missing `]` or `}`",
+                format!(
+                    "no part of a {} is nested that deep: look for a missing `]` or `}}`",
+                    self.language.noun
+                ),
             ));
         }
         match event {
@@ -162,7 +180,7 @@ impl<'t> Reader<'t> {
                 self.map(at, depth)
             }
             Event::Alias(_) => Err(self.anchor_refused(at)),
-            // The parser never puts these where a value should be; were it to, that is no scenario.
+            // The parser never puts these where a value should be; were it to, that is no file of ours.
             _ => Err(finding("not-yaml", at, "a value is missing", "here", "write the value")),
         }
     }
@@ -251,7 +269,7 @@ impl<'t> Reader<'t> {
             return Err(finding(
                 "tag",
                 at,
-                "YAML tags (`!...`) are not used in scenarios",
+                format!("YAML tags (`!...`) are not used in {}s", self.language.noun),
                 "this value has a tag",
                 "remove the tag and write the plain value",
             ));
@@ -264,7 +282,7 @@ impl<'t> Reader<'t> {
         finding(
             "anchor",
             at,
-            "YAML anchors and aliases (`&name`, `*name`) are not used in scenarios",
+            format!("YAML anchors and aliases (`&name`, `*name`) are not used in {}s", self.language.noun),
             "an anchor or alias",
             "write the value out where it is needed",
         )

@@ -5,21 +5,21 @@
 use std::path::{Component, Path};
 use std::time::Duration;
 
-use crate::language::{Fields, MOST_NAME_BYTES};
+use crate::language::{Fields, Language, MOST_NAME_BYTES};
 use crate::rejection::{Finding, Findings, Spanned, Spot};
 use crate::tree::{Entry, Node, Value};
 use crate::units;
 use crate::wording::{example, hint, listed, nearest, one_of, shortened};
 
 /// A map that has been held against its table.
-pub(crate) struct Record<'n> {
+pub struct Record<'n> {
     entries: &'n [Entry],
     fields: &'static Fields,
 }
 
 impl<'n> Record<'n> {
     /// The value of a key of the table.
-    pub(crate) fn get(&self, name: &'static str) -> Option<&'n Node> {
+    pub fn get(&self, name: &'static str) -> Option<&'n Node> {
         debug_assert!(
             self.fields.fields.iter().any(|field| field.name == name),
             "{name} is not in the table"
@@ -28,12 +28,12 @@ impl<'n> Record<'n> {
     }
 
     /// Where a key stands, if it is there.
-    pub(crate) fn key_at(&self, name: &'static str) -> Option<Spot> {
+    pub fn key_at(&self, name: &'static str) -> Option<Spot> {
         self.entries.iter().find(|entry| entry.key == name).map(|entry| entry.key_at)
     }
 
     /// The first of these keys that is there.
-    pub(crate) fn first_of(&self, names: &[&'static str]) -> Option<(&'static str, &'n Entry)> {
+    pub fn first_of(&self, names: &[&'static str]) -> Option<(&'static str, &'n Entry)> {
         names
             .iter()
             .find_map(|name| self.entries.iter().find(|entry| entry.key == *name).map(|entry| (*name, entry)))
@@ -42,15 +42,22 @@ impl<'n> Record<'n> {
 
 /// Reads nodes and notes what is wrong with them. A reader that returns `None` has noted why, so that an absent optional
 /// value and a broken one may both become `None`: nothing is built from a file with findings.
-#[derive(Default)]
-pub(crate) struct Decoder {
+pub struct Decoder {
+    /// Whose words are used.
+    language: &'static Language,
     /// What is wrong so far.
-    pub(crate) findings: Findings,
+    pub findings: Findings,
 }
 
 impl Decoder {
+    /// A decoder of a language, with nothing wrong so far.
+    #[must_use]
+    pub fn new(language: &'static Language) -> Decoder {
+        Decoder { language, findings: Findings::default() }
+    }
+
     /// Opens a map: unknown keys, missing keys and broken choices are noted.
-    pub(crate) fn record<'n>(&mut self, node: &'n Node, fields: &'static Fields) -> Option<Record<'n>> {
+    pub fn record<'n>(&mut self, node: &'n Node, fields: &'static Fields) -> Option<Record<'n>> {
         let entries = self.entries(node, fields.what)?;
         let mut unknown = false;
         let mut meant = Vec::new();
@@ -71,7 +78,7 @@ impl Decoder {
                     node.head,
                     format!("{} needs `{}`", fields.what, field.name),
                     format!("`{}` is missing here", field.name),
-                    format!("add {}", example(field)),
+                    format!("add {}", example(field, self.language)),
                 );
             }
         }
@@ -90,7 +97,7 @@ impl Decoder {
                 node.head,
                 format!("{} needs {}", fields.what, one_of(fields.exactly_one_of)),
                 "missing here",
-                hint(fields, fields.exactly_one_of),
+                hint(fields, fields.exactly_one_of, self.language),
             ),
             [first, second, ..] => self.findings.push(Finding {
                 code: "one-too-many",
@@ -109,7 +116,7 @@ impl Decoder {
                 node.head,
                 format!("{} needs at least one of {}", fields.what, listed(fields.at_least_one_of)),
                 "missing here",
-                hint(fields, fields.at_least_one_of),
+                hint(fields, fields.at_least_one_of, self.language),
             );
         }
         let Some((one, other)) = fields.pair else { return };
@@ -146,7 +153,7 @@ impl Decoder {
     }
 
     /// A map's entries, whatever their keys.
-    pub(crate) fn entries<'n>(&mut self, node: &'n Node, what: &str) -> Option<&'n [Entry]> {
+    pub fn entries<'n>(&mut self, node: &'n Node, what: &str) -> Option<&'n [Entry]> {
         match &node.value {
             Value::Map(entries) => Some(entries),
             _ => {
@@ -161,7 +168,7 @@ impl Decoder {
     }
 
     /// A map whose keys are names of the user's choice, at least one.
-    pub(crate) fn named<'n>(
+    pub fn named<'n>(
         &mut self,
         node: &'n Node,
         what: &'static str,
@@ -186,7 +193,7 @@ impl Decoder {
     }
 
     /// A list of at least `least` elements.
-    pub(crate) fn list<'n>(&mut self, node: &'n Node, what: &str, least: usize) -> Option<&'n [Node]> {
+    pub fn list<'n>(&mut self, node: &'n Node, what: &str, least: usize) -> Option<&'n [Node]> {
         let Value::List(items) = &node.value else {
             self.wrong_kind(
                 node,
@@ -213,7 +220,7 @@ impl Decoder {
     }
 
     /// A scalar's text, as written.
-    pub(crate) fn text(&mut self, node: &Node, what: &str) -> Option<Spanned<String>> {
+    pub fn text(&mut self, node: &Node, what: &str) -> Option<Spanned<String>> {
         match &node.value {
             Value::Scalar { text, plain } if !(*plain && matches!(text.as_str(), "" | "~" | "null")) => {
                 Some(Spanned { value: text.clone(), at: node.at })
@@ -233,9 +240,9 @@ impl Decoder {
         }
     }
 
-    /// A path from the scenario's folder. In a file it leads out of that folder by none of its own words, because the file
+    /// A path from the file's folder. In a file it leads out of that folder by none of its own words, because the file
     /// may be a stranger's; whoever types a path on the command line means it. Links are looked at when it is opened.
-    pub(crate) fn file(&mut self, node: &Node, what: &str) -> Option<Spanned<String>> {
+    pub fn file(&mut self, node: &Node, what: &str) -> Option<Spanned<String>> {
         let path = self.text(node, what)?;
         let stays = Path::new(&path.value)
             .components()
@@ -246,15 +253,18 @@ impl Decoder {
         self.findings.add(
             "file-outside",
             path.at,
-            format!("{what} leads out of the scenario's folder"),
+            format!("{what} leads out of the {}'s folder", self.language.noun),
             "an absolute path, or one with `..`",
-            "put the file beside the scenario; a file elsewhere can be named on the command line, with --set",
+            format!(
+                "put the file beside the {}; a file elsewhere can be named on the command line, with --set",
+                self.language.noun
+            ),
         );
         None
     }
 
     /// A name: small letters, digits and hyphens.
-    pub(crate) fn name(&mut self, node: &Node, what: &str) -> Option<Spanned<String>> {
+    pub fn name(&mut self, node: &Node, what: &str) -> Option<Spanned<String>> {
         let text = self.text(node, what)?;
         self.check_name(&text.value, text.at)?;
         Some(text)
@@ -286,12 +296,7 @@ impl Decoder {
     }
 
     /// One of a few words.
-    pub(crate) fn word(
-        &mut self,
-        node: &Node,
-        what: &str,
-        known: &[&'static str],
-    ) -> Option<Spanned<&'static str>> {
+    pub fn word(&mut self, node: &Node, what: &str, known: &[&'static str]) -> Option<Spanned<&'static str>> {
         let text = self.text(node, what)?;
         if let Some(word) = known.iter().find(|word| **word == text.value) {
             return Some(Spanned { value: *word, at: text.at });
@@ -311,7 +316,7 @@ impl Decoder {
     }
 
     /// `true` or `false`.
-    pub(crate) fn flag(&mut self, node: &Node, what: &str) -> Option<Spanned<bool>> {
+    pub fn flag(&mut self, node: &Node, what: &str) -> Option<Spanned<bool>> {
         let text = self.text(node, what)?;
         match (text.value.as_str(), &node.value) {
             ("true", Value::Scalar { plain: true, .. }) => Some(Spanned { value: true, at: text.at }),
@@ -330,7 +335,7 @@ impl Decoder {
     }
 
     /// A whole number within bounds.
-    pub(crate) fn count(&mut self, node: &Node, what: &str, least: u64, most: u64) -> Option<Spanned<u64>> {
+    pub fn count(&mut self, node: &Node, what: &str, least: u64, most: u64) -> Option<Spanned<u64>> {
         let text = self.text(node, what)?;
         let plain = matches!(node.value, Value::Scalar { plain: true, .. });
         let digits = !text.value.is_empty() && text.value.chars().all(|c| c.is_ascii_digit());
@@ -378,7 +383,7 @@ impl Decoder {
     }
 
     /// A decimal number.
-    pub(crate) fn number(&mut self, node: &Node, what: &str) -> Option<Spanned<f64>> {
+    pub fn number(&mut self, node: &Node, what: &str) -> Option<Spanned<f64>> {
         let text = self.text(node, what)?;
         let plain = matches!(node.value, Value::Scalar { plain: true, .. });
         let looks = text.value.starts_with(|c: char| c.is_ascii_digit() || c == '-');
@@ -398,32 +403,27 @@ impl Decoder {
     }
 
     /// A duration; `likely_unit` is proposed for a bare number.
-    pub(crate) fn duration(
-        &mut self,
-        node: &Node,
-        what: &str,
-        likely_unit: &str,
-    ) -> Option<Spanned<Duration>> {
+    pub fn duration(&mut self, node: &Node, what: &str, likely_unit: &str) -> Option<Spanned<Duration>> {
         self.quantity(node, what, |text| units::duration(text, likely_unit))
     }
 
     /// A bit rate in bits a second.
-    pub(crate) fn bit_rate(&mut self, node: &Node, what: &str) -> Option<Spanned<u64>> {
+    pub fn bit_rate(&mut self, node: &Node, what: &str) -> Option<Spanned<u64>> {
         self.quantity(node, what, units::bit_rate_per_s)
     }
 
     /// Events a second.
-    pub(crate) fn rate(&mut self, node: &Node, what: &str) -> Option<Spanned<f64>> {
+    pub fn rate(&mut self, node: &Node, what: &str) -> Option<Spanned<f64>> {
         self.quantity(node, what, units::rate_per_s)
     }
 
     /// A size in bytes.
-    pub(crate) fn size(&mut self, node: &Node, what: &str) -> Option<Spanned<u64>> {
+    pub fn size(&mut self, node: &Node, what: &str) -> Option<Spanned<u64>> {
         self.quantity(node, what, units::size_bytes)
     }
 
     /// A percentage, as a ratio.
-    pub(crate) fn percent(&mut self, node: &Node, what: &str) -> Option<Spanned<f64>> {
+    pub fn percent(&mut self, node: &Node, what: &str) -> Option<Spanned<f64>> {
         self.quantity(node, what, units::percent)
     }
 
@@ -444,7 +444,7 @@ impl Decoder {
     }
 
     /// Notes a quantity that could not be read.
-    pub(crate) fn unit(&mut self, error: &units::UnitError, at: Spot, what: &str) {
+    pub fn unit(&mut self, error: &units::UnitError, at: Spot, what: &str) {
         let code = if matches!(error, units::UnitError::NoUnit { .. }) { "no-unit" } else { "bad-unit" };
         self.findings.add(code, at, format!("{what}: {error}"), "this quantity", error.help());
     }

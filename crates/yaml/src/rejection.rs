@@ -1,59 +1,61 @@
-//! What a user reads when a scenario is refused: one or more problems, each with a caret in the text it is about.
+//! What a user reads when a file is refused: one or more problems, each with a caret in the text it is about.
 //!
-//! Owns where problems point and how they are presented; the sections of the language find them.
+//! Owns where problems point and how they are presented; the languages find them.
 
 use std::fmt;
 use std::sync::Arc;
 
 use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
 
+use crate::language::Language;
+
 /// Most problems shown at once: beyond this, one mistake is usually the cause of the rest.
 const MOST_PROBLEMS: usize = 20;
 
-/// A stretch of bytes in one of the texts a scenario is made of.
+/// A stretch of bytes in one of the texts a file is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Spot {
+pub struct Spot {
     /// Which text: 0 is the file, `k` is override number `k`.
-    pub(crate) text: usize,
+    pub text: usize,
     /// First byte.
-    pub(crate) start: usize,
+    pub start: usize,
     /// One past the last byte.
-    pub(crate) end: usize,
+    pub end: usize,
 }
 
 /// A value and where it was written.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Spanned<T> {
+pub struct Spanned<T> {
     /// The value.
-    pub(crate) value: T,
+    pub value: T,
     /// Where it stands.
-    pub(crate) at: Spot,
+    pub at: Spot,
 }
 
 /// A problem before it is tied to the text it points into.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Finding {
-    /// Stable code, the part after `scenario::`.
-    pub(crate) code: &'static str,
+pub struct Finding {
+    /// Stable code, the part after `scenario::` or what else the language is called.
+    pub code: &'static str,
     /// What is wrong.
-    pub(crate) message: String,
+    pub message: String,
     /// Where.
-    pub(crate) at: Spot,
+    pub at: Spot,
     /// A few words under the caret.
-    pub(crate) label: String,
+    pub label: String,
     /// What to write instead.
-    pub(crate) help: String,
+    pub help: String,
     /// A second place that explains the first.
-    pub(crate) also: Option<(Spot, String)>,
+    pub also: Option<(Spot, String)>,
 }
 
 /// Problems found so far.
 #[derive(Debug, Default)]
-pub(crate) struct Findings(Vec<Finding>);
+pub struct Findings(Vec<Finding>);
 
 impl Findings {
     /// Notes a problem. `message`, `label` and `help` are for the user's eyes.
-    pub(crate) fn add(
+    pub fn add(
         &mut self,
         code: &'static str,
         at: Spot,
@@ -72,32 +74,37 @@ impl Findings {
     }
 
     /// Notes a problem that is already put together.
-    pub(crate) fn push(&mut self, finding: Finding) {
+    pub fn push(&mut self, finding: Finding) {
         self.0.push(finding);
     }
 
     /// Whether nothing is wrong so far.
-    pub(crate) fn is_empty(&self) -> bool {
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Whether there are as many as will be shown.
-    pub(crate) fn is_full(&self) -> bool {
+    #[must_use]
+    pub fn is_full(&self) -> bool {
         self.0.len() >= MOST_PROBLEMS
     }
 
     /// All of them, in the order they were found.
-    pub(crate) fn into_all(self) -> Vec<Finding> {
+    #[must_use]
+    pub fn into_all(self) -> Vec<Finding> {
         self.0
     }
 
     /// How many there are.
-    pub(crate) fn len(&self) -> usize {
+    #[must_use]
+    pub fn len(&self) -> usize {
         self.0.len()
     }
 
     /// The refusal these amount to; `texts` are the file and the overrides, in [`Spot::text`]'s order.
-    pub(crate) fn into_rejection(mut self, texts: &[Text]) -> Rejection {
+    #[must_use]
+    pub fn into_rejection(mut self, texts: &[Text], language: &'static Language) -> Rejection {
         self.0.sort_by_key(|finding| finding.at);
         let left_out = self.0.len().saturating_sub(MOST_PROBLEMS);
         self.0.truncate(MOST_PROBLEMS);
@@ -109,7 +116,7 @@ impl Findings {
         let problems = self
             .0
             .into_iter()
-            .filter_map(|finding| Problem::from_finding(finding, texts, &sources))
+            .filter_map(|finding| Problem::from_finding(finding, texts, (&sources, language)))
             .collect();
         Rejection { name, problems, left_out }
     }
@@ -117,14 +124,14 @@ impl Findings {
 
 /// A text that spots point into.
 #[derive(Debug, Clone)]
-pub(crate) struct Text {
+pub struct Text {
     /// What it is called in messages.
-    pub(crate) name: String,
+    pub name: String,
     /// The text itself.
-    pub(crate) text: String,
+    pub text: String,
 }
 
-/// Why a scenario was refused: one or more [`Problem`]s, in the file's order.
+/// Why a file was refused: one or more [`Problem`]s, in the file's order.
 ///
 /// As a [`Diagnostic`] a single problem is shown as itself; several are shown under a heading that counts them.
 #[derive(Debug, Clone)]
@@ -197,9 +204,10 @@ impl Diagnostic for Rejection {
     }
 }
 
-/// One thing that is wrong with a scenario.
+/// One thing that is wrong with a file.
 #[derive(Debug, Clone)]
 pub struct Problem {
+    family: &'static str,
     code: &'static str,
     message: String,
     label: String,
@@ -211,7 +219,11 @@ pub struct Problem {
 }
 
 impl Problem {
-    fn from_finding(finding: Finding, texts: &[Text], sources: &[Arc<NamedSource<String>>]) -> Option<Self> {
+    fn from_finding(
+        finding: Finding,
+        texts: &[Text],
+        (sources, language): (&[Arc<NamedSource<String>>], &'static Language),
+    ) -> Option<Self> {
         let (text, source) = (texts.get(finding.at.text)?, sources.get(finding.at.text)?);
         let (start, end) = within(&text.text, finding.at);
         // A second label can only be drawn in the same text.
@@ -220,6 +232,7 @@ impl Problem {
             (start, end, label)
         });
         Some(Problem {
+            family: language.family,
             code: finding.code,
             message: finding.message,
             label: finding.label,
@@ -291,7 +304,7 @@ impl std::error::Error for Problem {}
 
 impl Diagnostic for Problem {
     fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        Some(Box::new(format!("scenario::{}", self.code)))
+        Some(Box::new(format!("{}::{}", self.family, self.code)))
     }
 
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {

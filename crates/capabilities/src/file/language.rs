@@ -1,0 +1,418 @@
+//! The language of engine files as tables: every key, what it holds and what it means.
+//!
+//! Owns words and shapes; which values make sense together is found by reading.
+
+use serde_json::{Value, json};
+use yaml::explain::{Explanation, keys, search, sections};
+use yaml::language::{
+    Field, Fields, Language, OwnShape, Shape, choice, no_keys, no_tables, optional, plain, required,
+};
+
+/// What the language calls itself.
+pub(super) static LANGUAGE: Language = Language {
+    family: "engine",
+    noun: "engine file",
+    begin: "begin with `engine: my-database`, or copy one of the shipped engines (`holdfast explain engine`)",
+    shorten: "an engine file holds templates, not the database's own files",
+    example,
+};
+
+fn example(field: &Field) -> Option<String> {
+    let value = match field.name {
+        "engine" | "name" => "my-database",
+        "summary" => "My database 2 or newer: what it is, in a line",
+        "programs" => "[my-database]",
+        "version" if matches!(field.shape, Shape::Map(_)) => "{ command: [my-database, --version] }",
+        "command" => "[my-database, --data, \"{volume}/data\"]",
+        "ports" => "{ client: 5432 }",
+        "ready" => "{ tcp: client }",
+        "leads" => "{ field: role, is: [leader] }",
+        "at-least" => "\"1.0\"",
+        "field" => "role",
+        "is" => "[leader]",
+        "client" => "{ protocol: postgres, user: me, database: mine }",
+        "claims" => "{ isolation: serializable }",
+        "paper" => "{ commit: at-end, quorum: majority, elects: { timeout: 1s, heartbeat: 100ms } }",
+        "elects" => "{ timeout: 1s, heartbeat: 100ms }",
+        "tested" => "{ here: false, from: its documentation }",
+        _ => return None,
+    };
+    Some(value.to_owned())
+}
+
+const TEMPLATE: Shape = Shape::Own(&OwnShape {
+    holds: || "text with names in braces (`{node.address}:{ports.client}`)".to_owned(),
+    schema: || json!({ "type": ["string", "number", "boolean"] }),
+    keys: no_keys,
+    tables: no_tables,
+});
+
+const PERIOD: Shape = Shape::Either(&[Shape::Duration, Shape::Map(&PERIOD_OF_A_SETTING)]);
+const TEXTS: Shape = Shape::List { of: &Shape::Text, least: 1, most: None };
+const TEMPLATES: Shape = Shape::List { of: &TEMPLATE, least: 1, most: None };
+const VALUES: Shape = Shape::Settings(&TEMPLATE);
+const PORT: Shape = Shape::Count { least: 1, most: 65_535 };
+
+/// Protocols that clients speak, as written.
+pub(super) const PROTOCOLS: &[&str] = &["postgres", "etcd", "redis"];
+pub(super) const ISOLATIONS: &[&str] = &["read-committed", "snapshot-isolation", "serializable"];
+pub(super) const ORDERS: &[&str] = &["any", REAL_TIME];
+pub(super) const REAL_TIME: &str = "real-time";
+pub(super) const COMMITS: &[&str] = &[AT_END, "each-request"];
+pub(super) const AT_END: &str = "at-end";
+pub(super) const QUORUMS: &[&str] = &[MAJORITY, "as-asked"];
+pub(super) const MAJORITY: &str = "majority";
+pub(super) const STARTS: &[&str] = &["together", FIRST_ALONE];
+pub(super) const FIRST_ALONE: &str = "first-alone";
+pub(super) const SIGNALS: &[&str] = &["TERM", INT];
+pub(super) const INT: &str = "INT";
+pub(super) const PLACES: &[&str] = &["leader", EVERY];
+pub(super) const EVERY: &str = "every";
+pub(super) const ONLY: &[&str] = &[SYNCHRONOUS, "asynchronous"];
+pub(super) const SYNCHRONOUS: &str = "synchronous";
+
+/// The whole file.
+pub(super) static ENGINE: Fields = plain(
+    "an engine file",
+    &[
+        required("engine", Shape::Name, "the engine's name, also of its folder in the cache"),
+        required("summary", Shape::Text, "what it is, in one line"),
+        required("find", Shape::Map(&FIND), "how its programs are found on a machine"),
+        optional(
+            "install",
+            Shape::List { of: &Shape::Map(&WAY), least: 1, most: None },
+            "ways to install it into the cache directory, without root, tried in this order; when absent it has to be there",
+        ),
+        optional(
+            "by-hand",
+            Shape::Named(&Shape::Text),
+            "the command with which a person installs it, by the distribution's name in its os-release",
+        ),
+        optional(
+            "environment",
+            VALUES,
+            "what every process and command has in its environment; nothing else is there",
+        ),
+        required(
+            "ports",
+            Shape::Named(&PORT),
+            "ports by name; `client` is the one that the loads connect to",
+        ),
+        required(
+            "processes",
+            Shape::List { of: &Shape::Map(&PROCESS), least: 1, most: Some(8) },
+            "the processes of each node in the order in which they are started; the last one is the database itself",
+        ),
+        required("roles", Shape::Map(&ROLES), "how a node is asked whether it leads"),
+        optional(
+            "hand-over",
+            Shape::Map(&HAND_OVER),
+            "how the node that leads is asked to let another lead, so that the scenario's choice leads at first; its templates \
+             have `to.name`, `to.identity` and `from.name`",
+        ),
+        optional(
+            "bootstrap",
+            Shape::List { of: &Shape::Map(&STEP), least: 1, most: None },
+            "what is done once all processes are ready, in order",
+        ),
+        optional(
+            "shell",
+            VALUES,
+            "what the shell of a person has in its environment; the list `reached` holds the node it is on, or all nodes elsewhere",
+        ),
+        optional(
+            "links",
+            Shape::Flag,
+            "whether the database makes symbolic links on its volume; not when absent",
+        ),
+        required("client", Shape::Map(&CLIENT), "how the loads speak to it"),
+        required("claims", Shape::Map(&CLAIMS), "what it promises; the checks hold it to that"),
+        required("paper", Shape::Map(&PAPER), "what `check` and `predict` assume of it"),
+        optional(
+            "settings",
+            Shape::Map(&SETTINGS),
+            "what `database.settings` of a scenario may hold; nothing when absent",
+        ),
+        required("tested", Shape::Map(&TESTED), "what was tried of this file"),
+    ],
+);
+
+pub(super) static FIND: Fields = plain(
+    "`find`",
+    &[
+        required("programs", TEXTS, "the programs it needs; the first one's folder is the engine's"),
+        optional(
+            "folders",
+            TEXTS,
+            "folders to look in beside those of PATH, from the root of the machine and of what was installed; `*` stands for any \
+             name, the greatest version first. usr/bin when absent",
+        ),
+        required("version", Shape::Map(&VERSION), "how its version is told"),
+        required("at-least", Shape::Text, "the oldest version that will do"),
+    ],
+);
+
+pub(super) static VERSION: Fields = plain(
+    "`version`",
+    &[
+        required("command", TEMPLATES, "a command that writes it; the first word is one of `programs`"),
+        optional("after", Shape::Text, "what stands before it there; it is the first number when absent"),
+    ],
+);
+
+pub(super) static WAY: Fields = choice(
+    "a way of installing",
+    &[
+        optional("apt", TEXTS, "Debian's packages, unpacked into the cache directory"),
+        optional("dependencies", Shape::Flag, "with `apt`: also what they depend on and this machine lacks"),
+        optional("pip", Shape::Text, "the name of a wheel on PyPI"),
+        optional("version", Shape::Text, "with `pip`: its version"),
+        optional(
+            "sha256",
+            Shape::Settings(&Shape::Text),
+            "with `pip`: its checksum for each architecture (x86_64, aarch64)",
+        ),
+        optional("megabytes", Shape::Count { least: 1, most: 10_000 }, "with `pip`: its size, for people"),
+    ],
+    &["apt", "pip"],
+);
+
+pub(super) static PROCESS: Fields = plain(
+    "a process",
+    &[
+        required("name", Shape::Name, "its name, also of its log"),
+        required(
+            "command",
+            TEMPLATES,
+            "the program, one of `find.programs`, and its arguments; one that is nothing but a list without `join` becomes an \
+             argument for each element",
+        ),
+        optional("environment", VALUES, "what it has in its environment beside what all have"),
+        optional(
+            "files",
+            Shape::Settings(&TEMPLATE),
+            "files on the node's volume that are written before it starts, by their path from the volume's root",
+        ),
+        optional(
+            "start",
+            Shape::Word(STARTS),
+            "at first: on all nodes together, as without it, or on the first node alone and on the others once that is ready",
+        ),
+        required("ready", Shape::Map(&ASK), "what shows that it is ready; 20s when `within` is absent"),
+        optional(
+            "turns-down",
+            TEXTS,
+            "texts by which it tells in its log that it does not know a setting, so that this line is shown and not the last ones",
+        ),
+        optional("stop", Shape::Word(SIGNALS), "the signal that asks it to end; TERM when absent"),
+    ],
+);
+
+const HTTP_FIELD: Field = optional("http", Shape::Map(&HTTP), "an HTTP request to a port of the node");
+const TCP_FIELD: Field = optional("tcp", Shape::Text, "that a connection to the port of this name is taken");
+const COMMAND_FIELD: Field = optional("command", TEMPLATES, "a command on the node that ends with 0");
+const EXPECT_FIELD: Field = optional("expect", Shape::Map(&EXPECT), "what its answer must be beside");
+const WITHIN_FIELD: Field = optional("within", Shape::Duration, "for how long it is asked again");
+const WAYS_TO_ASK: &[&str] = &["http", "tcp", "command"];
+
+pub(super) static ASK: Fields =
+    choice("a question", &[HTTP_FIELD, TCP_FIELD, COMMAND_FIELD, EXPECT_FIELD, WITHIN_FIELD], WAYS_TO_ASK);
+
+pub(super) static HAND_OVER: Fields =
+    choice("`hand-over`", &[HTTP_FIELD, COMMAND_FIELD], &["http", "command"]);
+
+pub(super) static STEP: Fields = choice(
+    "a step",
+    &[
+        HTTP_FIELD,
+        TCP_FIELD,
+        COMMAND_FIELD,
+        EXPECT_FIELD,
+        WITHIN_FIELD,
+        optional("on", Shape::Word(PLACES), "on the node that leads, as without it, or on every node"),
+        optional(
+            "only",
+            Shape::Word(ONLY),
+            "only where commits wait for standbys, or only where they do not",
+        ),
+    ],
+    WAYS_TO_ASK,
+);
+
+pub(super) static HTTP: Fields = choice(
+    "an HTTP request",
+    &[
+        optional("get", TEMPLATE, "the path that is got"),
+        optional("post", TEMPLATE, "the path that is posted to"),
+        required("port", Shape::Text, "the name of the port"),
+        optional("body", TEMPLATE, "what is posted"),
+    ],
+    &["get", "post"],
+);
+
+pub(super) static EXPECT: Fields = Fields {
+    what: "`expect`",
+    fields: &[
+        optional("status", Shape::Count { least: 100, most: 599 }, "the HTTP status; 200 when absent"),
+        optional("field", Shape::Text, "a field of its JSON, with dots between the names, that `is`"),
+        optional("is", TEXTS, "one of these"),
+        optional("text", Shape::Text, "a text that stands in it"),
+    ],
+    exactly_one_of: &[],
+    at_least_one_of: &["status", "field", "text"],
+    pair: Some(("field", "is")),
+};
+
+pub(super) static ROLES: Fields = choice(
+    "`roles`",
+    &[
+        HTTP_FIELD,
+        COMMAND_FIELD,
+        required("leads", Shape::Map(&LEADS), "what its answer in JSON says when it leads"),
+        optional("identity", Shape::Text, "the field by which the database knows the node, for `hand-over`"),
+        optional(
+            "position",
+            TEXTS,
+            "how far the node has got, a number: the first of these fields that is there. The others have followed when they have \
+             got as far as the one that leads",
+        ),
+    ],
+    &["http", "command"],
+);
+
+pub(super) static LEADS: Fields = choice(
+    "`leads`",
+    &[
+        required("field", Shape::Text, "a field of the answer, with dots between the names"),
+        optional("is", TEXTS, "it has one of these values"),
+        optional("same-as", Shape::Text, "it has the value of this other field"),
+    ],
+    &["is", "same-as"],
+);
+
+pub(super) static CLIENT: Fields = plain(
+    "`client`",
+    &[
+        required(
+            "protocol",
+            Shape::Word(PROTOCOLS),
+            "the protocol; which workloads it carries, `holdfast list workloads` tells",
+        ),
+        optional("user", Shape::Text, "the user; no password is asked for inside the lab"),
+        optional("database", Shape::Text, "the database"),
+    ],
+);
+
+pub(super) static CLAIMS: Fields = plain(
+    "`claims`",
+    &[
+        required(
+            "isolation",
+            Shape::Word(ISOLATIONS),
+            "the isolation of a transaction that asks for nothing special",
+        ),
+        optional(
+            "order",
+            Shape::Word(ORDERS),
+            "whether transactions take effect in the order of real time (strict serializability); any when absent",
+        ),
+        optional(
+            "isolation-levels",
+            Shape::Flag,
+            "whether a transaction can ask for a level of its own; not when absent",
+        ),
+        optional("replica-reads", Shape::Flag, "whether reads can be sent to replicas; not when absent"),
+    ],
+);
+
+pub(super) static PAPER: Fields = plain(
+    "`paper`",
+    &[
+        required(
+            "commit",
+            Shape::Word(COMMITS),
+            "when a transaction waits for acknowledgements: once, at its end, or at each request that writes",
+        ),
+        required(
+            "quorum",
+            Shape::Word(QUORUMS),
+            "what it waits for: always a majority of the nodes, or what the scenario's `replication` asks for",
+        ),
+        required("elects", Shape::Map(&ELECTS), "when the nodes elect another leader"),
+    ],
+);
+
+pub(super) static ELECTS: Fields = plain(
+    "`elects`",
+    &[
+        required(
+            "timeout",
+            PERIOD,
+            "how long nothing is heard of the leader until another is elected, at least",
+        ),
+        required("heartbeat", PERIOD, "how often the leader gives a sign of life"),
+        optional(
+            "heartbeats-late",
+            Shape::Positive,
+            "the oldest that the last sign may be when the timeout begins, in heartbeats; 1 when absent",
+        ),
+    ],
+);
+
+pub(super) static PERIOD_OF_A_SETTING: Fields = plain(
+    "a period",
+    &[
+        required("setting", Shape::Text, "the setting that changes it, in milliseconds"),
+        required("default", Shape::Duration, "what it is without the setting"),
+    ],
+);
+
+pub(super) static SETTINGS: Fields = plain(
+    "`settings`",
+    &[
+        optional("signs", Shape::Text, "what may stand in a name beside small letters and digits"),
+        required("help", Shape::Text, "how a name is written, in words, with an example"),
+        optional(
+            "decided",
+            Shape::Settings(&Shape::Text),
+            "names that this file decides, with the reason; one that ends with a hyphen stands for all that begin so",
+        ),
+        optional("known", TEXTS, "names there are, so that a misspelt one is found; others are handed on"),
+    ],
+);
+
+pub(super) static TESTED: Fields = plain(
+    "`tested`",
+    &[
+        required("here", Shape::Flag, "whether the project's own tests run it"),
+        optional("versions", TEXTS, "the versions that were run"),
+        optional("from", Shape::Text, "where it is from, where it was not run"),
+    ],
+);
+
+/// The JSON Schema of an engine file.
+#[must_use]
+pub fn json_schema() -> Value {
+    yaml::schema::of_file(&ENGINE, "Holdfast engine")
+}
+
+/// Every map of an engine file with its keys, the whole first.
+#[must_use]
+pub fn explain() -> Vec<Explanation> {
+    let whole = Explanation {
+        path: "the whole engine file".to_owned(),
+        meaning: "one file that says how a database is found, run and asked".to_owned(),
+        holds: "a map".to_owned(),
+        keys: keys(&ENGINE),
+        examples: Vec::new(),
+    };
+    std::iter::once(whole).chain(sections(&ENGINE)).collect()
+}
+
+/// What there is to say of a key of an engine file.
+#[must_use]
+pub fn words(word: &str) -> Vec<Explanation> {
+    let mut found = Vec::new();
+    search(&ENGINE, "", word, &mut found);
+    found
+}

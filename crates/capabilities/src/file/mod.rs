@@ -1,0 +1,246 @@
+//! An engine as a file: what it says, read and checked.
+//!
+//! Owns the typed result. How it is written is `language`'s and `read`'s; carrying it out is the crate `engine`'s. Whoever
+//! has such a file hands its text in: nothing here reads one.
+
+mod language;
+mod read;
+mod template;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+pub use language::{explain, json_schema, words};
+pub use read::read;
+pub use template::{Scope, Template};
+
+use crate::Isolation;
+
+/// Everything that an engine file says of how its database is run. What the database can do stands in
+/// [`crate::Capabilities`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct EngineFile {
+    /// The file's name, as messages have it.
+    pub source: String,
+    /// Its text.
+    pub text: String,
+    /// The engine's name.
+    pub name: String,
+    /// How its programs are found.
+    pub find: Find,
+    /// How it is installed, the preferred way first.
+    pub install: Vec<Way>,
+    /// What a person types instead, by the distribution's name in its `os-release`.
+    pub by_hand: Vec<(String, String)>,
+    /// What every process and command has in its environment.
+    pub environment: BTreeMap<String, Template>,
+    /// Ports by name; `client` is among them.
+    pub ports: BTreeMap<String, u16>,
+    /// The processes of a node, in the order in which they are started. The last one is the database itself.
+    pub processes: Vec<Process>,
+    /// How a node is asked for its role.
+    pub roles: Roles,
+    /// How the node that leads is asked to hand over to another.
+    pub hand_over: Option<Ask>,
+    /// What is done once all processes are ready.
+    pub bootstrap: Vec<Step>,
+    /// What a person's shell has in its environment.
+    pub shell: BTreeMap<String, Template>,
+    /// The user that clients connect as; empty where there is none.
+    pub user: String,
+    /// The database that clients connect to; empty where there is none.
+    pub database: String,
+    /// The isolation claimed for a transaction that asks for nothing special.
+    pub isolation: Isolation,
+    /// Whether the database has symbolic links of its own on its volume.
+    pub has_links: bool,
+    /// What was tried.
+    pub tested: Tested,
+}
+
+/// How an engine's programs are found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Find {
+    /// Their names; the first one's folder is the engine's.
+    pub programs: Vec<String>,
+    /// Folders beside those of PATH, from the root of the machine or of what was installed. A `*` stands for any name, the
+    /// greatest version first.
+    pub folders: Vec<String>,
+    /// The program that tells the version.
+    pub version_program: String,
+    /// Its arguments.
+    pub version_arguments: Vec<Template>,
+    /// What stands before the version in its output.
+    pub version_after: String,
+    /// The oldest version that will do.
+    pub at_least: String,
+}
+
+/// A way of installing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Way {
+    /// Debian's packages, unpacked without root.
+    Apt {
+        /// Their names.
+        packages: Vec<String>,
+        /// Whether what they depend on is unpacked with them, where the machine lacks it.
+        dependencies: bool,
+    },
+    /// A wheel of PyPI.
+    Pip {
+        /// Its name.
+        name: String,
+        /// Its version.
+        version: String,
+        /// Its size, for people.
+        megabytes: u32,
+        /// SHA-256 of it for each architecture.
+        checksums: Vec<(String, String)>,
+    },
+}
+
+/// A process of each node.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Process {
+    /// Its name, also of its log.
+    pub name: String,
+    /// Its program, by its name in [`Find::programs`].
+    pub program: String,
+    /// Its arguments.
+    pub arguments: Vec<Template>,
+    /// What it has in its environment beside what all have.
+    pub environment: BTreeMap<String, Template>,
+    /// Files on the volume that are written before it starts, by their path from the volume's root.
+    pub files: Vec<(String, Template)>,
+    /// Whether at first the first node's is started alone, and the others' once that is ready.
+    pub first_alone: bool,
+    /// What shows that it is ready.
+    pub ready: Ask,
+    /// Texts of lines in its log by which it turns down a setting.
+    pub turns_down: Vec<String>,
+    /// The signal that asks it to end.
+    pub stop: StopSignal,
+}
+
+/// A signal that asks a process to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StopSignal {
+    /// SIGTERM.
+    Terminate,
+    /// SIGINT.
+    Interrupt,
+}
+
+/// A question to a node.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ask {
+    /// How it is asked.
+    pub how: How,
+    /// What the answer must be.
+    pub expect: Expect,
+    /// For how long it is asked again until it is so.
+    pub within: Duration,
+}
+
+/// How a question is asked.
+#[derive(Debug, Clone, PartialEq)]
+pub enum How {
+    /// An HTTP request.
+    Http {
+        /// Its method.
+        method: &'static str,
+        /// Its path.
+        path: Template,
+        /// The name of the port.
+        port: String,
+        /// Its body.
+        body: Option<Template>,
+    },
+    /// A connection to the port of this name.
+    Tcp(String),
+    /// A command on the node.
+    Command {
+        /// Its program.
+        program: String,
+        /// Its arguments.
+        arguments: Vec<Template>,
+    },
+}
+
+/// What an answer must be, beside that there is one.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Expect {
+    /// The HTTP status; 200 when absent.
+    pub status: Option<u16>,
+    /// A field of the JSON and the values of which it must have one.
+    pub field: Option<(FieldPath, Vec<String>)>,
+    /// A text that stands in it.
+    pub text: Option<String>,
+}
+
+/// Where a field stands in an answer in JSON: `header.member_id`.
+pub type FieldPath = String;
+
+/// How a node is asked for its role.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Roles {
+    /// The question.
+    pub ask: Ask,
+    /// When it leads.
+    pub leads: Leads,
+    /// The field by which the database knows the node.
+    pub identity: Option<FieldPath>,
+    /// How far it has got: the first of these fields that is there.
+    pub position: Vec<FieldPath>,
+}
+
+/// When a node leads, by its answer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Leads {
+    /// When this field has one of these values.
+    Is(FieldPath, Vec<String>),
+    /// When both fields have the same value.
+    Same(FieldPath, FieldPath),
+}
+
+/// Something done once all processes are ready.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    /// What, again until it is as expected.
+    pub ask: Ask,
+    /// Whether on every node; else on the one that leads.
+    pub everywhere: bool,
+    /// Only where commits wait for standbys, or only where they do not.
+    pub only: Option<Only>,
+}
+
+/// When a step is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Only {
+    /// Where commits wait for acknowledgements of standbys.
+    Synchronous,
+    /// Where they do not.
+    Asynchronous,
+}
+
+/// What was tried of an engine file, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tested {
+    /// Whether the project's tests run it.
+    pub here: bool,
+    /// The versions that were run.
+    pub versions: Vec<String>,
+    /// Where it is from, where it was not run.
+    pub from: Option<String>,
+}
+
+impl std::fmt::Display for Tested {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let versions = self.versions.join(", ");
+        match (self.here, &self.from) {
+            (true, _) => write!(f, "tested with {versions}"),
+            (false, Some(from)) => write!(f, "not run here; from {from}"),
+            (false, None) => f.write_str("not run here"),
+        }
+    }
+}

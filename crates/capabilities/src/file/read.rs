@@ -1,0 +1,328 @@
+//! An engine file's text to what it says, or to every mistake in it with its place.
+//!
+//! Owns which values make sense together. The keys are `language`'s.
+
+use std::collections::BTreeMap;
+use std::sync::{LazyLock, Mutex, PoisonError};
+use std::time::Duration;
+
+use yaml::tree;
+use yaml::{Decoder, Findings, Node, Record, Rejection, Spanned, Spot, Text};
+
+use super::language::{
+    AT_END, COMMITS, ENGINE, FIRST_ALONE, INT, ISOLATIONS, LANGUAGE, MAJORITY, ORDERS, PROTOCOLS, QUORUMS,
+    REAL_TIME, SIGNALS, STARTS,
+};
+use super::template::{Names, Template};
+use super::{EngineFile, Find, Process, StopSignal, Tested, Way};
+use crate::{
+    Capabilities, Commit, Election, Isolation, Leadership, Period, Protocol, SettingForm, SettingNames,
+};
+
+mod asking;
+mod facts;
+
+/// The name of the port that clients connect to.
+const CLIENT: &str = "client";
+
+/// Engines by the texts of their files: each is read once and known until the program ends.
+static KNOWN: LazyLock<Mutex<BTreeMap<(String, String), &'static Capabilities>>> =
+    LazyLock::new(Mutex::default);
+
+/// Reads an engine file. `name` is what messages call it.
+///
+/// # Errors
+/// When it is no sound engine file, with every mistake found.
+pub fn read(name: &str, text: &str) -> Result<&'static Capabilities, Rejection> {
+    let key = (name.to_owned(), text.to_owned());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(engine) = known.get(&key) {
+        return Ok(engine);
+    }
+    let texts = [Text { name: name.to_owned(), text: text.to_owned() }];
+    let mut findings = Findings::default();
+    let engine = read_text(name, text, &mut findings).filter(|_| findings.is_empty());
+    match engine {
+        Some(engine) => {
+            let engine: &'static Capabilities = Box::leak(Box::new(engine));
+            known.insert(key, engine);
+            Ok(engine)
+        }
+        None => Err(findings.into_rejection(&texts, &LANGUAGE)),
+    }
+}
+
+/// Kept until the program ends, as everything about an engine is.
+fn kept(text: String) -> &'static str {
+    text.leak()
+}
+
+fn read_text(name: &str, text: &str, findings: &mut Findings) -> Option<Capabilities> {
+    let root = match tree::read(text, 0, 0, &LANGUAGE) {
+        Ok(root) => root,
+        Err(finding) => {
+            findings.push(*finding);
+            return None;
+        }
+    };
+    let mut reader =
+        Reader { decoder: Decoder::new(&LANGUAGE), text, programs: Vec::new(), ports: BTreeMap::new() };
+    let engine = reader.engine(name, &root);
+    *findings = std::mem::take(&mut reader.decoder.findings);
+    engine
+}
+
+/// Reads the parts of a file, and knows of the others what each needs.
+struct Reader<'t> {
+    decoder: Decoder,
+    text: &'t str,
+    programs: Vec<String>,
+    ports: BTreeMap<String, u16>,
+}
+
+/// Where a template stands, which decides its names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Context {
+    /// Beside the programs, before there is any node.
+    Machine,
+    /// On a node.
+    Node,
+    /// On the node that leads, which is to hand over.
+    HandOver,
+    /// In a person's shell.
+    Shell,
+}
+
+/// What is known of every machine.
+const OF_THE_MACHINE: &[&str] = &["installation", "architecture"];
+/// What is known on a node.
+const OF_A_NODE: &[&str] = &[
+    "node.name",
+    "node.number",
+    "node.address",
+    "first.name",
+    "first.address",
+    "volume",
+    "sockets",
+    "sessions",
+    "synchronous.on",
+    "synchronous.count",
+];
+const OF_A_HAND_OVER: &[&str] = &["to.name", "to.identity", "from.name"];
+const NODE_VALUES: &[&str] = &["name", "number", "address"];
+
+impl Reader<'_> {
+    fn names(&self, context: Context) -> Names {
+        let mut names = Names::default();
+        let mut add = |more: &[&str]| names.values.extend(more.iter().map(|name| (*name).to_owned()));
+        add(OF_THE_MACHINE);
+        if matches!(context, Context::Node | Context::HandOver) {
+            add(OF_A_NODE);
+        }
+        if context == Context::HandOver {
+            add(OF_A_HAND_OVER);
+        }
+        for of in ["program", "folder"] {
+            names.values.extend(self.programs.iter().map(|program| format!("{of}.{program}")));
+        }
+        if context != Context::Machine {
+            names.values.extend(self.ports.keys().map(|port| format!("ports.{port}")));
+        }
+        match context {
+            Context::Machine => {}
+            Context::Node | Context::HandOver => names.lists.extend([
+                ("nodes", NODE_VALUES),
+                ("others", NODE_VALUES),
+                ("addresses", &["address"][..]),
+                ("settings", &["name", "value"][..]),
+            ]),
+            Context::Shell => names.lists.push(("reached", NODE_VALUES)),
+        }
+        names
+    }
+
+    /// A template, its names being those of the context.
+    fn template(&mut self, node: &Node, what: &str, context: Context, alone: bool) -> Option<Template> {
+        let text = self.decoder.text(node, what)?;
+        match Template::read(&text.value, &self.names(context), alone) {
+            Ok(template) => Some(template),
+            Err(mistake) => {
+                let at = self.culprit(text.at, &mistake.culprit);
+                self.decoder.findings.add(mistake.code, at, mistake.message, mistake.label, mistake.help);
+                None
+            }
+        }
+    }
+
+    /// Where in a scalar a part of its text stands; the whole of it where YAML writes the part otherwise.
+    fn culprit(&self, at: Spot, culprit: &str) -> Spot {
+        let whole = self.text.get(at.start..at.end).unwrap_or_default();
+        match whole.find(culprit).filter(|_| !culprit.is_empty()) {
+            Some(offset) => {
+                let start = at.start + offset;
+                Spot { start, end: start + culprit.len(), ..at }
+            }
+            None => at,
+        }
+    }
+
+    fn templates(&mut self, node: &Node, what: &str, context: Context) -> Option<BTreeMap<String, Template>> {
+        let entries = self.decoder.entries(node, what)?;
+        let mut read = BTreeMap::new();
+        for entry in entries {
+            let value = self.template(&entry.value, &format!("`{}`", entry.key), context, false)?;
+            read.insert(entry.key.clone(), value);
+        }
+        Some(read)
+    }
+
+    fn texts(&mut self, node: &Node, what: &str) -> Option<Vec<String>> {
+        let items = self.decoder.list(node, what, 1)?;
+        items.iter().map(|item| Some(self.decoder.text(item, what)?.value)).collect()
+    }
+
+    /// A program, one of `find.programs`, and its arguments.
+    fn command(&mut self, node: &Node, context: Context) -> Option<(String, Vec<Template>)> {
+        let items = self.decoder.list(node, "a command", 1)?;
+        let (first, rest) = items.split_first()?;
+        let program = self.decoder.text(first, "the program")?;
+        if !self.programs.contains(&program.value) {
+            self.not_listed(&program, "program", "find.programs", &self.programs.clone());
+            return None;
+        }
+        let arguments: Vec<Option<Template>> =
+            rest.iter().map(|item| self.template(item, "an argument", context, true)).collect();
+        Some((program.value, arguments.into_iter().collect::<Option<_>>()?))
+    }
+
+    /// The name of a port of the file.
+    fn port(&mut self, node: &Node) -> Option<String> {
+        let port = self.decoder.text(node, "the port's name")?;
+        if self.ports.contains_key(&port.value) {
+            return Some(port.value);
+        }
+        let known: Vec<String> = self.ports.keys().cloned().collect();
+        self.not_listed(&port, "port", "ports", &known);
+        None
+    }
+
+    fn not_listed(&mut self, written: &Spanned<String>, what: &str, under: &str, known: &[String]) {
+        let near = yaml::wording::nearest(&written.value, known.iter().map(String::as_str));
+        let help = match near {
+            Some(near) => format!("did you mean `{near}`?"),
+            None if known.is_empty() => format!("name it under `{under}`"),
+            None => format!("name it under `{under}`; there are {}", yaml::wording::listed(known)),
+        };
+        let message = format!("there is no {what} `{}`", yaml::wording::shortened(&written.value));
+        self.decoder.findings.add("unknown-word", written.at, message, format!("not under `{under}`"), help);
+    }
+
+    fn engine(&mut self, source: &str, root: &Node) -> Option<Capabilities> {
+        let record = self.decoder.record(root, &ENGINE)?;
+        let name = record.get("engine").and_then(|node| self.decoder.name(node, "the engine's name"));
+        let summary = record.get("summary").and_then(|node| self.decoder.text(node, "the summary"));
+        // Names of programs and ports are known to all that stands behind them.
+        let find = record.get("find").and_then(|node| self.find(node));
+        let ports = record.get("ports").and_then(|node| self.all_ports(node));
+        let install = match record.get("install") {
+            Some(node) => self.install(node),
+            None => Some(Vec::new()),
+        };
+        let by_hand = self.by_hand(&record);
+        let environment = self.values(&record, "environment", Context::Machine);
+        let processes = record.get("processes").and_then(|node| self.processes(node));
+        let roles = record.get("roles").and_then(|node| self.roles(node));
+        let hand_over = record.get("hand-over").map(|node| self.hand_over(node));
+        let bootstrap = record.get("bootstrap").map_or(Some(Vec::new()), |node| self.steps(node));
+        let shell = self.values(&record, "shell", Context::Shell);
+        let links = record.get("links").and_then(|node| self.decoder.flag(node, "`links`"));
+        let client = record.get("client").and_then(|node| self.client(node));
+        let claims = record.get("claims").and_then(|node| self.claims(node));
+        let paper = record.get("paper").and_then(|node| self.paper(node));
+        let settings = record.get("settings").map_or(Some(SettingForm::Nothing), |node| self.settings(node));
+        let tested = record.get("tested").and_then(|node| self.tested(node));
+        let (name, client, claims, (commit, as_asked, election)) = (name?.value, client?, claims?, paper?);
+        let file = EngineFile {
+            source: source.to_owned(),
+            text: self.text.to_owned(),
+            name: name.clone(),
+            find: find?,
+            install: install?,
+            by_hand,
+            environment,
+            ports: ports?,
+            processes: processes?,
+            roles: roles?,
+            hand_over: match hand_over {
+                Some(hand_over) => Some(hand_over?),
+                None => None,
+            },
+            bootstrap: bootstrap?,
+            shell,
+            user: client.user,
+            database: client.database,
+            isolation: claims.isolation,
+            has_links: links.is_some_and(|links| links.value),
+            tested: tested?,
+        };
+        Some(Capabilities {
+            name: kept(name),
+            summary: kept(summary?.value),
+            protocol: client.protocol,
+            client_port: *self.ports.get(CLIENT)?,
+            leadership: Leadership::Elected(election),
+            commit: if commit == AT_END {
+                Commit::AtEnd
+            } else {
+                Commit::AtEachRequest { reads_first: client.protocol.reads_first() }
+            },
+            chooses_acknowledgements: as_asked,
+            understands: client.protocol.understands(),
+            has_isolation_levels: claims.has_levels,
+            keeps_real_time_order: claims.in_real_time,
+            reads_from_replicas: claims.replica_reads,
+            settings: settings?,
+            session_limit: None,
+            file: Some(Box::leak(Box::new(file))),
+        })
+    }
+
+    fn values(
+        &mut self,
+        record: &Record<'_>,
+        key: &'static str,
+        context: Context,
+    ) -> BTreeMap<String, Template> {
+        let read = record.get(key).and_then(|node| self.templates(node, &format!("`{key}`"), context));
+        read.unwrap_or_default()
+    }
+
+    fn by_hand(&mut self, record: &Record<'_>) -> Vec<(String, String)> {
+        let Some(entries) = record.get("by-hand").and_then(|node| self.decoder.named(node, "`by-hand`"))
+        else {
+            return Vec::new();
+        };
+        let read = |(name, node): (Spanned<String>, &Node)| {
+            Some((name.value, self.decoder.text(node, "a command")?.value))
+        };
+        entries.into_iter().filter_map(read).collect()
+    }
+
+    fn all_ports(&mut self, node: &Node) -> Option<BTreeMap<String, u16>> {
+        for (name, node) in self.decoder.named(node, "`ports`")? {
+            let port = self.decoder.count(node, "a port", 1, 65_535)?;
+            self.ports.insert(name.value, u16::try_from(port.value).ok()?);
+        }
+        if !self.ports.contains_key(CLIENT) {
+            self.decoder.findings.add(
+                "missing-key",
+                node.head,
+                "no port is called `client`",
+                "`client` is missing here",
+                "add `client: 5432`, the port that the loads connect to",
+            );
+            return None;
+        }
+        Some(self.ports.clone())
+    }
+}

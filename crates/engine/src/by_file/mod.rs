@@ -1,0 +1,461 @@
+//! Any database by a file: found, started, asked for its roles as the file says.
+//!
+//! Owns carrying an engine file out. Its nodes elect their leader themselves: what a platform asks of such a database is
+//! seldom more than to start its processes.
+
+mod asking;
+mod find;
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use capabilities::Capabilities;
+use capabilities::file::{self, EngineFile, Only, Scope, Step, StopSignal, Template};
+
+use self::asking::{Means, Role};
+use crate::installation::Installation;
+use crate::process::GLANCE;
+use crate::processes::Processes;
+use crate::{
+    Cluster, Command, Configuration, Endpoint, Engine, EngineError, Isolation, Node, Promotion, RejoinMethod,
+    Rejoined, Roles, Signal, Synchronous,
+};
+
+pub(crate) use find::{describe, find, install_into};
+
+/// More lines than the usage has that a program may print.
+const USAGE_LINES: usize = 60;
+/// How long a node may take over its answer about itself.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(1);
+/// How long the nodes may take to agree on who leads.
+const ELECTION_PATIENCE: Duration = Duration::from_secs(30);
+/// After how long without a result the leader is asked again to hand over.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
+
+/// A node of the cluster.
+#[derive(Debug, Clone)]
+struct Member {
+    name: String,
+    address: IpAddr,
+}
+
+/// See the module.
+pub struct ByFile {
+    engine: &'static Capabilities,
+    file: &'static EngineFile,
+    installation: Installation,
+    configuration: Configuration,
+    ports: BTreeMap<String, u16>,
+    processes: Vec<Processes>,
+    /// The nodes of the cluster, in their order.
+    members: Mutex<Vec<Member>>,
+}
+
+impl ByFile {
+    /// The engine over an installation as nodes see it.
+    #[must_use]
+    pub fn new(
+        engine: &'static Capabilities,
+        file: &'static EngineFile,
+        installation: Installation,
+        configuration: Configuration,
+    ) -> ByFile {
+        let mut ports = file.ports.clone();
+        ports.insert("client".to_owned(), configuration.port);
+        let processes = file.processes.iter().map(|process| Processes::new(&process.name, &process.name));
+        let processes = processes.collect();
+        ByFile { engine, file, installation, configuration, ports, processes, members: Mutex::default() }
+    }
+
+    fn members(&self) -> MutexGuard<'_, Vec<Member>> {
+        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is known of every machine.
+    fn machine(&self) -> Scope {
+        let mut scope = find::machine(&self.installation);
+        scope
+            .values
+            .extend(self.ports.iter().map(|(name, port)| (format!("ports.{name}"), port.to_string())));
+        scope
+    }
+
+    /// What is known on a node.
+    fn scope(&self, node: &dyn Node) -> Result<Scope, EngineError> {
+        let members = self.members();
+        let stranger = || EngineError::Stranger { node: node.name().to_owned() };
+        let number = members.iter().position(|member| member.name == node.name()).ok_or_else(stranger)?;
+        let mut scope = self.machine();
+        let acknowledgements = acknowledgements(self.configuration.synchronous, members.len());
+        let mut know = |name: &str, value: String| drop(scope.values.insert(name.to_owned(), value));
+        know("node.name", node.name().to_owned());
+        know("node.number", (number + 1).to_string());
+        know("node.address", node.address().to_string());
+        know("first.name", members[0].name.clone());
+        know("first.address", members[0].address.to_string());
+        know("volume", node.data_directory().display().to_string());
+        know("sockets", node.socket_directory().display().to_string());
+        know("sessions", self.configuration.max_connections.to_string());
+        know("synchronous.on", (acknowledgements > 0).to_string());
+        know("synchronous.count", acknowledgements.max(1).to_string());
+        let all: Vec<_> = members.iter().enumerate().map(|(at, member)| element(at, member)).collect();
+        let mut others = all.clone();
+        others.remove(number);
+        let address = |address: &IpAddr| BTreeMap::from([("address".to_owned(), address.to_string())]);
+        let setting = |(name, value): (&String, &String)| {
+            BTreeMap::from([("name".to_owned(), name.clone()), ("value".to_owned(), value.clone())])
+        };
+        scope.lists.insert("nodes".to_owned(), all);
+        scope.lists.insert("others".to_owned(), others);
+        scope.lists.insert("addresses".to_owned(), node.addresses().iter().map(address).collect());
+        scope.lists.insert("settings".to_owned(), self.configuration.settings.iter().map(setting).collect());
+        Ok(scope)
+    }
+
+    /// The environment of a process or a command.
+    fn environment(&self, more: &BTreeMap<String, Template>, scope: &Scope) -> BTreeMap<String, String> {
+        let all = self.file.environment.iter().chain(more);
+        all.map(|(name, value)| (name.clone(), value.filled(scope))).collect()
+    }
+
+    /// Starts one of the node's processes, by its number.
+    fn launch(&self, node: &dyn Node, number: usize) -> Result<(), EngineError> {
+        let process = &self.file.processes[number];
+        let scope = self.scope(node)?;
+        for (name, content) in &process.files {
+            let path = Path::new(name);
+            node.write_file(path, &content.filled(&scope)).map_err(|source| EngineError::File {
+                node: node.name().to_owned(),
+                path: path.to_owned(),
+                source,
+            })?;
+        }
+        let command = Command {
+            program: self.installation.programs.get(&process.program).cloned().unwrap_or_default(),
+            arguments: process.arguments.iter().flat_map(|argument| argument.all_filled(&scope)).collect(),
+            environment: self.environment(&process.environment, &scope),
+        };
+        self.processes[number].start(node, &command)
+    }
+
+    fn ask(
+        &self,
+        node: &dyn Node,
+        scope: &Scope,
+        patience: Duration,
+        ask: impl FnOnce(&Means<'_>) -> std::io::Result<Role>,
+    ) -> Result<Role, EngineError> {
+        let environment = self.environment(&BTreeMap::new(), scope);
+        let means = Means {
+            scope,
+            programs: &self.installation.programs,
+            environment: &environment,
+            ports: &self.ports,
+            patience,
+        };
+        ask(&means).map_err(|source| EngineError::Silent { node: node.name().to_owned(), source })
+    }
+
+    /// Puts a question to a node; that it is answered as expected.
+    fn answers(&self, node: &dyn Node, question: &file::Ask, patience: Duration) -> Result<(), EngineError> {
+        let scope = self.scope(node)?;
+        let asked = |means: &Means<'_>| asking::ask(node, question, means).map(|_| Role::default());
+        self.ask(node, &scope, patience, asked).map(drop)
+    }
+
+    fn role(&self, node: &dyn Node) -> Result<Role, EngineError> {
+        if !self.database().is_running(node) {
+            let source = std::io::Error::other("its process is not there");
+            return Err(EngineError::Silent { node: node.name().to_owned(), source });
+        }
+        let scope = self.scope(node)?;
+        self.ask(node, &scope, ANSWER_PATIENCE, |means| asking::role(node, &self.file.roles, means))
+    }
+
+    /// The process that is the database itself.
+    fn database(&self) -> &Processes {
+        &self.processes[self.processes.len() - 1]
+    }
+
+    fn await_process(&self, node: &dyn Node, number: usize, patience: Duration) -> Result<(), EngineError> {
+        let process = &self.file.processes[number];
+        let is_ready = || self.answers(node, &process.ready, ANSWER_PATIENCE).is_ok();
+        let ready = self.processes[number].wait_ready(node, patience, is_ready);
+        ready.map_err(|error| match (error, turned_down(node, process)) {
+            (EngineError::Exited { node, .. }, Some(log)) => EngineError::Exited { node, log },
+            (error, _) => error,
+        })
+    }
+
+    /// Starts every process on all nodes for the first time.
+    fn start_all(&self, nodes: &[Arc<dyn Node>]) -> Result<(), EngineError> {
+        for (number, process) in self.file.processes.iter().enumerate() {
+            let alone = usize::from(process.first_alone);
+            for group in [&nodes[..alone], &nodes[alone..]] {
+                for node in group {
+                    self.launch(node.as_ref(), number)?;
+                }
+                for node in group {
+                    self.await_process(node.as_ref(), number, process.ready.within)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Who leads once the nodes have agreed on it: `wanted`, where the file says how a leader hands over.
+    fn elect(&self, wanted: &dyn Node, nodes: &[Arc<dyn Node>]) -> Result<Arc<dyn Node>, EngineError> {
+        let deadline = Instant::now() + ELECTION_PATIENCE;
+        let mut ask_at = Instant::now();
+        while Instant::now() < deadline {
+            let leads = |node: &&Arc<dyn Node>| self.role(node.as_ref()).is_ok_and(|role| role.leads);
+            match (nodes.iter().find(leads), &self.file.hand_over) {
+                (Some(leader), None) => return Ok(leader.clone()),
+                (Some(leader), Some(_)) if leader.name() == wanted.name() => return Ok(leader.clone()),
+                (Some(leader), Some(hand_over)) if Instant::now() >= ask_at => {
+                    ask_at = Instant::now() + ASK_AGAIN;
+                    // It refuses while the other lags behind, and is then asked again.
+                    let _ = self.hand_over(leader.as_ref(), wanted, hand_over);
+                }
+                _ => {}
+            }
+            std::thread::sleep(GLANCE);
+        }
+        Err(self.database().not_ready(wanted, "it does not come to lead", ELECTION_PATIENCE))
+    }
+
+    fn hand_over(&self, from: &dyn Node, to: &dyn Node, question: &file::Ask) -> Result<(), EngineError> {
+        let identity = self.role(to)?.identity;
+        let mut scope = self.scope(from)?;
+        let mut know = |name: &str, value: String| drop(scope.values.insert(name.to_owned(), value));
+        know("from.name", from.name().to_owned());
+        know("to.name", to.name().to_owned());
+        know("to.identity", identity);
+        let asked = |means: &Means<'_>| asking::ask(from, question, means).map(|_| Role::default());
+        self.ask(from, &scope, ANSWER_PATIENCE, asked).map(drop)
+    }
+
+    fn take_step(
+        &self,
+        step: &Step,
+        leader: &Arc<dyn Node>,
+        nodes: &[Arc<dyn Node>],
+    ) -> Result<(), EngineError> {
+        let is_synchronous = acknowledgements(self.configuration.synchronous, nodes.len()) > 0;
+        let applies = match step.only {
+            None => true,
+            Some(Only::Synchronous) => is_synchronous,
+            Some(Only::Asynchronous) => !is_synchronous,
+        };
+        let on = if step.everywhere { nodes } else { std::slice::from_ref(leader) };
+        for node in on.iter().filter(|_| applies) {
+            let deadline = Instant::now() + step.ask.within;
+            while let Err(error) = self.answers(node.as_ref(), &step.ask, step.ask.within) {
+                if Instant::now() >= deadline {
+                    return Err(error);
+                }
+                std::thread::sleep(GLANCE);
+            }
+        }
+        Ok(())
+    }
+
+    fn await_follower(&self, node: &dyn Node, leader: &Role) -> Result<(), EngineError> {
+        let deadline = Instant::now() + ELECTION_PATIENCE;
+        while Instant::now() < deadline {
+            if self.role(node).is_ok_and(|role| !role.leads && role.position >= leader.position) {
+                return Ok(());
+            }
+            std::thread::sleep(GLANCE);
+        }
+        Err(self.database().not_ready(node, "it does not come to follow", ELECTION_PATIENCE))
+    }
+
+    /// Everybody who answers, and why the others do not.
+    fn all_asked(&self, nodes: &[Arc<dyn Node>]) -> (Vec<(String, Role)>, Vec<String>) {
+        let (mut asked, mut reasons) = (Vec::new(), Vec::new());
+        for node in nodes {
+            match self.role(node.as_ref()) {
+                Ok(role) => asked.push((node.name().to_owned(), role)),
+                Err(error) => reasons.push(error.to_string()),
+            }
+        }
+        (asked, reasons)
+    }
+}
+
+fn element(at: usize, member: &Member) -> BTreeMap<String, String> {
+    BTreeMap::from([
+        ("name".to_owned(), member.name.clone()),
+        ("number".to_owned(), (at + 1).to_string()),
+        ("address".to_owned(), member.address.to_string()),
+    ])
+}
+
+/// How many standbys a commit waits for.
+fn acknowledgements(synchronous: Synchronous, nodes: usize) -> usize {
+    match synchronous {
+        Synchronous::Off => 0,
+        Synchronous::Any(count) => count as usize,
+        Synchronous::All => nodes.saturating_sub(1),
+    }
+}
+
+/// The line with which a process turned down a setting, where it did: much may stand behind it.
+fn turned_down(node: &dyn Node, process: &file::Process) -> Option<String> {
+    let log = node.log_tail(&process.name, USAGE_LINES);
+    let refused = |line: &&str| process.turns_down.iter().any(|text| line.contains(text.as_str()));
+    log.lines().find(refused).map(ToOwned::to_owned)
+}
+
+impl Engine for ByFile {
+    fn name(&self) -> &'static str {
+        self.engine.name
+    }
+
+    fn version(&self) -> String {
+        self.installation.version.clone()
+    }
+
+    fn isolation(&self) -> Isolation {
+        self.file.isolation
+    }
+
+    fn settings(&self) -> BTreeMap<String, String> {
+        let mut settings = self.configuration.settings.clone();
+        let synchronous = if self.engine.chooses_acknowledgements {
+            self.configuration.synchronous.to_string()
+        } else {
+            "a majority, always".to_owned()
+        };
+        settings.insert("synchronous".to_owned(), synchronous);
+        settings.insert("installation".to_owned(), self.installation.bin.display().to_string());
+        settings.insert("engine file".to_owned(), format!("{}, {}", self.file.source, self.file.tested));
+        settings
+    }
+
+    fn endpoint(&self, node: &dyn Node) -> Endpoint {
+        Endpoint {
+            node: node.name().to_owned(),
+            address: node.address(),
+            port: self.configuration.port,
+            user: self.file.user.clone(),
+            database: self.file.database.clone(),
+        }
+    }
+
+    fn shell_environment(&self, on: Option<&dyn Node>, nodes: &[Arc<dyn Node>]) -> BTreeMap<String, String> {
+        let reached: Vec<Member> = match on {
+            Some(node) => vec![Member { name: node.name().to_owned(), address: node.address() }],
+            None => {
+                let member =
+                    |node: &Arc<dyn Node>| Member { name: node.name().to_owned(), address: node.address() };
+                nodes.iter().map(member).collect()
+            }
+        };
+        let mut scope = self.machine();
+        let reached = reached.iter().enumerate().map(|(at, member)| element(at, member)).collect();
+        scope.lists.insert("reached".to_owned(), reached);
+        let path = format!("{}:/usr/local/bin:/usr/bin:/bin", self.installation.bin.display());
+        let mut environment = BTreeMap::from([("PATH".to_owned(), path)]);
+        environment.extend(self.environment(&self.file.shell, &scope));
+        environment
+    }
+
+    fn follows_links(&self) -> bool {
+        self.file.has_links
+    }
+
+    fn bootstrap(&self, nodes: &[Arc<dyn Node>]) -> Result<Cluster, EngineError> {
+        let first =
+            nodes.first().ok_or_else(|| EngineError::NoCandidate { reasons: "no nodes".to_owned() })?;
+        let member = |node: &Arc<dyn Node>| Member { name: node.name().to_owned(), address: node.address() };
+        *self.members() = nodes.iter().map(member).collect();
+        let began = Instant::now();
+        self.start_all(nodes)?;
+        let started_s = began.elapsed().as_secs_f64();
+        let leader = self.elect(first.as_ref(), nodes)?;
+        for step in &self.file.bootstrap {
+            self.take_step(step, &leader, nodes)?;
+        }
+        let leads = self.role(leader.as_ref())?;
+        let followers: Vec<_> = nodes.iter().filter(|node| node.name() != leader.name()).collect();
+        for node in &followers {
+            self.await_follower(node.as_ref(), &leads)?;
+        }
+        let elected_s = began.elapsed().as_secs_f64() - started_s;
+        Ok(Cluster {
+            leader: leader.name().to_owned(),
+            followers: followers.iter().map(|node| node.name().to_owned()).collect(),
+            steps: vec![("start".to_owned(), started_s), ("elect".to_owned(), elected_s)],
+        })
+    }
+
+    fn start(&self, node: &dyn Node) -> Result<(), EngineError> {
+        if self.database().is_running(node) {
+            return Err(EngineError::Running { node: node.name().to_owned() });
+        }
+        let ended = |number: &usize| !self.processes[*number].is_running(node);
+        (0..self.processes.len()).filter(ended).try_for_each(|number| self.launch(node, number))
+    }
+
+    fn wait_ready(&self, node: &dyn Node, timeout: Duration) -> Result<(), EngineError> {
+        let deadline = Instant::now() + timeout;
+        (0..self.processes.len()).try_for_each(|number| {
+            self.await_process(node, number, deadline.saturating_duration_since(Instant::now()))
+        })
+    }
+
+    fn stop(&self, node: &dyn Node, timeout: Duration) -> Result<(), EngineError> {
+        let deadline = Instant::now() + timeout;
+        for (processes, process) in self.processes.iter().zip(&self.file.processes).rev() {
+            let signal = match process.stop {
+                StopSignal::Terminate => Signal::Terminate,
+                StopSignal::Interrupt => Signal::Interrupt,
+            };
+            processes.stop_with(node, signal, deadline.saturating_duration_since(Instant::now()))?;
+        }
+        Ok(())
+    }
+
+    fn leader(&self, nodes: &[Arc<dyn Node>]) -> Roles {
+        let leads = |node: &Arc<dyn Node>| self.role(node.as_ref()).map(|role| role.leads);
+        Roles::told(nodes.iter().map(|node| (node.name().to_owned(), leads(node))))
+    }
+
+    fn promote(&self, candidates: &[Arc<dyn Node>]) -> Result<Promotion, EngineError> {
+        let deadline = Instant::now() + ELECTION_PATIENCE;
+        loop {
+            let (asked, mut notes) = self.all_asked(candidates);
+            if let Some((leader, _)) = asked.iter().find(|(_, role)| role.leads) {
+                notes.push("the nodes had elected it by themselves".to_owned());
+                let is_other = |node: &String| node != leader;
+                return Ok(Promotion {
+                    positions: asked
+                        .iter()
+                        .map(|(node, role)| (node.clone(), role.position.to_string()))
+                        .collect(),
+                    followers: asked.iter().map(|(node, _)| node.clone()).filter(is_other).collect(),
+                    leader: leader.clone(),
+                    notes,
+                });
+            }
+            if asked.is_empty() || Instant::now() >= deadline {
+                notes.push("the nodes elect nobody by themselves".to_owned());
+                return Err(EngineError::NoCandidate { reasons: notes.join("; ") });
+            }
+            std::thread::sleep(GLANCE);
+        }
+    }
+
+    fn rejoin(&self, node: &dyn Node, leader: &dyn Node) -> Result<Rejoined, EngineError> {
+        if !self.role(leader)?.leads {
+            return Err(EngineError::NotLeader { node: leader.name().to_owned() });
+        }
+        self.start(node)?;
+        Ok(Rejoined { method: RejoinMethod::Follow, notes: Vec::new() })
+    }
+}
