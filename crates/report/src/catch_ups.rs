@@ -41,7 +41,7 @@ pub(crate) fn section(volumes: &[&VolumeResult]) -> String {
     if all.iter().flat_map(|(_, caught)| &caught.loads).any(is_few) {
         let _ = write!(
             html,
-            "<p class=\"note\">A 99th percentile of fewer than {} transactions is more chance than figure.</p>",
+            "<p class=\"note\">Too few samples for p99 (fewer than {} transactions).</p>",
             format::count(Percentile::P99.samples_needed())
         );
     }
@@ -74,7 +74,7 @@ fn in_words(all: &[(&VolumeResult, &CatchUpResult)]) -> String {
         let all_of_them = if text.is_empty() { "Components caught up " } else { " Components caught up " };
         let _ = write!(
             text,
-            "{all_of_them}{} in less than a second: latencies are kept by whole seconds, so what that cost the loads cannot be told \
+            "{all_of_them}{} in less than a second: latencies are kept by whole seconds, so its cost to the loads cannot be separated \
              from what else happened in the same second.",
             format::counted(short as u64, "time", "times")
         );
@@ -84,7 +84,7 @@ fn in_words(all: &[(&VolumeResult, &CatchUpResult)]) -> String {
 
 fn of_load(of: &MeanwhileResult) -> String {
     if of.transactions == 0 {
-        return format!("nothing that {} asked succeeded", of.load);
+        return format!("no transaction of {} succeeded", of.load);
     }
     let baseline = match of.baseline_us_p99 {
         Some(baseline) => format!("baseline {}", format::latency(baseline as f64)),
@@ -94,7 +94,7 @@ fn of_load(of: &MeanwhileResult) -> String {
 }
 
 fn rows(volume: &VolumeResult, caught: &CatchUpResult) -> Vec<String> {
-    let unfinished = if caught.complete { "" } else { ", not to its end" };
+    let unfinished = if caught.complete { "" } else { ", incomplete" };
     let first = format!(
         "<tr><th scope=\"row\">{}<td>{}<td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{}{unfinished}",
         escape(&volume.node),
@@ -169,10 +169,10 @@ mod tests {
         check(
             vec![caught(1.8, &[(1_500, 12_400)]), caught(1.2, &[(1_100, 7_000)])],
             &["While n2’s volume caught up on dc1/a/h2, for 1.8 s: p99 of ledger 12.4 ms, baseline 5.10 ms."],
-            &["less than", "more chance"],
+            &["less than", "Too few"],
         );
         check(vec![caught(1.8, &[(30, 12_400)])], &["fewer than 1,000 transactions"], &[]);
-        check(vec![caught(1.8, &[(0, 0)])], &["nothing that ledger asked succeeded"], &[]);
+        check(vec![caught(1.8, &[(0, 0)])], &["no transaction of ledger succeeded"], &[]);
     }
 
     #[test]

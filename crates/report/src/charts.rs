@@ -29,14 +29,12 @@ pub(crate) fn over_time(run: &RunDirectory) -> String {
     }
     match errors(&loads, until) {
         Some(figure) => html.push_str(&figure.html(&marks)),
-        None => html.push_str(
-            "<p class=\"no-errors\"><strong>Errors.</strong> No error in any second of this run.</p>",
-        ),
+        None => html.push_str("<p class=\"no-errors\"><strong>Errors.</strong> No error in this run.</p>"),
     }
     let shaded = |kind| marks.shades.iter().any(|shade| shade.kind == kind);
     if shaded(ShadeKind::Stall) {
         html.push_str(
-            "<p class=\"note\">Shaded grey: parts of the lab stood still. What was measured meanwhile is not the database’s.</p>",
+            "<p class=\"note\">Shaded grey: parts of the lab stood still. Do not attribute these seconds to the database.</p>",
         );
     }
     if shaded(ShadeKind::Gap) {
@@ -168,7 +166,7 @@ fn errors(loads: &[LoadSeries], until: u64) -> Option<Figure> {
     (!curves.is_empty()).then(|| Figure {
         id: "errors".to_owned(),
         title: "Errors".to_owned(),
-        caption: "failures per second, one load upon the other".to_owned(),
+        caption: "failures per second, loads stacked".to_owned(),
         unit_note: "",
         manner: Manner::Stack,
         scale: Scale::linear(highest),

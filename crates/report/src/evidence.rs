@@ -119,7 +119,7 @@ fn fault(run: &RunDirectory, index: usize, fault: &FaultResult) -> String {
         ("Longest time without a success", moment(fault.gap_s, "unknown")),
         ("First success after", moment(recovery.first_success, "none seen")),
         ("Back at 95 % for a second after", moment(recovery.back_to_95_percent, "not in this run")),
-        ("Back for good after", back_for_good(fault)),
+        ("Sustained recovery after", back_for_good(fault)),
         ("Below 95 % of the baseline", moment(fault.below_95_percent_s, "unknown")),
         ("Below 50 % of the baseline", moment(fault.below_50_percent_s, "unknown")),
         (
@@ -162,7 +162,7 @@ fn by_load(fault: &FaultResult) -> String {
     }
     let seconds = |value: Option<f64>| value.map_or_else(|| "unknown".to_owned(), format::seconds);
     let mut html = "<div class=\"scroll\"><table><thead><tr><th>Load<th class=\"n\">Longest time without a success\
-                    <th class=\"n\">in the baseline<th class=\"n\">First success<th class=\"n\">Back for good\
+                    <th class=\"n\">in the baseline<th class=\"n\">First success<th class=\"n\">Sustained recovery\
                     <th class=\"n\">Below 95 %<th class=\"n\">Below 50 %<th class=\"n\">Did not happen</tr></thead><tbody>"
         .to_owned();
     for load in &fault.loads {

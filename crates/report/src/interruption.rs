@@ -1,4 +1,4 @@
-//! What a fault interrupted, in words: the longest gap, how long throughput was low, when it was back for good.
+//! What a fault interrupted, in words: the longest gap, how long throughput was low, when recovery was sustained.
 //!
 //! Owns the phrases that headline, sentences, tables and terminal share. The figures are in the result.
 
@@ -81,7 +81,7 @@ pub(crate) fn below(below_50_percent_s: Option<f64>, below_95_percent_s: Option<
 fn back_for_good(sustained_s: Option<f64>, fault: &FaultResult) -> String {
     match sustained_s {
         Some(sustained_s) if sustained_s > 0.0 => {
-            format!("it was back for good after {}", format::seconds(sustained_s))
+            format!("recovery was sustained after {}", format::seconds(sustained_s))
         }
         Some(_) => String::new(),
         // Of a baseline that says too little nothing is known, which is not the same as not having come back.
@@ -90,7 +90,7 @@ fn back_for_good(sustained_s: Option<f64>, fault: &FaultResult) -> String {
              was not the same"
                 .to_owned()
         }
-        None => "it was not back for good before the next fault or the end of the run".to_owned(),
+        None => "recovery was not sustained before the next fault or the end of the run".to_owned(),
     }
 }
 

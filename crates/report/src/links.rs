@@ -117,7 +117,7 @@ fn dropped(links: &[LinkResult], rows: &[LinkRow], until: u64) -> Option<Figure>
     (!curves.is_empty()).then(|| Figure {
         id: "dropped".to_owned(),
         title: "Packets dropped by full queues".to_owned(),
-        caption: "packets per second, one link upon the other".to_owned(),
+        caption: "packets per second, links stacked".to_owned(),
         unit_note: "",
         manner: Manner::Stack,
         scale: Scale::linear(totals.values().copied().fold(0.0, f64::max)),

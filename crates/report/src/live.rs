@@ -57,9 +57,9 @@ fn under_way(run: &RunDirectory) -> String {
     );
     section(&mut page, "Over time", &charts::over_time(run));
     if !result.faults.is_empty() {
-        section(&mut page, "What was broken", &evidence::faults(run));
+        section(&mut page, "Faults and their evidence", &evidence::faults(run));
     }
-    section(&mut page, "What happened when", &evidence::events(run));
+    section(&mut page, "Events", &evidence::events(run));
     page.push_str("</main></body></html>\n");
     page
 }

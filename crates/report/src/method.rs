@@ -41,7 +41,7 @@ pub(crate) fn method(run: &RunDirectory) -> String {
          interruption when it is longer than 0.25 s and than three times the longest in the baseline. Below 95 %: whole \
          seconds with less than 95 % of the baseline's mean throughput that are also slower than the baseline's own spread \
          explains, its slowest second and its mean less four standard deviations. Below 50 %: whole seconds with less than \
-         half. Back for good: the end of the last interruption, the last second below 50 % and the last two neighbouring \
+         half. Sustained recovery: the end of the last interruption, the last second below 50 % and the last two neighbouring \
          seconds below 95 %, whichever is latest, with at least three seconds after it. First success: the first operation \
          sent after the effect that succeeded, less the time in which nothing was due. Where the baseline is shorter than \
          four seconds, has itself a second below 50 %, or the number of clients changed, low seconds are unknown."

@@ -43,19 +43,19 @@ fn sections(run: &RunDirectory) -> String {
     if !volumes.is_empty() {
         section(&mut page, "The mirrored volumes", &volumes);
     }
-    section(&mut page, "Statement by statement", &tables::loads(result));
-    section(&mut page, "What was broken", &evidence::faults(run));
+    section(&mut page, "Loads by phase and statement", &tables::loads(result));
+    section(&mut page, "Faults and their evidence", &evidence::faults(run));
     let round_trips = round_trips::tables(run);
     if !round_trips.is_empty() {
-        section(&mut page, "Round trips from inside", &round_trips);
+        section(&mut page, "Round-trip times", &round_trips);
     }
-    section(&mut page, "What became of the data", &evidence::checks(run));
+    section(&mut page, "Checks of the data", &evidence::checks(run));
     page.push_str(&prediction::predictions(result));
     section(&mut page, "Warnings", &evidence::warnings(run));
     section(&mut page, "How it was measured", &method::method(run));
     section(&mut page, "Versions, machine and cost", &method::provenance(run));
-    section(&mut page, "The same again", &method::again(run));
-    section(&mut page, "What happened when", &evidence::events(run));
+    section(&mut page, "Run it again", &method::again(run));
+    section(&mut page, "Events", &evidence::events(run));
     page
 }
 

@@ -12,7 +12,7 @@ use crate::result::{PredictionResult, Relation, RunResult};
 pub(crate) fn predictions(result: &RunResult) -> String {
     let mut html = String::new();
     if !result.explanations.is_empty() {
-        html.push_str("<h2>What the figures say</h2><ul>");
+        html.push_str("<h2>What follows from the figures</h2><ul>");
         for sentence in &result.explanations {
             let _ = write!(html, "<li>{}</li>", escape(sentence));
         }
@@ -22,13 +22,13 @@ pub(crate) fn predictions(result: &RunResult) -> String {
         let rows: Vec<[String; 4]> = result.prediction.iter().map(row).collect();
         html.push_str(&figures(
             "Predicted and measured",
-            ["What", "On paper", "Measured", "Do they agree?"],
+            ["Prediction", "Predicted", "Measured", "Agree?"],
             &rows,
         ));
         html.push_str(
-            "<p class=\"note\">In brackets: where the measurement lies with 99 % confidence, by the seconds of this run. \
-             They agree when that holds the prediction. Where it does not, but misses it by less than 3 % or a hundredth of the \
-             phase's largest wait, the last column says so: so little is not told from the time of schedulers and timers.</p>",
+            "<p class=\"note\">Brackets show the 99 % interval of the measurement, from the seconds of this run. Predicted and \
+             measured agree when the interval contains the prediction. The last column marks a miss of less than 3 %, or of \
+             1 % of the phase's largest delay: schedulers and timers cause differences of that size.</p>",
         );
     }
     if !result.reproduces.figures.is_empty() {
@@ -51,7 +51,7 @@ pub(crate) fn contradicted(predictions: &[PredictionResult]) -> Vec<String> {
     let against = predictions.iter().filter(|row| row.agrees == Some(false));
     let sentence = |prediction: &PredictionResult| {
         let [name, predicted, seen, _] = row(prediction);
-        format!("Predicted otherwise: {name}: predicted {predicted}, measured {seen}")
+        format!("Prediction missed: {name}: predicted {predicted}, measured {seen}")
     };
     against.map(sentence).collect()
 }
@@ -75,11 +75,11 @@ fn row(row: &PredictionResult) -> [String; 4] {
     };
     let agrees = match (row.agrees, row.agrees_within) {
         (Some(true), Some(within)) => {
-            format!("the interval excludes it, by less than the tolerance of {} {unit}", figure(within))
+            format!("within the tolerance of {} {unit}, outside the interval", figure(within))
         }
         (Some(true), None) => "yes".to_owned(),
         (Some(false), _) => "NO".to_owned(),
-        (None, _) => "cannot be told".to_owned(),
+        (None, _) => "unknown".to_owned(),
     };
     [row.name.clone(), predicted, seen, agrees]
 }
@@ -133,10 +133,10 @@ mod tests {
         };
         check(&figure, ["50 ms", "50.25 ms (49.50 to 51)", "yes"]);
         let near = PredictionResult { agrees_within: Some(1.5), ..figure.clone() };
-        let told = "the interval excludes it, by less than the tolerance of 1.50 ms";
+        let told = "within the tolerance of 1.50 ms, outside the interval";
         check(&near, ["50 ms", "50.25 ms (49.50 to 51)", told]);
         let none = PredictionResult { measured: None, agrees: None, ..figure.clone() };
-        check(&none, ["50 ms", "not measured", "cannot be told"]);
+        check(&none, ["50 ms", "not measured", "unknown"]);
         let least = PredictionResult { relation: Relation::AtLeast, agrees: Some(false), ..figure };
         check(&least, ["at least 50 ms", "50.25 ms (49.50 to 51)", "NO"]);
         let words = PredictionResult {
@@ -144,7 +144,7 @@ mod tests {
             measured_in_words: Some("0 writes in 9 s".to_owned()),
             ..none
         };
-        check(&words, ["unavailable", "0 writes in 9 s", "cannot be told"]);
+        check(&words, ["unavailable", "0 writes in 9 s", "unknown"]);
     }
     #[test]
     fn only_what_the_run_contradicts_is_said_at_the_top() {
@@ -155,7 +155,7 @@ mod tests {
             agrees,
             ..PredictionResult::default()
         };
-        let expected = ["Predicted otherwise: writes served: predicted 1 , measured 0 "];
+        let expected = ["Prediction missed: writes served: predicted 1 , measured 0 "];
         assert_eq!(contradicted(&[Some(true), None, Some(false)].map(row)), expected);
     }
 }

@@ -38,7 +38,7 @@ pub struct RunResult {
     /// Predicted beside measured.
     #[serde(default)]
     pub prediction: Vec<PredictionResult>,
-    /// What the figures say, in sentences made from them.
+    /// What follows from the figures, in sentences made from them.
     #[serde(default)]
     pub explanations: Vec<String>,
     /// The published report that the scenario reproduces; without figures when it reproduces none.

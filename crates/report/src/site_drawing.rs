@@ -39,7 +39,7 @@ pub(crate) fn figure(run: &RunDirectory) -> String {
         );
     }
     if !story.strikes.is_empty() {
-        html.push_str(" <span><i class=\"struck\"></i>struck by a fault</span>");
+        html.push_str(" <span><i class=\"struck\"></i>affected by a fault</span>");
     }
     html.push_str("</figcaption></figure>");
     html.push_str(&site_links::in_words(site));

@@ -96,7 +96,7 @@ pub(crate) fn in_words(site: &SiteFacts) -> String {
     const TOLD: usize = 40;
     let mut html = String::new();
     if site.links.is_empty() {
-        html.push_str("<p class=\"note\">The site adds no delay between its places. What faults or edges delay is listed with them.</p>");
+        html.push_str("<p class=\"note\">The site adds no delay between its places. Delays of faults and edges are listed with them.</p>");
     } else {
         let mut told = BTreeSet::new();
         let mut written = Vec::new();
@@ -123,7 +123,7 @@ pub(crate) fn in_words(site: &SiteFacts) -> String {
         written.truncate(TOLD);
         let _ = write!(
             html,
-            "<p class=\"note\">Links: {}{more}. Between all other places nothing was added.</p>",
+            "<p class=\"note\">Links: {}{more}. All other pairs have no added delay.</p>",
             escape(&written.join("; "))
         );
     }

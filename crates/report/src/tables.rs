@@ -366,7 +366,7 @@ fn errors_by_operation(load: &LoadResult) -> String {
     }
     html.push_str(
         "</tbody></table></div><p class=\"note\">The errors of a kind of transaction and of a statement are those of the \
-         transactions they belong to, told apart. Tried again: met a serialization failure or a deadlock, and was followed \
+         transactions they belong to, counted separately. Tried again: met a serialization failure or a deadlock, and was followed \
          by another try; what fails in such a try is counted with its statement.</p>",
     );
     html

@@ -130,8 +130,8 @@ impl Stretch {
 
     fn name(&self, result: &RunResult) -> String {
         let told = |number: &usize| match result.faults.get(*number) {
-            Some(fault) => format!("{} of {} (fault {number})", fault.kind, fault.target),
-            None => format!("fault {number}"),
+            Some(fault) => format!("{} of {} (fault {})", fault.kind, fault.target, number + 1),
+            None => format!("fault {}", number + 1),
         };
         let told: Vec<String> = self.faults.iter().map(told).collect();
         format!("{} from {:.1} s on", told.join(" and "), self.from_s)
@@ -256,13 +256,18 @@ fn writes_served(service: Service) -> bool {
     matches!(service, Service::ReadsAndWrites | Service::WritesOnly)
 }
 
-/// Successful writes of each load that can show them, over these seconds.
-fn writes(scenario: &Scenario, evidence: &Evidence<'_>, seconds: &std::ops::Range<u64>) -> Vec<u64> {
+/// Successful writes of each load that can show them, over these seconds, with the load's name.
+fn writes<'s>(
+    scenario: &'s Scenario,
+    evidence: &Evidence<'_>,
+    seconds: &std::ops::Range<u64>,
+) -> Vec<(&'s str, u64)> {
     let known = |workload: &str| WRITES.iter().find(|(name, _)| *name == workload);
-    let of_load = |load: &scenario::Load| {
+    let of_load = |load: &'s scenario::Load| {
         let (_, operations) = known(&load.workload)?;
         let series = operations.iter().flat_map(|name| evidence.timeline.throughput(&load.name, name));
-        Some(series.filter(|(second, _)| seconds.contains(second)).map(|(_, count)| count).sum())
+        let count = series.filter(|(second, _)| seconds.contains(second)).map(|(_, count)| count).sum();
+        Some((load.name.as_str(), count))
     };
     scenario.loads.iter().filter_map(of_load).collect()
 }
@@ -296,16 +301,17 @@ fn service(
     let seconds = stretch.seconds();
     let length = seconds.end.saturating_sub(seconds.start);
     let counts = writes(scenario, evidence, &seconds);
-    let count: u64 = counts.iter().sum();
-    let served = !counts.is_empty() && counts.iter().all(|count| *count > 0);
+    let count: u64 = counts.iter().map(|(_, count)| count).sum();
+    let served = !counts.is_empty() && counts.iter().all(|(_, count)| *count > 0);
     let too_short = length < SECONDS_MIN
         || (serves && !served && Duration::from_secs(length) < takeover_due(scenario, expected));
     let told = if counts.is_empty() {
-        "no load here tells its writes from its reads".to_owned()
+        "no load here separates its writes from its reads".to_owned()
     } else if too_short {
         format!("stood for {length} whole seconds, too short to tell")
     } else {
-        let of_each = if counts.len() > 1 { format!(" (by load: {counts:?})") } else { String::new() };
+        let of_each: Vec<String> = counts.iter().map(|(load, count)| format!("{load} {count}")).collect();
+        let of_each = if counts.len() > 1 { format!(" ({})", of_each.join(", ")) } else { String::new() };
         format!("{count} writes acknowledged in {length} s{of_each}")
     };
     let measured = (!counts.is_empty() && !too_short).then_some(served);

@@ -168,7 +168,7 @@ impl Quantity {
             Quantity::Gap => "longest time without a success",
             Quantity::FirstSuccess => "first success",
             Quantity::BackTo95Percent => "back to 95 %",
-            Quantity::Sustained => "back for good",
+            Quantity::Sustained => "sustained recovery",
             Quantity::Below50Percent => "below 50 %",
             Quantity::Below95Percent => "below 95 %",
         }

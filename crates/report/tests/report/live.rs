@@ -12,8 +12,7 @@ fn a_run_under_way_is_told_as_far_as_it_is_and_asks_again() {
     assert!(report::live::html(folder.path(), false).contains("The lab is being built."));
     fixture::host_failure().cut_at(33.4).write_killed(folder.path()).expect("written");
     let page = report::live::html(folder.path(), false);
-    for wanted in [AGAIN, "of 60.0", "phase fault", "fault 1 took effect", "Over time", "What happened when"]
-    {
+    for wanted in [AGAIN, "of 60.0", "phase fault", "fault 1 took effect", "Over time", "Events"] {
         assert!(page.contains(wanted), "{wanted}");
     }
     assert!(!page.contains("<script") && !page.contains("fault 1 healed"));

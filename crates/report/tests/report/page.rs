@@ -48,11 +48,11 @@ fn the_three_numbers_and_the_sentence_stand_on_top() {
             "✓ pass 2 checks passed, 3 expectations passed, 1 fault shown by evidence",
             "Lost writes 0 of 17,310 acknowledged; 2 without a definite answer",
             "Longest interruption 7.3 s no success of ledger after the fault (power-off of host: leader); throughput was below \
-             95 % of the baseline for 9 s, 8 s of it below 50 %; it was back for good after 10.0 s",
+             95 % of the baseline for 9 s, 8 s of it below 50 %; recovery was sustained after 10.0 s",
             "Throughput under fault 60 % of the baseline",
             "At 20.0 s the host dc1/a/r1/h1 lost power with the leader n1 on it; n1 was started again on dc1/a/r1/h2 after 5.3 s; \
              ledger had no success for 7.3 s from 20.0 s on; throughput was below 95 % of the baseline for 9 s, 8 s of it \
-             below 50 %; it was back for good after 10.0 s. None of 17,310 acknowledged writes was lost.",
+             below 50 %; recovery was sustained after 10.0 s. None of 17,310 acknowledged writes was lost.",
         ],
     );
 }
@@ -74,7 +74,7 @@ fn the_worst_of_all_faults_stands_on_top() {
         &fixture,
         &[
             "Longest interruption at least 21.5 s no success of ledger after fault 2 of 2 (partition of host: leader); \
-             throughput was below 95 % of the baseline for 9 s, 8 s of it below 50 %; it was not back for good before the \
+             throughput was below 95 % of the baseline for 9 s, 8 s of it below 50 %; recovery was not sustained before the \
              next fault or the end of the run",
             "no interruption: longest gap 0.04 s",
         ],
