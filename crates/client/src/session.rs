@@ -187,7 +187,12 @@ pub struct ConnectError {
 }
 
 fn describe(failed: &[FailedAttempt], read_only: &[String]) -> String {
-    let failures = failed.iter().map(|attempt| format!("{}: {}", attempt.node, attempt.error));
+    // Outside a lab a node is called by its address, with which most errors begin.
+    let failure = |FailedAttempt { node, error }: &FailedAttempt| match error.message.starts_with(node) {
+        true => error.to_string(),
+        false => format!("{node}: {error}"),
+    };
+    let failures = failed.iter().map(failure);
     let standbys = read_only.iter().map(|node| format!("{node}: read-only"));
     failures.chain(standbys).collect::<Vec<_>>().join("; ")
 }
@@ -203,4 +208,27 @@ pub trait Connector {
         &'a self,
         rng: &'a mut dyn rand::Rng,
     ) -> Pin<Box<dyn Future<Output = Result<Connected, ConnectError>> + 'a>>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_that_is_called_by_its_address_is_named_once() {
+        let refused = |node: &str| FailedAttempt {
+            node: node.to_owned(),
+            error: SessionError {
+                class: ErrorClass::Connection,
+                definite: true,
+                message: "10.2.0.1:5432: Connection refused".to_owned(),
+                code: None,
+            },
+        };
+        let told = |node| {
+            ConnectError { failed_attempts: vec![refused(node)], read_only_nodes: Vec::new() }.to_string()
+        };
+        assert_eq!(told("10.2.0.1:5432"), "no node takes writes: 10.2.0.1:5432: Connection refused");
+        assert_eq!(told("n1"), "no node takes writes: n1: 10.2.0.1:5432: Connection refused");
+    }
 }
