@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::contract;
-use crate::holdfast::{Desk, Finished, read_json};
+use crate::holdfast::{Desk, Finished, arguments, read_json};
 use crate::traces::Before;
 use crate::turns::{beside_others, machine};
 
@@ -68,6 +68,36 @@ fn a_matrix_is_run_cell_by_cell_compared_and_exported() {
     compared_and_exported(&desk, &directory, cells);
 }
 
+/// `compare --fail-if` on copies of a run, of which the newer ones have half the throughput.
+fn a_pipeline_is_told_by_the_exit_code(desk: &Desk, run: &str) {
+    for (copy, is_new) in [("old-1", false), ("old-2", false), ("new-1", true), ("new-2", true)] {
+        let copy = desk.path().join(copy);
+        std::fs::create_dir(&copy).expect("a directory");
+        for file in
+            std::fs::read_dir(run).expect("the run's files").map(|entry| entry.expect("an entry").path())
+        {
+            if file.is_file() {
+                std::fs::copy(&file, copy.join(file.file_name().expect("a name"))).expect("copied");
+            }
+        }
+        let mut result = read_json(&copy.join("result.json"));
+        let throughput = &mut result["loads"][0]["throughput_per_s"];
+        if is_new {
+            *throughput = (throughput.as_f64().expect("a figure") / 2.0).into();
+        }
+        std::fs::write(copy.join("result.json"), result.to_string()).expect("written");
+    }
+    let ends_with = |expression: &str, code: i32| {
+        let sides = ["old=old-1", "old=old-2", "new=new-1", "new=new-2"];
+        desk.run(&arguments(&[&["compare"], &sides, &["--fail-if", expression]])).ends_with(code);
+    };
+    ends_with("ledger.throughput_per_s < -80%", 0);
+    ends_with("ledger.throughput_per_s < -10%", 1);
+    ends_with("fault-1.gap > +1s", 254);
+    let one_each = ["compare", "old=old-1", "new=new-1", "--fail-if", "ledger.latency_p99 > +20%"];
+    desk.run(&one_each).ends_with(2);
+}
+
 fn compared_and_exported(desk: &Desk, directory: &Path, cells: &[Value]) {
     let path = directory.to_str().expect("UTF-8");
     let compared = desk.run(&["compare", path, "--out", "page.html"]);
@@ -86,6 +116,7 @@ fn compared_and_exported(desk: &Desk, directory: &Path, cells: &[Value]) {
     let run = cells[0]["run_dir"].as_str().expect("a path");
     desk.run(&["compare", run]).ends_with(254);
     desk.run(&["compare", run, "nowhere"]).ends_with(254);
+    a_pipeline_is_told_by_the_exit_code(desk, run);
     let exported = |format: &str, ends_with: &str| {
         let finished = desk.run(&["export", run, "--format", format]);
         finished.ends_with(0);
