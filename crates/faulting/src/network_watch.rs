@@ -171,26 +171,29 @@ impl Watched {
         receipt
     }
 
-    /// Whether it has gone, from the moment when it had been lifted.
+    /// Whether it has gone, from the moment when it had been lifted; `anew` are datagrams between the places that have power
+    /// now, where those of the fault have lost an end.
     pub(crate) fn show_healed(
         &self,
+        anew: Option<&Probing>,
         from: Instant,
         now: &RequestedNetwork,
         (stations, looks): (&[Station], &[Look]),
     ) -> Receipt {
         let begun = Instant::now();
+        let probing = anew.unwrap_or(&self.probing);
         let healed = Occasion::Healed(from, now);
         let mut receipt = loop {
             let is_over = begun.elapsed() > PATIENCE;
-            if is_over || self.probing.has_enough(healed, Instant::now(), true) {
-                let receipt = self.probing.judge(healed, Instant::now(), None, true);
+            if is_over || probing.has_enough(healed, Instant::now(), true) {
+                let receipt = probing.judge(healed, Instant::now(), None, true);
                 if is_over || receipt.verdict != Verdict::Unknown {
                     break receipt;
                 }
             }
             std::thread::sleep(OFTEN);
         };
-        self.probing.pause();
+        probing.pause();
         let seen = show(stations, looks);
         receipt.verdict = receipt.verdict.and(seen.verdict);
         receipt.evidence.extend(seen.evidence);

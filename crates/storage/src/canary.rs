@@ -19,6 +19,10 @@ use rand_chacha::ChaCha8Rng;
 /// How long an init may take to write marks or to look at them: it asks a disk that may not answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// The same just before a power-off while something stands that may hold the volume up: the power-off must not come late
+/// for it.
+const PATIENCE_WITH_EXCUSE: Duration = Duration::from_millis(300);
+
 /// What a kind of volume does at a power-off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VolumeKind {
@@ -42,8 +46,17 @@ impl VolumeKind {
     }
 }
 
-/// Why marks may look otherwise than they should: a disk fault that stands on the volume. None where none does.
-pub type Excuse = Arc<dyn Fn() -> Option<String> + Send + Sync>;
+/// Why marks may be missing or look otherwise than they should.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Excused {
+    /// In words: `a disk under its volume stalls`.
+    pub why: String,
+    /// Whether what was synced may be gone too. Where not, it explains only that no marks could be written.
+    pub loses_synced: bool,
+}
+
+/// What stands at this moment that excuses marks. None where nothing does.
+pub type Excuse = Arc<dyn Fn() -> Option<Excused> + Send + Sync>;
 /// Who is told what the marks show.
 pub type Tell = Arc<dyn Fn(Finding) + Send + Sync>;
 
@@ -51,7 +64,7 @@ pub type Tell = Arc<dyn Fn(Finding) + Send + Sync>;
 struct Pending {
     /// Nonces of the boot and of the power-off; or why nothing was planted.
     planted: Result<(u64, u64), String>,
-    excused: Option<String>,
+    excused: Option<Excused>,
     excuse: Excuse,
     tell: Tell,
 }
@@ -111,7 +124,8 @@ impl Canary {
     pub fn boots(&self, node: &Arc<lab::Node>, forced: Option<&str>) {
         self.look(node, forced);
         let boot = self.nonce();
-        let prepared = order(node, Order::Prepare { boot }).map(|_| boot).map_err(|error| error.to_string());
+        let prepared =
+            order(node, Order::Prepare { boot }, PATIENCE).map(|_| boot).map_err(|error| error.to_string());
         self.state().prepared = Some(prepared);
     }
 
@@ -119,12 +133,14 @@ impl Canary {
     pub fn plant(&self, node: &Arc<lab::Node>, excuse: Excuse, tell: Tell) {
         let prepared = self.state().prepared.take();
         let prepared = prepared.unwrap_or_else(|| Err("none were written at boot".to_owned()));
+        let excused = excuse();
+        let patience = if excused.is_some() { PATIENCE_WITH_EXCUSE } else { PATIENCE };
         let planted = prepared.and_then(|boot| {
             let fault = self.nonce();
-            let planted = order(node, Order::Plant { boot, fault, syncs: self.syncs });
+            let planted = order(node, Order::Plant { boot, fault, syncs: self.syncs }, patience);
             planted.map(|_| (boot, fault)).map_err(|error| error.to_string())
         });
-        self.state().pending = Some(Pending { planted, excused: excuse(), excuse, tell });
+        self.state().pending = Some(Pending { planted, excused, excuse, tell });
     }
 
     /// Hosts of copies of its volume are about to lose their power, and its own is not: a mark for the copies is written.
@@ -136,7 +152,7 @@ impl Canary {
         let prepared = self.state().prepared.clone();
         let boot = prepared.unwrap_or_else(|| Err("none were written at boot".to_owned()))?;
         let fault = self.nonce();
-        let planted = order(node, Order::PlantForCopies { boot, fault });
+        let planted = order(node, Order::PlantForCopies { boot, fault }, PATIENCE);
         planted.map(|_| (boot, fault)).map_err(|error| error.to_string())
     }
 
@@ -156,15 +172,20 @@ impl Canary {
     pub fn look(&self, node: &Arc<lab::Node>, forced: Option<&str>) {
         let Some(pending) = self.state().pending.take() else { return };
         let marks = pending.planted.clone().and_then(|(boot, fault)| {
-            let seen = order(node, Order::Look { boot, fault }).map_err(|error| error.to_string())?;
+            let seen =
+                order(node, Order::Look { boot, fault }, PATIENCE).map_err(|error| error.to_string())?;
             let mut marks: Marks = serde_json::from_str(&seen).map_err(|error| error.to_string())?;
             if !self.syncs {
                 marks.retain(|mark, _| *mark == Mark::Kept || !mark.is_synced());
             }
             Ok(marks)
         });
-        let excuse = pending.excused.or_else(|| (pending.excuse)()).or_else(|| forced.map(ToOwned::to_owned));
-        (pending.tell)(judge(&self.node, self.kind, marks.as_ref(), excuse.as_deref()));
+        let forced = forced.map(|why| Excused { why: why.to_owned(), loses_synced: true });
+        let excuses: Vec<Excused> =
+            [pending.excused, (pending.excuse)(), forced].into_iter().flatten().collect();
+        let excuse = excuses.iter().find(|excused| marks.is_err() || excused.loses_synced);
+        let excuse = excuse.map(|excused| excused.why.as_str());
+        (pending.tell)(judge(&self.node, self.kind, marks.as_ref(), excuse));
     }
 
     /// What was planted cannot be looked for.
@@ -175,18 +196,18 @@ impl Canary {
     }
 }
 
-/// Has the init do it, and waits no longer than [`PATIENCE`].
-fn order(node: &Arc<lab::Node>, order: Order) -> io::Result<String> {
+/// Has the init do it, and waits no longer than that.
+fn order(node: &Arc<lab::Node>, order: Order, patience: Duration) -> io::Result<String> {
     let (answer, answered) = sync_channel(1);
     let node = node.clone();
     std::thread::Builder::new().name("canary".to_owned()).spawn(move || {
         // Nobody listens any more when it took too long.
         let _ = answer.send(node.file(Path::new(""), FileAction::Canary { order }));
     })?;
-    match answered.recv_timeout(PATIENCE) {
+    match answered.recv_timeout(patience) {
         Ok(done) => done,
         Err(RecvTimeoutError::Timeout) => {
-            let seconds = PATIENCE.as_secs();
+            let seconds = patience.as_secs_f64();
             Err(io::Error::new(io::ErrorKind::TimedOut, format!("the volume did not answer for {seconds} s")))
         }
         Err(RecvTimeoutError::Disconnected) => {

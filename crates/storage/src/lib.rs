@@ -17,7 +17,7 @@ mod seen;
 mod syncs;
 mod virtual_disk;
 
-pub use canary::{Canary, Excuse, Tell, VolumeKind};
+pub use canary::{Canary, Excuse, Excused, Tell, VolumeKind};
 pub use host_disks::HostDisks;
 pub use host_place::HostPlace;
 pub use mirrored::{MirroredDisk, Move, OpenError, Opening, Plan};

@@ -126,6 +126,12 @@ impl Probing {
         &self.stations
     }
 
+    /// Whether an end of a way has lost its power since the start: such a way shows nothing more.
+    #[must_use]
+    pub fn has_lost_an_end(&self) -> bool {
+        self.ways.iter().any(|way| self.presence.gone([way.from, way.to]).is_some())
+    }
+
     /// How long nearly every datagram takes at most on the longest way.
     #[must_use]
     pub fn longest_way(&self) -> Duration {

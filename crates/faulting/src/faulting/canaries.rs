@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use history::{EventKind, Receipt};
-use storage::{Excuse, Tell};
+use storage::{Excuse, Excused, Tell};
 
 use super::{Faulting, lock};
 use crate::disk_looks::judge::defect_in_words;
@@ -22,13 +22,24 @@ impl Faulting {
         });
     }
 
-    /// A disk fault may lose what was synced, refuse what is to be written, or have something else read.
+    /// A disk fault may lose what was synced, refuse what is to be written, or have something else read. A network fault
+    /// may hold up a volume that is served over the network.
     pub(super) fn excuse_of(&self, vm: usize) -> Excuse {
         let (datacentre, imposed) = (self.datacentre.clone(), self.imposed.clone());
+        let is_network_faulty = !self.standing.is_empty();
         Arc::new(move || {
-            let disks: BTreeSet<String> = datacentre.vms[vm].volume().disks();
-            let standing = imposed.standing_on(&disks)?;
-            Some(format!("a disk under its volume {}", defect_in_words(&standing)))
+            let vm = &datacentre.vms[vm];
+            let disks: BTreeSet<String> = vm.volume().disks();
+            if let Some(standing) = imposed.standing_on(&disks) {
+                let why = format!("a disk under its volume {}", defect_in_words(&standing));
+                return Some(Excused { why, loses_synced: true });
+            }
+            let served_from = vm.volume().mirrored().and_then(storage::MirroredDisk::serving_host);
+            let is_remote = served_from.is_some_and(|host| host != vm.host());
+            (is_network_faulty && is_remote).then(|| Excused {
+                why: "a network fault stands, and its volume is served over the network".to_owned(),
+                loses_synced: false,
+            })
         })
     }
 

@@ -43,7 +43,7 @@ impl Faulting {
         let Some(disk) = self.datacentre.vms[vm].volume().mirrored() else { return Vec::new() };
         let (live, others): (Vec<_>, Vec<_>) =
             disk.peers_on(vm, hosts).into_iter().partition(|(_, _, is_live)| *is_live);
-        let standing = self.excuse_of(vm)();
+        let standing = self.excuse_of(vm)().map(|excused| excused.why);
         let of =
             |(component, in_words, _), planted, excuse| OnCopy { vm, component, in_words, planted, excuse };
         let none = "none was written for it".to_owned();

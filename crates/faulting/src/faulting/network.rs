@@ -15,7 +15,7 @@ use scenario::node_name;
 use scenario::{BlockAnswer, Fault, FaultAction, FaultTarget, Flap, Level, PartitionShape};
 
 use crate::datagrams::probing::{Probing, Stood};
-use crate::datagrams::{self, properties};
+use crate::datagrams::{self, Way, properties};
 use crate::faulting::aim::aims_at_leader;
 use crate::faulting::{Faulting, describe, lock};
 use crate::flapping::Flapping;
@@ -81,12 +81,7 @@ impl Faulting {
         let stations = self.stations_for(&directions);
         let before = Arc::new(self.asked_network(None));
         let with = Arc::new(self.asked_network(Some(&rules)));
-        let ways = match &fault.action {
-            FaultAction::Network { conditions, .. } => {
-                datagrams::of_conditions(&stations, &directions, &properties(conditions), (&with, &before))
-            }
-            _ => datagrams::of_partition(&stations, &rules, (&with, &before)),
-        };
+        let ways = ways_of(&fault.action, &stations, (&directions, &rules), (&with, &before));
         let looks = self.capacity_looks(&fault.action, &stations, &directions, (&with, &before), false);
         let cuts = matches!(fault.action, FaultAction::Partition { .. });
         let sent_from = Instant::now();
@@ -186,11 +181,19 @@ impl Faulting {
             (&now, &watched.shown.with),
             true,
         );
+        let anew = watched.probing.has_lost_an_end().then(|| {
+            let stations = self.stations_for(&standing.directions);
+            let plan = (&standing.directions[..], &standing.rules[..]);
+            let ways = ways_of(&standing.action, &stations, plan, (&watched.shown.with, &now));
+            let (datacentre, log) = (self.datacentre.clone(), self.request_log.clone());
+            Probing::start(datacentre, log, (stations, ways), None, &now)
+        });
         let (stood, told) = (self.stood_teller(), self.healing_teller());
         let tell = self.matrix_teller(number);
         self.in_background(move || {
             stood(number, watched.show_stood(paused, counted.as_deref()));
-            told(number, mended_s, watched.show_healed(mended, &now, (&stations, &looks)));
+            let receipt = watched.show_healed(anew.as_ref(), mended, &now, (&stations, &looks));
+            told(number, mended_s, receipt);
             tell("has healed", &stations, &now);
         });
         true
@@ -336,6 +339,21 @@ impl Faulting {
                 Some(path[..self.path_length(path, *level)].to_vec())
             }
         }
+    }
+}
+
+/// The ways that show a fault between these stations: with it, and without it.
+fn ways_of(
+    action: &FaultAction,
+    stations: &[Station],
+    (directions, rules): (&[(Path, Path)], &[Rule]),
+    (with, without): (&RequestedNetwork, &RequestedNetwork),
+) -> Vec<Way> {
+    match action {
+        FaultAction::Network { conditions, .. } => {
+            datagrams::of_conditions(stations, directions, &properties(conditions), (with, without))
+        }
+        _ => datagrams::of_partition(stations, rules, (with, without)),
     }
 }
 
