@@ -437,7 +437,7 @@ impl MirroredDisk {
                     && known.insert("refuses")
                 {
                     let place = &component.place.name;
-                    told.push(format!("the component on {place} refuses what it is told: {why}"));
+                    told.push(format!("the component on {place} reports an error: {why}"));
                 }
             }
             state.told = known;

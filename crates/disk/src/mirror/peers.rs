@@ -121,7 +121,7 @@ struct Peer {
     copying_bytes: u64,
     answer: Answer,
     sign_at: Duration,
-    /// Since when it has not been live: one that is reached and refuses what it is told is missed like one that is not.
+    /// Since when it has not been live: one that is reached and reports an error is missed like one that is not.
     missed_since: Duration,
     dirt: Dirt,
     /// What was marked and is settled by the end of catching up alone: gone on the serving component, or beyond a file's

@@ -255,14 +255,11 @@ fn copies_whose_disks_and_network_fail_are_gone_on_without_and_catch_up_and_each
     let receipt = |fault: usize| result["faults"][fault]["receipt"]["evidence"].to_string();
     assert!(receipt(0).contains("a write refused with EIO"), "{}", receipt(0));
     assert!(receipt(1).contains("probe of disk dc1/a/h3/d1: a write not answered"), "{}", receipt(1));
-    assert!(
-        receipt(2).contains("0 of 5 datagrams from host dc1/a/h2 reached host dc1/a/h3"),
-        "{}",
-        receipt(2)
-    );
+    let cut = "datagrams from host dc1/a/h2 to host dc1/a/h3 arrived";
+    assert!(receipt(2).starts_with("[\"0 of ") && receipt(2).contains(cut), "{}", receipt(2));
     let told = told(&finished);
     for (what, times) in [
-        ("the component on dc1/a/h2 refuses what it is told", 1),
+        ("the component on dc1/a/h2 reports an error", 1),
         ("the component on dc1/a/h2 is out: its connection broke", 1),
         ("the component on dc1/a/h3 is out: it stopped answering", 1),
     ] {
@@ -370,7 +367,7 @@ fn whatever_goes_wrong_with_the_disk_of_a_copy_the_node_goes_on_and_each_fault_h
     for (what, times) in [
         ("the component on dc1/a/h2 is out: it stopped answering", 1),
         ("the component on dc1/a/h2 is out: its connection broke", 3),
-        ("the component on dc1/a/h2 refuses what it is told", 3),
+        ("the component on dc1/a/h2 reports an error", 3),
     ] {
         assert_eq!(told.matches(what).count(), times, "{what}: {told}");
     }
