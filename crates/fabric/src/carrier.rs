@@ -18,9 +18,9 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 use crate::counters::{Counters, PairCounters};
-use crate::fabric::Options;
 use crate::link::LinkCounters;
 use crate::network::Network;
+use crate::options::Options;
 use crate::overlay::ImposedId;
 use crate::packet::FRAME_BYTES_MAX;
 use crate::policy::{Path, Policy, Rule};

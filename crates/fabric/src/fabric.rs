@@ -19,6 +19,7 @@ use nix::time::{ClockId, clock_gettime};
 use crate::carrier::{CaptureId, Carrier, Command, Tap};
 use crate::counters::{Counters, PairCounters};
 use crate::link::LinkCounters;
+use crate::options::Options;
 use crate::overlay::ImposedId;
 use crate::policy::{Path, Policy, Rule};
 use crate::router::PortId;
@@ -43,15 +44,6 @@ pub enum FabricError {
     /// A capture could not be written to its end.
     #[error("fabric capture: {0}")]
     Capture(#[source] io::Error),
-}
-
-/// How the fabric runs.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Options {
-    /// Where chance begins: the same seed and the same packets meet the same fates.
-    pub seed: u64,
-    /// How long to look for packets without sleeping: a shorter way for them, for a processor that is never idle.
-    pub busy_poll: Duration,
 }
 
 /// The running fabric. Dropping it stops the thread and closes every descriptor it was given.

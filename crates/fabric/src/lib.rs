@@ -19,6 +19,7 @@ pub mod fabric;
 pub mod fragment;
 pub mod link;
 pub mod network;
+mod options;
 pub mod overlay;
 pub mod packet;
 pub mod partition;
@@ -31,8 +32,9 @@ pub mod segment;
 
 pub use chance::{Distribution, Jitter, Probability};
 pub use counters::{Counters, PairCounters};
-pub use fabric::{CaptureGuard, CountGuard, Fabric, FabricError, Options, RuleGuard};
+pub use fabric::{CaptureGuard, CountGuard, Fabric, FabricError, RuleGuard};
 pub use link::LinkCounters;
+pub use options::Options;
 pub use policy::{Block, Path, Policy, QueueLimit, Rule, SharedLink, Span};
 pub use recorder::Tap;
 pub use router::PortId;

@@ -66,7 +66,7 @@ impl Addresses {
             Family::V4 => [Family::V4, Family::V6],
             Family::V6 => [Family::V6, Family::V4],
         };
-        let known = |family: &Family| *family == Family::V4 || crate::interface::has_ipv6();
+        let known = |family: &Family| *family == Family::V4 || crate::ipv6::has_ipv6();
         both.into_iter().filter(known).map(|family| self.in_family(family)).collect()
     }
 }

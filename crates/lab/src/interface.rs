@@ -7,10 +7,10 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::addresses::Addresses;
+use crate::ipv6::has_ipv6;
 
 /// Name of the interface inside every place.
 pub const INTERFACE_NAME: &str = "eth0";
@@ -54,12 +54,6 @@ pub enum InterfaceError {
         /// The address.
         address: Ipv6Addr,
     },
-}
-
-/// Whether the kernel knows IPv6.
-#[must_use]
-pub fn has_ipv6() -> bool {
-    Path::new("/proc/sys/net/ipv6").is_dir()
 }
 
 /// `struct in6_ifreq`: an address for an interface, by its number.

@@ -9,8 +9,9 @@ use nix::sched::{CloneFlags, unshare};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, fork};
 
+use crate::cgroup;
+use crate::ipv6::has_ipv6;
 use crate::mounts::{Below, attribute, set_attributes};
-use crate::{cgroup, interface};
 
 /// One thing a lab needs or profits from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,7 +75,7 @@ pub fn findings() -> Vec<Finding> {
         Finding {
             what: "IPv6",
             needed: false,
-            found: if interface::has_ipv6() {
+            found: if has_ipv6() {
                 Ok("the kernel knows it".to_owned())
             } else {
                 Err("the kernel knows no IPv6".to_owned())

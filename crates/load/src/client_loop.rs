@@ -5,15 +5,15 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use client::reactor::sleep_until;
+use client::{Backoff, ConnectError, Connected, Session, SessionError, StatementId};
 use history::ErrorClass;
 use rand_chacha::ChaCha8Rng;
 use tokio::sync::watch;
 use workload::{Attempt, ClientState, Request};
 
 use crate::defects::BAD_END_S;
-use crate::dispatch::Due;
+use crate::due_queue::Due;
 use crate::shared::{InFlight, Shared, StatementTimes};
-use client::{Backoff, ConnectError, Connected, Session, SessionError, StatementId};
 
 /// The number of the client that asked for an insert that nobody asked for.
 const NOBODY: u64 = workload::ledger::LARGEST_CLIENT;

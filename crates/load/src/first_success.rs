@@ -8,8 +8,6 @@ use std::time::{Duration, Instant};
 
 use measure::Wait;
 
-use crate::generator::FirstSuccess;
-
 /// Successes kept. With the spacing below this is more than a minute, or all there were.
 const KEPT: usize = 1 << 17;
 
@@ -18,6 +16,17 @@ const SPACING: Duration = Duration::from_micros(500);
 
 /// Stretches kept in which nothing was due. There are ten a second at most that are worth it: minutes.
 const IDLE_KEPT: usize = 1 << 12;
+
+/// The first operation that was sent after a fault took effect and succeeded.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FirstSuccess {
+    /// The fault's number, from 0.
+    pub fault: usize,
+    /// When the operation was completed, seconds on the run's clock.
+    pub at_s: f64,
+    /// Seconds from the fault's effect to then, without those in which nothing was due.
+    pub after_s: f64,
+}
 
 #[derive(Debug, Clone, Copy)]
 struct Success {

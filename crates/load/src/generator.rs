@@ -17,6 +17,7 @@ use crate::client_loop::{run_client, stopped};
 use crate::clock::Clock;
 use crate::defects::BAD_END_S;
 use crate::dispatch::dispatch;
+use crate::first_success::FirstSuccess;
 use crate::muster::Muster;
 use crate::pace::{Arrivals, Step};
 use crate::plan::{LoadError, LoadPlan, OnThread};
@@ -47,17 +48,6 @@ pub struct Batch {
     pub first_errors: Vec<FirstError>,
     /// Why the load ends with this batch, though nobody told it to.
     pub failure: Option<String>,
-}
-
-/// The first operation that was sent after a fault took effect and succeeded.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct FirstSuccess {
-    /// The fault's number, from 0.
-    pub fault: usize,
-    /// When the operation was completed, seconds on the run's clock.
-    pub at_s: f64,
-    /// Seconds from the fault's effect to then, without those in which nothing was due.
-    pub after_s: f64,
 }
 
 /// How well an open loop kept its rate in one second.

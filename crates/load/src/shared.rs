@@ -16,7 +16,7 @@ use workload::{StatementObserver, Workload};
 
 use crate::clock::Clock;
 use crate::defects::Pending;
-use crate::dispatch::Queue;
+use crate::due_queue::Queue;
 use crate::first_errors::FirstErrors;
 use crate::first_success::FirstSuccesses;
 use crate::muster::Muster;

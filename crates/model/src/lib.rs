@@ -6,6 +6,7 @@
 pub mod capacity;
 pub mod commit;
 pub mod cost;
+mod crowded;
 pub mod deployment;
 pub mod practice;
 pub mod scale;
@@ -13,5 +14,6 @@ pub mod storage;
 pub mod survival;
 
 pub use commit::{Acknowledgements, Distances, commit_wait};
+pub use crowded::{Crowded, crowded};
 pub use deployment::Deployment;
 pub use storage::Storage;

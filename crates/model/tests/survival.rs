@@ -1,8 +1,9 @@
 //! Survival by the rules, case by case. The same against brute force is in `survival_by_enumeration`.
 
 use model::Acknowledgements;
+use model::crowded;
 use model::deployment::{Deployment, Level, Path, Quorum, Rules, Takeover};
-use model::storage::{Acknowledge, Component, DiskGroup, Promotion, Storage, Volume, crowded};
+use model::storage::{Acknowledge, Component, DiskGroup, Promotion, Storage, Volume};
 use model::survival::{Action, Data, Failure, Service, Smallest, failures, outcome, survey};
 
 fn path(text: &str) -> Path {

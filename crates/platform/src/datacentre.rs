@@ -545,7 +545,7 @@ fn is_virtual_disk(scenario: &scenario::Scenario, settings: &BuildSettings<'_>) 
 fn family(scenario: &scenario::Scenario) -> Result<Family, DatacentreError> {
     match scenario.site.ip {
         scenario::IpVersion::V4 => Ok(Family::V4),
-        scenario::IpVersion::V6 if lab::interface::has_ipv6() => Ok(Family::V6),
+        scenario::IpVersion::V6 if lab::has_ipv6() => Ok(Family::V6),
         scenario::IpVersion::V6 => Err(DatacentreError::NoIpv6),
     }
 }

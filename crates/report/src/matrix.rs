@@ -10,7 +10,6 @@ use history::Verdict;
 use history::whole_file::{self, Link, WholeFileError};
 use serde::{Deserialize, Serialize};
 
-use crate::compare::{self, CompareError, Comparison};
 use crate::result::RunResult;
 use crate::run_directory;
 
@@ -113,18 +112,6 @@ pub fn read(directory: &Path) -> Result<Option<MatrixResult>, MatrixError> {
 pub fn write(directory: &Path, matrix: &MatrixResult) -> Result<(), MatrixError> {
     let text = serde_json::to_string_pretty(matrix)?;
     Ok(whole_file::write(&directory.join(MATRIX), format!("{text}\n").as_bytes())?)
-}
-
-/// Writes the page that compares the cells, beside `matrix.json`. Returns the comparison and the page's path.
-///
-/// # Errors
-/// When fewer than two runs left a result, one cannot be read, or the page cannot be written.
-pub fn write_comparison(
-    directory: &Path,
-    matrix: &MatrixResult,
-) -> Result<(Comparison, PathBuf), CompareError> {
-    let path = directory.join(COMPARISON);
-    Ok((compare::write(&compare::of_matrix(directory, matrix), &path)?, path))
 }
 
 /// Where a run is: below the matrix's directory, which may have been moved with all its runs. Where a `matrix.json` leads

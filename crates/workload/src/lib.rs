@@ -18,6 +18,7 @@ pub mod rawio;
 pub mod register;
 pub mod registry;
 pub mod script;
+mod script_error;
 pub mod tpcb;
 pub mod tpcc;
 pub mod workload;

@@ -40,7 +40,7 @@ pub enum ConfigurationError {
         /// The workload.
         workload: String,
         /// What is wrong, with the line and a caret.
-        source: Box<crate::script::ScriptError>,
+        source: Box<crate::script_error::ScriptError>,
     },
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Reads the language's own tables, so that it cannot say what the decoder does not read.
 
+pub use crate::key::Key;
 use crate::language::{Field, Fields, Shape};
 
 /// What there is to say of a word of a language.
@@ -17,19 +18,6 @@ pub struct Explanation {
     pub keys: Vec<Key>,
     /// Examples as written in a file.
     pub examples: Vec<String>,
-}
-
-/// A key of a map.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Key {
-    /// As written.
-    pub name: &'static str,
-    /// Whether the map is refused without it.
-    pub required: bool,
-    /// What it holds.
-    pub holds: String,
-    /// What it means.
-    pub meaning: &'static str,
 }
 
 /// Every key of a table and of the tables within it, as they stand.

@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use crate::explain::Key;
+use crate::key::Key;
 
 /// Longest name, as for host names.
 pub const MOST_NAME_BYTES: usize = 63;

@@ -6,6 +6,7 @@
 
 pub mod decode;
 pub mod explain;
+mod key;
 pub mod language;
 pub mod rejection;
 pub mod schema;

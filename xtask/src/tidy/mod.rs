@@ -4,6 +4,7 @@
 //! Owns no opinion on behaviour, which the tests hold, nor on layout, which rustfmt holds. One file per kind of rule;
 //! each shows its own detectors a planted violation.
 
+mod cycles;
 pub mod imports;
 mod links;
 mod names;
@@ -54,7 +55,7 @@ pub fn check_repository(root: &Path) -> anyhow::Result<Vec<Violation>> {
 #[must_use]
 pub fn check_files(files: &[TextFile]) -> Vec<Violation> {
     let mut found = links::check(files);
-    let mut printing = Vec::new();
+    let (mut printing, mut sources) = (Vec::new(), Vec::new());
     for file in files {
         found.extend(names::check_path(&file.path));
         found.extend(words::check(file));
@@ -69,10 +70,12 @@ pub fn check_files(files: &[TextFile]) -> Vec<Violation> {
                 found.extend(words::check_source(&source));
                 found.extend(paths::check(&source));
                 printing.extend(output::uses(&source));
+                sources.push(source);
             }
             Err(violation) => found.push(violation),
         }
     }
     found.extend(output::check(&printing, output::EXCEPTIONS));
+    found.extend(cycles::check(&sources, cycles::KNOWN));
     found
 }

@@ -10,7 +10,7 @@ use crate::printed;
 pub fn report(run_directory: &Path) -> Result<Exit, Exit> {
     if let Some(matrix) = report::matrix::read(run_directory).map_err(Exit::wrong)? {
         let (comparison, path) =
-            report::matrix::write_comparison(run_directory, &matrix).map_err(Exit::failed)?;
+            report::compare::write_of_matrix(run_directory, &matrix).map_err(Exit::failed)?;
         printed!("{}", report::compare::text(&comparison).trim_end());
         printed!("{}", path.display());
         return Ok(Exit::Done);

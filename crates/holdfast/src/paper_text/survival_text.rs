@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use model::deployment::{Deployment, Rules};
-use model::storage::{Acknowledge, Component, Crowded, Volume, crowded};
+use model::storage::{Acknowledge, Component, Volume};
 use model::survival::{Action, Failure, Outcome, Smallest};
+use model::{Crowded, crowded};
 use paper::{Analysis, JudgedFault, Judgement, nodes_in};
 
 use super::{beside, counted};

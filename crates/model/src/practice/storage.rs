@@ -4,7 +4,8 @@
 //! replication between two hosts, promoted by hand). They are told with those of a layout.
 
 use super::{Judgement, LayoutFacts, judged};
-use crate::storage::{Acknowledge, Promotion, crowded};
+use crate::crowded::crowded;
+use crate::storage::{Acknowledge, Promotion};
 
 /// What a scenario says of mirrors.
 #[derive(Debug, Clone, Copy, PartialEq)]

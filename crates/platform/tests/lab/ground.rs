@@ -44,7 +44,7 @@ pub fn addresses(number: u8) -> Addresses {
 
 /// The families that can be tested here; says so where one cannot.
 pub fn families(test: &str) -> Vec<Family> {
-    if lab::interface::has_ipv6() {
+    if lab::has_ipv6() {
         return vec![Family::V4, Family::V6];
     }
     eprintln!("skipped: {test}: over IPv6: the kernel knows none");

@@ -106,7 +106,7 @@ fn ip(arguments: &str) {
 
 /// Whether places can be joined here; why not.
 pub fn obstacle() -> Option<String> {
-    if !lab::interface::has_ipv6() {
+    if !lab::has_ipv6() {
         return Some("the kernel knows no IPv6".to_owned());
     }
     let found = Command::new("ip").arg("-V").output();

@@ -27,6 +27,7 @@ pub(crate) use source::of_matrix;
 pub use source::{CompareError, Given, expand};
 pub use text::text;
 
+use crate::matrix;
 use crate::result::RunResult;
 use crate::run_directory::WriteError;
 use source::Taken;
@@ -188,6 +189,18 @@ pub fn compare(given: &[Given]) -> Result<Comparison, CompareError> {
     let notes = notes(&taken, &groups);
     let title = title(&taken);
     Ok(Comparison { title, variants, differing, rows, notes })
+}
+
+/// Writes the page that compares the cells, beside `matrix.json`. Returns the comparison and the page's path.
+///
+/// # Errors
+/// When fewer than two runs left a result, one cannot be read, or the page cannot be written.
+pub fn write_of_matrix(
+    directory: &Path,
+    matrix: &matrix::MatrixResult,
+) -> Result<(Comparison, PathBuf), CompareError> {
+    let path = directory.join(matrix::COMPARISON);
+    Ok((write(&of_matrix(directory, matrix), &path)?, path))
 }
 
 /// Compares runs and writes the page. Returns what was found.

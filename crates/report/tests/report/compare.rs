@@ -198,7 +198,7 @@ fn the_directory_of_a_matrix_stands_for_its_runs_by_cell() {
         text.contains("\n  clients 8  ") && text.contains("against clients 1"),
         "cells have names: {text}"
     );
-    let (_, page) = report::matrix::write_comparison(directory, &matrix).expect("a page");
+    let (_, page) = report::compare::write_of_matrix(directory, &matrix).expect("a page");
     assert!(std::fs::read_to_string(page).expect("a page").contains("clients 8"));
 }
 

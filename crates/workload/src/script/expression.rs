@@ -4,9 +4,9 @@
 //! how many arguments each takes are checked against `functions`.
 
 use super::functions::Function;
-use super::problem::Problem;
 use super::value::Value;
 use super::variables::{Names, Variable};
+use crate::script_error::Problem;
 
 /// Deepest nesting, of brackets, signs and `\if`; a script is typed by a person.
 pub(super) const MOST_DEPTH: usize = 100;

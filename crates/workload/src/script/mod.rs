@@ -13,7 +13,6 @@ mod evaluate;
 mod expression;
 mod functions;
 mod parse;
-mod problem;
 mod run;
 mod value;
 mod variables;
@@ -31,10 +30,10 @@ use rand::{Rng, RngExt};
 use rand_chacha::rand_core::SeedableRng;
 
 use self::parse::Program;
-pub use self::problem::{Problem, ScriptError};
 use self::value::Value;
 use self::variables::{DEFAULT_SEED, Names, Variables};
 use crate::options::{ConfigurationError, Options};
+pub use crate::script_error::{Problem, ScriptError};
 use crate::tpcb;
 use crate::workload::{Attempt, ClientState, Ground, Request, Statement, Workload, refused};
 

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use super::expression::{self, Expression, MOST_DEPTH};
-use super::problem::{Problem, ScriptError};
 use super::variables::{Names, Variable};
+use crate::script_error::{Problem, ScriptError};
 
 /// Parameters of a statement at most, as PostgreSQL's protocol has it.
 const MOST_PARAMETERS: usize = 65_535;

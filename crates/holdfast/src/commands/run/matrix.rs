@@ -111,7 +111,7 @@ fn conclude(
 ) -> Result<Exit, Exit> {
     let record = series.record();
     let terminal = &mut desk.terminal;
-    match report::matrix::write_comparison(series.path(), record) {
+    match report::compare::write_of_matrix(series.path(), record) {
         Ok((comparison, page)) => {
             terminal.say(&report::compare::text(&comparison));
             terminal.say(&format!("{}\n", page.display()));
