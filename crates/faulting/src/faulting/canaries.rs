@@ -26,7 +26,7 @@ impl Faulting {
     /// may hold up a volume that is served over the network.
     pub(super) fn excuse_of(&self, vm: usize) -> Excuse {
         let (datacentre, imposed) = (self.datacentre.clone(), self.imposed.clone());
-        let is_network_faulty = !self.standing.is_empty();
+        let is_network_faulty = self.is_network_faulty();
         Arc::new(move || {
             let vm = &datacentre.vms[vm];
             let disks: BTreeSet<String> = vm.volume().disks();

@@ -69,7 +69,7 @@ impl Faulting {
 
     /// Why a mark may not have reached a copy in time although nothing is wrong.
     fn why_late(&self, disk: &MirroredDisk) -> Option<String> {
-        if !self.standing.is_empty() {
+        if self.is_network_faulty() {
             return Some("a network fault stands".to_owned());
         }
         let is_async = disk.acknowledges() == Acknowledge::Async;

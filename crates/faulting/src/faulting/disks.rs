@@ -19,7 +19,7 @@ use crate::disk_looks::defect::made;
 use crate::disk_looks::imposed::Place;
 use crate::disk_looks::judge::{defect_in_words, met_in_words};
 use crate::faulting::aim::aims_at_leader;
-use crate::faulting::{Faulting, lock};
+use crate::faulting::{Faulting, StandingFault, lock};
 
 /// Disks probed of a group: what holds for so many is not chance.
 const PROBED_MAX: usize = 4;
@@ -27,7 +27,7 @@ const PROBED_MAX: usize = 4;
 const GLANCE: Duration = Duration::from_millis(20);
 
 /// A disk fault that stands. Dropping it heals it.
-pub(super) struct StandingDisk {
+struct StandingDisk {
     guard: Option<DefectGuard>,
     subject: Subject,
     /// The names of all disks that are hit.
@@ -35,9 +35,21 @@ pub(super) struct StandingDisk {
     /// The VMs whose volumes are served from a disk that is hit.
     vms: Vec<usize>,
     /// What lies on these disks, with what that had met before.
-    lying: Vec<(VolumePart, Met)>,
+    parts: Vec<(VolumePart, Met)>,
     /// Set once it is healed: whoever still waits for an effect gives up.
     ended: Arc<AtomicBool>,
+}
+
+impl StandingFault for StandingDisk {
+    fn mend(self: Box<Self>, faulting: &mut Faulting, number: usize, _: bool) {
+        faulting.mend_disk(number, *self);
+    }
+
+    /// Whoever waits for a disk that fails later waits no more.
+    fn give_up(&mut self) {
+        self.ended.store(true, Ordering::Release);
+        drop(self.guard.take());
+    }
 }
 
 impl Drop for StandingDisk {
@@ -78,7 +90,7 @@ impl Faulting {
         let probed: Vec<Disk> = behind.into_iter().take(PROBED_MAX).collect();
         let mut subject = Subject { probed, defect: defect.clone(), place: Place::NEXT };
         let before = subject.look_before(&self.datacentre.disks, &self.imposed);
-        let lying = self.lying_on(&struck);
+        let parts = self.parts_on(&struck);
         let impose =
             || (!self.prevented).then(|| disk.impose(made(defect, self.seed.wrapping_add(number as u64))));
         let (place, guard) = self.imposed.impose(defect, &struck, impose);
@@ -87,10 +99,10 @@ impl Faulting {
         let effect_s = self.events.now_s();
         let ended = Arc::<AtomicBool>::default();
         self.platform.disks_struck(&record.vms, ended.clone());
-        let waits = Waits { datacentre: self.datacentre.clone(), lying: lying.clone(), ended: ended.clone() };
+        let waits = Waits { datacentre: self.datacentre.clone(), parts: parts.clone(), ended: ended.clone() };
         let (vms, of_looks) = (record.vms, subject.clone());
-        let standing = StandingDisk { guard, subject, struck, vms, lying, ended };
-        self.standing_disks.insert(number, standing);
+        let standing = StandingDisk { guard, subject, struck, vms, parts, ended };
+        self.standing.insert(number, Box::new(standing));
         let (told, events, imposed) = (self.teller(), self.events.clone(), self.imposed.clone());
         self.in_background(move || {
             let fails_later = matches!(of_looks.defect, DiskDefect::FailAfter { .. });
@@ -121,9 +133,8 @@ impl Faulting {
         });
     }
 
-    /// Clears a disk fault, when this is one. Whether it is.
-    pub(super) fn mend_disk(&mut self, number: usize) -> bool {
-        let Some(mut standing) = self.standing_disks.remove(&number) else { return false };
+    /// Clears a disk fault.
+    fn mend_disk(&mut self, number: usize, mut standing: StandingDisk) {
         standing.ended.store(true, Ordering::Release);
         // Cleared before anybody looks.
         self.imposed.clear(standing.subject.place, || drop(standing.guard.take()));
@@ -136,11 +147,11 @@ impl Faulting {
         let remembered = self.forget_what_was_read(&standing.subject.defect, &hit);
         self.platform.disks_cleared(&hit);
         let met: Vec<String> = standing
-            .lying
+            .parts
             .iter()
-            .filter_map(|(lying, before)| {
-                let met = self.datacentre.vms[lying.vm].volume().met_by(lying)?.since(*before);
-                Some(met_in_words(&lying.in_words(), &met))
+            .filter_map(|(part, before)| {
+                let met = self.datacentre.vms[part.vm].volume().met_by(part)?.since(*before);
+                Some(met_in_words(&part.in_words(), &met))
             })
             .collect();
         let (datacentre, told) = (self.datacentre.clone(), self.healing_teller());
@@ -153,15 +164,14 @@ impl Faulting {
             receipt.evidence.extend(remembered);
             told(number, mended_s, receipt);
         });
-        true
     }
 
     /// What of all volumes lies on these disks, with what it has met so far.
-    fn lying_on(&self, disks: &BTreeSet<String>) -> Vec<(VolumePart, Met)> {
+    fn parts_on(&self, disks: &BTreeSet<String>) -> Vec<(VolumePart, Met)> {
         let of = |vm: usize| {
             let volume = self.datacentre.vms[vm].volume();
-            let lying = volume.parts_on(vm, disks).into_iter();
-            lying.filter_map(|lying| volume.met_by(&lying).map(|met| (lying, met))).collect::<Vec<_>>()
+            let parts = volume.parts_on(vm, disks).into_iter();
+            parts.filter_map(|part| volume.met_by(&part).map(|met| (part, met))).collect::<Vec<_>>()
         };
         (0..self.datacentre.vms.len()).flat_map(of).collect()
     }
@@ -212,21 +222,21 @@ impl Faulting {
 /// What is waited for until a disk fails that fails later.
 struct Waits {
     datacentre: Arc<Datacentre>,
-    lying: Vec<(VolumePart, Met)>,
+    parts: Vec<(VolumePart, Met)>,
     ended: Arc<AtomicBool>,
 }
 
 impl Waits {
     /// Whether an operation of what lies on it was refused before the fault was healed.
     fn until_refused(&self) -> bool {
-        let refused = |(lying, before): &(VolumePart, Met)| {
-            let met = self.datacentre.vms[lying.vm].volume().met_by(lying);
+        let refused = |(part, before): &(VolumePart, Met)| {
+            let met = self.datacentre.vms[part.vm].volume().met_by(part);
             met.is_some_and(|met| met.since(*before).refused > 0)
         };
         loop {
             // RequestedNetwork in this order, so that what was refused last is not missed.
             let ended = self.ended.load(Ordering::Acquire);
-            if self.lying.iter().any(refused) {
+            if self.parts.iter().any(refused) {
                 return true;
             }
             if ended {

@@ -1,5 +1,5 @@
 //! Network faults: conditions laid over the site's links, and partitions, imposed through the fabric. That they hold is
-//! shown by `watched`.
+//! shown by `network_watch`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -8,16 +8,16 @@ use std::time::{Duration, Instant};
 use fabric::{Block, FabricError, Path, Rule, RuleGuard};
 use faults::partition::{Split, blocked};
 use faults::{FaultRecord, Struck};
-use history::{EventKind, Receipt, Verdict};
+use history::EventKind;
 use paper::RequestedNetwork;
 use paper::network::{conditions_in_words, conditions_rule};
-use scenario::node_name;
-use scenario::{BlockAnswer, Fault, FaultAction, FaultTarget, Flap, Level, PartitionShape};
+use scenario::{BlockAnswer, Conditions, Fault, FaultTarget, Flap, Level, PartitionShape, node_name};
 
 use crate::datagrams::probing::{Probing, Stood};
 use crate::datagrams::{self, Way, properties};
 use crate::faulting::aim::aims_at_leader;
-use crate::faulting::{Faulting, describe, lock};
+use crate::faulting::targets::describe;
+use crate::faulting::{Faulting, StandingFault, lock};
 use crate::flapping::Flapping;
 use crate::looks::sharing::Sharing;
 use crate::looks::{self, Look};
@@ -33,10 +33,11 @@ const BEFORE: Duration = Duration::from_millis(60);
 const TAKEN: Duration = Duration::from_millis(10);
 
 /// A network fault that stands. Dropping it heals it.
-pub(super) struct Standing {
+struct StandingNetwork {
     guard: Option<Imposed>,
     rules: Vec<Rule>,
-    action: FaultAction,
+    /// What it lays over the directions; none where it is a partition.
+    conditions: Option<Conditions>,
     directions: Vec<(Path, Path)>,
     watched: Arc<Watched>,
 }
@@ -49,10 +50,45 @@ enum Imposed {
     InTurns(Flapping),
 }
 
-impl Standing {
-    /// Lets those that gather its evidence come to their end.
-    pub(super) fn give_up(&self) {
+impl StandingFault for StandingNetwork {
+    fn mend(self: Box<Self>, faulting: &mut Faulting, number: usize, _: bool) {
+        faulting.mend_network(number, *self);
+    }
+
+    fn give_up(&mut self) {
         self.watched.give_up();
+    }
+
+    fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+}
+
+/// What a network fault does.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum NetworkAction<'a> {
+    /// It lays conditions over directions.
+    Conditions {
+        /// From where to where.
+        directions: &'a [(FaultTarget, FaultTarget)],
+        /// Which.
+        conditions: &'a Conditions,
+    },
+    /// It lets nothing through.
+    Partition {
+        /// Where.
+        shape: &'a PartitionShape,
+        /// What becomes of packets.
+        answer: BlockAnswer,
+    },
+}
+
+impl<'a> NetworkAction<'a> {
+    fn conditions(self) -> Option<&'a Conditions> {
+        match self {
+            NetworkAction::Conditions { conditions, .. } => Some(conditions),
+            NetworkAction::Partition { .. } => None,
+        }
     }
 }
 
@@ -66,8 +102,7 @@ impl Imposed {
 }
 
 /// How a block answers.
-#[must_use]
-pub fn block(answer: BlockAnswer) -> Block {
+fn block(answer: BlockAnswer) -> Block {
     match answer {
         BlockAnswer::Silence => Block::BlackHole,
         BlockAnswer::Reset => Block::Reset,
@@ -76,14 +111,14 @@ pub fn block(answer: BlockAnswer) -> Block {
 
 impl Faulting {
     /// Strikes with a network fault.
-    pub(super) fn strike_network(&mut self, number: usize, fault: &Fault) {
-        let Some((directions, rules)) = self.enter_network(number, fault) else { return };
+    pub(super) fn strike_network(&mut self, number: usize, fault: &Fault, action: NetworkAction<'_>) {
+        let Some((directions, rules)) = self.enter_network(number, fault, action) else { return };
         let stations = self.stations_for(&directions);
         let before = Arc::new(self.asked_network(None));
         let with = Arc::new(self.asked_network(Some(&rules)));
-        let ways = ways_of(&fault.action, &stations, (&directions, &rules), (&with, &before));
-        let looks = self.capacity_looks(&fault.action, &stations, &directions, (&with, &before), false);
-        let cuts = matches!(fault.action, FaultAction::Partition { .. });
+        let ways = ways_of(action.conditions(), &stations, (&directions, &rules), (&with, &before));
+        let looks = self.capacity_looks(action.conditions(), &stations, &directions, (&with, &before), false);
+        let cuts = action.conditions().is_none();
         let sent_from = Instant::now();
         let (datacentre, log) = (self.datacentre.clone(), self.request_log.clone());
         let probing = Probing::start(datacentre, log, (stations, ways), fault.length, &before);
@@ -111,21 +146,21 @@ impl Faulting {
             is_told: AtomicBool::new(false),
             shown,
         });
-        let standing =
-            Standing { guard, rules, action: fault.action.clone(), directions, watched: watched.clone() };
-        self.standing.insert(number, standing);
+        let conditions = action.conditions().cloned();
+        let standing = StandingNetwork { guard, rules, conditions, directions, watched: watched.clone() };
+        self.standing.insert(number, Box::new(standing));
         let told = self.teller();
         let tell = fault.flap.is_none().then(|| self.matrix_teller(number));
         self.in_background(move || watched.show_effect(told, tell));
     }
 
     /// Enters a network fault into the record: what it is about and what is to be imposed. `None` when it is aimed at nothing.
-    fn enter_network(&mut self, number: usize, fault: &Fault) -> Option<Plan> {
+    fn enter_network(&mut self, number: usize, fault: &Fault, action: NetworkAction<'_>) -> Option<Plan> {
         let asked_s = self.events.now_s();
-        let planned = self.plan(number, &fault.action);
+        let planned = self.plan(number, action);
         let mut record = FaultRecord {
             kind: fault.action.kind_name().to_owned(),
-            target: in_words(&fault.action) + &fault.flap.map(in_turns).unwrap_or_default(),
+            target: in_words(action) + &fault.flap.map(in_turns).unwrap_or_default(),
             aims_at_leader: aims_at_leader(&fault.action),
             comes_and_goes: fault.flap.is_some(),
             asked_s,
@@ -133,8 +168,7 @@ impl Faulting {
         };
         let Some((directions, mut rules)) = planned else {
             self.enter(number, &record);
-            let evidence = vec![format!("nothing answers to `{}` at this moment", record.target)];
-            self.receive(number, None, Receipt { verdict: Verdict::Fail, evidence });
+            self.nothing_answers(number, &record);
             return None;
         };
         for rule in &mut rules {
@@ -145,7 +179,7 @@ impl Faulting {
         record.hits =
             directions.iter().map(|(from, to)| format!("{} -> {}", named(from), named(to))).collect();
         let places: Vec<&Path> = directions.iter().flat_map(|(from, to)| [from, to]).collect();
-        if matches!(fault.action, FaultAction::Partition { .. }) {
+        if action.conditions().is_none() {
             record.vms = self.vms_in(&places);
             record.leader = self.platform.leader_by_asking();
         }
@@ -153,9 +187,8 @@ impl Faulting {
         Some((directions, rules))
     }
 
-    /// Lifts a network fault, when this is one. Whether it is.
-    pub(super) fn mend_network(&mut self, number: usize) -> bool {
-        let Some(mut standing) = self.standing.remove(&number) else { return false };
+    /// Lifts a network fault.
+    fn mend_network(&mut self, number: usize, mut standing: StandingNetwork) {
         let watched = standing.watched.clone();
         // Whatever was sent has been decided on before the fault is lifted: the answer to the count comes after it.
         watched.probing.pause();
@@ -175,7 +208,7 @@ impl Faulting {
         self.platform.reaches_again();
         let stations = self.stations_for(&standing.directions);
         let looks = self.capacity_looks(
-            &standing.action,
+            standing.conditions.as_ref(),
             &stations,
             &standing.directions,
             (&now, &watched.shown.with),
@@ -184,7 +217,7 @@ impl Faulting {
         let anew = watched.probing.has_lost_an_end().then(|| {
             let stations = self.stations_for(&standing.directions);
             let plan = (&standing.directions[..], &standing.rules[..]);
-            let ways = ways_of(&standing.action, &stations, plan, (&watched.shown.with, &now));
+            let ways = ways_of(standing.conditions.as_ref(), &stations, plan, (&watched.shown.with, &now));
             let (datacentre, log) = (self.datacentre.clone(), self.request_log.clone());
             Probing::start(datacentre, log, (stations, ways), None, &now)
         });
@@ -196,7 +229,6 @@ impl Faulting {
             told(number, mended_s, receipt);
             tell("has healed", &stations, &now);
         });
-        true
     }
 
     /// Measures the round trips between all places and tells of them, unless the network has been changed meanwhile:
@@ -234,7 +266,7 @@ impl Faulting {
 
     /// The network as asked for now, with these rules on top.
     fn asked_network(&self, on_top: Option<&[Rule]>) -> RequestedNetwork {
-        let standing = self.standing.values().flat_map(|standing| standing.rules.iter().cloned());
+        let standing = self.standing.values().flat_map(|standing| standing.rules().iter().cloned());
         let on_top = on_top.unwrap_or_default().iter().cloned();
         RequestedNetwork::new(self.base_policy.clone(), standing.chain(on_top))
     }
@@ -248,13 +280,13 @@ impl Faulting {
     /// The looks that show the rate, the queue and the packets' size of a fault.
     fn capacity_looks(
         &self,
-        action: &FaultAction,
+        conditions: Option<&Conditions>,
         stations: &[Station],
         directions: &[(Path, Path)],
         (now, otherwise): (&RequestedNetwork, &RequestedNetwork),
         is_healing: bool,
     ) -> Vec<Look> {
-        let FaultAction::Network { conditions, .. } = action else { return Vec::new() };
+        let Some(conditions) = conditions else { return Vec::new() };
         let of = |(from, to): &(Path, Path)| {
             looks::of_conditions(stations, (from, to), conditions, (now, otherwise), is_healing)
         };
@@ -285,19 +317,18 @@ impl Faulting {
 
     /// The directions a fault concerns, for people and probes, and the rules to impose. `None` when a role it is aimed
     /// at is nobody's now.
-    fn plan(&self, number: usize, action: &FaultAction) -> Option<Plan> {
+    fn plan(&self, number: usize, action: NetworkAction<'_>) -> Option<Plan> {
         let path = |target: &FaultTarget| self.path_of(target, number);
         match action {
-            FaultAction::PowerOff { .. } | FaultAction::Disk { .. } => None,
-            FaultAction::Network { directions, conditions } => {
+            NetworkAction::Conditions { directions, conditions } => {
                 let ends: Option<Vec<(Path, Path)>> =
                     directions.iter().map(|(from, to)| Some((path(from)?, path(to)?))).collect();
                 let ends = ends?;
                 let rules = ends.iter().map(|(from, to)| conditions_rule(from, to, conditions)).collect();
                 Some((ends, rules))
             }
-            FaultAction::Partition { shape, answer } => {
-                let cut = |(from, to): &(Path, Path)| cut_rule(from, to, block(*answer));
+            NetworkAction::Partition { shape, answer } => {
+                let cut = |(from, to): &(Path, Path)| cut_rule(from, to, block(answer));
                 let ends = match shape {
                     PartitionShape::Isolate(target) => {
                         let place = path(target)?;
@@ -344,16 +375,16 @@ impl Faulting {
 
 /// The ways that show a fault between these stations: with it, and without it.
 fn ways_of(
-    action: &FaultAction,
+    conditions: Option<&Conditions>,
     stations: &[Station],
     (directions, rules): (&[(Path, Path)], &[Rule]),
     (with, without): (&RequestedNetwork, &RequestedNetwork),
 ) -> Vec<Way> {
-    match action {
-        FaultAction::Network { conditions, .. } => {
+    match conditions {
+        Some(conditions) => {
             datagrams::of_conditions(stations, directions, &properties(conditions), (with, without))
         }
-        _ => datagrams::of_partition(stations, rules, (with, without)),
+        None => datagrams::of_partition(stations, rules, (with, without)),
     }
 }
 
@@ -379,17 +410,15 @@ fn in_turns(flap: Flap) -> String {
 }
 
 /// A network fault as a person would say it.
-fn in_words(action: &FaultAction) -> String {
+fn in_words(action: NetworkAction<'_>) -> String {
     let end = |target: &FaultTarget| describe(target);
     match action {
-        FaultAction::PowerOff { target } => describe(target),
-        FaultAction::Disk { .. } => String::new(),
-        FaultAction::Network { directions, conditions } => {
+        NetworkAction::Conditions { directions, conditions } => {
             let ways: Vec<String> =
                 directions.iter().map(|(from, to)| format!("{} -> {}", end(from), end(to))).collect();
             format!("{}: {}", ways.join(" and "), conditions_in_words(conditions))
         }
-        FaultAction::Partition { shape, .. } => match shape {
+        NetworkAction::Partition { shape, .. } => match shape {
             PartitionShape::Isolate(target) => format!("isolate {}", end(target)),
             PartitionShape::OneWay { from, to } => format!("{} -> {}", end(from), end(to)),
             PartitionShape::Between(one, other) => format!("{} <-> {}", end(one), end(other)),

@@ -1,0 +1,134 @@
+//! Power-off: hosts lose their power, and the VMs on them; healed, the hosts have power again.
+
+use std::sync::atomic::Ordering;
+
+use faults::{FaultRecord, Struck};
+use history::{EventKind, Verdict};
+use lab::probe::NodeNamespaces;
+use scenario::{Fault, FaultTarget, node_name};
+
+use super::aim::aims_at_leader;
+use super::targets::describe;
+use super::{Faulting, StandingFault, lock};
+use crate::power_probe::{Observer, Subject};
+
+/// Hosts without power. Nothing ends by dropping it: hosts return when they are given power.
+struct StandingPowerOff {
+    hosts: Vec<usize>,
+    /// VMs that ran there.
+    vms: Vec<usize>,
+}
+
+impl StandingFault for StandingPowerOff {
+    /// Hosts that another standing fault holds down are given power as well: the later word counts.
+    fn mend(self: Box<Self>, faulting: &mut Faulting, number: usize, in_a_hurry: bool) {
+        for host in &self.hosts {
+            if let Err(error) = faulting.datacentre.power_on_host(*host) {
+                faulting.events.warn(format!("power-on: {error}"), "the lab is broken; report this");
+            }
+        }
+        let mended_s = faulting.events.now_s();
+        lock(&faulting.records)[number].mended_s = Some(mended_s);
+        faulting.platform.returned(&self.hosts);
+        let (datacentre, longest_delay) = (faulting.datacentre.clone(), faulting.longest_delay);
+        let told = faulting.healing_teller();
+        faulting.in_background(move || {
+            let Some(observer) = Observer::new(&datacentre, longest_delay) else { return };
+            // In a hurry nobody starts the nodes again, so only the hosts can answer.
+            let vms = if in_a_hurry { &[][..] } else { &self.vms };
+            let subjects: Vec<Subject> = observer.subjects(&self.hosts, vms);
+            told(number, mended_s, observer.power_is_back(&subjects, in_a_hurry));
+        });
+    }
+}
+
+impl Faulting {
+    /// Strikes hosts with a power-off.
+    pub(super) fn strike_power(&mut self, number: usize, fault: &Fault, target: &FaultTarget) {
+        let hosts = self.hosts_of(target, number);
+        let vms: Vec<usize> = self
+            .datacentre
+            .vms_on()
+            .into_iter()
+            .filter(|vm| hosts.contains(&self.datacentre.vms[*vm].host()))
+            .collect();
+        let record = FaultRecord {
+            kind: fault.action.kind_name().to_owned(),
+            target: describe(target),
+            struck: Struck::Hosts(
+                hosts.iter().map(|host| self.datacentre.hosts[*host].path.clone()).collect(),
+            ),
+            aims_at_leader: aims_at_leader(&fault.action),
+            hits: hosts.iter().map(|host| self.datacentre.hosts[*host].name()).collect(),
+            hosts,
+            vms,
+            asked_s: self.events.now_s(),
+            ..FaultRecord::default()
+        };
+        self.enter(number, &record);
+        if record.hosts.is_empty() {
+            return self.nothing_answers(number, &record);
+        }
+        self.network_changes.fetch_add(1, Ordering::AcqRel);
+        let standing = StandingPowerOff { hosts: record.hosts.clone(), vms: record.vms.clone() };
+        self.standing.insert(number, Box::new(standing));
+        self.cut_power(number, &record);
+    }
+
+    fn cut_power(&mut self, number: usize, record: &FaultRecord) {
+        let Some(observer) = Observer::new(&self.datacentre, self.longest_delay) else { return };
+        let before = observer.look_before(&observer.subjects(&record.hosts, &record.vms));
+        let dying = self.datacentre.vms_dying_with(&record.hosts);
+        let namespaces: Vec<(String, NodeNamespaces)> = dying
+            .iter()
+            .filter_map(|vm| Some((node_name(*vm), self.datacentre.vms[*vm].namespaces()?.ok()?)))
+            .collect();
+        if !self.prevented {
+            let on_copies = self.plant_on_copies(&record.hosts, &dying);
+            self.plant_canaries(number, &dying);
+            match self.datacentre.power_off_hosts(&record.hosts) {
+                Ok(died) => {
+                    for vm in &died {
+                        let (node, on) = (node_name(*vm), self.datacentre.vms[*vm].host());
+                        let host = self.datacentre.hosts[on].name();
+                        if !record.hosts.contains(&on) {
+                            let what = format!(
+                                "the host that served the volume of {node} on {host} is lost: its VM is switched off"
+                            );
+                            let (action, node) = ("volume".to_owned(), node.clone());
+                            self.events.say(EventKind::Platform { action, node, what });
+                        }
+                        self.events.say(EventKind::NodeDown { node, host });
+                    }
+                    self.platform.lost(&died);
+                }
+                Err(error) => {
+                    self.events.warn(format!("power-off: {error}"), "the lab is broken; report this")
+                }
+            }
+            self.look_at_copies(number, on_copies);
+        }
+        let losses = match self.prevented {
+            true => Vec::new(),
+            false => self.losses(record),
+        };
+        let effect_s = self.events.now_s();
+        let (datacentre, longest_delay) = (self.datacentre.clone(), self.longest_delay);
+        let told = self.teller();
+        self.in_background(move || {
+            if let Some(observer) = Observer::new(&datacentre, longest_delay) {
+                let receipt = observer.power_is_off(&before, &namespaces, losses);
+                told(number, Some(effect_s), receipt);
+            }
+        });
+    }
+
+    /// What a power-off took from the volumes of its nodes and from components on its hosts.
+    fn losses(&self, record: &FaultRecord) -> Vec<(Verdict, String)> {
+        let all = self.datacentre.vms.iter().enumerate();
+        let of_copies = all.flat_map(|(vm, of)| of.volume().losses_of_copies(vm, &record.hosts));
+        let of_nodes = record.vms.iter();
+        let of_nodes = of_nodes.filter_map(|vm| self.datacentre.vms[*vm].volume().last_loss(&node_name(*vm)));
+        of_nodes.chain(of_copies).collect()
+    }
+}
