@@ -62,7 +62,7 @@ pub use disk::{DefectGuard, Disk, DiskGroup};
 pub use files::Files;
 pub use medium::{Access, Admitted, Corruption, Defect};
 pub use mount::{Mount, MountError, MountPoint, prepare, try_out};
-pub use on_disk::{Met, OnDisk};
+pub use on_disk::{DefectEffects, OnDisk};
 pub use probe::{Probe, ProbeError, Seen, Tried};
 pub use store::{Flush, FolderStore, Object, Seek, Space, Store};
 pub use succession::{MOVED, ask};

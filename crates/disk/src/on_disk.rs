@@ -38,7 +38,7 @@ struct Counters {
 
 /// What operations of a store have met, since it was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Met {
+pub struct DefectEffects {
     /// Operations that came while a defect stood, in its own group or disk.
     pub asked: u64,
     /// Refused.
@@ -51,11 +51,11 @@ pub struct Met {
     pub flushes_lost: u64,
 }
 
-impl Met {
+impl DefectEffects {
     /// What came after `earlier`.
     #[must_use]
-    pub fn since(self, earlier: Met) -> Met {
-        Met {
+    pub fn since(self, earlier: DefectEffects) -> DefectEffects {
+        DefectEffects {
             asked: self.asked.saturating_sub(earlier.asked),
             refused: self.refused.saturating_sub(earlier.refused),
             held_up: self.held_up.saturating_sub(earlier.held_up),
@@ -109,9 +109,9 @@ impl<S> OnDisk<S> {
 
     /// What its operations have met so far.
     #[must_use]
-    pub fn met(&self) -> Met {
+    pub fn defect_effects(&self) -> DefectEffects {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        Met {
+        DefectEffects {
             asked: read(&self.met.asked),
             refused: read(&self.met.refused),
             held_up: read(&self.met.held_up),

@@ -318,6 +318,6 @@ mod tests {
         for name in ["kept", "synced"] {
             assert_eq!(volume.look_up(ROOT, OsStr::new(name)).map(|status| status.size), Ok(7), "{name}");
         }
-        assert_eq!((volume.store().met().flushes_lost, volume.store().disk().name()), (2, "d1"));
+        assert_eq!((volume.store().defect_effects().flushes_lost, volume.store().disk().name()), (2, "d1"));
     }
 }

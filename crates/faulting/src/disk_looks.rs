@@ -196,18 +196,18 @@ mod tests {
     }
 
     /// A host with two disks behind a cache disk, and what stands on them.
-    struct Ground {
+    struct DiskBench {
         disks: HostDisks,
         imposed: ImposedDefects,
         _folder: tempfile::TempDir,
     }
 
-    impl Ground {
-        fn new() -> Ground {
+    impl DiskBench {
+        fn new() -> DiskBench {
             let folder = tempfile::tempdir().expect("a temporary folder");
             let asked = scenario::Disks { capacity: 2, groups: 1, cache: true };
             let disks = HostDisks::new(&["h".to_owned()], asked, folder.path().to_owned());
-            Ground { disks, imposed: ImposedDefects::default(), _folder: folder }
+            DiskBench { disks, imposed: ImposedDefects::default(), _folder: folder }
         }
 
         /// Imposes a defect, or, as a planted failure to, only says so.
@@ -236,17 +236,17 @@ mod tests {
     /// What is seen of a second fault beneath, or beside, a first one: that it took effect, that it is gone, and, as a planted
     /// failure to heal, that it is not.
     fn second_of(first: &DiskDefect, second: &DiskDefect) -> (Verdict, Option<Verdict>, Verdict) {
-        let ground = Ground::new();
-        let (_first, _, _standing) = ground.strike("h/c1", first, true);
-        let (subject, before, guard) = ground.strike("h/d1", second, true);
+        let bench = DiskBench::new();
+        let (_first, _, _standing) = bench.strike("h/c1", first, true);
+        let (subject, before, guard) = bench.strike("h/d1", second, true);
         assert_eq!(before.receipt.verdict, Verdict::Pass, "{:?}", before.receipt);
-        let effect = subject.look_at_effect(&ground.disks, &ground.imposed, (&before, &|_| true)).verdict;
+        let effect = subject.look_at_effect(&bench.disks, &bench.imposed, (&before, &|_| true)).verdict;
         // Waiting for each operation of a disk that stays silent takes long, and is tried elsewhere.
         let stays = (second != &DiskDefect::Stall || first == &DiskDefect::Stall).then(|| {
-            ground.imposed.clear(subject.place, || ());
-            subject.look_at_healing(&ground.disks, &ground.imposed, &|_| true).verdict
+            bench.imposed.clear(subject.place, || ());
+            subject.look_at_healing(&bench.disks, &bench.imposed, &|_| true).verdict
         });
-        (effect, stays, ground.heal(&subject, guard).verdict)
+        (effect, stays, bench.heal(&subject, guard).verdict)
     }
 
     #[test]
@@ -303,27 +303,27 @@ mod tests {
 
     #[test]
     fn a_fault_that_another_hides_has_its_receipts_once_that_one_is_gone() {
-        let ground = Ground::new();
-        let (first, _, over_it) = ground.strike("h/c1", &DiskDefect::Fail, true);
-        let (subject, before, guard) = ground.strike("h/d1", &DiskDefect::Full, true);
-        let (disks, imposed) = (&ground.disks, &ground.imposed);
+        let bench = DiskBench::new();
+        let (first, _, over_it) = bench.strike("h/c1", &DiskDefect::Fail, true);
+        let (subject, before, guard) = bench.strike("h/d1", &DiskDefect::Full, true);
+        let (disks, imposed) = (&bench.disks, &bench.imposed);
         let effect = std::thread::scope(|scope| {
             let looking = scope.spawn(|| subject.look_at_effect(disks, imposed, (&before, &|_| false)));
-            assert_eq!(ground.heal(&first, over_it).verdict, Verdict::Pass);
+            assert_eq!(bench.heal(&first, over_it).verdict, Verdict::Pass);
             looking.join().expect("no panic")
         });
         assert_eq!(effect.verdict, Verdict::Pass, "{effect:?}");
-        assert_eq!(ground.heal(&subject, guard).verdict, Verdict::Pass);
+        assert_eq!(bench.heal(&subject, guard).verdict, Verdict::Pass);
     }
 
     #[test]
     fn a_fault_that_is_only_announced_has_no_receipt_whatever_stands_beside_it() {
         for second in [DiskDefect::Full, DiskDefect::LoseFlush, DiskDefect::Fail] {
-            let ground = Ground::new();
+            let bench = DiskBench::new();
             let by = Duration::from_millis(2);
-            let (_first, _, _standing) = ground.strike("h/c1", &DiskDefect::Slow { by }, true);
-            let (subject, before, _) = ground.strike("h/d1", &second, false);
-            let looked = subject.look_at_effect(&ground.disks, &ground.imposed, (&before, &|_| true));
+            let (_first, _, _standing) = bench.strike("h/c1", &DiskDefect::Slow { by }, true);
+            let (subject, before, _) = bench.strike("h/d1", &second, false);
+            let looked = subject.look_at_effect(&bench.disks, &bench.imposed, (&before, &|_| true));
             assert_eq!(looked.verdict, Verdict::Fail, "{looked:?}");
         }
     }

@@ -19,7 +19,7 @@ pub enum Exit {
     /// It did what was asked.
     Done,
     /// The user's input is wrong: already told, with a caret.
-    Told(u8),
+    Reported(u8),
     /// Something went wrong that is still to be told.
     Failed(u8, anyhow::Error),
 }
@@ -40,7 +40,7 @@ impl Exit {
         match self {
             Exit::Failed(code, error) => {
                 complained!("holdfast: {}", with_causes(error.as_ref()));
-                Exit::Told(code)
+                Exit::Reported(code)
             }
             told => told,
         }
@@ -52,7 +52,7 @@ impl From<Exit> for ExitCode {
         match exit {
             Exit::Verdict(verdict) => ExitCode::from(verdict.exit_code()),
             Exit::Done => ExitCode::SUCCESS,
-            Exit::Told(code) | Exit::Failed(code, _) => ExitCode::from(code),
+            Exit::Reported(code) | Exit::Failed(code, _) => ExitCode::from(code),
         }
     }
 }

@@ -37,5 +37,5 @@ pub use launch::{Ended, LaunchError, Message, Options, Placement, Show, launch};
 pub use orders::{LoadPulse, News, Pulse};
 pub use preparation::{PreparationError, check_workloads};
 pub use series::{Series, SeriesError, Turn};
-pub use standalone::{Standalone, StandaloneEnd, StandaloneError, Told, run_alone};
+pub use standalone::{Standalone, StandaloneEnd, StandaloneError, StandaloneNews, run_alone};
 pub use supervise::supervise;

@@ -80,7 +80,7 @@ pub enum StandaloneError {
 }
 
 /// What is told while it goes on.
-pub enum Told<'a> {
+pub enum StandaloneNews<'a> {
     /// A step.
     Step(String),
     /// The run directory.
@@ -127,7 +127,7 @@ struct Record {
 pub fn run_alone(
     asked: &Standalone,
     interrupted: &dyn Fn() -> bool,
-    tell: &(dyn Fn(Told<'_>) + Sync),
+    tell: &(dyn Fn(StandaloneNews<'_>) + Sync),
 ) -> Result<StandaloneEnd, StandaloneError> {
     let now = jiff::Timestamp::now();
     let plan = &asked.plan;
@@ -135,12 +135,12 @@ pub fn run_alone(
     // First of all: a database that is not there leaves no empty directory behind.
     let version = load::server_version(plan, here())?;
     let directory = RunDirectory::make(&asked.out, &plan.name, &timestamp)?;
-    tell(Told::Directory(directory.path()));
+    tell(StandaloneNews::Directory(directory.path()));
     let facts = facts(asked, &now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(), version);
     write_event(&directory, &EventKind::RunStarted { facts: Box::new(facts.clone()) })?;
     if asked.makes_tables {
-        tell(Told::Step(format!("making the tables of {}", plan.workload.name())));
-        load::prepare(plan, here(), &|line| tell(Told::Step(line)))?;
+        tell(StandaloneNews::Step(format!("making the tables of {}", plan.workload.name())));
+        load::prepare(plan, here(), &|line| tell(StandaloneNews::Step(line)))?;
     }
     let clock = Clock::set_later();
     let (sink, batches) = channel();
@@ -249,7 +249,7 @@ impl Record {
         plan: &LoadPlan,
         of_s: u64,
         files: &mut Files,
-        tell: &(dyn Fn(Told<'_>) + Sync),
+        tell: &(dyn Fn(StandaloneNews<'_>) + Sync),
     ) -> Result<(), StandaloneError> {
         let second = batch.interval.second;
         self.first_errors.extend(batch.first_errors.iter().cloned());
@@ -267,7 +267,7 @@ impl Record {
             self.waiting = *backlog;
         }
         let transaction = batch.interval.operations.get(plan.workload.transaction_name());
-        tell(Told::Second {
+        tell(StandaloneNews::Second {
             second,
             of_s,
             transactions: transaction.map_or(0, measure::OperationInterval::count),

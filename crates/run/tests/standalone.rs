@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use client::{Session, SessionFuture, SqlSession};
 use load::{Arrival, LoadPlan, Step, ThinkTime};
-use run::{Standalone, StandaloneEnd, Told, run_alone};
+use run::{Standalone, StandaloneEnd, StandaloneNews, run_alone};
 use server::Server;
 use tempfile::TempDir;
 use workload::{Attempt, ClientState, Ground, Request, Statement, Workload};
@@ -62,8 +62,8 @@ fn a_load_alone_leaves_a_runs_files_and_proves_only_what_it_could_see() {
     let out = tempfile::tempdir().expect("temporary folder");
 
     let seconds = AtomicU64::new(0);
-    let count = |told: Told<'_>| {
-        if matches!(told, Told::Second { .. }) {
+    let count = |told: StandaloneNews<'_>| {
+        if matches!(told, StandaloneNews::Second { .. }) {
             seconds.fetch_add(1, Ordering::Relaxed);
         }
     };

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use disk::{Disk, Met};
+use disk::{DefectEffects, Disk};
 use history::Verdict;
 
 use crate::loss::loss_in_words;
@@ -98,11 +98,11 @@ impl NodeVolume {
 
     /// What operations of it have met on its disk so far.
     #[must_use]
-    pub fn met_by(&self, part: &VolumePart) -> Option<Met> {
+    pub fn defect_effects_on(&self, part: &VolumePart) -> Option<DefectEffects> {
         match (self, &part.component) {
             (NodeVolume::Directory, _) => None,
-            (NodeVolume::Virtual(disk), _) => Some(disk.met()),
-            (NodeVolume::Mirrored(disk), component) => disk.met_by(component.as_ref()?.0),
+            (NodeVolume::Virtual(disk), _) => Some(disk.defect_effects()),
+            (NodeVolume::Mirrored(disk), component) => disk.defect_effects_on(component.as_ref()?.0),
         }
     }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use disk::mirror::Dirt;
-use disk::{Disk, Flush, FolderStore, Limits, Lost, Met, Mount, MountError, MountPoint, OnDisk};
+use disk::{DefectEffects, Disk, Flush, FolderStore, Limits, Lost, Mount, MountError, MountPoint, OnDisk};
 
 use crate::rollback::{PowerOffs, Rollback};
 
@@ -58,8 +58,8 @@ impl VirtualDisk {
     }
 
     /// What its operations have met on that disk.
-    pub(crate) fn met(&self) -> Met {
-        self.volume.store().met()
+    pub(crate) fn defect_effects(&self) -> DefectEffects {
+        self.volume.store().defect_effects()
     }
 
     /// Takes everything on it as durable now.

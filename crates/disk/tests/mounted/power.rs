@@ -105,7 +105,7 @@ fn stalled() -> Result<(), Failed> {
     let mut mounted = Mounted::new();
     let stall = mounted.disk.impose(Defect::Stall);
     let mut writer = ground::start("write on and on", &mounted.place);
-    while mounted.volume.store().met().held_up == 0 {
+    while mounted.volume.store().defect_effects().held_up == 0 {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     mounted.lose_power(|| {

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use disk::{Met, Seen, Tried};
+use disk::{DefectEffects, Seen, Tried};
 use history::Verdict;
 use scenario::DiskDefect;
 
@@ -209,7 +209,7 @@ fn millis(time: Duration) -> String {
 
 /// What a volume, or a component of one, met while a fault stood.
 #[must_use]
-pub fn met_in_words(what: &str, met: &Met) -> String {
+pub fn defect_effects_in_words(what: &str, met: &DefectEffects) -> String {
     if met.asked == 0 {
         return format!("{what} was not used meanwhile");
     }
@@ -393,11 +393,11 @@ mod tests {
         let beside = StackedDefect::new(&[slow, DiskDefect::LoseFlush], &DiskDefect::Full, &[]);
         let both = beside.is_gone("r1/h1/d1", &seen).told;
         assert_eq!(both, format!("{told}; beside this fault it is 1 ms slower, loses flushes"));
-        let met = Met { asked: 7, refused: 2, flushes_lost: 1, ..Met::default() };
+        let met = DefectEffects { asked: 7, refused: 2, flushes_lost: 1, ..DefectEffects::default() };
         let told = "of 7 operations on the volume of n1 meanwhile: 2 refused, 1 syncs answered and not done";
-        assert_eq!(met_in_words("the volume of n1", &met), told);
+        assert_eq!(defect_effects_in_words("the volume of n1", &met), told);
         assert_eq!(
-            met_in_words("the volume of n1", &Met::default()),
+            defect_effects_in_words("the volume of n1", &DefectEffects::default()),
             "the volume of n1 was not used meanwhile"
         );
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use disk::{DefectGuard, Disk, Met};
+use disk::{DefectEffects, DefectGuard, Disk};
 use faults::FaultRecord;
 use faults::{Role, pick};
 use history::{Receipt, Verdict};
@@ -17,7 +17,7 @@ use storage::VolumePart;
 use crate::disk_looks::Subject;
 use crate::disk_looks::defect::made;
 use crate::disk_looks::imposed::Place;
-use crate::disk_looks::judge::{defect_in_words, met_in_words};
+use crate::disk_looks::judge::{defect_effects_in_words, defect_in_words};
 use crate::faulting::aim::aims_at_leader;
 use crate::faulting::{Faulting, StandingFault, lock};
 
@@ -35,7 +35,7 @@ struct StandingDisk {
     /// The VMs whose volumes are served from a disk that is hit.
     vms: Vec<usize>,
     /// What lies on these disks, with what that had met before.
-    parts: Vec<(VolumePart, Met)>,
+    parts: Vec<(VolumePart, DefectEffects)>,
     /// Set once it is healed: whoever still waits for an effect gives up.
     ended: Arc<AtomicBool>,
 }
@@ -150,8 +150,8 @@ impl Faulting {
             .parts
             .iter()
             .filter_map(|(part, before)| {
-                let met = self.datacentre.vms[part.vm].volume().met_by(part)?.since(*before);
-                Some(met_in_words(&part.in_words(), &met))
+                let met = self.datacentre.vms[part.vm].volume().defect_effects_on(part)?.since(*before);
+                Some(defect_effects_in_words(&part.in_words(), &met))
             })
             .collect();
         let (datacentre, told) = (self.datacentre.clone(), self.healing_teller());
@@ -167,11 +167,13 @@ impl Faulting {
     }
 
     /// What of all volumes lies on these disks, with what it has met so far.
-    fn parts_on(&self, disks: &BTreeSet<String>) -> Vec<(VolumePart, Met)> {
+    fn parts_on(&self, disks: &BTreeSet<String>) -> Vec<(VolumePart, DefectEffects)> {
         let of = |vm: usize| {
             let volume = self.datacentre.vms[vm].volume();
             let parts = volume.parts_on(vm, disks).into_iter();
-            parts.filter_map(|part| volume.met_by(&part).map(|met| (part, met))).collect::<Vec<_>>()
+            parts
+                .filter_map(|part| volume.defect_effects_on(&part).map(|met| (part, met)))
+                .collect::<Vec<_>>()
         };
         (0..self.datacentre.vms.len()).flat_map(of).collect()
     }
@@ -222,15 +224,15 @@ impl Faulting {
 /// What is waited for until a disk fails that fails later.
 struct Waits {
     datacentre: Arc<Datacentre>,
-    parts: Vec<(VolumePart, Met)>,
+    parts: Vec<(VolumePart, DefectEffects)>,
     ended: Arc<AtomicBool>,
 }
 
 impl Waits {
     /// Whether an operation of what lies on it was refused before the fault was healed.
     fn until_refused(&self) -> bool {
-        let refused = |(part, before): &(VolumePart, Met)| {
-            let met = self.datacentre.vms[part.vm].volume().met_by(part);
+        let refused = |(part, before): &(VolumePart, DefectEffects)| {
+            let met = self.datacentre.vms[part.vm].volume().defect_effects_on(part);
             met.is_some_and(|met| met.since(*before).refused > 0)
         };
         loop {

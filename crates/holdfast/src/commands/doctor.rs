@@ -40,7 +40,7 @@ pub fn doctor() -> Result<Exit, Exit> {
     }
     what_a_scenario_may_do();
     printed!("{}", if able { "a lab can run here" } else { "a lab cannot run here: see MISSING above" });
-    Ok(if able { Exit::Done } else { Exit::Told(LAB_FAILED) })
+    Ok(if able { Exit::Done } else { Exit::Reported(LAB_FAILED) })
 }
 
 /// For whoever is about to run a stranger's scenario.

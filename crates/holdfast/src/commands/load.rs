@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use load::{Arrival, LoadPlan, Step, ThinkTime};
 use run::script_files::{self, ScriptFiles};
-use run::{Standalone, StandaloneEnd, Told};
+use run::{Standalone, StandaloneEnd, StandaloneNews};
 
 use crate::arguments::{ArrivalWord, LoadOptions};
 use crate::exit::Exit;
@@ -113,11 +113,11 @@ fn scripts(
     script_files::read_into(options, Path::new("")).map_err(Exit::wrong)
 }
 
-fn tell(told: &Told<'_>, json: bool) {
+fn tell(told: &StandaloneNews<'_>, json: bool) {
     let line = match told {
-        Told::Step(step) => format!("         {step}"),
-        Told::Directory(path) => format!("         run directory {}", path.display()),
-        Told::Second { second, of_s, transactions, errors, us_p99 } => {
+        StandaloneNews::Step(step) => format!("         {step}"),
+        StandaloneNews::Directory(path) => format!("         run directory {}", path.display()),
+        StandaloneNews::Second { second, of_s, transactions, errors, us_p99 } => {
             if !std::io::stderr().is_terminal() && (second + 1) % PLAIN_INTERVAL_S != 0 {
                 return;
             }

@@ -56,7 +56,7 @@ fn reject(rejection: Rejection) -> Exit {
     } else {
         print_as_it_is(true, format!("{:?}", miette::Report::new(rejection)).trim_end());
     }
-    Exit::Told(WRONG)
+    Exit::Reported(WRONG)
 }
 
 /// Shows why neither a scenario nor the engine file it names can be used.

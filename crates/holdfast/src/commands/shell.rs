@@ -24,12 +24,12 @@ pub fn shell(options: &ShellOptions) -> Result<Exit, Exit> {
             if code == KILLED {
                 tell_why(options);
             }
-            Ok(Exit::Told(code))
+            Ok(Exit::Reported(code))
         }
         Err(error @ ShellError::Program { .. }) => {
             complained!("holdfast: {error}");
             let is_missing = matches!(&error, ShellError::Program { source, .. } if source.kind() == std::io::ErrorKind::NotFound);
-            Ok(Exit::Told(if is_missing { NOT_FOUND } else { NOT_EXECUTABLE }))
+            Ok(Exit::Reported(if is_missing { NOT_FOUND } else { NOT_EXECUTABLE }))
         }
         Err(error) => Err(Exit::failed(error)),
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 
 use disk::mirror::Standing;
-use disk::{Kind, Lost, Met, ROOT, Refusal};
+use disk::{DefectEffects, Kind, Lost, ROOT, Refusal};
 
 use super::MirroredDisk;
 use super::standing::Role;
@@ -77,7 +77,7 @@ impl MirroredDisk {
         on_them.map(|(number, of)| (number, of.place.name.clone())).collect()
     }
 
-    pub(crate) fn met_by(&self, component: usize) -> Option<Met> {
-        self.state().components.get(component).map(|of| of.volume.store().met())
+    pub(crate) fn defect_effects_on(&self, component: usize) -> Option<DefectEffects> {
+        self.state().components.get(component).map(|of| of.volume.store().defect_effects())
     }
 }

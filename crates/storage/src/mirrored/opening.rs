@@ -475,7 +475,7 @@ mod tests {
                 let _work = disk.threads.work();
                 mirror.sync(made.inode, disk::Scope::All)
             });
-            let met = || disk.state().components[1].volume.store().met().held_up;
+            let met = || disk.state().components[1].volume.store().defect_effects().held_up;
             while met() == 0 || disk.under_way().longest() > Duration::ZERO {
                 assert!(!synced.is_finished(), "it waits for the copy");
                 std::thread::sleep(Duration::from_millis(1));
@@ -501,7 +501,7 @@ mod tests {
         let mirror = disk.state().serving.as_ref().expect("open").mirror.clone();
         let attributes = disk::Attributes::new(0o644, 0, 0, std::time::SystemTime::UNIX_EPOCH);
         mirror.make(disk::ROOT, "f".as_ref(), &disk::NewInode::File, attributes).expect("made here");
-        while disk.state().components[1].volume.store().met().held_up == 0 {
+        while disk.state().components[1].volume.store().defect_effects().held_up == 0 {
             std::thread::sleep(Duration::from_millis(1));
         }
         disk.host_is_off(1).expect("off, although it waits for its disk");
