@@ -10,7 +10,10 @@ use crate::{
 };
 
 /// Engines that are files, each with its text.
-const FILES: &[(&str, &str)] = &[("engines/etcd.yaml", include_str!("../../../engines/etcd.yaml"))];
+const FILES: &[(&str, &str)] = &[
+    ("engines/etcd.yaml", include_str!("../../../engines/etcd.yaml")),
+    ("engines/patroni.yaml", include_str!("../../../engines/patroni.yaml")),
+];
 
 /// A file that is shipped is sound, or the program does not start; a test reads each.
 static ENGINES: LazyLock<Vec<&'static Capabilities>> = LazyLock::new(|| {

@@ -102,6 +102,19 @@ mod tests {
     }
 
     #[test]
+    fn the_files_of_the_guide_are_sound_as_they_stand_there() {
+        let guide = include_str!("../../../docs/guide/own-database.md");
+        let blocks: Vec<&str> =
+            guide.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+        let [engine, scenario] = blocks.as_slice() else { panic!("an engine file and a scenario") };
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("my-database.yaml"), engine).expect("written");
+        let plan = plan(&source(scenario), &[], folder.path()).unwrap_or_else(|error| panic!("{error:?}"));
+        assert_eq!(plan.scenario.database.engine.name, "my-database");
+        assert!(engine.lines().count() <= 30, "a whole engine file is short");
+    }
+
+    #[test]
     fn a_mistake_in_an_engine_file_is_told_where_it_stands() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("my-database.yaml");

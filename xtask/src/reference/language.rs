@@ -62,6 +62,18 @@ pub(super) fn scenario() -> String {
     )
 }
 
+/// Every key of an engine file.
+pub(super) fn engine_file() -> String {
+    let body: String = capabilities::file::explain().iter().map(|found| section("##", found)).collect();
+    page(
+        "Engine file",
+        "An engine file is one YAML file that describes a database. A scenario names it by `engine: ./my-database.yaml`; those \
+         that ship are in `engines/`. [How to write one](../guide/own-database.md). The JSON Schema for editors is printed by \
+         `holdfast schema --engine`.",
+        &body,
+    )
+}
+
 /// The faults with their keys and targets.
 pub(super) fn faults() -> String {
     let maps = maps();

@@ -33,10 +33,11 @@ pub(super) fn engines() -> String {
     let names = || workload::all().iter().map(|workload| workload.name());
     let rows = engine::registry::engines().iter().map(|entry| {
         let workloads = names().filter(|workload| understands(entry.name, workload));
-        vec![code(entry.name), sentence(entry.summary()), links(workloads, "workloads.md")]
+        let tested = entry.tested().unwrap_or_default();
+        vec![code(entry.name), sentence(entry.summary()), links(workloads, "workloads.md"), tested]
     });
     let settings = explain("database").into_iter().find(|found| found.path == "database");
-    let mut body = table(&["`engine:`", "summary", "workloads"], rows.collect());
+    let mut body = table(&["`engine:`", "summary", "workloads", "tested"], rows.collect());
     body.push_str("## Keys of `database`\n\n");
     body.push_str(&settings.map(|found| key_table(&found.keys)).unwrap_or_default());
     page(

@@ -78,7 +78,17 @@ const TABLE: &[(&str, May)] = &[
     (
         "xtask",
         May::Only(&[
-            "check", "disk", "engine", "fabric", "faults", "lab", "measure", "model", "scenario", "workload",
+            "capabilities",
+            "check",
+            "disk",
+            "engine",
+            "fabric",
+            "faults",
+            "lab",
+            "measure",
+            "model",
+            "scenario",
+            "workload",
         ]),
     ),
 ];

@@ -406,7 +406,7 @@ pub fn explain() -> Vec<Explanation> {
         keys: keys(&ENGINE),
         examples: Vec::new(),
     };
-    std::iter::once(whole).chain(sections(&ENGINE)).collect()
+    std::iter::once(whole).chain(sections(&ENGINE)).chain([super::names::explained()]).collect()
 }
 
 /// What there is to say of a key of an engine file.

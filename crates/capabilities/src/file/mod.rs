@@ -4,6 +4,7 @@
 //! has such a file hands its text in: nothing here reads one.
 
 mod language;
+mod names;
 mod read;
 mod template;
 

@@ -13,7 +13,8 @@ use super::language::{
     AT_END, COMMITS, ENGINE, FIRST_ALONE, INT, ISOLATIONS, LANGUAGE, MAJORITY, ORDERS, PROTOCOLS, QUORUMS,
     REAL_TIME, SIGNALS, STARTS,
 };
-use super::template::{Names, Template};
+use super::names::{self, Context};
+use super::template::Template;
 use super::{EngineFile, Find, Process, StopSignal, Tested, Way};
 use crate::{
     Capabilities, Commit, Election, Isolation, Leadership, Period, Protocol, SettingForm, SettingNames,
@@ -80,71 +81,11 @@ struct Reader<'t> {
     ports: BTreeMap<String, u16>,
 }
 
-/// Where a template stands, which decides its names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Context {
-    /// Beside the programs, before there is any node.
-    Machine,
-    /// On a node.
-    Node,
-    /// On the node that leads, which is to hand over.
-    HandOver,
-    /// In a person's shell.
-    Shell,
-}
-
-/// What is known of every machine.
-const OF_THE_MACHINE: &[&str] = &["installation", "architecture"];
-/// What is known on a node.
-const OF_A_NODE: &[&str] = &[
-    "node.name",
-    "node.number",
-    "node.address",
-    "first.name",
-    "first.address",
-    "volume",
-    "sockets",
-    "sessions",
-    "synchronous.on",
-    "synchronous.count",
-];
-const OF_A_HAND_OVER: &[&str] = &["to.name", "to.identity", "from.name"];
-const NODE_VALUES: &[&str] = &["name", "number", "address"];
-
 impl Reader<'_> {
-    fn names(&self, context: Context) -> Names {
-        let mut names = Names::default();
-        let mut add = |more: &[&str]| names.values.extend(more.iter().map(|name| (*name).to_owned()));
-        add(OF_THE_MACHINE);
-        if matches!(context, Context::Node | Context::HandOver) {
-            add(OF_A_NODE);
-        }
-        if context == Context::HandOver {
-            add(OF_A_HAND_OVER);
-        }
-        for of in ["program", "folder"] {
-            names.values.extend(self.programs.iter().map(|program| format!("{of}.{program}")));
-        }
-        if context != Context::Machine {
-            names.values.extend(self.ports.keys().map(|port| format!("ports.{port}")));
-        }
-        match context {
-            Context::Machine => {}
-            Context::Node | Context::HandOver => names.lists.extend([
-                ("nodes", NODE_VALUES),
-                ("others", NODE_VALUES),
-                ("addresses", &["address"][..]),
-                ("settings", &["name", "value"][..]),
-            ]),
-            Context::Shell => names.lists.push(("reached", NODE_VALUES)),
-        }
-        names
-    }
-
     /// A template, its names being those of the context.
     fn template(&mut self, node: &Node, what: &str, context: Context, alone: bool) -> Option<Template> {
         let text = self.decoder.text(node, what)?;
-        match Template::read(&text.value, &self.names(context), alone) {
+        match Template::read(&text.value, &names::known(context, &self.programs, &self.ports), alone) {
             Ok(template) => Some(template),
             Err(mistake) => {
                 let at = self.culprit(text.at, &mistake.culprit);

@@ -23,6 +23,7 @@ mod matrix;
 mod mirrors;
 mod network;
 mod on_paper;
+mod patroni;
 mod power_loss;
 mod receipts;
 mod shell;

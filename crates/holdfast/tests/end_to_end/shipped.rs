@@ -23,6 +23,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("kv", "workloads.rs"),
     ("many-clients", "many_clients.rs"),
     ("open-loop", "workloads.rs"),
+    ("patroni", "patroni.rs"),
     ("script", "workloads.rs"),
     ("survival-control", "survival.rs"),
     ("survival-mirrored", "survival.rs"),

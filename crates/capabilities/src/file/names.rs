@@ -1,0 +1,117 @@
+//! The names that templates may have, by where a template stands, with what each stands for.
+//!
+//! Owns the names; their values are the crate `engine`'s.
+
+use std::collections::BTreeMap;
+
+use yaml::explain::{Explanation, Key};
+
+use super::template::Names;
+
+/// Where a template stands, which decides its names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Context {
+    /// Beside the programs, before there is any node.
+    Machine,
+    /// On a node.
+    Node,
+    /// On the node that leads, which is to hand over.
+    HandOver,
+    /// In a person's shell.
+    Shell,
+}
+
+/// A name and what it stands for.
+type Entry = (&'static str, &'static str);
+
+const OF_THE_MACHINE: &[Entry] = &[
+    ("installation", "the folder of what was installed; nothing where the programs are the machine's own"),
+    ("architecture", "the processor's, such as x86_64"),
+];
+const OF_A_NODE: &[Entry] = &[
+    ("node.name", "the node's name"),
+    ("node.number", "its number, from 1"),
+    ("node.address", "its address; one of IPv6 stands in brackets where a colon follows"),
+    ("first.name", "the name of the first node"),
+    ("first.address", "its address"),
+    ("volume", "the folder of the node's volume"),
+    ("sockets", "a folder for sockets, which is not on the volume"),
+    ("sessions", "how many sessions the loads may hold at a node"),
+    ("synchronous.on", "true where commits wait for standbys, else false"),
+    ("synchronous.count", "for how many they wait; 1 where they wait for none"),
+];
+const OF_A_HAND_OVER: &[Entry] = &[
+    ("to.name", "in `hand-over`: the node that is to lead"),
+    ("to.identity", "in `hand-over`: what `roles.identity` is there"),
+    ("from.name", "in `hand-over`: the node that leads"),
+];
+const FAMILIES: &[Entry] = &[
+    ("program.NAME", "the path of a program of `find.programs`"),
+    ("folder.NAME", "the folder it lies in"),
+    ("ports.NAME", "a port of `ports`"),
+];
+
+/// A list, the names that each of its elements has, and what it holds.
+type ListEntry = (&'static str, &'static [&'static str], &'static str);
+
+const NODE_VALUES: &[&str] = &["name", "number", "address"];
+const LISTS_OF_A_NODE: &[ListEntry] = &[
+    ("nodes", NODE_VALUES, "all nodes, each with `name`, `number`, `address`"),
+    ("others", NODE_VALUES, "the same without the node itself"),
+    ("addresses", &["address"], "all addresses of the node, each `address`"),
+    (
+        "settings",
+        &["name", "value"],
+        "what the scenario sets under `database.settings`, each with `name`, `value`",
+    ),
+];
+const LISTS_OF_A_SHELL: &[ListEntry] =
+    &[("reached", NODE_VALUES, "in `shell`: the node the shell is on, or all nodes where it is on none")];
+
+/// The names of a context in a file with these programs and ports.
+pub(super) fn known(context: Context, programs: &[String], ports: &BTreeMap<String, u16>) -> Names {
+    let on_a_node = matches!(context, Context::Node | Context::HandOver);
+    let mut entries = vec![OF_THE_MACHINE];
+    if on_a_node {
+        entries.push(OF_A_NODE);
+    }
+    if context == Context::HandOver {
+        entries.push(OF_A_HAND_OVER);
+    }
+    let mut values: Vec<String> = entries.concat().iter().map(|(name, _)| (*name).to_owned()).collect();
+    for of in ["program", "folder"] {
+        values.extend(programs.iter().map(|program| format!("{of}.{program}")));
+    }
+    if context != Context::Machine {
+        values.extend(ports.keys().map(|port| format!("ports.{port}")));
+    }
+    let lists = match context {
+        Context::Machine => &[][..],
+        Context::Shell => LISTS_OF_A_SHELL,
+        Context::Node | Context::HandOver => LISTS_OF_A_NODE,
+    };
+    Names { values, lists: lists.iter().map(|(name, own, _)| (*name, *own)).collect() }
+}
+
+/// All names in words.
+pub(super) fn explained() -> Explanation {
+    let value = |(name, meaning): &Entry| Key { name, required: false, holds: "a value".to_owned(), meaning };
+    let list =
+        |(name, _, meaning): &ListEntry| Key { name, required: false, holds: "a list".to_owned(), meaning };
+    let values = [OF_THE_MACHINE, FAMILIES, OF_A_NODE, OF_A_HAND_OVER].concat();
+    let lists = [LISTS_OF_A_NODE, LISTS_OF_A_SHELL].concat();
+    Explanation {
+        path: "names in templates".to_owned(),
+        meaning: "a template is text with names in braces, which stand for values; `{{` and `}}` are braces that are meant as such. \
+                  A list says what is written for each of its elements and what between them; a whole argument of a command may be \
+                  a list without `join`, and becomes an argument for each"
+            .to_owned(),
+        holds: "text".to_owned(),
+        keys: values.iter().map(value).chain(lists.iter().map(list)).collect(),
+        examples: vec![
+            "--listen={node.address}:{ports.client}".to_owned(),
+            "--initial-cluster={nodes: '{name}=http://{address}:{ports.peer}', join: ','}".to_owned(),
+            "{settings: '--{name}={value}'}".to_owned(),
+        ],
+    }
+}
