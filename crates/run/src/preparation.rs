@@ -399,7 +399,8 @@ fn facts(
     (limited, volumes): (&str, Volumes),
 ) -> Result<RunFacts, PreparationError> {
     let mut engine_settings = engine.settings();
-    engine_settings.insert("failover".to_owned(), failover_in_words(scenario.database.failover));
+    let elects = scenario.database.engine.elects();
+    engine_settings.insert("failover".to_owned(), failover_in_words(scenario.database.failover, elects));
     engine_settings.insert("isolation".to_owned(), engine.isolation().name().to_owned());
     engine_settings.insert("found".to_owned(), orders.installation.origin.clone());
     let mut machine: BTreeMap<String, String> = orders.machine.clone();
@@ -492,8 +493,11 @@ fn phases(scenario: &Scenario) -> Vec<PhaseFacts> {
     scenario.schedule.iter().map(phase).collect()
 }
 
-fn failover_in_words(failover: Failover) -> String {
+fn failover_in_words(failover: Failover, elects: bool) -> String {
     match failover {
+        Failover::None | Failover::Promote { .. } if elects => {
+            "the nodes elect another leader; a lost node starts again when its host returns".to_owned()
+        }
         Failover::None => "none: a node starts again when its host returns".to_owned(),
         Failover::HaRestart { after } => {
             format!("the platform starts a lost node on another host after {} s", after.as_secs_f64())

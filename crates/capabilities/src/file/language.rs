@@ -168,7 +168,11 @@ pub(super) static FIND: Fields = plain(
 pub(super) static VERSION: Fields = plain(
     "`version`",
     &[
-        required("command", TEMPLATES, "a command that writes it; the first word is one of `programs`"),
+        required(
+            "command",
+            TEXTS,
+            "a command that writes it: one of `programs`, and a word such as --version. It is run outside of the lab",
+        ),
         optional("after", Shape::Text, "what stands before it there; it is the first number when absent"),
     ],
 );

@@ -60,7 +60,7 @@ pub struct EngineFile {
 }
 
 /// How an engine's programs are found.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Find {
     /// Their names; the first one's folder is the engine's.
     pub programs: Vec<String>,
@@ -70,7 +70,7 @@ pub struct Find {
     /// The program that tells the version.
     pub version_program: String,
     /// Its arguments.
-    pub version_arguments: Vec<Template>,
+    pub version_arguments: Vec<String>,
     /// What stands before the version in its output.
     pub version_after: String,
     /// The oldest version that will do.

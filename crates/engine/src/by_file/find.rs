@@ -267,7 +267,7 @@ fn version_of(file: &EngineFile, installation: &Installation) -> Result<String, 
     let scope = machine(installation);
     let program = installation.programs.get(&find.version_program).ok_or("its program is not there")?;
     let output = process::Command::new(program)
-        .args(find.version_arguments.iter().flat_map(|argument| argument.all_filled(&scope)))
+        .args(&find.version_arguments)
         .current_dir("/")
         .env_clear()
         .envs(file.environment.iter().map(|(name, value)| (name, value.filled(&scope))))

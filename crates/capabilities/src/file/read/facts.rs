@@ -10,6 +10,9 @@ use super::*;
 /// Where programs are when the file does not say.
 const USUAL_FOLDER: &str = "usr/bin";
 
+/// How programs are asked for their version.
+const VERSION_WORDS: &[&str] = &["--version", "-version", "-V", "-v", "version"];
+
 /// `client`.
 pub(super) struct ClientPart {
     pub(super) protocol: Protocol,
@@ -45,7 +48,7 @@ impl Reader<'_> {
             );
         }
         let version = record.get("version").and_then(|node| self.decoder.record(node, &VERSION))?;
-        let command = version.get("command").and_then(|node| self.command(node, Context::Machine));
+        let command = version.get("command").and_then(|node| self.version_command(node));
         let after =
             version.get("after").and_then(|node| self.decoder.text(node, "what stands before the version"));
         let (version_program, version_arguments) = command?;
@@ -60,6 +63,30 @@ impl Reader<'_> {
             version_after: after.map(|after| after.value).unwrap_or_default(),
             at_least: at_least?.value,
         })
+    }
+
+    /// The one command that is run outside of the lab, as whoever runs the scenario: it may ask for the version only.
+    fn version_command(&mut self, node: &Node) -> Option<(String, Vec<String>)> {
+        let (program, _) = self.command(node, Context::Machine)?;
+        let mut arguments = Vec::new();
+        for item in self.decoder.list(node, "a command", 1)?.iter().skip(1) {
+            let argument = self.decoder.text(item, "an argument")?;
+            if !VERSION_WORDS.contains(&argument.value.as_str()) {
+                self.decoder.findings.add(
+                    "version-command",
+                    argument.at,
+                    format!("`{}` asks for more than a version", yaml::wording::shortened(&argument.value)),
+                    "not a way to ask for it",
+                    format!(
+                        "this command is run outside of the lab: write {}",
+                        yaml::wording::either(VERSION_WORDS)
+                    ),
+                );
+                return None;
+            }
+            arguments.push(argument.value);
+        }
+        Some((program, arguments))
     }
 
     pub(super) fn install(&mut self, node: &Node) -> Option<Vec<Way>> {
