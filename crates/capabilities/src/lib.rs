@@ -53,6 +53,8 @@ pub enum Protocol {
     Control,
     /// etcd's JSON gateway.
     Etcd,
+    /// MySQL's, as MariaDB and Galera speak it.
+    Mysql,
     /// Redis', version 2 of its serialization.
     Redis,
     /// None: a node's volume is read and written.
@@ -66,6 +68,7 @@ impl Protocol {
         match name {
             "postgres" => Some(Protocol::Postgres),
             "etcd" => Some(Protocol::Etcd),
+            "mysql" => Some(Protocol::Mysql),
             "redis" => Some(Protocol::Redis),
             _ => None,
         }
@@ -76,8 +79,12 @@ impl Protocol {
     pub fn understands(self) -> Understands {
         match self {
             Protocol::Postgres => Understands::Sql,
-            Protocol::Control => Understands::Only(&["tpcb", "ledger", "append", "bank", "register"]),
-            Protocol::Etcd | Protocol::Redis => Understands::Only(&["ledger", "append", "bank", "register"]),
+            // Its statements pass arrays, which MySQL has not.
+            Protocol::Mysql => Understands::SqlBut(&["tpcc"]),
+            Protocol::Control | Protocol::Redis => {
+                Understands::Only(&["tpcb", "ledger", "append", "bank", "register"])
+            }
+            Protocol::Etcd => Understands::Only(&["ledger", "append", "bank", "register"]),
             Protocol::Volume => Understands::Volume(VOLUME_WORKLOAD),
         }
     }
@@ -176,6 +183,8 @@ pub enum Commit {
 pub enum Understands {
     /// All that ask a database, in SQL.
     Sql,
+    /// All that ask a database, in SQL, but these, which have no form in its dialect.
+    SqlBut(&'static [&'static str]),
     /// These; it speaks no SQL.
     Only(&'static [&'static str]),
     /// It is no database: this one, which asks a volume.
@@ -191,6 +200,7 @@ impl Understands {
     pub fn workload(&self, workload: &str) -> bool {
         match self {
             Understands::Sql => workload != VOLUME_WORKLOAD,
+            Understands::SqlBut(these) => workload != VOLUME_WORKLOAD && !these.contains(&workload),
             Understands::Only(these) => these.contains(&workload),
             Understands::Volume(this) => *this == workload,
         }
@@ -273,6 +283,8 @@ mod tests {
     #[test]
     fn a_workload_runs_where_it_is_understood() {
         assert!(Understands::Sql.workload("tpcc") && !Understands::Sql.workload("rawio"));
+        let but_one = Understands::SqlBut(&["tpcc"]);
+        assert!(but_one.workload("kv") && !but_one.workload("tpcc") && !but_one.workload("rawio"));
         assert!(
             Understands::Only(&["bank"]).workload("bank") && !Understands::Only(&["bank"]).workload("kv")
         );

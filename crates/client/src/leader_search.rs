@@ -36,8 +36,8 @@ const HEAD_START: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 /// A time limit doubles with each attempt in a row that met it, so many times.
 const MOST_DOUBLINGS: u32 = 3;
-/// PostgreSQL's word for having as many sessions as it takes (SQLSTATE `too_many_connections`).
-const TOO_MANY_CONNECTIONS: &str = "53300";
+/// How databases say that they have as many sessions as they take: PostgreSQL's SQLSTATE, MySQL's number.
+const TOO_MANY_CONNECTIONS: [&str; 2] = ["53300", "1040"];
 
 /// One attempt at one node.
 pub(crate) trait Ask: 'static {
@@ -56,6 +56,8 @@ struct Search<A: Ask> {
     nodes: Vec<Node>,
     first_limit: Duration,
     in_flight: Semaphore,
+    /// Whose turn it is where clients are spread over all nodes.
+    given_out: Cell<usize>,
     /// The known leader, by its place in `nodes`.
     leader: watch::Sender<Option<usize>>,
     /// Who searches: one at a time.
@@ -122,6 +124,7 @@ impl<A: Ask> LeaderSearch<A> {
             nodes: endpoints.into_iter().map(node).collect(),
             first_limit,
             in_flight: Semaphore::new(IN_FLIGHT),
+            given_out: Cell::new(0),
             leader: watch::Sender::new(None),
             turn: Semaphore::new(1),
             scouting: RefCell::new(Scouting { attempts, backoff, not_before: Instant::now() }),
@@ -164,6 +167,27 @@ impl<A: Ask> LeaderSearch<A> {
                 Step::Anew => {}
             }
         }
+    }
+
+    /// A session with one of the nodes that take writes, where any may: each client begins with the next, and goes on to
+    /// the others where that one takes none. Nodes that were silent when they were last asked come last.
+    pub(crate) async fn connect_in_turn(
+        &self,
+        rng: &mut dyn Rng,
+    ) -> Result<(A::Session, String, Vec<FailedAttempt>), ConnectError> {
+        let nodes = &self.0.nodes;
+        let turn = self.0.given_out.replace(self.0.given_out.get().wrapping_add(1));
+        let mut order: Vec<usize> = (0..nodes.len()).map(|place| (turn + place) % nodes.len()).collect();
+        order.sort_by_key(|index| nodes.get(*index).is_some_and(|node| node.timeouts.get() > 0));
+        let mut failed = ConnectError::default();
+        for index in order {
+            match self.ask_node(index, rng).await {
+                Ok((session, true)) => return Ok((session, self.0.name(index), failed.failed_attempts)),
+                Ok((_, false)) => failed.read_only_nodes.push(self.0.name(index)),
+                Err(error) => failed.failed_attempts.push(FailedAttempt { node: self.0.name(index), error }),
+            }
+        }
+        Err(failed)
     }
 
     /// A session with the node at this place, whether it leads or not.
@@ -349,7 +373,7 @@ impl<A: Ask> Search<A> {
             }
             Answer::Follows(_) => failed.read_only_nodes.push(self.name(index)),
             Answer::Failed(error) => {
-                let is_full = error.code.as_deref() == Some(TOO_MANY_CONNECTIONS);
+                let is_full = error.code.as_deref().is_some_and(|code| TOO_MANY_CONNECTIONS.contains(&code));
                 failed.failed_attempts.push(FailedAttempt { node: self.name(index), error });
                 if is_full {
                     // It leads all the same; others have sessions with it.

@@ -12,14 +12,19 @@ mod http;
 pub mod key_value;
 pub mod leader;
 mod leader_search;
+pub mod mysql;
 mod password;
+mod patience;
 pub mod postgres;
 pub mod reactor;
 pub mod redis;
 pub mod rows;
 pub mod session;
 pub mod sql;
+mod statement_kind;
+mod tls;
 pub mod volume;
+mod wire;
 
 pub use backoff::Backoff;
 pub use endpoint::{Address, Endpoint};
@@ -29,5 +34,5 @@ pub use rows::Rows;
 pub use session::{
     ConnectError, Connected, Connection, Connector, FailedAttempt, Session, SessionError, SessionFuture,
 };
-pub use sql::{Execution, SqlSession, SqlValue, StatementId};
+pub use sql::{BulkLoad, Dialect, Execution, SqlSession, SqlValue, StatementId};
 pub use volume::VolumeSession;

@@ -53,6 +53,21 @@ impl Rows {
         std::str::from_utf8(cells.next_cell()??).ok()
     }
 
+    /// All cells of a row as text, with commas between them; NULL is nothing.
+    #[must_use]
+    pub fn row_text(&self, row: usize) -> String {
+        let columns = self.columns(row);
+        let cells: Vec<&str> =
+            (0..columns).map(|column| self.text(row, column).unwrap_or_default()).collect();
+        cells.join(",")
+    }
+
+    fn columns(&self, row: usize) -> usize {
+        let start = row.checked_sub(1).and_then(|later| self.later_starts.get(later)).copied().unwrap_or(0);
+        let cells = self.rows.get(start..).filter(|_| row < self.count).and_then(Cells::of);
+        cells.map_or(0, |cells| usize::from(cells.left))
+    }
+
     /// The cell as a whole number; `None` where [`Rows::text`] is, and where the text is not a number that fits.
     #[must_use]
     pub fn integer(&self, row: usize, column: usize) -> Option<i64> {
@@ -77,6 +92,22 @@ impl Rows {
         self.rows.extend_from_slice(row);
         self.count += 1;
         Ok(())
+    }
+
+    /// Begins a row of so many cells, which are to be pushed next.
+    pub(crate) fn begin_row(&mut self, cells: u16) {
+        if self.count > 0 {
+            self.later_starts.push(self.rows.len());
+        }
+        self.rows.extend_from_slice(&cells.to_be_bytes());
+        self.count += 1;
+    }
+
+    /// The next cell of the row that was begun last; `None` for NULL.
+    pub(crate) fn push_cell(&mut self, cell: Option<&[u8]>) {
+        let length = cell.map_or(-1, |cell| i32::try_from(cell.len()).unwrap_or(i32::MAX));
+        self.rows.extend_from_slice(&length.to_be_bytes());
+        self.rows.extend_from_slice(cell.unwrap_or_default());
     }
 
     /// Forgets everything but the room it took, for the next statement of a flight.
@@ -151,9 +182,21 @@ mod tests {
         check(2, 1, Some("9"));
         check(3, 0, None);
         check(usize::MAX, usize::MAX, None);
+        assert_eq!([0, 1, 3].map(|row| rows.row_text(row)), ["7,", "eight,", ""]);
         assert_eq!(rows.integer(0, 0), Some(7));
         assert_eq!(rows.integer(1, 0), None);
         assert_eq!(rows.len(), 3);
+    }
+
+    #[test]
+    fn rows_put_together_cell_by_cell_are_as_those_that_arrived_whole() {
+        let (mut whole, mut by_cell) = (Rows::default(), Rows::default());
+        for cells in [[Some("7"), None], [Some(""), Some("x")]] {
+            whole.push_row(&row(&cells)).expect("row");
+            by_cell.begin_row(2);
+            cells.iter().for_each(|cell| by_cell.push_cell(cell.map(str::as_bytes)));
+        }
+        assert_eq!(whole, by_cell);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The trait that SQL workloads are written against.
+//! The trait that SQL workloads are written against, and the dialects they have to know.
 //!
 //! Owns no protocol: each protocol's folder implements it.
 
@@ -33,8 +33,31 @@ pub struct Execution<'a> {
     pub parameters: &'a [SqlValue<'a>],
 }
 
+/// Whose SQL a session takes. Parameters are `$1`, `$2` in all of them: a session puts them as its server has them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    /// PostgreSQL's.
+    Postgres,
+    /// MySQL's, as MariaDB has it as well.
+    Mysql,
+}
+
+/// Where a bulk load goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BulkLoad<'a> {
+    /// The table.
+    pub table: &'a str,
+    /// Its columns in the order of the lines' cells, `a, b`; all as the table has them where empty.
+    pub columns: &'a str,
+    /// Whether the table was made or emptied in the transaction that is open, which some servers load faster.
+    pub is_new: bool,
+}
+
 /// One connection to a SQL database.
 pub trait SqlSession: Connection {
+    /// Whose SQL it takes.
+    fn dialect(&self) -> Dialect;
+
     /// Prepares statements, in one round trip; the identifiers come in the same order.
     ///
     /// # Errors
@@ -93,17 +116,30 @@ pub trait SqlSession: Connection {
         answered: &'a mut dyn FnMut(usize, &Rows),
     ) -> SessionFuture<'a, ()>;
 
-    /// Runs a bulk load, such as `COPY t (a, b) FROM STDIN`, in the database's bulk text format. `fill` is called again
-    /// and again with an empty buffer and appends whole lines with their line ends; it answers whether there is more to
-    /// come. Answers with the number of rows loaded.
+    /// Loads rows in bulk. `fill` is called again and again with an empty buffer and appends whole lines with their line
+    /// ends; it answers whether there is more to come. Cells have a tab between them, `\N` stands for NULL, and a backslash
+    /// before a tab, a line end or a backslash of a cell's own. Answers with the number of rows loaded. Whether it is one
+    /// transaction is the protocol's.
     ///
     /// # Errors
     /// As [`SqlSession::execute`].
-    fn copy_in<'a>(
+    fn load<'a>(
         &'a mut self,
-        sql: &'a str,
+        load: BulkLoad<'a>,
         fill: &'a mut dyn FnMut(&mut Vec<u8>) -> bool,
     ) -> SessionFuture<'a, u64>;
+
+    /// Reads all rows of a query over one table at one moment, so many at a time; the last page, which may be empty, has
+    /// fewer. The table itself is read, not its indexes: a row that only one of them knows must not stay hidden.
+    ///
+    /// # Errors
+    /// As [`SqlSession::execute`], and those of `page`.
+    fn read_table<'a>(
+        &'a mut self,
+        query: &'a str,
+        page_rows: usize,
+        page: &'a mut dyn FnMut(&Rows) -> Result<(), SessionError>,
+    ) -> SessionFuture<'a, ()>;
 
     /// Whether a transaction is open (or has failed and waits for its rollback).
     fn in_transaction(&self) -> bool;

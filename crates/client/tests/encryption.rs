@@ -6,7 +6,7 @@ mod server;
 use std::time::Duration;
 
 use client::postgres::{Encryption, PostgresClient, PostgresConnector, Settings, Trust};
-use client::{Address, Connector, Endpoint, Execution, SqlSession, SqlValue};
+use client::{Address, BulkLoad, Connector, Endpoint, Execution, SqlSession, SqlValue};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
@@ -115,7 +115,10 @@ fn an_encrypted_session_carries_everything_a_plain_one_does() {
             left -= 1;
             left > 0
         };
-        assert_eq!(session.copy_in("COPY t FROM STDIN", &mut fill).await, Ok(50_000));
+        assert_eq!(
+            session.load(BulkLoad { table: "t", columns: "", is_new: false }, &mut fill).await,
+            Ok(50_000)
+        );
         let flight = [[SqlValue::Integer(1)], [SqlValue::Integer(2)]];
         let flight = flight.each_ref().map(|parameters| Execution { statement: ids[1], parameters });
         let mut found = Vec::new();

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use client::postgres::{PostgresClient, PostgresConnector, Settings};
 use client::reactor::sleep;
-use client::{Connection, Connector, Endpoint, Execution, SessionError, SqlSession, SqlValue, StatementId};
+use client::{
+    BulkLoad, Connection, Connector, Endpoint, Execution, SessionError, SqlSession, SqlValue, StatementId,
+};
 use history::ErrorClass;
 use rand::{Rng, TryRng};
 use server::{Server, settings};
@@ -81,7 +83,13 @@ fn values_travel_both_ways_and_bulk_loads_arrive() {
             number += 1;
             number < 30_000
         };
-        assert_eq!(client.copy_in("COPY t (a, b) FROM STDIN", &mut fill).await.expect("copy"), 30_000);
+        assert_eq!(
+            client
+                .load(BulkLoad { table: "t", columns: "a, b", is_new: false }, &mut fill)
+                .await
+                .expect("copy"),
+            30_000
+        );
         let rows = client
             .batch("SELECT count(*), sum(a) FROM t WHERE b LIKE 'row %'; SET search_path = public")
             .await;
@@ -91,7 +99,10 @@ fn values_travel_both_ways_and_bulk_loads_arrive() {
             lines.extend_from_slice(b"1\tone\nnot a number\ttwo\n");
             false
         };
-        let refused = client.copy_in("COPY t (a, b) FROM STDIN", &mut bad).await.expect_err("bad line");
+        let refused = client
+            .load(BulkLoad { table: "t", columns: "a, b", is_new: false }, &mut bad)
+            .await
+            .expect_err("bad line");
         assert_eq!((refused.definite, refused.code.as_deref()), (true, Some("22P02")));
         assert!(!client.is_broken());
         assert_eq!(client.batch("SELECT count(*) FROM t").await.expect("alive").integer(0, 0), Some(30_003));

@@ -287,7 +287,8 @@ async fn recovered(session: &mut Session, error: &SessionError) -> bool {
 async fn prepare(shared: &Shared, session: &mut Session) -> Result<Vec<StatementId>, SessionError> {
     let Session::Sql(session) = session else { return Ok(Vec::new()) };
     let statements = shared.workload.statements();
-    let statements: Vec<&str> = statements.iter().map(|statement| statement.sql.as_ref()).collect();
+    let statements: Vec<&str> =
+        statements.iter().map(|statement| statement.text(session.dialect())).collect();
     session.prepare(&statements).await
 }
 

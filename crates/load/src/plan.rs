@@ -8,6 +8,7 @@ use std::time::Duration;
 use capabilities::Protocol;
 use client::control::ControlConnector;
 use client::etcd::EtcdConnector;
+use client::mysql::{self, MysqlConnector};
 use client::postgres::{Encryption, PostgresConnector, ReadEngines, Reads, Settings};
 use client::redis::{self, RedisConnector};
 use client::volume::VolumeConnector;
@@ -51,6 +52,8 @@ pub struct LoadPlan {
     pub protocol: Protocol,
     /// Where queries outside a transaction block go; PostgreSQL only.
     pub reads: Reads,
+    /// Whether clients are spread over all nodes, where each of them takes writes; MySQL's protocol only.
+    pub spreads: bool,
     /// Whether a write counts only once replicas have it; Redis only.
     pub wait: Option<redis::Wait>,
     /// Every node that may take the writes now or later.
@@ -196,6 +199,10 @@ impl LoadPlan {
             Protocol::Volume => Box::new(VolumeConnector::new(endpoints, timeout, connect_timeout)),
             Protocol::Control => Box::new(ControlConnector::new(endpoints, timeout, connect_timeout)),
             Protocol::Etcd => Box::new(EtcdConnector::new(endpoints, timeout, connect_timeout)),
+            Protocol::Mysql if self.spreads => {
+                Box::new(MysqlConnector::spread(endpoints, self.mysql_settings(timeout)))
+            }
+            Protocol::Mysql => Box::new(MysqlConnector::new(endpoints, self.mysql_settings(timeout))),
             Protocol::Redis => {
                 Box::new(RedisConnector::with(self.redis_settings(), endpoints, timeout, connect_timeout))
             }
@@ -209,6 +216,16 @@ impl LoadPlan {
             return self.connector(self.timeout);
         }
         Box::new(ReadEngines::new(self.endpoints.clone(), self.settings(self.timeout), self.reads))
+    }
+
+    fn mysql_settings(&self, timeout: Duration) -> mysql::Settings {
+        mysql::Settings {
+            database: self.database.clone(),
+            user: self.user.clone(),
+            password: self.password.clone(),
+            timeout,
+            connect_timeout: self.connect_timeout,
+        }
     }
 
     fn redis_settings(&self) -> redis::Settings {
@@ -270,6 +287,7 @@ mod tests {
             scale: 1,
             protocol: Protocol::Postgres,
             reads: client::postgres::Reads::Leader,
+            spreads: false,
             wait: None,
             seed: 1,
             endpoints: vec![Endpoint {

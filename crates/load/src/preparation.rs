@@ -10,7 +10,7 @@ use workload::Ground;
 use crate::clock::Clock;
 use crate::generator::message_of;
 use crate::plan::{LoadError, LoadPlan, OnThread};
-use client::{Backoff, Connector, Session, SessionError};
+use client::{Backoff, Connector, Dialect, Session, SessionError};
 
 /// How long one statement of the preparation may take: loading and indexing at a large scale takes minutes.
 const PREPARE_STATEMENT: Duration = Duration::from_secs(600);
@@ -106,7 +106,12 @@ pub fn final_read(
 }
 
 async fn version(session: &mut Session) -> Result<client::Rows, SessionError> {
-    session.sql()?.batch("SHOW server_version").await
+    let session = session.sql()?;
+    let question = match session.dialect() {
+        Dialect::Postgres => "SHOW server_version",
+        Dialect::Mysql => "SELECT version()",
+    };
+    session.batch(question).await
 }
 
 async fn make_tables(

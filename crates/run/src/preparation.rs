@@ -360,6 +360,7 @@ fn plans(
             seed: orders.seed,
             protocol: scenario.database.engine.protocol,
             wait: None,
+            spreads: false,
             reads: match load.reads {
                 scenario::Reads::Leader => client::postgres::Reads::Leader,
                 scenario::Reads::Replicas => client::postgres::Reads::Replicas,

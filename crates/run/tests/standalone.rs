@@ -30,6 +30,7 @@ fn asked(server: &Server, out: &TempDir, rate_per_s: Option<f64>, makes_tables: 
         protocol: load::Protocol::Postgres,
         reads: client::postgres::Reads::Leader,
         wait: None,
+        spreads: false,
         seed: 3,
         endpoints: vec![server.endpoint("n1")],
         database: "postgres".to_owned(),

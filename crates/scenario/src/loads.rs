@@ -119,6 +119,11 @@ pub(crate) fn check_language(documents: &[LoadDocument], engine: &Capabilities, 
                 "needs SQL",
                 format!("use another engine, or one of {}", listed(spoken)),
             ),
+            Understands::SqlBut(_) if workload != VOLUME_WORKLOAD => (
+                format!("`{workload}` has no form in the SQL of the engine `{name}`"),
+                "needs another SQL",
+                "use another engine, or another workload".to_owned(),
+            ),
             _ => (
                 format!("`{workload}` asks a node's volume and no database"),
                 "needs a bare volume",

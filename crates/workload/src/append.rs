@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use client::key_value::Operation;
-use client::{Session, SessionError, SessionFuture, SqlValue};
+use client::{Dialect, Session, SessionError, SessionFuture, SqlValue};
 use history::{Action, Key, Step};
 use rand::RngExt;
 
@@ -45,11 +45,17 @@ impl Append {
         options.finish()?;
         let statements = [
             begin,
-            Statement::fixed("SELECT", "SELECT elements FROM holdfast_append WHERE key = $1"),
-            Statement::fixed(
+            Statement::with_mysql(
+                "SELECT",
+                "SELECT elements FROM holdfast_append WHERE key = $1",
+                "SELECT elements FROM holdfast_append WHERE `key` = $1",
+            ),
+            Statement::with_mysql(
                 "APPEND",
                 "INSERT INTO holdfast_append (key, elements) VALUES ($1, $2::bigint::text) ON CONFLICT (key) \
                  DO UPDATE SET elements = holdfast_append.elements || ',' || excluded.elements",
+                "INSERT INTO holdfast_append (`key`, elements) VALUES ($1, $2) ON DUPLICATE KEY \
+                 UPDATE elements = concat(elements, ',', VALUES(elements))",
             ),
             Statement::fixed("COMMIT", "COMMIT"),
         ];
@@ -85,8 +91,11 @@ impl Workload for Append {
             }
             let session = ground.session.sql()?;
             session.batch("DROP TABLE IF EXISTS holdfast_append").await?;
-            let create = "CREATE TABLE holdfast_append (key bigint PRIMARY KEY, elements text NOT NULL)";
-            session.batch(create).await?;
+            let columns = match session.dialect() {
+                Dialect::Postgres => "key bigint PRIMARY KEY, elements text NOT NULL",
+                Dialect::Mysql => "`key` bigint PRIMARY KEY, elements longtext NOT NULL",
+            };
+            session.batch(&format!("CREATE TABLE holdfast_append ({columns})")).await?;
             Ok(())
         })
     }
@@ -150,7 +159,12 @@ impl Workload for Append {
                     }
                 }
             } else {
-                let rows = session.sql()?.batch("SELECT key, elements FROM holdfast_append").await?;
+                let session = session.sql()?;
+                let key = match session.dialect() {
+                    Dialect::Postgres => "key",
+                    Dialect::Mysql => "`key`",
+                };
+                let rows = session.batch(&format!("SELECT {key}, elements FROM holdfast_append")).await?;
                 for row in 0..rows.len() {
                     let key = rows.integer(row, 0);
                     let key = key.ok_or_else(|| refused(format!("list row {row} cannot be read")))?;

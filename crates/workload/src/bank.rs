@@ -92,11 +92,9 @@ impl Workload for Bank {
             session.batch("DROP TABLE IF EXISTS holdfast_bank").await?;
             let create = "CREATE TABLE holdfast_bank (account bigint PRIMARY KEY, balance bigint NOT NULL)";
             session.batch(create).await?;
-            let last = ACCOUNTS - 1;
-            let fill = format!(
-                "INSERT INTO holdfast_bank SELECT account, {OPENING_BALANCE} FROM generate_series(0, {last}) account"
-            );
-            session.batch(&fill).await?;
+            let rows: Vec<String> =
+                (0..ACCOUNTS).map(|account| format!("({account}, {OPENING_BALANCE})")).collect();
+            session.batch(&format!("INSERT INTO holdfast_bank VALUES {}", rows.join(", "))).await?;
             Ok(())
         })
     }

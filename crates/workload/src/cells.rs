@@ -24,35 +24,24 @@ pub(crate) fn next_write(client: &mut ClientState) -> u64 {
     (client.client << SEQUENCE_BITS) | client.sequence
 }
 
-/// Reads every row of `query`, in one transaction and past its indexes: a row that only the table or only an index knows
-/// must not stay hidden. `cells` appends the cells of one row, each with the number of the write it ended with.
+/// Reads every row of `query`, past its indexes. `cells` appends the cells of one row, each with the number of the write
+/// it ended with.
 pub(crate) async fn read_all(
     session: &mut (dyn SqlSession + '_),
     query: &str,
     cells: impl Fn(&Rows, usize, &mut Vec<(u64, u64)>) -> Option<()>,
 ) -> Result<Vec<Action>, SessionError> {
-    let open = format!(
-        "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL enable_indexscan = off; \
-         SET LOCAL enable_indexonlyscan = off; SET LOCAL enable_bitmapscan = off; \
-         DECLARE all_rows NO SCROLL CURSOR FOR {query}"
-    );
-    session.batch(&open).await?;
-    let fetch = format!("FETCH {PAGE_ROWS} FROM all_rows");
     let mut pages = Vec::new();
-    loop {
-        let rows = session.batch(&fetch).await?;
-        let complete = rows.len() < PAGE_ROWS;
+    let mut page = |rows: &Rows| {
         let mut found = Vec::with_capacity(rows.len());
         for row in 0..rows.len() {
-            cells(&rows, row, &mut found)
+            cells(rows, row, &mut found)
                 .ok_or_else(|| refused(format!("row {row} of the final read cannot be read")))?;
         }
-        pages.push(Action::CellsRead { cells: found, complete });
-        if complete {
-            break;
-        }
-    }
-    session.batch("COMMIT").await?;
+        pages.push(Action::CellsRead { cells: found, complete: rows.len() < PAGE_ROWS });
+        Ok(())
+    };
+    session.read_table(query, PAGE_ROWS, &mut page).await?;
     Ok(pages)
 }
 

@@ -12,13 +12,14 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use client::{Session, SessionError, SessionFuture, SqlSession, SqlValue};
+use client::{BulkLoad, Dialect, Session, SessionError, SessionFuture, SqlSession, SqlValue};
 use history::Action;
 use rand::{Rng, RngExt};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 use crate::cells::{LOADED, next_write, read_all};
+use crate::dialect::analysis;
 use crate::distribution::hash::fnv64;
 use crate::options::{ConfigurationError, Options};
 use crate::parallel;
@@ -92,12 +93,14 @@ impl Iot {
             data: (characters(data_min), characters(data_max)),
             preload,
             statements: [
-                Statement::fixed(
+                Statement::with_mysql(
                     KINDS[WRITE],
                     "INSERT INTO holdfast_iot (machine_id, sensor_name, time, sensor_value, station_id, data, w) \
                      VALUES ($1, $2, to_timestamp($3::float8 / 1000), $4, $5, $6, $7)",
+                    "INSERT INTO holdfast_iot (machine_id, sensor_name, time, sensor_value, station_id, data, w) \
+                     VALUES ($1, $2, '1970-01-01' + INTERVAL $3 * 1000 MICROSECOND, $4, $5, $6, $7)",
                 ),
-                Statement { name: KINDS[READ].into(), sql: read.into() },
+                Statement::shaped(KINDS[READ], read),
             ],
             cycle: AtomicU64::new(0),
         })
@@ -170,10 +173,22 @@ impl Workload for Iot {
             self.cycle.store(self.preload, Ordering::Relaxed);
             let session = ground.session.sql()?;
             session.batch("DROP TABLE IF EXISTS holdfast_iot").await?;
-            let create = "CREATE TABLE holdfast_iot (machine_id uuid, sensor_name text, time timestamptz, \
-                 sensor_value float8 NOT NULL, station_id uuid NOT NULL, data text NOT NULL, w bigint NOT NULL, \
-                 PRIMARY KEY (machine_id, sensor_name, time))";
-            session.batch(create).await?;
+            let columns = match session.dialect() {
+                Dialect::Postgres => {
+                    "machine_id uuid, sensor_name text, time timestamptz, sensor_value float8 NOT NULL, \
+                     station_id uuid NOT NULL, data text NOT NULL"
+                }
+                Dialect::Mysql => {
+                    "machine_id char(36) CHARACTER SET ascii, sensor_name varchar(64) CHARACTER SET ascii, \
+                     time datetime(3), sensor_value double NOT NULL, \
+                     station_id char(36) CHARACTER SET ascii NOT NULL, data longtext NOT NULL"
+                }
+            };
+            let create = format!(
+                "CREATE TABLE holdfast_iot ({columns}, w bigint NOT NULL, \
+                 PRIMARY KEY (machine_id, sensor_name, time))"
+            );
+            session.batch(&create).await?;
             let sessions = self.preload.div_ceil(ROWS_PER_SESSION).min(SESSIONS_MAX);
             let share = self.preload.div_ceil(sessions.max(1));
             let mut parts = Vec::new();
@@ -184,7 +199,8 @@ impl Workload for Iot {
                 .into_iter()
                 .map(|(mut session, cycles)| async move { self.load(session.sql()?, cycles).await });
             parallel::all(loads).await?;
-            ground.session.sql()?.batch("VACUUM ANALYZE holdfast_iot").await?;
+            let session = ground.session.sql()?;
+            session.batch(&analysis(session.dialect(), "holdfast_iot")).await?;
             (ground.progress)(format!("{} values of the time series are loaded", self.preload));
             Ok(())
         })
@@ -259,13 +275,14 @@ impl Iot {
     ) -> Result<(), SessionError> {
         let wanted = cycles.end.saturating_sub(cycles.start);
         let mut rng = ChaCha8Rng::seed_from_u64(cycles.start);
+        let dialect = session.dialect();
         let mut fill = |lines: &mut Vec<u8>| {
             for cycle in cycles.by_ref().take(50) {
                 let Drawn { machine, sensor, time_ms, value, station, .. } =
                     self.of_cycle(cycle, LOADED, &mut rng);
                 let seconds = time_ms / 1_000 - BEGIN_MS / 1_000;
                 // The bulk format wants a date: the beginning and the time since then, as an interval cannot be added there.
-                let time = time_of_day(seconds, time_ms % 1_000);
+                let time = time_of_day(dialect, seconds, time_ms % 1_000);
                 // Writing into memory cannot fail.
                 let _ = write!(lines, "{machine}\t{sensor}\t{time}\t{value}\t{station}\t{LOADED}\t");
                 let length = rng.random_range(self.data.0..=self.data.1);
@@ -274,9 +291,9 @@ impl Iot {
             }
             !cycles.is_empty()
         };
-        let copy =
-            "COPY holdfast_iot (machine_id, sensor_name, time, sensor_value, station_id, w, data) FROM STDIN";
-        let loaded = session.copy_in(copy, &mut fill).await?;
+        let columns = "machine_id, sensor_name, time, sensor_value, station_id, w, data";
+        let load = BulkLoad { table: "holdfast_iot", columns, is_new: false };
+        let loaded = session.load(load, &mut fill).await?;
         if loaded == wanted {
             Ok(())
         } else {
@@ -285,11 +302,42 @@ impl Iot {
     }
 }
 
-/// A moment so many seconds and milliseconds after [`BEGIN_MS`], as the database reads it: a Julian day and a time.
-fn time_of_day(seconds: u64, milliseconds: u64) -> String {
-    // 2020-01-01 is Julian day 2,458,850.
-    let (day, rest) = (2_458_850 + seconds / 86_400, seconds % 86_400);
-    format!("J{day} {:02}:{:02}:{:02}.{milliseconds:03}+00", rest / 3_600, rest / 60 % 60, rest % 60)
+/// A moment so many seconds and milliseconds after [`BEGIN_MS`], as the database reads it: a day and a time. PostgreSQL
+/// knows Julian days; MySQL counts the days of its year, and years.
+fn time_of_day(dialect: Dialect, seconds: u64, milliseconds: u64) -> String {
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    let time = format!("{:02}:{:02}:{:02}.{milliseconds:03}", rest / 3_600, rest / 60 % 60, rest % 60);
+    match dialect {
+        // 2020-01-01 is Julian day 2,458,850.
+        Dialect::Postgres => format!("J{} {time}+00", 2_458_850 + days),
+        Dialect::Mysql => {
+            let (year, month, day) = date(days);
+            format!("{year}-{month:02}-{day:02} {time}")
+        }
+    }
+}
+
+/// The date so many days after 2020-01-01, in the Gregorian calendar.
+fn date(mut days: u64) -> (u64, u64, u64) {
+    let is_leap =
+        |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let mut year = 2020;
+    loop {
+        let length = 365 + u64::from(is_leap(year));
+        if days < length {
+            break;
+        }
+        (year, days) = (year + 1, days - length);
+    }
+    let february = 28 + u64::from(is_leap(year));
+    let mut month = 1;
+    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30] {
+        if days < length {
+            break;
+        }
+        (month, days) = (month + 1, days - length);
+    }
+    (year, month, days + 1)
 }
 
 #[cfg(test)]
@@ -348,7 +396,15 @@ mod tests {
 
     #[test]
     fn loaded_times_are_written_as_days_and_times() {
-        assert_eq!(time_of_day(0, 0), "J2458850 00:00:00.000+00");
-        assert_eq!(time_of_day(86_400 + 3_661, 250), "J2458851 01:01:01.250+00");
+        let check = |seconds: u64, milliseconds: u64, postgres: &str, mysql: &str| {
+            assert_eq!(time_of_day(Dialect::Postgres, seconds, milliseconds), postgres);
+            assert_eq!(time_of_day(Dialect::Mysql, seconds, milliseconds), mysql);
+        };
+        check(0, 0, "J2458850 00:00:00.000+00", "2020-01-01 00:00:00.000");
+        check(86_400 + 3_661, 250, "J2458851 01:01:01.250+00", "2020-01-02 01:01:01.250");
+        assert_eq!(
+            [59, 60, 365, 366, 1_155].map(date),
+            [(2020, 2, 29), (2020, 3, 1), (2020, 12, 31), (2021, 1, 1), (2023, 3, 1)]
+        );
     }
 }

@@ -11,11 +11,12 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use client::{Session, SessionError, SessionFuture, SqlValue};
+use client::{BulkLoad, Dialect, Session, SessionError, SessionFuture, SqlValue};
 use history::Action;
 use rand::{Rng, RngExt};
 
 use crate::cells::{LOADED, next_write, read_all};
+use crate::dialect::{analysis, has_written};
 use crate::distribution::{RejectionZipf, hash, skewed};
 use crate::options::{ConfigurationError, Options};
 use crate::random_text::{alphanumeric, push_alphanumeric_of};
@@ -150,18 +151,16 @@ fn statements(batch: usize, span_limit: u64) -> [Statement; 3] {
     let keys = list(&|row| format!("${}", row + 1));
     let rows = list(&|row| format!("(${}, $1, $2)", row + 3));
     let limit = if span_limit == 0 { String::new() } else { format!(" LIMIT {span_limit}") };
-    let named = |kind: usize, sql: String| Statement { name: KINDS[kind].into(), sql: sql.into() };
+    let insert = format!("INSERT INTO holdfast_kv (k, v, w) VALUES {rows}");
     [
-        named(READ, format!("SELECT k, v FROM holdfast_kv WHERE k IN ({keys})")),
-        named(
-            WRITE,
-            format!(
-                "INSERT INTO holdfast_kv (k, v, w) VALUES {rows} \
-                 ON CONFLICT (k) DO UPDATE SET v = excluded.v, w = excluded.w"
-            ),
-        ),
-        named(
-            SPAN,
+        Statement::shaped(KINDS[READ], format!("SELECT k, v FROM holdfast_kv WHERE k IN ({keys})")),
+        Statement {
+            name: KINDS[WRITE].into(),
+            sql: format!("{insert} ON CONFLICT (k) DO UPDATE SET v = excluded.v, w = excluded.w").into(),
+            mysql: Some(format!("{insert} ON DUPLICATE KEY UPDATE v = VALUES(v), w = VALUES(w)").into()),
+        },
+        Statement::shaped(
+            KINDS[SPAN],
             format!(
                 "SELECT count(v) FROM (SELECT v FROM holdfast_kv WHERE k >= $1 ORDER BY k{limit}) AS span"
             ),
@@ -203,9 +202,14 @@ impl Workload for Kv {
             self.written.store(self.preload, Ordering::Relaxed);
             let session = ground.session.sql()?;
             session.batch("DROP TABLE IF EXISTS holdfast_kv").await?;
-            let create =
-                "CREATE TABLE holdfast_kv (k bigint PRIMARY KEY, v bytea NOT NULL, w bigint NOT NULL)";
-            session.batch(create).await?;
+            let bytes = match session.dialect() {
+                Dialect::Postgres => "bytea",
+                Dialect::Mysql => "longblob",
+            };
+            let create = format!(
+                "CREATE TABLE holdfast_kv (k bigint PRIMARY KEY, v {bytes} NOT NULL, w bigint NOT NULL)"
+            );
+            session.batch(&create).await?;
             if self.preload > 0 {
                 self.load(ground).await?;
             }
@@ -256,9 +260,11 @@ impl Workload for Kv {
             }
             values.extend(drawn.keys.iter().map(|key| SqlValue::Integer(*key)));
             let rows = attempt.run(request.kind, &values).await?;
-            if request.kind == WRITE && rows.affected() != drawn.keys.len() as u64 {
+            let dialect = attempt.session.sql()?.dialect();
+            let count = drawn.keys.len() as u64;
+            if request.kind == WRITE && !has_written(dialect, rows.affected(), count) {
                 // Committed, but not as it should be: nothing definite can be said of it.
-                let message = format!("a write of {} keys wrote {} rows", drawn.keys.len(), rows.affected());
+                let message = format!("a write of {count} keys wrote {} rows", rows.affected());
                 return Err(SessionError { definite: false, ..refused(message) });
             }
             Ok(())
@@ -292,11 +298,12 @@ impl Kv {
             !places.is_empty()
         };
         let session = ground.session.sql()?;
-        let loaded = session.copy_in("COPY holdfast_kv (k, w, v) FROM STDIN", &mut fill).await?;
+        let load = BulkLoad { table: "holdfast_kv", columns: "k, w, v", is_new: false };
+        let loaded = session.load(load, &mut fill).await?;
         if loaded != self.preload {
             return Err(refused(format!("{loaded} keys were loaded instead of {}", self.preload)));
         }
-        session.batch("VACUUM ANALYZE holdfast_kv").await?;
+        session.batch(&analysis(session.dialect(), "holdfast_kv")).await?;
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 //! Owns the numbering. What was acknowledged and what must be there at the end is the ledger check's to judge.
 
 use client::key_value::{Operation, Value};
-use client::{KeyValueSession, Session, SessionError, SessionFuture, SqlValue};
+use client::{Dialect, KeyValueSession, Rows, Session, SessionError, SessionFuture, SqlValue};
 use history::Action;
 
 use crate::key_value::entries;
@@ -57,9 +57,14 @@ impl Workload for Ledger {
             }
             let session = ground.session.sql()?;
             session.batch("DROP TABLE IF EXISTS holdfast_ledger").await?;
-            let create = "CREATE TABLE holdfast_ledger (\
-                 value bigint PRIMARY KEY, client bigint NOT NULL, written_at timestamptz NOT NULL DEFAULT now())";
-            session.batch(create).await?;
+            let moment = match session.dialect() {
+                Dialect::Postgres => "timestamptz NOT NULL DEFAULT now()",
+                Dialect::Mysql => "timestamp(6) NOT NULL DEFAULT now(6)",
+            };
+            let create = format!(
+                "CREATE TABLE holdfast_ledger (value bigint PRIMARY KEY, client bigint NOT NULL, written_at {moment})"
+            );
+            session.batch(&create).await?;
             Ok(())
         })
     }
@@ -106,32 +111,18 @@ impl Workload for Ledger {
                 Session::KeyValue(session) => return read_keys(session.as_mut()).await,
                 other => other.sql()?,
             };
-            // The table itself is read, not its index: a row that only one of them knows must not stay hidden.
-            session
-                .batch(
-                    "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL enable_indexscan = off; \
-                     SET LOCAL enable_indexonlyscan = off; SET LOCAL enable_bitmapscan = off; \
-                     DECLARE ledger_rows NO SCROLL CURSOR FOR SELECT value FROM holdfast_ledger",
-                )
-                .await?;
-            let fetch = format!("FETCH {PAGE_ROWS} FROM ledger_rows");
             let mut pages = Vec::new();
-            loop {
-                let rows = session.batch(&fetch).await?;
-                let complete = rows.len() < PAGE_ROWS;
-                let values = (0..rows.len())
-                    .map(|row| match rows.integer(row, 0) {
-                        // A negative number is nobody's: it stays one that was never inserted.
-                        Some(value) => Ok(value.cast_unsigned()),
-                        None => Err(refused(format!("ledger row {row} has no readable number"))),
-                    })
-                    .collect::<Result<Vec<u64>, SessionError>>()?;
-                pages.push(Action::LedgerRead { values, complete });
-                if complete {
-                    break;
-                }
-            }
-            session.batch("COMMIT").await?;
+            let mut page = |rows: &Rows| {
+                let value = |row| match rows.integer(row, 0) {
+                    // A negative number is nobody's: it stays one that was never inserted.
+                    Some(value) => Ok(value.cast_unsigned()),
+                    None => Err(refused(format!("ledger row {row} has no readable number"))),
+                };
+                let values = (0..rows.len()).map(value).collect::<Result<Vec<u64>, SessionError>>()?;
+                pages.push(Action::LedgerRead { values, complete: rows.len() < PAGE_ROWS });
+                Ok(())
+            };
+            session.read_table("SELECT value FROM holdfast_ledger", PAGE_ROWS, &mut page).await?;
             Ok(pages)
         })
     }

@@ -6,6 +6,7 @@
 pub mod append;
 pub mod bank;
 mod cells;
+mod dialect;
 pub mod distribution;
 pub mod iot;
 mod key_value;

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
+use crate::dialect::beginning;
 use crate::workload::Statement;
 
 /// Why a workload cannot be had as asked for.
@@ -124,8 +125,8 @@ impl<'o> Options<'o> {
             return Ok(Statement::fixed("BEGIN", "BEGIN"));
         }
         let level = ISOLATION_LEVELS[self.word("isolation", 0, &ISOLATION_LEVELS)?];
-        let sql = format!("BEGIN ISOLATION LEVEL {}", level.replace('-', " ").to_uppercase());
-        Ok(Statement { name: "BEGIN".into(), sql: sql.into() })
+        let (sql, mysql) = beginning(level);
+        Ok(Statement { name: "BEGIN".into(), sql: sql.into(), mysql: Some(mysql.into()) })
     }
 
     /// `on` or `off`.

@@ -6,10 +6,11 @@
 use std::collections::BTreeMap;
 
 use client::key_value::{Operation, Value};
-use client::{Session, SessionError, SessionFuture, SqlValue};
+use client::{Dialect, Session, SessionError, SessionFuture, SqlValue};
 use history::{Action, ErrorClass, Key};
 use rand::RngExt;
 
+use crate::dialect::has_written;
 use crate::key_value::{contended, integer};
 use crate::workload::{Attempt, ClientState, Ground, Request, Statement, Workload, refused};
 
@@ -44,15 +45,22 @@ impl Workload for Register {
 
     fn statements(&self) -> &[Statement] {
         static STATEMENTS: [Statement; 3] = [
-            Statement::fixed("SELECT", "SELECT value FROM holdfast_register WHERE key = $1"),
-            Statement::fixed(
+            Statement::with_mysql(
+                "SELECT",
+                "SELECT value FROM holdfast_register WHERE key = $1",
+                "SELECT value FROM holdfast_register WHERE `key` = $1",
+            ),
+            Statement::with_mysql(
                 "INSERT",
                 "INSERT INTO holdfast_register (key, value) VALUES ($1, $2) \
                  ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+                "INSERT INTO holdfast_register (`key`, value) VALUES ($1, $2) \
+                 ON DUPLICATE KEY UPDATE value = VALUES(value)",
             ),
-            Statement::fixed(
+            Statement::with_mysql(
                 "UPDATE",
                 "UPDATE holdfast_register SET value = $3 WHERE key = $1 AND value = $2",
+                "UPDATE holdfast_register SET value = $3 WHERE `key` = $1 AND value = $2",
             ),
         ];
         &STATEMENTS
@@ -70,8 +78,10 @@ impl Workload for Register {
             }
             let session = ground.session.sql()?;
             session.batch("DROP TABLE IF EXISTS holdfast_register").await?;
-            let create = "CREATE TABLE holdfast_register (key bigint PRIMARY KEY, value bigint NOT NULL)";
-            session.batch(create).await?;
+            let key = key_column(session.dialect());
+            let create =
+                format!("CREATE TABLE holdfast_register ({key} bigint PRIMARY KEY, value bigint NOT NULL)");
+            session.batch(&create).await?;
             Ok(())
         })
     }
@@ -133,7 +143,7 @@ impl Workload for Register {
                         let message = format!("register {key} does not hold what was expected");
                         return Err(SessionError { class: ErrorClass::Serialization, ..refused(message) });
                     }
-                    _ if rows.affected() == 1 => None,
+                    _ if has_written(attempt.session.sql()?.dialect(), rows.affected(), 1) => None,
                     _ => {
                         let message = format!("register {key} is there {} times", rows.affected());
                         return Err(SessionError { definite: false, ..refused(message) });
@@ -159,7 +169,9 @@ impl Workload for Register {
                 }
                 return Ok(actions);
             }
-            let rows = session.sql()?.batch("SELECT key, value FROM holdfast_register").await?;
+            let session = session.sql()?;
+            let query = format!("SELECT {}, value FROM holdfast_register", key_column(session.dialect()));
+            let rows = session.batch(&query).await?;
             let mut held = BTreeMap::new();
             for row in 0..rows.len() {
                 match (rows.integer(row, 0), rows.integer(row, 1)) {
@@ -179,6 +191,14 @@ impl Workload for Register {
     fn statement_names(&self) -> Vec<&str> {
         // Every operation is one statement, and counted by its kind.
         Vec::new()
+    }
+}
+
+/// The column's name, which is a word of MySQL's own.
+fn key_column(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Postgres => "key",
+        Dialect::Mysql => "`key`",
     }
 }
 

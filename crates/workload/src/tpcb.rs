@@ -4,15 +4,17 @@
 //! `tpcb-like`, so that a figure from here can be laid beside one from pgbench. How it is asked where there is no SQL
 //! stands in `provisional`.
 
+mod mysql;
 mod provisional;
 
 use std::io::Write as _;
 use std::rc::Rc;
 
-use client::{Session, SessionError, SessionFuture, SqlSession, SqlValue};
+use client::{BulkLoad, Dialect, Session, SessionError, SessionFuture, SqlSession, SqlValue};
 use history::Action;
 use rand::RngExt;
 
+use crate::dialect::beginning_of_read;
 use crate::workload::{Attempt, ClientState, Ground, Request, Statement, Workload, refused};
 
 const ACCOUNTS_PER_BRANCH: u64 = 100_000;
@@ -129,7 +131,7 @@ impl Workload for Tpcb {
                 Session::KeyValue(session) => return Ok(vec![provisional::sums(session.as_mut()).await?]),
                 other => other.sql()?,
             };
-            session.batch("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
+            session.batch(beginning_of_read(session.dialect())).await?;
             let sums = session
                 .batch(
                     "SELECT (SELECT coalesce(sum(abalance), 0) FROM pgbench_accounts), \
@@ -167,6 +169,9 @@ pub(crate) async fn create_and_load(
     session: &mut (dyn SqlSession + '_),
     scale: u32,
 ) -> Result<(), SessionError> {
+    if session.dialect() == Dialect::Mysql {
+        return mysql::create_and_load(session, scale).await;
+    }
     const TABLES: [&str; 4] = ["pgbench_accounts", "pgbench_branches", "pgbench_history", "pgbench_tellers"];
     let number = if scale >= SCALE_OF_BIG_ACCOUNTS { "bigint" } else { "int" };
     let tables = TABLES.join(", ");
@@ -213,7 +218,8 @@ pub(crate) async fn create_and_load(
         }
         !next.is_empty()
     };
-    let loaded = session.copy_in("COPY pgbench_accounts FROM STDIN WITH (FREEZE ON)", &mut fill).await?;
+    let load = BulkLoad { table: "pgbench_accounts", columns: "", is_new: true };
+    let loaded = session.load(load, &mut fill).await?;
     if loaded != accounts {
         return Err(refused(format!("{loaded} accounts were loaded instead of {accounts}")));
     }

@@ -9,7 +9,9 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use client::{Connector, Execution, Rows, Session, SessionError, SessionFuture, SqlValue, StatementId};
+use client::{
+    Connector, Dialect, Execution, Rows, Session, SessionError, SessionFuture, SqlValue, StatementId,
+};
 use history::{Action, ErrorClass};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -21,13 +23,36 @@ pub struct Statement {
     pub name: Cow<'static, str>,
     /// Its text, parameters as `$1`, `$2` ...
     pub sql: Cow<'static, str>,
+    /// Its text in MySQL's SQL, where it is another.
+    pub mysql: Option<Cow<'static, str>>,
 }
 
 impl Statement {
     /// A statement known when the program was built.
     #[must_use]
     pub const fn fixed(name: &'static str, sql: &'static str) -> Self {
-        Statement { name: Cow::Borrowed(name), sql: Cow::Borrowed(sql) }
+        Statement { name: Cow::Borrowed(name), sql: Cow::Borrowed(sql), mysql: None }
+    }
+
+    /// The same where MySQL has another form.
+    #[must_use]
+    pub const fn with_mysql(name: &'static str, sql: &'static str, mysql: &'static str) -> Self {
+        Statement { name: Cow::Borrowed(name), sql: Cow::Borrowed(sql), mysql: Some(Cow::Borrowed(mysql)) }
+    }
+
+    /// A statement that options shape.
+    #[must_use]
+    pub fn shaped(name: &'static str, sql: String) -> Self {
+        Statement { name: name.into(), sql: sql.into(), mysql: None }
+    }
+
+    /// Its text as this dialect has it.
+    #[must_use]
+    pub fn text(&self, dialect: Dialect) -> &str {
+        match dialect {
+            Dialect::Mysql => self.mysql.as_ref().unwrap_or(&self.sql),
+            Dialect::Postgres => &self.sql,
+        }
     }
 }
 

@@ -4,15 +4,13 @@
 //! with prepared statements for the load, simple protocol for everything else; values travel as text.
 
 mod discover;
-mod patience;
+mod messages;
 mod pipeline;
 mod question;
 mod read_engines;
 mod session;
 mod startup;
-mod tls;
 mod verdict;
-mod wire;
 
 use std::future::poll_fn;
 use std::io;
@@ -26,18 +24,20 @@ use history::ErrorClass;
 use postgres_protocol::message::frontend;
 use rustls::ClientConfig;
 
+pub use crate::tls::{Encryption, EncryptionError, Trust};
 pub use discover::PostgresConnector;
 pub use read_engines::{ReadEngines, Reads};
-pub use tls::{Encryption, EncryptionError, Trust};
 
 use crate::endpoint::Address;
 use crate::password::Password;
+use crate::patience::Patience;
 use crate::reactor::timeout;
+use crate::statement_kind::{StatementKind, TransactionStatus};
+use crate::tls::Tls;
+use crate::wire::{Wire, invalid};
 use crate::{Rows, SessionError};
-use patience::Patience;
-use tls::Tls;
-use verdict::{ServerMessage, StatementKind, TransactionStatus, class_of, proves_rollback};
-use wire::{Frame, Wire, invalid, read_server_message};
+use messages::{Frame, TERMINATE, read_server_message};
+use verdict::{ServerMessage, class_of, proves_rollback};
 
 /// Who connects, and how patient it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -389,7 +389,7 @@ impl PostgresClient {
 impl Drop for PostgresClient {
     fn drop(&mut self) {
         if !self.broken {
-            self.wire.say_goodbye();
+            self.wire.say_goodbye(&TERMINATE);
         }
     }
 }

@@ -7,31 +7,9 @@ use std::time::Instant;
 
 use super::PostgresClient;
 use super::question::{SYNC, write_execution};
-use super::verdict::{StatementKind, TransactionStatus};
 use crate::sql::Execution;
+use crate::statement_kind::{Flight, StatementKind};
 use crate::{Rows, SessionError};
-
-/// What the statements of a flight can do together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Flight {
-    /// Whether any of it can become permanent.
-    may_commit: bool,
-    commits: usize,
-    rollbacks: usize,
-}
-
-impl Flight {
-    fn of(kinds: impl Iterator<Item = StatementKind> + Clone, status: TransactionStatus) -> Self {
-        let count = |wanted| kinds.clone().filter(|kind| *kind == wanted).count();
-        let (commits, rollbacks) = (count(StatementKind::Commit), count(StatementKind::Rollback));
-        // Outside a block everything up to the first BEGIN becomes permanent at the end of the flight; a ROLLBACK leaves
-        // the block, and what follows it is outside again.
-        let begins_a_block = kinds.clone().next() == Some(StatementKind::Begin);
-        let stays_in_a_block =
-            (status != TransactionStatus::Idle || begins_a_block) && commits == 0 && rollbacks == 0;
-        Self { may_commit: !stays_in_a_block, commits, rollbacks }
-    }
-}
 
 impl PostgresClient {
     /// See [`crate::SqlSession::pipeline`].
@@ -77,26 +55,5 @@ impl PostgresClient {
 
     fn kinds(&self, executions: &[Execution<'_>]) -> Option<Vec<StatementKind>> {
         executions.iter().map(|each| Some(self.statements.get(each.statement.0)?.kind)).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::StatementKind::*;
-    use super::*;
-
-    #[test]
-    fn a_flight_is_harmless_only_where_it_stays_within_one_block() {
-        let check = |kinds: &[StatementKind], idle: bool, open: bool| {
-            let seen = [TransactionStatus::Idle, TransactionStatus::Open]
-                .map(|status| Flight::of(kinds.iter().copied(), status).may_commit);
-            assert_eq!(seen, [idle, open], "{kinds:?}");
-        };
-        check(&[Single, Single], true, false);
-        check(&[Begin, Single], false, false);
-        check(&[Begin, Single, Commit], true, true);
-        check(&[Begin, Single, Rollback], true, true);
-        check(&[Single, Begin], true, false);
-        check(&[Begin, Rollback, Single], true, true);
     }
 }

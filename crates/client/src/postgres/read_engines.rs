@@ -16,7 +16,9 @@ use super::discover::PostgresConnector;
 use super::{PostgresClient, Settings};
 use crate::endpoint::Endpoint;
 use crate::session::{ConnectError, Connected, Connection, Connector, FailedAttempt, Session};
-use crate::{Execution, Rows, SessionError, SessionFuture, SqlSession, SqlValue, StatementId};
+use crate::{
+    BulkLoad, Dialect, Execution, Rows, SessionError, SessionFuture, SqlSession, SqlValue, StatementId,
+};
 
 /// Where reads go.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -137,6 +139,10 @@ impl Connection for Divided {
 }
 
 impl SqlSession for Divided {
+    fn dialect(&self) -> Dialect {
+        self.leader.dialect()
+    }
+
     fn prepare<'a>(&'a mut self, statements: &'a [&'a str]) -> SessionFuture<'a, Vec<StatementId>> {
         Box::pin(async move {
             let at_the_leader = self.leader.prepare(statements).await?;
@@ -205,13 +211,23 @@ impl SqlSession for Divided {
         })
     }
 
-    fn copy_in<'a>(
+    fn load<'a>(
         &'a mut self,
-        sql: &'a str,
+        load: BulkLoad<'a>,
         fill: &'a mut dyn FnMut(&mut Vec<u8>) -> bool,
     ) -> SessionFuture<'a, u64> {
         self.asked = Side::Leader;
-        self.leader.copy_in(sql, fill)
+        self.leader.load(load, fill)
+    }
+
+    fn read_table<'a>(
+        &'a mut self,
+        query: &'a str,
+        page_rows: usize,
+        page: &'a mut dyn FnMut(&Rows) -> Result<(), SessionError>,
+    ) -> SessionFuture<'a, ()> {
+        self.asked = Side::Leader;
+        self.leader.read_table(query, page_rows, page)
     }
 
     fn in_transaction(&self) -> bool {

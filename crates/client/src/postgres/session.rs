@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use postgres_protocol::message::frontend::{self, CopyData};
 
 use super::question::{SYNC, opening, refusal, write_execution};
-use super::verdict::{StatementKind, TransactionStatus};
 use super::{Answer, Ended, PostgresClient, Prepared};
 use crate::reactor::timeout;
 use crate::session::{Connection, SessionFuture};
-use crate::sql::{Execution, SqlSession, SqlValue, StatementId};
+use crate::sql::{BulkLoad, Dialect, Execution, SqlSession, SqlValue, StatementId};
+use crate::statement_kind::{StatementKind, TransactionStatus};
 use crate::{Rows, SessionError};
 
 /// Bulk loads are sent in pieces of about this size.
@@ -29,6 +29,10 @@ impl Connection for PostgresClient {
 }
 
 impl SqlSession for PostgresClient {
+    fn dialect(&self) -> Dialect {
+        Dialect::Postgres
+    }
+
     fn prepare<'a>(&'a mut self, statements: &'a [&'a str]) -> SessionFuture<'a, Vec<StatementId>> {
         Box::pin(async move {
             let first = self.statements.len();
@@ -91,12 +95,41 @@ impl SqlSession for PostgresClient {
         })
     }
 
-    fn copy_in<'a>(
+    fn load<'a>(
         &'a mut self,
-        sql: &'a str,
+        load: BulkLoad<'a>,
         fill: &'a mut dyn FnMut(&mut Vec<u8>) -> bool,
     ) -> SessionFuture<'a, u64> {
-        Box::pin(self.copy(sql, fill))
+        let BulkLoad { table, columns, is_new } = load;
+        let columns = if columns.is_empty() { String::new() } else { format!(" ({columns})") };
+        let frozen = if is_new { " WITH (FREEZE ON)" } else { "" };
+        let sql = format!("COPY {table}{columns} FROM STDIN{frozen}");
+        Box::pin(async move { self.copy(&sql, fill).await })
+    }
+
+    fn read_table<'a>(
+        &'a mut self,
+        query: &'a str,
+        page_rows: usize,
+        page: &'a mut dyn FnMut(&Rows) -> Result<(), SessionError>,
+    ) -> SessionFuture<'a, ()> {
+        Box::pin(async move {
+            let open = format!(
+                "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL enable_indexscan = off; \
+                 SET LOCAL enable_indexonlyscan = off; SET LOCAL enable_bitmapscan = off; \
+                 DECLARE all_rows NO SCROLL CURSOR FOR {query}"
+            );
+            self.simple_query(&open).await?;
+            let fetch = format!("FETCH {page_rows} FROM all_rows");
+            loop {
+                let rows = self.simple_query(&fetch).await?;
+                page(&rows)?;
+                if rows.len() < page_rows {
+                    break;
+                }
+            }
+            self.simple_query("COMMIT").await.map(drop)
+        })
     }
 
     fn in_transaction(&self) -> bool {

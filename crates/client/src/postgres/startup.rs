@@ -10,11 +10,13 @@ use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
 use postgres_protocol::message::frontend;
 
-use super::patience::Patience;
-use super::verdict::{ServerMessage, StatementKind, TransactionStatus, class_of};
-use super::wire::{Wire, invalid, read_server_message, take_bytes, take_i32, take_string};
+use super::messages::{read_server_message, take_bytes, take_i32, take_string};
+use super::verdict::{ServerMessage, class_of};
 use super::{Answer, Asked, PostgresClient, Settings, broken_connection};
 use crate::SessionError;
+use crate::patience::Patience;
+use crate::statement_kind::{StatementKind, TransactionStatus};
+use crate::wire::{Wire, invalid};
 
 /// What a start-up came to, when it did not fail on the line.
 enum Started {

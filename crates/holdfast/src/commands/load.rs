@@ -70,6 +70,7 @@ fn asked(options: LoadOptions, database: DatabaseUrl) -> Result<Standalone, Exit
         protocol: load::Protocol::Postgres,
         reads: load::Reads::Leader,
         wait: None,
+        spreads: false,
         seed: options.seed,
         endpoints,
         database: database.name,

@@ -45,6 +45,7 @@ pub fn plan_at(
         protocol: load::Protocol::Postgres,
         reads: client::postgres::Reads::Leader,
         wait: None,
+        spreads: false,
         seed: 7,
         endpoints,
         database: "postgres".to_owned(),

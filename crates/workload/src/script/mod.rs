@@ -23,7 +23,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use client::{Session, SessionFuture};
+use client::{Dialect, Session, SessionError, SessionFuture, SqlSession};
 use history::{Action, ConditionFound};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{Rng, RngExt};
@@ -32,6 +32,7 @@ use rand_chacha::rand_core::SeedableRng;
 use self::parse::Program;
 use self::value::Value;
 use self::variables::{DEFAULT_SEED, Names, Variables};
+use crate::dialect::beginning_of_read;
 use crate::options::{ConfigurationError, Options};
 pub use crate::script_error::{Problem, ScriptError};
 use crate::tpcb;
@@ -74,7 +75,7 @@ const BUILTINS: [(&str, &str); 3] = [
 /// together.
 const BUILTIN_CONDITION: (&str, &str) = (
     "accounts-add-up",
-    "SELECT format('accounts %s, history %s', accounts, history) FROM \
+    "SELECT concat('accounts ', accounts, ', history ', history) FROM \
      (SELECT coalesce(sum(abalance), 0) AS accounts FROM pgbench_accounts) AS a, \
      (SELECT coalesce(sum(delta), 0) AS history FROM pgbench_history) AS h WHERE accounts <> history",
 );
@@ -152,6 +153,7 @@ impl Scripts {
             statements.extend(program.statements.iter().enumerate().map(|(number, sql)| Statement {
                 name: format!("{name} {}: {}", number + 1, shortened(parse::original(sql))).into(),
                 sql: sql.clone().into(),
+                mysql: None,
             }));
             scripts.push(Script { name, weight, program, first_statement });
         }
@@ -240,6 +242,12 @@ impl Workload for Scripts {
             if self.needs_pgbench {
                 tpcb::create_and_load(ground.session.sql()?, ground.scale.max(1)).await?;
             }
+            let has_names = self.statements.iter().any(|statement| parse::has_names(&statement.sql));
+            if has_names && ground.session.sql()?.dialect() != Dialect::Postgres {
+                return Err(refused(
+                    "\\gset and \\aset find the columns' names in PostgreSQL only".to_owned(),
+                ));
+            }
             if let Some(sql) = &self.setup {
                 ground.session.sql()?.batch(sql).await?;
             }
@@ -296,28 +304,50 @@ impl Workload for Scripts {
     fn final_read<'a>(&'a self, session: &'a mut Session) -> SessionFuture<'a, Vec<Action>> {
         Box::pin(async move {
             let session = session.sql()?;
-            session.batch("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
+            session.batch(beginning_of_read(session.dialect())).await?;
             let mut conditions = Vec::new();
             for (name, query) in &self.conditions {
-                // A condition may have any columns: a row is told as a whole.
-                let query = query.trim().trim_end_matches(';');
-                let counted = format!(
-                    "SELECT violation::text, count(*) OVER () FROM ({query}) AS violation ORDER BY 1 LIMIT {EXAMPLES}"
-                );
-                let rows = session.batch(&counted).await?;
-                let violations = match rows.len() {
-                    0 => 0,
-                    _ => rows.integer(0, 1).and_then(|count| u64::try_from(count).ok()).ok_or_else(|| {
-                        refused(format!("condition {name}: its violations cannot be counted"))
-                    })?,
-                };
-                let examples =
-                    (0..rows.len()).filter_map(|row| rows.text(row, 0)).map(str::to_owned).collect();
-                conditions.push(ConditionFound { name: name.clone(), violations, examples });
+                conditions.push(looked_at(session, name, query.trim().trim_end_matches(';')).await?);
             }
             session.batch("COMMIT").await?;
             Ok(vec![Action::ConditionsRead { conditions, counts: BTreeMap::new() }])
         })
+    }
+}
+
+/// Looks at one condition. It may have any columns: a row is told as a whole.
+async fn looked_at(
+    session: &mut dyn SqlSession,
+    name: &str,
+    query: &str,
+) -> Result<ConditionFound, SessionError> {
+    let uncounted = || refused(format!("condition {name}: its violations cannot be counted"));
+    let found = |violations: u64, examples: Vec<String>| ConditionFound {
+        name: name.to_owned(),
+        violations,
+        examples,
+    };
+    match session.dialect() {
+        Dialect::Postgres => {
+            let counted = format!(
+                "SELECT violation::text, count(*) OVER () FROM ({query}) AS violation ORDER BY 1 LIMIT {EXAMPLES}"
+            );
+            let rows = session.batch(&counted).await?;
+            let violations = match rows.len() {
+                0 => 0,
+                _ => rows.integer(0, 1).and_then(|count| u64::try_from(count).ok()).ok_or_else(uncounted)?,
+            };
+            let examples = (0..rows.len()).filter_map(|row| rows.text(row, 0)).map(str::to_owned).collect();
+            Ok(found(violations, examples))
+        }
+        Dialect::Mysql => {
+            let counted = session.batch(&format!("SELECT count(*) FROM ({query}) AS violation")).await?;
+            let violations = counted.integer(0, 0).and_then(|count| u64::try_from(count).ok());
+            let rows =
+                session.batch(&format!("SELECT * FROM ({query}) AS violation LIMIT {EXAMPLES}")).await?;
+            let examples = (0..rows.len()).map(|row| format!("({})", rows.row_text(row))).collect();
+            Ok(found(violations.ok_or_else(uncounted)?, examples))
+        }
     }
 }
 

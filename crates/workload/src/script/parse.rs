@@ -484,6 +484,11 @@ pub(super) fn original(sql: &str) -> &str {
     sql.strip_prefix(WITH_NAMES).unwrap_or(sql)
 }
 
+/// Whether the statement's answer has names beside its cells, in a form that only PostgreSQL has.
+pub(super) fn has_names(sql: &str) -> bool {
+    sql.starts_with(WITH_NAMES)
+}
+
 /// The same statement with names beside its answer's cells: the variables are called after the columns.
 fn with_names(sql: &str) -> String {
     format!(

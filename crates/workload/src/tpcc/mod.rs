@@ -22,12 +22,13 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use client::{Session, SessionError, SessionFuture};
+use client::{BulkLoad, Dialect, Session, SessionError, SessionFuture};
 use history::Action;
 
 use self::population::Part;
 use self::random::{DELIVERY, KINDS, NEW_ORDER};
 use self::terminal::{DeliveryQueue, Habits, Input, Terminal};
+use crate::dialect::beginning;
 use crate::options::{ConfigurationError, Options};
 use crate::parallel;
 use crate::workload::{Attempt, ClientState, Ground, Pauses, Request, Statement, Workload, refused};
@@ -64,7 +65,7 @@ impl Tpcc {
         let levels = ["read-committed", "repeatable-read", "serializable"];
         let isolation = levels[options.word("isolation", 0, &levels)?];
         options.finish()?;
-        let begin = format!("BEGIN ISOLATION LEVEL {}", isolation.replace('-', " ").to_uppercase());
+        let (begin, _) = beginning(isolation);
         let mut statements = transactions::STATEMENTS.to_vec();
         if let Some(first) = statements.first_mut() {
             first.sql = begin.into();
@@ -133,6 +134,9 @@ impl Workload for Tpcc {
         Box::pin(async move {
             self.waiting().clear();
             let session = ground.session.sql()?;
+            if session.dialect() != Dialect::Postgres {
+                return Err(refused("tpcc is written in PostgreSQL's SQL only".to_owned()));
+            }
             session.batch(&schema::creation()).await?;
             let now = session.batch("SELECT to_char(now(), 'YYYY-MM-DD HH24:MI:SS')").await?;
             let now = now.text(0, 0).ok_or_else(|| refused("the time cannot be read".to_owned()))?.to_owned();
@@ -196,8 +200,8 @@ async fn load(
             // Taken in a statement of its own: the borrow must not outlive it.
             let next = parts.borrow_mut().next();
             let Some(part) = next else { return Ok(()) };
-            let sql = format!("COPY {} FROM STDIN", part.table());
-            session.sql()?.copy_in(&sql, &mut *part.lines(now)).await?;
+            let load = BulkLoad { table: part.table(), columns: "", is_new: false };
+            session.sql()?.load(load, &mut *part.lines(now)).await?;
             done.set(done.get() + part.bytes());
             progress(loaded(part.table(), done.get(), all, began.elapsed()));
         }

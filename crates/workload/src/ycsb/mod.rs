@@ -11,7 +11,7 @@ mod settings;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use client::{Session, SessionError, SessionFuture, SqlSession, SqlValue};
+use client::{BulkLoad, Dialect, Session, SessionError, SessionFuture, SqlSession, SqlValue};
 use history::Action;
 use rand::{Rng, RngExt};
 use rand_chacha::ChaCha8Rng;
@@ -21,6 +21,7 @@ use self::keys::{Keys, name_of};
 pub use self::settings::{INSERT, READ, READ_MODIFY_WRITE, SCAN, UPDATE};
 use self::settings::{KINDS, Settings};
 use crate::cells::{LOADED, next_write, read_all};
+use crate::dialect::analysis;
 use crate::options::ConfigurationError;
 use crate::random_text::push_alphanumeric;
 use crate::workload::{Attempt, ClientState, Ground, Request, Statement, Workload, refused};
@@ -93,7 +94,7 @@ impl Ycsb {
 fn statements(settings: &Settings) -> Vec<Statement> {
     let fields: Vec<String> = (0..settings.fields).map(|field| format!("field{field}")).collect();
     let all = fields.join(", ");
-    let named = |kind: usize, sql: String| Statement { name: KINDS[kind].into(), sql: sql.into() };
+    let named = |kind: usize, sql: String| Statement::shaped(KINDS[kind], sql);
     let read = |what: &str| format!("SELECT ycsb_key, {what} FROM usertable WHERE ycsb_key = $1");
     let update = |what: &[String]| {
         let set: Vec<_> =
@@ -166,15 +167,21 @@ impl Workload for Ycsb {
     fn setup<'a>(&'a self, ground: &'a mut Ground<'_>) -> SessionFuture<'a, ()> {
         Box::pin(async move {
             *self.keys() = Keys::new(&self.settings);
+            let (key, text) = match ground.session.sql()?.dialect() {
+                Dialect::Postgres => ("varchar(255)", "text"),
+                // Byte for byte, as PostgreSQL compares without a collation.
+                Dialect::Mysql => ("varchar(255) CHARACTER SET ascii COLLATE ascii_bin", "longtext"),
+            };
             let fields: Vec<_> =
-                (0..self.settings.fields).map(|field| format!("field{field} text")).collect();
+                (0..self.settings.fields).map(|field| format!("field{field} {text}")).collect();
             let session = ground.session.sql()?;
             session.batch("DROP TABLE IF EXISTS usertable").await?;
             let create =
-                format!("CREATE TABLE usertable (ycsb_key varchar(255) PRIMARY KEY, {})", fields.join(", "));
+                format!("CREATE TABLE usertable (ycsb_key {key} PRIMARY KEY, {})", fields.join(", "));
             session.batch(&create).await?;
             self.load(ground).await?;
-            ground.session.sql()?.batch("VACUUM ANALYZE usertable").await?;
+            let session = ground.session.sql()?;
+            session.batch(&analysis(session.dialect(), "usertable")).await?;
             Ok(())
         })
     }
@@ -306,7 +313,8 @@ impl Ycsb {
             }
             !numbers.is_empty()
         };
-        session.copy_in("COPY usertable FROM STDIN", &mut fill).await
+        let load = BulkLoad { table: "usertable", columns: "", is_new: false };
+        session.load(load, &mut fill).await
     }
 }
 

@@ -172,17 +172,19 @@ impl Reader<'_> {
         let protocol = record.get("protocol").and_then(|node| self.decoder.word(node, "protocol", PROTOCOLS));
         let user = record.get("user").and_then(|node| self.decoder.text(node, "the user"));
         let database = record.get("database").and_then(|node| self.decoder.text(node, "the database"));
-        let protocol = Protocol::named(protocol?.value)?;
+        let called = protocol?.value;
+        let protocol = Protocol::named(called)?;
         let needed = [("user", user.is_some()), ("database", database.is_some())];
-        for (key, _) in needed.iter().filter(|(_, there)| protocol == Protocol::Postgres && !there) {
-            let message = format!("the protocol postgres needs `{key}`");
+        let is_sql = matches!(protocol, Protocol::Postgres | Protocol::Mysql);
+        for (key, _) in needed.iter().filter(|(_, there)| is_sql && !there) {
+            let message = format!("the protocol {called} needs `{key}`");
             let label = format!("`{key}` is missing here");
             self.decoder.findings.add(
                 "missing-key",
                 node.head,
                 message,
                 label,
-                format!("add `{key}: postgres`"),
+                format!("add `{key}: {called}`"),
             );
         }
         Some(ClientPart {

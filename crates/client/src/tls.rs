@@ -72,7 +72,7 @@ impl Encryption {
     }
 
     /// The handshake's settings; `None` where nothing is to be encrypted.
-    pub(super) fn client_config(&self) -> Result<Option<Arc<ClientConfig>>, EncryptionError> {
+    pub(crate) fn client_config(&self) -> Result<Option<Arc<ClientConfig>>, EncryptionError> {
         let (trust, authorities) = match self {
             Encryption::Never => return Ok(None),
             Encryption::Preferred => (Trust::Anyone, Vec::new()),
@@ -158,11 +158,11 @@ impl ServerCertVerifier for Verifier {
 }
 
 /// The encryption of one session.
-pub(super) struct Tls(ClientConnection);
+pub(crate) struct Tls(ClientConnection);
 
 impl Tls {
     /// A session that begins, with the server of this name.
-    pub(super) fn new(config: Arc<ClientConfig>, server: &str) -> io::Result<Self> {
+    pub(crate) fn new(config: Arc<ClientConfig>, server: &str) -> io::Result<Self> {
         let name = ServerName::try_from(server.to_owned()).map_err(|_| {
             io::Error::new(io::ErrorKind::InvalidInput, format!("{server:?} is no server's name"))
         })?;
@@ -173,12 +173,12 @@ impl Tls {
     }
 
     /// Whether the handshake still goes on.
-    pub(super) fn is_handshaking(&self) -> bool {
+    pub(crate) fn is_handshaking(&self) -> bool {
         self.0.is_handshaking()
     }
 
     /// Puts what must be sent by itself, of the handshake or after it, behind `out`. Whether there was anything.
-    pub(super) fn take_due(&mut self, out: &mut BytesMut) -> io::Result<bool> {
+    pub(crate) fn take_due(&mut self, out: &mut BytesMut) -> io::Result<bool> {
         let before = out.len();
         let mut due = Vec::new();
         while self.0.wants_write() {
@@ -189,14 +189,14 @@ impl Tls {
     }
 
     /// Replaces `message` by its encrypted form.
-    pub(super) fn seal(&mut self, message: &mut BytesMut) -> io::Result<()> {
+    pub(crate) fn seal(&mut self, message: &mut BytesMut) -> io::Result<()> {
         self.0.writer().write_all(message)?;
         message.clear();
         self.take_due(message).map(drop)
     }
 
     /// Takes in what came over the line and puts what it says behind `clear`, which is filled up to `filled_to`.
-    pub(super) fn open(
+    pub(crate) fn open(
         &mut self,
         mut arrived: &[u8],
         clear: &mut Vec<u8>,
@@ -218,7 +218,7 @@ impl Tls {
     }
 
     /// The last words: `message` and that nothing follows.
-    pub(super) fn farewell(&mut self, message: &[u8]) -> io::Result<BytesMut> {
+    pub(crate) fn farewell(&mut self, message: &[u8]) -> io::Result<BytesMut> {
         let mut out = BytesMut::from(message);
         self.0.writer().write_all(&out)?;
         self.0.send_close_notify();

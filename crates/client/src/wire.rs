@@ -1,6 +1,6 @@
-//! Bytes to and from the server: the socket, its options, one buffer each way, and frames.
+//! Bytes to and from a server of SQL: the socket, its options, one buffer each way, encryption.
 //!
-//! Knows where a message begins and ends and how to read its fields, not what the messages mean.
+//! Owns how they travel and how many of them an answer may have. Where a message begins and ends is each protocol's.
 
 use std::cell::Cell;
 use std::io;
@@ -13,16 +13,13 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::BytesMut;
-use postgres_protocol::message::backend::Header;
-use postgres_protocol::message::frontend;
 use rustix::net::sockopt;
 
-use super::tls::Tls;
-use super::verdict::ServerMessage;
 use crate::reactor::{Fate, LARGEST_LETTER_BYTES, Letter, Socket, post};
+use crate::tls::Tls;
 
 /// The longest answer to one question, of however many messages, that is waited for: a server may send without end.
-const LARGEST_ANSWER_BYTES: usize = 64 << 20;
+pub(crate) const LARGEST_ANSWER_BYTES: usize = 64 << 20;
 /// The same for all sessions of a thread together.
 const LARGEST_ANSWERS_BYTES: usize = 1 << 30;
 /// How often a session reads before the others of its thread, and alarms, have their turn.
@@ -31,15 +28,13 @@ const READS_A_TURN: u32 = 64;
 const USUAL_BUFFER_BYTES: usize = 1 << 20;
 /// What the kernel takes for a time of keep-alive.
 const LONGEST_PATIENCE: Duration = Duration::from_secs(32_767);
-/// What is kept of a field of an error or a notice.
-const LONGEST_FIELD_BYTES: usize = 4 << 10;
 const FIRST_BUFFER_BYTES: usize = 8 << 10;
 
 /// The socket with its buffers.
-pub(super) struct Wire {
+pub(crate) struct Wire {
     socket: Socket,
     /// Messages to be sent by the next [`Wire::poll_send`].
-    pub(super) outgoing: BytesMut,
+    pub(crate) outgoing: BytesMut,
     /// How much of `outgoing` has been sent.
     sent: usize,
     /// For what leaves with other sessions' messages.
@@ -99,15 +94,9 @@ struct Encrypted {
     arrived: Vec<u8>,
 }
 
-/// One message: its tag and where its body lies in the buffer, until the next [`Wire::poll_fill`].
-pub(super) struct Frame {
-    pub(super) tag: u8,
-    pub(super) body: Range<usize>,
-}
-
 impl Wire {
     /// Connects over TCP. `patience` is how long unacknowledged bytes or silence are put up with by the kernel.
-    pub(super) async fn connect_tcp(address: SocketAddr, patience: Duration) -> io::Result<Self> {
+    pub(crate) async fn connect_tcp(address: SocketAddr, patience: Duration) -> io::Result<Self> {
         let socket = Socket::connect_tcp(address).await?;
         sockopt::set_tcp_nodelay(&socket, true)?;
         sockopt::set_socket_keepalive(&socket, true)?;
@@ -119,7 +108,7 @@ impl Wire {
     }
 
     /// Connects to a Unix socket.
-    pub(super) async fn connect_unix(path: &Path) -> io::Result<Self> {
+    pub(crate) async fn connect_unix(path: &Path) -> io::Result<Self> {
         Ok(Self::over(Socket::connect_unix(path).await?))
     }
 
@@ -140,7 +129,7 @@ impl Wire {
     }
 
     /// What arrives from now on answers another question.
-    pub(super) fn begin_answer(&mut self) {
+    pub(crate) fn begin_answer(&mut self) {
         self.arrived.forget();
         if self.incoming.len() > USUAL_BUFFER_BYTES && self.read_from == self.filled_to {
             (self.read_from, self.filled_to) = (0, 0);
@@ -150,7 +139,7 @@ impl Wire {
 
     /// Sends everything in `outgoing`, or hands it to the thread's outbox, whose failures [`Wire::poll_fill`] tells.
     /// `started` becomes true as soon as a byte may have left.
-    pub(super) fn poll_send(
+    pub(crate) fn poll_send(
         &mut self,
         context: &mut Context<'_>,
         started: &mut bool,
@@ -186,7 +175,7 @@ impl Wire {
     }
 
     /// Sends everything in `outgoing` and waits until it has left.
-    pub(super) async fn send(&mut self, started: &mut bool) -> io::Result<()> {
+    pub(crate) async fn send(&mut self, started: &mut bool) -> io::Result<()> {
         if let Some(encrypted) = self.encrypted.as_mut().filter(|encrypted| !encrypted.is_sealed) {
             encrypted.tls.seal(&mut self.outgoing)?;
             encrypted.is_sealed = true;
@@ -194,23 +183,8 @@ impl Wire {
         std::future::poll_fn(|context| self.poll_send_here(context, started)).await
     }
 
-    /// Asks the server whether it encrypts.
-    pub(super) async fn asks_for_encryption(&mut self) -> io::Result<bool> {
-        let mut question = BytesMut::new();
-        frontend::ssl_request(&mut question);
-        self.socket.write_all(&question).await?;
-        // One byte and no more: what came with it, unencrypted, would be taken for the server's own words later.
-        let mut answer = [0];
-        self.socket.read_exact(&mut answer).await?;
-        match answer {
-            [b'S'] => Ok(true),
-            [b'N'] => Ok(false),
-            _ => Err(invalid("no answer to whether it encrypts")),
-        }
-    }
-
     /// Carries the handshake out; what is sent and read from now on is encrypted.
-    pub(super) async fn encrypt(&mut self, mut tls: Tls) -> io::Result<()> {
+    pub(crate) async fn encrypt(&mut self, mut tls: Tls) -> io::Result<()> {
         let mut arrived = vec![0; FIRST_BUFFER_BYTES * 2];
         loop {
             let mut due = BytesMut::new();
@@ -238,7 +212,7 @@ impl Wire {
     }
 
     /// Throws away what has not been sent.
-    pub(super) fn forget_outgoing(&mut self) {
+    pub(crate) fn forget_outgoing(&mut self) {
         self.outgoing.clear();
         self.sent = 0;
         if let Some(encrypted) = &mut self.encrypted {
@@ -246,41 +220,42 @@ impl Wire {
         }
     }
 
+    /// Sends a few bytes outside the buffer and reads as many as there is room for, before anything else is said.
+    pub(crate) async fn ask_in_clear(&mut self, question: &[u8], answer: &mut [u8]) -> io::Result<()> {
+        self.socket.write_all(question).await?;
+        self.socket.read_exact(answer).await
+    }
+
     /// Says goodbye without waiting; a full socket buffer is no reason to.
-    pub(super) fn say_goodbye(&mut self) {
-        const TERMINATE: [u8; 5] = [b'X', 0, 0, 0, 4];
+    pub(crate) fn say_goodbye(&mut self, words: &[u8]) {
         // The server closes the session either way; goodbye only spares its log a complaint.
         let _ = match &mut self.encrypted {
             Some(encrypted) => {
-                encrypted.tls.farewell(&TERMINATE).and_then(|sealed| self.socket.try_write(&sealed))
+                encrypted.tls.farewell(words).and_then(|sealed| self.socket.try_write(&sealed))
             }
-            None => self.socket.try_write(&TERMINATE),
+            None => self.socket.try_write(words),
         };
     }
 
-    /// The next whole message that has already arrived.
-    pub(super) fn next_frame(&mut self) -> io::Result<Option<Frame>> {
-        let arrived = self.incoming.get(self.read_from..self.filled_to).unwrap_or_default();
-        let Some(header) = Header::parse(arrived)? else { return Ok(None) };
-        let length = usize::try_from(header.len()).unwrap_or(usize::MAX);
-        if length > LARGEST_ANSWER_BYTES {
-            return Err(invalid(&format!("a message of {length} bytes is announced, which no answer has")));
-        }
-        if arrived.len() < length + 1 {
-            return Ok(None);
-        }
-        let body = self.read_from + 5..self.read_from + 1 + length;
-        self.read_from = body.end;
-        Ok(Some(Frame { tag: header.tag(), body }))
+    /// What has arrived and has not been passed over.
+    pub(crate) fn arrived(&self) -> &[u8] {
+        self.incoming.get(self.read_from..self.filled_to).unwrap_or_default()
     }
 
-    /// A frame's body.
-    pub(super) fn body(&self, frame: &Frame) -> &[u8] {
-        self.incoming.get(frame.body.clone()).unwrap_or_default()
+    /// Passes over so many bytes that have arrived, and answers where they lie until the next [`Wire::poll_fill`].
+    pub(crate) fn pass_over(&mut self, bytes: usize) -> Range<usize> {
+        let begin = self.read_from;
+        self.read_from = (begin + bytes).min(self.filled_to);
+        begin..self.read_from
     }
 
-    /// Waits for more bytes. Frames handed out before are void.
-    pub(super) fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    /// What lies there.
+    pub(crate) fn at(&self, place: &Range<usize>) -> &[u8] {
+        self.incoming.get(place.clone()).unwrap_or_default()
+    }
+
+    /// Waits for more bytes. Places handed out before are void.
+    pub(crate) fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if let Some(letter) = &self.letter {
             match letter.fate.get() {
                 Fate::Gone | Fate::Waiting => {}
@@ -354,7 +329,7 @@ impl Wire {
     }
 
     /// See [`Wire::poll_fill`].
-    pub(super) async fn fill(&mut self) -> io::Result<()> {
+    pub(crate) async fn fill(&mut self) -> io::Result<()> {
         std::future::poll_fn(|context| self.poll_fill(context)).await
     }
 }
@@ -371,71 +346,6 @@ fn closed() -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, "connection closed by the server")
 }
 
-pub(super) fn invalid(what: &str) -> io::Error {
+pub(crate) fn invalid(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what.to_owned())
-}
-
-/// Splits a zero-terminated string off the front of `body`.
-pub(super) fn take_string<'a>(body: &mut &'a [u8]) -> io::Result<&'a [u8]> {
-    let end = body.iter().position(|byte| *byte == 0).ok_or_else(|| invalid("string without an end"))?;
-    let (string, rest) = body.split_at(end);
-    *body = rest.get(1..).unwrap_or_default();
-    Ok(string)
-}
-
-/// Splits `count` bytes off the front of `body`.
-pub(super) fn take_bytes<'a>(body: &mut &'a [u8], count: usize) -> io::Result<&'a [u8]> {
-    let (bytes, rest) =
-        body.split_at_checked(count).ok_or_else(|| invalid("message shorter than it claims"))?;
-    *body = rest;
-    Ok(bytes)
-}
-
-/// Splits a big-endian 32-bit number off the front of `body`.
-pub(super) fn take_i32(body: &mut &[u8]) -> io::Result<i32> {
-    let bytes = take_bytes(body, 4)?;
-    Ok(bytes.iter().fold(0, |number, byte| (number << 8) | i32::from(*byte)))
-}
-
-/// Reads the fields of an error or a notice; unknown ones are passed over, as the protocol asks.
-pub(super) fn read_server_message(mut body: &[u8]) -> io::Result<ServerMessage> {
-    let mut message = ServerMessage::default();
-    loop {
-        let field = take_bytes(&mut body, 1)?[0];
-        if field == 0 {
-            return Ok(message);
-        }
-        let written = take_string(&mut body)?;
-        // Longer ones end up in every error of the run.
-        let text =
-            String::from_utf8_lossy(written.get(..LONGEST_FIELD_BYTES).unwrap_or(written)).into_owned();
-        match field {
-            b'V' => message.severity = text,
-            // Translated, and superseded by V, which servers before 9.6 lack.
-            b'S' if message.severity.is_empty() => message.severity = text,
-            b'C' => message.code = text,
-            b'M' => message.message = text,
-            b'D' => message.detail = text,
-            b'F' => message.file = text,
-            b'R' => message.routine = text,
-            _ => {}
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn cut_off_fields_are_refused_not_panicked_on() {
-        let whole = b"SWARNUNG\0VWARNING\0C01000\0Mwait\0Xwhatever\0\0";
-        let message = read_server_message(whole).expect("whole message");
-        assert_eq!((message.severity.as_str(), message.code.as_str()), ("WARNING", "01000"));
-        for cut in 0..whole.len() {
-            assert!(read_server_message(&whole[..cut]).is_err(), "cut at {cut}");
-        }
-        assert_eq!(take_i32(&mut [0xff, 0xff, 0xff, 0xff].as_slice()).expect("four bytes"), -1);
-        assert!(take_i32(&mut [1, 2].as_slice()).is_err());
-    }
 }

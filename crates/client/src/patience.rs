@@ -10,11 +10,11 @@ use crate::reactor::{Sleep, after, sleep_until};
 
 /// See the module.
 #[derive(Default)]
-pub(super) struct Patience(Option<Sleep>);
+pub(crate) struct Patience(Option<Sleep>);
 
 impl Patience {
     /// Whether `limit` has passed since `asked`. Where it has not, the task is woken when it has.
-    pub(super) fn poll_over(
+    pub(crate) fn poll_over(
         &mut self,
         asked: Instant,
         limit: Duration,

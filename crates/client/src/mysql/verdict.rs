@@ -1,0 +1,70 @@
+//! What an error of MySQL, MariaDB or Galera says: its class, and whether the transaction certainly did not happen.
+//!
+//! Pure. Everything here leans to "may have happened". Sources: MariaDB documentation, "MariaDB Error Code Reference" and
+//! "InnoDB error handling" of the MySQL manual (a deadlock rolls the transaction back, other errors the statement); Galera
+//! documentation, "Certification-Based Replication" (a transaction that fails certification is rolled back everywhere and
+//! answered with 1213) and "Node provisioning and recovery" (1047 while a node is outside the primary component).
+
+use history::ErrorClass;
+
+/// `ER_LOCK_DEADLOCK`: InnoDB's deadlock, and Galera's certification failure, at COMMIT as well. Rolled back whole.
+pub(super) const DEADLOCK: u16 = 1213;
+
+/// The class a code is counted under.
+pub(super) fn class_of(code: u16) -> ErrorClass {
+    match code {
+        // Deadlock; lock wait timeout; record has changed since last read (snapshot isolation).
+        DEADLOCK | 1205 | 1020 => ErrorClass::Serialization,
+        // WSREP has not yet prepared node for application use; --read-only; read-only transaction; read-only mode.
+        1047 | 1290 | 1792 | 1836 => ErrorClass::ReadOnly,
+        // Too many connections; shutdown in progress; too many of the user's; aborted; killed; network errors.
+        1040 | 1053 | 1203 | 1226 | 1152 | 1184 | 1927 | 1158..=1161 => ErrorClass::Connection,
+        _ => ErrorClass::Other,
+    }
+}
+
+/// Whether an error with this code, in answer to a statement that could commit, proves that nothing was committed.
+///
+/// Statements that failed on their own account are rolled back before they are answered. What may strike while the commit
+/// is under way is not listed: an interruption (1317), a kill (1927), a shutdown (1053), `ER_ERROR_DURING_COMMIT` (1180),
+/// which Galera answers with when it lost its group meanwhile, and whatever is unknown.
+pub(super) fn proves_rollback(code: u16, sql_state: &str) -> bool {
+    let of_statement = matches!(
+        sql_state.get(..2).unwrap_or_default(),
+        "0A" | "21" | "22" | "23" | "25" | "40" | "42" | "44"
+    );
+    of_statement
+        || matches!(
+            code,
+            // Deadlock, lock wait timeout, snapshot isolation; the node or the transaction takes no writes; the table is
+            // full; no default for a field, and values that strict mode refuses.
+            DEADLOCK | 1205 | 1020 | 1047 | 1290 | 1792 | 1836 | 1114 | 1364 | 1366 | 1406 | 1264
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_fall_into_their_classes_and_only_some_prove_a_rollback() {
+        let check = |code: u16, state: &str, class, proof| {
+            assert_eq!((class_of(code), proves_rollback(code, state)), (class, proof), "{code}");
+        };
+        check(1213, "40001", ErrorClass::Serialization, true);
+        check(1205, "HY000", ErrorClass::Serialization, true);
+        check(1020, "HY000", ErrorClass::Serialization, true);
+        check(1047, "08S01", ErrorClass::ReadOnly, true);
+        check(1290, "HY000", ErrorClass::ReadOnly, true);
+        check(1792, "25006", ErrorClass::ReadOnly, true);
+        check(1062, "23000", ErrorClass::Other, true);
+        check(1146, "42S02", ErrorClass::Other, true);
+        check(1180, "HY000", ErrorClass::Other, false);
+        check(1317, "70100", ErrorClass::Other, false);
+        check(1927, "70100", ErrorClass::Connection, false);
+        check(1053, "08S01", ErrorClass::Connection, false);
+        check(1105, "HY000", ErrorClass::Other, false);
+        check(0, "", ErrorClass::Other, false);
+        check(65_535, "é", ErrorClass::Other, false);
+    }
+}

@@ -1,0 +1,40 @@
+//! What the SQL of databases says differently, where several workloads need it.
+//!
+//! Owns these few forms. What only one workload says stands with the workload, both forms side by side.
+
+use client::Dialect;
+
+/// Gathers what the planner needs to know of a table that was just loaded.
+pub(crate) fn analysis(dialect: Dialect, table: &str) -> String {
+    match dialect {
+        Dialect::Postgres => format!("VACUUM ANALYZE {table}"),
+        Dialect::Mysql => format!("ANALYZE TABLE {table}"),
+    }
+}
+
+/// Begins a transaction that sees one moment and writes nothing.
+pub(crate) fn beginning_of_read(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Postgres => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+        Dialect::Mysql => {
+            "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
+        }
+    }
+}
+
+/// Begins a transaction at an isolation level, `serializable`, in both dialects. In MySQL it is two statements.
+pub(crate) fn beginning(level: &str) -> (String, String) {
+    let level = level.replace('-', " ").to_uppercase();
+    (
+        format!("BEGIN ISOLATION LEVEL {level}"),
+        format!("SET TRANSACTION ISOLATION LEVEL {level}; START TRANSACTION"),
+    )
+}
+
+/// Whether an insert-or-update of so many rows wrote them all. MySQL counts a row that was there twice.
+pub(crate) fn has_written(dialect: Dialect, affected: u64, rows: u64) -> bool {
+    match dialect {
+        Dialect::Postgres => affected == rows,
+        Dialect::Mysql => (rows..=rows * 2).contains(&affected),
+    }
+}

@@ -1,0 +1,72 @@
+//! TPC-B's tables in MySQL's SQL.
+//!
+//! Owns their definitions and their loading. Keys are part of a table from the beginning: InnoDB's tables lie in the order
+//! of their primary key, and Galera wants one.
+
+use std::io::Write as _;
+
+use client::{BulkLoad, SessionError, SqlSession};
+
+use super::{ACCOUNTS_PER_BRANCH, SCALE_OF_BIG_ACCOUNTS, TELLERS_PER_BRANCH};
+use crate::dialect::analysis;
+use crate::workload::refused;
+
+/// Makes the tables and loads them.
+pub(super) async fn create_and_load(
+    session: &mut (dyn SqlSession + '_),
+    scale: u32,
+) -> Result<(), SessionError> {
+    let number = if scale >= SCALE_OF_BIG_ACCOUNTS { "bigint" } else { "int" };
+    let tables = [
+        (
+            "pgbench_history",
+            format!(
+                "id bigint AUTO_INCREMENT PRIMARY KEY, tid int, bid int, aid {number}, delta int, \
+                 mtime timestamp(6), filler char(22)"
+            ),
+        ),
+        ("pgbench_tellers", "tid int PRIMARY KEY, bid int, tbalance int, filler char(84)".to_owned()),
+        ("pgbench_accounts", format!("aid {number} PRIMARY KEY, bid int, abalance int, filler char(84)")),
+        ("pgbench_branches", "bid int PRIMARY KEY, bbalance int, filler char(88)".to_owned()),
+    ];
+    for (table, columns) in &tables {
+        session.batch(&format!("DROP TABLE IF EXISTS {table}")).await?;
+        session.batch(&format!("CREATE TABLE {table} ({columns})")).await?;
+    }
+    let branches = u64::from(scale);
+    let zero = |number: u64, _: u64| format!("{number}\t0\n");
+    load(session, ("pgbench_branches", "bid, bbalance"), branches, 1, zero).await?;
+    let of_branch = |number: u64, branch: u64| format!("{number}\t{branch}\t0\n");
+    let tellers = ("pgbench_tellers", "tid, bid, tbalance");
+    load(session, tellers, TELLERS_PER_BRANCH * branches, TELLERS_PER_BRANCH, of_branch).await?;
+    let accounts = ("pgbench_accounts", "aid, bid, abalance");
+    load(session, accounts, ACCOUNTS_PER_BRANCH * branches, ACCOUNTS_PER_BRANCH, of_branch).await?;
+    for (table, _) in &tables {
+        session.batch(&analysis(session.dialect(), table)).await?;
+    }
+    Ok(())
+}
+
+/// Loads rows from 1 on, each by its number and its branch's, of which each has so many.
+async fn load(
+    session: &mut (dyn SqlSession + '_),
+    (table, columns): (&str, &str),
+    rows: u64,
+    of_each_branch: u64,
+    line: impl Fn(u64, u64) -> String,
+) -> Result<(), SessionError> {
+    let mut next = 0..rows;
+    let mut fill = |lines: &mut Vec<u8>| {
+        for index in next.by_ref().take(1_000) {
+            // Writing into memory cannot fail.
+            let _ = lines.write_all(line(index + 1, index / of_each_branch + 1).as_bytes());
+        }
+        !next.is_empty()
+    };
+    let loaded = session.load(BulkLoad { table, columns, is_new: true }, &mut fill).await?;
+    if loaded == rows {
+        Ok(())
+    } else {
+        Err(refused(format!("{loaded} rows of {table} were loaded instead of {rows}")))
+    }
+}
