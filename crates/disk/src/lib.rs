@@ -36,6 +36,7 @@ mod attributes;
 mod block_log;
 mod content;
 mod cpu;
+mod dirt;
 mod disk;
 mod files;
 mod fuse;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::Refusal;
 use crate::attributes::{Attributes, Kind};
 use crate::block_log::BlockLog;
-use crate::mirror::Dirt;
+use crate::dirt::Dirt;
 use crate::name_log::{NameChange, NameLog, Operation};
 use crate::sync_habit::SyncHabit;
 

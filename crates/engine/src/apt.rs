@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::package::run;
+use crate::run_to_end::run;
 
 /// Libraries that no program we run loads: the just-in-time compiler's, tens of megabytes of them.
 pub(crate) const NEVER_NEEDED: &[&str] = &["libllvm", "libclang", "libz3"];

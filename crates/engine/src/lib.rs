@@ -17,6 +17,7 @@ mod process;
 mod processes;
 pub mod registry;
 pub mod role;
+mod run_to_end;
 pub mod trust;
 
 use std::collections::BTreeMap;

@@ -15,8 +15,7 @@ pub(crate) fn of(scenario: &Scenario) -> Storage {
     }
     let disks = scenario.site.disks;
     let group = |(capacity, cache)| DiskGroup { cache, capacity };
-    let on_hosts = |storage: &&scenario::Storage| storage.replicas > 1 || !storage.hosts.is_empty();
-    let mirrored = scenario.database.storage.as_ref().filter(on_hosts);
+    let mirrored = scenario.database.storage.as_ref().filter(|storage| storage.is_mirrored());
     let volumes = match mirrored {
         Some(storage) => {
             let of_node =

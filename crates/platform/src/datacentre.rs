@@ -431,8 +431,9 @@ impl Datacentre {
         let torn_by = is_torn.then(|| settings.seed.wrapping_add(index as u64));
         let power_offs = PowerOffs { torn_by, keep_unsynced: settings.planted.contains(&Lie::NoRollback) };
         let storage = scenario.database.storage.as_ref();
-        let on_hosts = |of: &&scenario::Storage| of.replicas > 1 || !of.hosts.is_empty();
-        let mirrored = storage.filter(on_hosts).filter(|_| settings.volumes != scenario::Volumes::Directory);
+        let mirrored = storage
+            .filter(|storage| storage.is_mirrored())
+            .filter(|_| settings.volumes != scenario::Volumes::Directory);
         if let Some(storage) = mirrored {
             let folder = &set_up.volume;
             let failed = |source| DatacentreError::Component { place: set_up.name.clone(), source };
@@ -533,11 +534,8 @@ impl Datacentre {
 
 /// Whether nodes have virtual disks of one component, on which a new database can be put without going through the mount.
 fn is_virtual_disk(scenario: &scenario::Scenario, settings: &BuildSettings<'_>) -> bool {
-    let mirrored = scenario
-        .database
-        .storage
-        .as_ref()
-        .is_some_and(|storage| storage.replicas > 1 || !storage.hosts.is_empty());
+    let storage = scenario.database.storage.as_ref();
+    let mirrored = storage.is_some_and(scenario::Storage::is_mirrored);
     settings.volumes != scenario::Volumes::Directory && !mirrored
 }
 

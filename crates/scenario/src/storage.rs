@@ -148,6 +148,14 @@ pub struct Storage {
     pub for_storage: Vec<usize>,
 }
 
+impl Storage {
+    /// Whether volumes are made of components that talk over the network: several of each, or on hosts of their own.
+    #[must_use]
+    pub fn is_mirrored(&self) -> bool {
+        self.replicas > 1 || !self.hosts.is_empty()
+    }
+}
+
 /// When a sync is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]

@@ -26,16 +26,6 @@ pub const KNOWN: &[Known] = &[
         why: "`Session` names the traits of all kinds of sessions, and those its errors: the errors need a module",
     },
     Known {
-        krate: "disk",
-        modules: &["files", "mirror", "succession", "tree", "volume"],
-        why: "a mirror is made of `Files`, and a volume marks its changes in the mirror's `Dirt`",
-    },
-    Known {
-        krate: "engine",
-        modules: &["apt", "package"],
-        why: "`apt` runs its commands by a function of `package`, which fetches by `apt`",
-    },
-    Known {
         krate: "report",
         modules: &[
             "chart",

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::mirror::dirt::Dirt;
+use crate::dirt::Dirt;
 use crate::store::Store;
 use crate::volume::Volume;
 

@@ -6,8 +6,8 @@
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use crate::Refusal;
+use crate::dirt::Dirt;
 use crate::files::Files;
-use crate::mirror::dirt::Dirt;
 use crate::mirror::serving::{Mirror, Order, begin};
 use crate::store::Store;
 use crate::succession::MOVED;

@@ -10,8 +10,8 @@ use std::time::SystemTime;
 
 use crate::Refusal;
 use crate::attributes::{Attributes, Kind};
+use crate::dirt::Dirt;
 use crate::medium::Access;
-use crate::mirror::dirt::Dirt;
 use crate::mirror::operation::{Image, ImageBody};
 use crate::store::{Object, Store};
 use crate::tree::{Body, FileBody};

@@ -51,7 +51,6 @@
 
 mod changes;
 mod differences;
-mod dirt;
 mod extents;
 mod handing_over;
 mod image;
@@ -63,8 +62,8 @@ mod request;
 mod serving;
 mod sync_times;
 
+pub use crate::dirt::Dirt;
 pub use differences::Differences;
-pub use dirt::Dirt;
 pub use extents::ExtentLog;
 pub use handing_over::Mover;
 pub use incoming::{Answer, Incoming, IncomingError, read_frame};

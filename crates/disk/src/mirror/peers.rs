@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::mirror::dirt::{Dirt, Piece};
+use crate::dirt::{Dirt, Piece};
 use crate::mirror::incoming::Answer;
 
 /// When a sync is acknowledged.

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use crate::Refusal;
 use crate::admission::{self, Turn};
+use crate::dirt::{Dirt, Piece};
 use crate::medium::Access;
-use crate::mirror::dirt::{Dirt, Piece};
 use crate::mirror::extents::ExtentLog;
 use crate::mirror::handing_over::Mover;
 use crate::mirror::incoming::Answer;

