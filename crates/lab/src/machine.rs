@@ -3,9 +3,12 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
+use nix::libc::dev_t;
 use nix::sched::{CloneFlags, unshare};
+use nix::sys::stat::makedev;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, fork};
 
@@ -24,6 +27,18 @@ pub struct Finding {
     pub found: Result<String, String>,
     /// What to do where it is missing.
     pub remedy: &'static str,
+}
+
+/// The device that a lab's network cannot do without.
+#[must_use]
+pub fn network_device() -> Finding {
+    Finding {
+        what: "/dev/net/tun",
+        needed: true,
+        found: try_device("/dev/net/tun", makedev(10, 200)),
+        remedy: "`sudo modprobe tun && sudo chmod 0666 /dev/net/tun` (lasting: a udev rule \
+                 `KERNEL==\"tun\", MODE=\"0666\"`); in a container: `--device /dev/net/tun`",
+    }
 }
 
 /// Tries everything.
@@ -65,13 +80,7 @@ pub fn findings() -> Vec<Finding> {
             .map(|()| "may be made".to_owned()),
             remedy: "Linux 5.14 or newer (mount_setattr with MOUNT_ATTR_NOSYMFOLLOW); in a container see `user namespaces`",
         },
-        Finding {
-            what: "/dev/net/tun",
-            needed: true,
-            found: try_device("/dev/net/tun"),
-            remedy: "`sudo modprobe tun && sudo chmod 0666 /dev/net/tun` (lasting: a udev rule \
-                     `KERNEL==\"tun\", MODE=\"0666\"`); in a container: `--device /dev/net/tun`",
-        },
+        network_device(),
         Finding {
             what: "IPv6",
             needed: false,
@@ -85,7 +94,7 @@ pub fn findings() -> Vec<Finding> {
         Finding {
             what: "/dev/fuse",
             needed: false,
-            found: try_device("/dev/fuse"),
+            found: try_device("/dev/fuse", makedev(10, 229)),
             remedy: "without it volumes lose nothing at a power-off: `sudo modprobe fuse && sudo chmod 0666 /dev/fuse`",
         },
         Finding {
@@ -98,9 +107,16 @@ pub fn findings() -> Vec<Finding> {
     ]
 }
 
-fn try_device(path: &str) -> Result<String, String> {
-    match fs::OpenOptions::new().read(true).write(true).open(path) {
-        Ok(_) => Ok("may be opened".to_owned()),
+/// Numbers of devices: Linux, Documentation/admin-guide/devices.txt.
+fn try_device(path: &str, number: dev_t) -> Result<String, String> {
+    let opened = fs::OpenOptions::new().read(true).write(true).open(path);
+    let is_it = |file: &fs::File| {
+        let facts = file.metadata()?;
+        Ok::<bool, io::Error>(facts.file_type().is_char_device() && facts.rdev() == number)
+    };
+    match opened.and_then(|file| is_it(&file)) {
+        Ok(true) => Ok("may be opened".to_owned()),
+        Ok(false) => Err("is another file than the device".to_owned()),
         Err(error) => Err(error.to_string()),
     }
 }

@@ -21,6 +21,7 @@ use crate::engine_files::{self, PlanError};
 use crate::orders::{INTERRUPT, InstallationOrders, News, Orders};
 use crate::planted_stall;
 use crate::preparation::check_workloads;
+use crate::room::{self, RoomError};
 
 /// The second of the run in which a planted stall begins.
 const STALL_AT_S: u64 = 3;
@@ -46,6 +47,9 @@ pub enum LaunchError {
     /// What is to be captured.
     #[error("--capture: {0}")]
     Capture(#[from] CaptureError),
+    /// The machine has no room for it.
+    #[error("this machine: {0}")]
+    Room(#[from] RoomError),
     /// The run directory.
     #[error(transparent)]
     Directory(#[from] DirectoryError),
@@ -166,6 +170,12 @@ pub fn launch(
     })?;
     for name in &options.captures {
         captures::tap(name, &scenario)?;
+    }
+    let folder = match &options.place {
+        Placement::Below(folder) | Placement::At(folder) => folder,
+    };
+    if let Some(short) = room::check(&scenario, folder)? {
+        show(Show::Step(&short.to_string()));
     }
     let installation = installation(&scenario, show)?;
     let seed = options.seed.or(scenario.seed).unwrap_or_else(drawn_seed);

@@ -22,6 +22,7 @@ pub mod orders;
 mod outcome;
 mod planted_stall;
 mod preparation;
+pub mod room;
 pub mod script_files;
 pub mod series;
 pub mod standalone;

@@ -28,6 +28,11 @@ const SCALE_OF_BIG_ACCOUNTS: u32 = 20_000;
 pub struct Tpcb;
 
 impl Workload for Tpcb {
+    /// On PostgreSQL; 100,000 accounts of a scale take most of it.
+    fn loaded_bytes(&self, scale: u32) -> u64 {
+        u64::from(scale) * (15 << 20)
+    }
+
     fn name(&self) -> &'static str {
         "tpcb"
     }

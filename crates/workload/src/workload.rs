@@ -327,6 +327,11 @@ pub trait Workload: Send + Sync {
     /// Names of the checks its history can be held against.
     fn checks(&self) -> &'static [&'static str];
 
+    /// About how many bytes its tables take on one node once they are loaded.
+    fn loaded_bytes(&self, _scale: u32) -> u64 {
+        1 << 20
+    }
+
     /// Creates and loads its tables, throwing away what an earlier run left.
     fn setup<'a>(&'a self, ground: &'a mut Ground<'_>) -> SessionFuture<'a, ()>;
 

@@ -1,6 +1,9 @@
 //! Power-off: hosts lose their power, and the VMs on them; healed, the hosts have power again.
 
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use faults::{FaultRecord, Struck};
 use history::{EventKind, Verdict};
@@ -12,16 +15,26 @@ use super::targets::describe;
 use super::{Faulting, StandingFault, lock};
 use crate::power_probe::{Observer, Subject};
 
+/// How long power may come back late so that the hosts' silence is heard to the end, beyond the site's longest round trip.
+const SILENCE_HEARD_WITHIN: Duration = Duration::from_secs(2);
+
 /// Hosts without power. Nothing ends by dropping it: hosts return when they are given power.
 struct StandingPowerOff {
     hosts: Vec<usize>,
     /// VMs that ran there.
     vms: Vec<usize>,
+    /// Hung up when their silence has been listened for.
+    has_looked: Mutex<Receiver<()>>,
 }
 
 impl StandingFault for StandingPowerOff {
     /// Hosts that another standing fault holds down are given power as well: the later word counts.
     fn mend(self: Box<Self>, faulting: &mut Faulting, number: usize, in_a_hurry: bool) {
+        if !in_a_hurry {
+            // A host that has its power back while its silence is still listened for would answer.
+            let has_looked = self.has_looked.lock().unwrap_or_else(PoisonError::into_inner);
+            let _ = has_looked.recv_timeout(SILENCE_HEARD_WITHIN + faulting.longest_delay * 2);
+        }
         for host in &self.hosts {
             if let Err(error) = faulting.datacentre.power_on_host(*host) {
                 faulting.events.warn(format!("power-on: {error}"), "the lab is broken; report this");
@@ -70,12 +83,15 @@ impl Faulting {
             return self.nothing_answers(number, &record);
         }
         self.network_changes.fetch_add(1, Ordering::AcqRel);
-        let standing = StandingPowerOff { hosts: record.hosts.clone(), vms: record.vms.clone() };
+        let (is_looking, has_looked) = channel();
+        let (hosts, vms) = (record.hosts.clone(), record.vms.clone());
+        let standing = StandingPowerOff { hosts, vms, has_looked: Mutex::new(has_looked) };
         self.standing.insert(number, Box::new(standing));
-        self.cut_power(number, &record);
+        self.cut_power(number, &record, is_looking);
     }
 
-    fn cut_power(&mut self, number: usize, record: &FaultRecord) {
+    /// `is_looking` is hung up when the hosts' silence has been listened for.
+    fn cut_power(&mut self, number: usize, record: &FaultRecord, is_looking: Sender<()>) {
         let Some(observer) = Observer::new(&self.datacentre, self.longest_delay) else { return };
         let before = observer.look_before(&observer.subjects(&record.hosts, &record.vms));
         let dying = self.datacentre.vms_dying_with(&record.hosts);
@@ -118,6 +134,7 @@ impl Faulting {
         self.in_background(move || {
             if let Some(observer) = Observer::new(&datacentre, longest_delay) {
                 let receipt = observer.power_is_off(&before, &namespaces, losses);
+                drop(is_looking);
                 told(number, Some(effect_s), receipt);
             }
         });

@@ -94,6 +94,15 @@ fn show(path: &Path, scenario: &Scenario) {
         counted(scenario.expect.len(), "expectation", "expectations"),
     ];
     printed!("  {}", parts.join(", "));
+    let (needs, room) = (paper::needs(scenario), run::room::room(Path::new("runs")));
+    let free = |bytes: Option<u64>| bytes.map_or_else(|| "unknown".to_owned(), run::room::in_words);
+    printed!(
+        "  needs about {} on disk and {} of memory; free on this machine: {} and {}",
+        run::room::in_words(needs.disk_bytes),
+        run::room::in_words(needs.memory_bytes),
+        free(room.disk_bytes),
+        free(room.memory_bytes),
+    );
     for line in paper_text::lines(&paper::analyse(scenario)) {
         printed!("{line}");
     }

@@ -79,6 +79,11 @@ impl Tpcc {
 }
 
 impl Workload for Tpcc {
+    /// On PostgreSQL, with indexes.
+    fn loaded_bytes(&self, warehouses: u32) -> u64 {
+        u64::from(warehouses) * (100 << 20)
+    }
+
     fn name(&self) -> &'static str {
         "tpcc"
     }

@@ -136,6 +136,11 @@ impl Statements {
 }
 
 impl Workload for Ycsb {
+    /// A field has 100 bytes as the standard has it; a row has a key and an index entry beside its fields.
+    fn loaded_bytes(&self, _scale: u32) -> u64 {
+        self.settings.records * (self.settings.fields as u64 * 104 + 120)
+    }
+
     fn name(&self) -> &'static str {
         "ycsb"
     }

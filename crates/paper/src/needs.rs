@@ -1,0 +1,74 @@
+//! About how much room and memory a run of a scenario takes.
+//!
+//! A rule of thumb, so that a run that cannot end well is refused before it begins. Reads nothing of this machine.
+
+use scenario::Scenario;
+
+/// What a database's own files take on a node before any table is loaded, with its log.
+const NODE_VOLUME_BYTES: u64 = 100 << 20;
+/// What the processes of a node take.
+const NODE_MEMORY_BYTES: u64 = 90 << 20;
+/// The same without a database.
+const BARE_NODE_BYTES: u64 = 4 << 20;
+/// The history, the logs and the time line.
+const RECORDS_BYTES: u64 = 128 << 20;
+/// The lab itself, without its nodes.
+const LAB_MEMORY_BYTES: u64 = 64 << 20;
+/// What each client takes, at both ends.
+const CLIENT_MEMORY_BYTES: u64 = 3 << 20;
+
+/// About how much a run takes at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Needs {
+    /// Bytes on the file system of the run directory.
+    pub disk_bytes: u64,
+    /// Bytes of memory.
+    pub memory_bytes: u64,
+}
+
+/// What the scenario takes.
+#[must_use]
+pub fn needs(scenario: &Scenario) -> Needs {
+    let database = &scenario.database;
+    let nodes = database.nodes.len() as u64;
+    let copies = database.storage.as_ref().map_or(1, |storage| u64::from(storage.replicas.max(1)));
+    let (volume, memory) = match database.engine.is_database() {
+        true => (NODE_VOLUME_BYTES, NODE_MEMORY_BYTES),
+        false => (BARE_NODE_BYTES, BARE_NODE_BYTES),
+    };
+    let loaded = scenario.loads.iter().map(|load| {
+        let workload = workload::configured(&load.workload, &load.options);
+        workload.map_or(0, |workload| workload.loaded_bytes(load.scale))
+    });
+    let per_volume = volume.saturating_add(loaded.sum());
+    let clients: u64 = scenario.loads.iter().map(|load| u64::from(load.clients)).sum();
+    Needs {
+        disk_bytes: per_volume.saturating_mul(nodes * copies).saturating_add(RECORDS_BYTES),
+        memory_bytes: memory * nodes + CLIENT_MEMORY_BYTES * clients + LAB_MEMORY_BYTES,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(name: &str, overrides: &[(&str, &str)]) -> Needs {
+        let path = format!("{}/../../scenarios/{name}.yaml", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(&path).expect("a shipped scenario");
+        let overrides: Vec<_> =
+            overrides.iter().map(|(path, value)| ((*path).to_owned(), (*value).to_owned())).collect();
+        let source = scenario::Source { name: path, text };
+        needs(&scenario::parse(&source, &overrides).expect("a sound scenario"))
+    }
+
+    #[test]
+    fn more_nodes_copies_and_rows_take_more_room() {
+        let main_job = of("host-failure", &[]);
+        assert!((1 << 28..1 << 31).contains(&main_job.disk_bytes), "{main_job:?}");
+        let larger = of("host-failure", &[("loads.0.scale", "1000")]);
+        assert!(larger.disk_bytes > main_job.disk_bytes + 3 * 900 * (15 << 20), "{larger:?}");
+        assert_eq!(larger.memory_bytes, main_job.memory_bytes);
+        let clients = of("host-failure", &[("loads.0.clients", "100")]);
+        assert!(clients.memory_bytes > main_job.memory_bytes && clients.disk_bytes == main_job.disk_bytes);
+    }
+}

@@ -1,0 +1,135 @@
+//! Whether this machine has what a scenario takes: the network's device, room where the run directory is, memory.
+
+use std::path::{Path, PathBuf};
+
+use nix::sys::statvfs::statvfs;
+use paper::Needs;
+use scenario::Scenario;
+
+/// What this machine lacks.
+#[derive(Debug, thiserror::Error)]
+pub enum RoomError {
+    /// A device.
+    #[error("{device}: {why}; {remedy}; `holdfast doctor` tries all that a lab needs")]
+    Device {
+        /// Its path.
+        device: &'static str,
+        /// Why it cannot be used.
+        why: String,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// Room on a file system.
+    #[error(
+        "{}: about {} are needed and {} are free; remove old runs, use fewer nodes or a smaller scale, or name another \
+         folder with --out",
+        folder.display(), in_words(*needed_bytes), in_words(*free_bytes)
+    )]
+    Disk {
+        /// Where the run directory is to be made.
+        folder: PathBuf,
+        /// What the run takes.
+        needed_bytes: u64,
+        /// What there is.
+        free_bytes: u64,
+    },
+}
+
+/// Less memory is free than the run may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ShortOfMemory {
+    needed_bytes: u64,
+    free_bytes: u64,
+}
+
+impl std::fmt::Display for ShortOfMemory {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (needed, free) = (in_words(self.needed_bytes), in_words(self.free_bytes));
+        write!(
+            formatter,
+            "memory may be short: about {needed} are needed and {free} are free; if nodes are killed, end other programs or \
+             use fewer nodes or clients"
+        )
+    }
+}
+
+/// What there is of this machine; what cannot be read is absent.
+#[derive(Debug, Clone, Copy)]
+pub struct Room {
+    /// Free bytes on the file system of a folder.
+    pub disk_bytes: Option<u64>,
+    /// Bytes of memory that are free, or can be had at once.
+    pub memory_bytes: Option<u64>,
+}
+
+/// What is free where a folder is, or will be made.
+#[must_use]
+pub fn room(folder: &Path) -> Room {
+    let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    let facts = absolute.ancestors().find_map(|place| statvfs(place).ok());
+    let disk_bytes = facts.map(|facts| facts.blocks_available() * facts.fragment_size());
+    let memory = std::fs::read_to_string("/proc/meminfo").ok();
+    let memory_kib = memory.and_then(|text| {
+        let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+        line.split_whitespace().next()?.parse::<u64>().ok()
+    });
+    Room { disk_bytes, memory_bytes: memory_kib.map(|kib| kib << 10) }
+}
+
+/// Refuses a scenario for which there is no room. Memory that may be short is a warning: how much a database takes depends
+/// on its settings.
+pub(crate) fn check(scenario: &Scenario, folder: &Path) -> Result<Option<ShortOfMemory>, RoomError> {
+    let device = lab::machine::network_device();
+    if let Err(why) = device.found {
+        return Err(RoomError::Device { device: device.what, why, remedy: device.remedy });
+    }
+    compare(paper::needs(scenario), room(folder), folder)
+}
+
+fn compare(needs: Needs, room: Room, folder: &Path) -> Result<Option<ShortOfMemory>, RoomError> {
+    if let Some(free_bytes) = room.disk_bytes.filter(|free| *free < needs.disk_bytes) {
+        let (folder, needed_bytes) = (folder.to_owned(), needs.disk_bytes);
+        return Err(RoomError::Disk { folder, needed_bytes, free_bytes });
+    }
+    let short = room.memory_bytes.filter(|free| *free < needs.memory_bytes);
+    Ok(short.map(|free_bytes| ShortOfMemory { needed_bytes: needs.memory_bytes, free_bytes }))
+}
+
+/// `1.2 GiB`.
+#[must_use]
+pub fn in_words(bytes: u64) -> String {
+    match bytes as f64 / f64::from(1 << 20) {
+        mebibytes if mebibytes >= 1024.0 => format!("{:.1} GiB", mebibytes / 1024.0),
+        mebibytes => format!("{mebibytes:.0} MiB"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_and_too_little_memory_are_told_with_what_is_needed() {
+        let needs = Needs { disk_bytes: 3 << 30, memory_bytes: 1 << 30 };
+        let told = |disk_bytes, memory_bytes| {
+            compare(needs, Room { disk_bytes, memory_bytes }, Path::new("runs"))
+                .map(|short| short.map_or_else(String::new, |short| short.to_string()))
+                .map_err(|error| error.to_string())
+        };
+        assert_eq!(told(Some(3 << 30), Some(1 << 30)), Ok(String::new()));
+        assert_eq!(told(None, None), Ok(String::new()), "what cannot be read refuses nothing");
+        let disk = told(Some(700 << 20), None).expect_err("no room");
+        assert!(disk.starts_with("runs: about 3.0 GiB are needed and 700 MiB are free"), "{disk}");
+        let memory = told(None, Some(1 << 20)).expect("a warning");
+        assert!(
+            memory.starts_with("memory may be short: about 1.0 GiB are needed and 1 MiB are free"),
+            "{memory}"
+        );
+    }
+
+    #[test]
+    fn room_is_found_for_folders_that_are_not_there_yet() {
+        assert!(room(Path::new("not/there/yet")).disk_bytes > Some(0));
+        assert!(room(Path::new("/proc/self")).memory_bytes > Some(0));
+    }
+}
