@@ -228,7 +228,7 @@ fn every_doubt_is_told_where_what_it_doubts_is_provoked() {
         "the generator of load ledger sent one operation in a hundred",
         "lower the rate, or leave",
     );
-    is_doubted(&end, "p99 of ledger rests on", "make the phase longer or raise");
+    is_doubted(&end, "too few samples for p99 of ledger", "make the phase longer or raise");
 
     let rising = |asked: &mut Standalone| {
         let step = |from_s, per_s| Step { from_s, clients: 4, rate_per_s: Some(per_s) };
