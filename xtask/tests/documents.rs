@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use scenario::Source;
+use scenario::{EngineFiles, Source};
 use xtask::reference::{FOLDER, command_line};
 use xtask::tidy::{TextFile, text_files};
 
@@ -13,13 +13,23 @@ fn for_users() -> Vec<TextFile> {
     files.into_iter().filter(|file| is_for_users(&file.path) && file.path.ends_with(".md")).collect()
 }
 
+fn blocks(page: &str) -> impl Iterator<Item = &str> {
+    page.split("```yaml\n").skip(1).filter_map(|rest| rest.split_once("```")).map(|(block, _)| block)
+}
+
 /// Whole scenarios among the blocks of a page: those that begin with a name.
 fn scenarios(page: &str) -> impl Iterator<Item = &str> {
-    page.split("```yaml\n")
-        .skip(1)
-        .filter_map(|rest| rest.split_once("```"))
-        .map(|(block, _)| block)
-        .filter(|block| block.starts_with("name:"))
+    blocks(page).filter(|block| block.starts_with("name:"))
+}
+
+/// Engine files on the same page: blocks that begin with an engine, by the path that a scenario beside one has.
+fn engines(page: &TextFile) -> EngineFiles {
+    let files = blocks(&page.text).filter(|block| block.starts_with("engine:"));
+    let read = files.map(|text| {
+        let read = capabilities::file::read(&page.path, text);
+        read.unwrap_or_else(|refused| panic!("{}: {:?}", page.path, refused.problems()))
+    });
+    read.map(|engine| (format!("./{}.yaml", engine.name), engine)).collect()
 }
 
 /// Commands of the program on a page: what follows `holdfast` on an indented line, comments left out.
@@ -44,7 +54,7 @@ fn every_whole_scenario_on_a_page_is_accepted() {
     for file in for_users() {
         for text in scenarios(&file.text) {
             let source = Source { name: file.path.clone(), text: text.to_owned() };
-            let read = scenario::parse(&source, &[]);
+            let read = scenario::plan_with(&source, &[], &engines(&file));
             assert!(
                 read.is_ok(),
                 "{}: {:?}",
