@@ -13,7 +13,12 @@ fn every_shipped_scenario_is_checked_on_paper_and_nothing_is_started() {
         }
         let finished = desk.run(&["check".as_ref(), path.as_os_str()]);
         finished.ends_with(0);
-        for words in ["is valid", "After failures", "left by one failure", "Network delay", "Best practice"] {
+        // Without a database there is nothing to commit.
+        let text = std::fs::read_to_string(&path).expect("a scenario");
+        let commits = if text.contains("engine: none") { "needs about" } else { "Network delay" };
+        for words in
+            ["is valid", "needs about", "After failures", "left by one failure", commits, "Best practice"]
+        {
             assert!(
                 finished.stdout.contains(words),
                 "{}: no `{words}` in\n{}",
