@@ -55,6 +55,7 @@ fn check_scenario(path: &Path, set: &[(String, String)]) -> Result<(), Exit> {
         matrix.cells.len() * matrix.repeat as usize,
         length_s * u64::from(matrix.repeat),
     );
+    say_needs(matrix.cells.iter().map(|cell| &cell.scenario));
     // What is the same on paper is said once.
     let mut said: Vec<(Vec<String>, &str)> = Vec::new();
     for cell in &matrix.cells {
@@ -69,6 +70,21 @@ fn check_scenario(path: &Path, set: &[(String, String)]) -> Result<(), Exit> {
         }
     }
     Ok(())
+}
+
+/// What the one of them takes that takes most: runs of a matrix follow each other, and each removes its volumes.
+fn say_needs<'s>(scenarios: impl Iterator<Item = &'s Scenario>) {
+    let all: Vec<paper::Needs> = scenarios.map(paper::needs).collect();
+    let most = |of: fn(&paper::Needs) -> u64| run::room::in_words(all.iter().map(of).max().unwrap_or(0));
+    let room = run::room::room(Path::new("runs"));
+    let free = |bytes: Option<u64>| bytes.map_or_else(|| "unknown".to_owned(), run::room::in_words);
+    printed!(
+        "  needs about {} on disk and {} of memory; free on this machine: {} and {}",
+        most(|needs| needs.disk_bytes),
+        most(|needs| needs.memory_bytes),
+        free(room.disk_bytes),
+        free(room.memory_bytes),
+    );
 }
 
 fn length_s(scenario: &Scenario) -> u64 {
@@ -94,15 +110,7 @@ fn show(path: &Path, scenario: &Scenario) {
         counted(scenario.expect.len(), "expectation", "expectations"),
     ];
     printed!("  {}", parts.join(", "));
-    let (needs, room) = (paper::needs(scenario), run::room::room(Path::new("runs")));
-    let free = |bytes: Option<u64>| bytes.map_or_else(|| "unknown".to_owned(), run::room::in_words);
-    printed!(
-        "  needs about {} on disk and {} of memory; free on this machine: {} and {}",
-        run::room::in_words(needs.disk_bytes),
-        run::room::in_words(needs.memory_bytes),
-        free(room.disk_bytes),
-        free(room.memory_bytes),
-    );
+    say_needs([scenario].into_iter());
     for line in paper_text::lines(&paper::analyse(scenario)) {
         printed!("{line}");
     }
