@@ -1,14 +1,15 @@
 //! What an engine needs of a machine: files on its volume, processes, an address.
 //!
-//! Owns the trait; `run` implements it over the lab, the tests over plain processes.
+//! Owns the trait; `platform` implements it over the lab, the tests over plain processes.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, TcpStream};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::NodeError;
+use crate::{EngineError, NodeError};
 
 /// A process of a node. Means something to the [`Node`] that returned it only; never the same for two processes
 /// of a node, whichever of its boots they belong to.
@@ -188,4 +189,17 @@ pub trait Node: Send + Sync {
         let _ = (log, lines);
         String::new()
     }
+}
+
+/// Does something on every node at the same time; the answers are in the nodes' order.
+pub(crate) fn at_once<T: Send>(
+    nodes: &[Arc<dyn Node>],
+    action: impl Fn(&dyn Node) -> Result<T, EngineError> + Sync,
+) -> Vec<Result<T, EngineError>> {
+    let action = &action;
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = nodes.iter().map(|node| scope.spawn(move || action(node.as_ref()))).collect();
+        let answers = threads.into_iter().map(|thread| thread.join());
+        answers.map(|answer| answer.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+    })
 }

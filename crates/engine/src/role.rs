@@ -3,10 +3,12 @@
 //! Owns the answers' forms only.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::Serialize;
 
 use crate::EngineError;
+use crate::node::{Node, at_once};
 
 /// A cluster that has just been made.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -31,10 +33,15 @@ pub struct Roles {
 }
 
 impl Roles {
-    /// Made of what each node, by name, answers to whether it leads.
-    pub(crate) fn told(answers: impl IntoIterator<Item = (String, Result<bool, EngineError>)>) -> Roles {
+    /// What each node answers to whether it leads. All are asked at once: a silent node must not make the others' answers
+    /// stale, nor add its patience to that of the next.
+    pub(crate) fn asked(
+        nodes: &[Arc<dyn Node>],
+        leads: impl Fn(&dyn Node) -> Result<bool, EngineError> + Sync,
+    ) -> Roles {
         let mut roles = Roles::default();
-        for (name, leads) in answers {
+        for (node, leads) in nodes.iter().zip(at_once(nodes, leads)) {
+            let name = node.name().to_owned();
             match leads {
                 Ok(true) => roles.leaders.push(name),
                 Ok(false) => roles.followers.push(name),

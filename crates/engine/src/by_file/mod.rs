@@ -422,8 +422,7 @@ impl Engine for ByFile {
     }
 
     fn leader(&self, nodes: &[Arc<dyn Node>]) -> Roles {
-        let leads = |node: &Arc<dyn Node>| self.role(node.as_ref()).map(|role| role.leads);
-        Roles::told(nodes.iter().map(|node| (node.name().to_owned(), leads(node))))
+        Roles::asked(nodes, |node| self.role(node).map(|role| role.leads))
     }
 
     fn promote(&self, candidates: &[Arc<dyn Node>]) -> Result<Promotion, EngineError> {

@@ -285,8 +285,7 @@ impl Engine for Control {
     }
 
     fn leader(&self, nodes: &[Arc<dyn Node>]) -> Roles {
-        let leads = |node: &Arc<dyn Node>| self.ask(node.as_ref(), false).map(|status| status.leads);
-        Roles::told(nodes.iter().map(|node| (node.name().to_owned(), leads(node))))
+        Roles::asked(nodes, |node| self.ask(node, false).map(|status| status.leads))
     }
 
     fn promote(&self, candidates: &[Arc<dyn Node>]) -> Result<Promotion, EngineError> {

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::configuration::{HOST_BASED_AUTHENTICATION, USER, connection_string, validate_node_name};
-use super::{CONFIGURATION_FILE, DATA, Postgres, State, at_once, file_error};
+use super::{CONFIGURATION_FILE, DATA, Postgres, State, file_error};
+use crate::node::at_once;
 use crate::{Cluster, EngineError, Node, Synchronous};
 
 /// How long a server may take to start on new data, on a busy machine.

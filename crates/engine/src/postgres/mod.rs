@@ -309,10 +309,8 @@ impl Engine for Postgres {
     }
 
     fn leader(&self, nodes: &[Arc<dyn Node>]) -> Roles {
-        // Asked all at once: a silent node must not make the others' answers stale.
         const PATIENCE: Duration = Duration::from_secs(1);
-        let answers = at_once(nodes, |node| self.takes_writes(node, PATIENCE));
-        Roles::told(nodes.iter().map(|node| node.name().to_owned()).zip(answers))
+        Roles::asked(nodes, |node| self.takes_writes(node, PATIENCE))
     }
 
     fn promote(&self, candidates: &[Arc<dyn Node>]) -> Result<Promotion, EngineError> {
@@ -326,19 +324,6 @@ impl Engine for Postgres {
     fn rejoin(&self, node: &dyn Node, leader: &dyn Node) -> Result<Rejoined, EngineError> {
         self.rejoin_leader(node, leader)
     }
-}
-
-/// Does something on every node at the same time; the answers are in the nodes' order.
-fn at_once<T: Send>(
-    nodes: &[Arc<dyn Node>],
-    action: impl Fn(&dyn Node) -> Result<T, EngineError> + Sync,
-) -> Vec<Result<T, EngineError>> {
-    let action = &action;
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = nodes.iter().map(|node| scope.spawn(move || action(node.as_ref()))).collect();
-        let answers = threads.into_iter().map(|thread| thread.join());
-        answers.map(|answer| answer.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
-    })
 }
 
 fn file_error(node: &dyn Node, path: &str, source: std::io::Error) -> EngineError {

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use super::configuration::acknowledgements;
 use super::lsn::{Position, most_advanced};
-use super::{Postgres, at_once, unexpected};
+use super::{Postgres, unexpected};
+use crate::node::at_once;
 use crate::{EngineError, Node, Promotion, Synchronous};
 
 /// How long a candidate's answer is waited for.
