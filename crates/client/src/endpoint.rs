@@ -13,7 +13,7 @@ pub enum Address {
     Tcp {
         /// The address and port.
         address: SocketAddr,
-        /// The name it was found by, which its certificate is held against; the address itself where absent.
+        /// The name it was found by, which its certificate must carry; the address itself where absent.
         host: Option<String>,
     },
     /// At a Unix socket (the socket itself, such as `/run/n1/.s.PGSQL.5432`).

@@ -104,7 +104,7 @@ pub trait SqlSession: Connection {
     /// As [`SqlSession::execute`].
     fn batch<'a>(&'a mut self, sql: &'a str) -> SessionFuture<'a, Rows>;
 
-    /// Runs several prepared statements in one flight: all are sent before the first is answered. `answered` is told of
+    /// Runs several prepared statements in one flight: all are sent before the first is answered. `answered` is called for
     /// each success in order, with its place in `executions`. Outside a transaction block they are one transaction;
     /// what stands after the first refused one is not run.
     ///

@@ -61,7 +61,7 @@ fn values_travel_both_ways_and_bulk_loads_arrive() {
             let seen: Vec<_> = (0..rows.len()).map(|row| (rows.integer(row, 0), rows.text(row, 1))).collect();
             assert_eq!((seen.as_slice(), rows.affected()), (expected.as_slice(), 3));
         }
-        // Whatever the type, both forms are told alike.
+        // Both forms of an answer give the same text, whatever the type.
         let kinds = "SELECT CAST(1.50 AS decimal(5,2)), CAST('2020-01-02 03:04:05.5' AS datetime(1)), 2.5e0, \
                      CAST(255 AS unsigned), date '2020-01-02', CAST(-3 AS signed), x'41'";
         let (text, binary) = (client.batch(kinds).await, run(&mut client, kinds).await);

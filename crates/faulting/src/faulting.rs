@@ -31,7 +31,7 @@ trait StandingFault: Send + Sync {
     /// waited for that takes long.
     fn mend(self: Box<Self>, faulting: &mut Faulting, number: usize, in_a_hurry: bool);
 
-    /// It is not to be healed any more: whoever waits for something to show waits no more.
+    /// It will not be healed any more: threads that wait for its evidence stop waiting.
     fn give_up(&mut self) {}
 
     /// What it asks of the network.

@@ -31,7 +31,12 @@ fn after_colon(text: &str, key: &str) -> Option<String> {
 }
 
 fn memory_bytes(meminfo: &str) -> Option<u64> {
-    let kibibytes = after_colon(meminfo, "MemTotal")?;
+    meminfo_bytes(meminfo, "MemTotal")
+}
+
+/// A field of `/proc/meminfo` (proc_meminfo(5)), whose text is given.
+pub(crate) fn meminfo_bytes(meminfo: &str, field: &str) -> Option<u64> {
+    let kibibytes = after_colon(meminfo, field)?;
     Some(kibibytes.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
 }
 

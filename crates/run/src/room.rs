@@ -6,6 +6,8 @@ use nix::sys::statvfs::statvfs;
 use paper::Needs;
 use scenario::Scenario;
 
+use crate::machine::meminfo_bytes;
+
 /// What this machine lacks.
 #[derive(Debug, thiserror::Error)]
 pub enum RoomError {
@@ -68,12 +70,8 @@ pub fn room(folder: &Path) -> Room {
     let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     let facts = absolute.ancestors().find_map(|place| statvfs(place).ok());
     let disk_bytes = facts.map(|facts| facts.blocks_available() * facts.fragment_size());
-    let memory = std::fs::read_to_string("/proc/meminfo").ok();
-    let memory_kib = memory.and_then(|text| {
-        let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-        line.split_whitespace().next()?.parse::<u64>().ok()
-    });
-    Room { disk_bytes, memory_bytes: memory_kib.map(|kib| kib << 10) }
+    let meminfo = std::fs::read_to_string("/proc/meminfo").ok();
+    Room { disk_bytes, memory_bytes: meminfo.and_then(|text| meminfo_bytes(&text, "MemAvailable")) }
 }
 
 /// Refuses a scenario for which there is no room. Memory that may be short is a warning: how much a database takes depends

@@ -18,7 +18,7 @@ use super::answer::{CAPABILITIES, Refusal, cut_off, is_ok, is_refusal, refusal};
 use super::packets::{Packet, next_packet, write_packet};
 use crate::wire::{Wire, invalid};
 
-/// The longest packet that is told to be taken.
+/// The longest packet that the server is allowed to send.
 const PACKET_BYTES_MAX: u32 = 1 << 30;
 const SWITCH: u8 = 0xFE;
 const MORE: u8 = 0x01;

@@ -141,7 +141,7 @@ impl MysqlClient {
         Poll::Ready(self.finish(ended).map(|answer| answer.rows))
     }
 
-    /// Sends and reads until the answer is whole or can be waited for no longer. `completed` is told of each statement
+    /// Sends and reads until the answer is whole or can be waited for no longer. `completed` is called for each statement
     /// answered well.
     fn poll_whole(
         &mut self,

@@ -241,7 +241,7 @@ impl PostgresClient {
         Poll::Ready(self.finish(ended, kind, may_commit, answer))
     }
 
-    /// Sends and reads until the server is ready again or can be waited for no longer. `completed` is told of each
+    /// Sends and reads until the server is ready again or can be waited for no longer. `completed` is called for each
     /// statement answered well.
     fn poll_ready(
         &mut self,

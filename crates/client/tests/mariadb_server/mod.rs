@@ -29,7 +29,7 @@ const BEGINNING: &str = "CREATE DATABASE holdfast CHARACTER SET utf8mb4;\n\
     GRANT ALL ON *.* TO holdfast;\n\
     CREATE USER stranger IDENTIFIED VIA unix_socket;\n";
 
-/// Whether there is a server to be had; says so where there is none.
+/// Whether a server is installed. Prints why the test is skipped where none is.
 pub fn is_here(test: &str) -> bool {
     let is_here = program("mariadbd").is_some() && program("mariadb-install-db").is_some();
     if !is_here {

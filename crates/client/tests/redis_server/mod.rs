@@ -15,7 +15,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::TempDir;
 
-/// Whether there is a server to be had; says so where there is none.
+/// Whether a server is installed. Prints why the test is skipped where none is.
 pub fn is_here(test: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let is_here = std::env::split_paths(&path).any(|folder| folder.join("redis-server").exists());
