@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use history::WARM_UP;
 use model::capacity::{CapacityError as LawError, Fit, Point, fit};
-use report::result::{LoadResult, PhaseResult, RunResult};
+use results::{LoadResult, PhaseResult, RunResult};
 
 /// What there is more or less of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,7 +48,7 @@ pub struct Capacity {
 pub enum CapacityError {
     /// A run directory.
     #[error(transparent)]
-    Read(#[from] report::ReadError),
+    Read(#[from] results::ReadError),
     /// No phase counts.
     #[error(
         "no phase of these runs counts: it takes closed loops, and phases without a fault and beside {WARM_UP}"
@@ -90,7 +90,7 @@ struct Measured {
 pub fn of_runs(directories: &[PathBuf], by: Option<By>, seed: u64) -> Result<Vec<Capacity>, CapacityError> {
     let mut measured = Vec::new();
     for directory in directories {
-        let run = report::read(directory)?;
+        let run = results::read(directory)?;
         let counts = |load: &str, operation: &str| {
             let rows = run.timeline.iter().filter(|row| row.load == load && row.operation == operation);
             rows.map(|row| (row.second, row.count)).collect::<Vec<(u64, u64)>>()
@@ -143,7 +143,7 @@ fn of_load(load: &str, measured: &[Measured], by: Option<By>, seed: u64) -> Resu
 /// The phases of a run that count; `counts` gives an operation's successes by second.
 fn phases(result: &RunResult, counts: impl Fn(&str, &str) -> Vec<(u64, u64)>) -> Vec<Measured> {
     let undisturbed = |phase: &&PhaseResult| {
-        let stands = |fault: &report::result::FaultResult| {
+        let stands = |fault: &results::FaultResult| {
             fault.asked_s < phase.to_s && fault.healed_s.is_none_or(|healed_s| healed_s > phase.from_s)
         };
         // Where clients came and went within a phase, its throughput is of no number of them.

@@ -9,7 +9,7 @@ mod survival;
 use faults::FaultRecord;
 use history::Event;
 use measure::{Estimate, Timeline};
-use report::result::{PredictionResult, Relation, RunResult};
+use results::{PredictionResult, Relation, RunResult};
 use scenario::Scenario;
 
 use crate::capacity::{self, Capacity};

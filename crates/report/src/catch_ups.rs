@@ -8,7 +8,7 @@ use measure::warnings::Percentile;
 
 use crate::format;
 use crate::markup::escape;
-use crate::result::{CatchUpResult, MeanwhileResult, VolumeResult};
+use results::{CatchUpResult, MeanwhileResult, VolumeResult};
 
 /// Rows of the table.
 const MOST_ROWS: usize = 60;

@@ -8,13 +8,13 @@ use crate::figure::{Curve, Figure, Manner};
 use crate::format;
 use crate::marks::{self, Marks, ShadeKind};
 use crate::markup::escape;
-use crate::run_directory::RunDirectory;
 use crate::scale::Scale;
-use crate::series::{self, LoadSeries};
+use crate::series;
+use results::{LoadSeconds, RunDirectory};
 
 /// All charts over time, or a sentence that says why there are none.
 pub(crate) fn over_time(run: &RunDirectory) -> String {
-    let loads = series::by_load(run);
+    let loads = results::by_load(&run.result, &run.timeline);
     if loads.is_empty() {
         return "<p>No second of this run was recorded, so there is nothing to draw.</p>".to_owned();
     }
@@ -63,15 +63,15 @@ pub(crate) fn over_time(run: &RunDirectory) -> String {
 
 /// The recording ends with the last row, or, for a run that ended in order, with its last phase: loads that stood
 /// still to the end leave no rows, and that is zero, not a gap.
-pub(crate) fn recorded_until(run: &RunDirectory, loads: &[LoadSeries]) -> u64 {
-    let last_row = series::recorded_until(loads);
+pub(crate) fn recorded_until(run: &RunDirectory, loads: &[LoadSeconds]) -> u64 {
+    let last_row = results::recorded_until(loads);
     if run.is_derived {
         return last_row;
     }
     let last_event_s = run.events.iter().map(|event| event.t_s).fold(0.0, f64::max);
     let phases_end_s = marks::phases(&run.result).iter().map(|phase| phase.to_s).fold(0.0, f64::max);
     // Rounded down: a second that was only begun is not a measured second.
-    last_row.max(last_event_s.min(phases_end_s).min(crate::timeline_csv::LATEST_SECOND as f64) as u64)
+    last_row.max(last_event_s.min(phases_end_s).min(results::LATEST_SECOND as f64) as u64)
 }
 
 fn baseline_per_s(run: &RunDirectory, load: &str) -> Option<f64> {
@@ -80,8 +80,8 @@ fn baseline_per_s(run: &RunDirectory, load: &str) -> Option<f64> {
     (phase.throughput_per_s > 0.0 && phase.throughput_per_s.is_finite()).then_some(phase.throughput_per_s)
 }
 
-fn throughput(run: &RunDirectory, load: &LoadSeries, index: usize, until: u64) -> Figure {
-    let points = load.throughput(until);
+fn throughput(run: &RunDirectory, load: &LoadSeconds, index: usize, until: u64) -> Figure {
+    let points = series::throughput(load, until);
     let reference = baseline_per_s(run, &load.name);
     let highest = points.iter().map(|point| point.highest).fold(reference.unwrap_or(0.0), f64::max);
     let baseline = match reference {
@@ -110,14 +110,14 @@ fn plural(operation: &str) -> String {
     }
 }
 
-fn latency(load: &LoadSeries, index: usize, until: u64) -> Option<Figure> {
+fn latency(load: &LoadSeconds, index: usize, until: u64) -> Option<Figure> {
     let curves: Vec<Curve> = ["p50", "p95", "p99"]
         .iter()
         .enumerate()
         .map(|(which, name)| Curve {
             name: (*name).to_owned(),
             class: format!("c{which}"),
-            points: load.percentile(which, until),
+            points: series::percentile(load, which, until),
         })
         .collect();
     let values = || curves.iter().flat_map(|curve| &curve.points).map(|point| point.value);
@@ -145,12 +145,12 @@ fn latency(load: &LoadSeries, index: usize, until: u64) -> Option<Figure> {
     })
 }
 
-fn errors(loads: &[LoadSeries], until: u64) -> Option<Figure> {
+fn errors(loads: &[LoadSeconds], until: u64) -> Option<Figure> {
     let mut curves = Vec::new();
     for load in loads {
         for (points, what) in [
-            (load.errors(until), plural(&load.transaction)),
-            (load.other_errors(until), "attempts to connect".to_owned()),
+            (series::errors(load, until), plural(&load.transaction)),
+            (series::other_errors(load, until), "attempts to connect".to_owned()),
         ] {
             if points.iter().any(|point| point.value > 0.0) {
                 let class = format!("c{}", curves.len() % 6);

@@ -7,8 +7,8 @@ use history::{EventKind, Receipt, Verdict};
 use crate::format;
 use crate::interruption;
 use crate::markup::escape;
-use crate::result::{CheckResult, FaultResult};
-use crate::run_directory::RunDirectory;
+use results::RunDirectory;
+use results::{CheckResult, FaultResult};
 
 /// The list of events is cut here; the run directory has them all.
 const MOST_EVENTS: usize = 500;

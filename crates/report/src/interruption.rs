@@ -3,7 +3,7 @@
 //! Owns the phrases that headline, sentences, tables and terminal share. The figures are in the result.
 
 use crate::format;
-use crate::result::{FaultLoadResult, FaultResult, RunResult};
+use results::{FaultLoadResult, FaultResult, RunResult};
 
 /// A load's gap after a fault.
 #[derive(Clone, Copy)]

@@ -6,13 +6,13 @@ use std::fmt::Write;
 use crate::charts;
 use crate::figure::{Curve, Figure, Manner};
 use crate::format;
-use crate::links_csv::LinkRow;
 use crate::marks;
 use crate::markup::escape;
-use crate::result::LinkResult;
-use crate::run_directory::RunDirectory;
 use crate::scale::Scale;
-use crate::series::{self, Point, seconds_per_point};
+use crate::series::{Point, seconds_per_point};
+use results::LinkResult;
+use results::LinkRow;
+use results::RunDirectory;
 
 /// Curves of one chart; the busiest links have them.
 const MOST_CURVES: usize = 6;
@@ -25,7 +25,7 @@ pub(crate) fn section(run: &RunDirectory) -> String {
     if links.is_empty() {
         return String::new();
     }
-    let until = charts::recorded_until(run, &series::by_load(run));
+    let until = charts::recorded_until(run, &results::by_load(&run.result, &run.timeline));
     let marks = marks::of(run, until as f64);
     let figures = [utilisation(&links, &run.links, until), dropped(&links, &run.links, until)];
     let mut html: String = figures.into_iter().flatten().map(|figure| figure.html(&marks)).collect();

@@ -8,8 +8,8 @@ use history::EventKind;
 
 use crate::markup::escape;
 use crate::page::{opening, section};
-use crate::run_directory::{self, ReadError, RunDirectory};
 use crate::{charts, evidence, format, page};
+use results::{ReadError, RunDirectory};
 
 /// Seconds after which the browser asks again.
 const AGAIN_S: u32 = 2;
@@ -18,7 +18,7 @@ const AGAIN_S: u32 = 2;
 /// to come: another run.
 #[must_use]
 pub fn html(directory: &Path, more: bool) -> String {
-    match run_directory::read(directory) {
+    match results::read(directory) {
         Ok(run) if !run.is_derived && more => asking_again(page::html(&run)),
         Ok(run) if !run.is_derived => page::html(&run),
         Ok(run) => under_way(&run),

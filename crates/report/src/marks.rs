@@ -3,8 +3,8 @@
 use history::{EventKind, PhaseFacts};
 
 use crate::format;
-use crate::result::{FaultLoadResult, RunResult, VolumeResult};
-use crate::run_directory::RunDirectory;
+use results::RunDirectory;
+use results::{FaultLoadResult, RunResult, VolumeResult};
 
 /// No more moments than this are marked in a chart; all of them are in the list of events.
 const MOST_MOMENTS: usize = 24;

@@ -5,8 +5,8 @@ use std::fmt::Write;
 
 use crate::format;
 use crate::markup::escape;
-use crate::result::RunResult;
-use crate::run_directory::RunDirectory;
+use results::RunDirectory;
+use results::RunResult;
 
 /// The method in words.
 pub(crate) fn method(run: &RunDirectory) -> String {

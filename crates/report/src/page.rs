@@ -3,11 +3,11 @@
 use std::fmt::Write;
 
 use crate::markup::escape;
-use crate::run_directory::RunDirectory;
 use crate::{
     charts, evidence, links, method, prediction, round_trips, site_drawing, story, tables, verdict_title,
     volumes,
 };
+use results::RunDirectory;
 
 const STYLE: &str = include_str!("style.css");
 

@@ -6,7 +6,7 @@
 use std::fmt::Write;
 
 use crate::markup::escape;
-use crate::result::{PredictionResult, Relation, RunResult};
+use results::{PredictionResult, Relation, RunResult};
 
 /// The section; nothing where there is nothing of the kind.
 pub(crate) fn predictions(result: &RunResult) -> String {

@@ -7,7 +7,7 @@ use history::{EventKind, RoundTrip};
 
 use crate::format;
 use crate::markup::escape;
-use crate::run_directory::RunDirectory;
+use results::RunDirectory;
 
 /// Pairs shown; a large site has tens of thousands.
 const MOST_PAIRS: usize = 60;

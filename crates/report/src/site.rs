@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use history::{EventKind, HostFacts};
 
 use crate::format;
-use crate::run_directory::RunDirectory;
+use results::RunDirectory;
 
 /// A host's width; all hosts have the same.
 const HOST_WIDTH: f64 = 196.0;

@@ -7,9 +7,9 @@ use std::fmt::Write;
 use crate::chart::CHARACTER_WIDTH;
 use crate::format;
 use crate::markup::{cut, escape};
-use crate::run_directory::RunDirectory;
 use crate::site::{self, Block, CHIP_HEIGHT, CHIP_STEP, Chip, HOST_HEAD, HOST_LINE, Kind, Story, VolumeCopy};
 use crate::site_links;
+use results::RunDirectory;
 
 const FONT: f64 = 12.0;
 const MARGIN: f64 = 8.0;

@@ -4,9 +4,9 @@ use history::{Event, EventKind, Verdict};
 
 use crate::format;
 use crate::interruption;
-use crate::losses;
-use crate::result::{FaultResult, RunResult};
-use crate::run_directory::RunDirectory;
+use results::RunDirectory;
+use results::losses;
+use results::{FaultResult, RunResult};
 
 /// One of the numbers that stand on top.
 #[derive(Debug, Clone, PartialEq)]

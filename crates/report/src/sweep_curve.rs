@@ -7,8 +7,8 @@ use std::fmt::Write;
 use crate::chart::CHARACTER_WIDTH;
 use crate::format;
 use crate::markup::escape;
-use crate::result::{LoadResult, PhaseResult};
 use crate::scale::Scale;
+use results::{LoadResult, PhaseResult};
 
 const FEWEST_STEPS: usize = 3;
 const FONT: f64 = 12.0;
@@ -213,7 +213,7 @@ fn drawn(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::LatencyUs;
+    use results::LatencyUs;
 
     fn phase(name: &str, clients: u32, throughput_per_s: f64) -> PhaseResult {
         let latency_us = LatencyUs { p50: 800, p99: 2000, ..LatencyUs::default() };

@@ -8,8 +8,8 @@ use measure::interval::CONNECT;
 use crate::first_errors;
 use crate::format;
 use crate::markup::escape;
-use crate::result::{LatencyUs, LoadResult, OperationResult, PhaseResult, RunResult};
 use crate::sweep_curve;
+use results::{LatencyUs, LoadResult, OperationResult, PhaseResult, RunResult};
 
 /// Below this many samples fewer than ten lie beyond the 99th percentile.
 const FEWEST_FOR_P99: u64 = 1000;

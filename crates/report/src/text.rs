@@ -6,8 +6,8 @@ use history::Verdict;
 
 use crate::format;
 use crate::markup::plain;
-use crate::result::{FaultResult, RunResult};
 use crate::{first_errors, interruption, prediction, story, tables};
+use results::{FaultResult, RunResult};
 
 const COLUMNS: usize = 100;
 

@@ -3,7 +3,7 @@
 use history::Verdict;
 
 use crate::format;
-use crate::result::RunResult;
+use results::RunResult;
 
 /// One kind of thing that a run judges.
 struct Judged {

@@ -8,10 +8,10 @@ use crate::figure::{Curve, Figure, Manner};
 use crate::format;
 use crate::marks;
 use crate::markup::escape;
-use crate::result::VolumeResult;
-use crate::run_directory::RunDirectory;
 use crate::scale::Scale;
-use crate::series::{self, Point};
+use crate::series::Point;
+use results::RunDirectory;
+use results::VolumeResult;
 
 /// Curves of one chart.
 const MOST_CURVES: usize = 6;
@@ -27,7 +27,7 @@ pub(crate) fn section(run: &RunDirectory) -> String {
         .filter(|volume| volume.replicas > 1 || !volume.components.is_empty())
         .collect();
     let Some(first) = mirrored.first() else { return String::new() };
-    let until = charts::recorded_until(run, &series::by_load(run));
+    let until = charts::recorded_until(run, &results::by_load(&run.result, &run.timeline));
     let marks = marks::of(run, until as f64);
     let mut html = format!("<p>{}</p>", escape(&in_words(first)));
     for figure in [left(&mirrored, until), lag(&mirrored, until)].into_iter().flatten() {

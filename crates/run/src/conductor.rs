@@ -13,7 +13,7 @@ use history::{EventKind, EventSink, Operation};
 use load::{Clock, LoadHandle};
 use platform::Platform;
 use platform::VolumeWatch;
-use report::result::{EndedEarly, LinkResult};
+use results::{EndedEarly, LinkResult};
 use scenario::{Fault, Scenario};
 use storage::Seen;
 

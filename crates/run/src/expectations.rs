@@ -7,7 +7,7 @@
 mod reading;
 
 use history::Verdict;
-use report::result::{ExpectationResult, RunResult};
+use results::{ExpectationResult, RunResult};
 use scenario::quantity::{self, Unit};
 use scenario::resolved::Comparison;
 use scenario::{Expectation, Scenario};

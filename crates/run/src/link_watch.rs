@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use fabric::{Fabric, LinkCounters};
-use report::result::LinkResult;
+use results::LinkResult;
 
 use crate::directory::RunDirectory;
 

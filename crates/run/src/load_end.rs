@@ -1,7 +1,7 @@
 //! How a load ended that nobody had told to.
 
 use load::LoadError;
-use report::result::EndedEarly;
+use results::EndedEarly;
 
 /// What is told of this end.
 pub(crate) fn ended_early(error: &LoadError) -> EndedEarly {

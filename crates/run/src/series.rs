@@ -11,8 +11,8 @@ use history::Verdict;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
-use report::matrix::{CellResult, MatrixError, MatrixResult};
-use report::result::RunResult;
+use results::RunResult;
+use results::matrix::{CellResult, MatrixError, MatrixResult};
 use scenario::{Cell, Matrix, Scenario};
 
 use crate::directory::{DirectoryError, RunDirectory};
@@ -175,8 +175,8 @@ impl Series {
     }
 
     fn write(&self) -> Result<(), SeriesError> {
-        report::matrix::write(self.path(), &self.record).map_err(|source| SeriesError::Record {
-            path: self.directory.file(report::matrix::MATRIX),
+        results::matrix::write(self.path(), &self.record).map_err(|source| SeriesError::Record {
+            path: self.directory.file(results::matrix::MATRIX),
             source,
         })
     }
@@ -233,7 +233,7 @@ mod tests {
     fn the_file_is_whole_from_the_start_and_an_interrupt_leaves_the_verdict_unknown() {
         let out = tempfile::tempdir().expect("temporary folder");
         let mut series = series(out.path());
-        let read = |series: &Series| report::matrix::read(series.path()).expect("readable").expect("there");
+        let read = |series: &Series| results::matrix::read(series.path()).expect("readable").expect("there");
         assert_eq!(read(&series).cells.len(), 4);
         assert!(read(&series).cells.iter().all(|cell| cell.result.is_none()));
         let first = series.turns()[0];

@@ -15,7 +15,7 @@ use history::{
 };
 use load::{Batch, Clock, LoadPlan, OnThread, OpenLoop};
 use measure::{Doubt, Histogram, Timeline, warnings};
-use report::result::{EndedEarly, LabResult, LoadResult, PhaseResult, RunResult, WarningResult};
+use results::{EndedEarly, LabResult, LoadResult, PhaseResult, RunResult, WarningResult};
 
 use crate::collector::{CollectorError, Files, append_to_history};
 use crate::directory::{DirectoryError, RunDirectory};

@@ -82,7 +82,7 @@ fn a_load_alone_leaves_a_runs_files_and_proves_only_what_it_could_see() {
         let length = fs::metadata(end.directory.join(file)).map(|file| file.len()).unwrap_or(0);
         assert!(length > 0, "{file}");
     }
-    assert!(report::read(&end.directory).is_ok_and(|read| !read.is_derived));
+    assert!(results::read(&end.directory).is_ok_and(|read| !read.is_derived));
 
     // A ledger's rows have the same numbers each time: they must not be there yet.
     client::reactor::block_on(async {

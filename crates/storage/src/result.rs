@@ -6,9 +6,7 @@ use disk::mirror::Standing;
 use history::{BASELINE, RunFacts};
 use measure::Timeline;
 use measure::meanwhile::latency_during;
-use report::result::{
-    AskedResult, CatchUpResult, ComponentResult, MeanwhileResult, OpeningResult, VolumeResult,
-};
+use results::{AskedResult, CatchUpResult, ComponentResult, MeanwhileResult, OpeningResult, VolumeResult};
 use scenario::node_name;
 
 use crate::mirrored::MirroredDisk;

@@ -1,7 +1,7 @@
 //! What was seen of a mirrored volume while loads ran: how far its components were behind and what they had left to copy.
 
 use disk::mirror::Standing;
-use report::result::{LagResult, ResyncResult};
+use results::{LagResult, ResyncResult};
 
 use crate::mirrored::{ComponentState, Role};
 use crate::resync::{CatchUp, Resyncs};

@@ -6,7 +6,7 @@
 use disk::mirror::SyncTime;
 use measure::interval::{new_histogram, record_latency};
 use measure::{Histogram, LatencyFigures};
-use report::result::SyncsResult;
+use results::SyncsResult;
 
 /// What was seen of them.
 #[derive(Debug, Clone, Default)]

@@ -15,8 +15,12 @@ use super::markdown::{code, page as whole_page, table};
 
 /// Where the types of a result are.
 const SOURCES: &[&str] = &[
-    "crates/report/src/result.rs",
-    "crates/report/src/volume_result.rs",
+    "crates/results/src/fault.rs",
+    "crates/results/src/lab.rs",
+    "crates/results/src/load.rs",
+    "crates/results/src/prediction.rs",
+    "crates/results/src/run.rs",
+    "crates/results/src/volume.rs",
     "crates/history/src/event.rs",
     "crates/history/src/facts.rs",
     "crates/history/src/lib.rs",

@@ -49,8 +49,13 @@ mod tests {
     use super::*;
 
     /// Crates that write or read a run directory.
-    const WRITERS: &[&str] =
-        &["crates/run/src", "crates/report/src", "crates/holdfast/src", "crates/lab/src"];
+    const WRITERS: &[&str] = &[
+        "crates/run/src",
+        "crates/report/src",
+        "crates/results/src",
+        "crates/holdfast/src",
+        "crates/lab/src",
+    ];
 
     #[test]
     fn every_file_on_the_page_is_named_by_the_code_that_writes_it() {

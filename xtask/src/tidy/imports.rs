@@ -47,7 +47,8 @@ const TABLE: &[(&str, May)] = &[
     ("client", May::Only(&["control", "history", "rawio"])),
     ("workload", May::Only(&["client", "history"])),
     ("load", May::Only(&["capabilities", "client", "history", "measure", "workload"])),
-    ("report", May::Only(&["check", "history", "measure"])),
+    ("results", May::Only(&["check", "history", "measure"])),
+    ("report", May::Only(&["history", "measure", "results"])),
     (
         "paper",
         May::Only(&[
@@ -57,12 +58,12 @@ const TABLE: &[(&str, May)] = &[
             "history",
             "measure",
             "model",
-            "report",
+            "results",
             "scenario",
             "workload",
         ]),
     ),
-    ("storage", May::Only(&["disk", "faults", "history", "lab", "measure", "report", "scenario"])),
+    ("storage", May::Only(&["disk", "faults", "history", "lab", "measure", "results", "scenario"])),
     (
         "platform",
         May::Only(&["disk", "engine", "fabric", "faults", "history", "lab", "paper", "scenario", "storage"]),

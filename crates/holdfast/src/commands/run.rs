@@ -120,12 +120,9 @@ fn conclude(ended: &Ended, terminal: &mut Terminal, json: bool) -> Result<Exit, 
 
 /// Writes a run's report and gives its result. A run that was interrupted before it could judge leaves what is known, in
 /// the place where it is looked for.
-fn told(
-    run_directory: &Path,
-    terminal: &mut Terminal,
-) -> Result<report::result::RunResult, report::WriteError> {
+fn told(run_directory: &Path, terminal: &mut Terminal) -> Result<results::RunResult, report::WriteError> {
     report::write(run_directory)?;
-    let run = report::read(run_directory)?;
+    let run = results::read(run_directory)?;
     if run.is_derived {
         let written = write_result(run_directory, &run.result);
         written.unwrap_or_else(|error| terminal.say(&format!("no result.json: {error:#}\n")));
@@ -133,7 +130,7 @@ fn told(
     Ok(run.result)
 }
 
-fn write_result(run_directory: &Path, result: &report::result::RunResult) -> anyhow::Result<()> {
+fn write_result(run_directory: &Path, result: &results::RunResult) -> anyhow::Result<()> {
     let text = serde_json::to_string_pretty(result)?;
     run::RunDirectory::at(run_directory.to_owned()).write("result.json", &format!("{text}\n"))?;
     Ok(())

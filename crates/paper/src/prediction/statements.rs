@@ -7,7 +7,7 @@
 use history::{BASELINE, PhaseFacts};
 use measure::{Estimate, Figures, mean_over_seconds};
 use model::cost::{Cost, TransactionCost};
-use report::result::{LoadResult, PredictionResult, RunResult};
+use results::{LoadResult, PredictionResult, RunResult};
 use scenario::{Scenario, ThinkTime};
 
 use super::{Evidence, figure};

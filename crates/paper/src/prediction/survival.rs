@@ -11,7 +11,7 @@ use faults::{End, FaultRecord, Struck};
 use history::EventKind;
 use model::deployment::Deployment;
 use model::survival::{Action, Data, Failure, Outcome, Service, outcome};
-use report::result::{PredictionResult, Relation, RunResult};
+use results::{PredictionResult, Relation, RunResult};
 use scenario::{Failover, FaultAction, Scenario, node_name};
 
 use super::Evidence;
@@ -372,7 +372,7 @@ fn recovery(
 
 /// Writes lost by the end of the run.
 fn losses(result: &RunResult, data: Data) -> Option<PredictionResult> {
-    let lost = report::losses::lost_writes(&result.checks)?;
+    let lost = results::losses::lost_writes(&result.checks)?;
     let (relation, words) = match data {
         Data::MayBeLost => (Relation::AtLeast, "some may be lost"),
         Data::OnFailedOnly => (Relation::Equal, "none, since what failed returns with its volumes"),

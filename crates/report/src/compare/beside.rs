@@ -31,7 +31,7 @@ fn told(comparison: &Comparison) -> Vec<Told<'_>> {
         // Runs of one variant are of one scenario: the first says what was published.
         let Some(first) = counted().next() else { continue };
         for published in &first.result.reproduces.figures {
-            let of = |figures: &'_ [crate::result::ReproducedFigure]| {
+            let of = |figures: &'_ [results::ReproducedFigure]| {
                 figures.iter().find(|figure| figure.name == published.name).and_then(|figure| figure.measured)
             };
             let seen: Vec<f64> = counted().filter_map(|run| of(&run.result.reproduces.figures)).collect();

@@ -27,9 +27,9 @@ pub(crate) use source::of_matrix;
 pub use source::{CompareError, Given, expand};
 pub use text::text;
 
-use crate::matrix;
-use crate::result::RunResult;
-use crate::run_directory::WriteError;
+use crate::written::WriteError;
+use results::RunResult;
+use results::matrix;
 use source::Taken;
 
 /// Where the page of a comparison is written unless said otherwise, in the working directory.

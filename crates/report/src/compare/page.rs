@@ -10,9 +10,9 @@ use super::text::{change, grounds, name, subjects, summary, valued};
 use super::{Cell, Comparison, Quantity, Row, Subject, Variant, beside, replication};
 use crate::evidence::badge;
 use crate::format;
-use crate::losses;
 use crate::markup::escape;
 use crate::page::{opening, section};
+use results::losses;
 
 /// What bars of latencies show, as in most published comparisons.
 const SHOWN: [Quantity; 3] = [Quantity::Mean, Quantity::P95, Quantity::P99];

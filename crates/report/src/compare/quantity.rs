@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::source::Taken;
-use crate::result::{FaultResult, LatencyUs, LoadResult, OperationResult, PhaseResult, RunResult};
+use results::{FaultResult, LatencyUs, LoadResult, OperationResult, PhaseResult, RunResult};
 
 /// What a figure is of.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

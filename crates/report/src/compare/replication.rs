@@ -11,7 +11,7 @@ use super::text::titled;
 use super::{Comparison, Quantity, Subject, Variant};
 use crate::format;
 use crate::markup::{cut, escape, plain};
-use crate::result::{RunResult, SyncsResult};
+use results::{RunResult, SyncsResult};
 
 /// Settings that say how the storage is made.
 const STORAGE: &str = "database.storage";

@@ -9,7 +9,7 @@ use saphyr_parser::{Event, Parser, StrInput};
 
 use super::Differing;
 use super::source::Taken;
-use crate::run_directory::RunDirectory;
+use results::RunDirectory;
 
 /// Deepest nesting that is followed; scenarios have less.
 const DEPTH_MAX: usize = 64;

@@ -12,9 +12,10 @@ use history::whole_file::{self, Link};
 use measure::OperationFigures;
 
 use super::{Run, settings};
-use crate::matrix::{self, MatrixResult};
-use crate::result::RunResult;
-use crate::run_directory::{self, LONGEST_FILE_BYTES, ReadError, WriteError};
+use crate::written::WriteError;
+use results::RunResult;
+use results::matrix::{self, MatrixResult};
+use results::{LONGEST_FILE_BYTES, ReadError};
 
 /// Why runs could not be compared.
 #[derive(Debug, thiserror::Error)]
@@ -111,7 +112,7 @@ pub(crate) fn of_matrix(directory: &Path, matrix: &MatrixResult) -> Vec<Given> {
 
 /// Reads one run.
 pub(super) fn take(given: &Given) -> Result<Taken, CompareError> {
-    let read = run_directory::read(&given.path)?;
+    let read = results::read(&given.path)?;
     let interrupted = read.events.iter().find_map(|event| match &event.kind {
         EventKind::Interrupted { why } => Some(why.clone()),
         _ => None,

@@ -8,8 +8,8 @@ use history::Verdict;
 use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite};
 
 use super::ExportError;
-use crate::matrix::MatrixResult;
-use crate::result::RunResult;
+use results::RunResult;
+use results::matrix::MatrixResult;
 
 /// Writes one suite each for the verdict, expectations, checks and faults.
 pub(super) fn write(result: &RunResult, sink: &mut impl Write) -> Result<(), ExportError> {

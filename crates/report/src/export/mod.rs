@@ -15,8 +15,8 @@ use history::{HistoryReader, Operation};
 
 pub use tables::Rows;
 
-use crate::matrix;
-use crate::run_directory::{self, ReadError};
+use results::ReadError;
+use results::matrix;
 
 /// The history's name in a run directory.
 const HISTORY: &str = "history.jsonl.zst";
@@ -54,7 +54,7 @@ pub enum ExportError {
         /// The directory.
         path: PathBuf,
         /// What is wrong.
-        source: crate::matrix::MatrixError,
+        source: results::matrix::MatrixError,
     },
     /// The directory of a matrix in a form of one run.
     #[error("{} holds the runs of a matrix, which go into this form one by one: give one of those under {}", path.display(), path.join("cells").display())]
@@ -127,7 +127,7 @@ pub fn export(
         (Some(_), _) => return Err(ExportError::OneOfMany { path: directory.to_owned() }),
         (None, _) => {}
     }
-    let run = run_directory::read(directory)?;
+    let run = results::read(directory)?;
     if let Some(load) = load
         && !run.result.loads.iter().any(|known| known.name == load)
     {

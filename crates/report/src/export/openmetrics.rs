@@ -11,7 +11,7 @@ use std::io::Write;
 use history::Verdict;
 
 use super::ExportError;
-use crate::result::{LatencyUs, OperationResult, RunResult};
+use results::{LatencyUs, OperationResult, RunResult};
 
 const VERDICTS: [Verdict; 3] = [Verdict::Pass, Verdict::Fail, Verdict::Unknown];
 

@@ -6,8 +6,8 @@ use history::{Operation, Outcome};
 use serde_json::Value;
 
 use super::ExportError;
-use crate::result::{OperationResult, RunResult};
-use crate::timeline_csv::TimelineRow;
+use results::TimelineRow;
+use results::{OperationResult, RunResult};
 
 /// What a row is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

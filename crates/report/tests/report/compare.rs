@@ -9,8 +9,8 @@ use measure::{Finding, HlogWriter, Interval};
 use report::compare::{
     self, Basis, Bound, CompareError, Comparison, Gate, GateError, Given, Quantity, Subject,
 };
-use report::matrix::{CellResult, MatrixResult};
-use report::result::{ReproducedFigure, ReproducedReport, RunResult, SyncsResult, VolumeResult};
+use results::matrix::{CellResult, MatrixResult};
+use results::{ReproducedFigure, ReproducedReport, RunResult, SyncsResult, VolumeResult};
 use tempfile::TempDir;
 
 use crate::fixture;
@@ -164,7 +164,7 @@ fn the_directory_of_a_matrix_stands_for_its_runs_by_cell() {
     let mut cells = Vec::new();
     for (cell, repetition, clients) in [(2, 1, 8), (1, 1, 1), (1, 2, 1), (2, 2, 8)] {
         let run_dir = runs.add(clients, f64::from(clients));
-        let result = report::read(&run_dir).expect("a run").result;
+        let result = results::read(&run_dir).expect("a run").result;
         cells.push(CellResult {
             cell,
             repetition,
@@ -188,8 +188,8 @@ fn the_directory_of_a_matrix_stands_for_its_runs_by_cell() {
         cells,
     };
     let directory = runs.folder.path();
-    report::matrix::write(directory, &matrix).expect("written");
-    assert_eq!(report::matrix::read(directory).expect("readable"), Some(matrix.clone()));
+    results::matrix::write(directory, &matrix).expect("written");
+    assert_eq!(results::matrix::read(directory).expect("readable"), Some(matrix.clone()));
     let comparison = compared(&[directory.to_owned()]);
     let labels: Vec<&str> = comparison.variants.iter().map(|variant| variant.label.as_str()).collect();
     assert_eq!(labels, ["clients 1", "clients 8"], "cells in the order of the axes, not of running");

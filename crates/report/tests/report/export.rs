@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use history::edn::{EdnHistory, Model};
 use history::{Action, HistoryWriter, Operation, Outcome, Verdict};
 use report::export::{ExportError, Format, Rows, export};
-use report::matrix::{CellResult, MatrixResult};
+use results::matrix::{CellResult, MatrixResult};
 use tempfile::TempDir;
 
 use crate::fixture::{self, Fixture};
@@ -206,7 +206,7 @@ fn the_runs_of_a_matrix_are_test_results_together_and_one_not_made_is_an_error()
         repeat: 2,
         cells: vec![cell(1, Some(result)), cell(2, None)],
     };
-    report::matrix::write(folder.path(), &matrix).expect("written");
+    results::matrix::write(folder.path(), &matrix).expect("written");
     let mut text = Vec::new();
     export(folder.path(), Format::Junit, None, &mut text).expect("exported");
     let text = String::from_utf8(text).expect("UTF-8");

@@ -11,7 +11,7 @@ use history::{
     ErrorClass, Event, EventKind, FirstError, HostFacts, LinkFacts, LoadFacts, NodeFacts, PhaseFacts,
     Receipt, RunFacts, SiteFacts, Verdict,
 };
-use report::result::{
+use results::{
     CheckResult, ExpectationResult, FaultLoadResult, FaultResult, LabResult, LatencyUs, LoadResult,
     OperationResult, PhaseResult, RecoveryResult, ReproducedReport, RunResult, WarningResult,
 };

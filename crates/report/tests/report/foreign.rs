@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use report::ReadError;
 use report::export::{ExportError, Format, Rows, export};
+use results::ReadError;
 
 use crate::fixture;
 
@@ -26,7 +26,7 @@ fn noted(name: &str, make: impl FnOnce(&Path)) -> String {
     let path = folder.path().join(name);
     fs::remove_file(&path).expect("removed");
     make(&path);
-    let run = report::read(folder.path()).expect("readable still");
+    let run = results::read(folder.path()).expect("readable still");
     run.notes.into_iter().find(|note| note.starts_with(name)).expect("a note")
 }
 
@@ -53,8 +53,8 @@ fn a_directory_of_devices_alone_is_no_run() {
     for name in ["result.json", "events.jsonl", "timeline.csv", "matrix.json"] {
         symlink("/dev/zero", folder.path().join(name)).expect("a link");
     }
-    assert!(matches!(report::read(folder.path()), Err(ReadError::NothingKnown { .. })));
-    let told = report::matrix::read(folder.path()).expect_err("refused").to_string();
+    assert!(matches!(results::read(folder.path()), Err(ReadError::NothingKnown { .. })));
+    let told = results::matrix::read(folder.path()).expect_err("refused").to_string();
     assert_eq!(told, "matrix.json: it is a symbolic link, not a regular file");
     let told =
         export(folder.path(), Format::Csv(Rows::Operations), None, &mut Vec::new()).expect_err("refused");

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use history::Verdict;
-use report::{ReadError, RunDirectory};
+use results::{ReadError, RunDirectory};
 use tempfile::TempDir;
 
 use crate::fixture::{self, Fixture};
@@ -11,7 +11,7 @@ use crate::fixture::{self, Fixture};
 fn killed(fixture: &Fixture) -> (TempDir, RunDirectory) {
     let directory = TempDir::new().expect("a temporary directory");
     fixture.write_killed(directory.path()).expect("the fixture is written");
-    let run = report::read(directory.path()).expect("a killed run is read");
+    let run = results::read(directory.path()).expect("a killed run is read");
     (directory, run)
 }
 
@@ -75,7 +75,7 @@ fn lines_that_were_cut_off_are_left_out_and_mentioned() {
     let (directory, before) = killed(&fixture::host_failure().cut_at(33.4));
     append(directory.path(), "events.jsonl", "{\"t_s\":33.1,\"event\":\"lead");
     append(directory.path(), "timeline.csv", "33,bank,transaction,4");
-    let run = report::read(directory.path()).expect("still readable");
+    let run = results::read(directory.path()).expect("still readable");
     assert_eq!(run.result, before.result);
     assert_eq!(run.notes.len(), 2, "{:?}", run.notes);
     let page = report::html(&run);
@@ -88,7 +88,7 @@ fn lines_that_were_cut_off_are_left_out_and_mentioned() {
 fn an_event_of_a_later_version_is_skipped_and_mentioned() {
     let (directory, before) = killed(&fixture::host_failure());
     append(directory.path(), "events.jsonl", "{\"t_s\":62.0,\"event\":\"eclipse\"}\n");
-    let run = report::read(directory.path()).expect("still readable");
+    let run = results::read(directory.path()).expect("still readable");
     assert_eq!(run.events, before.events);
     assert!(run.notes[0].contains("1 unreadable line(s)"), "{:?}", run.notes);
 }
@@ -98,7 +98,7 @@ fn a_damaged_result_is_not_believed() {
     let directory = TempDir::new().expect("a temporary directory");
     fixture::host_failure().write(directory.path()).expect("written");
     std::fs::write(directory.path().join("result.json"), "{\"verdict\":\"pass\"").expect("written");
-    let run = report::read(directory.path()).expect("still readable");
+    let run = results::read(directory.path()).expect("still readable");
     assert_eq!(run.result.verdict, Verdict::Unknown);
     assert!(run.notes[0].starts_with("result.json: not readable"), "{:?}", run.notes);
 }
@@ -109,7 +109,7 @@ fn a_result_alone_still_gives_a_report() {
     fixture::host_failure().write(directory.path()).expect("written");
     std::fs::remove_file(directory.path().join("events.jsonl")).expect("removed");
     std::fs::remove_file(directory.path().join("timeline.csv")).expect("removed");
-    let run = report::read(directory.path()).expect("readable");
+    let run = results::read(directory.path()).expect("readable");
     assert_eq!((run.result.verdict, run.notes.len()), (Verdict::Pass, 2));
     assert!(report::html(&run).contains("nothing to draw"));
 }
@@ -117,11 +117,11 @@ fn a_result_alone_still_gives_a_report() {
 #[test]
 fn a_directory_that_holds_no_run_is_refused_with_its_path() {
     let directory = TempDir::new().expect("a temporary directory");
-    let error = report::read(directory.path()).expect_err("there is no run");
+    let error = results::read(directory.path()).expect_err("there is no run");
     assert!(matches!(error, ReadError::NothingKnown { .. }));
     assert!(error.to_string().contains(&directory.path().display().to_string()), "{error}");
     let missing = directory.path().join("missing");
-    assert!(matches!(report::read(&missing), Err(ReadError::NotADirectory { .. })));
+    assert!(matches!(results::read(&missing), Err(ReadError::NotADirectory { .. })));
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn a_run_cut_anywhere_is_readable_or_refused_but_never_a_panic() {
             (&events[..events.len() * step / 60], &timeline[..timeline.len() * step / 60]);
         std::fs::write(directory.path().join("events.jsonl"), events).expect("written");
         std::fs::write(directory.path().join("timeline.csv"), timeline).expect("written");
-        match report::read(directory.path()) {
+        match results::read(directory.path()) {
             Ok(run) => {
                 assert_eq!(run.result.verdict, Verdict::Unknown);
                 assert!(report::html(&run).ends_with("</html>\n"));

@@ -23,6 +23,6 @@ fn with_its_result_the_page_is_the_report_and_asks_again_only_before_another_run
     let folder = TempDir::new().expect("a temporary folder");
     fixture::host_failure().write(folder.path()).expect("written");
     let page = report::live::html(folder.path(), false);
-    assert_eq!(page, report::html(&report::read(folder.path()).expect("a run")));
+    assert_eq!(page, report::html(&results::read(folder.path()).expect("a run")));
     assert!(!page.contains(AGAIN) && report::live::html(folder.path(), true).contains(AGAIN));
 }

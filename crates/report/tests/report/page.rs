@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use history::{EventKind, Verdict};
-use report::result::{LinkResult, PredictionResult, WarningResult};
+use results::{LinkResult, PredictionResult, WarningResult};
 use tempfile::TempDir;
 
 use crate::fixture::{self, Fixture};
@@ -11,7 +11,7 @@ use crate::fixture::{self, Fixture};
 fn page(fixture: &Fixture) -> String {
     let directory = TempDir::new().expect("a temporary directory");
     fixture.write(directory.path()).expect("the fixture is written");
-    report::html(&report::read(directory.path()).expect("the fixture is read"))
+    report::html(&results::read(directory.path()).expect("the fixture is read"))
 }
 
 /// The page without tags, white space folded.
@@ -171,7 +171,7 @@ fn errors_stand_with_the_operations_they_belong_to() {
 #[test]
 fn what_each_check_proves_and_does_not_prove_stands_beside_it() {
     let mut fixture = fixture::host_failure();
-    let register = report::result::CheckResult::new("register", Verdict::Pass, "all in order");
+    let register = results::CheckResult::new("register", Verdict::Pass, "all in order");
     fixture.result.checks = vec![register];
     check(
         &fixture,

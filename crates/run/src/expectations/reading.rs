@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use history::WARM_UP;
 use measure::recovery::SUSTAINED_SECONDS_MIN;
 use measure::warnings::{Percentile, SAMPLES_BEYOND_MIN};
-use report::result::{CheckResult, FaultLoadResult, FaultResult, LatencyUs, LoadResult, RunResult};
+use results::{CheckResult, FaultLoadResult, FaultResult, LatencyUs, LoadResult, RunResult};
 use scenario::quantity::{LatencyFigure, Quantity};
 use scenario::{Expectation, Scenario, Within};
 
@@ -72,7 +72,7 @@ pub(super) fn readings(
     let of_run = |measured| vec![Reading { place: "the run".to_owned(), measured }];
     match expectation.quantity {
         Quantity::LostWrites => {
-            of_run(Measured::of(report::losses::lost_writes(&result.checks).map(|lost| lost as f64)))
+            of_run(Measured::of(results::losses::lost_writes(&result.checks).map(|lost| lost as f64)))
         }
         Quantity::InventedWrites => of_run(sum_of_checks(result, |check| check.invented)),
         // A check in doubt has not seen all there is.

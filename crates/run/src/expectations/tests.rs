@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use history::{Receipt, RunFacts, SiteFacts};
-use report::result::{
+use results::{
     CheckResult, FaultLoadResult, FaultResult, LabResult, LatencyUs, LoadResult, PhaseResult, RecoveryResult,
     ReproducedReport,
 };

@@ -11,7 +11,7 @@ use check::list_append::{self, Isolation, Level, ListAppend, Order};
 use check::registry;
 use engine::Engine;
 use history::{HistoryReader, LoadFacts, Verdict};
-use report::result::{CheckResult, EndedEarly, RunResult};
+use results::{CheckResult, EndedEarly, RunResult};
 use scenario::Scenario;
 
 use crate::directory::RunDirectory;

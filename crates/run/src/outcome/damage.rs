@@ -8,7 +8,7 @@ use history::BASELINE;
 use load::{Asked, FirstSuccess, LoadPlan};
 use measure::Wait;
 use measure::recovery::{self, Baseline, LoadRecord, Second, Struck, Window};
-use report::result::{FaultLoadResult, RecoveryResult};
+use results::{FaultLoadResult, RecoveryResult};
 
 use crate::conductor::Shown;
 use crate::preparation::Prepared;

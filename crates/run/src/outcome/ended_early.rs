@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use history::Verdict;
-use report::result::{EndedEarly, ExpectationResult};
+use results::{EndedEarly, ExpectationResult};
 
 /// Expectations that checks answer, from the history alone.
 const FROM_CHECKS: [&str; 3] = ["lost_writes", "invented_writes", "anomalies"];

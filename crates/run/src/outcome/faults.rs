@@ -6,7 +6,7 @@ use faults::FaultRecord;
 use faults::Finding;
 use history::{Receipt, Verdict};
 use measure::recovery::Window;
-use report::result::{FaultLoadResult, FaultResult, RecoveryResult};
+use results::{FaultLoadResult, FaultResult, RecoveryResult};
 
 use super::damage;
 use crate::conductor::Shown;

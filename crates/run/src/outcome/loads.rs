@@ -7,7 +7,7 @@ use history::WARM_UP;
 use load::{Asked, LoadPlan};
 use measure::interval::counts_for_load;
 use measure::{Figures, LatencyFigures};
-use report::result::{LatencyUs, LoadResult, OperationResult, PhaseResult};
+use results::{LatencyUs, LoadResult, OperationResult, PhaseResult};
 
 use crate::conductor::Shown;
 use crate::preparation::Prepared;

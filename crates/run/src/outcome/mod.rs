@@ -13,7 +13,7 @@ mod warnings;
 use std::collections::BTreeMap;
 
 use history::EventKind;
-use report::result::{CheckResult, InterferenceResult, LabResult, LoadResult, RunResult, VolumeResult};
+use results::{CheckResult, InterferenceResult, LabResult, LoadResult, RunResult, VolumeResult};
 use scenario::{FaultAction, Scenario};
 
 pub(crate) use self::checks::checks_of;
@@ -52,7 +52,7 @@ pub fn draw(
         scenario.loads.iter().map(|load| load_result(load, prepared, shown)).collect();
     let (checks, lost): (Vec<CheckResult>, Vec<Vec<check::LostWrite>>) =
         checked.into_iter().map(|check| (check.result, check.lost)).unzip();
-    let lost = Lost { count: report::losses::lost_writes(&checks), known: lost.concat() };
+    let lost = Lost { count: results::losses::lost_writes(&checks), known: lost.concat() };
     let faults = fault_results(prepared, shown, &lost);
     let lab = LabResult {
         boot_s: Some(prepared.boot_s),

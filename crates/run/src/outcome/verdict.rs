@@ -5,7 +5,7 @@
 use history::BASELINE;
 use history::WARM_UP;
 use history::{ErrorClass, Verdict};
-use report::result::{LoadResult, RunResult};
+use results::{LoadResult, RunResult};
 
 /// One failure fails; else one doubt leaves doubt. The reasons name each. Where the lab itself lost what it must keep,
 /// nothing is known of the database.
@@ -128,7 +128,7 @@ fn broken_baseline(load: &LoadResult) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use report::result::PhaseResult;
+    use results::PhaseResult;
 
     use super::*;
 

@@ -6,7 +6,7 @@ use history::BASELINE;
 use history::EventKind;
 use history::WARM_UP;
 use measure::{Doubt, warnings};
-use report::result::{LoadResult, WarningResult};
+use results::{LoadResult, WarningResult};
 
 use crate::chronicle::Chronicle;
 use crate::conductor::Shown;

@@ -1,4 +1,4 @@
-//! Reads a run directory, also one whose run was killed, and writes the report into it. The only file here that does I/O.
+//! Reads a run directory, also one whose run was killed. With `matrix.rs` the only file here that does I/O.
 //!
 //! Damage is tolerated where something is left to tell, and always mentioned; it is never repaired by guessing.
 
@@ -8,17 +8,14 @@ use std::path::{Path, PathBuf};
 use history::Event;
 use history::whole_file::{self, Link, WholeFileError};
 
+use crate::derive;
 use crate::links_csv::{self, LinkRow};
-use crate::result::RunResult;
+use crate::run::RunResult;
 use crate::timeline_csv::{self, TimelineRow};
-use crate::{derive, page};
-
-/// The report's name in the run directory.
-const REPORT: &str = "report.html";
 
 /// The longest file of a run directory that is read. A run directory may be a stranger's: its files are read where they are
 /// regular files of its own, and no link in it is followed.
-pub(crate) const LONGEST_FILE_BYTES: u64 = 256 << 20;
+pub const LONGEST_FILE_BYTES: u64 = 256 << 20;
 
 /// A resolved scenario longer than this is not put into the page.
 const LONGEST_SCENARIO_BYTES: u64 = 256 * 1024;
@@ -71,22 +68,6 @@ pub enum ReadError {
         path: PathBuf,
         /// What was found wrong with its files.
         notes: Vec<String>,
-    },
-}
-
-/// Why a report could not be written.
-#[derive(Debug, thiserror::Error)]
-pub enum WriteError {
-    /// The run directory could not be read.
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    /// The file could not be written.
-    #[error("{} could not be written: {source}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
     },
 }
 
@@ -199,16 +180,4 @@ fn events(text: &str, notes: &mut Vec<String>) -> Vec<Event> {
         ));
     }
     events
-}
-
-/// Reads a run directory and writes `report.html` into it. Returns the report's path.
-///
-/// # Errors
-/// When the directory cannot be read or the file cannot be written.
-pub fn write(directory: &Path) -> Result<PathBuf, WriteError> {
-    let run = read(directory)?;
-    let path = directory.join(REPORT);
-    whole_file::write(&path, page::html(&run).as_bytes())
-        .map_err(|source| WriteError::File { path: path.clone(), source })?;
-    Ok(path)
 }

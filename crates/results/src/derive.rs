@@ -9,11 +9,11 @@ use history::{Event, EventKind, LoadFacts, PhaseFacts, Receipt, RunFacts, Verdic
 use measure::interval::counts_for_load;
 use measure::recovery::{self, Baseline, LoadRecord, Second, Struck};
 
-use crate::result::{
-    CheckResult, FaultLoadResult, FaultResult, InterferenceResult, LabResult, LatencyUs, LoadResult,
-    OperationResult, PhaseResult, RecoveryResult, RunResult, WarningResult,
-};
-use crate::series::{self, LoadSeries};
+use crate::by_second::{self, LoadSeconds};
+use crate::fault::{FaultLoadResult, FaultResult, RecoveryResult};
+use crate::lab::{InterferenceResult, LabResult, WarningResult};
+use crate::load::{LatencyUs, LoadResult, OperationResult, PhaseResult};
+use crate::run::{CheckResult, RunResult};
 use crate::timeline_csv::TimelineRow;
 
 /// Why the verdict is `unknown`, in the first place.
@@ -58,8 +58,8 @@ pub(crate) fn result(events: &[Event], rows: &[TimelineRow]) -> Option<RunResult
             .to_owned(),
         remedy: "the histograms are in timeline.hlog; run the scenario again for a result".to_owned(),
     });
-    let loads = series::from_rows(&result, rows);
-    let recorded_until_s = series::recorded_until(&loads) as f64;
+    let loads = by_second::by_load(&result, rows);
+    let recorded_until_s = by_second::recorded_until(&loads) as f64;
     let phases = phases(events, recorded_until_s);
     result.loads = result.facts.loads.iter().map(|load| load_result(load, &phases, rows)).collect();
     result.faults = faults(events);
@@ -244,7 +244,7 @@ fn asked(t_s: f64, kind: &str, target: &str, hits: &[String], nodes: &[String]) 
 /// What faults did to loads, from counts per second. Waits are not in the files, so that what rests on them is absent.
 fn consequences(
     faults: &mut [FaultResult],
-    loads: &[LoadSeries],
+    loads: &[LoadSeconds],
     phases: &[PhaseFacts],
     recorded_until_s: f64,
 ) {
@@ -254,7 +254,7 @@ fn consequences(
     for (fault, window) in faults.iter_mut().zip(windows) {
         let Some(window) = window else { continue };
         let stood_until_s = fault.healed_s.unwrap_or(recorded_until_s).min(recorded_until_s);
-        let load_result = |load: &LoadSeries| {
+        let load_result = |load: &LoadSeconds| {
             let count = |second: u64| load.seconds.get(&second).map_or(0, |values| values.count);
             let series: Vec<(u64, u64)> =
                 (0..recorded_until_s as u64).map(|second| (second, count(second))).collect();

@@ -4,7 +4,7 @@
 const HEADER: &str = "t_s,load,operation,count,errors,p50_us,p95_us,p99_us,max_us";
 
 /// A second later than this is a damaged row, not a run: 31 days.
-pub(crate) const LATEST_SECOND: u64 = 31 * 24 * 3600;
+pub const LATEST_SECOND: u64 = 31 * 24 * 3600;
 
 /// How one operation of one load fared in one second.
 #[derive(Debug, Clone, PartialEq, Eq)]

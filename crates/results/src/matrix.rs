@@ -10,7 +10,7 @@ use history::Verdict;
 use history::whole_file::{self, Link, WholeFileError};
 use serde::{Deserialize, Serialize};
 
-use crate::result::RunResult;
+use crate::run::RunResult;
 use crate::run_directory;
 
 /// The file's name in the directory of a matrix.

@@ -2,7 +2,7 @@
 //!
 //! Owns the choice between checks that count the same losses; how each counts is its own matter.
 
-use crate::result::CheckResult;
+use crate::run::CheckResult;
 
 /// The check that knows each write by name.
 const LEDGER: &str = "ledger";

@@ -1,0 +1,97 @@
+//! What `result.json` says of a fault.
+
+use history::Receipt;
+use serde::{Deserialize, Serialize};
+
+/// A fault: what was asked, what happened, what it cost.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FaultResult {
+    /// Its kind: `power-off`.
+    pub kind: String,
+    /// What it was aimed at, as written.
+    pub target: String,
+    /// Paths of the hosts hit.
+    pub hits: Vec<String>,
+    /// Nodes that ran there.
+    pub nodes: Vec<String>,
+    /// When it was asked for.
+    pub asked_s: f64,
+    /// When it had taken effect, by its receipt; null when it never did.
+    pub took_effect_s: Option<f64>,
+    /// When it was healed; null when it was not.
+    pub healed_s: Option<f64>,
+    /// Evidence of effect, of what the volumes kept and lost, and of healing, together.
+    pub receipt: Receipt,
+    /// The lab lost data that a node had synced, so that what is missing says nothing about the database.
+    #[serde(default)]
+    pub lab_lost_synced: bool,
+    /// The longest time without a success against what was due, of all loads, until the next fault was asked for or the
+    /// loads ended; null where that is not known of each load.
+    #[serde(default)]
+    pub gap_s: Option<f64>,
+    /// Whole seconds below 50 % of the baseline in the same stretch, of the load that has most; null as above.
+    #[serde(default)]
+    pub below_50_percent_s: Option<f64>,
+    /// The same below 95 %.
+    #[serde(default)]
+    pub below_95_percent_s: Option<f64>,
+    /// Whether the longest time without a success of any load was more than its baseline has, too.
+    #[serde(default)]
+    pub interrupted: Option<bool>,
+    /// Times to recover, of the load that took longest.
+    pub recovery_s: RecoveryResult,
+    /// Until when what happens is charged to it: when the next fault was asked for, or the end of the loads.
+    #[serde(default)]
+    pub charged_until_s: Option<f64>,
+    /// What it did to each load.
+    #[serde(default)]
+    pub loads: Vec<FaultLoadResult>,
+    /// Operations that did not happen, of all loads: what seconds below 95 % fell short of the baseline.
+    pub lost_operations: Option<f64>,
+    /// Acknowledged writes missing at the end, acknowledged before this fault took effect.
+    pub lost_writes: Option<u64>,
+    /// Throughput while the fault stood, as a share of the baseline's.
+    pub throughput_ratio_during: Option<f64>,
+}
+
+/// Times to recover, in seconds after the fault took effect; null when it never happened in the run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct RecoveryResult {
+    /// First operation sent after the fault that succeeded; time in which nothing was due is left out.
+    pub first_success: Option<f64>,
+    /// End of the first whole second with at least 95 % of the baseline's throughput, whatever followed.
+    pub back_to_95_percent: Option<f64>,
+    /// End of the last relapse before the next fault was asked for or the loads ended; 0 where there was none.
+    #[serde(default)]
+    pub sustained: Option<f64>,
+}
+
+/// What a fault did to one load until the next one was asked for or the loads ended. What is not known is null.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct FaultLoadResult {
+    /// The load.
+    pub load: String,
+    /// The longest time without a success against what was due.
+    pub gap_s: Option<f64>,
+    /// When that began.
+    pub gap_from_s: Option<f64>,
+    /// Whether it had not ended when the loads did: it may have gone on.
+    #[serde(default)]
+    pub gap_is_open: bool,
+    /// The longest time without a success in the baseline.
+    pub baseline_gap_s: Option<f64>,
+    /// Whether it is more than the baseline has, too.
+    pub interrupted: Option<bool>,
+    /// Whole seconds below 50 % of the baseline.
+    pub below_50_percent_s: Option<f64>,
+    /// Whole seconds below 95 % of the baseline.
+    pub below_95_percent_s: Option<f64>,
+    /// The throughput below which a second counted as below 95 %, which allows for the baseline's own spread.
+    pub below_95_percent_per_s: Option<f64>,
+    /// Times to recover.
+    pub recovery_s: RecoveryResult,
+    /// Operations that did not happen.
+    pub lost_operations: Option<f64>,
+    /// Throughput while the fault stood, as a share of the baseline's.
+    pub throughput_ratio_during: Option<f64>,
+}

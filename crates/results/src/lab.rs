@@ -1,0 +1,73 @@
+//! What `result.json` says of the lab itself: its links, its cost, doubts about what was measured in it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// A link or one way of an edge: what it carried while loads ran.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LinkResult {
+    /// Its name: `dc1 -> dc2`.
+    pub name: String,
+    /// What it can carry, bits a second; no limit when absent.
+    pub rate_bits_per_s: Option<u64>,
+    /// Packets it carried.
+    pub packets: u64,
+    /// Bytes of IP packets it carried.
+    pub bytes: u64,
+    /// Packets that found its queue full.
+    pub dropped_packets: u64,
+    /// Share of the time it was sending, 0 to 1; only with a rate.
+    pub utilisation: Option<f64>,
+    /// The same in its busiest second.
+    pub utilisation_max: Option<f64>,
+    /// Most bytes that waited for it at the end of a second.
+    pub waiting_bytes_max: u64,
+}
+
+/// The lab itself: what it took and what it costs.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LabResult {
+    /// Wall seconds from the start of the lab to the database's first quorum write.
+    pub boot_s: Option<f64>,
+    /// Database nodes.
+    pub nodes: u32,
+    /// CPU seconds of the whole run by part: database, load, fabric, disk, other.
+    pub cpu_seconds: BTreeMap<String, f64>,
+    /// (load + fabric + disk + other) / all CPU seconds spent while loads ran, 0 to 1.
+    pub cpu_share_of_lab: Option<f64>,
+    /// Packets by what became of them, over the whole run: `delivered`, `lost` by chance, `blocked` ...
+    #[serde(default)]
+    pub packets: BTreeMap<String, u64>,
+    /// Doubts about the measurement, with their remedies.
+    pub warnings: Vec<WarningResult>,
+    /// Stretches in which parts of the lab stood still: what was measured meanwhile is not the database's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stalls: Vec<history::Stall>,
+    /// What somebody outside the schedule did to processes of nodes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub interference: Vec<InterferenceResult>,
+    /// Why the power-offs of the schedule could lose nothing, where the scenario asks for volumes that do: virtual disks could
+    /// not be had.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nothing_to_lose: Option<String>,
+}
+
+/// Something done to a process of a node that neither the schedule nor the lab did.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct InterferenceResult {
+    /// When it was seen, seconds on the run's clock.
+    pub t_s: f64,
+    /// What was done, and to whom.
+    #[serde(flatten)]
+    pub interference: history::Interference,
+}
+
+/// A doubt about the measurement.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WarningResult {
+    /// What is doubtful.
+    pub what: String,
+    /// What to do about it.
+    pub remedy: String,
+}

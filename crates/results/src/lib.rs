@@ -1,0 +1,32 @@
+//! A run's directory as values: `result.json`, the rows of `timeline.csv` and `links.csv`, `matrix.json`.
+//!
+//! Owns the form of the results and their reader, also of a run that was killed before it had one. Computes no figure and
+//! makes no sentence of them: `run` fills them, `report` shows them.
+
+mod by_second;
+mod derive;
+mod fault;
+mod lab;
+mod links_csv;
+mod load;
+pub mod losses;
+pub mod matrix;
+mod prediction;
+mod run;
+mod run_directory;
+mod timeline_csv;
+mod volume;
+
+pub use by_second::{LoadSeconds, Second, by_load, recorded_until};
+pub use fault::{FaultLoadResult, FaultResult, RecoveryResult};
+pub use lab::{InterferenceResult, LabResult, LinkResult, WarningResult};
+pub use links_csv::LinkRow;
+pub use load::{EndedEarly, LatencyUs, LoadResult, OperationResult, PhaseResult};
+pub use prediction::{PredictionResult, Relation};
+pub use run::{CheckResult, ExpectationResult, ReproducedFigure, ReproducedReport, RunResult};
+pub use run_directory::{LONGEST_FILE_BYTES, ReadError, RunDirectory, read};
+pub use timeline_csv::{LATEST_SECOND, TimelineRow};
+pub use volume::{
+    AskedResult, CatchUpResult, ComponentResult, LagResult, MeanwhileResult, OpeningResult, ResyncResult,
+    SyncsResult, VolumeResult,
+};

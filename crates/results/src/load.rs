@@ -1,0 +1,141 @@
+//! What `result.json` says of a load.
+
+use std::collections::BTreeMap;
+
+use history::FirstError;
+use serde::{Deserialize, Serialize};
+
+/// Latency figures, microseconds. All zero when there was nothing to measure.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LatencyUs {
+    /// Mean.
+    pub mean: f64,
+    /// Standard deviation.
+    #[serde(default)]
+    pub stdev: f64,
+    /// Median.
+    pub p50: u64,
+    /// 90th percentile.
+    pub p90: u64,
+    /// 95th percentile.
+    pub p95: u64,
+    /// 99th percentile.
+    pub p99: u64,
+    /// 99.9th percentile.
+    pub p99_9: u64,
+    /// Largest.
+    pub max: u64,
+}
+
+/// Count and latency of one operation.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct OperationResult {
+    /// How many succeeded.
+    pub count: u64,
+    /// Those that did not, by class. Of a statement, also in tries that were followed by another.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub errors: BTreeMap<String, u64>,
+    /// Of these, those that may have happened all the same, by class.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub errors_indefinite: BTreeMap<String, u64>,
+    /// Tries that met a serialization failure or a deadlock and were followed by another; no errors.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub retries: u64,
+    /// Their latency.
+    pub latency_us: LatencyUs,
+}
+
+/// The figures of one phase of a load.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct PhaseResult {
+    /// The phase.
+    pub name: String,
+    /// When it began.
+    pub from_s: f64,
+    /// When it ended.
+    pub to_s: f64,
+    /// Closed loop: clients in this phase, the most at work at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clients: Option<u32>,
+    /// Where their number changed: the fewest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clients_least: Option<u32>,
+    /// Open loop: operations due a second in this phase, as a mean.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_per_s: Option<f64>,
+    /// Where the rate changed: the lowest and the highest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_range_per_s: Option<[f64; 2]>,
+    /// Transactions that succeeded.
+    pub transactions: u64,
+    /// Errors by class: of transactions, and of attempts to connect.
+    pub errors: BTreeMap<String, u64>,
+    /// Of these, those after which nobody knows whether the transaction happened, by class.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub errors_indefinite: BTreeMap<String, u64>,
+    /// Transactions a second.
+    pub throughput_per_s: f64,
+    /// Latency of transactions.
+    pub latency_us: LatencyUs,
+    /// Each operation and statement.
+    pub operations: BTreeMap<String, OperationResult>,
+}
+
+/// The figures of one load.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LoadResult {
+    /// Its name.
+    pub name: String,
+    /// Its workload.
+    pub workload: String,
+    /// Closed loop: clients, the most at work at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clients: Option<u32>,
+    /// Where their number changed: the fewest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clients_least: Option<u32>,
+    /// Open loop: operations due a second, as a mean.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_per_s: Option<f64>,
+    /// Where the rate changed: the lowest and the highest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_range_per_s: Option<[f64; 2]>,
+    /// Figures that the workload's standard defines, by name with the unit last: `tpmC`, `efficiency_percent`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub figures: BTreeMap<String, f64>,
+    /// Transactions that succeeded, warm-up left out, as in all figures of this level.
+    pub transactions: u64,
+    /// Errors by class: of transactions, and of attempts to connect.
+    pub errors: BTreeMap<String, u64>,
+    /// Of these, those after which nobody knows whether the transaction happened, by class.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub errors_indefinite: BTreeMap<String, u64>,
+    /// Transactions a second.
+    pub throughput_per_s: f64,
+    /// Latency of transactions.
+    pub latency_us: LatencyUs,
+    /// Each operation and statement.
+    pub operations: BTreeMap<String, OperationResult>,
+    /// The same by phase, warm-up included.
+    pub phases: Vec<PhaseResult>,
+    /// The first error of each class over the whole run, in order of time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub first_errors: Vec<FirstError>,
+    /// Why it ended before it was told to: a defect of the load generator. Its figures are not complete then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_early: Option<EndedEarly>,
+}
+
+/// How a load ended that nobody told to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndedEarly {
+    /// Why.
+    pub why: String,
+    /// Whether the history has all that it asked until then.
+    pub recorded: bool,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}

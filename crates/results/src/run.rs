@@ -1,0 +1,172 @@
+//! The whole of `result.json`, its expectations and its checks.
+
+use std::collections::BTreeMap;
+
+use history::{Receipt, RunFacts, Verdict};
+use serde::{Deserialize, Serialize};
+
+use crate::fault::FaultResult;
+use crate::lab::{LabResult, LinkResult};
+use crate::load::LoadResult;
+use crate::prediction::PredictionResult;
+use crate::volume::VolumeResult;
+
+/// The whole of `result.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunResult {
+    /// Holdfast's version.
+    pub holdfast: String,
+    /// The scenario's name.
+    pub scenario: String,
+    /// The seed.
+    pub seed: u64,
+    /// When the run began, RFC 3339.
+    pub started_at: String,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Why the verdict is what it is, one sentence each, the weightiest first.
+    pub reasons: Vec<String>,
+    /// Each expectation of the scenario.
+    pub expectations: Vec<ExpectationResult>,
+    /// Each check.
+    pub checks: Vec<CheckResult>,
+    /// Each fault.
+    pub faults: Vec<FaultResult>,
+    /// Each load.
+    pub loads: Vec<LoadResult>,
+    /// Predicted beside measured.
+    #[serde(default)]
+    pub prediction: Vec<PredictionResult>,
+    /// What follows from the figures, in sentences made from them.
+    #[serde(default)]
+    pub explanations: Vec<String>,
+    /// The published report that the scenario reproduces; without figures when it reproduces none.
+    #[serde(default)]
+    pub reproduces: ReproducedReport,
+    /// Volumes.
+    #[serde(default)]
+    pub volumes: Vec<VolumeResult>,
+    /// What each link of the site carried while loads ran.
+    #[serde(default)]
+    pub links: Vec<LinkResult>,
+    /// Whether the site's links did what was asked of them before the load; absent where it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub links_receipt: Option<Receipt>,
+    /// The lab itself.
+    pub lab: LabResult,
+    /// The run as planned and built.
+    pub facts: RunFacts,
+}
+
+impl RunResult {
+    /// Of a run that has shown nothing yet: as its facts say, everything else empty, the verdict unknown.
+    #[must_use]
+    pub fn blank(facts: RunFacts) -> RunResult {
+        RunResult {
+            holdfast: facts.holdfast.clone(),
+            scenario: facts.scenario.clone(),
+            seed: facts.seed,
+            started_at: facts.started_at.clone(),
+            verdict: Verdict::Unknown,
+            reasons: Vec::new(),
+            expectations: Vec::new(),
+            checks: Vec::new(),
+            faults: Vec::new(),
+            loads: Vec::new(),
+            prediction: Vec::new(),
+            explanations: Vec::new(),
+            reproduces: ReproducedReport::default(),
+            volumes: Vec::new(),
+            links: Vec::new(),
+            links_receipt: None,
+            lab: LabResult::default(),
+            facts,
+        }
+    }
+}
+
+/// A published report's own figures, to stand beside the measured ones.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ReproducedReport {
+    /// The report's name: `FR-3`.
+    pub report: String,
+    /// Its figures beside this run's.
+    pub figures: Vec<ReproducedFigure>,
+}
+
+/// A figure of a published report beside this run's.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ReproducedFigure {
+    /// Its name, the unit last.
+    pub name: String,
+    /// In the report.
+    pub reported: f64,
+    /// In this run; null when this run has no such figure.
+    pub measured: Option<f64>,
+}
+
+/// An expectation and how it came out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ExpectationResult {
+    /// Its name: `lost_writes`.
+    pub name: String,
+    /// What was wanted, as written: `< 30s`.
+    pub wanted: String,
+    /// What was measured, with its unit, and of which load, phase or fault where there are several: the worst of them.
+    /// `nothing` when it was not measured.
+    pub measured: String,
+    /// How it came out.
+    pub verdict: Verdict,
+}
+
+/// A check and how it came out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CheckResult {
+    /// Its name: `ledger`, `tpcb-sums`.
+    pub name: String,
+    /// How it came out.
+    pub verdict: Verdict,
+    /// The minimal story.
+    pub explanation: String,
+    /// What is shown when the check passes.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub proves: String,
+    /// What is not shown when it passes, though a reader might think so.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub does_not_prove: String,
+    /// Writes acknowledged: the ledger's inserts, or TPC-B's transactions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acknowledged: Option<u64>,
+    /// Acknowledged and not there; absent where that could not be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<u64>,
+    /// Ledger: there and never asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub invented: Option<u64>,
+    /// Writes without a definite answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub indeterminate: Option<u64>,
+    /// Further counts.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub counts: BTreeMap<String, i64>,
+}
+
+impl CheckResult {
+    /// One without counts, with what the check of that name proves and does not prove.
+    #[must_use]
+    pub fn new(name: &str, verdict: Verdict, explanation: &str) -> Self {
+        let registered = check::registry::find(name);
+        CheckResult {
+            name: name.to_owned(),
+            verdict,
+            explanation: explanation.to_owned(),
+            proves: registered.map(|check| check.proves.to_owned()).unwrap_or_default(),
+            does_not_prove: registered.map(|check| check.does_not_prove.to_owned()).unwrap_or_default(),
+            acknowledged: None,
+            lost: None,
+            invented: None,
+            indeterminate: None,
+            counts: BTreeMap::new(),
+        }
+    }
+}
