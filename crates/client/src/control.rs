@@ -9,10 +9,10 @@ use control::transaction::{Answer, Found, Operation};
 use control::wire::{Ask, Tell};
 use history::ErrorClass;
 
+use crate::connection::{Connection, SessionError, SessionFuture};
 use crate::frames::{FramedConnection, failure};
 use crate::key_value::{KeyValueSession, REFUSED};
 use crate::leader::{LeaderConnector, LeaderSession};
-use crate::session::{Connection, SessionError, SessionFuture};
 
 /// A session with one node.
 pub struct ControlClient {

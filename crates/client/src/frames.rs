@@ -11,8 +11,8 @@ use history::ErrorClass;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::connection::SessionError;
 use crate::reactor::{self, Socket};
-use crate::session::SessionError;
 
 /// A connection with one node.
 pub(crate) struct FramedConnection {

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use history::ErrorClass;
 
+use crate::connection::SessionError;
 use crate::frames::{connected, failure};
 use crate::reactor::{self, Socket};
-use crate::session::SessionError;
 
 /// The most fields a head may have.
 const FIELDS_MAX: usize = 32;

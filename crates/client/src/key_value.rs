@@ -2,7 +2,7 @@
 //!
 //! Owns the trait and the text of a value; the words of its transactions are the control database's, whose client is one of those that implement it.
 
-use crate::session::{Connection, SessionFuture};
+use crate::connection::{Connection, SessionFuture};
 
 pub use control::transaction::{Found, Operation, Value};
 

@@ -9,11 +9,12 @@ use std::time::Duration;
 use history::ErrorClass;
 use rand::Rng;
 
+use crate::connection::SessionError;
 use crate::endpoint::{Address, Endpoint};
 use crate::frames::failure;
 use crate::key_value::KeyValueSession;
 use crate::leader_search::{Ask, LeaderSearch};
-use crate::session::{ConnectError, Connected, Connector, Session, SessionError};
+use crate::session::{ConnectError, Connected, Connector, Session};
 
 /// A session with one node of such a database.
 pub trait LeaderSession: KeyValueSession + Sized + 'static {

@@ -19,10 +19,11 @@ use rand::{Rng, RngExt};
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
 
 use crate::backoff::Backoff;
+use crate::connection::SessionError;
 use crate::endpoint::Endpoint;
 use crate::frames::failure;
 use crate::reactor::{Sleep, sleep, sleep_until, timeout};
-use crate::session::{ConnectError, FailedAttempt, SessionError};
+use crate::session::{ConnectError, FailedAttempt};
 
 /// The most attempts of a load in flight at one node, one more while the leader is searched. Enough to connect hundreds of
 /// clients a second over a round trip of 100 ms; few enough that two processors start their sessions within a second.

@@ -4,6 +4,7 @@
 //! (that is `workload`) nor how often (that is `load`).
 
 pub mod backoff;
+pub mod connection;
 pub mod control;
 mod endpoint;
 pub mod etcd;
@@ -16,6 +17,7 @@ pub mod mysql;
 mod password;
 mod patience;
 pub mod postgres;
+pub mod raw_volume;
 pub mod reactor;
 pub mod redis;
 pub mod rows;
@@ -27,12 +29,11 @@ pub mod volume;
 mod wire;
 
 pub use backoff::Backoff;
+pub use connection::{Connection, SessionError, SessionFuture};
 pub use endpoint::{Address, Endpoint};
 pub use key_value::KeyValueSession;
 pub use password::Password;
 pub use rows::Rows;
-pub use session::{
-    ConnectError, Connected, Connection, Connector, FailedAttempt, Session, SessionError, SessionFuture,
-};
+pub use session::{ConnectError, Connected, Connector, FailedAttempt, Session};
 pub use sql::{BulkLoad, Dialect, Execution, SqlSession, SqlValue, StatementId};
 pub use volume::VolumeSession;

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use crate::Rows;
-use crate::session::{Connection, SessionError, SessionFuture};
+use crate::connection::{Connection, SessionError, SessionFuture};
 
 /// A prepared statement of one session. Worthless on any other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -15,11 +15,11 @@ use serde::de::DeserializeOwned;
 
 use self::plan::Plan;
 use self::words::{Done, Refusal, Status, Txn};
+use crate::connection::{Connection, SessionError, SessionFuture};
 use crate::frames::failure;
 use crate::http::{Answer, HttpConnection};
 use crate::key_value::{KeyValueSession, REFUSED};
 use crate::leader::{LeaderConnector, LeaderSession};
-use crate::session::{Connection, SessionError, SessionFuture};
 
 const TXN: &str = "/v3/kv/txn";
 const STATUS: &str = "/v3/maintenance/status";

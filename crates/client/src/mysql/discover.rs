@@ -10,9 +10,10 @@ use history::ErrorClass;
 use rand::Rng;
 
 use super::{MysqlClient, Settings, error};
+use crate::connection::SessionError;
 use crate::endpoint::{Address, Endpoint};
 use crate::leader_search::{Ask, LeaderSearch};
-use crate::session::{ConnectError, Connected, Connector, Session, SessionError};
+use crate::session::{ConnectError, Connected, Connector, Session};
 use crate::{Rows, SqlSession as _};
 
 /// Connects to a server that takes writes. Shared by all clients of a load.

@@ -14,8 +14,9 @@ use rand::Rng;
 
 use super::discover::PostgresConnector;
 use super::{PostgresClient, Settings};
+use crate::connection::Connection;
 use crate::endpoint::Endpoint;
-use crate::session::{ConnectError, Connected, Connection, Connector, FailedAttempt, Session};
+use crate::session::{ConnectError, Connected, Connector, FailedAttempt, Session};
 use crate::{
     BulkLoad, Dialect, Execution, Rows, SessionError, SessionFuture, SqlSession, SqlValue, StatementId,
 };

@@ -9,8 +9,8 @@ use postgres_protocol::message::frontend::{self, CopyData};
 
 use super::question::{SYNC, opening, refusal, write_execution};
 use super::{Answer, Ended, PostgresClient, Prepared};
+use crate::connection::{Connection, SessionFuture};
 use crate::reactor::timeout;
-use crate::session::{Connection, SessionFuture};
 use crate::sql::{BulkLoad, Dialect, Execution, SqlSession, SqlValue, StatementId};
 use crate::statement_kind::{StatementKind, TransactionStatus};
 use crate::{Rows, SessionError};

@@ -19,12 +19,12 @@ use history::ErrorClass;
 use self::resp::{Reader, Reply, RespError, write_command};
 use self::transaction::{Answered, SCRIPT};
 use self::verdict::{code_of, verdict};
+use crate::connection::{Connection, SessionError, SessionFuture};
 use crate::frames::{connected, failure};
 use crate::key_value::{KeyValueSession, REFUSED};
 use crate::leader::{LeaderConnector, LeaderSession};
 use crate::password::Password;
 use crate::reactor::{self, Socket};
-use crate::session::{Connection, SessionError, SessionFuture};
 
 /// How much is read at a time.
 const READ_BYTES: usize = 16 << 10;
