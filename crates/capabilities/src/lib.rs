@@ -57,6 +57,8 @@ pub enum Protocol {
     Mysql,
     /// Redis', version 2 of its serialization.
     Redis,
+    /// Cassandra's native protocol, version 4.
+    Cql,
     /// None: a node's volume is read and written.
     Volume,
 }
@@ -70,6 +72,7 @@ impl Protocol {
             "etcd" => Some(Protocol::Etcd),
             "mysql" => Some(Protocol::Mysql),
             "redis" => Some(Protocol::Redis),
+            "cql" => Some(Protocol::Cql),
             _ => None,
         }
     }
@@ -85,8 +88,15 @@ impl Protocol {
                 Understands::Only(&["tpcb", "ledger", "append", "bank", "register"])
             }
             Protocol::Etcd => Understands::Only(&["ledger", "append", "bank", "register"]),
+            Protocol::Cql => Understands::Rows(&["ycsb", "kv", "iot", "ledger", "register"]),
             Protocol::Volume => Understands::Volume(VOLUME_WORKLOAD),
         }
+    }
+
+    /// Whether a client says by how many replicas each read and each write must be answered.
+    #[must_use]
+    pub fn has_consistency_levels(self) -> bool {
+        self == Protocol::Cql
     }
 
     /// Workloads of which some transactions are a request that reads and one that writes, and some only one.
@@ -187,6 +197,8 @@ pub enum Understands {
     SqlBut(&'static [&'static str]),
     /// These; it speaks no SQL.
     Only(&'static [&'static str]),
+    /// These, each of whose transactions is one statement about rows by their keys; it has no others.
+    Rows(&'static [&'static str]),
     /// It is no database: this one, which asks a volume.
     Volume(&'static str),
 }
@@ -201,7 +213,7 @@ impl Understands {
         match self {
             Understands::Sql => workload != VOLUME_WORKLOAD,
             Understands::SqlBut(these) => workload != VOLUME_WORKLOAD && !these.contains(&workload),
-            Understands::Only(these) => these.contains(&workload),
+            Understands::Only(these) | Understands::Rows(these) => these.contains(&workload),
             Understands::Volume(this) => *this == workload,
         }
     }
@@ -288,6 +300,9 @@ mod tests {
         assert!(
             Understands::Only(&["bank"]).workload("bank") && !Understands::Only(&["bank"]).workload("kv")
         );
+        let rows = Protocol::Cql.understands();
+        assert!(["ycsb", "kv", "iot", "ledger", "register"].iter().all(|one| rows.workload(one)));
+        assert!(["tpcb", "tpcc", "bank", "append", "script"].iter().all(|several| !rows.workload(several)));
         assert!(
             Understands::Volume("rawio").workload("rawio") && !Understands::Volume("rawio").workload("kv")
         );

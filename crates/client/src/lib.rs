@@ -6,6 +6,7 @@
 pub mod backoff;
 pub mod connection;
 pub mod control;
+pub mod cql;
 mod endpoint;
 pub mod etcd;
 mod frames;
@@ -16,6 +17,7 @@ mod leader_search;
 pub mod mysql;
 mod password;
 mod patience;
+mod placeholders;
 pub mod postgres;
 pub mod raw_volume;
 pub mod reactor;

@@ -110,6 +110,22 @@ impl Rows {
         self.rows.extend_from_slice(cell.unwrap_or_default());
     }
 
+    /// Adds the rows of another answer behind these.
+    pub(crate) fn append(&mut self, other: Rows) {
+        if self.count == 0 {
+            *self = other;
+            return;
+        }
+        if other.count == 0 {
+            return;
+        }
+        let begin = self.rows.len();
+        self.later_starts.push(begin);
+        self.later_starts.extend(other.later_starts.iter().map(|start| begin + start));
+        self.rows.extend_from_slice(&other.rows);
+        self.count += other.count;
+    }
+
     /// Forgets everything but the room it took, for the next statement of a flight.
     pub(crate) fn clear(&mut self) {
         self.rows.clear();

@@ -40,6 +40,8 @@ pub enum Dialect {
     Postgres,
     /// MySQL's, as MariaDB has it as well.
     Mysql,
+    /// Cassandra's CQL, which is like SQL in words: rows by key, and neither transactions of several statements nor joins.
+    Cql,
 }
 
 /// Where a bulk load goes.

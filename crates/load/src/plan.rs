@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use capabilities::Protocol;
 use client::control::ControlConnector;
+use client::cql::{self, CqlConnector};
 use client::etcd::EtcdConnector;
 use client::mysql::{self, MysqlConnector};
 use client::postgres::{Encryption, PostgresConnector, ReadEngines, Reads, Settings};
@@ -22,6 +23,9 @@ use crate::pace::{Arrival, Asked, Step, ThinkTime, asked, step_at};
 
 /// Called first on the load's own thread: puts it where the clients stand (a network namespace, a CPU).
 pub type OnThread = Box<dyn FnOnce() -> io::Result<()> + Send>;
+
+/// Replicas of a keyspace in each data centre, as Cassandra's documentation recommends.
+const REPLICAS: u32 = 3;
 
 /// More than one thread can ask of anything.
 const LARGEST_RATE_PER_S: f64 = 1e6;
@@ -54,6 +58,8 @@ pub struct LoadPlan {
     pub reads: Reads,
     /// Whether clients are spread over all nodes, where each of them takes writes; MySQL's protocol only.
     pub spreads: bool,
+    /// By how many replicas reads and writes must be answered; CQL only.
+    pub consistency: Consistency,
     /// Whether a write counts only once replicas have it; Redis only.
     pub wait: Option<redis::Wait>,
     /// Every node that may take the writes now or later.
@@ -82,6 +88,16 @@ impl fmt::Debug for LoadPlan {
             .field("workload", &self.workload.name())
             .finish_non_exhaustive()
     }
+}
+
+/// By how many replicas reads and writes must be answered, where the client says so; what is not said is a majority's, and
+/// of reads what the workload needs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Consistency {
+    /// Reads.
+    pub reads: Option<cql::Consistency>,
+    /// Writes.
+    pub writes: Option<cql::Consistency>,
 }
 
 /// Why a load, a preparation or a final read could not do its job.
@@ -206,12 +222,16 @@ impl LoadPlan {
             Protocol::Redis => {
                 Box::new(RedisConnector::with(self.redis_settings(), endpoints, timeout, connect_timeout))
             }
+            Protocol::Cql => Box::new(CqlConnector::new(endpoints, self.cql_settings_of_tables(timeout))),
             Protocol::Postgres => Box::new(PostgresConnector::new(endpoints, self.settings(timeout))),
         }
     }
 
     /// The connector of the load's own clients, whose reads may go elsewhere.
     pub(crate) fn connector_of_clients(&self) -> Box<dyn Connector> {
+        if self.protocol == Protocol::Cql {
+            return Box::new(CqlConnector::new(self.endpoints.clone(), self.cql_settings(self.timeout)));
+        }
         if self.protocol != Protocol::Postgres || self.reads == Reads::Leader {
             return self.connector(self.timeout);
         }
@@ -226,6 +246,29 @@ impl LoadPlan {
             timeout,
             connect_timeout: self.connect_timeout,
         }
+    }
+
+    /// As the load's clients ask.
+    fn cql_settings(&self, timeout: Duration) -> cql::Settings {
+        use cql::Consistency::{Quorum, Serial};
+        let reads = if self.workload.compares_and_sets() { Serial } else { Quorum };
+        cql::Settings {
+            keyspace: self.database.clone(),
+            replicas: None,
+            user: self.user.clone(),
+            password: self.password.clone(),
+            reads: self.consistency.reads.unwrap_or(reads),
+            writes: self.consistency.writes.unwrap_or(Quorum),
+            timeout,
+            connect_timeout: self.connect_timeout,
+        }
+    }
+
+    /// As tables are made and read back: by every replica, and the keyspace is made where it is missing.
+    fn cql_settings_of_tables(&self, timeout: Duration) -> cql::Settings {
+        use cql::Consistency::{All, Serial};
+        let reads = if self.workload.compares_and_sets() { Serial } else { All };
+        cql::Settings { replicas: Some(REPLICAS), reads, writes: All, ..self.cql_settings(timeout) }
     }
 
     fn redis_settings(&self) -> redis::Settings {
@@ -288,6 +331,7 @@ mod tests {
             protocol: Protocol::Postgres,
             reads: client::postgres::Reads::Leader,
             spreads: false,
+            consistency: Consistency::default(),
             wait: None,
             seed: 1,
             endpoints: vec![Endpoint {

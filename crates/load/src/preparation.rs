@@ -110,6 +110,7 @@ async fn version(session: &mut Session) -> Result<client::Rows, SessionError> {
     let question = match session.dialect() {
         Dialect::Postgres => "SHOW server_version",
         Dialect::Mysql => "SELECT version()",
+        Dialect::Cql => "SELECT release_version FROM system.local",
     };
     session.batch(question).await
 }

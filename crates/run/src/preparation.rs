@@ -361,6 +361,7 @@ fn plans(
             protocol: scenario.database.engine.protocol,
             wait: None,
             spreads: false,
+            consistency: load::Consistency::default(),
             reads: match load.reads {
                 scenario::Reads::Leader => client::postgres::Reads::Leader,
                 scenario::Reads::Replicas => client::postgres::Reads::Replicas,

@@ -119,6 +119,13 @@ pub(crate) fn check_language(documents: &[LoadDocument], engine: &Capabilities, 
                 "needs SQL",
                 format!("use another engine, or one of {}", listed(spoken)),
             ),
+            Understands::Rows(spoken) if workload != VOLUME_WORKLOAD => (
+                format!(
+                    "a transaction of `{workload}` has several statements, which the engine `{name}` does not have"
+                ),
+                "needs transactions",
+                format!("use another engine, or one of {}", listed(spoken)),
+            ),
             Understands::SqlBut(_) if workload != VOLUME_WORKLOAD => (
                 format!("`{workload}` has no form in the SQL of the engine `{name}`"),
                 "needs another SQL",

@@ -92,7 +92,7 @@ impl Workload for Append {
             let session = ground.session.sql()?;
             session.batch("DROP TABLE IF EXISTS holdfast_append").await?;
             let columns = match session.dialect() {
-                Dialect::Postgres => "key bigint PRIMARY KEY, elements text NOT NULL",
+                Dialect::Postgres | Dialect::Cql => "key bigint PRIMARY KEY, elements text NOT NULL",
                 Dialect::Mysql => "`key` bigint PRIMARY KEY, elements longtext NOT NULL",
             };
             session.batch(&format!("CREATE TABLE holdfast_append ({columns})")).await?;
@@ -161,7 +161,7 @@ impl Workload for Append {
             } else {
                 let session = session.sql()?;
                 let key = match session.dialect() {
-                    Dialect::Postgres => "key",
+                    Dialect::Postgres | Dialect::Cql => "key",
                     Dialect::Mysql => "`key`",
                 };
                 let rows = session.batch(&format!("SELECT {key}, elements FROM holdfast_append")).await?;

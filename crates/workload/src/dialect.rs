@@ -2,20 +2,24 @@
 //!
 //! Owns these few forms. What only one workload says stands with the workload, both forms side by side.
 
-use client::Dialect;
+use client::{Dialect, SessionError, SqlSession};
 
 /// Gathers what the planner needs to know of a table that was just loaded.
-pub(crate) fn analysis(dialect: Dialect, table: &str) -> String {
-    match dialect {
+pub(crate) async fn analyse(session: &mut (dyn SqlSession + '_), table: &str) -> Result<(), SessionError> {
+    let question = match session.dialect() {
         Dialect::Postgres => format!("VACUUM ANALYZE {table}"),
         Dialect::Mysql => format!("ANALYZE TABLE {table}"),
-    }
+        // It plans nothing.
+        Dialect::Cql => return Ok(()),
+    };
+    session.batch(&question).await.map(drop)
 }
 
 /// Begins a transaction that sees one moment and writes nothing.
 pub(crate) fn beginning_of_read(dialect: Dialect) -> &'static str {
     match dialect {
-        Dialect::Postgres => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+        // CQL has no transactions: what needs one never gets here.
+        Dialect::Postgres | Dialect::Cql => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
         Dialect::Mysql => {
             "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
         }
@@ -31,10 +35,12 @@ pub(crate) fn beginning(level: &str) -> (String, String) {
     )
 }
 
-/// Whether an insert-or-update of so many rows wrote them all. MySQL counts a row that was there twice.
+/// Whether an insert-or-update of so many rows wrote them all. MySQL counts a row that was there twice. Cassandra tells
+/// only that a statement was carried out.
 pub(crate) fn has_written(dialect: Dialect, affected: u64, rows: u64) -> bool {
     match dialect {
         Dialect::Postgres => affected == rows,
         Dialect::Mysql => (rows..=rows * 2).contains(&affected),
+        Dialect::Cql => affected == 1,
     }
 }

@@ -19,7 +19,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 use crate::cells::{LOADED, next_write, read_all};
-use crate::dialect::analysis;
+use crate::dialect::analyse;
 use crate::distribution::hash::fnv64;
 use crate::options::{ConfigurationError, Options};
 use crate::parallel;
@@ -93,12 +93,14 @@ impl Iot {
             data: (characters(data_min), characters(data_max)),
             preload,
             statements: [
-                Statement::with_mysql(
+                Statement::in_each(
                     KINDS[WRITE],
                     "INSERT INTO holdfast_iot (machine_id, sensor_name, time, sensor_value, station_id, data, w) \
                      VALUES ($1, $2, to_timestamp($3::float8 / 1000), $4, $5, $6, $7)",
                     "INSERT INTO holdfast_iot (machine_id, sensor_name, time, sensor_value, station_id, data, w) \
                      VALUES ($1, $2, '1970-01-01' + INTERVAL $3 * 1000 MICROSECOND, $4, $5, $6, $7)",
+                    "INSERT INTO holdfast_iot (machine_id, sensor_name, time, sensor_value, station_id, data, w) \
+                     VALUES ($1, $2, $3, $4, $5, $6, $7)",
                 ),
                 Statement::shaped(KINDS[READ], read),
             ],
@@ -173,22 +175,7 @@ impl Workload for Iot {
             self.cycle.store(self.preload, Ordering::Relaxed);
             let session = ground.session.sql()?;
             session.batch("DROP TABLE IF EXISTS holdfast_iot").await?;
-            let columns = match session.dialect() {
-                Dialect::Postgres => {
-                    "machine_id uuid, sensor_name text, time timestamptz, sensor_value float8 NOT NULL, \
-                     station_id uuid NOT NULL, data text NOT NULL"
-                }
-                Dialect::Mysql => {
-                    "machine_id char(36) CHARACTER SET ascii, sensor_name varchar(64) CHARACTER SET ascii, \
-                     time datetime(3), sensor_value double NOT NULL, \
-                     station_id char(36) CHARACTER SET ascii NOT NULL, data longtext NOT NULL"
-                }
-            };
-            let create = format!(
-                "CREATE TABLE holdfast_iot ({columns}, w bigint NOT NULL, \
-                 PRIMARY KEY (machine_id, sensor_name, time))"
-            );
-            session.batch(&create).await?;
+            session.batch(table(session.dialect())).await?;
             let sessions = self.preload.div_ceil(ROWS_PER_SESSION).min(SESSIONS_MAX);
             let share = self.preload.div_ceil(sessions.max(1));
             let mut parts = Vec::new();
@@ -199,8 +186,7 @@ impl Workload for Iot {
                 .into_iter()
                 .map(|(mut session, cycles)| async move { self.load(session.sql()?, cycles).await });
             parallel::all(loads).await?;
-            let session = ground.session.sql()?;
-            session.batch(&analysis(session.dialect(), "holdfast_iot")).await?;
+            analyse(ground.session.sql()?, "holdfast_iot").await?;
             (ground.progress)(format!("{} values of the time series are loaded", self.preload));
             Ok(())
         })
@@ -255,11 +241,16 @@ impl Workload for Iot {
     }
 
     fn final_read<'a>(&'a self, session: &'a mut Session) -> SessionFuture<'a, Vec<Action>> {
-        let query = format!("SELECT w FROM holdfast_iot WHERE w <> {LOADED}");
         Box::pin(async move {
-            read_all(session.sql()?, &query, |rows, row, cells| {
+            let session = session.sql()?;
+            let query = match session.dialect() {
+                // It looks for rows by their keys only.
+                Dialect::Cql => "SELECT w FROM holdfast_iot".to_owned(),
+                _ => format!("SELECT w FROM holdfast_iot WHERE w <> {LOADED}"),
+            };
+            read_all(session, &query, |rows, row, cells| {
                 let write = rows.integer(row, 0)?.cast_unsigned();
-                cells.push((write, write));
+                cells.extend(Some((write, write)).filter(|_| write != LOADED));
                 Some(())
             })
             .await
@@ -302,6 +293,29 @@ impl Iot {
     }
 }
 
+/// The statement that makes the table.
+fn table(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Postgres => {
+            "CREATE TABLE holdfast_iot (machine_id uuid, sensor_name text, time timestamptz, \
+             sensor_value float8 NOT NULL, station_id uuid NOT NULL, data text NOT NULL, w bigint NOT NULL, \
+             PRIMARY KEY (machine_id, sensor_name, time))"
+        }
+        Dialect::Mysql => {
+            "CREATE TABLE holdfast_iot (machine_id char(36) CHARACTER SET ascii, \
+             sensor_name varchar(64) CHARACTER SET ascii, time datetime(3), sensor_value double NOT NULL, \
+             station_id char(36) CHARACTER SET ascii NOT NULL, data longtext NOT NULL, w bigint NOT NULL, \
+             PRIMARY KEY (machine_id, sensor_name, time))"
+        }
+        // As NoSQLBench makes it: the newest value of a sensor comes first.
+        Dialect::Cql => {
+            "CREATE TABLE holdfast_iot (machine_id uuid, sensor_name text, time timestamp, sensor_value double, \
+             station_id uuid, data text, w bigint, PRIMARY KEY ((machine_id, sensor_name), time)) \
+             WITH CLUSTERING ORDER BY (time DESC)"
+        }
+    }
+}
+
 /// A moment so many seconds and milliseconds after [`BEGIN_MS`], as the database reads it: a day and a time. PostgreSQL
 /// knows Julian days; MySQL counts the days of its year, and years.
 fn time_of_day(dialect: Dialect, seconds: u64, milliseconds: u64) -> String {
@@ -310,6 +324,7 @@ fn time_of_day(dialect: Dialect, seconds: u64, milliseconds: u64) -> String {
     match dialect {
         // 2020-01-01 is Julian day 2,458,850.
         Dialect::Postgres => format!("J{} {time}+00", 2_458_850 + days),
+        Dialect::Cql => (BEGIN_MS + seconds * 1_000 + milliseconds).to_string(),
         Dialect::Mysql => {
             let (year, month, day) = date(days);
             format!("{year}-{month:02}-{day:02} {time}")
@@ -397,6 +412,8 @@ mod tests {
     #[test]
     fn loaded_times_are_written_as_days_and_times() {
         let check = |seconds: u64, milliseconds: u64, postgres: &str, mysql: &str| {
+            let since_1970_ms = (BEGIN_MS + seconds * 1_000 + milliseconds).to_string();
+            assert_eq!(time_of_day(Dialect::Cql, seconds, milliseconds), since_1970_ms);
             assert_eq!(time_of_day(Dialect::Postgres, seconds, milliseconds), postgres);
             assert_eq!(time_of_day(Dialect::Mysql, seconds, milliseconds), mysql);
         };

@@ -16,7 +16,7 @@ use history::Action;
 use rand::{Rng, RngExt};
 
 use crate::cells::{LOADED, next_write, read_all};
-use crate::dialect::{analysis, has_written};
+use crate::dialect::{analyse, has_written};
 use crate::distribution::{RejectionZipf, hash, skewed};
 use crate::options::{ConfigurationError, Options};
 use crate::random_text::{alphanumeric, push_alphanumeric_of};
@@ -152,18 +152,26 @@ fn statements(batch: usize, span_limit: u64) -> [Statement; 3] {
     let rows = list(&|row| format!("(${}, $1, $2)", row + 3));
     let limit = if span_limit == 0 { String::new() } else { format!(" LIMIT {span_limit}") };
     let insert = format!("INSERT INTO holdfast_kv (k, v, w) VALUES {rows}");
+    // An INSERT of CQL writes over the row that is there. Keys are in the order of their hashes, which is that of a span.
+    let each = |row: usize| format!("INSERT INTO holdfast_kv (k, v, w) VALUES (${}, $1, $2)", row + 3);
+    let cql = match batch {
+        1 => each(0),
+        _ => format!("BEGIN BATCH {}; APPLY BATCH", (0..batch).map(each).collect::<Vec<_>>().join("; ")),
+    };
     [
         Statement::shaped(KINDS[READ], format!("SELECT k, v FROM holdfast_kv WHERE k IN ({keys})")),
         Statement {
             name: KINDS[WRITE].into(),
             sql: format!("{insert} ON CONFLICT (k) DO UPDATE SET v = excluded.v, w = excluded.w").into(),
             mysql: Some(format!("{insert} ON DUPLICATE KEY UPDATE v = VALUES(v), w = VALUES(w)").into()),
+            cql: Some(cql.into()),
         },
-        Statement::shaped(
+        Statement::shaped_with_cql(
             KINDS[SPAN],
             format!(
                 "SELECT count(v) FROM (SELECT v FROM holdfast_kv WHERE k >= $1 ORDER BY k{limit}) AS span"
             ),
+            format!("SELECT v FROM holdfast_kv WHERE token(k) >= token($1){limit}"),
         ),
     ]
 }
@@ -202,13 +210,12 @@ impl Workload for Kv {
             self.written.store(self.preload, Ordering::Relaxed);
             let session = ground.session.sql()?;
             session.batch("DROP TABLE IF EXISTS holdfast_kv").await?;
-            let bytes = match session.dialect() {
-                Dialect::Postgres => "bytea",
-                Dialect::Mysql => "longblob",
+            let columns = match session.dialect() {
+                Dialect::Postgres => "v bytea NOT NULL, w bigint NOT NULL",
+                Dialect::Mysql => "v longblob NOT NULL, w bigint NOT NULL",
+                Dialect::Cql => "v blob, w bigint",
             };
-            let create = format!(
-                "CREATE TABLE holdfast_kv (k bigint PRIMARY KEY, v {bytes} NOT NULL, w bigint NOT NULL)"
-            );
+            let create = format!("CREATE TABLE holdfast_kv (k bigint PRIMARY KEY, {columns})");
             session.batch(&create).await?;
             if self.preload > 0 {
                 self.load(ground).await?;
@@ -303,8 +310,7 @@ impl Kv {
         if loaded != self.preload {
             return Err(refused(format!("{loaded} keys were loaded instead of {}", self.preload)));
         }
-        session.batch(&analysis(session.dialect(), "holdfast_kv")).await?;
-        Ok(())
+        analyse(session, "holdfast_kv").await
     }
 }
 

@@ -57,13 +57,13 @@ impl Workload for Ledger {
             }
             let session = ground.session.sql()?;
             session.batch("DROP TABLE IF EXISTS holdfast_ledger").await?;
-            let moment = match session.dialect() {
-                Dialect::Postgres => "timestamptz NOT NULL DEFAULT now()",
-                Dialect::Mysql => "timestamp(6) NOT NULL DEFAULT now(6)",
+            let columns = match session.dialect() {
+                Dialect::Postgres => "client bigint NOT NULL, written_at timestamptz NOT NULL DEFAULT now()",
+                Dialect::Mysql => "client bigint NOT NULL, written_at timestamp(6) NOT NULL DEFAULT now(6)",
+                // Each cell has the time of its writing, `WRITETIME(client)`.
+                Dialect::Cql => "client bigint",
             };
-            let create = format!(
-                "CREATE TABLE holdfast_ledger (value bigint PRIMARY KEY, client bigint NOT NULL, written_at {moment})"
-            );
+            let create = format!("CREATE TABLE holdfast_ledger (value bigint PRIMARY KEY, {columns})");
             session.batch(&create).await?;
             Ok(())
         })

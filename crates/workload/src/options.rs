@@ -126,7 +126,7 @@ impl<'o> Options<'o> {
         }
         let level = ISOLATION_LEVELS[self.word("isolation", 0, &ISOLATION_LEVELS)?];
         let (sql, mysql) = beginning(level);
-        Ok(Statement { name: "BEGIN".into(), sql: sql.into(), mysql: Some(mysql.into()) })
+        Ok(Statement { name: "BEGIN".into(), sql: sql.into(), mysql: Some(mysql.into()), cql: None })
     }
 
     /// `on` or `off`.

@@ -50,17 +50,20 @@ impl Workload for Register {
                 "SELECT value FROM holdfast_register WHERE key = $1",
                 "SELECT value FROM holdfast_register WHERE `key` = $1",
             ),
-            Statement::with_mysql(
+            // Cassandra orders conditional writes among each other only: every write has a condition.
+            Statement::in_each(
                 "INSERT",
                 "INSERT INTO holdfast_register (key, value) VALUES ($1, $2) \
                  ON CONFLICT (key) DO UPDATE SET value = excluded.value",
                 "INSERT INTO holdfast_register (`key`, value) VALUES ($1, $2) \
                  ON DUPLICATE KEY UPDATE value = VALUES(value)",
+                "UPDATE holdfast_register SET value = $2 WHERE key = $1 IF EXISTS",
             ),
-            Statement::with_mysql(
+            Statement::in_each(
                 "UPDATE",
                 "UPDATE holdfast_register SET value = $3 WHERE key = $1 AND value = $2",
                 "UPDATE holdfast_register SET value = $3 WHERE `key` = $1 AND value = $2",
+                "UPDATE holdfast_register SET value = $3 WHERE key = $1 IF value = $2",
             ),
         ];
         &STATEMENTS
@@ -78,10 +81,18 @@ impl Workload for Register {
             }
             let session = ground.session.sql()?;
             session.batch("DROP TABLE IF EXISTS holdfast_register").await?;
-            let key = key_column(session.dialect());
-            let create =
-                format!("CREATE TABLE holdfast_register ({key} bigint PRIMARY KEY, value bigint NOT NULL)");
-            session.batch(&create).await?;
+            let columns = match session.dialect() {
+                Dialect::Postgres => "key bigint PRIMARY KEY, value bigint NOT NULL",
+                Dialect::Mysql => "`key` bigint PRIMARY KEY, value bigint NOT NULL",
+                Dialect::Cql => "key bigint PRIMARY KEY, value bigint",
+            };
+            session.batch(&format!("CREATE TABLE holdfast_register ({columns})")).await?;
+            if session.dialect() == Dialect::Cql {
+                for key in 0..KEYS {
+                    let row = format!("INSERT INTO holdfast_register (key) VALUES ({key}) IF NOT EXISTS");
+                    session.batch(&row).await?;
+                }
+            }
             Ok(())
         })
     }
@@ -135,7 +146,8 @@ impl Workload for Register {
                 let count = [1, 2, 3][request.kind.min(2)];
                 let rows = attempt.run(request.kind.min(2), &numbers[..count]).await?;
                 match request.kind {
-                    READ if rows.is_empty() => None,
+                    // The row of a register that was never written is not there, or has no value.
+                    READ if rows.text(0, 0).is_none() => None,
                     READ => Some(
                         rows.integer(0, 0).ok_or_else(|| refused("a register has no number".to_owned()))?,
                     ),
@@ -170,18 +182,31 @@ impl Workload for Register {
                 return Ok(actions);
             }
             let session = session.sql()?;
-            let query = format!("SELECT {}, value FROM holdfast_register", key_column(session.dialect()));
-            let rows = session.batch(&query).await?;
             let mut held = BTreeMap::new();
-            for row in 0..rows.len() {
-                match (rows.integer(row, 0), rows.integer(row, 1)) {
-                    (Some(key), Some(value)) => held.insert(key, value),
-                    _ => return Err(refused(format!("register row {row} cannot be read"))),
-                };
+            if session.dialect() == Dialect::Cql {
+                // One by one: a read that takes part in the order of conditional writes is of one key.
+                let read = session.prepare(&[&self.statements()[READ].sql]).await?;
+                for (key, statement) in (0..KEYS).zip(read.iter().cycle()) {
+                    let rows = session.execute(*statement, &[SqlValue::Integer(key)]).await?;
+                    held.extend(rows.integer(0, 0).map(|value| (key, value)));
+                }
+            } else {
+                let query = format!("SELECT {}, value FROM holdfast_register", key_column(session.dialect()));
+                let rows = session.batch(&query).await?;
+                for row in 0..rows.len() {
+                    match (rows.integer(row, 0), rows.integer(row, 1)) {
+                        (Some(key), Some(value)) => held.insert(key, value),
+                        _ => return Err(refused(format!("register row {row} cannot be read"))),
+                    };
+                }
             }
             let read = |key| Action::RegisterRead { key: Key::Number(key), value: held.get(&key).copied() };
             Ok((0..KEYS).map(read).collect())
         })
+    }
+
+    fn compares_and_sets(&self) -> bool {
+        true
     }
 
     fn compares_replicas(&self) -> bool {
@@ -197,7 +222,7 @@ impl Workload for Register {
 /// The column's name, which is a word of MySQL's own.
 fn key_column(dialect: Dialect) -> &'static str {
     match dialect {
-        Dialect::Postgres => "key",
+        Dialect::Postgres | Dialect::Cql => "key",
         Dialect::Mysql => "`key`",
     }
 }

@@ -25,25 +25,46 @@ pub struct Statement {
     pub sql: Cow<'static, str>,
     /// Its text in MySQL's SQL, where it is another.
     pub mysql: Option<Cow<'static, str>>,
+    /// Its text in CQL, where it is another.
+    pub cql: Option<Cow<'static, str>>,
 }
 
 impl Statement {
     /// A statement known when the program was built.
     #[must_use]
     pub const fn fixed(name: &'static str, sql: &'static str) -> Self {
-        Statement { name: Cow::Borrowed(name), sql: Cow::Borrowed(sql), mysql: None }
+        Statement { name: Cow::Borrowed(name), sql: Cow::Borrowed(sql), mysql: None, cql: None }
     }
 
     /// The same where MySQL has another form.
     #[must_use]
     pub const fn with_mysql(name: &'static str, sql: &'static str, mysql: &'static str) -> Self {
-        Statement { name: Cow::Borrowed(name), sql: Cow::Borrowed(sql), mysql: Some(Cow::Borrowed(mysql)) }
+        let mysql = Some(Cow::Borrowed(mysql));
+        Statement { name: Cow::Borrowed(name), sql: Cow::Borrowed(sql), mysql, cql: None }
+    }
+
+    /// The same with its form in each dialect.
+    #[must_use]
+    pub const fn in_each(
+        name: &'static str,
+        sql: &'static str,
+        mysql: &'static str,
+        cql: &'static str,
+    ) -> Self {
+        let (mysql, cql) = (Some(Cow::Borrowed(mysql)), Some(Cow::Borrowed(cql)));
+        Statement { name: Cow::Borrowed(name), sql: Cow::Borrowed(sql), mysql, cql }
     }
 
     /// A statement that options shape.
     #[must_use]
     pub fn shaped(name: &'static str, sql: String) -> Self {
-        Statement { name: name.into(), sql: sql.into(), mysql: None }
+        Statement { name: name.into(), sql: sql.into(), mysql: None, cql: None }
+    }
+
+    /// The same where CQL has another form.
+    #[must_use]
+    pub fn shaped_with_cql(name: &'static str, sql: String, cql: String) -> Self {
+        Statement { cql: Some(cql.into()), ..Statement::shaped(name, sql) }
     }
 
     /// Its text as this dialect has it.
@@ -51,6 +72,7 @@ impl Statement {
     pub fn text(&self, dialect: Dialect) -> &str {
         match dialect {
             Dialect::Mysql => self.mysql.as_ref().unwrap_or(&self.sql),
+            Dialect::Cql => self.cql.as_ref().unwrap_or(&self.sql),
             Dialect::Postgres => &self.sql,
         }
     }
@@ -341,6 +363,12 @@ pub trait Workload: Send + Sync {
     /// Carries a transaction out. What it learns on the way it writes into the request's action.
     fn perform<'a>(&'a self, request: &'a mut Request, attempt: &'a mut Attempt<'_>)
     -> SessionFuture<'a, ()>;
+
+    /// Whether it compares and sets, and draws conclusions from the order in which that happens: where a database decides
+    /// such writes by themselves, its reads must take part in it.
+    fn compares_and_sets(&self) -> bool {
+        false
+    }
 
     /// Whether the final read tells registers and their values, so that what each replica holds can be compared.
     fn compares_replicas(&self) -> bool {

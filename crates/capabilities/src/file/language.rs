@@ -67,7 +67,7 @@ const NAMED_TEXTS: Shape = Shape::Own(&OwnShape {
 const PORT: Shape = Shape::Count { least: 1, most: 65_535 };
 
 /// Protocols that clients speak, as written.
-pub(super) const PROTOCOLS: &[&str] = &["postgres", "mysql", "etcd", "redis"];
+pub(super) const PROTOCOLS: &[&str] = &["postgres", "mysql", "etcd", "redis", "cql"];
 pub(super) const ISOLATIONS: &[&str] = &["read-committed", "snapshot-isolation", "serializable"];
 pub(super) const ORDERS: &[&str] = &["any", REAL_TIME];
 pub(super) const REAL_TIME: &str = "real-time";
@@ -312,7 +312,7 @@ pub(super) static CLIENT: Fields = plain(
             "the protocol; which workloads it carries, `holdfast list workloads` tells",
         ),
         optional("user", Shape::Text, "the user; no password is asked for inside the lab"),
-        optional("database", Shape::Text, "the database"),
+        optional("database", Shape::Text, "the database; for CQL the keyspace, holdfast when absent"),
     ],
 );
 

@@ -2,6 +2,7 @@
 //!
 //! Owns the text; asks nothing.
 
+use crate::placeholders::{self, Quoting};
 use crate::sql::SqlValue;
 use crate::statement_kind::StatementKind;
 
@@ -24,31 +25,7 @@ impl Source {
         } else {
             sql
         };
-        let (mut pieces, mut places) = (Vec::new(), Vec::new());
-        let (mut piece, mut rest) = (String::new(), sql);
-        while let Some(sign) = rest.chars().next() {
-            let length = match sign {
-                '\'' | '"' | '`' => quoted_length(rest, sign),
-                '-' if rest.starts_with("-- ") => rest.find('\n').unwrap_or(rest.len()),
-                '/' if rest.starts_with("/*") => rest.find("*/").map_or(rest.len(), |end| end + 2),
-                '$' => {
-                    let digits = rest.bytes().skip(1).take_while(u8::is_ascii_digit).count();
-                    let number = rest.get(1..=digits).and_then(|digits| digits.parse::<usize>().ok());
-                    if let Some(place) = number.and_then(|number| number.checked_sub(1)) {
-                        pieces.push(std::mem::take(&mut piece));
-                        places.push(place);
-                        rest = rest.get(1 + digits..).unwrap_or_default();
-                        continue;
-                    }
-                    1
-                }
-                other => other.len_utf8(),
-            };
-            let (taken, behind) = rest.split_at(length);
-            piece.push_str(taken);
-            rest = behind;
-        }
-        pieces.push(piece);
+        let (pieces, places) = placeholders::cut(sql, Quoting::WithBackslashes);
         Self { pieces, places, kind }
     }
 
@@ -67,21 +44,6 @@ impl Source {
         }
         Some(sql)
     }
-}
-
-/// The length of what begins with a quote, both quotes included.
-fn quoted_length(text: &str, quote: char) -> usize {
-    let mut is_escaped = false;
-    for (at, sign) in text.char_indices().skip(1) {
-        match sign {
-            _ if is_escaped => is_escaped = false,
-            '\\' if quote != '`' => is_escaped = true,
-            // A doubled quote ends one text and begins the next, which comes to the same.
-            sign if sign == quote => return at + quote.len_utf8(),
-            _ => {}
-        }
-    }
-    text.len()
 }
 
 fn push_literal(value: &SqlValue<'_>, sql: &mut String) {

@@ -154,6 +154,7 @@ impl Scripts {
                 name: format!("{name} {}: {}", number + 1, shortened(parse::original(sql))).into(),
                 sql: sql.clone().into(),
                 mysql: None,
+                cql: None,
             }));
             scripts.push(Script { name, weight, program, first_statement });
         }
@@ -340,7 +341,7 @@ async fn looked_at(
             let examples = (0..rows.len()).filter_map(|row| rows.text(row, 0)).map(str::to_owned).collect();
             Ok(found(violations, examples))
         }
-        Dialect::Mysql => {
+        Dialect::Mysql | Dialect::Cql => {
             let counted = session.batch(&format!("SELECT count(*) FROM ({query}) AS violation")).await?;
             let violations = counted.integer(0, 0).and_then(|count| u64::try_from(count).ok());
             let rows =

@@ -8,7 +8,7 @@ use std::io::Write as _;
 use client::{BulkLoad, SessionError, SqlSession};
 
 use super::{ACCOUNTS_PER_BRANCH, SCALE_OF_BIG_ACCOUNTS, TELLERS_PER_BRANCH};
-use crate::dialect::analysis;
+use crate::dialect::analyse;
 use crate::workload::refused;
 
 /// Makes the tables and loads them.
@@ -42,7 +42,7 @@ pub(super) async fn create_and_load(
     let accounts = ("pgbench_accounts", "aid, bid, abalance");
     load(session, accounts, ACCOUNTS_PER_BRANCH * branches, ACCOUNTS_PER_BRANCH, of_branch).await?;
     for (table, _) in &tables {
-        session.batch(&analysis(session.dialect(), table)).await?;
+        analyse(session, table).await?;
     }
     Ok(())
 }

@@ -190,7 +190,12 @@ impl Reader<'_> {
         Some(ClientPart {
             protocol,
             user: user.map(|user| user.value).unwrap_or_default(),
-            database: database.map(|database| database.value).unwrap_or_default(),
+            database: match (database, protocol) {
+                (Some(database), _) => database.value,
+                // A keyspace is the clients' own to make.
+                (None, Protocol::Cql) => "holdfast".to_owned(),
+                (None, _) => String::new(),
+            },
         })
     }
 

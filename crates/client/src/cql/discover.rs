@@ -1,0 +1,65 @@
+//! How clients are given nodes of a database without a leader: each the next, and another when its own is lost.
+//!
+//! Owns the attempt at one node. Which node is asked, and when, is `leader_search`'s business.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use history::ErrorClass;
+use rand::Rng;
+
+use super::topology::enter_keyspace;
+use super::{CqlClient, Settings};
+use crate::connection::SessionError;
+use crate::endpoint::{Address, Endpoint};
+use crate::frames::failure;
+use crate::leader_search::{Ask, LeaderSearch};
+use crate::session::{ConnectError, Connected, Connector, Session};
+
+/// Connects to any node that answers, client by client in turn. Shared by all clients of a load.
+pub struct CqlConnector(LeaderSearch<AskCql>);
+
+/// An attempt at one node.
+struct AskCql {
+    settings: Settings,
+    nodes: usize,
+}
+
+impl Ask for AskCql {
+    type Session = CqlClient;
+
+    async fn ask(&self, endpoint: &Endpoint) -> Result<(CqlClient, bool), SessionError> {
+        let Address::Tcp { address, .. } = endpoint.address else {
+            let message = format!("{}: CQL is spoken over TCP", endpoint.address);
+            return Err(failure(ErrorClass::Connection, true, message));
+        };
+        let mut client = CqlClient::open(address, &self.settings).await?;
+        // The attempt has a limit as a whole.
+        client.timeout = Duration::MAX;
+        enter_keyspace(&mut client, &self.settings, self.nodes).await?;
+        client.timeout = self.settings.timeout;
+        Ok((client, true))
+    }
+}
+
+impl CqlConnector {
+    /// To these nodes.
+    #[must_use]
+    pub fn new(endpoints: Vec<Endpoint>, settings: Settings) -> Self {
+        let (connect_timeout, nodes) = (settings.connect_timeout, endpoints.len());
+        Self(LeaderSearch::new(AskCql { settings, nodes }, endpoints, connect_timeout))
+    }
+}
+
+impl Connector for CqlConnector {
+    fn connect<'a>(
+        &'a self,
+        rng: &'a mut dyn Rng,
+    ) -> Pin<Box<dyn Future<Output = Result<Connected, ConnectError>> + 'a>> {
+        Box::pin(async move {
+            let (client, node, failed_attempts) = self.0.connect_in_turn(rng).await?;
+            Ok(Connected { session: Session::of_sql(client), node, failed_attempts })
+        })
+    }
+}

@@ -1,0 +1,370 @@
+//! Our own client for Cassandra's CQL: one socket, no task of its own, one request and one answer at a time.
+//!
+//! Owns the session: what is sent, what is read, and what each answer means for a write. Statements of a load are prepared;
+//! answers are handed on as text. Version 4 of the protocol, which every Cassandra since 2.2 speaks. Sessions are not
+//! encrypted.
+
+mod answer;
+mod discover;
+mod frames;
+mod session;
+mod statement;
+mod topology;
+mod values;
+mod verdict;
+
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use history::ErrorClass;
+use scylla_cql_core::frame::response::error::Error as Refusal;
+
+#[doc(hidden)]
+pub use self::answer::read_any;
+use self::answer::{PreparedAnswer, Said, read};
+pub use self::discover::CqlConnector;
+use self::frames::{Terms, next_frame, write_plain, write_query, write_startup};
+use self::statement::{Effect, Source, effect_of, quoted_name};
+use self::values::Kind;
+use self::verdict::Worth;
+use crate::frames::failure;
+use crate::password::Password;
+use crate::patience::Patience;
+use crate::reactor::timeout;
+use crate::wire::{Wire, invalid};
+use crate::{Rows, SessionError};
+
+/// How often in a row a node may say that it cannot serve before a client goes to another, as drivers do.
+const DOUBTS_MAX: u32 = 3;
+
+/// By how many replicas a read or a write must be answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Consistency {
+    /// Any one replica.
+    One,
+    /// One in the data centre of the node that is asked.
+    LocalOne,
+    /// A majority of all.
+    Quorum,
+    /// A majority of those in the data centre of the node that is asked.
+    LocalQuorum,
+    /// Every replica.
+    All,
+    /// Reads only: by a majority that first finishes every lightweight transaction under way.
+    Serial,
+}
+
+impl Consistency {
+    fn number(self) -> u16 {
+        use scylla_cql_core::frame::types::Consistency as Known;
+        let known = match self {
+            Consistency::One => Known::One,
+            Consistency::LocalOne => Known::LocalOne,
+            Consistency::Quorum => Known::Quorum,
+            Consistency::LocalQuorum => Known::LocalQuorum,
+            Consistency::All => Known::All,
+            Consistency::Serial => Known::Serial,
+        };
+        known as u16
+    }
+}
+
+/// Who connects, what it asks of replicas, and how patient it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// The keyspace.
+    pub keyspace: String,
+    /// The keyspace's replicas in each data centre, where it is to be made if it is missing; a data centre of fewer nodes
+    /// has one on each.
+    pub replicas: Option<u32>,
+    /// The user's name.
+    pub user: String,
+    /// The user's password, for servers that ask for it.
+    pub password: Option<Password>,
+    /// Of reads.
+    pub reads: Consistency,
+    /// Of writes; of a conditional write, of its end.
+    pub writes: Consistency,
+    /// How long one call waits for its answer.
+    pub timeout: Duration,
+    /// How long one connection attempt may take.
+    pub connect_timeout: Duration,
+}
+
+/// A session with one node.
+pub struct CqlClient {
+    wire: Wire,
+    /// Where it is connected to, for messages.
+    peer: String,
+    timeout: Duration,
+    reads: Consistency,
+    writes: Consistency,
+    broken: bool,
+    /// How often in a row its node could not serve.
+    doubts: u32,
+    statements: Vec<Prepared>,
+    asked: Asked,
+    rows: Rows,
+    patience: Patience,
+}
+
+struct Prepared {
+    source: Source,
+    answer: PreparedAnswer,
+}
+
+/// The question that is open, or was last.
+struct Asked {
+    effect: Effect,
+    /// The statement, whose columns are known.
+    statement: Option<usize>,
+    moment: Instant,
+    sent_anything: bool,
+    /// Whether all of it is on its way.
+    sent: bool,
+}
+
+/// How the reading of an answer ended.
+enum Ended {
+    Whole(Said),
+    Broken(io::Error),
+    TooLate,
+}
+
+impl CqlClient {
+    /// Connects, and signs in.
+    ///
+    /// # Errors
+    /// When the node cannot be reached or refuses, within `settings.connect_timeout`. Always definite.
+    pub async fn connect(address: SocketAddr, settings: &Settings) -> Result<Self, SessionError> {
+        let limit = settings.connect_timeout;
+        timeout(limit, Self::open(address, settings)).await.unwrap_or_else(|_| {
+            let message = format!("{address}: no connection within {} ms", limit.as_millis());
+            Err(failure(ErrorClass::Connection, true, message))
+        })
+    }
+
+    /// Connects, however long it takes. The keyspace is not chosen yet.
+    async fn open(address: SocketAddr, settings: &Settings) -> Result<Self, SessionError> {
+        let broken =
+            |failed: io::Error| failure(ErrorClass::Connection, true, format!("{address}: {failed}"));
+        let wire = Wire::connect_tcp(address, settings.timeout).await.map_err(broken)?;
+        let asked = Asked {
+            effect: Effect::Read,
+            statement: None,
+            moment: Instant::now(),
+            sent_anything: false,
+            sent: true,
+        };
+        let mut client = Self {
+            wire,
+            peer: address.to_string(),
+            timeout: Duration::MAX,
+            reads: settings.reads,
+            writes: settings.writes,
+            broken: false,
+            doubts: 0,
+            statements: Vec::new(),
+            asked,
+            rows: Rows::default(),
+            patience: Patience::default(),
+        };
+        client.sign_in(settings).await?;
+        client.timeout = settings.timeout;
+        Ok(client)
+    }
+
+    async fn sign_in(&mut self, settings: &Settings) -> Result<(), SessionError> {
+        write_startup(&mut self.wire.outgoing);
+        let mut said = self.exchange(Effect::Read).await?;
+        if let Said::Authenticate(class) = &said {
+            // A password in clear text is for nobody else.
+            if !class.ends_with("PasswordAuthenticator") {
+                let message = format!(
+                    "{}: authentication by {class} is not supported, only PasswordAuthenticator",
+                    self.peer
+                );
+                return Err(failure(ErrorClass::Other, true, message));
+            }
+            let password = settings.password.as_ref().and_then(|password| password.at(&self.peer));
+            write_plain(&settings.user, password.unwrap_or_default(), &mut self.wire.outgoing);
+            said = self.exchange(Effect::Read).await?;
+        }
+        match said {
+            Said::Ready | Said::Authenticated => Ok(()),
+            other => Err(self.senseless(&other)),
+        }
+    }
+
+    /// Chooses the keyspace of later statements.
+    async fn choose_keyspace(&mut self, keyspace: &str) -> Result<(), SessionError> {
+        self.query(&format!("USE {}", quoted_name(keyspace))).await.map(drop)
+    }
+
+    /// Runs a statement as text.
+    async fn query(&mut self, cql: &str) -> Result<Said, SessionError> {
+        let effect = effect_of(cql);
+        self.query_on_terms(cql, effect, self.terms(effect)).await
+    }
+
+    /// Asks a node about itself; its rows lie in `self.rows`.
+    async fn ask_about_itself(&mut self, cql: &str) -> Result<(), SessionError> {
+        let terms = Terms { consistency: Consistency::One.number(), ..Terms::default() };
+        self.query_on_terms(cql, Effect::Read, terms).await.map(drop)
+    }
+
+    async fn query_on_terms(
+        &mut self,
+        cql: &str,
+        effect: Effect,
+        terms: Terms<'_>,
+    ) -> Result<Said, SessionError> {
+        self.refuse_if_broken()?;
+        write_query(cql, terms, &mut self.wire.outgoing);
+        self.exchange(effect).await
+    }
+
+    /// Sends what is in the outgoing buffer and reads the answer to it.
+    async fn exchange(&mut self, effect: Effect) -> Result<Said, SessionError> {
+        self.begin(effect, None, Instant::now());
+        let ended = poll_fn(|context| self.poll_whole(context)).await;
+        self.finish(ended)
+    }
+
+    /// Opens the exchange of what is in the outgoing buffer, put there at `now`, for its answer.
+    fn begin(&mut self, effect: Effect, statement: Option<usize>, now: Instant) {
+        self.asked = Asked { effect, statement, moment: now, sent_anything: false, sent: false };
+        self.wire.begin_answer();
+        self.rows = Rows::default();
+        // Whoever turns away halfway leaves a session whose next answer belongs to another question.
+        self.broken = true;
+    }
+
+    /// Sends and reads until the answer is whole or can be waited for no longer.
+    fn poll_whole(&mut self, context: &mut Context<'_>) -> Poll<Ended> {
+        match self.poll_read(context) {
+            Poll::Ready(Ok(said)) => Poll::Ready(Ended::Whole(said)),
+            Poll::Ready(Err(failed)) => Poll::Ready(Ended::Broken(failed)),
+            Poll::Pending => {
+                self.patience.poll_over(self.asked.moment, self.timeout, context).map(|()| Ended::TooLate)
+            }
+        }
+    }
+
+    fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Said>> {
+        if !self.asked.sent {
+            ready!(self.wire.poll_send(context, &mut self.asked.sent_anything))?;
+            self.asked.sent = true;
+        }
+        loop {
+            if let Some((stream, said)) = self.next_said()? {
+                let of_this = stream == 0;
+                return Poll::Ready(if of_this { Ok(said) } else { Err(of_another()) });
+            }
+            ready!(self.wire.poll_fill(context))?;
+        }
+    }
+
+    /// The next answer that has arrived whole, and the stream that it belongs to.
+    fn next_said(&mut self) -> io::Result<Option<(i16, Said)>> {
+        let Some(frame) = next_frame(&mut self.wire)? else { return Ok(None) };
+        let statement = self.asked.statement.and_then(|statement| self.statements.get(statement));
+        let known: &[Kind] = statement.map_or(&[], |statement| &statement.answer.columns);
+        let said = read(frame.head, self.wire.at(&frame.place), known, &mut self.rows)?;
+        Ok(Some((frame.head.stream, said)))
+    }
+
+    /// Turns what was read, and how the reading ended, into the call's result. Rows lie in `self.rows`.
+    fn finish(&mut self, ended: Ended) -> Result<Said, SessionError> {
+        self.wire.forget_outgoing();
+        let unsettled = self.asked.effect != Effect::Read && self.asked.sent_anything;
+        match ended {
+            Ended::Whole(Said::Refused(refusal)) => Err(self.refused(&refusal)),
+            Ended::Whole(said) => {
+                self.broken = false;
+                self.doubts = 0;
+                let affected = match (self.asked.effect, &said) {
+                    // The first column says whether the condition held.
+                    (Effect::ConditionalWrite, Said::Rows(_)) => {
+                        u64::from(self.rows.text(0, 0) == Some("true"))
+                    }
+                    (Effect::Read, _) => self.rows.len() as u64,
+                    (_, Said::Void) => 1,
+                    _ => 0,
+                };
+                self.rows.set_affected(affected);
+                Ok(said)
+            }
+            Ended::TooLate => {
+                let message = format!("{}: no answer within {} ms", self.peer, self.timeout.as_millis());
+                Err(failure(ErrorClass::Timeout, !unsettled, message))
+            }
+            Ended::Broken(failed) => {
+                Err(failure(ErrorClass::Connection, !unsettled, format!("{}: {failed}", self.peer)))
+            }
+        }
+    }
+
+    /// The server's error in answer to what is open.
+    fn refused(&mut self, refusal: &Refusal) -> SessionError {
+        let verdict = verdict::of(refusal, self.asked.effect);
+        self.doubts = if verdict.session == Worth::Doubtful { self.doubts + 1 } else { 0 };
+        self.broken = verdict.session == Worth::Nothing || self.doubts >= DOUBTS_MAX;
+        let code = format!("{:#06x}", verdict::code_of(refusal));
+        let message = format!("{}: {code} {}", self.peer, refusal.reason);
+        SessionError { class: verdict.class, definite: verdict.definite, message, code: Some(code) }
+    }
+
+    fn senseless(&mut self, said: &Said) -> SessionError {
+        self.broken = true;
+        let message = format!("{}: an answer to something else: {said:?}", self.peer);
+        failure(ErrorClass::Other, self.asked.effect == Effect::Read, message)
+    }
+
+    /// Nothing may be asked of a session that may still be answering an older question.
+    fn refuse_if_broken(&mut self) -> Result<(), SessionError> {
+        if !self.broken {
+            return Ok(());
+        }
+        let error = self.not_sent(&"the session is broken");
+        Err(SessionError { class: ErrorClass::Connection, ..error })
+    }
+
+    /// A call that failed before a byte left.
+    fn not_sent(&mut self, why: &dyn std::fmt::Display) -> SessionError {
+        self.wire.forget_outgoing();
+        failure(ErrorClass::Other, true, format!("{}: not sent: {why}", self.peer))
+    }
+
+    /// How a statement of this effect is carried out.
+    fn terms(&self, effect: Effect) -> Terms<'static> {
+        let is_read = effect == Effect::Read;
+        Terms {
+            consistency: if is_read { self.reads } else { self.writes }.number(),
+            serial_consistency: (effect == Effect::ConditionalWrite).then(|| Consistency::Serial.number()),
+            // Lightweight transactions have an order of their own.
+            timestamp_us: matches!(effect, Effect::Write | Effect::Batch).then(next_timestamp_us),
+            ..Terms::default()
+        }
+    }
+}
+
+fn of_another() -> io::Error {
+    invalid("an answer to another request")
+}
+
+/// The time by which the next write counts, as drivers give it by default: the clients' own clock, and never the same twice
+/// on one thread. Else the clocks of nodes would decide which of two writes is the later one.
+fn next_timestamp_us() -> i64 {
+    thread_local! {
+        static LAST: Cell<i64> = const { Cell::new(0) };
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
+    let next = i64::try_from(now).unwrap_or(i64::MAX).max(LAST.get() + 1);
+    LAST.set(next);
+    next
+}
