@@ -7,6 +7,7 @@
 
 pub mod file;
 mod shipped;
+pub mod workloads;
 
 pub use file::EngineFile;
 pub use shipped::{engines, names};

@@ -3,8 +3,8 @@
 //!
 //! Owns names and their meaning; what they do is elsewhere. Quantities to expect are [`crate::quantity`]'s.
 
-use crate::language::Field;
-use crate::workload_options;
+use capabilities::workloads;
+use yaml::language::Field;
 
 /// Engines a scenario may name.
 #[must_use]
@@ -13,8 +13,7 @@ pub fn engines() -> &'static [&'static str] {
 }
 
 /// Workloads a scenario may name.
-pub const WORKLOADS: &[&str] =
-    &["tpcb", "tpcc", "ycsb", "kv", "iot", "script", "ledger", "append", "bank", "register", "rawio"];
+pub const WORKLOADS: &[&str] = workloads::NAMES;
 
 /// Roles a fault may be aimed at instead of a name.
 pub const ROLES: &[RoleEntry] = &[
@@ -84,7 +83,7 @@ pub struct OptionEntry {
 /// The options of a workload, in the order they are told to people.
 #[must_use]
 pub fn options(workload: &str) -> Vec<OptionEntry> {
-    let Some(table) = workload_options::table(workload) else { return Vec::new() };
+    let Some(table) = workloads::table(workload) else { return Vec::new() };
     let default = |name: &str| table.defaults.iter().find(|entry| entry.0 == name).map(|entry| entry.1);
     let entry = |field: &'static Field| OptionEntry {
         name: field.name,

@@ -2,8 +2,7 @@
 //!
 //! Owns the rule alone. What a scenario may ask for is in `storage`.
 
-use crate::resolved::Host;
-use crate::storage::Apart;
+use crate::resolved::{Apart, Host};
 
 /// A host's rack; a zone without racks is one.
 pub(crate) fn rack(host: &Host) -> (&str, &str, Option<&str>) {

@@ -14,9 +14,9 @@ use crate::language::{AFTER, DATABASE, EXPECTED, FAILOVER, INTERFERENCE, MOST_NO
 use crate::placement::Spread;
 use crate::places::Places;
 use crate::rejection::{Finding, Findings, Spanned, Spot};
-use crate::resolved::{Database, Failover, Host, Level, Place, Synchronous, Volumes};
+use crate::resolved::{Database, Failover, Host, Level, Place, StorageClass, Synchronous, Volumes};
 use crate::settings;
-use crate::storage::{self, Ground, StorageClass, StorageDocument};
+use crate::storage::{self, Ground, StorageDocument};
 use crate::tree::{Node, Value};
 use crate::units;
 use crate::wording::shortened;

@@ -6,9 +6,7 @@
 use std::time::Duration;
 
 use crate::decode::{Decoder, Record};
-use crate::disk_tables::{
-    CORRUPT, DISK, DISKS, HOW, MOST_DISKS, MOST_OPERATIONS, PLAIN_DEFECTS, WHOSE_DISKS,
-};
+use crate::language::{CORRUPT, DISK, DISKS, HOW, MOST_DISKS, MOST_OPERATIONS, PLAIN_DEFECTS, WHOSE_DISKS};
 use crate::places::Places;
 use crate::rejection::{Findings, Spanned, Spot};
 use crate::resolved::{DiskDefect, Disks, Level, Place};

@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 
 use crate::decode::Decoder;
+use crate::language::EDGE;
 use crate::language::MOST_NAME_BYTES;
 use crate::network::{decode_queue, decode_rate};
-use crate::network_tables::EDGE;
 use crate::places::Places;
 use crate::rejection::{Finding, Findings, Spanned, Spot};
 use crate::resolved::{Edge, Host, Place, Queue};

@@ -2,10 +2,11 @@
 //!
 //! Reads the language's own tables, so that it cannot say what the decoder does not read.
 
+use capabilities::workloads::OPTIONS;
+
 use crate::catalogue::{FAULTS, ROLES};
 use crate::language::SCENARIO;
-use crate::quantity::{Measured, QUANTITIES, QuantityEntry};
-use crate::workload_options::OPTIONS;
+use crate::quantity::{self, Measured, QUANTITIES, QuantityEntry};
 
 use yaml::explain::keys;
 pub use yaml::explain::{Explanation, Key};
@@ -46,16 +47,11 @@ pub fn explain(word: &str) -> Vec<Explanation> {
     found.extend(QUANTITIES.iter().filter(|entry| entry.name == word).map(|entry| Explanation {
         path: format!("expect.{}", entry.name),
         meaning: entry.meaning.to_owned(),
-        holds: bound(entry),
+        holds: quantity::bound(entry),
         keys: Vec::new(),
         examples: quantity_examples(entry),
     }));
     found
-}
-
-/// What an expectation of a quantity holds, and which scope its name may have.
-fn bound(entry: &QuantityEntry) -> String {
-    format!("a comparison with {}; {}", entry.unit.written(), entry.measured.syntax())
 }
 
 /// The quantity without a scope and with one.
@@ -100,15 +96,6 @@ fn examples(word: &str) -> Vec<String> {
     }
     let fault = FAULTS.iter().find(|fault| fault.name == word);
     fault.map_or_else(Vec::new, |fault| fault.examples.iter().map(|text| (*text).to_owned()).collect())
-}
-
-/// What may stand under `expect`.
-pub(crate) fn quantity_keys() -> Vec<Key> {
-    QUANTITIES.iter().map(quantity_key).collect()
-}
-
-fn quantity_key(entry: &'static QuantityEntry) -> Key {
-    Key { name: entry.name, required: false, holds: bound(entry), meaning: entry.meaning }
 }
 
 pub use yaml::wording::nearest;

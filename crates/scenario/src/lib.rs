@@ -6,7 +6,6 @@ pub mod catalogue;
 mod components;
 mod connections;
 mod database;
-mod disk_tables;
 mod disks;
 mod edges;
 mod engines;
@@ -19,7 +18,6 @@ mod links;
 mod loads;
 mod matrix;
 mod network;
-mod network_tables;
 mod node_name;
 mod overrides;
 mod pace;
@@ -27,14 +25,10 @@ mod parse;
 mod placement;
 mod places;
 pub mod quantity;
-mod ramp;
 mod receipts;
 mod repeated;
 pub mod resolved;
-mod resolved_disks;
-mod resolved_expectation;
 mod schedule;
-mod schema;
 mod settings;
 mod site;
 mod storage;
@@ -42,18 +36,17 @@ mod workload_options;
 mod write;
 
 pub use engines::{EngineFiles, NamedFile};
+pub use language::json_schema;
 pub use matrix::{Axis, Cell, Matrix};
 pub use node_name::node_name;
 pub use parse::{Plan, Refusal, Source, engine_files, parse, plan, plan_with, point_at};
 pub use quantity::Quantity;
 pub use resolved::{
-    Arrival, BlockAnswer, Comparison, Conditions, Database, DiskDefect, DiskTarget, Disks, Distribution,
-    Edge, Ends, Expectation, Failover, Fault, FaultAction, FaultTarget, Flap, Host, IpVersion, Jitter, Level,
-    Link, Load, Pace, PartitionShape, Phase, Place, Queue, Ramp, Reads, Reproduces, Scenario, Site, Sweep,
-    Synchronous, ThinkTime, Volumes, Within,
+    Acknowledge, Apart, Arrival, BlockAnswer, Comparison, Conditions, Database, DiskDefect, DiskTarget,
+    Disks, Distribution, Edge, Ends, Expectation, Failover, Fault, FaultAction, FaultTarget, Flap, Host,
+    IpVersion, Jitter, Level, Link, Load, Pace, PartitionShape, Phase, Place, Promotion, Queue, Ramp, Reads,
+    Reproduces, Scenario, Site, Storage, StorageClass, Sweep, Synchronous, ThinkTime, Volumes, Within,
 };
-pub use schema::json_schema;
-pub use storage::{Acknowledge, Apart, Promotion, Storage, StorageClass};
 pub use write::to_yaml;
 pub use yaml::{MOST_BYTES, Problem, Rejection, units};
 

@@ -3,8 +3,8 @@
 //! Owns reading them and resolving them to one entry per direction; conditions are read in `network`.
 
 use crate::decode::Decoder;
+use crate::language::LINK;
 use crate::network::{EndsDocument, Of, decode_conditions, decode_ends};
-use crate::network_tables::LINK;
 use crate::places::Places;
 use crate::rejection::Findings;
 use crate::resolved::{Conditions, Link};

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use crate::decode::Decoder;
-use crate::language::MATRIX;
+use crate::language::{MATRIX, MOST_REPETITIONS};
 use crate::overrides::{self, Step};
 use crate::rejection::{Finding, Findings, Spot};
 use crate::resolved::Scenario;
@@ -15,8 +15,6 @@ use crate::wording::shortened;
 
 /// Most runs of a matrix, repetitions included.
 const MOST_RUNS: usize = 1_000;
-/// Most repetitions.
-pub(crate) const MOST_REPETITIONS: u64 = 100;
 /// What every run of a matrix has in common, or what the matrix itself decides.
 const NOT_AN_AXIS: &[&str] = &["name", "seed", "matrix", "target"];
 

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use crate::decode::{Decoder, Record};
-use crate::network_tables::JITTER;
+use crate::language::JITTER;
 use crate::rejection::{Spanned, Spot};
 use crate::resolved::{Conditions, Distribution, Jitter, Queue};
 use crate::tree::{Node, Value};

@@ -4,6 +4,7 @@
 //! them. How a quantity is read from a result is the judge's business.
 
 use serde::Serialize;
+use yaml::explain::Key;
 
 /// The workload whose history names each lost and invented write.
 const LEDGER: &str = "ledger";
@@ -407,6 +408,20 @@ pub const QUANTITIES: &[QuantityEntry] = &[
         "< 20%",
     ),
 ];
+
+/// What an expectation of a quantity holds, and which scope its name may have.
+pub(crate) fn bound(entry: &QuantityEntry) -> String {
+    format!("a comparison with {}; {}", entry.unit.written(), entry.measured.syntax())
+}
+
+/// What may stand under `expect`.
+pub(crate) fn keys() -> Vec<Key> {
+    QUANTITIES.iter().map(key).collect()
+}
+
+fn key(entry: &'static QuantityEntry) -> Key {
+    Key { name: entry.name, required: false, holds: bound(entry), meaning: entry.meaning }
+}
 
 #[cfg(test)]
 mod tests {

@@ -5,7 +5,6 @@
 
 use std::time::Duration;
 
-use crate::fault::FaultDocument;
 use crate::rejection::{Findings, Spot};
 use crate::resolved::{Conditions, Edge, FaultAction, FaultTarget, Link, Place};
 use crate::units::{format_duration, format_percent};
@@ -57,9 +56,9 @@ pub(crate) struct OfAllFaults {
 }
 
 impl OfAllFaults {
-    /// Of these.
-    pub(crate) fn of<'f>(faults: impl Iterator<Item = &'f FaultDocument>) -> OfAllFaults {
-        faults.filter_map(FaultDocument::conditions).fold(OfAllFaults::default(), OfAllFaults::and)
+    /// Of faults of the network with these.
+    pub(crate) fn of<'f>(conditions: impl Iterator<Item = &'f Conditions>) -> OfAllFaults {
+        conditions.fold(OfAllFaults::default(), OfAllFaults::and)
     }
 
     fn and(self, conditions: &Conditions) -> OfAllFaults {

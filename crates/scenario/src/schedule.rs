@@ -126,7 +126,9 @@ pub(crate) fn resolve(
     let mut strikes: Vec<Strike> = Vec::new();
     let mut begin = Duration::ZERO;
     let mut baseline_over = false;
-    let all = OfAllFaults::of(documents.iter().flat_map(|phase| &phase.faults));
+    let all = OfAllFaults::of(
+        documents.iter().flat_map(|phase| &phase.faults).filter_map(FaultDocument::conditions),
+    );
     for document in documents {
         let span = Span { begin, length: document.length.value, end };
         let mut faults = Vec::new();

@@ -13,8 +13,8 @@ use crate::language::{IP_VERSIONS, MOST_HOSTS, RACK, REGION, SITE, ZONE};
 use crate::links::{self, LinkDocument};
 use crate::places::Places;
 use crate::rejection::{Finding, Findings, Spanned, Spot};
-use crate::resolved::{Disks, Edge, Host, IpVersion, Link};
-use crate::storage::{self, StorageClass};
+use crate::resolved::{Disks, Edge, Host, IpVersion, Link, StorageClass};
+use crate::storage;
 use crate::tree::{Node, Value};
 
 /// The section as written.

@@ -1,32 +1,26 @@
 //! `database.storage` and `site.storage_classes`: how nodes' volumes are mirrored and on what.
 //!
-//! Owns the words, what they resolve to, and which hosts hold the components of a volume. What mirroring does is the
-//! business of the crate `disk`.
+//! Owns reading them and which hosts hold the components of a volume. What mirroring does is the business of the crate
+//! `disk`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use serde::Serialize;
-
 use crate::components::{place, rack};
 use crate::decode::{Decoder, Record};
-use crate::language::{Fields, MOST_NODES, PLACE, Shape, optional, plain, required};
+use crate::language::MOST_NODES;
+use crate::language::storage::{
+    ACKNOWLEDGES, APARTS, FLUSHES, METADATA, MOST_REPLICAS, PROMOTIONS, STORAGE, STORAGE_CLASS,
+};
 use crate::places::Places;
 use crate::rejection::{Findings, Spanned};
-use crate::resolved::{Host, Place, Volumes};
+use crate::resolved::storage::TUNED;
+use crate::resolved::{Acknowledge, Apart, Host, Place, Promotion, Storage, StorageClass, Volumes};
 use crate::tree::Node;
 use crate::units::{format_duration, format_size};
 use crate::wording::{listed, nearest};
 
-/// Most components of a volume.
-const MOST_REPLICAS: u64 = 3;
-const ACKNOWLEDGES: &[&str] = &["sync", "semi", "async"];
-const APARTS: &[&str] = &["hosts", "racks"];
-const PROMOTIONS: &[&str] = &["up-to-date", "forced"];
-const METADATA: &[&str] = &["with-data", "own-device"];
-const FLUSHES: &[&str] = &["each-sync", "never"];
 const BASIC: &str = "basic";
-const TUNED: &str = "tuned";
 /// Time that a lost component is waited for, where nothing is said.
 const REBUILD_AFTER: Duration = Duration::from_secs(60);
 /// Time that an answer is waited for, where nothing is said.
@@ -37,201 +31,6 @@ const UNREACHABLE_AFTER: Duration = Duration::from_secs(30);
 /// Buffers are between one write of a database and what a machine has to spare.
 const BUFFER_LEAST: u64 = 64 << 10;
 const BUFFER_MOST: u64 = 256 << 20;
-
-/// `database.storage`.
-pub(crate) static STORAGE: Fields = plain(
-    "a storage",
-    &[
-        required(
-            "replicas",
-            Shape::Count { least: 1, most: MOST_REPLICAS },
-            "components of each node's volume, the first on the node's own host; 1 is a volume that outlives its host",
-        ),
-        optional(
-            "acknowledge",
-            Shape::Word(ACKNOWLEDGES),
-            "when a sync is acknowledged: durable on every live component (sync, as without it), received by each \
-             (semi), or durable on the node's own (async)",
-        ),
-        optional(
-            "apart",
-            Shape::Word(APARTS),
-            "what components of a volume do not share: hosts, as without it, or racks",
-        ),
-        optional(
-            "rebuild_after",
-            Shape::Duration,
-            "how long a component is missed before it is rebuilt on another host; 60s when absent",
-        ),
-        optional(
-            "timeout",
-            Shape::Duration,
-            "how long a component's answer is waited for before service goes on without it; 2s when absent",
-        ),
-        optional(
-            "unreachable_after",
-            Shape::Duration,
-            "how long a node waits for the host that serves its volume over the network before the volume counts as lost \
-             there: its operations fail, and the platform switches the node off and, with `ha-restart`, starts it where the \
-             data can be reached; 30s when absent, and no less than `timeout`",
-        ),
-        optional(
-            "promote",
-            Shape::Word(PROMOTIONS),
-            "from which component a node may be started on another host: only from one that is up to date, as without \
-             it, or by force from any, at the price of what that one lacks",
-        ),
-        optional(
-            "hosts",
-            Shape::List { of: &PLACE, least: 1, most: Some(MOST_NODES as usize) },
-            "places whose hosts may hold components; a node on any other host opens its volume over the network. When absent \
-             every host may, each node's own first. Those of them without a node at the start are for storage: the platform \
-             starts nodes there last",
-        ),
-        optional(
-            "class",
-            Shape::Name,
-            "storage class: basic, as without it, tuned, or one of `storage_classes`",
-        ),
-    ],
-);
-
-/// An element of `site.storage_classes`.
-pub(crate) static STORAGE_CLASS: Fields = plain(
-    "a storage class",
-    &[
-        optional(
-            "metadata",
-            Shape::Word(METADATA),
-            "where a component notes which extents are being written: on the data's device, at the price of a flush for \
-             each that is new (with-data, as without it), or on a device of its own that needs none (own-device)",
-        ),
-        optional(
-            "flush",
-            Shape::Word(FLUSHES),
-            "whether components flush the machine's disk: at each sync, as without it, or never, as behind a cache with \
-             a battery",
-        ),
-        optional(
-            "buffer",
-            Shape::Size,
-            "bytes under way to a component before writes wait; 1MiB when absent",
-        ),
-    ],
-);
-
-/// How nodes' volumes are mirrored.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Storage {
-    /// Components of each volume.
-    pub replicas: u32,
-    /// When a sync is acknowledged.
-    pub acknowledge: Acknowledge,
-    /// What components do not share.
-    pub apart: Apart,
-    /// How long a component is missed before it is rebuilt elsewhere.
-    pub rebuild_after: Duration,
-    /// How long a component's answer is waited for.
-    pub timeout: Duration,
-    /// How long a node waits for the host that serves its volume over the network before the volume counts as lost there.
-    pub unreachable_after: Duration,
-    /// Whether a component that lacks something may be promoted.
-    pub promote: Promotion,
-    /// On what.
-    pub class: StorageClass,
-    /// For each node, indexes into the site's hosts: where its volume's components are, its own host first where that holds
-    /// one.
-    pub components: Vec<Vec<usize>>,
-    /// Hosts that alone may hold components, by index, in the site's order; none where every host may.
-    pub hosts: Vec<usize>,
-    /// Those of them that no node is placed on.
-    pub for_storage: Vec<usize>,
-}
-
-impl Storage {
-    /// Whether volumes are made of components that talk over the network: several of each, or on hosts of their own.
-    #[must_use]
-    pub fn is_mirrored(&self) -> bool {
-        self.replicas > 1 || !self.hosts.is_empty()
-    }
-}
-
-/// When a sync is acknowledged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Acknowledge {
-    /// When every live component has made it durable.
-    Sync,
-    /// When the node's own component has, and every live one has received it.
-    Semi,
-    /// When the node's own component has.
-    Async,
-}
-
-impl Acknowledge {
-    /// As written in a scenario.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Acknowledge::Sync => "sync",
-            Acknowledge::Semi => "semi",
-            Acknowledge::Async => "async",
-        }
-    }
-}
-
-/// What components of a volume do not share.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Apart {
-    /// A host.
-    Hosts,
-    /// A rack; a zone without racks is one.
-    Racks,
-}
-
-/// Which component may serve after a loss.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Promotion {
-    /// One that has all that was acknowledged.
-    UpToDate,
-    /// The best there is.
-    Forced,
-}
-
-/// On what components lie.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct StorageClass {
-    /// Its name.
-    pub name: String,
-    /// Whether the log of extents has a device of its own, which needs no flush.
-    pub metadata_on_own_device: bool,
-    /// Whether a sync is passed on to the machine's disk.
-    pub flush: bool,
-    /// Bytes under way to a component before writes wait.
-    pub buffer_bytes: u64,
-}
-
-impl StorageClass {
-    fn basic(name: &str) -> StorageClass {
-        StorageClass {
-            name: name.to_owned(),
-            metadata_on_own_device: false,
-            flush: true,
-            buffer_bytes: 1 << 20,
-        }
-    }
-
-    fn tuned() -> StorageClass {
-        StorageClass {
-            name: TUNED.to_owned(),
-            metadata_on_own_device: true,
-            flush: false,
-            buffer_bytes: 10 << 20,
-        }
-    }
-}
 
 /// `database.storage` as written.
 pub(crate) struct StorageDocument {

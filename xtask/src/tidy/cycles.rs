@@ -8,76 +8,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Violation;
 use super::source::{Source, Token};
 
-/// Modules of one crate that still depend on each other in a cycle.
-pub struct Known {
-    /// The crate.
-    pub krate: &'static str,
-    /// All modules of the cycle. One that is in no cycle any more has to be taken out.
-    pub modules: &'static [&'static str],
-    /// Why they have not been parted yet.
-    pub why: &'static str,
-}
-
-/// Cycles from before this rule. The list may only get shorter.
-pub const KNOWN: &[Known] = &[
-    Known {
-        krate: "scenario",
-        modules: &[
-            "catalogue",
-            "components",
-            "disk_tables",
-            "explain",
-            "language",
-            "matrix",
-            "network_tables",
-            "overrides",
-            "pace",
-            "places",
-            "ramp",
-            "resolved",
-            "resolved_disks",
-            "schema",
-            "storage",
-            "workload_options",
-        ],
-        why: "an option is stated in several places; one table of options is to take the place of most of them",
-    },
-    Known {
-        krate: "scenario",
-        modules: &["fault", "receipts"],
-        why: "`receipts` reads the document of a fault, which is checked by it",
-    },
-];
-
 /// Where a module names another: of each pair the first place.
 type Graph<'a> = BTreeMap<&'a str, BTreeMap<&'a str, (&'a str, usize)>>;
 
-/// Every cycle that is not known, and every known one that is none any more.
-pub fn check(sources: &[Source], known: &[Known]) -> Vec<Violation> {
-    let mut found = Vec::new();
-    let mut in_cycles: BTreeSet<(&str, &str)> = BTreeSet::new();
-    for (krate, graph) in graphs(sources) {
-        for group in cycles(&graph) {
-            in_cycles.extend(group.iter().map(|module| (krate, *module)));
-            let is_known =
-                |of: &Known| of.krate == krate && group.iter().all(|module| of.modules.contains(module));
-            if !known.iter().any(is_known) {
-                found.push(violation(&graph, &group));
-            }
-        }
-    }
-    for Known { krate, modules, why } in known {
-        for module in modules.iter().filter(|module| !in_cycles.contains(&(*krate, **module))) {
-            found.push(Violation {
-                path: "xtask/src/tidy/cycles.rs".to_owned(),
-                line: 1,
-                message: format!(
-                    "`{krate}::{module}` is in no cycle any more; take it out of `KNOWN` (it was there because {why})"
-                ),
-            });
-        }
-    }
-    found
+/// Every cycle.
+pub fn check(sources: &[Source]) -> Vec<Violation> {
+    let graphs = graphs(sources);
+    graphs
+        .values()
+        .flat_map(|graph| cycles(graph).into_iter().map(|group| violation(graph, &group)))
+        .collect()
 }
 
 /// The shortest cycle through the first module of a group, as a person can follow it.
@@ -247,23 +187,23 @@ mod tests {
     use super::super::source::parsed;
     use super::*;
 
-    fn messages(files: &[(&str, &str)], known: &[Known]) -> Vec<String> {
+    fn messages(files: &[(&str, &str)]) -> Vec<String> {
         let sources: Vec<Source> = files.iter().map(|(path, text)| parsed(path, text)).collect();
-        check(&sources, known).into_iter().map(|violation| violation.message).collect()
+        check(&sources).into_iter().map(|violation| violation.message).collect()
     }
 
     /// Whether two modules, `a` that names `b` by this text and `b` that names `a`, are found to be a cycle.
     fn check_path(file: &str, text: &str, expected: bool) {
         let files = [(file, text), ("crates/x/src/b.rs", "use crate::a::A;")];
-        assert_eq!(!messages(&files, &[]).is_empty(), expected, "{file}: {text}");
+        assert_eq!(!messages(&files).is_empty(), expected, "{file}: {text}");
     }
 
     #[test]
     fn two_modules_that_name_each_other_are_refused_with_both_places() {
-        let found = messages(
-            &[("crates/x/src/a.rs", "\nuse crate::b::B;"), ("crates/x/src/b.rs", "use crate::a::A;")],
-            &[],
-        );
+        let found = messages(&[
+            ("crates/x/src/a.rs", "\nuse crate::b::B;"),
+            ("crates/x/src/b.rs", "use crate::a::A;"),
+        ]);
         let expected = "modules depend on each other in a cycle: `a` names `b` (crates/x/src/a.rs:2), `b` names `a` \
                         (crates/x/src/b.rs:1); give what both need a module of its own, or pass it in (modules in cycles \
                         with these: a, b)";
@@ -292,23 +232,8 @@ mod tests {
             ("crates/x/src/c.rs", "use crate::a;"),
             ("crates/x/src/d.rs", "use crate::a;"),
         ];
-        let found = messages(&files, &[]);
+        let found = messages(&files);
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].ends_with("with these: a, b, c)"), "{found:?}");
-    }
-
-    #[test]
-    fn a_known_cycle_may_stay_may_not_grow_and_must_leave_the_list_when_it_is_gone() {
-        let known = |modules| [Known { krate: "x", modules, why: "planted" }];
-        let two = [("crates/x/src/a.rs", "use crate::b;"), ("crates/x/src/b.rs", "use crate::a;")];
-        assert_eq!(messages(&two, &known(&["a", "b"])), Vec::<String>::new());
-        let grown =
-            [two[0], ("crates/x/src/b.rs", "use crate::{a, c};"), ("crates/x/src/c.rs", "use crate::a;")];
-        assert_eq!(messages(&grown, &known(&["a", "b"])).len(), 1);
-        let found = messages(&two, &known(&["a", "b", "c"]));
-        assert_eq!(
-            found,
-            ["`x::c` is in no cycle any more; take it out of `KNOWN` (it was there because planted)"]
-        );
     }
 }

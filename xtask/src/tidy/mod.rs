@@ -76,6 +76,6 @@ pub fn check_files(files: &[TextFile]) -> Vec<Violation> {
         }
     }
     found.extend(output::check(&printing, output::EXCEPTIONS));
-    found.extend(cycles::check(&sources, cycles::KNOWN));
+    found.extend(cycles::check(&sources));
     found
 }

@@ -2,7 +2,7 @@
 //!
 //! Owns words and shapes, as `language` does for the rest.
 
-use crate::language::{Fields, PLACE, Shape, choice, optional, plain, required};
+use super::shapes::{Fields, PLACE, Shape, choice, optional, plain, required};
 
 /// Most capacity disks of a host.
 pub(crate) const MOST_DISKS: u64 = 64;

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::resolved::{FaultTarget, Place};
+use super::faults::FaultTarget;
+use super::site::Place;
 
 /// The disks of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

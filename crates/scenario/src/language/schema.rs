@@ -1,32 +1,26 @@
-//! The scenario's JSON Schema, and that of the shapes which only scenarios have.
+//! The JSON Schema of the shapes that only scenarios have.
 //!
 //! Describes shapes; what only makes sense together (nodes and hosts, faults and phases) is found by parsing.
 
 use std::collections::BTreeMap;
 
+use capabilities::workloads;
 use serde_json::{Map, Value, json};
-use yaml::schema::{fields, of_file};
+use yaml::schema::fields;
 
+use super::shapes::{ENGINE_IN_FULL, MOST_NAME_BYTES};
 use crate::figures;
-use crate::language::{ENGINE_IN_FULL, MOST_NAME_BYTES, SCENARIO};
 use crate::quantity::{Measured, QUANTITIES, Unit};
-use crate::workload_options::OPTIONS;
-
-/// The JSON Schema of a scenario file.
-#[must_use]
-pub fn json_schema() -> Value {
-    of_file(&SCENARIO, "Holdfast scenario")
-}
 
 /// Which of them, only the workload beside it tells: found by parsing.
 pub(crate) fn options() -> Value {
-    json!({ "anyOf": OPTIONS.iter().map(|table| fields(table.fields)).collect::<Vec<_>>() })
+    json!({ "anyOf": workloads::OPTIONS.iter().map(|table| fields(table.fields)).collect::<Vec<_>>() })
 }
 
 /// A name, a path, or a file in full.
 pub(crate) fn engine() -> Value {
     json!({ "anyOf": [
-        { "type": "string", "enum": crate::catalogue::engines() },
+        { "type": "string", "enum": capabilities::names() },
         { "type": "string", "pattern": r"(/|\.ya?ml$)" },
         fields(&ENGINE_IN_FULL),
     ] })

@@ -4,18 +4,13 @@
 
 use std::time::Duration;
 
+use super::decode_rate;
 use crate::decode::Decoder;
 use crate::language::RAMP;
-use crate::pace::decode_rate;
 use crate::rejection::{Findings, Spanned};
 use crate::resolved::{Ends, Ramp};
 use crate::tree::{Node, Value};
 use crate::units::{format_duration, format_rate};
-
-/// The most steps one ramp is cut into, and the least time between two of them: the curve they make is smooth beside what
-/// a second of a load tells.
-const MOST_STEPS: u32 = 1000;
-const LEAST_STEP: Duration = Duration::from_millis(100);
 
 /// Reads it.
 pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<Spanned<Ramp>> {
@@ -92,40 +87,4 @@ pub(crate) fn written(ramp: &Ramp) -> String {
         Ends::Rate { from_per_s, to_per_s } => (format_rate(from_per_s), format_rate(to_per_s)),
     };
     format!("ramp: {{ from: {from}, to: {to}, over: {} }}", format_duration(ramp.over))
-}
-
-impl Ramp {
-    /// Whether it makes the loop an open one.
-    pub(crate) fn is_open(&self) -> bool {
-        matches!(self.ends, Ends::Rate { .. })
-    }
-
-    /// From when, how many clients, at what rate, for a ramp that begins at `begins`.
-    pub(crate) fn steps(&self, begins: Duration, clients: u32) -> Vec<(Duration, u32, Option<f64>)> {
-        let room = u32::try_from(self.over.as_millis() / LEAST_STEP.as_millis()).unwrap_or(MOST_STEPS);
-        let pieces = |changes: u32| changes.min(room).clamp(1, MOST_STEPS);
-        match self.ends {
-            Ends::Clients { from, to } => {
-                let count = pieces(from.abs_diff(to));
-                let at = |place: u32| f64::from(place) / f64::from(count) * (f64::from(to) - f64::from(from));
-                // Between two counts of u32, so that the cast keeps the value.
-                let step = |place| {
-                    (begins + self.over * place / count, (f64::from(from) + at(place)).round() as u32, None)
-                };
-                std::iter::once((Duration::ZERO, from, None)).chain((1..=count).map(step)).collect()
-            }
-            Ends::Rate { from_per_s, to_per_s } => {
-                let count = pieces(MOST_STEPS);
-                // Each piece has the rate of its middle, so that as much falls due as under an even slope.
-                let step = |place: u32| {
-                    let share = (f64::from(place) + 0.5) / f64::from(count);
-                    let per_s = from_per_s + (to_per_s - from_per_s) * share;
-                    (begins + self.over * place / count, clients, Some(per_s))
-                };
-                let before = (!begins.is_zero()).then_some((Duration::ZERO, clients, Some(from_per_s)));
-                let after = (begins + self.over, clients, Some(to_per_s));
-                before.into_iter().chain((0..count).map(step)).chain([after]).collect()
-            }
-        }
-    }
 }

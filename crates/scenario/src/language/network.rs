@@ -2,7 +2,7 @@
 //!
 //! Owns words and shapes, as `language` does for the rest.
 
-use crate::language::{Field, Fields, PLACE, Shape, choice, optional, required};
+use super::shapes::{Field, Fields, PLACE, Shape, choice, optional, required};
 
 /// A link.
 pub(crate) static LINK: Fields = Fields {

@@ -2,24 +2,18 @@
 //!
 //! Owns reading these keys of a load, holding them against each other and against the schedule, and writing them.
 
-use std::time::Duration;
+mod ramp;
 
 use crate::decode::Decoder;
-use crate::language::{SWEEP, THINK_TIME};
-use crate::ramp;
+use crate::language::{ARRIVALS, SWEEP, THINK_TIME};
 use crate::rejection::{Findings, Spanned, Spot};
+use crate::resolved::pace::WARM_UP;
 use crate::resolved::{Arrival, Pace, Phase, Ramp, Sweep, ThinkTime};
 use crate::tree::{Node, Value};
 use crate::units::{format_duration, format_rate};
 
-/// How operations of an open loop are spread, in the language's words.
-pub(crate) const ARRIVALS: &[&str] = &["constant", "poisson"];
-
 /// The highest rate one generator is asked for, operations a second.
 const HIGHEST_RATE_PER_S: f64 = 1_000_000.0;
-
-/// The phase that takes a sweep's first value, and is not one of its steps.
-const WARM_UP: &str = "warm-up";
 
 /// These keys as written.
 #[derive(Default)]
@@ -183,37 +177,4 @@ pub(crate) fn written(pace: &Pace) -> Vec<String> {
     }));
     lines.extend(pace.ramp.as_ref().map(ramp::written));
     lines
-}
-
-impl Sweep {
-    fn len(&self) -> usize {
-        match self {
-            Sweep::Clients(clients) => clients.len(),
-            Sweep::Rate(rates) => rates.len(),
-        }
-    }
-}
-
-/// One step of a load: from when, how many clients, at what rate.
-pub(crate) fn steps(pace: &Pace, clients: u32, schedule: &[Phase]) -> Vec<(Duration, u32, Option<f64>)> {
-    if let Some(ramp) = &pace.ramp {
-        let warm_up = schedule.iter().take_while(|phase| phase.name == WARM_UP).map(|phase| phase.length);
-        let steps = ramp.steps(warm_up.sum(), clients);
-        let rate = |step: (Duration, u32, Option<f64>)| (step.0, step.1, step.2.or(pace.rate_per_s));
-        return steps.into_iter().map(rate).collect();
-    }
-    let Some(sweep) = &pace.sweep else { return vec![(Duration::ZERO, clients, pace.rate_per_s)] };
-    let value = |place: usize| match sweep {
-        Sweep::Clients(values) => (values.get(place).copied().unwrap_or(clients), pace.rate_per_s),
-        Sweep::Rate(values) => (clients, values.get(place).copied()),
-    };
-    let mut steps = Vec::new();
-    let (mut begins, mut place) = (Duration::ZERO, 0);
-    for phase in schedule {
-        let (clients, rate) = value(place);
-        steps.push((begins, clients, rate));
-        begins += phase.length;
-        place += usize::from(phase.name != WARM_UP);
-    }
-    steps
 }

@@ -1,0 +1,66 @@
+//! A load, as the rest of the program sees it.
+//!
+//! Owns these types, not how they are read from YAML.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::pace::{self, Pace};
+use super::{Phase, Place};
+
+impl Load {
+    /// What is asked from when on: seconds from the start, clients, and in an open loop the rate a second.
+    #[must_use]
+    pub fn steps(&self, schedule: &[Phase]) -> Vec<(Duration, u32, Option<f64>)> {
+        pace::steps(&self.pace, self.clients, schedule)
+    }
+}
+
+/// A workload at a number of clients, from a place.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Load {
+    /// Unique name; the workload's own where the file gives none.
+    pub name: String,
+    /// The workload's name.
+    pub workload: String,
+    /// Closed loop: clients. Open loop: the most connections at once.
+    pub clients: u32,
+    /// How much they ask.
+    pub pace: Pace,
+    /// Scale factor (tpcb: 1 = 100,000 accounts).
+    pub scale: u32,
+    /// Where the clients stand; a place of any level.
+    pub from: Place,
+    /// Where reads go.
+    pub reads: Reads,
+    /// How long a client waits for an answer.
+    pub timeout: Duration,
+    /// Options of the workload as text, by dotted name (`read`, `scripts.0.text`), defaults included.
+    pub options: BTreeMap<String, String>,
+}
+
+/// Where the reads of a load go.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub enum Reads {
+    /// Where its writes go.
+    #[default]
+    Leader,
+    /// To replicas only.
+    Replicas,
+    /// To any node, the leader among them.
+    Any,
+}
+
+impl Reads {
+    /// As written in a scenario.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Reads::Leader => "leader",
+            Reads::Replicas => "replicas",
+            Reads::Any => "any",
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! The scenario as the rest of the program sees it: every name resolved, every unit converted, every default filled in.
+//!
+//! Owns these types, not how they are read from YAML.
+
+mod disks;
+mod expectation;
+mod faults;
+mod load;
+pub(crate) mod pace;
+mod site;
+pub(crate) mod storage;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use capabilities::Capabilities;
+use serde::{Serialize, Serializer};
+
+pub use disks::{DiskDefect, DiskTarget, Disks};
+pub use expectation::{Comparison, Expectation, Within};
+pub use faults::{BlockAnswer, Fault, FaultAction, FaultTarget, Flap, PartitionShape};
+pub use load::{Load, Reads};
+pub use pace::{Arrival, Ends, Pace, Ramp, Sweep, ThinkTime};
+pub use site::{Conditions, Distribution, Edge, Host, IpVersion, Jitter, Level, Link, Place, Queue, Site};
+pub use storage::{Acknowledge, Apart, Promotion, Storage, StorageClass};
+
+/// A checked scenario.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Scenario {
+    /// Its name: also the name of its folder under `runs/`.
+    pub name: String,
+    /// What it shows.
+    pub description: String,
+    /// The published report it reproduces.
+    pub reproduces: Option<Reproduces>,
+    /// The seed; drawn at the start of the run where the file gives none.
+    pub seed: Option<u64>,
+    /// The site.
+    pub site: Site,
+    /// The database.
+    pub database: Database,
+    /// The loads.
+    pub loads: Vec<Load>,
+    /// Phases in order, each with its faults.
+    pub schedule: Vec<Phase>,
+    /// What must hold.
+    pub expect: Vec<Expectation>,
+}
+
+/// The published report that a scenario reproduces.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Reproduces {
+    /// The report's id.
+    pub report: String,
+    /// Its figures by name, the unit last in each name.
+    pub figures: BTreeMap<String, f64>,
+}
+
+/// The database.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Database {
+    /// The engine.
+    #[serde(serialize_with = "by_name")]
+    pub engine: &'static Capabilities,
+    /// An explicit path of the database's `bin` folder.
+    pub path: Option<String>,
+    /// Index into [`Site::hosts`] for each node `n1`, `n2` ...; the first is the initial leader.
+    pub nodes: Vec<usize>,
+    /// Which acknowledgements a commit waits for.
+    pub synchronous: Synchronous,
+    /// What the platform does when the leader's node is gone.
+    pub failover: Failover,
+    /// Further settings, passed to the database's own configuration as they stand.
+    pub settings: BTreeMap<String, String>,
+    /// CPUs each node may use; no limit when absent.
+    pub cpus: Option<f64>,
+    /// What the nodes' volumes are.
+    pub volumes: Volumes,
+    /// How they are mirrored, where anything is said of it.
+    pub storage: Option<Storage>,
+    /// Whether it is foreseen that somebody outside the schedule stops or kills processes of nodes.
+    pub interference_expected: bool,
+}
+
+fn by_name<S: Serializer>(engine: &&'static Capabilities, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(engine.name)
+}
+
+/// What a node's volume is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Volumes {
+    /// A virtual disk, which loses at a power-off what was not synced.
+    #[default]
+    Virtual,
+    /// A virtual disk, on which some sectors of the last unsynced write survive a power-off.
+    Torn,
+    /// A directory of the machine's, which loses nothing.
+    Directory,
+}
+
+impl Volumes {
+    /// As written in a scenario.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Volumes::Virtual => "virtual",
+            Volumes::Torn => "torn",
+            Volumes::Directory => "directory",
+        }
+    }
+}
+
+/// Which acknowledgements a commit waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Synchronous {
+    /// None: the leader's own disk suffices.
+    Off,
+    /// That of any so many standbys.
+    Any(u32),
+    /// Every standby's.
+    All,
+}
+
+/// What the platform does when a node's host is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Failover {
+    /// Nothing: the node starts again when its host returns.
+    None,
+    /// The node's VM is started on another host.
+    HaRestart {
+        /// Time from the loss to the start.
+        after: Duration,
+    },
+    /// The most advanced standby is promoted; clients and the other standbys follow.
+    Promote {
+        /// Time from the loss to the promotion.
+        after: Duration,
+    },
+}
+
+/// A stretch of the run's time line.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Phase {
+    /// Its name. `warm-up` is left out of totals, `baseline` is what recovery is measured against.
+    pub name: String,
+    /// How long it lasts; whole seconds.
+    pub length: Duration,
+    /// Faults that begin in it, in order of time.
+    pub faults: Vec<Fault>,
+}
