@@ -77,6 +77,13 @@ const CASES: &[Case] = &[
         &["nothing was rolled back (canary)"],
     ),
     lie(
+        ["no-rollback", "cut-off", "data that was not synced stays when the platform switches a node off"],
+        &["--plant", "no-rollback"],
+        2,
+        &["nothing was rolled back (canary)"],
+    ),
+    honest("cut-off"),
+    lie(
         ["process-left", "power-off", "a process of a node outlives its power-off"],
         &["--plant", "process-left"],
         2,

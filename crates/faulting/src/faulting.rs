@@ -154,6 +154,7 @@ impl Faulting {
     fn mend(&mut self, number: usize, in_a_hurry: bool) {
         if let Some(standing) = self.standing.remove(&number) {
             standing.mend(self, number, in_a_hurry);
+            self.renew_canaries();
         }
     }
 

@@ -1,10 +1,14 @@
-//! CPU limits through control groups, where this user may make them: version 1's `cpu` hierarchy or version 2.
+//! A control group for each node's processor time, where this user may make them: version 1's `cpu` hierarchy or version 2.
+//!
+//! A limit of processors is kept by it. It is made without a limit too: the kernel shares the processors between groups, and
+//! what is in none between sessions, of which every PostgreSQL backend is one. A thousand backends that end at a power-off
+//! would otherwise each have as much of the processors as the whole lab.
 //!
 //! Owns one folder per lab in the hierarchy, named after the run, and one inside it per node. A control group
 //! outlives its processes, so the folder is removed on drop and, after a SIGKILL, by the janitor, or by the next run: the
 //! lab has its folder locked for as long as it lives.
 //!
-//! Sources: Linux `Documentation/scheduler/sched-bwc.rst`, `Documentation/admin-guide/cgroup-v2.rst`.
+//! Sources: Linux `Documentation/scheduler/sched-bwc.rst`, `Documentation/admin-guide/cgroup-v2.rst`; sched(7) on autogroups.
 
 use std::fs;
 use std::io;
@@ -17,7 +21,7 @@ const PERIOD_US: u64 = 100_000;
 /// What the names of our folders begin with.
 const NAME_PREFIX: &str = "holdfast-";
 
-/// What can go wrong with a limit.
+/// What can go wrong with a group.
 #[derive(Debug, thiserror::Error)]
 pub enum CgroupError {
     /// No hierarchy in which this user may limit CPU.
@@ -46,24 +50,24 @@ enum Version {
     Two,
 }
 
-/// The CPU limits of one lab. Dropping it removes them.
+/// The control groups of one lab's nodes. Dropping it removes them.
 #[derive(Debug)]
-pub struct CpuLimits {
+pub struct CpuGroups {
     folder: PathBuf,
     version: Version,
     /// Says that the lab lives: locked, see flock(2).
     _lock: fs::File,
 }
 
-impl CpuLimits {
+impl CpuGroups {
     /// Makes the lab's folder in the first hierarchy that allows it.
     ///
     /// # Errors
     /// When none does; the error says what was tried.
-    pub fn make(run_name: &str) -> Result<CpuLimits, CgroupError> {
+    pub fn make(run_name: &str) -> Result<CpuGroups, CgroupError> {
         let mut tried = Vec::new();
         for (version, parent) in candidates() {
-            match CpuLimits::make_in(version, &parent, run_name) {
+            match CpuGroups::make_in(version, &parent, run_name) {
                 Ok(limits) => return Ok(limits),
                 Err(error) => tried.push(error.to_string()),
             }
@@ -72,7 +76,7 @@ impl CpuLimits {
         Err(CgroupError::Unavailable { tried })
     }
 
-    fn make_in(version: Version, parent: &Path, run_name: &str) -> Result<CpuLimits, CgroupError> {
+    fn make_in(version: Version, parent: &Path, run_name: &str) -> Result<CpuGroups, CgroupError> {
         if version == Version::Two {
             let control = parent.join("cgroup.subtree_control");
             let enabled = at(&control, fs::read_to_string(&control))?;
@@ -82,7 +86,7 @@ impl CpuLimits {
         }
         let folder = parent.join(folder_name(run_name));
         let lock = make_locked(&folder)?;
-        let limits = CpuLimits { folder, version, _lock: lock };
+        let limits = CpuGroups { folder, version, _lock: lock };
         if version == Version::Two {
             let control = limits.folder.join("cgroup.subtree_control");
             at(&control, fs::write(&control, "+cpu"))?;
@@ -90,22 +94,24 @@ impl CpuLimits {
         Ok(limits)
     }
 
-    /// Holds a process, and all it starts from now on, to so many CPUs.
+    /// Puts a process, and all it starts from now on, into the node's group, and holds the group to so many CPUs where they
+    /// are limited.
     ///
     /// # Errors
     /// When a file of the control group is refused.
-    pub fn limit(&self, node: &str, pid: u32, cpus: f64) -> Result<(), CgroupError> {
+    pub fn hold(&self, node: &str, pid: u32, cpus: Option<f64>) -> Result<(), CgroupError> {
         let folder = self.folder.join(node);
         match fs::create_dir(&folder) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return at(&folder, Err(error)),
             _ => {}
         }
-        let quota_us = (cpus * PERIOD_US as f64).round().max(1_000.0) as u64;
-        let settings = match self.version {
-            Version::One => {
+        let quota_us = cpus.map(|cpus| (cpus * PERIOD_US as f64).round().max(1_000.0) as u64);
+        let settings = match (quota_us, self.version) {
+            (None, _) => Vec::new(),
+            (Some(quota_us), Version::One) => {
                 vec![("cpu.cfs_period_us", PERIOD_US.to_string()), ("cpu.cfs_quota_us", quota_us.to_string())]
             }
-            Version::Two => vec![("cpu.max", format!("{quota_us} {PERIOD_US}"))],
+            (Some(quota_us), Version::Two) => vec![("cpu.max", format!("{quota_us} {PERIOD_US}"))],
         };
         for (file, value) in settings {
             let path = folder.join(file);
@@ -115,7 +121,7 @@ impl CpuLimits {
         at(&processes, fs::write(&processes, pid.to_string()))
     }
 
-    /// Where the limits are, for the report.
+    /// Where the groups are, for the report.
     #[must_use]
     pub fn describe(&self) -> String {
         let version = if self.version == Version::One { 1 } else { 2 };
@@ -123,7 +129,7 @@ impl CpuLimits {
     }
 }
 
-impl Drop for CpuLimits {
+impl Drop for CpuGroups {
     fn drop(&mut self) {
         // What is left, because a process is still ending, is the janitor's.
         let _ = remove(&self.folder);
@@ -182,7 +188,7 @@ fn make_locked(folder: &Path) -> Result<fs::File, CgroupError> {
 /// # Errors
 /// When not; the error says what was tried.
 pub fn available() -> Result<String, CgroupError> {
-    CpuLimits::make(&format!("doctor-{}", std::process::id())).map(|limits| limits.describe())
+    CpuGroups::make(&format!("doctor-{}", std::process::id())).map(|limits| limits.describe())
 }
 
 fn folder_name(run_name: &str) -> String {
@@ -275,7 +281,7 @@ mod tests {
     #[test]
     fn groups_are_removed_when_their_lab_is_gone_and_not_before() {
         let name = format!("test-abandoned-{}", std::process::id());
-        let Ok(living) = CpuLimits::make(&format!("{name}-living")) else {
+        let Ok(living) = CpuGroups::make(&format!("{name}-living")) else {
             eprintln!(
                 "skipped: groups_are_removed_when_their_lab_is_gone: no control group may be made here"
             );
@@ -290,6 +296,21 @@ mod tests {
         let folder = living.folder.clone();
         drop(living);
         assert!(!folder.exists());
+    }
+
+    #[test]
+    fn a_process_is_in_its_nodes_group_with_a_limit_or_without_one() {
+        let Ok(groups) = CpuGroups::make(&format!("test-held-{}", std::process::id())) else {
+            eprintln!("skipped: a_process_is_in_its_nodes_group: no control group may be made here");
+            return;
+        };
+        for (node, cpus) in [("n1", None), ("n2", Some(0.5))] {
+            let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("a process");
+            groups.hold(node, child.id(), cpus).expect("held");
+            let held = fs::read_to_string(groups.folder.join(node).join("cgroup.procs")).expect("read");
+            let _ = (child.kill(), child.wait());
+            assert_eq!(held.trim(), child.id().to_string());
+        }
     }
 
     #[test]

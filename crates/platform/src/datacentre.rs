@@ -17,7 +17,7 @@ use fabric::{Fabric, FabricError, PortId};
 use faults::{Lie, Planted};
 use history::{EdgeFacts, HostFacts, LinkFacts, NodeFacts, SiteFacts};
 use lab::attachment::AttachmentError;
-use lab::cgroup::CpuLimits;
+use lab::cgroup::CpuGroups;
 use lab::entrance::{self, Entrance, EntranceError, Inside};
 use lab::protocol::{NODE_USER, NodeSetUp, ShownPrograms};
 use lab::{Addresses, Attachment, Family, supervisor};
@@ -32,7 +32,7 @@ use storage::{NodeVolume, VirtualDisk};
 
 use crate::fabric_rules::policy_for_fabric;
 use crate::folders::{FolderError, Folders};
-use crate::vm::{Limit, Network, Vm, VmError};
+use crate::vm::{CpuShare, Network, Vm, VmError};
 
 /// What can go wrong while the datacentre is built or changed.
 #[derive(Debug, thiserror::Error)]
@@ -177,8 +177,8 @@ pub struct BuildSettings<'a> {
     pub programs: Option<ShownPrograms>,
     /// Whether the database has symbolic links on its volume.
     pub follows_links: bool,
-    /// Control groups for CPU limits.
-    pub limits: Option<Arc<CpuLimits>>,
+    /// Control groups for the nodes' processor time.
+    pub cpu_groups: Option<Arc<CpuGroups>>,
     /// What the nodes' volumes are.
     pub volumes: scenario::Volumes,
     /// Where chance begins, the network's and that of torn writes.
@@ -254,10 +254,8 @@ impl Datacentre {
                 users_mapped: settings.users_mapped,
                 name,
             };
-            let limit = match (&settings.limits, scenario.database.cpus) {
-                (Some(groups), Some(cpus)) => Some(Limit { groups: groups.clone(), cpus }),
-                _ => None,
-            };
+            let cpus = scenario.database.cpus;
+            let share = settings.cpu_groups.clone().map(|groups| CpuShare { groups, cpus });
             let network = Network { addresses: addresses(2, index)?, family, fabric: self.fabric.clone() };
             let volume = self.node_volume(&set_up, index, (scenario, settings))?;
             let seed = settings.seed.wrapping_add(index as u64);
@@ -268,7 +266,7 @@ impl Datacentre {
                 seed,
             );
             let leaves_process = settings.planted.contains(&Lie::ProcessLeft);
-            let vm = Vm::make(network, set_up, limit, (volume, canary), leaves_process)?;
+            let vm = Vm::make(network, set_up, share, (volume, canary), leaves_process)?;
             self.vms.push(Arc::new(vm));
         }
         Ok(())

@@ -277,7 +277,8 @@ impl Platform {
     /// The marks on volumes of VMs that have not booted since they lost their power are looked for without a boot of the
     /// database; or, where that would be no use, given up.
     pub fn look_at_what_stays_off(&self, given_up: Option<&str>) {
-        for (vm, of) in self.datacentre.vms.iter().enumerate().filter(|(_, of)| of.canary().is_pending()) {
+        let is_pending = |of: &Vm| of.canary().is_pending(!of.is_on());
+        for (vm, of) in self.datacentre.vms.iter().enumerate().filter(|(_, of)| is_pending(of)) {
             let _hand = self.hands[vm].lock().unwrap_or_else(PoisonError::into_inner);
             match given_up {
                 Some(why) => of.canary().give_up(why),

@@ -18,7 +18,7 @@ use std::time::Duration;
 use disk::Mount;
 use engine::{Command, Finished, NodeError, ProcessId, Signal, Status};
 use fabric::{Fabric, PortId};
-use lab::cgroup::CpuLimits;
+use lab::cgroup::CpuGroups;
 use lab::entrance::{self, Entrance, EntranceError, Inside};
 use lab::probe::NodeNamespaces;
 use lab::protocol::{FileAction, MAKING, NODE_USER, NodeSetUp, SOCKETS, VOLUME};
@@ -85,13 +85,13 @@ pub enum VmError {
     },
 }
 
-/// A CPU limit and where it is kept.
+/// What of the machine's processors a VM has.
 #[derive(Debug, Clone)]
-pub struct Limit {
+pub struct CpuShare {
     /// The lab's control groups.
-    pub groups: Arc<CpuLimits>,
-    /// CPUs the node may use.
-    pub cpus: f64,
+    pub groups: Arc<CpuGroups>,
+    /// CPUs the node may use, where they are limited.
+    pub cpus: Option<f64>,
 }
 
 /// A VM's place in the network.
@@ -130,7 +130,7 @@ pub struct Vm {
     name: String,
     network: Network,
     set_up: NodeSetUp,
-    limit: Option<Limit>,
+    cpu_share: Option<CpuShare>,
     volume: NodeVolume,
     canary: Canary,
     /// A lie that tests plant: a process outlives its power-off.
@@ -147,7 +147,7 @@ impl Vm {
     pub fn make(
         network: Network,
         set_up: NodeSetUp,
-        limit: Option<Limit>,
+        cpu_share: Option<CpuShare>,
         (volume, canary): (NodeVolume, Canary),
         leaves_process: bool,
     ) -> Result<Vm, VmError> {
@@ -162,7 +162,7 @@ impl Vm {
             })?;
         }
         let (name, state) = (set_up.name.clone(), Mutex::default());
-        Ok(Vm { name, network, set_up, limit, volume, canary, leaves_process, state })
+        Ok(Vm { name, network, set_up, cpu_share, volume, canary, leaves_process, state })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -192,12 +192,17 @@ impl Vm {
         self.tell_the_way_in(&state)
     }
 
-    /// Holds a node that has just been booted to its CPU limit, and gives it its port on the fabric.
+    /// Gives a node that has just been booted its share of the processors, and gives it its port on the fabric.
     fn join(&self, node: &lab::Node, tun: OwnedFd, place: &[String]) -> Result<PortId, VmError> {
         let Network { addresses, family, fabric } = &self.network;
-        if let Some(limit) = &self.limit {
-            let limited = limit.groups.limit(&self.name, node.init_pid(), limit.cpus);
-            limited.map_err(|source| VmError::Limit { node: self.name.clone(), source })?;
+        if let Some(CpuShare { groups, cpus }) = &self.cpu_share {
+            match groups.hold(&self.name, node.init_pid(), *cpus) {
+                Err(source) if cpus.is_some() => {
+                    return Err(VmError::Limit { node: self.name.clone(), source });
+                }
+                // Without a limit the group only keeps the lab's own threads from waiting.
+                _ => {}
+            }
         }
         let mut path = place.to_vec();
         path.push(self.name.clone());
@@ -295,6 +300,7 @@ impl Vm {
     /// When the fabric is gone; the node is off all the same.
     pub fn power_off(&self) -> Result<(), VmError> {
         let Some(boot) = self.state().boot.take() else { return Ok(()) };
+        self.canary.ends(&self.volume.whereabouts());
         let detached = self.network.fabric.detach(boot.port);
         if self.leaves_process {
             // Without it the lie is not planted, and the test that looks for it says so.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use engine::{Configuration, Engine, EngineError, Installation, Node, Origin};
 use faults::{Lie, Planted};
 use history::{EventKind, EventSink, LoadFacts, PhaseFacts, RunFacts};
-use lab::cgroup::CpuLimits;
+use lab::cgroup::CpuGroups;
 use lab::protocol::PROGRAMS;
 use load::{Defects, Endpoint, LoadError, LoadPlan, OnThread, Step};
 use nix::sys::resource::{Resource, getrlimit};
@@ -185,7 +185,7 @@ pub fn prepare(
     let began = Instant::now();
     check_open_files(scenario, getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(_, hard)| hard))?;
     let directory = RunDirectory::at(orders.run_directory.clone());
-    let limits = cpu_limits(scenario, orders, chronicle);
+    let cpu_groups = cpu_groups(scenario, orders, chronicle);
     let (volumes, volumes_fell_back) = volumes(scenario, &directory, chronicle);
     let engine = open_engine(scenario, orders)?;
     let settings = BuildSettings {
@@ -193,7 +193,7 @@ pub fn prepare(
         users_mapped,
         programs: orders.installation.shown_to_nodes(),
         follows_links: engine.follows_links(),
-        limits: limits.clone(),
+        cpu_groups: cpu_groups.clone(),
         volumes,
         seed: orders.seed,
         planted: &orders.planted,
@@ -201,7 +201,8 @@ pub fn prepare(
     let datacentre = Datacentre::build(scenario, &settings)?;
     let captures = captures::begin(&orders.captures, scenario, &datacentre.fabric, &directory)?;
     datacentre.let_people_in(engine.as_ref(), &settings)?;
-    let limited = limits.map_or_else(|| "none".to_owned(), |limits| limits.describe());
+    let limited = cpu_groups.filter(|_| scenario.database.cpus.is_some());
+    let limited = limited.map_or_else(|| "none".to_owned(), |groups| groups.describe());
     let facts = facts(scenario, orders, engine.as_ref(), &datacentre, (&limited, volumes))?;
     chronicle.say(EventKind::RunStarted { facts: Box::new(facts.clone()) });
     for (vm, host) in scenario.database.nodes.iter().enumerate() {
@@ -266,10 +267,11 @@ fn check_open_files(scenario: &Scenario, most: u64) -> Result<(), PreparationErr
     Err(PreparationError::OpenFiles { sessions, needed, most })
 }
 
-fn cpu_limits(scenario: &Scenario, orders: &Orders, chronicle: &Chronicle) -> Option<Arc<CpuLimits>> {
-    scenario.database.cpus?;
-    match CpuLimits::make(&orders.run_name) {
-        Ok(limits) => Some(Arc::new(limits)),
+/// Where none may be made, only a limit that was asked for is missed.
+fn cpu_groups(scenario: &Scenario, orders: &Orders, chronicle: &Chronicle) -> Option<Arc<CpuGroups>> {
+    match CpuGroups::make(&orders.run_name) {
+        Ok(groups) => Some(Arc::new(groups)),
+        Err(_) if scenario.database.cpus.is_none() => None,
         Err(error) => {
             chronicle.warn(
                 format!("the nodes' CPU limit does not hold: {error}"),

@@ -16,12 +16,17 @@ use lab::protocol::FileAction;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use crate::whereabouts::Whereabouts;
+
 /// How long an init may take to write marks or to look at them: it asks a disk that may not answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The same just before a power-off while something stands that may hold the volume up: the power-off must not come late
 /// for it.
 const PATIENCE_WITH_EXCUSE: Duration = Duration::from_millis(300);
+
+/// The same just before a fault of disks or of the network.
+const PATIENCE_FOR_A_FAULT: Duration = Duration::from_secs(1);
 
 /// What a kind of volume does at a power-off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +69,8 @@ pub type Tell = Arc<dyn Fn(Finding) + Send + Sync>;
 struct Pending {
     /// Nonces of the boot and of the power-off; or why nothing was planted.
     planted: Result<(u64, u64), String>,
+    /// Where the volume's unsynced data was when they were planted, where that was before the power-off.
+    since: Option<Whereabouts>,
     excused: Option<Excused>,
     excuse: Excuse,
     tell: Tell,
@@ -73,7 +80,17 @@ struct Pending {
 struct State {
     /// Nonce of the marks written at the present boot; or why there are none.
     prepared: Option<Result<u64, String>>,
+    /// Marks of this boot that were changed before a fault which may hold the volume up.
+    early: Option<Pending>,
     pending: Option<Pending>,
+}
+
+impl State {
+    /// What the present look is for.
+    fn take(&mut self) -> Option<Pending> {
+        let early = self.early.take();
+        self.pending.take().or(early)
+    }
 }
 
 /// The canary of one volume.
@@ -84,6 +101,8 @@ pub struct Canary {
     /// lost its own power, and the second of two power-offs would come late.
     syncs: bool,
     chance: Mutex<ChaCha8Rng>,
+    /// Held by whoever writes marks.
+    writing: Mutex<()>,
     state: Mutex<State>,
 }
 
@@ -107,6 +126,7 @@ impl Canary {
             kind,
             syncs,
             chance: Mutex::new(ChaCha8Rng::seed_from_u64(seed)),
+            writing: Mutex::default(),
             state,
         }
     }
@@ -115,32 +135,91 @@ impl Canary {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn writing(&self) -> MutexGuard<'_, ()> {
+        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn nonce(&self) -> u64 {
         self.chance.lock().unwrap_or_else(PoisonError::into_inner).next_u64()
     }
 
-    /// A boot has begun: what the last power-off left is looked at, then the marks of this boot are written. `forced` says
-    /// why the volume may lack what was synced, where it was opened so.
+    /// A boot has begun: what the last one left is looked at, then the marks of this boot are written. `forced` says why the
+    /// volume may lack what was synced, where it was opened so.
     pub fn boots(&self, node: &Arc<lab::Node>, forced: Option<&str>) {
         self.look(node, forced);
+        self.prepare(node, PATIENCE);
+    }
+
+    fn prepare(&self, node: &Arc<lab::Node>, patience: Duration) {
+        let _turn = self.writing();
         let boot = self.nonce();
-        let prepared =
-            order(node, Order::Prepare { boot }, PATIENCE).map(|_| boot).map_err(|error| error.to_string());
-        self.state().prepared = Some(prepared);
+        let prepared = order(node, Order::Prepare { boot }, patience);
+        let mut state = self.state();
+        state.prepared = Some(prepared.map(|_| boot).map_err(|error| error.to_string()));
+        state.early = None;
+    }
+
+    /// A fault is about to strike that may hold the volume up: its marks are changed while they can be. What ends this boot is
+    /// judged by them, be it a power-off or the platform; what they show is told to whoever asks for the power-off, else to
+    /// `tell`.
+    pub fn plant_early(&self, node: &Arc<lab::Node>, since: Whereabouts, excuse: Excuse, tell: Tell) {
+        let _turn = self.writing();
+        let boot = match &*self.state() {
+            State { prepared: Some(Ok(boot)), early: None, .. } => *boot,
+            _ => return,
+        };
+        let fault = self.nonce();
+        let changed = order(node, Order::Plant { boot, fault, syncs: self.syncs }, PATIENCE_FOR_A_FAULT);
+        let mut state = self.state();
+        match changed {
+            Ok(_) => {
+                let (planted, since) = (Ok((boot, fault)), Some(since));
+                state.early = Some(Pending { planted, since, excused: None, excuse, tell });
+            }
+            // Nobody knows which of them were changed, and none can be changed twice.
+            Err(error) => state.prepared = Some(Err(error.to_string())),
+        }
+    }
+
+    /// What might have held the volume up is over: marks that were changed for it are made anew.
+    pub fn renew(&self, node: &Arc<lab::Node>) {
+        if self.state().early.is_some() {
+            self.prepare(node, PATIENCE_FOR_A_FAULT);
+        }
+    }
+
+    /// Its node is about to end, its volume's data being there: marks that may have become durable meanwhile show nothing.
+    pub fn ends(&self, now: &Whereabouts) {
+        let mut state = self.state();
+        let holds = |planted: &Pending| planted.since.as_ref().is_none_or(|since| since.holds_still(now));
+        state.early = state.early.take().filter(holds);
+        if let Some(pending) = state.pending.as_mut().filter(|pending| !holds(pending)) {
+            let why =
+                "a component of the volume has caught up, or taken service over, since marks were written";
+            pending.planted = Err(why.to_owned());
+        }
     }
 
     /// Its power is about to be cut. What the marks show at the next look is told to `tell`.
     pub fn plant(&self, node: &Arc<lab::Node>, excuse: Excuse, tell: Tell) {
-        let prepared = self.state().prepared.take();
+        let _turn = self.writing();
+        let (prepared, early) = {
+            let mut state = self.state();
+            (state.prepared.take(), state.early.take())
+        };
         let prepared = prepared.unwrap_or_else(|| Err("none were written at boot".to_owned()));
         let excused = excuse();
         let patience = if excused.is_some() { PATIENCE_WITH_EXCUSE } else { PATIENCE };
+        let since = early.as_ref().and_then(|early| early.since.clone());
         let planted = prepared.and_then(|boot| {
+            if let Some(early) = early {
+                return early.planted;
+            }
             let fault = self.nonce();
             let planted = order(node, Order::Plant { boot, fault, syncs: self.syncs }, patience);
             planted.map(|_| (boot, fault)).map_err(|error| error.to_string())
         });
-        self.state().pending = Some(Pending { planted, excused, excuse, tell });
+        self.state().pending = Some(Pending { planted, since, excused, excuse, tell });
     }
 
     /// Hosts of copies of its volume are about to lose their power, and its own is not: a mark for the copies is written.
@@ -158,19 +237,20 @@ impl Canary {
 
     /// What a copy shows that had been seen to have the mark, once its host has lost its power.
     #[must_use]
-    pub fn judge_copy(&self, copy: &str, marks: Result<&Marks, &String>, excuse: Option<&str>) -> Finding {
-        judge(copy, self.kind, marks, excuse)
+    pub fn judge_copy(&self, copy: &str, marks: Result<&Marks, &String>) -> Finding {
+        judge(copy, self.kind, marks, None)
     }
 
-    /// Whether something was planted that nobody has looked for yet.
+    /// Whether something was planted that nobody has looked for yet, the node being off or not.
     #[must_use]
-    pub fn is_pending(&self) -> bool {
-        self.state().pending.is_some()
+    pub fn is_pending(&self, is_off: bool) -> bool {
+        let state = self.state();
+        state.pending.is_some() || (is_off && state.early.is_some())
     }
 
     /// Looks at what was planted, if anything was, and tells what it shows.
     pub fn look(&self, node: &Arc<lab::Node>, forced: Option<&str>) {
-        let Some(pending) = self.state().pending.take() else { return };
+        let Some(pending) = self.state().take() else { return };
         let marks = pending.planted.clone().and_then(|(boot, fault)| {
             let seen =
                 order(node, Order::Look { boot, fault }, PATIENCE).map_err(|error| error.to_string())?;
@@ -190,7 +270,7 @@ impl Canary {
 
     /// What was planted cannot be looked for.
     pub fn give_up(&self, why: &str) {
-        let Some(pending) = self.state().pending.take() else { return };
+        let Some(pending) = self.state().take() else { return };
         let sentence = format!("{}: the marks on its volume were not looked for: {why} (canary)", self.node);
         (pending.tell)(Finding { verdict: Verdict::Unknown, sentence, lab_lost_synced: false });
     }
@@ -307,6 +387,13 @@ impl Tally {
     }
 }
 
+/// What is to be said of a copy that no mark can have reached, with why.
+#[must_use]
+pub fn not_yet_on_copy(copy: &str, why: &str) -> Finding {
+    let sentence = format!("{copy}: no mark was written for it: {why} (canary)");
+    Finding { verdict: Verdict::Pass, sentence, lab_lost_synced: false }
+}
+
 /// What the marks show. An excuse says why what was synced may be gone.
 fn judge(node: &str, kind: VolumeKind, marks: Result<&Marks, &String>, excuse: Option<&str>) -> Finding {
     let finding = |verdict, sentence: String| Finding {
@@ -316,9 +403,9 @@ fn judge(node: &str, kind: VolumeKind, marks: Result<&Marks, &String>, excuse: O
     };
     let marks = match (marks, excuse) {
         (Ok(marks), _) => Tally::of(marks),
-        // Where nothing can be written, nothing can stay.
+        // What was on the volume before nothing could be written any more may have stayed.
         (Err(why), Some(excuse)) => {
-            return finding(Verdict::Pass, format!("no marks could be had: {why}; {excuse}"));
+            return finding(Verdict::Unknown, format!("no marks could be had: {why}; {excuse}"));
         }
         (Err(why), None) => return finding(Verdict::Unknown, format!("no marks could be had: {why}")),
     };
@@ -445,7 +532,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_that_could_not_be_had_leave_it_unknown_unless_a_disk_fault_explains_it() {
+    fn marks_that_could_not_be_had_leave_it_unknown_whatever_explains_it() {
         let why = "Input/output error".to_owned();
         let found = judge("n1", VolumeKind::Virtual, Err(&why), None);
         assert_eq!(
@@ -454,6 +541,6 @@ mod tests {
         );
         let found = judge("n1", VolumeKind::Virtual, Err(&why), Some("a disk fault stands there"));
         let sentence = "n1: no marks could be had: Input/output error; a disk fault stands there (canary)";
-        assert_eq!((found.verdict, found.sentence.as_str()), (Verdict::Pass, sentence));
+        assert_eq!((found.verdict, found.sentence.as_str()), (Verdict::Unknown, sentence));
     }
 }

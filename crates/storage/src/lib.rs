@@ -16,8 +16,9 @@ mod rollback;
 mod seen;
 mod syncs;
 mod virtual_disk;
+mod whereabouts;
 
-pub use canary::{Canary, Excuse, Excused, Tell, VolumeKind};
+pub use canary::{Canary, Excuse, Excused, Tell, VolumeKind, not_yet_on_copy};
 pub use host_disks::HostDisks;
 pub use host_place::HostPlace;
 pub use mirrored::{MirroredDisk, Move, OpenError, Opening, Plan};
@@ -27,3 +28,4 @@ pub use result::{Run, results};
 pub use rollback::PowerOffs;
 pub use seen::Seen;
 pub use virtual_disk::VirtualDisk;
+pub use whereabouts::Whereabouts;

@@ -14,6 +14,7 @@ use crate::loss::loss_in_words;
 use crate::mirrored::MirroredDisk;
 use crate::part::VolumePart;
 use crate::virtual_disk::VirtualDisk;
+use crate::whereabouts::Whereabouts;
 
 /// A VM's volume.
 #[derive(Debug)]
@@ -44,6 +45,12 @@ impl NodeVolume {
             NodeVolume::Virtual(disk) => disk.cpu(),
             NodeVolume::Mirrored(disk) => disk.cpu(),
         }
+    }
+
+    /// Where its unsynced data is, as far as it has components.
+    #[must_use]
+    pub fn whereabouts(&self) -> Whereabouts {
+        self.mirrored().map(|disk| Whereabouts::of(&disk.states())).unwrap_or_default()
     }
 
     /// The host's disk it stands on; none for a directory.

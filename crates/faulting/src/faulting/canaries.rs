@@ -1,4 +1,5 @@
-//! The canaries of a power-off: planted just before it, their findings taken into its record whenever they come.
+//! The canaries of a power-off: planted just before it, or before a fault that may hold the volume up. Their findings are
+//! taken into its record whenever they come.
 //!
 //! Owns the moment, and what excuses a mark that looks otherwise than it should. What the marks show `canary` judges.
 
@@ -20,6 +21,35 @@ impl Faulting {
                 scope.spawn(move || self.datacentre.vms[vm].plant_canary(excuse, tell));
             }
         });
+    }
+
+    /// Plants marks on the volumes of VMs that a fault of disks or of the network is about to hold up, all at once: while it
+    /// stands none may be written, and a power-off that skips the rollback on just these volumes would go unseen.
+    pub(super) fn plant_canaries_early(&self, number: usize, vms: &[usize]) {
+        if self.prevented {
+            return;
+        }
+        std::thread::scope(|scope| {
+            for vm in vms.iter().copied() {
+                let (excuse, tell) = (self.excuse_of(vm), self.canary_teller(number));
+                scope.spawn(move || self.datacentre.vms[vm].plant_canary_early(excuse, tell));
+            }
+        });
+    }
+
+    /// Makes marks anew on volumes that nothing holds up any more.
+    pub(super) fn renew_canaries(&mut self) {
+        let datacentre = self.datacentre.clone();
+        let free: Vec<usize> =
+            datacentre.vms_on().into_iter().filter(|vm| self.excuse_of(*vm)().is_none()).collect();
+        self.in_background(move || free.iter().for_each(|vm| datacentre.vms[*vm].renew_canary()));
+    }
+
+    /// VMs that are on and whose volumes may be served over the network.
+    pub(super) fn vms_with_copies(&self) -> Vec<usize> {
+        let mut on = self.datacentre.vms_on();
+        on.retain(|vm| self.datacentre.vms[*vm].volume().mirrored().is_some());
+        on
     }
 
     /// A disk fault may lose what was synced, refuse what is to be written, or have something else read. A network fault

@@ -23,8 +23,16 @@ pub(super) struct OnCopy {
     component: usize,
     in_words: String,
     /// Nonces of the mark that it has; or why it has none.
-    planted: Result<(u64, u64), String>,
-    excuse: Option<String>,
+    planted: Result<(u64, u64), NoMark>,
+}
+
+/// Why a copy has no mark.
+#[derive(Debug, Clone)]
+enum NoMark {
+    /// Nothing is wrong: what is written is not there yet.
+    Behind(&'static str),
+    /// It should have one.
+    Missing(String),
 }
 
 impl Faulting {
@@ -43,49 +51,51 @@ impl Faulting {
         let Some(disk) = self.datacentre.vms[vm].volume().mirrored() else { return Vec::new() };
         let (live, others): (Vec<_>, Vec<_>) =
             disk.peers_on(vm, hosts).into_iter().partition(|(_, _, is_live)| *is_live);
-        let standing = self.excuse_of(vm)().map(|excused| excused.why);
-        let of =
-            |(component, in_words, _), planted, excuse| OnCopy { vm, component, in_words, planted, excuse };
-        let none = "none was written for it".to_owned();
-        if standing.is_some() {
-            // What waits for a disk would hold the power-off up, and have it come at another moment than was asked for.
-            let all = live.into_iter().chain(others);
-            return all.map(|copy| of(copy, Err(none.clone()), standing.clone())).collect();
+        let of = |(component, in_words, _), planted| OnCopy { vm, component, in_words, planted };
+        let behind = NoMark::Behind("it is not up to date, and nothing is started from it before it is");
+        let mut all: Vec<OnCopy> = others.into_iter().map(|copy| of(copy, Err(behind.clone()))).collect();
+        if live.is_empty() {
+            return all;
         }
-        let behind = "it is not up to date, and nothing is started from it before it is".to_owned();
-        let others = others.into_iter().map(|copy| of(copy, Err(none.clone()), Some(behind.clone())));
-        let mut all: Vec<OnCopy> = others.collect();
-        if !live.is_empty() {
-            let planted = self.datacentre.vms[vm].plant_for_copies();
-            let deadline = Instant::now() + ARRIVES_WITHIN;
-            all.extend(live.into_iter().map(|copy| {
-                let arrived = planted.clone().and_then(|nonces| arrives(disk, copy.0, nonces, deadline));
-                let excuse = arrived.is_err().then(|| self.why_late(disk)).flatten();
-                of(copy, arrived, excuse)
-            }));
-        }
+        // What waits for a disk would hold the power-off up, and have it come at another moment than was asked for.
+        let standing =
+            self.excuse_of(vm)().map(|excused| format!("none was written for it: {}", excused.why));
+        let planted = standing.map_or_else(|| self.datacentre.vms[vm].plant_for_copies(), Err);
+        let deadline = Instant::now() + ARRIVES_WITHIN;
+        all.extend(live.into_iter().map(|copy| {
+            let arrived = planted.clone().and_then(|nonces| arrives(disk, copy.0, nonces, deadline));
+            of(copy, arrived.map_err(|why| self.no_mark(disk, why)))
+        }));
         all
     }
 
-    /// Why a mark may not have reached a copy in time although nothing is wrong.
-    fn why_late(&self, disk: &MirroredDisk) -> Option<String> {
+    /// Whether a mark is missing from a copy, or cannot be there yet.
+    fn no_mark(&self, disk: &MirroredDisk, why: String) -> NoMark {
         if self.is_network_faulty() {
-            return Some("a network fault stands".to_owned());
+            NoMark::Missing(format!("{why}; a network fault stands"))
+        } else if disk.acknowledges() == Acknowledge::Async {
+            NoMark::Behind("nothing that is acknowledged waits for it (`acknowledge: async`)")
+        } else {
+            NoMark::Missing(why)
         }
-        let is_async = disk.acknowledges() == Acknowledge::Async;
-        is_async.then(|| "nothing that is acknowledged waits for it (`acknowledge: async`)".to_owned())
     }
 
     /// Looks for the marks on copies that have just lost their power.
     pub(super) fn look_at_copies(&self, number: usize, copies: Vec<OnCopy>) {
-        for OnCopy { vm, component, in_words, planted, excuse } in copies {
+        for OnCopy { vm, component, in_words, planted } in copies {
             let vm = &self.datacentre.vms[vm];
-            let marks = planted.and_then(|nonces| match vm.volume().mirrored() {
-                Some(disk) => look(disk, component, nonces),
-                None => Err("the volume has no copies".to_owned()),
-            });
-            let finding = vm.canary().judge_copy(&in_words, marks.as_ref(), excuse.as_deref());
-            self.canary_teller(number)(finding);
+            let marks = match planted {
+                Ok(nonces) => match vm.volume().mirrored() {
+                    Some(disk) => look(disk, component, nonces),
+                    None => Err("the volume has no copies".to_owned()),
+                },
+                Err(NoMark::Missing(why)) => Err(why),
+                Err(NoMark::Behind(why)) => {
+                    self.canary_teller(number)(storage::not_yet_on_copy(&in_words, why));
+                    continue;
+                }
+            };
+            self.canary_teller(number)(vm.canary().judge_copy(&in_words, marks.as_ref()));
         }
     }
 }

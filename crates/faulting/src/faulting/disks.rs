@@ -87,6 +87,7 @@ impl Faulting {
         let struck: BTreeSet<String> = behind.iter().map(|disk| disk.name().to_owned()).collect();
         record.vms = self.vms_over(&struck).collect();
         self.enter(number, &record);
+        self.plant_canaries_early(number, &record.vms);
         let probed: Vec<Disk> = behind.into_iter().take(PROBED_MAX).collect();
         let mut subject = Subject { probed, defect: defect.clone(), place: Place::NEXT };
         let before = subject.look_before(&self.datacentre.disks, &self.imposed);

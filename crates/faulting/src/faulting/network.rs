@@ -113,6 +113,7 @@ impl Faulting {
     /// Strikes with a network fault.
     pub(super) fn strike_network(&mut self, number: usize, fault: &Fault, action: NetworkAction<'_>) {
         let Some((directions, rules)) = self.enter_network(number, fault, action) else { return };
+        self.plant_canaries_early(number, &self.vms_with_copies());
         let stations = self.stations_for(&directions);
         let before = Arc::new(self.asked_network(None));
         let with = Arc::new(self.asked_network(Some(&rules)));

@@ -116,6 +116,23 @@ fn a_power_off_of_a_copys_host_that_takes_nothing_back_is_caught_and_an_honest_o
     }
 }
 
+#[test]
+#[ignore = "a scenario of its own; part of `cargo xtask test --all`"]
+fn a_node_that_the_platform_switches_off_is_judged_by_the_marks_written_before_its_volume_was_cut_off() {
+    let _turn = machine();
+    let desk = Desk::new();
+    if !desk.can_have_a_lab("a_node_that_the_platform_switches_off_is_judged_by_the_marks") {
+        return;
+    }
+    let kept = "n1: 1 synced mark is there, ";
+    let caught = desk.run(&["run", "scenarios/lies/cut-off.yaml", "--plant", "no-rollback"]);
+    is_caught(&caught, &format!("{kept}but 5 of 6 unsynced marks are there as well"));
+    let honest = desk.run(&["run", "scenarios/lies/cut-off.yaml"]);
+    honest.ends_with(0);
+    let evidence = honest.result()["faults"][0]["receipt"]["evidence"].to_string();
+    assert!(evidence.contains(&format!("{kept}6 unsynced marks are gone")), "{evidence}");
+}
+
 /// Two racks, two nodes in the first, one of them the leader; the whole rack loses its power.
 const RACK_LOST: &str = "name: rack-lost\n\
                          site: { regions: { dc1: { zones: { a: { racks: { r1: { hosts: 2 }, r2: { hosts: 1 } } } } } } }\n\

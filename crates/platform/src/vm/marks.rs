@@ -29,6 +29,20 @@ impl Vm {
         }
     }
 
+    /// A fault is about to strike that may hold its volume up: marks are written while they can be.
+    pub fn plant_canary_early(&self, excuse: Excuse, tell: Tell) {
+        if let Ok((_, node)) = self.boot_now() {
+            self.canary.plant_early(&node, self.volume.whereabouts(), excuse, tell);
+        }
+    }
+
+    /// What might have held its volume up is over: marks that were written for it are made anew.
+    pub fn renew_canary(&self) {
+        if let Ok((_, node)) = self.boot_now() {
+            self.canary.renew(&node);
+        }
+    }
+
     /// Hosts of copies of its volume are about to lose their power: a mark is written for them.
     ///
     /// # Errors
