@@ -363,7 +363,7 @@ fn plans(
             protocol: scenario.database.engine.protocol,
             wait: None,
             spreads: false,
-            consistency: load::Consistency::default(),
+            consistency: consistency(load),
             reads: match load.reads {
                 scenario::Reads::Leader => client::postgres::Reads::Leader,
                 scenario::Reads::Replicas => client::postgres::Reads::Replicas,
@@ -380,6 +380,22 @@ fn plans(
         })
     };
     scenario.loads.iter().zip(first_clients).enumerate().map(plan).collect()
+}
+
+/// By how many nodes a load's clients are to be answered.
+fn consistency(load: &scenario::Load) -> load::Consistency {
+    use client::cql::Consistency as Asked;
+    use scenario::ConsistencyLevel as Level;
+    let asked = |level| match level {
+        Level::One => Asked::One,
+        Level::LocalOne => Asked::LocalOne,
+        Level::Quorum => Asked::Quorum,
+        Level::LocalQuorum => Asked::LocalQuorum,
+        Level::All => Asked::All,
+        Level::Serial => Asked::Serial,
+    };
+    let scenario::Consistency { reads, writes } = load.consistency;
+    load::Consistency { reads: reads.map(asked), writes: writes.map(asked) }
 }
 
 /// The defects to be planted in a load, by its number: each in one load of the run.

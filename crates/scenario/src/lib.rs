@@ -5,6 +5,7 @@
 pub mod catalogue;
 mod components;
 mod connections;
+mod consistency;
 mod database;
 mod disks;
 mod edges;
@@ -42,10 +43,11 @@ pub use node_name::node_name;
 pub use parse::{Plan, Refusal, Source, engine_files, parse, plan, plan_with, point_at};
 pub use quantity::Quantity;
 pub use resolved::{
-    Acknowledge, Apart, Arrival, BlockAnswer, Comparison, Conditions, Database, DiskDefect, DiskTarget,
-    Disks, Distribution, Edge, Ends, Expectation, Failover, Fault, FaultAction, FaultTarget, Flap, Host,
-    IpVersion, Jitter, Level, Link, Load, Pace, PartitionShape, Phase, Place, Promotion, Queue, Ramp, Reads,
-    Reproduces, Scenario, Site, Storage, StorageClass, Sweep, Synchronous, ThinkTime, Volumes, Within,
+    Acknowledge, Apart, Arrival, BlockAnswer, Comparison, Conditions, Consistency, ConsistencyLevel,
+    Database, DiskDefect, DiskTarget, Disks, Distribution, Edge, Ends, Expectation, Failover, Fault,
+    FaultAction, FaultTarget, Flap, Host, IpVersion, Jitter, Level, Link, Load, Pace, PartitionShape, Phase,
+    Place, Promotion, Queue, Ramp, Reads, Reproduces, Scenario, Site, Storage, StorageClass, Sweep,
+    Synchronous, ThinkTime, Volumes, Within,
 };
 pub use write::to_yaml;
 pub use yaml::{MOST_BYTES, Problem, Rejection, units};

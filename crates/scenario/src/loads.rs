@@ -8,12 +8,13 @@ use std::time::Duration;
 use capabilities::{Capabilities, Understands, VOLUME_WORKLOAD};
 
 use crate::catalogue::WORKLOADS;
+use crate::consistency;
 use crate::decode::Decoder;
 use crate::language::{LOAD, READS};
 use crate::pace::{self, PaceDocument};
 use crate::places::Places;
 use crate::rejection::{Finding, Findings, Spanned, Spot};
-use crate::resolved::{Level, Load, Phase, Place, Reads};
+use crate::resolved::{Consistency, Level, Load, Phase, Place, Reads};
 use crate::tree::Node;
 use crate::wording::listed;
 use crate::workload_options;
@@ -30,6 +31,7 @@ pub(crate) struct LoadDocument {
     scale: u32,
     from: Option<Spanned<String>>,
     reads: Option<Spanned<&'static str>>,
+    consistency: Option<Spanned<Consistency>>,
     timeout: Duration,
     pace: PaceDocument,
     options: BTreeMap<String, String>,
@@ -69,6 +71,7 @@ fn decode_load(node: &Node, decoder: &mut Decoder) -> Option<LoadDocument> {
     let scale = count("scale", "the scale", decoder);
     let from = record.get("from").and_then(|node| decoder.text(node, "the clients' place"));
     let reads = record.get("reads").and_then(|node| decoder.word(node, "where reads go", READS));
+    let consistency = record.get("consistency").and_then(|node| consistency::decode(node, decoder));
     let timeout = record.get("timeout").and_then(|node| decoder.duration(node, "the timeout", "s"));
     if let Some(timeout) = timeout.as_ref().filter(|timeout| timeout.value.is_zero()) {
         decoder.findings.add(
@@ -92,6 +95,7 @@ fn decode_load(node: &Node, decoder: &mut Decoder) -> Option<LoadDocument> {
         scale: scale.unwrap_or(1),
         from,
         reads,
+        consistency,
         timeout: timeout.map_or(DEFAULT_TIMEOUT, |timeout| timeout.value),
     })
 }
@@ -142,7 +146,9 @@ pub(crate) fn check_language(documents: &[LoadDocument], engine: &Capabilities, 
     if engine.has_isolation_levels {
         return;
     }
-    for document in documents.iter().filter(|document| document.options.contains_key("isolation")) {
+    let is_understood = |document: &&LoadDocument| engine.understands.workload(document.workload);
+    let with_level = |document: &&LoadDocument| document.options.contains_key("isolation");
+    for document in documents.iter().filter(is_understood).filter(with_level) {
         findings.add(
             "one-isolation-level",
             document.workload_at,
@@ -161,7 +167,7 @@ fn without_database() -> &'static str {
 /// Workloads whose reads may be older than the latest write: they are counted and no check draws anything from them.
 const READS_MAY_BE_OLD: &[&str] = &["kv", "ycsb"];
 
-/// Whether reads may go where each load sends them.
+/// Whether reads may go where each load sends them, and be answered by as many nodes as it says.
 pub(crate) fn check_reads(
     documents: &[LoadDocument],
     engine: &Capabilities,
@@ -169,6 +175,7 @@ pub(crate) fn check_reads(
     findings: &mut Findings,
 ) {
     for document in documents {
+        consistency::check(document.consistency.as_ref(), engine, findings);
         let Some(reads) = document.reads.as_ref().filter(|reads| reads.value != Reads::Leader.name()) else {
             continue;
         };
@@ -244,6 +251,7 @@ pub(crate) fn resolve(
                 Some("any") => Reads::Any,
                 _ => Reads::Leader,
             },
+            consistency: document.consistency.map(|given| given.value).unwrap_or_default(),
             timeout: document.timeout,
             options: document.options,
         }));

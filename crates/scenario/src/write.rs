@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use crate::consistency;
 use crate::disks;
 use crate::engines;
 use crate::fault;
@@ -221,6 +222,9 @@ fn write_load(text: &mut String, load: &Load) {
     line(text, 4, &format!("from: {}", place(&load.from)));
     if load.reads != Reads::Leader {
         line(text, 4, &format!("reads: {}", load.reads.name()));
+    }
+    if let Some(written) = consistency::written(load.consistency) {
+        line(text, 4, &written);
     }
     line(text, 4, &format!("timeout: {}", format_duration(load.timeout)));
     write_options(text, load);

@@ -459,6 +459,35 @@ fn what_yaml_allows_and_a_scenario_does_not_is_refused() {
     refuse(&format!("a: {}", "x".repeat(1 << 20)), "too-large ``");
 }
 
+/// An engine that is a file and speaks CQL.
+const OF_ROWS: &str = r#"{ file: mine.yaml, text: "engine: mine\nsummary: Mine\nfind: { programs: [mine], version: { command: [mine, --version] }, at-least: '1' }\nports: { client: 9042 }\nprocesses: [{ name: mine, command: [mine], ready: { tcp: client } }]\nroles: { command: [mine], leads: { field: role, is: [leader] } }\nclient: { protocol: cql }\nclaims: { isolation: read-committed }\npaper: { commit: at-end, quorum: majority, elects: { timeout: 1s, heartbeat: 100ms } }\ntested: { here: false, from: nowhere }\n" }"#;
+
+#[test]
+fn a_database_of_rows_takes_no_transactions_of_several_statements_and_its_clients_choose_their_consistency() {
+    use scenario::{Consistency, ConsistencyLevel};
+    let engine = ("engine: postgres", format!("engine: {OF_ROWS}"));
+    let engine = (engine.0, engine.1.as_str());
+    let ledger = ("- { workload: ledger, clients: 2 }", "- { workload: ledger, name: second, clients: 2 }");
+    for several in ["tpcb", "tpcc", "bank", "append"] {
+        let load = format!("- {{ workload: {several}, clients: 4 }}");
+        let edits = [engine, ledger, ("- { workload: tpcb, clients: 4 }", load.as_str())];
+        refused(&edits, &[&format!("wrong-language `{several}`")]);
+    }
+    let of = |written: &str| {
+        let load = format!("- {{ workload: register, clients: 4{written} }}");
+        let scenario = accepted(&[engine, ledger, ("- { workload: tpcb, clients: 4 }", load.as_str())]);
+        let again = read(&scenario::to_yaml(&scenario, 1), &[]).expect("accepted again");
+        assert_eq!(again.loads, scenario.loads, "{written}");
+        scenario.loads[0].consistency
+    };
+    let (one, all) = (Some(ConsistencyLevel::One), Some(ConsistencyLevel::All));
+    assert_eq!(of(""), Consistency::default());
+    assert_eq!(of(", consistency: all"), Consistency { reads: all, writes: all });
+    assert_eq!(of(", consistency: { reads: one, writes: all }"), Consistency { reads: one, writes: all });
+    let serial = Some(ConsistencyLevel::Serial);
+    assert_eq!(of(", consistency: { reads: serial }"), Consistency { reads: serial, writes: None });
+}
+
 #[test]
 fn large_sites_are_read_and_larger_ones_refused() {
     let site = |count: &str| edited(&[("hosts: 2 }", &format!("hosts: {count} }}"))]);

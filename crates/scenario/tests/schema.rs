@@ -62,6 +62,23 @@ fn over_a_matrix() -> Value {
     })
 }
 
+/// An engine that is a file and whose clients choose by how many nodes they are answered.
+fn with_consistency() -> Value {
+    let text = "engine: mine\nsummary: Mine\nfind: { programs: [mine], version: { command: [mine, --version] }, at-least: \"1\" }\n\
+        ports: { client: 9042 }\nprocesses: [{ name: mine, command: [mine], ready: { tcp: client } }]\n\
+        roles: { command: [mine], leads: { field: role, is: [leader] } }\nclient: { protocol: cql }\n\
+        claims: { isolation: read-committed }\ntested: { here: false, from: nowhere }\n\
+        paper: { commit: at-end, quorum: majority, elects: { timeout: 1s, heartbeat: 100ms } }\n";
+    json!({
+        "name": "consistency",
+        "site": { "regions": { "dc1": { "zones": { "a": { "hosts": 1 } } } } },
+        "database": { "engine": { "file": "mine.yaml", "text": text }, "nodes": 1 },
+        "loads": [{ "workload": "kv", "clients": 1, "consistency": "local-quorum" },
+            { "workload": "register", "clients": 1, "consistency": { "reads": "one", "writes": "all" } }],
+        "schedule": [{ "phase": "baseline", "for": "5s" }]
+    })
+}
+
 /// Loads with every key of theirs, and every option of every workload.
 fn loads() -> Value {
     json!([
@@ -90,7 +107,7 @@ fn loads() -> Value {
 }
 
 /// Between them these hold every key of the language.
-fn full() -> [Value; 4] {
+fn full() -> [Value; 5] {
     let expect: Map<String, Value> = scenario::quantity::QUANTITIES
         .iter()
         .map(|entry| (entry.name.to_owned(), json!(entry.example)))
@@ -143,7 +160,7 @@ fn full() -> [Value; 4] {
     });
     let second = chosen_otherwise(&first);
     let third = without_a_database(&second);
-    [first, second, third, over_a_matrix()]
+    [first, second, third, over_a_matrix(), with_consistency()]
 }
 
 /// The same with the other of keys that exclude each other.

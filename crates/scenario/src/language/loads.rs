@@ -23,6 +23,12 @@ pub(crate) static LOAD: Fields = plain(
             "where reads go: to the leader (as without it), to replicas only, or to any node, each client at one of its own; \
              PostgreSQL, and workloads whose reads no check takes for the latest",
         ),
+        optional(
+            "consistency",
+            Shape::Either(&[Shape::Word(CONSISTENCY_LEVELS), Shape::Map(&CONSISTENCY)]),
+            "where clients choose it: by how many of the nodes that hold a row a read or a write must be answered; quorum when \
+             absent, and for reads of the workload register serial",
+        ),
         optional("timeout", Shape::Duration, "how long a client waits for an answer; 2s when absent"),
         optional("options", WORKLOAD_OPTIONS, "options of the workload"),
         optional(
@@ -52,6 +58,19 @@ pub(crate) static LOAD: Fields = plain(
 
 /// Where reads may go.
 pub(crate) static READS: &[&str] = &["leader", "replicas", "any"];
+
+/// By how many of the nodes that hold a row a request may be answered; the last of reads only.
+pub(crate) static CONSISTENCY_LEVELS: &[&str] =
+    &["one", "local-one", "quorum", "local-quorum", "all", "serial"];
+
+/// `consistency` of a load whose reads and writes differ in it.
+pub(crate) static CONSISTENCY: Fields = plain(
+    "a consistency",
+    &[
+        optional("reads", Shape::Word(CONSISTENCY_LEVELS), "of reads"),
+        optional("writes", Shape::Word(CONSISTENCY_LEVELS), "of writes, which have no serial"),
+    ],
+);
 
 /// How operations of an open loop are spread.
 pub(crate) static ARRIVALS: &[&str] = &["constant", "poisson"];

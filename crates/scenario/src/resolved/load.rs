@@ -35,10 +35,53 @@ pub struct Load {
     pub from: Place,
     /// Where reads go.
     pub reads: Reads,
+    /// By how many of the nodes that hold a row reads and writes must be answered.
+    pub consistency: Consistency,
     /// How long a client waits for an answer.
     pub timeout: Duration,
     /// Options of the workload as text, by dotted name (`read`, `scripts.0.text`), defaults included.
     pub options: BTreeMap<String, String>,
+}
+
+/// By how many of the nodes that hold a row reads and writes must be answered, where the file says so.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Consistency {
+    /// Reads.
+    pub reads: Option<ConsistencyLevel>,
+    /// Writes.
+    pub writes: Option<ConsistencyLevel>,
+}
+
+/// How many that are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum ConsistencyLevel {
+    /// Any one.
+    One,
+    /// One in the region of the node that is asked.
+    LocalOne,
+    /// A majority.
+    Quorum,
+    /// A majority of those in the region of the node that is asked.
+    LocalQuorum,
+    /// All.
+    All,
+    /// Reads only: a majority, which finishes lightweight transactions first.
+    Serial,
+}
+
+impl ConsistencyLevel {
+    /// As written in a scenario.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            ConsistencyLevel::One => "one",
+            ConsistencyLevel::LocalOne => "local-one",
+            ConsistencyLevel::Quorum => "quorum",
+            ConsistencyLevel::LocalQuorum => "local-quorum",
+            ConsistencyLevel::All => "all",
+            ConsistencyLevel::Serial => "serial",
+        }
+    }
 }
 
 /// Where the reads of a load go.

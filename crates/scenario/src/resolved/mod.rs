@@ -19,7 +19,7 @@ use serde::{Serialize, Serializer};
 pub use disks::{DiskDefect, DiskTarget, Disks};
 pub use expectation::{Comparison, Expectation, Within};
 pub use faults::{BlockAnswer, Fault, FaultAction, FaultTarget, Flap, PartitionShape};
-pub use load::{Load, Reads};
+pub use load::{Consistency, ConsistencyLevel, Load, Reads};
 pub use pace::{Arrival, Ends, Pace, Ramp, Sweep, ThinkTime};
 pub use site::{Conditions, Distribution, Edge, Host, IpVersion, Jitter, Level, Link, Place, Queue, Site};
 pub use storage::{Acknowledge, Apart, Promotion, Storage, StorageClass};
