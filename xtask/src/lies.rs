@@ -97,6 +97,19 @@ const CASES: &[Case] = &[
     ),
     honest("power-off"),
     lie(
+        ["kill-nothing", "process", "a kill of processes kills none"],
+        &["--plant", "kill-nothing"],
+        2,
+        &["process", "has no receipt", "still there after"],
+    ),
+    lie(
+        ["stop-main-only", "process", "a stop of processes reaches the first of them alone"],
+        &["--plant", "stop-main-only"],
+        2,
+        &["process", "has no receipt", "are not stopped"],
+    ),
+    honest("process"),
+    lie(
         ["dropped-insert", "load", "an acknowledged insert was never sent"],
         &["--plant", "dropped-insert"],
         1,

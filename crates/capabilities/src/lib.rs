@@ -268,6 +268,22 @@ impl Capabilities {
         self.protocol != Protocol::Volume
     }
 
+    /// The processes that the engine starts on a node, in their order: each name, and the file name of its program.
+    #[must_use]
+    pub fn processes(&self) -> Vec<(&str, &str)> {
+        match self.file {
+            Some(file) => file.processes.iter().map(|process| (&*process.name, &*process.program)).collect(),
+            None => Vec::new(),
+        }
+    }
+
+    /// The programs that are looked for on the machine, by their file names: those of its processes, those that these start
+    /// themselves, and tools.
+    #[must_use]
+    pub fn programs(&self) -> Vec<&str> {
+        self.file.map_or_else(Vec::new, |file| file.find.programs.iter().map(String::as_str).collect())
+    }
+
     /// Whether the nodes elect their leader themselves.
     #[must_use]
     pub fn elects(&self) -> bool {

@@ -128,7 +128,7 @@ pub trait Engine: Send + Sync {
     fn bootstrap(&self, nodes: &[Arc<dyn Node>]) -> Result<Cluster, EngineError>;
 
     /// Starts the database on a node whose volume holds its data, in the role the node had; does not wait until it
-    /// answers.
+    /// answers. Of several processes of a node those are started that do not run.
     ///
     /// # Errors
     /// [`EngineError::Fenced`] when the cluster has gone on under another leader since: such a node must
@@ -146,6 +146,15 @@ pub trait Engine: Send + Sync {
     /// # Errors
     /// When the node cannot be reached.
     fn stop(&self, node: &dyn Node, timeout: Duration) -> Result<(), EngineError>;
+
+    /// The same with the one process of that name that the engine starts on the node, where it starts several.
+    ///
+    /// # Errors
+    /// As [`Engine::stop`].
+    fn stop_process(&self, node: &dyn Node, name: &str, timeout: Duration) -> Result<(), EngineError> {
+        let _ = name;
+        self.stop(node, timeout)
+    }
 
     /// Asks every node for its role. A node that does not answer is listed as silent, never guessed at.
     fn leader(&self, nodes: &[Arc<dyn Node>]) -> Roles;

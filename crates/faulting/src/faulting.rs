@@ -6,6 +6,7 @@ mod copies;
 mod disks;
 mod network;
 mod power;
+mod processes;
 mod targets;
 
 use std::collections::BTreeMap;
@@ -127,6 +128,7 @@ impl Faulting {
                 self.strike_network(number, fault, NetworkAction::Partition { shape, answer: *answer });
             }
             FaultAction::Disk { target, defect } => self.strike_disk(number, fault, target, defect),
+            FaultAction::Process(action) => self.strike_processes(number, fault, action),
         }
     }
 

@@ -13,6 +13,7 @@ mod observations;
 #[cfg(test)]
 mod pairs;
 mod power_probe;
+mod process_looks;
 mod samples;
 mod stations;
 

@@ -28,6 +28,10 @@ pub enum Lie {
     NoRollback,
     /// One process of a node outlives the node's power-off.
     ProcessLeft,
+    /// A kill of processes kills none.
+    KillNothing,
+    /// A stop of processes stops the first of them alone.
+    StopMainOnly,
     /// One acknowledged insert was never sent to the database.
     DroppedInsert,
     /// The database holds one insert that no client asked for.
@@ -48,13 +52,15 @@ pub enum Lie {
 
 impl Lie {
     /// Every lie, in the order of the contract.
-    pub const ALL: [Lie; 14] = [
+    pub const ALL: [Lie; 16] = [
         Lie::DelayShort,
         Lie::LeakPackets,
         Lie::RateDouble,
         Lie::RateHalf,
         Lie::NoRollback,
         Lie::ProcessLeft,
+        Lie::KillNothing,
+        Lie::StopMainOnly,
         Lie::DroppedInsert,
         Lie::InventedInsert,
         Lie::LoadPanic,
@@ -75,6 +81,8 @@ impl Lie {
             Lie::RateHalf => "rate-half",
             Lie::NoRollback => "no-rollback",
             Lie::ProcessLeft => "process-left",
+            Lie::KillNothing => "kill-nothing",
+            Lie::StopMainOnly => "stop-main-only",
             Lie::DroppedInsert => "dropped-insert",
             Lie::InventedInsert => "invented-insert",
             Lie::LoadPanic => "load-panic",

@@ -33,4 +33,9 @@ pub const KINDS: &[FaultKindEntry] = &[
         summary: "a disk fails, stalls, slows down, fills up, reads wrongly, loses flushes, becomes read-only; a cache disk takes its group",
         example: "faults: [{ disk: { of: leader, how: fail }, for: 20s }]",
     },
+    FaultKindEntry {
+        name: "process",
+        summary: "a node's database processes are killed, stopped for a time (a zombie primary), or restarted; the node stays up",
+        example: "faults: [{ process: { of: leader, how: stop }, for: 10s }]",
+    },
 ];

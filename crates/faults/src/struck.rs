@@ -29,6 +29,13 @@ pub enum Struck {
         /// Its name there.
         disk: String,
     },
+    /// Processes of the database on a node.
+    Processes {
+        /// The node's host.
+        host: HostPath,
+        /// Whether all of the node's were struck, and not one program of several.
+        all: bool,
+    },
 }
 
 impl Struck {

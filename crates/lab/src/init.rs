@@ -24,6 +24,7 @@ use crate::beneath;
 use crate::furnishing::{Furnishing, FurnishingError, Limits, become_node_user, furnish};
 use crate::protocol::{Answer, NodeSetUp, Request, VOLUME};
 use crate::stopped_processes::StoppedProcesses;
+use crate::struck_processes::StruckProcesses;
 use crate::supervisor::keep_standard_descriptors_only;
 use crate::volume_files::VolumeFiles;
 
@@ -73,6 +74,7 @@ pub fn main() -> Result<(), InitError> {
         users_mapped,
         processes: BTreeMap::new(),
         stopped: StoppedProcesses::default(),
+        struck: StruckProcesses::default(),
     };
     init.serve(reader, &signals)
 }
@@ -114,6 +116,7 @@ struct Init {
     users_mapped: bool,
     processes: BTreeMap<i32, Process>,
     stopped: StoppedProcesses,
+    struck: StruckProcesses,
 }
 
 impl Init {
@@ -165,8 +168,20 @@ impl Init {
                 self.lab.answer(&answer)
             }
             Request::Beat { number } => {
-                let stopped = self.stopped.look();
+                let stopped = self.struck.others(self.stopped.look());
                 self.lab.answer(&Answer::Beat { number, stopped })
+            }
+            Request::Strike { number, strike } => {
+                let pids = self.struck.strike(&strike);
+                let started = pids.iter().filter_map(|pid| self.processes.get(pid));
+                let processes = started.map(|process| process.number).collect();
+                self.lab.answer(&Answer::Struck { number, pids, processes })
+            }
+            Request::Resume { number } => {
+                let pids = self.struck.resume();
+                // What was seen standing still is seen so no more.
+                self.stopped = StoppedProcesses::default();
+                self.lab.answer(&Answer::Struck { number, pids, processes: Vec::new() })
             }
             Request::Signal { process, signal } => {
                 let found = self.processes.iter().find(|(_, known)| known.number == process);

@@ -18,7 +18,7 @@ use nix::sched::{CloneFlags, unshare};
 
 use crate::addresses::Addresses;
 use crate::attachment::{Attachment, AttachmentError, on_own_thread};
-use crate::protocol::{Answer, FileAction, NodeSetUp, Request, StoppedProcess};
+use crate::protocol::{Answer, FileAction, NodeSetUp, Request, StoppedProcess, Strike};
 
 /// Hidden subcommand of the program that makes it a node's init.
 pub const INIT_SUBCOMMAND: &str = "node-init";
@@ -123,6 +123,7 @@ struct Known {
     /// File requests under way: the init waits for the volume in them, and answers nothing else meanwhile.
     files_asked: BTreeSet<u64>,
     beats: BTreeMap<u64, Vec<StoppedProcess>>,
+    struck: BTreeMap<u64, Vec<i32>>,
     /// Programs by the number of their process.
     running: BTreeMap<u64, String>,
     /// Processes that the lab has sent a signal.
@@ -279,6 +280,32 @@ impl Node {
         self.shared.lock().signalled.insert(process.0);
         self.send(&Request::Signal { process: process.0, signal })
             .map_err(|_| NodeError::Off { node: self.name.clone() })
+    }
+
+    /// Sends the database's processes a signal, whoever started them; the numbers that the node knows them by.
+    ///
+    /// # Errors
+    /// When the node is off, or loses power meanwhile.
+    pub fn strike_processes(&self, strike: Strike) -> Result<Vec<i32>, NodeError> {
+        self.ask_for_pids(|number| Request::Strike { number, strike })
+    }
+
+    /// Lets the processes that a strike has stopped go on.
+    ///
+    /// # Errors
+    /// As [`Node::strike_processes`].
+    pub fn resume_processes(&self) -> Result<Vec<i32>, NodeError> {
+        self.ask_for_pids(|number| Request::Resume { number })
+    }
+
+    fn ask_for_pids(&self, request: impl FnOnce(u64) -> Request) -> Result<Vec<i32>, NodeError> {
+        let number = {
+            let mut known = self.shared.lock();
+            known.next += 1;
+            known.next
+        };
+        self.send(&request(number)).map_err(|_| NodeError::Off { node: self.name.clone() })?;
+        self.wait_for(|known| known.struck.remove(&number))
     }
 
     /// Whether the node has power.
@@ -468,6 +495,10 @@ fn listen(shared: &Shared, socket: UnixStream) {
             }
             Answer::Beat { number, stopped } => {
                 known.beats.insert(number, stopped);
+            }
+            Answer::Struck { number, pids, processes } => {
+                known.signalled.extend(processes);
+                known.struck.insert(number, pids);
             }
             Answer::Exited { process, code, signal, stdout, stderr } => {
                 let program = known.running.remove(&process).unwrap_or_default();

@@ -83,6 +83,18 @@ pub enum Request {
         /// Number of this request.
         number: u64,
     },
+    /// Send the database's processes a signal.
+    Strike {
+        /// Number of this request.
+        number: u64,
+        /// Which, and what.
+        strike: Strike,
+    },
+    /// Let those that were stopped by a strike go on.
+    Resume {
+        /// Number of this request.
+        number: u64,
+    },
     /// Send a process a signal.
     Signal {
         /// The process.
@@ -90,6 +102,17 @@ pub enum Request {
         /// The signal's number.
         signal: i32,
     },
+}
+
+/// A signal to the processes of a node's database, however many they are and whoever started them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Strike {
+    /// The signal's number.
+    pub signal: i32,
+    /// The file name of the one program that is meant, with what it started; all of the node where absent.
+    pub only: Option<String>,
+    /// No more than so many, parents first; all where absent. For a lie that tests plant.
+    pub at_most: Option<usize>,
 }
 
 /// What is to be done with a file of a node's volume.
@@ -170,6 +193,15 @@ pub enum Answer {
         number: u64,
         /// Processes that a signal has stopped (state `T` in proc_pid_stat(5)).
         stopped: Vec<StoppedProcess>,
+    },
+    /// The signal was sent.
+    Struck {
+        /// The request's number.
+        number: u64,
+        /// The processes that it was sent to, as the node numbers them.
+        pids: Vec<i32>,
+        /// Those of them that the lab had started, by the number of their request.
+        processes: Vec<u64>,
     },
     /// The process has ended.
     Exited {

@@ -47,7 +47,7 @@ fn scan() -> Vec<StoppedProcess> {
 
 /// Whether a process descends from one that came into the node from outside, whose parent the node does not see: a person's
 /// shell, who may stop their own programs as they like.
-fn is_of_a_visitor(parent: i32) -> bool {
+pub(crate) fn is_of_a_visitor(parent: i32) -> bool {
     match parent {
         0 => true,
         1 => false,
@@ -58,14 +58,15 @@ fn is_of_a_visitor(parent: i32) -> bool {
 
 /// What `/proc/PID/stat` tells (proc_pid_stat(5)).
 #[derive(Debug, PartialEq, Eq)]
-struct Stat {
-    program: String,
-    is_stopped: bool,
-    parent: i32,
+pub(crate) struct Stat {
+    pub(crate) program: String,
+    pub(crate) is_stopped: bool,
+    pub(crate) is_zombie: bool,
+    pub(crate) parent: i32,
 }
 
 impl Stat {
-    fn of(pid: i32) -> Option<Stat> {
+    pub(crate) fn of(pid: i32) -> Option<Stat> {
         Stat::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
     }
 
@@ -74,8 +75,14 @@ impl Stat {
         let (before, after) = line.rsplit_once(") ")?;
         let (_, program) = before.split_once(" (")?;
         let mut fields = after.split(' ');
-        let is_stopped = fields.next()? == "T";
-        Some(Stat { program: program.to_owned(), is_stopped, parent: fields.next()?.parse().ok()? })
+        let state = fields.next()?;
+        let (is_stopped, is_zombie) = (state == "T", matches!(state, "Z" | "X"));
+        Some(Stat {
+            program: program.to_owned(),
+            is_stopped,
+            is_zombie,
+            parent: fields.next()?.parse().ok()?,
+        })
     }
 }
 
@@ -87,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_name_with_brackets_and_spaces_does_not_hide_the_state() {
-        let stopped = Stat { program: "a) S (b".to_owned(), is_stopped: true, parent: 1 };
+        let stopped = Stat { program: "a) S (b".to_owned(), is_stopped: true, is_zombie: false, parent: 1 };
         assert_eq!(Stat::parse("7 (a) S (b) T 1 7 7 0"), Some(stopped));
         assert_eq!(Stat::parse("7 (T) S 1 7 7 0").map(|stat| stat.is_stopped), Some(false));
         assert_eq!(Stat::parse("nonsense"), None);

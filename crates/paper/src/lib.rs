@@ -13,6 +13,7 @@ mod needs;
 pub mod network;
 mod phase_network;
 mod prediction;
+mod processes;
 mod reproduced;
 mod requested;
 mod schedule;

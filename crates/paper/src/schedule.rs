@@ -10,8 +10,11 @@ use std::time::Duration;
 use faults::partition::{Split, possible};
 use model::deployment::{Deployment, Path};
 use model::survival::{Failure, Outcome, outcome};
-use scenario::{DiskTarget, Fault, FaultAction, FaultTarget, Level, PartitionShape, Scenario};
+use scenario::{
+    DiskTarget, Fault, FaultAction, FaultTarget, Level, NodeTarget, PartitionShape, ProcessFault, Scenario,
+};
 
+use crate::processes::{self, takes_over_after};
 use crate::storage::{failure_of, not_judged};
 
 /// More ways in which a fault may strike are not looked through.
@@ -50,9 +53,18 @@ pub(crate) fn planned(scenario: &Scenario, deployment: &Deployment) -> Vec<Judge
         let mut standing: Vec<Standing> = Vec::new();
         for fault in &phase.faults {
             let what = fault.action.kind_name().to_owned();
-            let judgement = match known.iter().find(|(action, _)| **action == fault.action) {
-                Some((_, judgement)) => judgement.clone(),
-                None => {
+            let (from, to) = stands(fault, phase.length);
+            let same = known.iter().find(|(action, _)| **action == fault.action);
+            let judgement = match (&fault.action, same) {
+                // What it leaves depends on how long it stands.
+                (FaultAction::Process(action), _) => {
+                    match struck_processes(action, to - from, (scenario, deployment)) {
+                        Ok(choices) => worst(deployment, choices.into_iter()),
+                        Err(why) => Judgement::NotOnPaper(why),
+                    }
+                }
+                (_, Some((_, judgement))) => judgement.clone(),
+                (_, None) => {
                     let judgement = match strikes(&fault.action, deployment) {
                         Ok(choices) => worst(deployment, choices.into_iter()),
                         Err(why) => Judgement::NotOnPaper(why),
@@ -62,7 +74,6 @@ pub(crate) fn planned(scenario: &Scenario, deployment: &Deployment) -> Vec<Judge
                 }
             };
             if let Judgement::Worst { failures, .. } = &judgement {
-                let (from, to) = stands(fault, phase.length);
                 standing.push(Standing { from, to, failures: failures.clone() });
             }
             planned.push(JudgedFault { phase: phase.name.clone(), what, judgement });
@@ -133,6 +144,7 @@ fn strikes(action: &FaultAction, deployment: &Deployment) -> Result<Vec<Vec<Fail
         FaultAction::PowerOff { target } => {
             Ok(places(target, deployment).into_iter().map(|place| vec![Failure::Down(place)]).collect())
         }
+        FaultAction::Process(_) => Err("what it leaves depends on how long it stands"),
         FaultAction::Network { .. } => Err("it changes what the network costs, not who reaches whom"),
         FaultAction::Disk { target, defect } => {
             let struck = disks(target, deployment);
@@ -167,6 +179,27 @@ fn strikes(action: &FaultAction, deployment: &Deployment) -> Result<Vec<Vec<Fail
             }
         },
     }
+}
+
+/// Every node whose processes these may turn out to be.
+fn struck_processes(
+    fault: &ProcessFault,
+    stands: Duration,
+    (scenario, deployment): (&Scenario, &Deployment),
+) -> Result<Vec<Vec<Failure>>, &'static str> {
+    let count = deployment.nodes.len();
+    let nodes = match fault.node {
+        NodeTarget::Named(node) => node..node + 1,
+        NodeTarget::Leader => 0..count.min(1),
+        NodeTarget::AFollower => 1..count,
+        NodeTarget::Random => 0..count,
+    };
+    let of = |node: usize| {
+        let host = deployment.host_of(node);
+        processes::failure_of(fault, stands, (host, deployment), takes_over_after(scenario))
+            .map(|failure| vec![failure])
+    };
+    nodes.map(of).collect()
 }
 
 /// Every way in which the seed may part the nodes. Those that stand on one host are not parted.

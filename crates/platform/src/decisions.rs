@@ -50,6 +50,10 @@ pub(crate) enum Occurrence {
     DisksCleared(Vec<usize>),
     /// A VM was switched off because its database had ended on a bad disk.
     DatabaseFenced(usize),
+    /// The leader's VM was switched off because its database had not answered for as long as a promotion waits.
+    LeaderSilent(usize),
+    /// Nothing holds the processes of this VM's database down any more.
+    ProcessesMayRun(usize),
 }
 
 /// Why a VM is started where it was.
@@ -59,6 +63,8 @@ pub(crate) enum Return {
     HostHasPower,
     /// Its volume may be in reach again.
     VolumeTriedAgain,
+    /// It was switched off because its database did not answer, and what kept that from answering is over.
+    FaultIsOver,
 }
 
 impl Return {
@@ -67,6 +73,7 @@ impl Return {
         match self {
             Return::HostHasPower => "its host has power again",
             Return::VolumeTriedAgain => "its volume being tried again",
+            Return::FaultIsOver => "the fault of its processes being over",
         }
     }
 }
@@ -98,6 +105,11 @@ pub(crate) enum Step {
         /// Whose.
         vm: usize,
     },
+    /// Start those processes of a VM's database that have ended.
+    StartProcesses {
+        /// Whose.
+        vm: usize,
+    },
 }
 
 /// A step, and how long is waited before it.
@@ -115,7 +127,9 @@ impl Decision {
     /// What is done, for a person to read.
     pub(crate) fn name(&self) -> String {
         match self.step {
-            Step::RestartElsewhere { vm, .. } | Step::RestartDatabase { vm } => {
+            Step::RestartElsewhere { vm, .. }
+            | Step::RestartDatabase { vm }
+            | Step::StartProcesses { vm } => {
                 format!("restart {}", node_name(vm))
             }
             Step::Promote { .. } => "promote".to_owned(),
@@ -161,6 +175,21 @@ pub(crate) fn decide(view: &View, occurrence: &Occurrence) -> Vec<Decision> {
             Failover::Promote { after } => vec![Decision { step: Step::Promote { lost: *vm }, after }],
             Failover::HaRestart { .. } | Failover::None => Vec::new(),
         },
+        Occurrence::LeaderSilent(vm) => match view.failover {
+            // It has been waited for while it did not answer.
+            Failover::Promote { .. } => vec![Decision::at_once(Step::Promote { lost: *vm })],
+            Failover::HaRestart { .. } | Failover::None => Vec::new(),
+        },
+        Occurrence::ProcessesMayRun(vm) => {
+            let of = view.vms[*vm];
+            let home = Step::StartAtHome { vm: *vm, why: Return::FaultIsOver };
+            let step = if of.is_on {
+                Some(Step::StartProcesses { vm: *vm })
+            } else {
+                view.hosts_on[of.host].then_some(home)
+            };
+            step.map(Decision::at_once).into_iter().collect()
+        }
     }
 }
 
@@ -275,6 +304,17 @@ mod tests {
         let cleared = Occurrence::DisksCleared(vec![0, 1, 2]);
         let expected = [("restart n1", Duration::ZERO), ("return n2", Duration::ZERO)];
         check(&view(RESTART, "+--", "++-"), &cleared, &expected);
+    }
+
+    #[test]
+    fn a_silent_leader_has_been_waited_for_and_processes_start_where_their_vm_is_or_was() {
+        let silent = Occurrence::LeaderSilent(0);
+        check(&view(PROMOTE, "-++", "+++"), &silent, &[("promote", Duration::ZERO)]);
+        check(&view(RESTART, "-++", "+++"), &silent, &[]);
+        let over = Occurrence::ProcessesMayRun(0);
+        check(&view(PROMOTE, "+++", "+++"), &over, &[("restart n1", Duration::ZERO)]);
+        check(&view(PROMOTE, "-++", "+++"), &over, &[("return n1", Duration::ZERO)]);
+        check(&view(PROMOTE, "-++", "-++"), &over, &[]);
     }
 
     #[test]

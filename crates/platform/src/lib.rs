@@ -10,6 +10,7 @@ mod fabric_rules;
 mod folders;
 mod nearness;
 mod platform;
+mod processes;
 mod processes_left;
 mod restart_order;
 mod vm;

@@ -24,7 +24,7 @@ use crate::restart_order::Left;
 use crate::vm::Vm;
 
 /// Between two attempts at something that did not work.
-const RETRY: Duration = Duration::from_millis(500);
+pub(crate) const RETRY: Duration = Duration::from_millis(500);
 /// How long a database may take to recover after a power-off.
 const RECOVERY_PATIENCE: Duration = Duration::from_secs(120);
 
@@ -42,15 +42,15 @@ struct State {
 
 /// The platform.
 pub struct Platform {
-    datacentre: Arc<Datacentre>,
-    engine: Arc<dyn Engine>,
-    failover: Failover,
+    pub(crate) datacentre: Arc<Datacentre>,
+    pub(crate) engine: Arc<dyn Engine>,
+    pub(crate) failover: Failover,
     nearness: Nearness,
-    events: Arc<dyn EventSink>,
+    pub(crate) events: Arc<dyn EventSink>,
     state: Mutex<State>,
     changed: Condvar,
     /// One at a time per VM, so that a restart elsewhere and a host's return do not both start it.
-    hands: Vec<Mutex<()>>,
+    pub(crate) hands: Vec<Mutex<()>>,
     work: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -97,12 +97,12 @@ impl Platform {
         on.into_iter().find(|vm| roles.leader() == Some(node_name(*vm).as_str()))
     }
 
-    fn node(&self, vm: usize) -> Arc<dyn Node> {
+    pub(crate) fn node(&self, vm: usize) -> Arc<dyn Node> {
         self.datacentre.vms[vm].clone()
     }
 
     /// What it knows now.
-    fn view(&self) -> View {
+    pub(crate) fn view(&self) -> View {
         let state = self.state();
         let vm = |(number, vm): (usize, &Arc<Vm>)| VmView {
             is_on: vm.is_on(),
@@ -119,7 +119,7 @@ impl Platform {
     }
 
     /// Begins what follows from what happens.
-    fn happens(self: &Arc<Self>, occurrence: &Occurrence) {
+    pub(crate) fn happens(self: &Arc<Self>, occurrence: &Occurrence) {
         for decision in decide(&self.view(), occurrence) {
             self.clone().begin(decision.name(), move |platform| platform.carry_out(decision));
         }
@@ -134,6 +134,7 @@ impl Platform {
             Step::Promote { lost } => self.promote(lost),
             Step::StartAtHome { vm, why } => self.start_at_home(vm, why.in_words()),
             Step::RestartDatabase { vm } => self.restart_database(vm),
+            Step::StartProcesses { vm } => self.start_processes(vm),
         }
     }
 
@@ -193,7 +194,7 @@ impl Platform {
     }
 
     /// Carries out what follows, here and now.
-    fn follow(&self, occurrence: &Occurrence) {
+    pub(crate) fn follow(&self, occurrence: &Occurrence) {
         for decision in decide(&self.view(), occurrence) {
             self.carry_out(decision);
         }
@@ -222,7 +223,7 @@ impl Platform {
         self.clone().begin(format!("watch {}", node_name(leader)), move |platform| {
             while !ended.load(Ordering::Acquire) {
                 if platform.has_ended(leader) {
-                    platform.fence(leader);
+                    platform.fence(leader, &format!("the database on {} has ended", node_name(leader)));
                     return platform.follow(&Occurrence::DatabaseFenced(leader));
                 }
                 if !platform.pause(RETRY) {
@@ -237,17 +238,17 @@ impl Platform {
         self.happens(&Occurrence::DisksCleared(vms.to_vec()));
     }
 
-    fn has_ended(&self, vm: usize) -> bool {
+    pub(crate) fn has_ended(&self, vm: usize) -> bool {
         let node = self.node(vm);
         matches!(self.engine.wait_ready(node.as_ref(), Duration::ZERO), Err(EngineError::Exited { .. }))
     }
 
-    fn fence(&self, vm: usize) {
+    /// Switches a VM off before another is made the leader; why, as a sentence.
+    pub(crate) fn fence(&self, vm: usize, why: &str) {
         let _hand = self.hands[vm].lock().unwrap_or_else(PoisonError::into_inner);
         let (node, host) = (node_name(vm), self.datacentre.hosts[self.datacentre.vms[vm].host()].name());
         let Some((_, shown)) = self.switch_off(vm) else { return };
-        let what =
-            format!("the database on {node} has ended: its VM is switched off so that it stays so; {shown}");
+        let what = format!("{why}: its VM is switched off so that it cannot come back as leader; {shown}");
         self.events.say(EventKind::Platform { action: "fence".to_owned(), node: node.clone(), what });
         self.events.say(EventKind::NodeDown { node, host });
     }
@@ -310,7 +311,7 @@ impl Platform {
         self.changed.notify_all();
     }
 
-    fn begin(self: Arc<Self>, name: String, job: impl FnOnce(&Arc<Platform>) + Send + 'static) {
+    pub(crate) fn begin(self: Arc<Self>, name: String, job: impl FnOnce(&Arc<Platform>) + Send + 'static) {
         let platform = self.clone();
         match std::thread::Builder::new().name(name.clone()).spawn(move || job(&platform)) {
             Ok(thread) => self.work.lock().unwrap_or_else(PoisonError::into_inner).push(thread),
@@ -319,7 +320,7 @@ impl Platform {
     }
 
     /// Waits; false when the platform is stopped meanwhile.
-    fn pause(&self, time: Duration) -> bool {
+    pub(crate) fn pause(&self, time: Duration) -> bool {
         let deadline = Instant::now() + time;
         let mut state = self.state();
         while !state.stopping {
@@ -332,7 +333,7 @@ impl Platform {
         false
     }
 
-    fn trouble(&self, doing: &str, why: &str) {
+    pub(crate) fn trouble(&self, doing: &str, why: &str) {
         self.events.warn(
             format!("the platform could not {doing}: {why}"),
             "look at the node's log under logs/; the database was not brought back by the platform in time",
@@ -441,7 +442,7 @@ impl Platform {
         Ok(())
     }
 
-    fn start_database(&self, vm: usize) {
+    pub(crate) fn start_database(&self, vm: usize) {
         let (node, handle) = (node_name(vm), self.node(vm));
         let leader = self.leader();
         let started = match self.engine.start(handle.as_ref()) {

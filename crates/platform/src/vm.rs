@@ -4,6 +4,7 @@
 //! Owns the VM's folders and its boots. Which host it runs on, and when, the platform decides.
 
 mod marks;
+mod processes;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

@@ -67,6 +67,17 @@ pub const FAULTS: &[FaultEntry] = &[
             "- { disk: { of: leader, how: lose-flush }, for: 10s }",
         ],
     },
+    FaultEntry {
+        name: "process",
+        meaning: "the database's processes on a node are killed (and started again after 1s, if `restart` does not say otherwise), stopped by SIGSTOP until the fault is healed, or restarted in order; the node keeps its power, its memory and its addresses",
+        examples: &[
+            "- { process: { of: leader, how: kill } }",
+            "- { process: { of: leader, how: kill, restart: { after: 5s } }, at: 2s }",
+            "- { process: { of: n2, how: kill, restart: never } }",
+            "- { process: { of: leader, how: stop }, for: 10s }",
+            "- { process: { of: random, how: restart }, at: 1s, every: 8s }",
+        ],
+    },
 ];
 
 /// An option of a workload.

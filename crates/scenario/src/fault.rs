@@ -4,6 +4,8 @@
 
 use std::time::Duration;
 
+use capabilities::Capabilities;
+
 use crate::catalogue::ROLES;
 use crate::decode::{Decoder, Record};
 use crate::disks::{self, DiskFaultDocument, DiskSurroundings, FoundDisk};
@@ -11,6 +13,7 @@ use crate::language::{ANSWERS, FLAP, NETWORK, PARTITION, WHOSE};
 use crate::language::{FAULT, TARGET};
 use crate::network::{EndsDocument, Of, decode_conditions, decode_ends};
 use crate::places::Places;
+use crate::processes::{self, ProcessDocument};
 use crate::receipts::{self, OfAllFaults, Share};
 use crate::rejection::{Findings, Spanned, Spot};
 use crate::resolved::{
@@ -47,6 +50,7 @@ enum ActionDocument {
     Network { ends: EndsDocument, conditions: Conditions, shares: Vec<Share> },
     Partition { shape: ShapeDocument, answer: BlockAnswer },
     Disk(DiskFaultDocument),
+    Process(ProcessDocument),
 }
 
 enum ShapeDocument {
@@ -77,6 +81,7 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<FaultDocument
         "network" => decode_network(entry, decoder)?,
         "partition" => decode_partition(entry, decoder)?,
         "disk" => ActionDocument::Disk(disks::decode_fault(entry, decoder)?),
+        "process" => ActionDocument::Process(processes::decode_fault(entry, decoder)?),
         _ => decode_power_off(entry, decoder)?,
     };
     let target_at = match &action {
@@ -87,6 +92,7 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<FaultDocument
     let steady = match &action {
         ActionDocument::PowerOff { .. } => Some(("a power-off does", "power-offs")),
         ActionDocument::Disk(_) => Some(("a disk fault does", "disk faults")),
+        ActionDocument::Process(_) => Some(("a process fault does", "process faults")),
         _ => None,
     };
     if let (Some((one, several)), Some(flap_at)) = (steady, record.key_at("flap")) {
@@ -97,6 +103,12 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<FaultDocument
             "not of this fault",
             format!("remove `flap`, or write several {several} with `at` and `for`"),
         );
+    }
+    if let (ActionDocument::Process(document), Some(length_at)) = (&action, record.key_at("for"))
+        && let Some(help) = document.takes_no_length()
+    {
+        let message = "a kill or a restart of processes is over by itself, and takes no `for`";
+        decoder.findings.add("bad-length", length_at, message, "not of this fault", help);
     }
     if let (ActionDocument::Network { conditions, .. }, Some(flap_at)) = (&action, record.key_at("flap")) {
         check_flapping(conditions, flap_at, decoder);
@@ -194,6 +206,8 @@ pub(crate) struct Surroundings<'s> {
     pub(crate) nodes: Option<Vec<&'s Host>>,
     /// The disks.
     pub(crate) disks: DiskSurroundings<'s>,
+    /// The engine.
+    pub(crate) engine: &'static Capabilities,
     /// What is between the places.
     pub(crate) network: receipts::Network<'s>,
 }
@@ -205,6 +219,11 @@ impl FaultDocument {
             ActionDocument::Network { conditions, .. } => Some(conditions),
             _ => None,
         }
+    }
+
+    /// Whether it is over by itself, so that nobody says how long it stands.
+    pub(crate) fn takes_no_length(&self) -> bool {
+        matches!(&self.action, ActionDocument::Process(document) if document.takes_no_length().is_some())
     }
 
     /// Refuses what could not be shown of the fault, which stands for so long.
@@ -250,6 +269,10 @@ impl Surroundings<'_> {
                     }
                 };
                 Some(FaultAction::Disk { target, defect })
+            }
+            ActionDocument::Process(document) => {
+                let count = self.nodes.as_ref().map(Vec::len);
+                document.resolve(self.engine, count, findings).map(FaultAction::Process)
             }
         }
     }

@@ -289,7 +289,7 @@ impl Document {
             volumes_on_disks: volumes != Some(Volumes::Directory),
         };
         let network = receipts::Network { links: &links, edges: &edges };
-        let surroundings = Surroundings { places: &places, hosts: &hosts, nodes, disks, network };
+        let surroundings = Surroundings { places: &places, hosts: &hosts, nodes, disks, engine, network };
         let before = findings.len();
         let schedule = schedule::resolve(self.schedule, &surroundings, findings);
         let region = leader.map(|host| host.region.as_str());

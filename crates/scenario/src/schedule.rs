@@ -138,13 +138,13 @@ pub(crate) fn resolve(
             }
             check_times(fault, &document.name.value, span, findings);
             let Some(action) = surroundings.resolve(fault, findings) else { continue };
-            let (at, length) = (
-                fault.at.as_ref().map_or(Duration::ZERO, |at| at.value),
-                fault.length.as_ref().map(|l| l.value),
-            );
+            let at = fault.at.as_ref().map_or(Duration::ZERO, |at| at.value);
+            let length = action.own_length().or(fault.length.as_ref().map(|length| length.value));
             let stands = length.unwrap_or(span.length.saturating_sub(at));
             fault.check_receipt(&action, stands, (surroundings.network, all), findings);
-            let repetition = Repetition { every: fault.every.as_ref(), at, length };
+            // What takes no length is over by itself.
+            let repeats_after = length.or(fault.takes_no_length().then_some(Duration::ZERO));
+            let repetition = Repetition { every: fault.every.as_ref(), at, length: repeats_after };
             for at in repeated::moments(&repetition, span.length, findings) {
                 if let FaultAction::PowerOff { target: FaultTarget::Place(place) } = &action {
                     let from = begin + at;

@@ -12,6 +12,7 @@ use crate::fault;
 use crate::language::EXPECTED;
 use crate::pace;
 use crate::places::word;
+use crate::processes;
 use crate::resolved::{
     BlockAnswer, Comparison, Conditions, Database, DiskTarget, Disks, Distribution, Expectation, Failover,
     Fault, FaultAction, FaultTarget, Host, IpVersion, Jitter, Load, PartitionShape, Phase, Place, Queue,
@@ -304,10 +305,11 @@ fn write_fault(text: &mut String, fault: &Fault) {
             };
             format!("{target}, how: {}", disks::written(defect))
         }
+        FaultAction::Process(fault) => processes::written(fault),
     };
     line(text, 6, &format!("- {}: {{ {action} }}", fault.action.kind_name()));
     line(text, 8, &format!("at: {}", format_duration(fault.at)));
-    if let Some(length) = fault.length {
+    if let Some(length) = fault.length.filter(|_| fault.action.own_length().is_none()) {
         line(text, 8, &format!("for: {}", format_duration(length)));
     }
     if let Some(flap) = fault.flap {

@@ -79,6 +79,18 @@ fn with_consistency() -> Value {
     })
 }
 
+/// An engine whose nodes run several programs, one of which a fault means.
+fn one_program_of_several() -> Value {
+    json!({
+        "name": "programs",
+        "site": { "regions": { "dc1": { "zones": { "a": { "hosts": 1 } } } } },
+        "database": { "engine": "patroni", "nodes": 1 },
+        "loads": [{ "workload": "ledger", "clients": 1 }],
+        "schedule": [{ "phase": "baseline", "for": "5s" },
+            { "phase": "fault", "for": "5s", "faults": [{ "process": { "of": "n1", "how": "restart", "only": "etcd" } }] }]
+    })
+}
+
 /// Loads with every key of theirs, and every option of every workload.
 fn loads() -> Value {
     json!([
@@ -107,7 +119,7 @@ fn loads() -> Value {
 }
 
 /// Between them these hold every key of the language.
-fn full() -> [Value; 5] {
+fn full() -> [Value; 6] {
     let expect: Map<String, Value> = scenario::quantity::QUANTITIES
         .iter()
         .map(|entry| (entry.name.to_owned(), json!(entry.example)))
@@ -153,14 +165,17 @@ fn full() -> [Value; 5] {
                 { "partition": { "from": "r1", "to": "r2", "answer": "silence" } },
                 { "disk": { "disk": "r1/h2/d3", "how": "lose-flush" } },
                 { "disk": { "of": "leader", "how": { "corrupt": { "reads": "1%", "checksums": true } } } },
-                { "disk": { "cache-of": "random", "how": { "slow": "20ms" } } }
+                { "disk": { "cache-of": "random", "how": { "slow": "20ms" } } },
+                { "process": { "of": "n2", "how": "kill", "restart": { "after": "2s" } } },
+                { "process": { "of": "a-follower", "how": "kill", "restart": "never" } },
+                { "process": { "of": "leader", "how": "stop" }, "for": "4s" }
             ] }
         ],
         "expect": expect
     });
     let second = chosen_otherwise(&first);
     let third = without_a_database(&second);
-    [first, second, third, over_a_matrix(), with_consistency()]
+    [first, second, third, over_a_matrix(), with_consistency(), one_program_of_several()]
 }
 
 /// The same with the other of keys that exclude each other.

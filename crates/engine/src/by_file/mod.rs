@@ -175,6 +175,15 @@ impl ByFile {
         self.ask(node, &scope, ANSWER_PATIENCE, |means| asking::role(node, &self.file.roles, means))
     }
 
+    /// Asks one of the node's processes to end, as the file says, and ends it where it does not.
+    fn end(&self, node: &dyn Node, number: usize, timeout: Duration) -> Result<(), EngineError> {
+        let signal = match self.file.processes[number].stop {
+            StopSignal::Terminate => Signal::Terminate,
+            StopSignal::Interrupt => Signal::Interrupt,
+        };
+        self.processes[number].stop_with(node, signal, timeout)
+    }
+
     /// The process that is the database itself.
     fn database(&self) -> &Processes {
         &self.processes[self.processes.len() - 1]
@@ -395,11 +404,12 @@ impl Engine for ByFile {
     }
 
     fn start(&self, node: &dyn Node) -> Result<(), EngineError> {
-        if self.database().is_running(node) {
+        let ended: Vec<usize> =
+            (0..self.processes.len()).filter(|number| !self.processes[*number].is_running(node)).collect();
+        if ended.is_empty() {
             return Err(EngineError::Running { node: node.name().to_owned() });
         }
-        let ended = |number: &usize| !self.processes[*number].is_running(node);
-        (0..self.processes.len()).filter(ended).try_for_each(|number| self.launch(node, number))
+        ended.into_iter().try_for_each(|number| self.launch(node, number))
     }
 
     fn wait_ready(&self, node: &dyn Node, timeout: Duration) -> Result<(), EngineError> {
@@ -411,14 +421,14 @@ impl Engine for ByFile {
 
     fn stop(&self, node: &dyn Node, timeout: Duration) -> Result<(), EngineError> {
         let deadline = Instant::now() + timeout;
-        for (processes, process) in self.processes.iter().zip(&self.file.processes).rev() {
-            let signal = match process.stop {
-                StopSignal::Terminate => Signal::Terminate,
-                StopSignal::Interrupt => Signal::Interrupt,
-            };
-            processes.stop_with(node, signal, deadline.saturating_duration_since(Instant::now()))?;
-        }
-        Ok(())
+        (0..self.processes.len())
+            .rev()
+            .try_for_each(|number| self.end(node, number, deadline.saturating_duration_since(Instant::now())))
+    }
+
+    fn stop_process(&self, node: &dyn Node, name: &str, timeout: Duration) -> Result<(), EngineError> {
+        let of_name = |number: &usize| self.file.processes[*number].name == name;
+        (0..self.processes.len()).filter(of_name).try_for_each(|number| self.end(node, number, timeout))
     }
 
     fn leader(&self, nodes: &[Arc<dyn Node>]) -> Roles {

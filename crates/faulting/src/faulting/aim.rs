@@ -1,6 +1,6 @@
 //! Whether a fault is aimed at whoever leads, read from the scenario and never from words.
 
-use scenario::{DiskTarget, FaultAction, FaultTarget, PartitionShape};
+use scenario::{DiskTarget, FaultAction, FaultTarget, NodeTarget, PartitionShape};
 
 /// Whether a fault is aimed at whoever leads.
 #[must_use]
@@ -20,6 +20,7 @@ pub fn aims_at_leader(action: &FaultAction) -> bool {
         },
         FaultAction::Disk { target: DiskTarget::Of { node, .. }, .. } => leads(node),
         FaultAction::Disk { target: DiskTarget::Named { .. }, .. } => false,
+        FaultAction::Process(fault) => fault.node == NodeTarget::Leader,
     }
 }
 

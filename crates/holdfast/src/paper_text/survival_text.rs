@@ -165,7 +165,7 @@ fn named(paper: &Analysis, failure: &Failure) -> String {
             let holds = if lies.is_empty() { "holds nothing".to_owned() } else { lies.join(" ") };
             return format!("{failure} ({holds})");
         }
-        Failure::Cut(..) | Failure::Isolated(_) => return failure.to_string(),
+        Failure::Cut(..) | Failure::Isolated(_) | Failure::Silent(_) => return failure.to_string(),
     };
     let hosts = deployment.hosts_in(place);
     let whole = (1..place.len()).find(|length| deployment.hosts_in(&place[..*length]) == hosts);

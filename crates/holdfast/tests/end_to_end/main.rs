@@ -25,6 +25,7 @@ mod network;
 mod on_paper;
 mod patroni;
 mod power_loss;
+mod processes;
 mod receipts;
 mod shell;
 mod shipped;

@@ -20,6 +20,8 @@ pub(super) struct Ground<'a> {
     refusing: BTreeSet<(usize, &'a str)>,
     cuts: Vec<(&'a Path, &'a Path)>,
     isolated: Vec<&'a Path>,
+    /// Hosts whose databases do not answer.
+    silent: Vec<&'a Path>,
 }
 
 /// What a lost node has left behind.
@@ -43,12 +45,13 @@ pub(super) struct Stand {
 impl<'a> Ground<'a> {
     pub(super) fn after(deployment: &'a Deployment, failures: &'a [Failure]) -> Ground<'a> {
         let (mut down, mut cuts, mut isolated) = (Vec::new(), Vec::new(), Vec::new());
-        let mut refusing = BTreeSet::new();
+        let (mut refusing, mut silent) = (BTreeSet::new(), Vec::new());
         for failure in failures {
             match failure {
                 Failure::Down(place) => down.push(place),
                 Failure::Cut(one, other) => cuts.push((one, other)),
                 Failure::Isolated(place) => isolated.push(place),
+                Failure::Silent(host) => silent.push(host),
                 Failure::Disk(path) => {
                     let found = host_and_disk(deployment, path);
                     refusing.extend(found.map(|(host, disk)| (host, disk.as_str())));
@@ -62,7 +65,7 @@ impl<'a> Ground<'a> {
         }
         let host_is_on =
             deployment.hosts.iter().map(|host| !down.iter().any(|place| host.starts_with(place))).collect();
-        Ground { deployment, host_is_on, refusing, cuts, isolated }
+        Ground { deployment, host_is_on, refusing, cuts, isolated, silent }
     }
 
     /// Whether packets pass both ways.
@@ -84,9 +87,14 @@ impl<'a> Ground<'a> {
         self.host_is_on.get(host).copied().unwrap_or(false)
     }
 
-    /// Whether a node's database still runs where it was: its host is on, the disk under it answers, and where that is
-    /// another host's, it is reached. A disk that refuses ends the database, unless service moves to another component.
+    /// Whether a node's database still runs where it was, and answers.
     fn runs_on(&self, node: usize) -> bool {
+        self.may_run_on(node) && !self.silent.iter().any(|host| *host == self.deployment.host_of(node))
+    }
+
+    /// Whether nothing keeps a node's database from running where it was: its host is on, the disk under it answers, and where that is
+    /// another host's, it is reached. A disk that refuses ends the database, unless service moves to another component.
+    fn may_run_on(&self, node: usize) -> bool {
         let Some(host) = self.deployment.nodes.get(node).copied() else { return false };
         let served = self.deployment.storage.volume(node).is_none_or(|volume| {
             let serving = volume.serving(host);
@@ -150,7 +158,7 @@ impl<'a> Ground<'a> {
         let Some(host) = self.deployment.nodes.get(node).copied() else { return false };
         let volume = self.deployment.storage.volume(node).filter(|volume| volume.fails_with_host);
         let has_all = |volume: &Volume| volume.components.iter().any(|of| self.is_current(volume, host, of));
-        volume.map_or_else(|| self.runs_on(node), has_all)
+        volume.map_or_else(|| self.may_run_on(node), has_all)
     }
 
     /// Whether a component has what was acknowledged to a node on a host, and can be used.

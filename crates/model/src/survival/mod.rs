@@ -30,6 +30,9 @@ pub enum Failure {
     Disk(Path),
     /// A cache disk refuses everything, and with it all capacity disks behind it: its host's path and its name.
     DiskGroup(Path),
+    /// The databases on a host do not answer, because their processes have ended or stand still. The host itself, its disks
+    /// and the way there are sound, so that the platform does not start them elsewhere.
+    Silent(Path),
 }
 
 impl fmt::Display for Failure {
@@ -40,6 +43,7 @@ impl fmt::Display for Failure {
             Failure::Isolated(place) => write!(f, "edge of {}", place.join("/")),
             Failure::Disk(disk) => write!(f, "disk {}", disk.join("/")),
             Failure::DiskGroup(cache) => write!(f, "disk group {}", cache.join("/")),
+            Failure::Silent(host) => write!(f, "database on {}", host.join("/")),
         }
     }
 }

@@ -16,6 +16,7 @@ use scenario::{Failover, FaultAction, Scenario, node_name};
 
 use super::Evidence;
 use crate::deployment::{deployment, election_s_least};
+use crate::processes::{self, takes_over_after};
 use crate::storage;
 
 /// Whole seconds that faults must stand for anything to be said.
@@ -44,7 +45,8 @@ pub(super) fn of_faults(
         scenario.schedule.iter().flat_map(|phase| &phase.faults).map(|fault| &fault.action).collect();
     for stretch in stretches(evidence.faults, evidence.ended_s) {
         let site = site_at(scenario, evidence, &stretch);
-        let Some(failures) = stretch.failures(evidence.faults, &actions, &site) else {
+        let after = takes_over_after(scenario);
+        let Some(failures) = stretch.failures(evidence.faults, &actions, (&site, after)) else {
             all_judged = false;
             continue;
         };
@@ -115,9 +117,11 @@ impl Stretch {
         &self,
         faults: &[FaultRecord],
         actions: &[&FaultAction],
-        site: &Deployment,
+        (site, takes_over_after): (&Deployment, Option<Duration>),
     ) -> Option<Vec<Failure>> {
-        let of = |number: &usize| failures_of(&faults[*number], actions.get(*number).copied(), site);
+        let of = |number: &usize| {
+            failures_of(&faults[*number], actions.get(*number).copied(), (site, takes_over_after))
+        };
         Some(self.faults.iter().map(of).collect::<Option<Vec<_>>>()?.concat())
     }
 
@@ -145,7 +149,11 @@ impl Stretch {
 
 /// A fault in the model's terms; nothing where it leaves everybody within reach of everybody, `None` where it is not on
 /// paper.
-fn failures_of(fault: &FaultRecord, action: Option<&FaultAction>, site: &Deployment) -> Option<Vec<Failure>> {
+fn failures_of(
+    fault: &FaultRecord,
+    action: Option<&FaultAction>,
+    (site, takes_over_after): (&Deployment, Option<Duration>),
+) -> Option<Vec<Failure>> {
     match (action?, &fault.struck) {
         (FaultAction::Network { .. }, _) => Some(Vec::new()),
         (FaultAction::PowerOff { .. }, Struck::Hosts(hosts)) => {
@@ -158,6 +166,15 @@ fn failures_of(fault: &FaultRecord, action: Option<&FaultAction>, site: &Deploym
         (FaultAction::Disk { defect, .. }, Struck::Disk { host, disk }) => {
             let struck = storage::failure_of(site, host, disk);
             storage::not_judged(defect, site, &struck).is_none().then(|| vec![struck])
+        }
+        (FaultAction::Process(action), Struck::Processes { host, .. }) => {
+            // One that is never healed stands to the end.
+            let stood = match (fault.took_effect_s, fault.mended_s) {
+                (Some(from_s), Some(to_s)) => Duration::from_secs_f64((to_s - from_s).max(0.0)),
+                _ => Duration::MAX,
+            };
+            let failure = processes::failure_of(action, stood, (host, site), takes_over_after);
+            failure.ok().map(|failure| vec![failure])
         }
         _ => None,
     }
@@ -344,7 +361,8 @@ fn recovery(
     expected: Outcome,
 ) -> Option<PredictionResult> {
     let [only] = stretch.faults.as_slice() else { return None };
-    let fault = result.faults.get(*only).filter(|fault| fault.kind == "power-off")?;
+    let fault =
+        result.faults.get(*only).filter(|fault| matches!(fault.kind.as_str(), "power-off" | "process"))?;
     let leader = site.host_of(0).join("/");
     if !writes_served(expected.service) || !fault.hits.contains(&leader) {
         return None;
@@ -427,7 +445,7 @@ mod tests {
     }
 
     fn check_fault(fault: &FaultRecord, action: &FaultAction, expected: Option<&[&str]>) {
-        let found = failures_of(fault, Some(action), &site());
+        let found = failures_of(fault, Some(action), (&site(), Some(Duration::from_secs(3))));
         let told = found.map(|failures| failures.iter().map(ToString::to_string).collect::<Vec<String>>());
         let expected = expected.map(|texts| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>());
         assert_eq!(told, expected, "{fault:?}");
@@ -453,6 +471,23 @@ mod tests {
         check_fault(&flaps, &partition, None);
         let conditions = scenario::Conditions::default();
         check(isolated(), &FaultAction::Network { directions: Vec::new(), conditions }, Some(&[]));
+    }
+
+    #[test]
+    fn processes_that_stand_still_until_another_leads_are_judged_and_those_that_run_again_before_are_not() {
+        let action = |how, only: Option<&str>| {
+            let only = only.map(|name| scenario::OneProgram { name: name.into(), program: name.into() });
+            FaultAction::Process(scenario::ProcessFault { node: scenario::NodeTarget::Leader, how, only })
+        };
+        let struck = || Struck::Processes { host: path("dc1/a/h1"), all: true };
+        let stop = action(scenario::ProcessDeed::Stop, None);
+        check_fault(&fault(struck(), 0.0, 9.0), &stop, Some(&["database on dc1/a/h1"]));
+        check_fault(&fault(struck(), 0.0, 2.0), &stop, None);
+        let for_good = action(scenario::ProcessDeed::Kill { restart_after: None }, None);
+        let never = FaultRecord { mended_s: None, ..fault(struck(), 0.0, 0.0) };
+        check_fault(&never, &for_good, Some(&["database on dc1/a/h1"]));
+        check_fault(&fault(struck(), 0.0, 9.0), &action(scenario::ProcessDeed::Stop, Some("etcd")), None);
+        check_fault(&fault(struck(), 0.0, 9.0), &action(scenario::ProcessDeed::Restart, None), None);
     }
 
     #[test]

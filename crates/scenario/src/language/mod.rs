@@ -6,6 +6,7 @@ mod database;
 mod disks;
 mod loads;
 mod network;
+mod processes;
 mod schema;
 mod shapes;
 mod site;
@@ -19,6 +20,7 @@ pub(crate) use database::*;
 pub(crate) use disks::*;
 pub(crate) use loads::*;
 pub(crate) use network::*;
+pub(crate) use processes::*;
 pub(crate) use shapes::*;
 pub(crate) use site::*;
 
@@ -41,6 +43,7 @@ fn example(field: &Field) -> Option<String> {
         Shape::Own(own) if std::ptr::eq(*own, &raw const shapes::SYNCHRONOUS_SHAPE) => "any 1",
         Shape::Own(own) if std::ptr::eq(*own, &raw const shapes::ENGINE_SHAPE) => "postgres",
         _ if matches!(name, "isolate" | "bridge") => "leader",
+        Shape::Own(own) if std::ptr::eq(*own, &raw const NODE_SHAPE) => "leader",
         Shape::Own(_) if name == "from" => "dc1",
         Shape::Own(_) if name == "to" => "dc2",
         Shape::List { of: Shape::Own(_), .. } => "[dc1, dc2]",
@@ -146,11 +149,16 @@ pub(crate) static FAULT: Fields = choice(
         ),
         optional("partition", Shape::Map(&PARTITION), "nothing gets through"),
         optional("disk", Shape::Map(&DISK), "a disk under a node's volume goes wrong"),
+        optional(
+            "process",
+            Shape::Map(&PROCESS),
+            "the database's processes on a node are killed, stopped or restarted",
+        ),
         optional("at", Shape::Duration, "when it strikes, from the start of its phase; 0s when absent"),
         optional(
             "for",
             Shape::Duration,
-            "how long until it is healed; until the end of its phase when absent",
+            "how long until it is healed; until the end of its phase when absent. Not of a kill or a restart of processes",
         ),
         optional(
             "every",
@@ -163,7 +171,7 @@ pub(crate) static FAULT: Fields = choice(
             "the fault comes and goes until it is healed; of network faults and partitions only",
         ),
     ],
-    &["power-off", "network", "partition", "disk"],
+    &["power-off", "network", "partition", "disk", "process"],
 );
 
 /// What a fault is aimed at.

@@ -30,6 +30,10 @@ pub(crate) fn place() -> Value {
     json!({ "type": ["string", "integer"] })
 }
 
+pub(crate) fn node() -> Value {
+    json!({ "type": "string" })
+}
+
 pub(crate) fn synchronous() -> Value {
     json!({ "type": "string", "pattern": "^(off|all|any [0-9]+)$" })
 }

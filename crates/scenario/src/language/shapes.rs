@@ -19,6 +19,15 @@ static PLACE_SHAPE: OwnShape = OwnShape {
     tables: no_tables,
 };
 
+/// A node of the database, by name or in a role.
+pub(crate) const NODE: Shape = Shape::Own(&NODE_SHAPE);
+pub(super) static NODE_SHAPE: OwnShape = OwnShape {
+    holds: || "a node (n1), or a role: leader, a-follower, random".to_owned(),
+    schema: schema::node,
+    keys: no_keys,
+    tables: no_tables,
+};
+
 /// `off`, `all` or `any N`.
 pub(crate) const SYNCHRONOUS: Shape = Shape::Own(&SYNCHRONOUS_SHAPE);
 pub(super) static SYNCHRONOUS_SHAPE: OwnShape = OwnShape {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::disks::{DiskDefect, DiskTarget};
+use super::processes::{ProcessDeed, ProcessFault};
 use super::site::{Conditions, Level, Place};
 
 /// A fault, when it strikes and how long it stands.
@@ -61,9 +62,22 @@ pub enum FaultAction {
         /// How.
         defect: DiskDefect,
     },
+    /// Something is done to the processes of a node.
+    Process(ProcessFault),
 }
 
 impl FaultAction {
+    /// How long it stands by its own nature, whatever the schedule says; `None` where the schedule says it.
+    #[must_use]
+    pub fn own_length(&self) -> Option<Duration> {
+        match self {
+            FaultAction::Process(ProcessFault { how: ProcessDeed::Kill { restart_after }, .. }) => {
+                *restart_after
+            }
+            _ => None,
+        }
+    }
+
     /// The kind's name in files and reports.
     #[must_use]
     pub fn kind_name(&self) -> &'static str {
@@ -72,6 +86,7 @@ impl FaultAction {
             FaultAction::Network { .. } => "network",
             FaultAction::Partition { .. } => "partition",
             FaultAction::Disk { .. } => "disk",
+            FaultAction::Process(_) => "process",
         }
     }
 }

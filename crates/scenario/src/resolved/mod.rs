@@ -7,6 +7,7 @@ mod expectation;
 mod faults;
 mod load;
 pub(crate) mod pace;
+mod processes;
 mod site;
 pub(crate) mod storage;
 
@@ -21,6 +22,7 @@ pub use expectation::{Comparison, Expectation, Within};
 pub use faults::{BlockAnswer, Fault, FaultAction, FaultTarget, Flap, PartitionShape};
 pub use load::{Consistency, ConsistencyLevel, Load, Reads};
 pub use pace::{Arrival, Ends, Pace, Ramp, Sweep, ThinkTime};
+pub use processes::{NodeTarget, OneProgram, ProcessDeed, ProcessFault};
 pub use site::{Conditions, Distribution, Edge, Host, IpVersion, Jitter, Level, Link, Place, Queue, Site};
 pub use storage::{Acknowledge, Apart, Promotion, Storage, StorageClass};
 

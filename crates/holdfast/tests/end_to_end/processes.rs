@@ -1,0 +1,82 @@
+//! Faults of processes: shown when they happen, refuted when they do not, and never mistaken for a stranger's doing.
+
+use crate::contract;
+use crate::holdfast::Desk;
+use crate::turns::beside_others;
+
+#[test]
+fn a_kill_and_a_stop_have_receipts_and_nobody_takes_them_for_a_strangers() {
+    let _turn = beside_others();
+    let desk = Desk::new();
+    if !desk.can_have_a_lab("a_kill_and_a_stop_have_receipts_and_nobody_takes_them_for_a_strangers") {
+        return;
+    }
+    let finished = desk.run(&["run", "scenarios/lies/process.yaml"]);
+    finished.ends_with(0);
+    let result = finished.result();
+    let evidence = |fault: usize| result["faults"][fault]["receipt"]["evidence"].to_string();
+    for seen in ["gone, seen after", "was cut", "runs again"] {
+        assert!(evidence(0).contains(seen), "{seen}: {}", evidence(0));
+    }
+    for seen in ["is stopped (state T)", "CPU time stood still", "answered none of", "use CPU time again"] {
+        assert!(evidence(1).contains(seen), "{seen}: {}", evidence(1));
+    }
+    assert!(result["lab"]["interference"].is_null(), "{result:#}");
+    contract::holds(&result);
+}
+
+/// Plants a lie about this fault, whose receipt must have that in it.
+fn is_caught(lie: &str, fault: usize, seen: &str) {
+    let _turn = beside_others();
+    let desk = Desk::new();
+    if !desk.can_have_a_lab(lie) {
+        return;
+    }
+    let finished = desk.run(&["run", "scenarios/lies/process.yaml", "--plant", lie]);
+    finished.ends_with(2);
+    let result = finished.result();
+    let receipt = &result["faults"][fault]["receipt"];
+    assert_eq!(receipt["verdict"], "fail", "{receipt:#}");
+    assert!(receipt["evidence"].to_string().contains(seen), "{receipt:#}");
+    assert_eq!(result["faults"][1 - fault]["receipt"]["verdict"], "pass", "{result:#}");
+}
+
+#[test]
+fn a_kill_that_kills_nothing_is_caught() {
+    is_caught("kill-nothing", 0, "still there after");
+}
+
+#[test]
+fn a_stop_of_the_main_process_alone_is_caught() {
+    is_caught("stop-main-only", 1, "are not stopped");
+}
+
+#[test]
+fn processes_that_are_to_stay_dead_stay_dead_and_a_stranger_beside_a_fault_is_named() {
+    let _turn = beside_others();
+    let desk = Desk::new();
+    let name = "processes_that_are_to_stay_dead_stay_dead_and_a_stranger_beside_a_fault_is_named";
+    if !desk.can_have_a_lab(name) {
+        return;
+    }
+    let scenario = "name: dead\nsite: { regions: { dc1: { zones: { a: { hosts: 2 } } } } }\n\
+                    database: { engine: postgres, nodes: 2, replication: { synchronous: off } }\n\
+                    loads: [ { workload: ledger, clients: 1, from: dc1 } ]\n\
+                    schedule: [ { phase: baseline, for: 2s }, { phase: fault, for: 6s, faults: [ { process: { of: n2, how: \
+                    kill, restart: never } } ] } ]\nexpect: { lost_writes: 0 }\n";
+    std::fs::write(desk.path().join("dead.yaml"), scenario).expect("a scenario");
+    let running = desk.start(&["run", "dead.yaml"]);
+    assert!(running.says("took effect: pass"));
+    let kill = "for p in /proc/[0-9]*; do read c < $p/comm; [ \"$c\" = postgres ] && echo ${p#/proc/}; done | sort -n | \
+                tail -n 1 | while read p; do kill -KILL $p; done";
+    desk.run(&["shell", "n1", "sh", "-c", kill]).ends_with(0);
+    let finished = running.wait();
+    finished.ends_with(2);
+    let result = finished.result();
+    let fault = &result["faults"][0];
+    assert_eq!(fault["receipt"]["verdict"], "pass", "{fault:#}");
+    assert!(fault["receipt"]["evidence"].to_string().contains("were not started again"), "{fault:#}");
+    assert!(fault["healed_s"].is_null(), "{fault:#}");
+    let seen = result["lab"]["interference"].to_string();
+    assert!(seen.contains("\"n1\"") && !seen.contains("\"n2\""), "{seen}");
+}

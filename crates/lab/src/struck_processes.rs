@@ -1,0 +1,120 @@
+//! The database's processes on a node as its init strikes them: found in the node's `/proc`, signalled until none is left
+//! out.
+//!
+//! Owns which processes are meant and which of them the init has stopped. Whether it worked, others look at from outside.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use crate::protocol::{StoppedProcess, Strike};
+use crate::stopped_processes::{Stat, is_of_a_visitor};
+
+/// More passes are not made: each finds what was born since the one before.
+const MOST_PASSES: usize = 50;
+
+/// What the init has stopped.
+#[derive(Debug, Default)]
+pub(crate) struct StruckProcesses {
+    stopped: BTreeSet<i32>,
+}
+
+impl StruckProcesses {
+    /// Sends the signal to all that are meant; the numbers of those that were signalled. A parent comes before its children:
+    /// one that is to be killed must not see them die.
+    pub(crate) fn strike(&mut self, strike: &Strike) -> Vec<i32> {
+        let mut signalled = BTreeSet::new();
+        for _ in 0..MOST_PASSES {
+            let mut meant = meant(&strike.only);
+            meant.truncate(strike.at_most.unwrap_or(usize::MAX));
+            meant.retain(|pid| !signalled.contains(pid));
+            if meant.is_empty() {
+                break;
+            }
+            for pid in meant {
+                // SAFETY: kill(2) takes no pointers. A process of this namespace that has just ended is ours to reap, or its
+                // parent's, which was signalled before it.
+                unsafe { libc::kill(pid, strike.signal) };
+                signalled.insert(pid);
+            }
+        }
+        if strike.signal == libc::SIGSTOP {
+            self.stopped.extend(&signalled);
+        }
+        signalled.into_iter().collect()
+    }
+
+    /// Lets all that were stopped go on.
+    pub(crate) fn resume(&mut self) -> Vec<i32> {
+        let stopped = std::mem::take(&mut self.stopped);
+        for pid in &stopped {
+            // SAFETY: as above. A number that belongs to another process by now is none that SIGCONT harms.
+            unsafe { libc::kill(*pid, libc::SIGCONT) };
+        }
+        stopped.into_iter().collect()
+    }
+
+    /// Without those that the init has stopped itself.
+    pub(crate) fn others(&self, mut stopped: Vec<StoppedProcess>) -> Vec<StoppedProcess> {
+        stopped.retain(|process| !self.stopped.contains(&process.pid));
+        stopped
+    }
+}
+
+/// The processes that are meant, parents first: all but the init and what visitors run, or those of one program with what
+/// they started.
+fn meant(only: &Option<String>) -> Vec<i32> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let of = |pid: i32| Stat::of(pid).filter(|stat| pid != 1 && !stat.is_zombie).map(|stat| (pid, stat));
+    let all: Vec<(i32, Stat)> =
+        pids.filter_map(of).filter(|(_, stat)| !is_of_a_visitor(stat.parent)).collect();
+    let depth = |stat: &Stat| std::iter::successors(Some(stat.parent), |pid| parent(&all, *pid)).count();
+    let is_meant = |pid: i32| match only {
+        None => true,
+        Some(program) => {
+            std::iter::successors(Some(pid), |pid| parent(&all, *pid)).any(|pid| runs(pid, program))
+        }
+    };
+    let mut meant: Vec<(usize, i32)> =
+        all.iter().filter(|(pid, _)| is_meant(*pid)).map(|(pid, stat)| (depth(stat), *pid)).collect();
+    meant.sort_unstable();
+    meant.into_iter().map(|(_, pid)| pid).collect()
+}
+
+fn parent(all: &[(i32, Stat)], pid: i32) -> Option<i32> {
+    all.iter().find(|(other, _)| *other == pid).map(|(_, stat)| stat.parent)
+}
+
+/// Whether a process runs a program of this file name, or is an interpreter that runs it.
+fn runs(pid: i32, program: &str) -> bool {
+    let is_it = |path: &Path| path.file_name().is_some_and(|name| name == program);
+    let executable = fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|path| is_it(&path));
+    let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let mut words = words.split(|byte| *byte == 0).take(2);
+    executable || words.any(|word| std::str::from_utf8(word).is_ok_and(|word| is_it(Path::new(word))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interpreter_that_runs_a_script_counts_as_the_script() {
+        let folder = std::env::temp_dir().join(format!("struck-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let script = folder.join("my-database");
+        fs::write(&script, "sleep 60; true").expect("a script");
+        let mut child = std::process::Command::new("/bin/sh").arg(&script).spawn().expect("a shell");
+        let pid = child.id().cast_signed();
+        // Until the shell has replaced the copy of this program.
+        while fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.starts_with(b"/bin/sh\0")) {
+            std::thread::yield_now();
+        }
+        let found = (runs(pid, "my-database"), runs(pid, "other"), runs(pid, "sleep"));
+        child.kill().expect("end it");
+        child.wait().expect("its end");
+        fs::remove_dir_all(&folder).expect("clean up");
+        assert_eq!(found, (true, false, false));
+    }
+}

@@ -1,0 +1,113 @@
+//! What is done about a node whose database's processes were killed, stopped or restarted while its host stands: a service
+//! manager starts what has ended, and where a standby is promoted when the leader is lost, a leader that does not answer for
+//! as long as that takes is switched off first.
+//!
+//! Owns the watch and the steps. Which of them follow says `decisions`.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use engine::EngineError;
+use history::EventKind;
+use scenario::{Failover, node_name};
+
+use crate::decisions::{Occurrence, leader_to_watch};
+use crate::platform::{Platform, RETRY};
+
+/// How often a leader is asked whether it is there. A question that is not answered takes its own time.
+const ASK_EVERY: Duration = Duration::from_millis(200);
+/// How long a database may take to end in order.
+const STOP_PATIENCE: Duration = Duration::from_secs(60);
+/// How long it may take until it is known that killed processes have ended.
+const END_PATIENCE: Duration = Duration::from_secs(5);
+
+impl Platform {
+    /// Where clients reach the database on a VM.
+    #[must_use]
+    pub fn client_address(&self, vm: usize) -> SocketAddr {
+        let endpoint = self.engine.endpoint(self.node(vm).as_ref());
+        SocketAddr::new(endpoint.address, endpoint.port)
+    }
+
+    /// The processes of this VM's database were struck. A leader that does not answer is watched until it does again, after
+    /// `over` is set, or is switched off and another promoted.
+    pub fn processes_struck(self: &Arc<Self>, vm: usize, over: Arc<AtomicBool>) {
+        let (Some(leader), Failover::Promote { after }) =
+            (leader_to_watch(&self.view(), &[vm]), self.failover)
+        else {
+            return;
+        };
+        self.clone().begin(format!("watch {}", node_name(leader)), move |platform| {
+            let mut silent_since: Option<Instant> = None;
+            loop {
+                let asked = Instant::now();
+                if !platform.datacentre.vms[leader].is_on() {
+                    // It was lost in another way, and what follows from that follows.
+                    return;
+                }
+                let answers = platform.engine.leader(&[platform.node(leader)]).silent.is_empty();
+                silent_since = if answers { None } else { silent_since.or(Some(asked)) };
+                if silent_since.is_some_and(|since| since.elapsed() >= after) {
+                    let why = format!(
+                        "the database on {} has not answered for {:.1} s",
+                        node_name(leader),
+                        after.as_secs_f64()
+                    );
+                    platform.fence(leader, &why);
+                    return platform.follow(&Occurrence::LeaderSilent(leader));
+                }
+                if (answers && over.load(Ordering::Acquire)) || !platform.pause(ASK_EVERY) {
+                    return;
+                }
+            }
+        });
+    }
+
+    /// A fault of this VM's processes is over: what has ended is started again, and a VM that was switched off meanwhile is
+    /// started where it was.
+    pub fn processes_may_run(self: &Arc<Self>, vm: usize) {
+        self.happens(&Occurrence::ProcessesMayRun(vm));
+    }
+
+    /// Stops the database on a VM in order, or the one process of that name, and starts it again.
+    pub fn restart_processes(self: &Arc<Self>, vm: usize, only: Option<String>) {
+        self.clone().begin(format!("restart {}", node_name(vm)), move |platform| {
+            let hand = platform.hands[vm].lock().unwrap_or_else(PoisonError::into_inner);
+            let (node, handle) = (node_name(vm), platform.node(vm));
+            let stopped = match &only {
+                Some(name) => platform.engine.stop_process(handle.as_ref(), name, STOP_PATIENCE),
+                None => platform.engine.stop(handle.as_ref(), STOP_PATIENCE),
+            };
+            drop(hand);
+            match stopped {
+                Ok(()) => platform.start_processes(vm),
+                Err(error) => platform.trouble(&format!("stop the database on {node}"), &error.to_string()),
+            }
+        });
+    }
+
+    /// What a node's service manager does: the processes that have ended are started again. What they start themselves is
+    /// theirs.
+    pub(crate) fn start_processes(&self, vm: usize) {
+        let handle = self.node(vm);
+        let deadline = Instant::now() + END_PATIENCE;
+        loop {
+            match self.engine.wait_ready(handle.as_ref(), Duration::ZERO) {
+                Err(EngineError::Exited { .. }) => break,
+                Ok(()) => return,
+                Err(_) if Instant::now() >= deadline || !self.pause(RETRY) => return,
+                Err(_) => {}
+            }
+        }
+        let _hand = self.hands[vm].lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.datacentre.vms[vm].is_on() || !self.has_ended(vm) {
+            return;
+        }
+        let node = node_name(vm);
+        let what = format!("the service manager of {node} starts the database's processes again");
+        self.events.say(EventKind::Platform { action: "restart".to_owned(), node, what });
+        self.start_database(vm);
+    }
+}

@@ -1,0 +1,63 @@
+//! Faults of processes: whom they mean, what is filled in, how they are written again.
+
+use std::time::Duration;
+
+use scenario::{
+    FaultAction, NodeTarget, OneProgram, ProcessDeed, ProcessFault, Scenario, Source, parse, to_yaml,
+};
+
+/// A scenario with this engine and this element of `faults`.
+fn read(engine: &str, fault: &str) -> Scenario {
+    let text = format!(
+        "name: x\nsite: {{ regions: {{ dc1: {{ zones: {{ a: {{ hosts: 3 }} }} }} }} }}\n\
+         database: {{ engine: {engine}, nodes: 3 }}\nloads: [ {{ workload: ledger, clients: 1 }} ]\n\
+         schedule:\n  - {{ phase: baseline, for: 5s }}\n  - {{ phase: f, for: 30s, faults: [ {fault} ] }}\n"
+    );
+    let source = Source { name: "x".to_owned(), text };
+    let read = parse(&source, &[]).unwrap_or_else(|rejection| panic!("{fault}: {:?}", rejection.problems()));
+    let again =
+        parse(&Source { name: "x".to_owned(), text: to_yaml(&read, 1) }, &[]).expect("what was written");
+    assert_eq!(again.schedule, read.schedule, "{fault}");
+    read
+}
+
+fn check(fault: &str, node: NodeTarget, how: ProcessDeed, length_s: Option<u64>) {
+    let scenario = read("postgres", fault);
+    let found = &scenario.schedule[1].faults[0];
+    assert_eq!(found.action, FaultAction::Process(ProcessFault { node, how, only: None }), "{fault}");
+    assert_eq!(found.length, length_s.map(Duration::from_secs), "{fault}");
+}
+
+#[test]
+fn a_kill_is_over_when_its_processes_are_started_again_and_a_stop_when_the_schedule_says() {
+    let after = |seconds| ProcessDeed::Kill { restart_after: Some(Duration::from_secs(seconds)) };
+    check("{ process: { of: leader, how: kill } }", NodeTarget::Leader, after(1), Some(1));
+    let later = "{ process: { of: n2, how: kill, restart: { after: 4s } } }";
+    check(later, NodeTarget::Named(1), after(4), Some(4));
+    let never = ProcessDeed::Kill { restart_after: None };
+    check("{ process: { of: a-follower, how: kill, restart: never } }", NodeTarget::AFollower, never, None);
+    check("{ process: { of: random, how: stop }, for: 7s }", NodeTarget::Random, ProcessDeed::Stop, Some(7));
+    check("{ process: { of: n1, how: restart } }", NodeTarget::Named(0), ProcessDeed::Restart, None);
+}
+
+#[test]
+fn what_is_over_by_itself_strikes_again_and_again_without_a_length() {
+    let at = |fault: &str| {
+        let faults = &read("postgres", fault).schedule[1].faults;
+        faults.iter().map(|fault| fault.at.as_secs()).collect::<Vec<_>>()
+    };
+    assert_eq!(at("{ process: { of: random, how: kill }, at: 2s, every: 10s }"), [2, 12, 22]);
+    assert_eq!(at("{ process: { of: random, how: restart }, every: 12s }"), [0, 12, 24]);
+}
+
+#[test]
+fn one_program_of_several_is_meant_by_its_name() {
+    let only = |fault: &str| match &read("patroni", fault).schedule[1].faults[0].action {
+        FaultAction::Process(fault) => fault.only.clone().expect("one program"),
+        other => panic!("{other:?}"),
+    };
+    let program = |name: &str| OneProgram { name: name.to_owned(), program: name.to_owned() };
+    assert_eq!(only("{ process: { of: leader, how: kill, only: etcd } }"), program("etcd"));
+    assert_eq!(only("{ process: { of: leader, how: stop, only: postgres } }"), program("postgres"));
+    assert_eq!(only("{ process: { of: leader, how: restart, only: patroni } }"), program("patroni"));
+}
