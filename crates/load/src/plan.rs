@@ -258,17 +258,21 @@ impl LoadPlan {
             user: self.user.clone(),
             password: self.password.clone(),
             reads: self.consistency.reads.unwrap_or(reads),
+            reads_otherwise: None,
             writes: self.consistency.writes.unwrap_or(Quorum),
             timeout,
             connect_timeout: self.connect_timeout,
         }
     }
 
-    /// As tables are made and read back: by every replica, and the keyspace is made where it is missing.
+    /// As tables are made and read back: by every replica, and the keyspace is made where it is missing. Where a replica is
+    /// gone for good, a majority is asked, if each write was acknowledged by one: the two have a replica in common.
     fn cql_settings_of_tables(&self, timeout: Duration) -> cql::Settings {
-        use cql::Consistency::{All, Serial};
+        use cql::Consistency::{All, Quorum, Serial};
+        let of_clients = self.cql_settings(timeout);
         let reads = if self.workload.compares_and_sets() { Serial } else { All };
-        cql::Settings { replicas: Some(REPLICAS), reads, writes: All, ..self.cql_settings(timeout) }
+        let reads_otherwise = matches!(of_clients.writes, Quorum | All).then_some(Quorum);
+        cql::Settings { replicas: Some(REPLICAS), reads, reads_otherwise, writes: All, ..of_clients }
     }
 
     fn redis_settings(&self) -> redis::Settings {

@@ -87,6 +87,8 @@ pub struct Settings {
     pub password: Option<Password>,
     /// Of reads.
     pub reads: Consistency,
+    /// Of reads of a whole table, where too few replicas are there for `reads`.
+    pub reads_otherwise: Option<Consistency>,
     /// Of writes; of a conditional write, of its end.
     pub writes: Consistency,
     /// How long one call waits for its answer.
@@ -102,6 +104,7 @@ pub struct CqlClient {
     peer: String,
     timeout: Duration,
     reads: Consistency,
+    reads_otherwise: Option<Consistency>,
     writes: Consistency,
     broken: bool,
     /// How often in a row its node could not serve.
@@ -165,6 +168,7 @@ impl CqlClient {
             peer: address.to_string(),
             timeout: Duration::MAX,
             reads: settings.reads,
+            reads_otherwise: settings.reads_otherwise,
             writes: settings.writes,
             broken: false,
             doubts: 0,

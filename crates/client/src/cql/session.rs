@@ -14,6 +14,7 @@ use scylla_cql_core::frame::response::error::{DbError, Error as Refusal};
 use super::answer::Said;
 use super::frames::{Bound, Terms, write_execute, write_prepare, write_query};
 use super::statement::{Effect, Source, cell};
+use super::verdict::UNAVAILABLE;
 use super::{CqlClient, Ended, Prepared, of_another};
 use crate::connection::{Connection, SessionFuture};
 use crate::frames::failure;
@@ -279,7 +280,8 @@ impl CqlClient {
         page_rows: usize,
         page: &mut dyn FnMut(&Rows) -> Result<(), SessionError>,
     ) -> Result<(), SessionError> {
-        let consistency = self.reads.number();
+        let mut consistency = self.reads.number();
+        let mut otherwise = self.reads_otherwise;
         let mut next: Option<Vec<u8>> = None;
         let mut kept = Rows::default();
         loop {
@@ -292,9 +294,14 @@ impl CqlClient {
                 ..Terms::default()
             };
             write_query(query, terms, &mut self.wire.outgoing);
-            match self.exchange(Effect::Read).await? {
-                Said::Rows(state) => next = state,
-                other => return Err(self.senseless(&other)),
+            match self.exchange(Effect::Read).await {
+                Ok(Said::Rows(state)) => next = state,
+                Ok(other) => return Err(self.senseless(&other)),
+                Err(error) if error.code.as_deref() == Some(UNAVAILABLE) && otherwise.is_some() => {
+                    consistency = otherwise.take().unwrap_or(self.reads).number();
+                    continue;
+                }
+                Err(error) => return Err(error),
             }
             kept.append(std::mem::take(&mut self.rows));
             let is_last = next.is_none();

@@ -26,6 +26,9 @@ use super::statement::Effect;
 /// `CAS_WRITE_UNKNOWN` of version 5, which servers of version 4 call a write timeout.
 const CAS_WRITE_UNKNOWN: i32 = 0x1700;
 
+/// Unavailable, as it stands in the code of an error.
+pub(super) const UNAVAILABLE: &str = "0x1000";
+
 /// What an error means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Verdict {
