@@ -20,6 +20,25 @@ pub struct OptionTable {
     pub example: &'static str,
 }
 
+/// A workload's options, each stated once: its name, what it holds, what it is when absent, what it means.
+macro_rules! options {
+    ($table:ident, $workload:literal, $example:literal;
+     $($name:literal: $shape:expr $(=> $absent:literal)?, $meaning:literal;)*) => {
+        static $table: OptionTable = OptionTable {
+            workload: $workload,
+            fields: &plain(
+                concat!("the options of ", $workload),
+                &[$(optional($name, $shape, concat!($meaning $(, "; ", $absent, " when absent")?))),*],
+            ),
+            defaults: &[$($(($name, $absent),)?)*],
+            example: $example,
+        };
+    };
+}
+
+/// Levels of isolation, weakest first, by their names in SQL.
+pub const ISOLATION_LEVELS: &[&str] = &["read-committed", "repeatable-read", "serializable"];
+
 const SWITCH: Shape = Shape::Word(&["on", "off"]);
 
 /// A whole number from one to `most`.
@@ -27,157 +46,123 @@ const fn up_to(most: u64) -> Shape {
     Shape::Count { least: 1, most }
 }
 
-static RAWIO: Fields = plain(
-    "the options of rawio",
-    &[
-        optional(
-            "block",
-            Shape::Count { least: 512, most: 4 << 20 },
-            "bytes of a block of the sequential passes, whole sectors of 512; 8192 when absent",
-        ),
-        optional("count", up_to(1 << 20), "blocks of a sequential pass; 2000 when absent"),
-        optional("random", up_to(1 << 20), "blocks of 4 KiB of a pass by chance; 200 when absent"),
-        optional(
-            "direct",
-            SWITCH,
-            "whether the page cache is left out (O_DIRECT), save by cached reads; off when absent",
-        ),
-        optional(
-            "durable",
-            Shape::Word(&["end", "each", "none"]),
-            "when a sequential write is synced: once at its end, with each block, or by nobody; end when absent",
-        ),
-    ],
-);
+options! { RAWIO, "rawio",
+    "- { workload: rawio, clients: 1, timeout: 60s, options: { block: 8192, count: 20000 } }";
+    "block": Shape::Count { least: 512, most: 4 << 20 } => "8192",
+        "bytes of a block of the sequential passes, whole sectors of 512";
+    "count": up_to(1 << 20) => "2000",
+        "blocks of a sequential pass";
+    "random": up_to(1 << 20) => "200",
+        "blocks of 4 KiB of a pass by chance";
+    "direct": SWITCH => "off",
+        "whether the page cache is left out (O_DIRECT), save by cached reads";
+    "durable": Shape::Word(&["end", "each", "none"]) => "end",
+        "when a sequential write is synced: once at its end, with each block, or by nobody";
+}
 
-static KV: Fields = plain(
-    "the options of kv",
-    &[
-        optional("read", Shape::Percent, "share of operations that read keys; 0% when absent"),
-        optional(
-            "span",
-            Shape::Percent,
-            "share of operations that count the keys from one on; 0% when absent",
-        ),
-        optional(
-            "span_limit",
-            Shape::Count { least: 0, most: 1_000_000 },
-            "most keys a span counts, 0 for all there are; 100 when absent",
-        ),
-        optional("batch", up_to(1_000), "keys of one operation; 1 when absent"),
-        optional("block_min", up_to(1_000_000), "fewest bytes of a value; 1 when absent"),
-        optional("block_max", up_to(1_000_000), "most bytes of a value; as block_min when absent"),
-        optional("keys", up_to(1_000_000_000), "keys before they begin anew; 100000 when absent"),
-        optional(
-            "order",
-            Shape::Word(&["hashed", "sequential", "zipfian"]),
-            "how keys are chosen: one after another, spread by a hash or in order, or some far more often; hashed when absent",
-        ),
-        optional("exponent", Shape::Positive, "of zipfian keys, from 1.001 to 1000; 1.1 when absent"),
-        optional(
-            "preload",
-            Shape::Count { least: 0, most: 1_000_000_000 },
-            "keys that are there before the first operation; 0 when absent",
-        ),
-    ],
-);
+options! { KV, "kv",
+    "- { workload: kv, clients: 8, options: { read: 95%, keys: 100000, order: zipfian } }";
+    "read": Shape::Percent => "0%",
+        "share of operations that read keys";
+    "span": Shape::Percent => "0%",
+        "share of operations that count the keys from one on";
+    "span_limit": Shape::Count { least: 0, most: 1_000_000 } => "100",
+        "most keys a span counts, 0 for all there are";
+    "batch": up_to(1_000) => "1",
+        "keys of one operation";
+    "block_min": up_to(1_000_000) => "1",
+        "fewest bytes of a value";
+    "block_max": up_to(1_000_000),
+        "most bytes of a value; as block_min when absent";
+    "keys": up_to(1_000_000_000) => "100000",
+        "keys before they begin anew";
+    "order": Shape::Word(&["hashed", "sequential", "zipfian"]) => "hashed",
+        "how keys are chosen: one after another, spread by a hash or in order, or some far more often";
+    "exponent": Shape::Positive => "1.1",
+        "of zipfian keys, from 1.001 to 1000";
+    "preload": Shape::Count { least: 0, most: 1_000_000_000 } => "0",
+        "keys that are there before the first operation";
+}
 
-static YCSB: Fields = plain(
-    "the options of ycsb",
-    &[
-        optional(
-            "workload",
-            Shape::Word(&["a", "b", "c", "d", "e", "f"]),
-            "the core workload whose shares and keys are taken; a when absent",
-        ),
-        optional("read", Shape::Percent, "share of reads; given one share, those not given are 0%"),
-        optional("update", Shape::Percent, "share of updates"),
-        optional("insert", Shape::Percent, "share of inserts"),
-        optional("scan", Shape::Percent, "share of scans"),
-        optional("read_modify_write", Shape::Percent, "share of read-modify-writes"),
-        optional(
-            "distribution",
-            Shape::Word(&["uniform", "zipfian", "latest", "hotspot", "sequential", "exponential"]),
-            "how keys are chosen; as the core workload has it when absent",
-        ),
-        optional(
-            "records",
-            up_to(1_000_000_000),
-            "rows that are there before the first operation; 10000 when absent",
-        ),
-        optional("fields", up_to(100), "fields of a row; 10 when absent"),
-        optional(
-            "field_length",
-            Shape::Count { least: 16, most: 100_000 },
-            "bytes of a field; 100 when absent",
-        ),
-        optional("read_all_fields", SWITCH, "whether a read asks for every field; on when absent"),
-        optional("write_all_fields", SWITCH, "whether an update writes every field; off when absent"),
-        optional("scan_length", up_to(1_000_000), "most rows of a scan; 100 when absent"),
-        optional("hotspot_keys", Shape::Percent, "share of the keys that is hot; 20% when absent"),
-        optional(
-            "hotspot_operations",
-            Shape::Percent,
-            "share of the operations on hot keys; 80% when absent",
-        ),
-        optional(
-            "insert_order",
-            Shape::Word(&["hashed", "ordered"]),
-            "whether names of keys follow a hash or their order; hashed when absent",
-        ),
-    ],
-);
+options! { YCSB, "ycsb",
+    "- { workload: ycsb, clients: 8, options: { workload: b, records: 100000 } }";
+    "workload": Shape::Word(&["a", "b", "c", "d", "e", "f"]) => "a",
+        "the core workload whose shares and keys are taken";
+    "read": Shape::Percent,
+        "share of reads; given one share, those not given are 0%";
+    "update": Shape::Percent,
+        "share of updates";
+    "insert": Shape::Percent,
+        "share of inserts";
+    "scan": Shape::Percent,
+        "share of scans";
+    "read_modify_write": Shape::Percent,
+        "share of read-modify-writes";
+    "distribution": Shape::Word(&["uniform", "zipfian", "latest", "hotspot", "sequential", "exponential"]),
+        "how keys are chosen; as the core workload has it when absent";
+    "records": up_to(1_000_000_000) => "10000",
+        "rows that are there before the first operation";
+    "fields": up_to(100) => "10",
+        "fields of a row";
+    "field_length": Shape::Count { least: 16, most: 100_000 } => "100",
+        "bytes of a field";
+    "read_all_fields": SWITCH => "on",
+        "whether a read asks for every field";
+    "write_all_fields": SWITCH => "off",
+        "whether an update writes every field";
+    "scan_length": up_to(1_000_000) => "100",
+        "most rows of a scan";
+    "hotspot_keys": Shape::Percent => "20%",
+        "share of the keys that is hot";
+    "hotspot_operations": Shape::Percent => "80%",
+        "share of the operations on hot keys";
+    "insert_order": Shape::Word(&["hashed", "ordered"]) => "hashed",
+        "whether names of keys follow a hash or their order";
+}
 
-static TPCC: Fields = plain(
-    "the options of tpcc",
-    &[
-        optional("pauses", SWITCH, "the standard's keying and think times; off when absent"),
-        optional(
-            "mix",
-            Shape::Word(&["deck", "weights"]),
-            "whether kinds of transaction come by decks of cards or by weights; deck when absent",
-        ),
-        optional(
-            "deliveries",
-            Shape::Word(&["queued", "at-once"]),
-            "whether deliveries wait in a queue or their terminal carries them out; queued when absent",
-        ),
-        optional(
-            "isolation",
-            Shape::Word(&["read-committed", "repeatable-read", "serializable"]),
-            "the level transactions run at; read-committed when absent",
-        ),
-    ],
-);
+options! { TPCC, "tpcc",
+    "- { workload: tpcc, scale: 2, clients: 20, options: { pauses: on } }";
+    "pauses": SWITCH => "off",
+        "the standard's keying and think times, without which `efficiency_percent` cannot be compared with published figures";
+    "mix": Shape::Word(&["deck", "weights"]) => "deck",
+        "whether kinds of transaction come by decks of cards or by weights";
+    "deliveries": Shape::Word(&["queued", "at-once"]) => "queued",
+        "whether deliveries wait in a queue or their terminal carries them out";
+    "isolation": Shape::Word(ISOLATION_LEVELS) => "read-committed",
+        "the level transactions run at";
+}
 
-static IOT: Fields = plain(
-    "the options of iot",
-    &[
-        optional("write", Shape::Percent, "share of writes, the rest reads; 90% when absent"),
-        optional("machines", up_to(1_000_000), "machines that send values; 10000 when absent"),
-        optional("sensors", up_to(100_000), "kinds of sensor; 100 when absent"),
-        optional("stations", up_to(1_000_000), "stations the machines stand at; 100 when absent"),
-        optional("limit", up_to(100_000), "newest values that a read asks for; 10 when absent"),
-        optional("data_min", up_to(1_000_000), "fewest characters sent beside a value; 800 when absent"),
-        optional("data_max", up_to(1_000_000), "most characters sent beside a value; 1200 when absent"),
-        optional(
-            "preload",
-            Shape::Count { least: 0, most: 1_000_000_000 },
-            "values that are there before the first operation; 10000 when absent",
-        ),
-    ],
-);
+options! { IOT, "iot",
+    "- { workload: iot, clients: 150, options: { write: 50%, machines: 10000 } }";
+    "write": Shape::Percent => "90%",
+        "share of writes, the rest reads";
+    "machines": up_to(1_000_000) => "10000",
+        "machines that send values";
+    "sensors": up_to(100_000) => "100",
+        "kinds of sensor";
+    "stations": up_to(1_000_000) => "100",
+        "stations the machines stand at";
+    "limit": up_to(100_000) => "10",
+        "newest values that a read asks for";
+    "data_min": up_to(1_000_000) => "800",
+        "fewest characters sent beside a value";
+    "data_max": up_to(1_000_000) => "1200",
+        "most characters sent beside a value";
+    "preload": Shape::Count { least: 0, most: 1_000_000_000 } => "10000",
+        "values that are there before the first operation";
+}
 
-/// Of the workloads whose check judges isolation.
-const ISOLATION: Field = optional(
-    "isolation",
-    Shape::Word(&["read-committed", "repeatable-read", "serializable"]),
-    "the level transactions begin at, which the database is then held to; its own default when absent",
-);
+options! { APPEND, "append",
+    "- { workload: append, clients: 8, options: { isolation: repeatable-read } }";
+    "isolation": Shape::Word(ISOLATION_LEVELS),
+        "the level transactions begin at, which the database is then held to; its own default when absent";
+}
 
-static APPEND: Fields = plain("the options of append", &[ISOLATION]);
-
-static BANK: Fields = plain("the options of bank", &[ISOLATION]);
+options! { BANK, "bank",
+    "- { workload: bank, clients: 8, options: { isolation: serializable } }";
+    "isolation": Shape::Word(ISOLATION_LEVELS),
+        "the level transactions begin at, which the database is then held to; its own default when absent";
+}
 
 /// An element of `scripts`.
 pub static ONE_SCRIPT: Fields = choice(
@@ -202,122 +187,40 @@ pub static ONE_SCRIPT: Fields = choice(
 
 const BUILTIN_SCRIPTS: &[&str] = &["tpcb-like", "simple-update", "select-only"];
 
-static SCRIPT: Fields = plain(
-    "the options of script",
-    &[
-        optional(
-            "scripts",
-            Shape::List { of: &Shape::Map(&ONE_SCRIPT), least: 1, most: Some(100) },
-            "the scripts, of which each transaction is one; tpcb-like when absent",
-        ),
-        optional(
-            "setup",
-            Shape::Text,
-            "SQL that makes the tables, beside pgbench's own where a builtin needs them",
-        ),
-        optional(
-            "conditions",
-            Shape::Named(&Shape::Text),
-            "queries by name, each of which must find nothing in the end: what it finds violates the condition",
-        ),
-    ],
-);
+options! { SCRIPT, "script",
+    "- { workload: script, clients: 8, options: { scripts: [{ builtin: select-only }] } }";
+    "scripts": Shape::List { of: &Shape::Map(&ONE_SCRIPT), least: 1, most: Some(100) },
+        "the scripts, of which each transaction is one; tpcb-like when absent";
+    "setup": Shape::Text,
+        "SQL that makes the tables, beside pgbench's own where a builtin needs them";
+    "conditions": Shape::Named(&Shape::Text),
+        "queries by name, each of which must find nothing in the end: what it finds violates the condition";
+}
 
 /// Every workload that has options.
-pub static OPTIONS: &[OptionTable] = &[
-    OptionTable {
-        workload: "kv",
-        example: "- { workload: kv, clients: 8, options: { read: 95%, keys: 100000, order: zipfian } }",
-        fields: &KV,
-        defaults: &[
-            ("read", "0%"),
-            ("span", "0%"),
-            ("span_limit", "100"),
-            ("batch", "1"),
-            ("block_min", "1"),
-            ("keys", "100000"),
-            ("order", "hashed"),
-            ("exponent", "1.1"),
-            ("preload", "0"),
-        ],
-    },
-    OptionTable {
-        workload: "ycsb",
-        example: "- { workload: ycsb, clients: 8, options: { workload: b, records: 100000 } }",
-        fields: &YCSB,
-        defaults: &[
-            ("workload", "a"),
-            ("records", "10000"),
-            ("fields", "10"),
-            ("field_length", "100"),
-            ("read_all_fields", "on"),
-            ("write_all_fields", "off"),
-            ("scan_length", "100"),
-            ("hotspot_keys", "20%"),
-            ("hotspot_operations", "80%"),
-            ("insert_order", "hashed"),
-        ],
-    },
-    OptionTable {
-        workload: "tpcc",
-        example: "- { workload: tpcc, scale: 2, clients: 20, options: { pauses: on } }",
-        fields: &TPCC,
-        defaults: &[
-            ("pauses", "off"),
-            ("mix", "deck"),
-            ("deliveries", "queued"),
-            ("isolation", "read-committed"),
-        ],
-    },
-    OptionTable {
-        workload: "rawio",
-        fields: &RAWIO,
-        defaults: &[
-            ("block", "8192"),
-            ("count", "2000"),
-            ("random", "200"),
-            ("direct", "off"),
-            ("durable", "end"),
-        ],
-        example: "- { workload: rawio, clients: 1, timeout: 60s, options: { block: 8192, count: 20000 } }",
-    },
-    OptionTable {
-        workload: "iot",
-        example: "- { workload: iot, clients: 150, options: { write: 50%, machines: 10000 } }",
-        fields: &IOT,
-        defaults: &[
-            ("write", "90%"),
-            ("machines", "10000"),
-            ("sensors", "100"),
-            ("stations", "100"),
-            ("limit", "10"),
-            ("data_min", "800"),
-            ("data_max", "1200"),
-            ("preload", "10000"),
-        ],
-    },
-    OptionTable {
-        workload: "append",
-        example: "- { workload: append, clients: 8, options: { isolation: repeatable-read } }",
-        fields: &APPEND,
-        defaults: &[],
-    },
-    OptionTable {
-        workload: "bank",
-        example: "- { workload: bank, clients: 8, options: { isolation: serializable } }",
-        fields: &BANK,
-        defaults: &[],
-    },
-    OptionTable {
-        workload: "script",
-        fields: &SCRIPT,
-        defaults: &[],
-        example: "- { workload: script, clients: 8, options: { scripts: [{ builtin: select-only }] } }",
-    },
-];
+pub static OPTIONS: &[&OptionTable] = &[&KV, &YCSB, &TPCC, &RAWIO, &IOT, &APPEND, &BANK, &SCRIPT];
 
 /// The options of a workload; none where it has none.
 #[must_use]
 pub fn table(workload: &str) -> Option<&'static OptionTable> {
-    OPTIONS.iter().find(|table| table.workload == workload)
+    OPTIONS.iter().find(|table| table.workload == workload).copied()
+}
+
+/// The option of a workload with this dotted name; an element of `scripts` has its number in it.
+#[must_use]
+pub fn option(workload: &str, name: &str) -> Option<&'static Field> {
+    let fields = match name.split_once('.') {
+        None => table(workload)?.fields,
+        Some(("scripts", _)) => &ONE_SCRIPT,
+        Some(_) => return None,
+    };
+    let last = name.rsplit('.').next()?;
+    fields.fields.iter().find(|field| field.name == last)
+}
+
+/// What an option is when absent, as written.
+#[must_use]
+pub fn default(workload: &str, name: &str) -> Option<&'static str> {
+    let defaults = table(workload)?.defaults;
+    defaults.iter().find(|(option, _)| *option == name).map(|(_, absent)| *absent)
 }

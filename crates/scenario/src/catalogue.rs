@@ -95,11 +95,10 @@ pub struct OptionEntry {
 #[must_use]
 pub fn options(workload: &str) -> Vec<OptionEntry> {
     let Some(table) = workloads::table(workload) else { return Vec::new() };
-    let default = |name: &str| table.defaults.iter().find(|entry| entry.0 == name).map(|entry| entry.1);
     let entry = |field: &'static Field| OptionEntry {
         name: field.name,
         meaning: field.meaning,
-        default: default(field.name),
+        default: workloads::default(workload, field.name),
     };
     table.fields.fields.iter().map(entry).collect()
 }

@@ -4,10 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use capabilities::workloads::{ONE_SCRIPT, table};
+use capabilities::workloads::{option, table};
 
 use crate::decode::Decoder;
-use crate::language::{Field, Fields, Shape};
+use crate::language::{Fields, Shape};
 use crate::rejection::Spanned;
 use crate::tree::Node;
 use crate::units::format_percent;
@@ -114,11 +114,5 @@ fn positive(node: &Node, what: &str, decoder: &mut Decoder) -> Option<f64> {
 
 /// An option as a line of a file needs it: its key path and its value, quoted where a number would be taken for text.
 pub(crate) fn is_number(workload: &str, name: &str) -> bool {
-    let last = name.rsplit('.').next().unwrap_or(name);
-    let of = |fields: &'static Fields| fields.fields.iter().find(|field: &&Field| field.name == last);
-    let found = match name.starts_with("scripts.") {
-        true => of(&ONE_SCRIPT),
-        false => table(workload).filter(|_| !name.contains('.')).and_then(|table| of(table.fields)),
-    };
-    found.is_some_and(|field| matches!(field.shape, Shape::Count { .. } | Shape::Positive))
+    option(workload, name).is_some_and(|field| matches!(field.shape, Shape::Count { .. } | Shape::Positive))
 }

@@ -71,14 +71,14 @@ impl Iot {
     /// When one of them does not fit.
     pub fn configured(given: &BTreeMap<String, String>) -> Result<Self, ConfigurationError> {
         let mut options = Options::new("iot", given);
-        let write = options.share("write", 0.9)?;
-        let machines = options.count("machines", 10_000, 1..=1_000_000)?;
-        let sensors = options.count("sensors", 100, 1..=100_000)?;
-        let stations = options.count("stations", 100, 1..=1_000_000)?;
-        let limit = options.count("limit", 10, 1..=100_000)?;
-        let data_min = options.count("data_min", 800, 1..=1_000_000)?;
-        let data_max = options.count("data_max", 1_200.max(data_min), data_min..=1_000_000)?;
-        let preload = options.count("preload", 10_000, 0..=1_000_000_000)?;
+        let write = options.share("write")?;
+        let machines = options.count("machines")?;
+        let sensors = options.count("sensors")?;
+        let stations = options.count("stations")?;
+        let limit = options.count("limit")?;
+        let data_min = options.count("data_min")?;
+        let data_max = options.count_within("data_max", data_min..=u64::MAX)?;
+        let preload = options.count("preload")?;
         options.finish()?;
         let read = format!(
             "SELECT machine_id, sensor_name, time, sensor_value, station_id, data FROM holdfast_iot \

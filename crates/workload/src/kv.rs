@@ -68,19 +68,19 @@ impl Kv {
     /// When one of them does not fit.
     pub fn configured(given: &BTreeMap<String, String>) -> Result<Self, ConfigurationError> {
         let mut options = Options::new("kv", given);
-        let read = options.share("read", 0.0)?;
-        let span = options.share("span", 0.0)?;
+        let read = options.share("read")?;
+        let span = options.share("span")?;
         if read + span > 1.0 + 1e-9 {
             return Err(options.bad("span", options_text(given, "span"), "with `read` it is more than 100%"));
         }
-        let span_limit = options.count("span_limit", 100, 0..=1_000_000)?;
-        let batch = options.count("batch", 1, 1..=1_000)?;
-        let block_min = options.count("block_min", 1, 1..=1_000_000)?;
-        let block_max = options.count("block_max", block_min, block_min..=1_000_000)?;
-        let keys = options.count("keys", 100_000, batch..=1_000_000_000)?;
-        let order = options.word("order", 0, &["hashed", "sequential", "zipfian"])?;
-        let exponent = options.number("exponent", 1.1, skewed::LEAST_EXPONENT..=skewed::MOST_EXPONENT)?;
-        let preload = options.count("preload", 0, 0..=keys)?;
+        let span_limit = options.count("span_limit")?;
+        let batch = options.count("batch")?;
+        let block_min = options.count("block_min")?;
+        let block_max = options.count_within("block_max", block_min..=u64::MAX)?;
+        let keys = options.count_within("keys", batch..=u64::MAX)?;
+        let order = options.word("order")?;
+        let exponent = options.number("exponent", skewed::LEAST_EXPONENT..=skewed::MOST_EXPONENT)?;
+        let preload = options.count_within("preload", 0..=keys)?;
         options.finish()?;
         let batch = usize::try_from(batch).unwrap_or(usize::MAX);
         let bytes = |count| usize::try_from(count).unwrap_or(usize::MAX);
@@ -91,8 +91,8 @@ impl Kv {
             block: (bytes(block_min), bytes(block_max)),
             keys,
             order: match (order, RejectionZipf::new(keys, exponent)) {
-                (2, Some(zipf)) => Order::Zipfian(zipf),
-                (1, _) => Order::Sequential,
+                ("zipfian", Some(zipf)) => Order::Zipfian(zipf),
+                ("sequential", _) => Order::Sequential,
                 _ => Order::Hashed,
             },
             preload,

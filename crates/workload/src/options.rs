@@ -1,10 +1,14 @@
 //! Options of a workload as text, by name, read into typed values.
 //!
-//! Owns how each kind of value is written and what is wrong with one that is not. Which options a workload has, and what
-//! they are when absent, is the workload's own; the scenario language has checked most of it before, with a caret.
+//! Owns how each kind of value is written and what is wrong with one that is not. Which options a workload has, their
+//! bounds and what they are when absent stands in [`capabilities::workloads`]; the scenario language has checked most of
+//! it before, with a caret.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
+
+use capabilities::workloads;
+use yaml::language::Shape;
 
 use crate::dialect::beginning;
 use crate::workload::Statement;
@@ -45,9 +49,6 @@ pub enum ConfigurationError {
     },
 }
 
-/// The levels of the option `isolation`, weakest first, by their names in SQL.
-pub const ISOLATION_LEVELS: [&str; 3] = ["read-committed", "repeatable-read", "serializable"];
-
 /// Reads the options of one workload; what nobody asked for is an error in the end.
 pub(crate) struct Options<'o> {
     workload: &'static str,
@@ -66,29 +67,45 @@ impl<'o> Options<'o> {
         self.given.get(name).map(String::as_str)
     }
 
-    /// A whole number within bounds.
-    pub(crate) fn count(
+    /// The option's text, or what it is when absent.
+    fn text_or_default(&mut self, name: &str) -> &'o str {
+        let absent = workloads::default(self.workload, name);
+        self.text(name).or(absent).unwrap_or_default()
+    }
+
+    /// A whole number within the option's bounds.
+    pub(crate) fn count(&mut self, name: &str) -> Result<u64, ConfigurationError> {
+        self.count_within(name, 0..=u64::MAX)
+    }
+
+    /// A whole number within the option's bounds and these, which follow from other options. When absent it is what it
+    /// always is then, or the bound that is nearest to it.
+    pub(crate) fn count_within(
         &mut self,
         name: &str,
-        absent: u64,
         bounds: RangeInclusive<u64>,
     ) -> Result<u64, ConfigurationError> {
-        let Some(text) = self.text(name) else { return Ok(absent) };
-        let wanted = || format!("it is a whole number from {} to {}", bounds.start(), bounds.end());
+        let (mut least, mut most) = (*bounds.start(), *bounds.end());
+        if let Shape::Count { least: lowest, most: highest } = self.shape(name)? {
+            (least, most) = (least.max(*lowest), most.min(*highest));
+        }
+        let Some(text) = self.text(name) else {
+            let absent = workloads::default(self.workload, name).and_then(|absent| absent.parse().ok());
+            return Ok(absent.unwrap_or(least).max(least).min(most));
+        };
         text.parse()
             .ok()
-            .filter(|count| bounds.contains(count))
-            .ok_or_else(|| self.bad(name, text, &wanted()))
+            .filter(|count| (least..=most).contains(count))
+            .ok_or_else(|| self.bad(name, text, &format!("it is a whole number from {least} to {most}")))
     }
 
     /// A decimal number within bounds.
     pub(crate) fn number(
         &mut self,
         name: &str,
-        absent: f64,
         bounds: RangeInclusive<f64>,
     ) -> Result<f64, ConfigurationError> {
-        let Some(text) = self.text(name) else { return Ok(absent) };
+        let text = self.text_or_default(name);
         let wanted = || format!("it is a number from {} to {}", bounds.start(), bounds.end());
         text.parse()
             .ok()
@@ -97,8 +114,8 @@ impl<'o> Options<'o> {
     }
 
     /// A percentage, `95%`, as a share from 0 to 1.
-    pub(crate) fn share(&mut self, name: &str, absent: f64) -> Result<f64, ConfigurationError> {
-        let Some(text) = self.text(name) else { return Ok(absent) };
+    pub(crate) fn share(&mut self, name: &str) -> Result<f64, ConfigurationError> {
+        let text = self.text_or_default(name);
         let percent = text.strip_suffix('%').and_then(|number| number.trim_end().parse::<f64>().ok());
         percent
             .filter(|percent| (0.0..=100.0).contains(percent))
@@ -106,16 +123,31 @@ impl<'o> Options<'o> {
             .ok_or_else(|| self.bad(name, text, "it is a percentage from 0% to 100%"))
     }
 
-    /// One of a few words, by its place among them.
-    pub(crate) fn word(
-        &mut self,
-        name: &str,
-        absent: usize,
-        words: &[&str],
-    ) -> Result<usize, ConfigurationError> {
-        let Some(text) = self.text(name) else { return Ok(absent) };
+    /// As [`Options::share`], of an option whose share when absent follows from others.
+    pub(crate) fn share_or(&mut self, name: &str, absent: f64) -> Result<f64, ConfigurationError> {
+        if self.text(name).is_none() { Ok(absent) } else { self.share(name) }
+    }
+
+    /// One of the option's words.
+    pub(crate) fn word(&mut self, name: &str) -> Result<&'static str, ConfigurationError> {
+        let text = self.text_or_default(name);
+        let words = match self.shape(name)? {
+            Shape::Word(words) => *words,
+            _ => &[],
+        };
         let wanted = || format!("it is one of {}", words.join(", "));
-        words.iter().position(|word| *word == text).ok_or_else(|| self.bad(name, text, &wanted()))
+        words.iter().find(|word| **word == text).copied().ok_or_else(|| self.bad(name, text, &wanted()))
+    }
+
+    /// What the option holds.
+    fn shape(&self, name: &str) -> Result<&'static Shape, ConfigurationError> {
+        match workloads::option(self.workload, name) {
+            Some(field) => Ok(&field.shape),
+            None => Err(ConfigurationError::UnknownOption {
+                workload: self.workload.to_owned(),
+                option: name.to_owned(),
+            }),
+        }
     }
 
     /// The statement that begins a transaction at the isolation level asked for; a plain `BEGIN`, which leaves the level
@@ -124,14 +156,14 @@ impl<'o> Options<'o> {
         if self.text("isolation").is_none() {
             return Ok(Statement::fixed("BEGIN", "BEGIN"));
         }
-        let level = ISOLATION_LEVELS[self.word("isolation", 0, &ISOLATION_LEVELS)?];
+        let level = self.word("isolation")?;
         let (sql, mysql) = beginning(level);
         Ok(Statement { name: "BEGIN".into(), sql: sql.into(), mysql: Some(mysql.into()), cql: None })
     }
 
     /// `on` or `off`.
-    pub(crate) fn switch(&mut self, name: &str, absent: bool) -> Result<bool, ConfigurationError> {
-        Ok(self.word(name, usize::from(absent), &["off", "on"])? == 1)
+    pub(crate) fn switch(&mut self, name: &str) -> Result<bool, ConfigurationError> {
+        Ok(self.word(name)? == "on")
     }
 
     /// Names of the options given that begin so, in order, without that beginning.
@@ -173,31 +205,37 @@ mod tests {
     #[test]
     fn values_that_do_not_fit_are_refused_with_what_would() {
         let check = |read: fn(&mut Options<'_>) -> Result<String, ConfigurationError>,
-                     value: &str,
+                     (name, value): (&str, &str),
                      expected: &str| {
-            let given = [("it".to_owned(), value.to_owned())].into();
-            let mut options = Options::new("kv", &given);
+            let given = [(name.to_owned(), value.to_owned())].into();
+            let mut options = Options::new("ycsb", &given);
             let seen = read(&mut options).unwrap_or_else(|error| error.to_string());
             assert_eq!(seen, expected);
         };
-        let count = |options: &mut Options<'_>| Ok(options.count("it", 7, 1..=9)?.to_string());
-        check(count, "9", "9");
-        check(count, "10", "workload kv: option it cannot be \"10\": it is a whole number from 1 to 9");
-        check(count, "-1", "workload kv: option it cannot be \"-1\": it is a whole number from 1 to 9");
-        let share = |options: &mut Options<'_>| Ok(options.share("it", 0.5)?.to_string());
-        check(share, "95%", "0.95");
-        check(share, "0.95", "workload kv: option it cannot be \"0.95\": it is a percentage from 0% to 100%");
-        check(share, "NaN%", "workload kv: option it cannot be \"NaN%\": it is a percentage from 0% to 100%");
-        let switch = |options: &mut Options<'_>| Ok(options.switch("it", true)?.to_string());
-        check(switch, "off", "false");
-        check(switch, "yes", "workload kv: option it cannot be \"yes\": it is one of off, on");
+        let count = |options: &mut Options<'_>| Ok(options.count("fields")?.to_string());
+        let whole = "it is a whole number from 1 to 100";
+        check(count, ("fields", "9"), "9");
+        check(count, ("read", "9%"), "10");
+        check(count, ("fields", "101"), &format!("workload ycsb: option fields cannot be \"101\": {whole}"));
+        check(count, ("fields", "-1"), &format!("workload ycsb: option fields cannot be \"-1\": {whole}"));
+        let share = |options: &mut Options<'_>| Ok(options.share("hotspot_keys")?.to_string());
+        let percent = "it is a percentage from 0% to 100%";
+        check(share, ("hotspot_keys", "95%"), "0.95");
+        for bad in ["0.95", "NaN%"] {
+            let expected = format!("workload ycsb: option hotspot_keys cannot be \"{bad}\": {percent}");
+            check(share, ("hotspot_keys", bad), &expected);
+        }
+        let switch = |options: &mut Options<'_>| Ok(options.switch("read_all_fields")?.to_string());
+        check(switch, ("read_all_fields", "off"), "false");
+        let expected = "workload ycsb: option read_all_fields cannot be \"yes\": it is one of on, off";
+        check(switch, ("read_all_fields", "yes"), expected);
     }
 
     #[test]
     fn an_option_that_nobody_asks_for_is_refused() {
         let given = [("reed".to_owned(), "1%".to_owned())].into();
         let mut options = Options::new("kv", &given);
-        assert_eq!(options.share("read", 0.25), Ok(0.25));
+        assert_eq!(options.share("read"), Ok(0.0));
         assert_eq!(options.finish().expect_err("unknown").to_string(), "workload kv has no option \"reed\"");
     }
 }

@@ -55,17 +55,17 @@ impl Rawio {
     /// When one does not fit.
     pub fn configured(given: &BTreeMap<String, String>) -> Result<Self, ConfigurationError> {
         let mut options = Options::new("rawio", given);
-        let block = options.count("block", 8192, SECTOR_BYTES..=4 << 20)?;
+        let block = options.count("block")?;
         if !block.is_multiple_of(SECTOR_BYTES) {
             let text = options.text("block").unwrap_or_default();
             return Err(options.bad("block", text, "it is a multiple of 512 bytes"));
         }
-        let count = options.count("count", 2000, 1..=1 << 20)?;
-        let random = options.count("random", 200, 1..=1 << 20)?;
-        let direct = options.switch("direct", false)?;
-        let durability = match options.word("durable", 0, &["end", "each", "none"])? {
-            0 => Durability::End,
-            1 => Durability::Each,
+        let count = options.count("count")?;
+        let random = options.count("random")?;
+        let direct = options.switch("direct")?;
+        let durability = match options.word("durable")? {
+            "end" => Durability::End,
+            "each" => Durability::Each,
             _ => Durability::None,
         };
         options.finish()?;

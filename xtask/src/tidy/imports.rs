@@ -45,7 +45,7 @@ const TABLE: &[(&str, May)] = &[
     ("control", May::Only(&[])),
     ("rawio", May::Only(&["control"])),
     ("client", May::Only(&["control", "history", "rawio"])),
-    ("workload", May::Only(&["client", "history"])),
+    ("workload", May::Only(&["capabilities", "client", "history", "yaml"])),
     ("load", May::Only(&["capabilities", "client", "history", "measure", "workload"])),
     ("results", May::Only(&["check", "history", "measure"])),
     ("report", May::Only(&["history", "measure", "results"])),

@@ -145,7 +145,7 @@ impl Scripts {
             if scripts.iter().any(|known| known.name == name) {
                 return Err(options.bad(&option("name"), &name, "another script has the same name"));
             }
-            let weight = options.count(&option("weight"), 1, 1..=1_000_000)?;
+            let weight = options.count(&option("weight"))?;
             let program = parse::parse(&name, text, &mut names).map_err(|source| {
                 ConfigurationError::Script { workload: NAME.to_owned(), source: Box::new(source) }
             })?;

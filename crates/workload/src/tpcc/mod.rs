@@ -59,11 +59,10 @@ impl Tpcc {
     /// When one of them does not fit.
     pub fn configured(given: &BTreeMap<String, String>) -> Result<Self, ConfigurationError> {
         let mut options = Options::new("tpcc", given);
-        let pauses = options.switch("pauses", false)?;
-        let weights = options.word("mix", 0, &["deck", "weights"])? == 1;
-        let queue = options.word("deliveries", 0, &["queued", "at-once"])? == 0;
-        let levels = ["read-committed", "repeatable-read", "serializable"];
-        let isolation = levels[options.word("isolation", 0, &levels)?];
+        let pauses = options.switch("pauses")?;
+        let weights = options.word("mix")? == "weights";
+        let queue = options.word("deliveries")? == "queued";
+        let isolation = options.word("isolation")?;
         options.finish()?;
         let (begin, _) = beginning(isolation);
         let mut statements = transactions::STATEMENTS.to_vec();

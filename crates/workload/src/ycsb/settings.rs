@@ -16,7 +16,6 @@ use std::collections::BTreeMap;
 
 use rand::{Rng, RngExt};
 
-use super::NUMBER_CHARACTERS;
 use crate::options::{ConfigurationError, Options};
 
 /// Places of the operations in [`KINDS`].
@@ -94,33 +93,39 @@ pub(super) struct Settings {
 impl Settings {
     pub(super) fn read(given: &BTreeMap<String, String>) -> Result<Self, ConfigurationError> {
         let mut options = Options::new("ycsb", given);
-        let letters: Vec<&str> = CORES.iter().map(|core| core.0).collect();
-        let (_, core_shares, core_choice) = CORES[options.word("workload", 0, &letters)?];
+        let letter = options.word("workload")?;
+        let core = CORES.iter().find(|core| core.0 == letter).unwrap_or(&CORES[0]);
+        let (_, core_shares, core_choice) = *core;
         // Given one by one, they stand for themselves: what is not given is nothing.
         let any_given = SHARES.iter().any(|name| given.contains_key(*name));
         let mut shares = core_shares;
         for (share, name) in shares.iter_mut().zip(SHARES) {
-            *share = options.share(name, if any_given { 0.0 } else { *share })?;
+            *share = options.share_or(name, if any_given { 0.0 } else { *share })?;
         }
         let sum: f64 = shares.iter().sum();
         if (sum - 1.0).abs() > 1e-6 {
             let told = format!("{}%", (sum * 1e4).round() / 1e2);
             return Err(options.bad("read", &told, "the shares of all operations must add up to 100%"));
         }
-        let names: Vec<&str> = CHOICES.iter().map(|choice| choice.0).collect();
-        let absent = CHOICES.iter().position(|choice| choice.1 == core_choice).unwrap_or_default();
+        let choice = match options.text("distribution") {
+            None => core_choice,
+            Some(_) => {
+                let name = options.word("distribution")?;
+                CHOICES.iter().find(|choice| choice.0 == name).map_or(core_choice, |choice| choice.1)
+            }
+        };
         let settings = Settings {
             shares,
-            choice: CHOICES[options.word("distribution", absent, &names)?].1,
-            records: options.count("records", 10_000, 1..=1_000_000_000)?,
-            fields: small(options.count("fields", 10, 1..=100)?),
-            field_length: small(options.count("field_length", 100, NUMBER_CHARACTERS as u64..=100_000)?),
-            read_all_fields: options.switch("read_all_fields", true)?,
-            write_all_fields: options.switch("write_all_fields", false)?,
-            scan_length: i64::try_from(options.count("scan_length", 100, 1..=1_000_000)?).unwrap_or(i64::MAX),
-            hotspot_keys: options.share("hotspot_keys", 0.2)?,
-            hotspot_operations: options.share("hotspot_operations", 0.8)?,
-            ordered: options.word("insert_order", 0, &["hashed", "ordered"])? == 1,
+            choice,
+            records: options.count("records")?,
+            fields: small(options.count("fields")?),
+            field_length: small(options.count("field_length")?),
+            read_all_fields: options.switch("read_all_fields")?,
+            write_all_fields: options.switch("write_all_fields")?,
+            scan_length: i64::try_from(options.count("scan_length")?).unwrap_or(i64::MAX),
+            hotspot_keys: options.share("hotspot_keys")?,
+            hotspot_operations: options.share("hotspot_operations")?,
+            ordered: options.word("insert_order")? == "ordered",
         };
         options.finish()?;
         Ok(settings)
