@@ -28,6 +28,7 @@ mod series;
 mod site;
 mod site_drawing;
 mod site_links;
+mod site_ways;
 mod story;
 mod sweep_curve;
 mod tables;

@@ -8,7 +8,7 @@ use crate::chart::CHARACTER_WIDTH;
 use crate::format;
 use crate::markup::{cut, escape};
 use crate::site::{self, Block, CHIP_HEIGHT, CHIP_STEP, Chip, HOST_HEAD, HOST_LINE, Kind, Story, VolumeCopy};
-use crate::site_links;
+use crate::{site_links, site_ways};
 use results::RunDirectory;
 
 const FONT: f64 = 12.0;
@@ -47,7 +47,6 @@ pub(crate) fn figure(run: &RunDirectory) -> String {
 }
 
 fn svg(run: &RunDirectory, root: &Block, story: &Story, class: &str) -> String {
-    let (width, height) = (root.width + 2.0 * MARGIN, root.height + 2.0 * MARGIN);
     let site = &run.result.facts.site;
     let mut chips = BTreeMap::new();
     let mut body = String::new();
@@ -55,6 +54,8 @@ fn svg(run: &RunDirectory, root: &Block, story: &Story, class: &str) -> String {
         draw(run, child, story, &mut chips, &mut body);
     }
     site_links::draw(&site.links, root, &mut body, class);
+    let (right, below) = site_ways::draw(&site_ways::of(run, root), root, &mut body, class);
+    let (width, height) = (root.width + right + 2.0 * MARGIN, root.height + below + 2.0 * MARGIN);
     for (node, from, to) in &story.moves {
         if let (Some(from), Some(to)) =
             (chips.get(&(node.clone(), from.clone())), chips.get(&(node.clone(), to.clone())))
@@ -67,7 +68,9 @@ fn svg(run: &RunDirectory, root: &Block, story: &Story, class: &str) -> String {
          aria-label=\"The site: {1}\"><defs><marker id=\"arrow-{class}\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" \
          markerWidth=\"7\" markerHeight=\"7\" orient=\"auto-start-reverse\"><path class=\"arrow-head\" d=\"M0 0L8 4L0 8Z\"/>\
          </marker><marker id=\"link-{class}\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" \
-         orient=\"auto-start-reverse\"><path class=\"link-head\" d=\"M0 0L8 4L0 8Z\"/></marker></defs>{body}</svg>",
+         orient=\"auto-start-reverse\"><path class=\"link-head\" d=\"M0 0L8 4L0 8Z\"/></marker>\
+         <marker id=\"struck-{class}\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" \
+         orient=\"auto-start-reverse\"><path class=\"struck-head\" d=\"M0 0L8 4L0 8Z\"/></marker></defs>{body}</svg>",
         -MARGIN,
         escape(&described(run)),
     )

@@ -32,6 +32,19 @@ pub(crate) fn draw(links: &[LinkFacts], block: &Block, svg: &mut String, class: 
     }
 }
 
+/// Pairs of places between which [`draw`] draws.
+pub(crate) fn drawn(block: &Block) -> BTreeSet<(String, String)> {
+    let mut pairs: BTreeSet<(String, String)> = block.children.iter().flat_map(drawn).collect();
+    for pair in block.children.windows(2) {
+        let [before, after] = pair else { continue };
+        if gap(before, after).is_some() {
+            pairs.insert((before.path.clone(), after.path.clone()));
+            pairs.insert((after.path.clone(), before.path.clone()));
+        }
+    }
+    pairs
+}
+
 /// Room for an arrow between two places.
 #[derive(Clone, Copy)]
 struct Gap {

@@ -10,7 +10,7 @@ pub struct FaultResult {
     pub kind: String,
     /// What it was aimed at, as written.
     pub target: String,
-    /// Paths of the hosts hit.
+    /// Paths of the hosts hit; of a fault of the network each way, `FROM -> TO`.
     pub hits: Vec<String>,
     /// Nodes that ran there.
     pub nodes: Vec<String>,
@@ -52,6 +52,13 @@ pub struct FaultResult {
     pub lost_writes: Option<u64>,
     /// Throughput while the fault stood, as a share of the baseline's.
     pub throughput_ratio_during: Option<f64>,
+}
+
+impl FaultResult {
+    /// The ways that a fault of the network hit: each pair of paths, from and to.
+    pub fn ways(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.hits.iter().filter_map(|hit| hit.split_once(" -> "))
+    }
 }
 
 /// Times to recover, in seconds after the fault took effect; null when it never happened in the run.
