@@ -13,7 +13,7 @@ use crate::live;
 pub const LATEST: &str = "runs/latest";
 
 /// Does your database hold fast? Builds a pretend datacentre on this machine, runs a real database on it, breaks the
-/// datacentre, proves whether committed data survived, and writes the white paper.
+/// datacentre, proves whether committed data survived, and writes the report.
 ///
 /// Exit codes: 0 pass, 1 fail, 2 unknown, 254 the scenario or the arguments are wrong, 255 the lab could not do its job.
 #[derive(Debug, Parser)]

@@ -53,6 +53,13 @@ fn lost_writes(result: &RunResult) -> Number {
     let (value, detail) = match ledger(result) {
         None => ("not checked".to_owned(), "no check of this run counted acknowledged writes".to_owned()),
         Some(ledger) => match ledger.known_lost() {
+            None if ledger.verdict == Verdict::Pass => (
+                "not counted".to_owned(),
+                format!(
+                    "of {} acknowledged; the check passed, and it does not count losses",
+                    format::count(ledger.acknowledged)
+                ),
+            ),
             None => ("unknown".to_owned(), format!("of {} acknowledged", format::count(ledger.acknowledged))),
             Some(lost) => (
                 format::count(lost),

@@ -122,3 +122,51 @@ fn two_runs_side_by_side_each_lose_a_host_under_the_leader_and_nothing_acknowled
         report_alone_says_the_same(&desk, &finished);
     }
 }
+
+/// The leader's site, one that is 40 ms away and, later in the order of the nodes, one that is 1 ms away. Writes are so rare
+/// that both standbys have all of them when the leader's host fails.
+const TWO_STANDBYS: &str = "name: two-standbys
+site:
+  regions:
+    here: { zones: { a: { hosts: 1 } } }
+    far: { zones: { a: { hosts: 1 } } }
+    near: { zones: { a: { hosts: 1 } } }
+  links:
+    - { between: [here, far], delay: 40ms }
+    - { between: [here, near], delay: 1ms }
+database:
+  engine: postgres
+  nodes: [here/a/h1, far/a/h1, near/a/h1]
+  replication: { synchronous: any 1 }
+  failover: { promote: { after: 1s } }
+loads:
+  - { workload: ledger, clients: 1, rate: 1/s, from: here }
+schedule:
+  - { phase: warm-up, for: 2s }
+  - { phase: baseline, for: 4s }
+  - { phase: fault, for: 10s, faults: [{ power-off: { host: leader }, at: 500ms, for: 8s }] }
+";
+
+#[test]
+#[ignore = "second tier: half a minute"]
+fn of_two_equally_advanced_standbys_the_nearer_one_is_promoted() {
+    let _turn = beside_others();
+    let desk = Desk::new();
+    if !desk.can_have_a_lab("of_two_equally_advanced_standbys_the_nearer_one_is_promoted") {
+        return;
+    }
+    std::fs::write(desk.path().join("two-standbys.yaml"), TWO_STANDBYS).expect("a scenario");
+    let finished = desk.run(&["run", "two-standbys.yaml"]);
+    let events = std::fs::read_to_string(finished.run_directory().join("events.jsonl")).expect("events");
+    let events = events.lines().map(|line| serde_json::from_str::<Value>(line).expect("an event"));
+    let promoted: Vec<Value> = events.filter(|event| event["action"] == "promote").collect();
+    let [promotion] = promoted.as_slice() else { panic!("{promoted:#?}\n{}", finished.stderr) };
+    // Were one of them ahead, its place would show nothing.
+    let what = promotion["what"].as_str().expect("what");
+    let position = |node: &str| {
+        let (_, after) = what.split_once(&format!("{node} at "))?;
+        after.split([',', ';']).next().map(str::to_owned)
+    };
+    assert!(position("n2").is_some() && position("n2") == position("n3"), "{what}");
+    assert_eq!(promotion["node"], "n3", "{what}");
+}

@@ -8,6 +8,7 @@ mod canaries;
 mod confinement;
 mod contract;
 mod disks;
+mod engines;
 mod etcd;
 mod flaws;
 mod holdfast;
