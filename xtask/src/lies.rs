@@ -110,6 +110,13 @@ const CASES: &[Case] = &[
     ),
     honest("process"),
     lie(
+        ["no-pressure", "pressure", "a neighbour that is to take processors takes none"],
+        &["--plant", "no-pressure"],
+        2,
+        &["pressure", "has no receipt"],
+    ),
+    honest("pressure"),
+    lie(
         ["dropped-insert", "load", "an acknowledged insert was never sent"],
         &["--plant", "dropped-insert"],
         1,

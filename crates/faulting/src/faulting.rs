@@ -6,6 +6,7 @@ mod copies;
 mod disks;
 mod network;
 mod power;
+mod pressure;
 mod processes;
 mod targets;
 
@@ -129,6 +130,7 @@ impl Faulting {
             }
             FaultAction::Disk { target, defect } => self.strike_disk(number, fault, target, defect),
             FaultAction::Process(action) => self.strike_processes(number, fault, action),
+            FaultAction::Pressure(action) => self.strike_pressure(number, fault, action),
         }
     }
 

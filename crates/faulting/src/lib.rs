@@ -13,6 +13,7 @@ mod observations;
 #[cfg(test)]
 mod pairs;
 mod power_probe;
+mod pressure_looks;
 mod process_looks;
 mod samples;
 mod stations;

@@ -32,6 +32,8 @@ pub enum Lie {
     KillNothing,
     /// A stop of processes stops the first of them alone.
     StopMainOnly,
+    /// A neighbour that is to take processors takes none.
+    NoPressure,
     /// One acknowledged insert was never sent to the database.
     DroppedInsert,
     /// The database holds one insert that no client asked for.
@@ -52,7 +54,7 @@ pub enum Lie {
 
 impl Lie {
     /// Every lie, in the order of the contract.
-    pub const ALL: [Lie; 16] = [
+    pub const ALL: [Lie; 17] = [
         Lie::DelayShort,
         Lie::LeakPackets,
         Lie::RateDouble,
@@ -61,6 +63,7 @@ impl Lie {
         Lie::ProcessLeft,
         Lie::KillNothing,
         Lie::StopMainOnly,
+        Lie::NoPressure,
         Lie::DroppedInsert,
         Lie::InventedInsert,
         Lie::LoadPanic,
@@ -83,6 +86,7 @@ impl Lie {
             Lie::ProcessLeft => "process-left",
             Lie::KillNothing => "kill-nothing",
             Lie::StopMainOnly => "stop-main-only",
+            Lie::NoPressure => "no-pressure",
             Lie::DroppedInsert => "dropped-insert",
             Lie::InventedInsert => "invented-insert",
             Lie::LoadPanic => "load-panic",

@@ -38,4 +38,9 @@ pub const KINDS: &[FaultKindEntry] = &[
         summary: "a node's database processes are killed, stopped for a time (a zombie primary), or restarted; the node stays up",
         example: "faults: [{ process: { of: leader, how: stop }, for: 10s }]",
     },
+    FaultKindEntry {
+        name: "pressure",
+        summary: "a noisy neighbour takes a share of a node's processors",
+        example: "faults: [{ pressure: { of: leader, processor: 80% }, for: 10s }]",
+    },
 ];

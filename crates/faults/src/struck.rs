@@ -29,6 +29,8 @@ pub enum Struck {
         /// Its name there.
         disk: String,
     },
+    /// The node on this host.
+    Node(HostPath),
     /// Processes of the database on a node.
     Processes {
         /// The node's host.

@@ -121,11 +121,56 @@ impl CpuGroups {
         at(&processes, fs::write(&processes, pid.to_string()))
     }
 
+    /// Changes what a node's group is held to; nothing where absent.
+    ///
+    /// # Errors
+    /// When a file of the control group is refused.
+    pub fn hold_to(&self, node: &str, cpus: Option<f64>) -> Result<(), CgroupError> {
+        let quota_us = cpus.map(|cpus| (cpus * PERIOD_US as f64).round().max(1_000.0) as u64);
+        let (file, value) = match (self.version, quota_us) {
+            (Version::One, Some(quota_us)) => ("cpu.cfs_quota_us", quota_us.to_string()),
+            (Version::One, None) => ("cpu.cfs_quota_us", "-1".to_owned()),
+            (Version::Two, Some(quota_us)) => ("cpu.max", format!("{quota_us} {PERIOD_US}")),
+            (Version::Two, None) => ("cpu.max", format!("max {PERIOD_US}")),
+        };
+        let path = self.folder.join(node).join(file);
+        at(&path, fs::write(&path, value))
+    }
+
+    /// How often, and for how long in all, the kernel has held a node's group up because of a limit. None where it does not
+    /// say.
+    #[must_use]
+    pub fn held_up(&self, node: &str) -> Option<HeldUp> {
+        HeldUp::parse(&fs::read_to_string(self.folder.join(node).join("cpu.stat")).ok()?)
+    }
+
     /// Where the groups are, for the report.
     #[must_use]
     pub fn describe(&self) -> String {
         let version = if self.version == Version::One { 1 } else { 2 };
         format!("control groups version {version}")
+    }
+}
+
+/// What a limit has cost a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeldUp {
+    /// Periods in which it had used up what it may.
+    pub periods: u64,
+    /// How long its threads waited for the next one, added up over processors.
+    pub time: Duration,
+}
+
+impl HeldUp {
+    /// Version 1 counts in nanoseconds, version 2 in microseconds.
+    fn parse(text: &str) -> Option<HeldUp> {
+        let value = |name: &str| {
+            text.lines()
+                .find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse::<u64>().ok())
+        };
+        let nanos = value("throttled_time").map(Duration::from_nanos);
+        let time = nanos.or_else(|| value("throttled_usec").map(Duration::from_micros))?;
+        Some(HeldUp { periods: value("nr_throttled")?, time })
     }
 }
 
@@ -267,6 +312,15 @@ mod tests {
             "3:cpu,cpuacct:/user/7\n0::/x",
             &["/sys/fs/cgroup/cpu,cpuacct/user/7"],
         );
+    }
+
+    #[test]
+    fn what_a_limit_cost_is_read_in_the_units_of_each_version() {
+        let expected = HeldUp { periods: 7, time: Duration::from_micros(42) };
+        assert_eq!(HeldUp::parse("nr_periods 9\nnr_throttled 7\nthrottled_time 42000\n"), Some(expected));
+        let second = "usage_usec 5\nnr_periods 9\nnr_throttled 7\nthrottled_usec 42\n";
+        assert_eq!(HeldUp::parse(second), Some(expected));
+        assert_eq!(HeldUp::parse("usage_usec 5\n"), None);
     }
 
     #[test]

@@ -144,6 +144,7 @@ fn strikes(action: &FaultAction, deployment: &Deployment) -> Result<Vec<Vec<Fail
         FaultAction::PowerOff { target } => {
             Ok(places(target, deployment).into_iter().map(|place| vec![Failure::Down(place)]).collect())
         }
+        FaultAction::Pressure(_) => Err("it slows a node down, and changes nothing of who reaches whom"),
         FaultAction::Process(_) => Err("what it leaves depends on how long it stands"),
         FaultAction::Network { .. } => Err("it changes what the network costs, not who reaches whom"),
         FaultAction::Disk { target, defect } => {

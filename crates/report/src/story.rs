@@ -181,6 +181,7 @@ fn struck(fault: &FaultResult) -> String {
         "network" => format!("the network changed ({})", fault.target),
         "partition" => format!("a partition began ({})", fault.target),
         "disk" => format!("a disk went wrong ({})", fault.target),
+        "pressure" => format!("a neighbour took processors ({})", fault.target),
         "process" => format!("processes of the database were struck ({})", fault.target),
         kind => format!("{kind} began on {what}"),
     }
@@ -199,7 +200,7 @@ fn with_nodes(run: &RunDirectory, fault: &FaultResult) -> String {
         .collect();
     match (fault.kind.as_str(), fault.hits.len()) {
         ("partition", _) => format!(" around {}", format::listed(&names)),
-        ("process", _) => format!(" on {}", format::listed(&names)),
+        ("process" | "pressure", _) => format!(" on {}", format::listed(&names)),
         (_, 0 | 1) => format!(" with {} on it", format::listed(&names)),
         _ => format!(" with {} on them", format::listed(&names)),
     }

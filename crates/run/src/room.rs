@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use nix::sys::statvfs::statvfs;
 use paper::Needs;
-use scenario::Scenario;
+use scenario::{FaultAction, Scenario};
 
 use crate::machine::meminfo_bytes;
 
@@ -20,6 +20,15 @@ pub enum RoomError {
         why: String,
         /// What to do.
         remedy: &'static str,
+    },
+    /// Control groups, which pressure needs.
+    #[error(
+        "pressure holds nodes to a part of their processors by control groups, and none can be made here: {why}; run as root or \
+         with a delegated cpu controller (see `holdfast doctor`), or remove `pressure` from the schedule"
+    )]
+    Groups {
+        /// Why not.
+        why: String,
     },
     /// Room on a file system.
     #[error(
@@ -81,7 +90,20 @@ pub(crate) fn check(scenario: &Scenario, folder: &Path) -> Result<Option<ShortOf
     if let Err(why) = device.found {
         return Err(RoomError::Device { device: device.what, why, remedy: device.remedy });
     }
+    can_press(scenario)?;
     compare(paper::needs(scenario), room(folder), folder)
+}
+
+/// Refuses pressure where nothing could be held to a part of the processors.
+///
+/// # Errors
+/// When the schedule asks for it and it cannot be had.
+pub fn can_press(scenario: &Scenario) -> Result<(), RoomError> {
+    let mut faults = scenario.schedule.iter().flat_map(|phase| &phase.faults);
+    if !faults.any(|fault| matches!(fault.action, FaultAction::Pressure(_))) {
+        return Ok(());
+    }
+    lab::cgroup::available().map(drop).map_err(|error| RoomError::Groups { why: error.to_string() })
 }
 
 fn compare(needs: Needs, room: Room, folder: &Path) -> Result<Option<ShortOfMemory>, RoomError> {

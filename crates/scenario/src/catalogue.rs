@@ -78,6 +78,14 @@ pub const FAULTS: &[FaultEntry] = &[
             "- { process: { of: random, how: restart }, at: 1s, every: 8s }",
         ],
     },
+    FaultEntry {
+        name: "pressure",
+        meaning: "a noisy neighbour takes a share of the processors that a node may use (`database.cpus`, or the whole machine's); the node is held to the rest by its control group; shown when the kernel holds it up and it uses no more than that",
+        examples: &[
+            "- { pressure: { of: leader, processor: 80% }, for: 10s }",
+            "- { pressure: { of: random, processor: 50% }, for: 5s, every: 10s }",
+        ],
+    },
 ];
 
 /// An option of a workload.

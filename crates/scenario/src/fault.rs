@@ -13,6 +13,7 @@ use crate::language::{ANSWERS, FLAP, NETWORK, PARTITION, WHOSE};
 use crate::language::{FAULT, TARGET};
 use crate::network::{EndsDocument, Of, decode_conditions, decode_ends};
 use crate::places::Places;
+use crate::pressure::{self, PressureDocument};
 use crate::processes::{self, ProcessDocument};
 use crate::receipts::{self, OfAllFaults, Share};
 use crate::rejection::{Findings, Spanned, Spot};
@@ -51,6 +52,7 @@ enum ActionDocument {
     Partition { shape: ShapeDocument, answer: BlockAnswer },
     Disk(DiskFaultDocument),
     Process(ProcessDocument),
+    Pressure(PressureDocument),
 }
 
 enum ShapeDocument {
@@ -82,6 +84,7 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<FaultDocument
         "partition" => decode_partition(entry, decoder)?,
         "disk" => ActionDocument::Disk(disks::decode_fault(entry, decoder)?),
         "process" => ActionDocument::Process(processes::decode_fault(entry, decoder)?),
+        "pressure" => ActionDocument::Pressure(pressure::decode_fault(entry, decoder)?),
         _ => decode_power_off(entry, decoder)?,
     };
     let target_at = match &action {
@@ -93,6 +96,7 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<FaultDocument
         ActionDocument::PowerOff { .. } => Some(("a power-off does", "power-offs")),
         ActionDocument::Disk(_) => Some(("a disk fault does", "disk faults")),
         ActionDocument::Process(_) => Some(("a process fault does", "process faults")),
+        ActionDocument::Pressure(_) => Some(("a pressure fault does", "pressure faults")),
         _ => None,
     };
     if let (Some((one, several)), Some(flap_at)) = (steady, record.key_at("flap")) {
@@ -269,6 +273,10 @@ impl Surroundings<'_> {
                     }
                 };
                 Some(FaultAction::Disk { target, defect })
+            }
+            ActionDocument::Pressure(document) => {
+                let count = self.nodes.as_ref().map(Vec::len);
+                document.resolve(count, findings).map(FaultAction::Pressure)
             }
             ActionDocument::Process(document) => {
                 let count = self.nodes.as_ref().map(Vec::len);

@@ -25,6 +25,7 @@ mod pace;
 mod parse;
 mod placement;
 mod places;
+mod pressure;
 mod processes;
 pub mod quantity;
 mod receipts;
@@ -47,8 +48,8 @@ pub use resolved::{
     Acknowledge, Apart, Arrival, BlockAnswer, Comparison, Conditions, Consistency, ConsistencyLevel,
     Database, DiskDefect, DiskTarget, Disks, Distribution, Edge, Ends, Expectation, Failover, Fault,
     FaultAction, FaultTarget, Flap, Host, IpVersion, Jitter, Level, Link, Load, NodeTarget, OneProgram, Pace,
-    PartitionShape, Phase, Place, ProcessDeed, ProcessFault, Promotion, Queue, Ramp, Reads, Reproduces,
-    Scenario, Site, Storage, StorageClass, Sweep, Synchronous, ThinkTime, Volumes, Within,
+    PartitionShape, Phase, Place, PressureFault, ProcessDeed, ProcessFault, Promotion, Queue, Ramp, Reads,
+    Reproduces, Scenario, Site, Storage, StorageClass, Sweep, Synchronous, ThinkTime, Volumes, Within,
 };
 pub use write::to_yaml;
 pub use yaml::{MOST_BYTES, Problem, Rejection, units};

@@ -12,6 +12,7 @@ use crate::fault;
 use crate::language::EXPECTED;
 use crate::pace;
 use crate::places::word;
+use crate::pressure;
 use crate::processes;
 use crate::resolved::{
     BlockAnswer, Comparison, Conditions, Database, DiskTarget, Disks, Distribution, Expectation, Failover,
@@ -306,6 +307,7 @@ fn write_fault(text: &mut String, fault: &Fault) {
             format!("{target}, how: {}", disks::written(defect))
         }
         FaultAction::Process(fault) => processes::written(fault),
+        FaultAction::Pressure(fault) => pressure::written(fault),
     };
     line(text, 6, &format!("- {}: {{ {action} }}", fault.action.kind_name()));
     line(text, 8, &format!("at: {}", format_duration(fault.at)));

@@ -168,7 +168,8 @@ fn full() -> [Value; 6] {
                 { "disk": { "cache-of": "random", "how": { "slow": "20ms" } } },
                 { "process": { "of": "n2", "how": "kill", "restart": { "after": "2s" } } },
                 { "process": { "of": "a-follower", "how": "kill", "restart": "never" } },
-                { "process": { "of": "leader", "how": "stop" }, "for": "4s" }
+                { "process": { "of": "leader", "how": "stop" }, "for": "4s" },
+                { "pressure": { "of": "leader", "processor": "80%" }, "for": "4s" }
             ] }
         ],
         "expect": expect

@@ -21,6 +21,7 @@ pub fn aims_at_leader(action: &FaultAction) -> bool {
         FaultAction::Disk { target: DiskTarget::Of { node, .. }, .. } => leads(node),
         FaultAction::Disk { target: DiskTarget::Named { .. }, .. } => false,
         FaultAction::Process(fault) => fault.node == NodeTarget::Leader,
+        FaultAction::Pressure(fault) => fault.node == NodeTarget::Leader,
     }
 }
 

@@ -208,7 +208,7 @@ impl Faulting {
     }
 
     /// The node that is meant now, if it has power.
-    fn node_of(&self, number: usize, target: NodeTarget) -> Option<usize> {
+    pub(super) fn node_of(&self, number: usize, target: NodeTarget) -> Option<usize> {
         let on = self.datacentre.vms_on();
         let role = match target {
             NodeTarget::Named(vm) => return on.contains(&vm).then_some(vm),

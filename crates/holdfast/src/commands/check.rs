@@ -74,7 +74,11 @@ fn check_scenario(path: &Path, set: &[(String, String)]) -> Result<(), Exit> {
 
 /// What the one of them takes that takes most: runs of a matrix follow each other, and each removes its volumes.
 fn say_needs<'s>(scenarios: impl Iterator<Item = &'s Scenario>) {
-    let all: Vec<paper::Needs> = scenarios.map(paper::needs).collect();
+    let scenarios: Vec<&Scenario> = scenarios.collect();
+    if let Some(why) = scenarios.iter().find_map(|scenario| run::room::can_press(scenario).err()) {
+        printed!("  cannot run on this machine: {why}");
+    }
+    let all: Vec<paper::Needs> = scenarios.into_iter().map(paper::needs).collect();
     let most = |of: fn(&paper::Needs) -> u64| run::room::in_words(all.iter().map(of).max().unwrap_or(0));
     let room = run::room::room(Path::new("runs"));
     let free = |bytes: Option<u64>| bytes.map_or_else(|| "unknown".to_owned(), run::room::in_words);

@@ -1,4 +1,4 @@
-//! Faults of processes: shown when they happen, refuted when they do not, and never mistaken for a stranger's doing.
+//! Faults of processes and pressure: shown when they happen, refuted when they do not, and never mistaken for a stranger's doing.
 
 use crate::contract;
 use crate::holdfast::Desk;
@@ -79,4 +79,25 @@ fn processes_that_are_to_stay_dead_stay_dead_and_a_stranger_beside_a_fault_is_na
     assert!(fault["healed_s"].is_null(), "{fault:#}");
     let seen = result["lab"]["interference"].to_string();
     assert!(seen.contains("\"n1\"") && !seen.contains("\"n2\""), "{seen}");
+}
+
+#[test]
+fn pressure_that_takes_nothing_is_caught_and_pressure_that_takes_processors_is_shown() {
+    let _turn = beside_others();
+    let desk = Desk::new();
+    let name = "pressure_that_takes_nothing_is_caught_and_pressure_that_takes_processors_is_shown";
+    if !desk.can_have_a_lab(name) {
+        return;
+    }
+    if let Err(error) = lab::cgroup::available() {
+        eprintln!("skipped: {name}: {error}");
+        return;
+    }
+    let lying = desk.run(&["run", "scenarios/lies/pressure.yaml", "--plant", "no-pressure"]);
+    lying.ends_with(2);
+    assert_ne!(lying.result()["faults"][0]["receipt"]["verdict"], "pass");
+    let honest = desk.run(&["run", "scenarios/lies/pressure.yaml"]);
+    honest.ends_with(0);
+    let receipt = &honest.result()["faults"][0]["receipt"];
+    assert!(receipt["evidence"].to_string().contains("the kernel held it up"), "{receipt:#}");
 }

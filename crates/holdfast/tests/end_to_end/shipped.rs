@@ -125,6 +125,7 @@ run_whole! {
     patroni_stop "patroni-stop",
     process_kill "process-kill",
     process_stop "process-stop",
+    pressure "pressure",
     power_loss "power-loss",
     power_loss_no_fsync "power-loss-no-fsync",
     ramp "ramp",

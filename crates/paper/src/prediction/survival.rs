@@ -155,7 +155,7 @@ fn failures_of(
     (site, takes_over_after): (&Deployment, Option<Duration>),
 ) -> Option<Vec<Failure>> {
     match (action?, &fault.struck) {
-        (FaultAction::Network { .. }, _) => Some(Vec::new()),
+        (FaultAction::Network { .. } | FaultAction::Pressure(_), _) => Some(Vec::new()),
         (FaultAction::PowerOff { .. }, Struck::Hosts(hosts)) => {
             Some(hosts.iter().cloned().map(Failure::Down).collect())
         }

@@ -1,8 +1,9 @@
-//! Signals to the processes of a VM's database, which its init sends.
+//! Signals to the processes of a VM's database, which its init sends; and how much of the processors they may use.
 //!
 //! What they are sent for, and whether they did what they should, is the business of faults.
 
 use engine::NodeError;
+use lab::cgroup::{CgroupError, HeldUp};
 
 use super::Vm;
 
@@ -22,5 +23,29 @@ impl Vm {
             // One that loses its power now has nobody left to go on.
             let _ = node.resume_processes();
         }
+    }
+
+    /// How many processors it may use when nothing presses it.
+    #[must_use]
+    pub fn processors(&self) -> f64 {
+        let all = || std::thread::available_parallelism().map_or(1.0, |count| count.get() as f64);
+        self.cpu_share.as_ref().and_then(|share| share.cpus).unwrap_or_else(all)
+    }
+
+    /// Holds it to so many processors; to what it had before where none are named.
+    ///
+    /// # Errors
+    /// When it is in no control group, or that refuses.
+    pub fn hold_to_processors(&self, cpus: Option<f64>) -> Result<(), CgroupError> {
+        let Some(share) = &self.cpu_share else {
+            return Err(CgroupError::Unavailable { tried: "the nodes are in none".to_owned() });
+        };
+        share.groups.hold_to(&self.name, cpus.or(share.cpus))
+    }
+
+    /// How often the kernel has held it up because of such a limit.
+    #[must_use]
+    pub fn held_up(&self) -> Option<HeldUp> {
+        self.cpu_share.as_ref()?.groups.held_up(&self.name)
     }
 }

@@ -6,6 +6,7 @@ mod database;
 mod disks;
 mod loads;
 mod network;
+mod pressure;
 mod processes;
 mod schema;
 mod shapes;
@@ -20,6 +21,7 @@ pub(crate) use database::*;
 pub(crate) use disks::*;
 pub(crate) use loads::*;
 pub(crate) use network::*;
+pub(crate) use pressure::*;
 pub(crate) use processes::*;
 pub(crate) use shapes::*;
 pub(crate) use site::*;
@@ -154,6 +156,7 @@ pub(crate) static FAULT: Fields = choice(
             Shape::Map(&PROCESS),
             "the database's processes on a node are killed, stopped or restarted",
         ),
+        optional("pressure", Shape::Map(&PRESSURE), "a node is left a part of its processors"),
         optional("at", Shape::Duration, "when it strikes, from the start of its phase; 0s when absent"),
         optional(
             "for",
@@ -171,7 +174,7 @@ pub(crate) static FAULT: Fields = choice(
             "the fault comes and goes until it is healed; of network faults and partitions only",
         ),
     ],
-    &["power-off", "network", "partition", "disk", "process"],
+    &["power-off", "network", "partition", "disk", "process", "pressure"],
 );
 
 /// What a fault is aimed at.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::disks::{DiskDefect, DiskTarget};
+use super::pressure::PressureFault;
 use super::processes::{ProcessDeed, ProcessFault};
 use super::site::{Conditions, Level, Place};
 
@@ -64,6 +65,8 @@ pub enum FaultAction {
     },
     /// Something is done to the processes of a node.
     Process(ProcessFault),
+    /// A node gets less of what it runs on.
+    Pressure(PressureFault),
 }
 
 impl FaultAction {
@@ -87,6 +90,7 @@ impl FaultAction {
             FaultAction::Partition { .. } => "partition",
             FaultAction::Disk { .. } => "disk",
             FaultAction::Process(_) => "process",
+            FaultAction::Pressure(_) => "pressure",
         }
     }
 }

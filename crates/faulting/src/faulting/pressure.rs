@@ -1,0 +1,96 @@
+//! Pressure: a node is left a part of its processors, as if a neighbour on its host took the rest. What a look must see is in
+//! `pressure_looks`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use faults::{FaultRecord, Lie, Struck};
+use platform::Vm;
+use scenario::{Fault, PressureFault};
+
+use super::aim::aims_at_leader;
+use super::{Faulting, StandingFault, lock};
+use crate::pressure_looks::{Meter, Pressed};
+
+/// Pressure that stands. Dropping it ends it.
+struct StandingPressure {
+    vm: Arc<Vm>,
+    pressed: Pressed,
+    /// When it began, as the node's meters stood.
+    began: Option<Meter>,
+    over: Arc<AtomicBool>,
+}
+
+impl StandingFault for StandingPressure {
+    fn mend(self: Box<Self>, faulting: &mut Faulting, number: usize, _: bool) {
+        let stood = self.pressed.judge(self.began.as_ref(), Meter::read(&self.vm).as_ref());
+        self.over.store(true, Ordering::Release);
+        self.lift();
+        let mended_s = faulting.events.now_s();
+        lock(&faulting.records)[number].mended_s = Some(mended_s);
+        faulting.stood_teller()(number, stood);
+        let (told, vm, pressed) = (faulting.healing_teller(), self.vm.clone(), self.pressed.clone());
+        faulting.in_background(move || told(number, mended_s, pressed.look_at_healing(&vm)));
+    }
+
+    fn give_up(&mut self) {
+        self.over.store(true, Ordering::Release);
+    }
+}
+
+impl StandingPressure {
+    fn lift(&self) {
+        // A node that is off has no limit either.
+        let _ = self.vm.hold_to_processors(None);
+    }
+}
+
+impl Drop for StandingPressure {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Release);
+        self.lift();
+    }
+}
+
+impl Faulting {
+    /// Takes a share of a node's processors.
+    pub(super) fn strike_pressure(&mut self, number: usize, fault: &Fault, action: &PressureFault) {
+        let mut record = FaultRecord {
+            kind: fault.action.kind_name().to_owned(),
+            target: format!("{} (processor {:.0} %)", action.node, action.processor * 100.0),
+            aims_at_leader: aims_at_leader(&fault.action),
+            asked_s: self.events.now_s(),
+            ..FaultRecord::default()
+        };
+        let Some(vm) = self.node_of(number, action.node) else {
+            self.enter(number, &record);
+            return self.nothing_answers(number, &record);
+        };
+        let host = &self.datacentre.hosts[self.datacentre.vms[vm].host()];
+        record.struck = Struck::Node(host.path.clone());
+        (record.hits, record.vms) = (vec![host.name()], vec![vm]);
+        self.enter(number, &record);
+        let vm = self.datacentre.vms[vm].clone();
+        let left = vm.processors() * (1.0 - action.processor);
+        let pressed = Pressed { node: vm.name().to_owned(), left };
+        if !self.prevented && !self.datacentre.planted.contains(&Lie::NoPressure) {
+            if let Err(error) = vm.hold_to_processors(Some(left)) {
+                self.events
+                    .warn(format!("pressure: {error}"), "look at `holdfast doctor` for control groups");
+            }
+        }
+        let effect_s = self.events.now_s();
+        let (began, over) = (Meter::read(&vm), Arc::<AtomicBool>::default());
+        let standing = StandingPressure {
+            vm: vm.clone(),
+            pressed: pressed.clone(),
+            began: began.clone(),
+            over: over.clone(),
+        };
+        self.standing.insert(number, Box::new(standing));
+        let told = self.teller();
+        self.in_background(move || {
+            told(number, Some(effect_s), pressed.look_at_effect(&vm, began.as_ref(), &over))
+        });
+    }
+}
