@@ -27,8 +27,10 @@ pub struct Capabilities {
     pub leadership: Leadership,
     /// At which requests a transaction waits for acknowledgements.
     pub commit: Commit,
-    /// Whether the scenario chooses how many acknowledgements a commit waits for; else it is a majority.
-    pub chooses_acknowledgements: bool,
+    /// Who chooses how many nodes a commit waits for.
+    pub quorum: Quorum,
+    /// The setting with which a node acknowledges a write before it is synced; `None` where nothing is known of one.
+    pub unsynced: Option<Unsynced>,
     /// Which workloads it understands.
     pub understands: Understands,
     /// Whether a transaction can ask for an isolation level of its own.
@@ -140,6 +142,38 @@ pub enum Leadership {
     Platform,
     /// The nodes, by a majority.
     Elected(Election),
+    /// Nobody: every node takes writes.
+    Nobody,
+}
+
+/// Who chooses how many nodes a commit waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Quorum {
+    /// Nobody: it is a majority of all nodes.
+    Majority,
+    /// The scenario, by `replication.synchronous`.
+    AsAsked,
+    /// Each load, by its `consistency`: so many of the nodes that hold a row, which are `replication.copies`.
+    PerRequest,
+}
+
+/// When a node acknowledges a write before it is synced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unsynced {
+    /// The setting that decides it.
+    pub setting: &'static str,
+    /// The values with which it does.
+    pub values: &'static [&'static str],
+    /// The setting's value where the scenario does not set it.
+    pub default: &'static str,
+}
+
+impl Unsynced {
+    /// Whether it does, with what the settings say; and the value that decided.
+    pub fn applies<'a>(&self, written: impl Fn(&str) -> Option<&'a str>) -> (bool, String) {
+        let value = written(self.setting).unwrap_or(self.default).trim().to_owned();
+        (self.values.iter().any(|one| one.eq_ignore_ascii_case(&value)), value)
+    }
 }
 
 /// When followers elect another leader.
@@ -288,6 +322,12 @@ impl Capabilities {
     #[must_use]
     pub fn elects(&self) -> bool {
         matches!(self.leadership, Leadership::Elected(_))
+    }
+
+    /// Whether every node takes writes, so that none can be called the leader.
+    #[must_use]
+    pub fn is_leaderless(&self) -> bool {
+        self.leadership == Leadership::Nobody
     }
 }
 

@@ -5,12 +5,13 @@
 use std::sync::LazyLock;
 
 use crate::{
-    Capabilities, Commit, Election, Leadership, Period, Protocol, SessionLimit, SettingForm, SettingNames,
-    Understands, VOLUME_WORKLOAD, file,
+    Capabilities, Commit, Election, Leadership, Period, Protocol, Quorum, SessionLimit, SettingForm,
+    SettingNames, Understands, VOLUME_WORKLOAD, file,
 };
 
 /// Engines that are files, each with its text.
 const FILES: &[(&str, &str)] = &[
+    ("engines/cassandra.yaml", include_str!("../../../engines/cassandra.yaml")),
     ("engines/etcd.yaml", include_str!("../../../engines/etcd.yaml")),
     ("engines/patroni.yaml", include_str!("../../../engines/patroni.yaml")),
 ];
@@ -45,7 +46,8 @@ static POSTGRES: Capabilities = Capabilities {
     client_port: 5432,
     leadership: Leadership::Platform,
     commit: Commit::AtEnd,
-    chooses_acknowledgements: true,
+    quorum: Quorum::AsAsked,
+    unsynced: None,
     understands: Understands::Sql,
     has_isolation_levels: true,
     // Its documentation promises no order in time.
@@ -85,7 +87,8 @@ static CONTROL: Capabilities = Capabilities {
         heartbeats_late: 1.0,
     }),
     commit: Commit::AtEachRequest { reads_first: &[] },
-    chooses_acknowledgements: true,
+    quorum: Quorum::AsAsked,
+    unsynced: None,
     understands: Understands::Only(&["tpcb", "ledger", "append", "bank", "register"]),
     has_isolation_levels: false,
     keeps_real_time_order: true,
@@ -118,7 +121,8 @@ static NONE: Capabilities = Capabilities {
     client_port: 5432,
     leadership: Leadership::Platform,
     commit: Commit::AtEnd,
-    chooses_acknowledgements: true,
+    quorum: Quorum::AsAsked,
+    unsynced: None,
     understands: Understands::Volume(VOLUME_WORKLOAD),
     has_isolation_levels: false,
     keeps_real_time_order: false,

@@ -88,6 +88,8 @@ fn with_engine(installation: &Installation) -> f64 {
         settings: BTreeMap::new(),
         port: machines.port,
         max_connections: 200,
+        copies: 1,
+        places: Vec::new(),
     };
     let postgres = Postgres::new(installation.clone(), configuration).expect("a configuration");
     let started = Instant::now();

@@ -8,6 +8,7 @@ pub mod by_file;
 pub mod control;
 pub mod error;
 pub mod installation;
+mod maven;
 pub mod node;
 pub mod none;
 mod own_process;
@@ -64,8 +65,25 @@ pub struct Configuration {
     pub settings: BTreeMap<String, String>,
     /// The TCP port every node listens on.
     pub port: u16,
+    /// How many nodes of each region hold each row, where that is not every node.
+    pub copies: u32,
+    /// Where each node's host stands at first, in the nodes' order.
+    pub places: Vec<NodePlace>,
     /// How many sessions every node takes, where sessions are limited and the settings do not say.
     pub max_connections: u32,
+}
+
+/// Where a node's host stands.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct NodePlace {
+    /// The region.
+    pub region: String,
+    /// The zone.
+    pub zone: String,
+    /// The rack; the zone where that has no racks.
+    pub rack: String,
+    /// The host.
+    pub host: String,
 }
 
 /// Where and as whom a client connects to a node.

@@ -114,7 +114,7 @@ impl Engine for Volumes {
             self.wait_ready(node.as_ref(), START_PATIENCE)?;
         }
         Ok(Cluster {
-            leader: first.name().to_owned(),
+            leader: Some(first.name().to_owned()),
             followers: nodes[1..].iter().map(|node| node.name().to_owned()).collect(),
             steps: vec![("start".to_owned(), began.elapsed().as_secs_f64())],
         })

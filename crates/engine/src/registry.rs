@@ -212,7 +212,8 @@ mod tests {
         let message = named("postgress").map(|_| ()).map_err(|error| error.to_string());
         assert_eq!(
             message,
-            Err("no engine named `postgress`; there are: control, etcd, none, patroni, postgres".to_owned())
+            Err("no engine named `postgress`; there are: cassandra, control, etcd, none, patroni, postgres"
+                .to_owned())
         );
     }
 }

@@ -13,9 +13,9 @@ use crate::node::{Node, at_once};
 /// A cluster that has just been made.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Cluster {
-    /// The node that takes writes.
-    pub leader: String,
-    /// The nodes that follow it, in the order given.
+    /// The node that takes writes; `None` where all of them do.
+    pub leader: Option<String>,
+    /// The nodes that follow it, in the order given; all nodes where none leads.
     pub followers: Vec<String>,
     /// Wall seconds of each step, in order.
     pub steps: Vec<(String, f64)>,
@@ -28,6 +28,8 @@ pub struct Roles {
     pub leaders: Vec<String>,
     /// Nodes that say they follow, by name.
     pub followers: Vec<String>,
+    /// Nodes that take writes where every node does and none leads.
+    pub equals: Vec<String>,
     /// Nodes that did not answer, and why.
     pub silent: BTreeMap<String, String>,
 }

@@ -34,13 +34,19 @@ impl Trial {
         let machines = Machines::new(count);
         let settings =
             settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let configuration =
-            Configuration { synchronous, settings, port: machines.port, max_connections: 200 };
+        let configuration = Configuration {
+            synchronous,
+            settings,
+            port: machines.port,
+            max_connections: 200,
+            copies: 1,
+            places: Vec::new(),
+        };
         let installation = machines.reachable(installation);
         let postgres = Postgres::new(installation, configuration).expect("a configuration");
         let all: Vec<usize> = (1..=usize::from(count)).collect();
         let made = postgres.bootstrap(&machines.some(&all)).map(|cluster| {
-            assert_eq!(cluster.leader, "n1");
+            assert_eq!(cluster.leader.as_deref(), Some("n1"));
             assert_eq!(cluster.followers.len() + 1, usize::from(count));
         });
         let admin = SocketAdmin::new(machines.port);
@@ -345,6 +351,8 @@ fn clusters_that_cannot_work_are_refused_before_anything_is_started() {
             settings: BTreeMap::new(),
             port: machines.port,
             max_connections: 200,
+            copies: 1,
+            places: Vec::new(),
         };
         let postgres = Postgres::new(installation.clone(), configuration).expect("a configuration");
         let nodes: Vec<Arc<dyn Node>> = machines.some(&(1..=usize::from(count)).collect::<Vec<_>>());

@@ -47,8 +47,10 @@ pub enum Rules {
     Groups {
         /// The replicas of each group, as node numbers.
         groups: Vec<Vec<usize>>,
-        /// What a group needs.
-        quorum: Quorum,
+        /// What a group needs, for each way in which it is asked: the loads may ask in several.
+        quorums: Vec<Quorum>,
+        /// Whether a replica syncs a write before it acknowledges it. Where not, what loses its power loses the last writes.
+        synced: bool,
     },
 }
 

@@ -34,6 +34,7 @@ fn layout(site: &str, acknowledgements: Acknowledgements, takeover: Takeover) ->
     LayoutFacts {
         deployment,
         is_database: true,
+        acknowledged_before_sync: None,
         known_settings: known_settings.map(str::to_owned).into(),
         settings: BTreeMap::new(),
         cpus: None,
@@ -77,6 +78,11 @@ fn edge(around: &str) -> LayoutFacts {
     LayoutFacts { edges: vec![edge], ..sound() }
 }
 
+fn commit_log(before_sync: bool, value: &str) -> LayoutFacts {
+    let told = (before_sync, format!("commitlog_sync = {value}"));
+    LayoutFacts { acknowledged_before_sync: Some(told), ..sound() }
+}
+
 /// Facts that follow each rule, and facts that do not.
 fn layouts() -> Vec<(&'static str, LayoutFacts, LayoutFacts)> {
     use Acknowledge::{Async, Sync};
@@ -110,6 +116,7 @@ fn layouts() -> Vec<(&'static str, LayoutFacts, LayoutFacts)> {
         ("never-forced-behind", mirrored([2, 3], Async, UpToDate), mirrored([2, 3], Async, Forced)),
         ("fsync-on", set("fsync", "on"), set("fsync", "off")),
         ("members-sync", set("unsafe-no-fsync", "false"), set("unsafe-no-fsync", "true")),
+        ("synced-before-acknowledged", commit_log(false, "batch"), commit_log(true, "periodic")),
         ("full-page-writes-on", sound(), set("full_page_writes", "FALSE")),
         (
             "synchronous-commit-on",

@@ -110,7 +110,7 @@ fn two_data_centres_stop_with_either_the_link_or_the_second() {
 
 #[test]
 fn raft_serves_while_a_majority_hears_each_other_and_keeps_what_a_majority_had() {
-    let rules = Rules::Groups { groups: vec![vec![0, 1, 2]], quorum: Quorum::Majority };
+    let rules = Rules::Groups { groups: vec![vec![0, 1, 2]], quorums: vec![Quorum::Majority], synced: true };
     let raft = deployment("dc1/a/h1* dc2/a/h1* dc3/a/h1*", rules);
     check(&raft, &["dc2"], Service::ReadsAndWrites, Data::Kept, Action::None);
     check(&raft, &["dc2", "dc3"], Service::Unavailable, Data::OnFailedOnly, Action::None);
@@ -153,8 +153,10 @@ fn cassandra_with_a_replica_in_each_rack_outlives_a_rack_at_quorum_and_not_at_al
     let site = "x/a/r1/h1* x/a/r1/h2* x/a/r2/h1* x/a/r2/h2* x/a/r3/h1* x/a/r3/h2*";
     let groups = Deployment::one_replica_in_each(&[vec![0, 1], vec![2, 3], vec![4, 5]]);
     assert_eq!(groups.len(), 8);
-    let rules =
-        |read, write| Rules::Groups { groups: groups.clone(), quorum: Quorum::Counted { read, write } };
+    let rules = |read, write| {
+        let quorums = vec![Quorum::Counted { read, write }];
+        Rules::Groups { groups: groups.clone(), quorums, synced: true }
+    };
     let quorum = deployment(site, rules(Level::Quorum, Level::Quorum));
     check(&quorum, &["x/a/r1"], Service::ReadsAndWrites, Data::Kept, Action::None);
     check(&quorum, &["x/a/r1/h1", "x/a/r2/h2"], Service::Unavailable, Data::OnFailedOnly, Action::None);
@@ -163,6 +165,32 @@ fn cassandra_with_a_replica_in_each_rack_outlives_a_rack_at_quorum_and_not_at_al
     check(&all, &["x/a/r1"], Service::ReadsOnly, Data::Kept, Action::None);
     let one = deployment(site, rules(Level::All, Level::One));
     check(&one, &["x/a/r1"], Service::WritesOnly, Data::OnFailedOnly, Action::None);
+}
+
+#[test]
+fn what_is_acknowledged_before_it_is_synced_may_be_lost_when_all_that_acknowledged_lose_power_together() {
+    let site = deployment(
+        "x/a/r1/h1* x/a/r2/h1* x/a/r3/h1*",
+        Rules::Groups {
+            groups: vec![vec![0, 1, 2]],
+            quorums: vec![Quorum::Counted { read: Level::Quorum, write: Level::Quorum }],
+            synced: false,
+        },
+    );
+    check(&site, &["x/a/r1"], Service::ReadsAndWrites, Data::Kept, Action::None);
+    check(&site, &["x/a/r1", "x/a/r2"], Service::Unavailable, Data::MayBeLost, Action::None);
+}
+
+#[test]
+fn the_worst_of_several_ways_to_ask_is_told() {
+    let level = |level| Quorum::Counted { read: level, write: level };
+    let quorums = vec![level(Level::One), level(Level::All)];
+    let site = deployment(
+        "x/a/r1/h1* x/a/r2/h1* x/a/r3/h1*",
+        Rules::Groups { groups: vec![vec![0, 1, 2]], quorums, synced: true },
+    );
+    // At ALL nothing is served, and at ONE the node that is lost may have been the only one that acknowledged.
+    check(&site, &["x/a/r1"], Service::Unavailable, Data::OnFailedOnly, Action::None);
 }
 
 #[test]
@@ -185,8 +213,8 @@ fn local_levels_ask_the_clients_own_region_and_each_quorum_asks_every_one() {
     let groups = Deployment::replicas_in_regions(&[(racks(0), 3), (racks(3), 3)]);
     assert_eq!(groups, [vec![0, 1, 2, 3, 4, 5]]);
     let at = |level| {
-        let quorum = Quorum::Counted { read: level, write: level };
-        deployment(site, Rules::Groups { groups: groups.clone(), quorum })
+        let quorums = vec![Quorum::Counted { read: level, write: level }];
+        deployment(site, Rules::Groups { groups: groups.clone(), quorums, synced: true })
     };
     let none = Action::None;
     check(&at(Level::LocalQuorum), &["y"], Service::ReadsAndWrites, Data::Kept, none);

@@ -542,10 +542,11 @@ proptest! {
         let rules = match kind {
             0 => Rules::SingleLog { acknowledgements, takeover },
             1 => Rules::Elected { acknowledgements, takeover },
-            2 => Rules::Groups { groups: groups.clone(), quorum: Quorum::Majority },
+            2 => Rules::Groups { groups: groups.clone(), quorums: vec![Quorum::Majority], synced: true },
             _ => Rules::Groups {
                 groups: groups.clone(),
-                quorum: Quorum::Counted { read: levels.0, write: levels.1 },
+                quorums: vec![Quorum::Counted { read: levels.0, write: levels.1 }],
+                synced: true,
             },
         };
         let site = Deployment { hosts, nodes, clients: vec![client], rules, storage };

@@ -11,7 +11,7 @@ use model::survival::{Failure, Survey, failures, survey};
 use scenario::{FaultAction, Scenario};
 
 use crate::commits::{self, CommitCost};
-use crate::deployment::deployment;
+use crate::deployment::{acknowledged_before_sync, deployment};
 use crate::schedule::{self, JudgedFault};
 use crate::this_host::machine_facts;
 
@@ -62,6 +62,7 @@ fn layout(scenario: &Scenario, deployment: &Deployment) -> LayoutFacts {
     LayoutFacts {
         deployment: deployment.clone(),
         is_database: engine.is_database(),
+        acknowledged_before_sync: acknowledged_before_sync(scenario),
         known_settings,
         settings: scenario.database.settings.clone(),
         cpus: scenario.database.cpus,

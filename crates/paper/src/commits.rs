@@ -43,7 +43,8 @@ pub struct PhaseCost {
 }
 
 pub(crate) fn of_loads(scenario: &Scenario) -> Vec<CommitCost> {
-    if !scenario.database.engine.is_database() {
+    // Without a leader, what a request waits for depends on which node coordinates it and which hold the row.
+    if !scenario.database.engine.is_database() || scenario.database.engine.is_leaderless() {
         return Vec::new();
     }
     scenario.loads.iter().filter_map(|load| of_load(scenario, load)).collect()

@@ -1,9 +1,11 @@
 //! The scenario's database on its site, in the model's terms.
 
-use capabilities::Leadership;
+use std::collections::BTreeMap;
+
+use capabilities::{Leadership, Quorum as Choice};
 use model::Acknowledgements;
-use model::deployment::{Deployment, Rules, Takeover};
-use scenario::{Failover, Scenario, Synchronous, node_name};
+use model::deployment::{Deployment, Level, Quorum, Rules, Takeover};
+use scenario::{ConsistencyLevel, Failover, Scenario, Synchronous, node_name};
 
 use crate::storage;
 
@@ -21,10 +23,10 @@ pub fn deployment(scenario: &Scenario) -> Deployment {
         path
     });
     let acknowledgements = acknowledgements(scenario);
-    let rules = if scenario.database.engine.elects() {
-        Rules::Elected { acknowledgements, takeover }
-    } else {
-        Rules::SingleLog { acknowledgements, takeover }
+    let rules = match scenario.database.engine.leadership {
+        Leadership::Platform => Rules::SingleLog { acknowledgements, takeover },
+        Leadership::Elected(_) => Rules::Elected { acknowledgements, takeover },
+        Leadership::Nobody => groups(scenario),
     };
     Deployment {
         hosts: scenario.site.hosts.iter().map(scenario::Host::path).collect(),
@@ -33,6 +35,62 @@ pub fn deployment(scenario: &Scenario) -> Deployment {
         rules,
         storage: storage::of(scenario),
     }
+}
+
+/// The rules of a database without a leader.
+fn groups(scenario: &Scenario) -> Rules {
+    let database = &scenario.database;
+    let synced = acknowledged_before_sync(scenario).is_none_or(|(before_sync, _)| !before_sync);
+    let nodes = 0..database.nodes.len();
+    if database.engine.quorum != Choice::PerRequest {
+        return Rules::Groups { groups: vec![nodes.collect()], quorums: vec![Quorum::Majority], synced };
+    }
+    // Regions and their racks, each with its nodes; a zone without racks is one.
+    let mut regions: BTreeMap<&[String], BTreeMap<Vec<String>, Vec<usize>>> = BTreeMap::new();
+    let paths: Vec<Vec<String>> =
+        database.nodes.iter().map(|host| scenario.site.hosts[*host].path()).collect();
+    for node in nodes {
+        let path = &paths[node];
+        let rack = path[..path.len() - 1].to_vec();
+        regions.entry(&path[..1]).or_default().entry(rack).or_default().push(node);
+    }
+    let copies = |racks: &BTreeMap<Vec<String>, Vec<usize>>| {
+        let there = racks.values().map(Vec::len).sum::<usize>();
+        (database.copies as usize).min(there)
+    };
+    let regions: Vec<(Vec<Vec<usize>>, usize)> =
+        regions.values().map(|racks| (racks.values().cloned().collect(), copies(racks))).collect();
+    let groups = Deployment::replicas_in_regions(&regions);
+    Rules::Groups { groups, quorums: quorums(scenario), synced }
+}
+
+/// What the loads wait for, each way once. What a load does not say is a quorum.
+fn quorums(scenario: &Scenario) -> Vec<Quorum> {
+    let level = |level: Option<ConsistencyLevel>| match level {
+        Some(ConsistencyLevel::One) => Level::One,
+        Some(ConsistencyLevel::LocalOne) => Level::LocalOne,
+        Some(ConsistencyLevel::LocalQuorum) => Level::LocalQuorum,
+        Some(ConsistencyLevel::All) => Level::All,
+        Some(ConsistencyLevel::Quorum | ConsistencyLevel::Serial) | None => Level::Quorum,
+    };
+    let mut quorums: Vec<Quorum> = Vec::new();
+    for load in &scenario.loads {
+        let consistency = load.consistency;
+        let quorum = Quorum::Counted { read: level(consistency.reads), write: level(consistency.writes) };
+        if !quorums.contains(&quorum) {
+            quorums.push(quorum);
+        }
+    }
+    quorums
+}
+
+/// Whether a node acknowledges a write before it is synced, and the setting that says so; `None` where the engine has no such
+/// setting.
+pub(crate) fn acknowledged_before_sync(scenario: &Scenario) -> Option<(bool, String)> {
+    let unsynced = scenario.database.engine.unsynced?;
+    let (before_sync, value) =
+        unsynced.applies(|name| scenario.database.settings.get(name).map(String::as_str));
+    Some((before_sync, format!("{} = {value}", unsynced.setting)))
 }
 
 /// The shortest time after which followers that hear no leader elect another, seconds; `None` where they never do.

@@ -252,7 +252,7 @@ fn nodes_of(target: &FaultTarget, deployment: &Deployment) -> Range<usize> {
         FaultTarget::Place(_) => 0..0,
         FaultTarget::Leader(_) => 0..count.min(1),
         FaultTarget::AFollower(_) => 1..count,
-        FaultTarget::Random(_) => 0..count,
+        FaultTarget::Coordinator(_) | FaultTarget::Random(_) => 0..count,
     }
 }
 
@@ -260,7 +260,10 @@ fn nodes_of(target: &FaultTarget, deployment: &Deployment) -> Range<usize> {
 fn places(target: &FaultTarget, deployment: &Deployment) -> Vec<Path> {
     let level = match target {
         FaultTarget::Place(place) => return vec![place.path.clone()],
-        FaultTarget::Leader(level) | FaultTarget::AFollower(level) | FaultTarget::Random(level) => *level,
+        FaultTarget::Leader(level)
+        | FaultTarget::AFollower(level)
+        | FaultTarget::Coordinator(level)
+        | FaultTarget::Random(level) => *level,
     };
     let nodes = nodes_of(target, deployment);
     let mut places: Vec<Path> = nodes.map(|node| around(deployment.host_of(node), level)).collect();

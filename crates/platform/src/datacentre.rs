@@ -510,7 +510,12 @@ impl Datacentre {
             name: node_name(index),
             host: self.hosts[*host].name(),
             address: self.vms[index].address().to_string(),
-            role: if index == 0 { "leader" } else { "follower" }.to_owned(),
+            role: match index {
+                _ if scenario.database.engine.is_leaderless() => "coordinator",
+                0 => "leader",
+                _ => "follower",
+            }
+            .to_owned(),
         });
         let links = scenario.site.links.iter().map(|link| LinkFacts {
             from: link.from.to_string(),

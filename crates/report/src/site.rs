@@ -87,6 +87,11 @@ pub(crate) struct Story {
     pub(crate) moves: Vec<(String, String, String)>,
 }
 
+/// Whether one node leads; nobody does where every node takes writes.
+pub(crate) fn has_leader(run: &RunDirectory) -> bool {
+    run.result.facts.site.nodes.iter().any(|node| node.role == "leader")
+}
+
 /// What happened to hosts and nodes.
 pub(crate) fn story(run: &RunDirectory) -> Story {
     let mut story = Story::default();

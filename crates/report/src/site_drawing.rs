@@ -27,7 +27,10 @@ pub(crate) fn figure(run: &RunDirectory) -> String {
         let _ = write!(html, "<div class=\"{class}\">{}</div>", svg(run, &root, &story, class));
     }
     html.push_str("<figcaption class=\"key\">");
-    html.push_str("<span><i class=\"node leader\"></i>leader at the end</span> <span><i class=\"node\"></i>follower</span>");
+    html.push_str(match site::has_leader(run) {
+        true => "<span><i class=\"node leader\"></i>leader at the end</span> <span><i class=\"node\"></i>follower</span>",
+        false => "<span><i class=\"node\"></i>node: every one takes writes, and none leads</span>",
+    });
     if !story.moves.is_empty() {
         html.push_str(
             " <span><i class=\"node gone\"></i>was here; the arrow leads to where it was started again</span>",

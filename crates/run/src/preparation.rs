@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use capabilities::Leadership;
 use engine::{Configuration, Engine, EngineError, Installation, Node, Origin};
 use faults::{Lie, Planted};
 use history::{EventKind, EventSink, LoadFacts, PhaseFacts, RunFacts};
@@ -148,11 +149,23 @@ pub(crate) fn open_engine(scenario: &Scenario, orders: &Orders) -> Result<Arc<dy
         },
         settings: scenario.database.settings.clone(),
         port: scenario.database.engine.client_port,
+        copies: scenario.database.copies,
+        places: scenario.database.nodes.iter().map(|host| place(&scenario.site.hosts[*host])).collect(),
         max_connections: scenario.max_connections(),
     };
     let opened = engine::registry::of(scenario.database.engine)?
         .open(as_nodes_see(&orders.installation), configuration)?;
     Ok(Arc::from(opened))
+}
+
+fn place(host: &scenario::Host) -> engine::NodePlace {
+    engine::NodePlace {
+        region: host.region.clone(),
+        zone: host.zone.clone(),
+        // Racks of several zones may have the same name.
+        rack: host.rack.as_ref().map_or_else(|| host.zone.clone(), |rack| format!("{}-{rack}", host.zone)),
+        host: host.name.clone(),
+    }
 }
 
 /// The installation under the path by which nodes reach it.
@@ -249,7 +262,10 @@ pub fn prepare(
 
 /// Who leads and who follows, in words.
 fn roles(cluster: &engine::Cluster) -> String {
-    let leads = format!("{} leads", cluster.leader);
+    let Some(leader) = &cluster.leader else {
+        return format!("{} take writes, and none leads", cluster.followers.join(", "));
+    };
+    let leads = format!("{leader} leads");
     match cluster.followers.as_slice() {
         [] => leads,
         [one] => format!("{leads}, {one} follows"),
@@ -419,8 +435,8 @@ fn facts(
     (limited, volumes): (&str, Volumes),
 ) -> Result<RunFacts, PreparationError> {
     let mut engine_settings = engine.settings();
-    let elects = scenario.database.engine.elects();
-    engine_settings.insert("failover".to_owned(), failover_in_words(scenario.database.failover, elects));
+    let leadership = scenario.database.engine.leadership;
+    engine_settings.insert("failover".to_owned(), failover_in_words(scenario.database.failover, leadership));
     engine_settings.insert("isolation".to_owned(), engine.isolation().name().to_owned());
     engine_settings.insert("found".to_owned(), orders.installation.origin.clone());
     let mut machine: BTreeMap<String, String> = orders.machine.clone();
@@ -513,10 +529,14 @@ fn phases(scenario: &Scenario) -> Vec<PhaseFacts> {
     scenario.schedule.iter().map(phase).collect()
 }
 
-fn failover_in_words(failover: Failover, elects: bool) -> String {
+fn failover_in_words(failover: Failover, leadership: Leadership) -> String {
     match failover {
-        Failover::None | Failover::Promote { .. } if elects => {
+        Failover::None | Failover::Promote { .. } if matches!(leadership, Leadership::Elected(_)) => {
             "the nodes elect another leader; a lost node starts again when its host returns".to_owned()
+        }
+        Failover::None if leadership == Leadership::Nobody => {
+            "none is needed: every node takes writes; a lost node starts again when its host returns"
+                .to_owned()
         }
         Failover::None => "none: a node starts again when its host returns".to_owned(),
         Failover::HaRestart { after } => {

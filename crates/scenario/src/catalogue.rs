@@ -19,6 +19,10 @@ pub const WORKLOADS: &[&str] = workloads::NAMES;
 pub const ROLES: &[RoleEntry] = &[
     RoleEntry { name: "leader", meaning: "where the leader is when the fault strikes" },
     RoleEntry { name: "a-follower", meaning: "where a follower is; which one, the seed decides" },
+    RoleEntry {
+        name: "coordinator",
+        meaning: "on an engine without a leader: where one of the nodes is that take writes; which one, the seed decides",
+    },
     RoleEntry { name: "random", meaning: "a place that holds a node; which one, the seed decides" },
 ];
 

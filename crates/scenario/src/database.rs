@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use capabilities::Capabilities;
+use capabilities::{Capabilities, Quorum};
 
 use crate::decode::Decoder;
 use crate::engines::{self, EngineFiles};
@@ -21,6 +21,8 @@ use crate::tree::{Node, Value};
 use crate::units;
 use crate::wording::shortened;
 
+/// How many nodes hold a row where nothing is said, as databases without a leader are mostly set up.
+const USUAL_COPIES: u32 = 3;
 /// Most CPUs of a node.
 const MOST_CPUS: f64 = 1024.0;
 
@@ -31,6 +33,7 @@ pub(crate) struct DatabaseDocument {
     nodes: Spanned<NodesDocument>,
     leader: Option<Spanned<String>>,
     synchronous: Option<Spanned<Synchronous>>,
+    copies: Option<Spanned<u64>>,
     failover: Failover,
     failover_at: Option<Spot>,
     settings: BTreeMap<String, String>,
@@ -53,11 +56,14 @@ pub(crate) fn decode(node: &Node, files: &EngineFiles, decoder: &mut Decoder) ->
     let path = record.get("path").and_then(|node| decode_path(node, decoder));
     let nodes = record.get("nodes").and_then(|node| decode_nodes(node, decoder));
     let leader = record.get("leader").and_then(|node| decoder.text(node, "the leader's place"));
-    let synchronous = record
-        .get("replication")
-        .and_then(|node| decoder.record(node, &REPLICATION))
+    let replication = record.get("replication").and_then(|node| decoder.record(node, &REPLICATION));
+    let replication = replication.as_ref();
+    let synchronous = replication
         .and_then(|record| record.get("synchronous"))
         .and_then(|node| decode_synchronous(node, decoder));
+    let copies = replication
+        .and_then(|record| record.get("copies"))
+        .and_then(|node| decoder.count(node, "`copies`", 1, MOST_NODES));
     let failover = record.get("failover").and_then(|node| decode_failover(node, decoder));
     let settings = record.get("settings").and_then(|node| settings::decode(node, engine, decoder));
     let session_limit_at =
@@ -82,6 +88,7 @@ pub(crate) fn decode(node: &Node, files: &EngineFiles, decoder: &mut Decoder) ->
         nodes: nodes?,
         leader,
         synchronous,
+        copies,
         failover: failover.as_ref().map_or(Failover::None, |failover| failover.value),
         failover_at: failover.map(|failover| failover.at),
         settings: settings.unwrap_or_default(),
@@ -239,7 +246,9 @@ impl DatabaseDocument {
             NodesDocument::Count(count) => *count,
             NodesDocument::Places(places) => places.len() as u64,
         };
+        self.check_leadership(findings);
         self.check_standbys(count.saturating_sub(1), findings);
+        let copies = self.copies_of(count, findings);
         let synchronous = self.synchronous_of(count, findings);
         if count > hosts.len() as u64 {
             findings.add(
@@ -267,6 +276,7 @@ impl DatabaseDocument {
             path: self.path,
             nodes,
             synchronous,
+            copies,
             failover: self.failover,
             settings: self.settings,
             cpus: self.cpus,
@@ -276,11 +286,68 @@ impl DatabaseDocument {
         })
     }
 
+    /// Refuses what takes a leader where there is none.
+    fn check_leadership(&self, findings: &mut Findings) {
+        if !self.engine.is_leaderless() {
+            return;
+        }
+        let engine = self.engine.name;
+        if let Some(leader) = &self.leader {
+            let message = format!("the engine `{engine}` has no leader: every node takes writes");
+            let help = "take `leader` out; a list of places under `nodes` says where the nodes stand";
+            findings.add("no-leader", leader.at, message, "nobody leads", help);
+        }
+        if let (Failover::Promote { .. }, Some(at)) = (self.failover, self.failover_at) {
+            let message = format!(
+                "the engine `{engine}` has no leader: every node takes writes, and none can be promoted"
+            );
+            let help = "write `ha-restart`, or `none`";
+            findings.add("no-leader", at, message, "nobody to promote", help);
+        }
+    }
+
+    /// How many nodes of each region hold each row, of so many.
+    fn copies_of(&self, nodes: u64, findings: &mut Findings) -> u32 {
+        let engine = self.engine.name;
+        let asked = self.copies.as_ref();
+        let all = u32::try_from(nodes).unwrap_or(u32::MAX);
+        if self.engine.quorum != Quorum::PerRequest {
+            if let Some(copies) = asked {
+                let message = format!("every node of the engine `{engine}` holds every row");
+                let help = "take `copies` out; `synchronous` says how many standbys a commit waits for";
+                findings.add("not-a-choice", copies.at, message, "not a choice", help);
+            }
+            return all;
+        }
+        if let Some(synchronous) = &self.synchronous {
+            let message = format!(
+                "on the engine `{engine}` each request says how many nodes it waits for, not the database"
+            );
+            let help = "write `consistency: quorum` in each load, and `replication: { copies: 3 }` for how many nodes hold a row";
+            findings.add("not-a-choice", synchronous.at, message, "not said here", help);
+        }
+        let Some(copies) = asked else { return all.min(USUAL_COPIES) };
+        if copies.value > nodes {
+            findings.push(Finding {
+                code: "too-few-nodes",
+                message: format!("{} copies need as many nodes; there are {nodes}", copies.value),
+                at: copies.at,
+                label: "more than there are nodes".to_owned(),
+                help: format!("write {nodes} or less, or ask for more nodes"),
+                also: Some((self.nodes.at, "the nodes".to_owned())),
+            });
+        }
+        u32::try_from(copies.value).unwrap_or(all)
+    }
+
     /// What a commit waits for. An engine that waits for a majority of its nodes cannot be asked for anything else.
     fn synchronous_of(&self, nodes: u64, findings: &mut Findings) -> Synchronous {
         let asked = self.synchronous.as_ref();
-        if self.engine.chooses_acknowledgements {
+        if self.engine.quorum == Quorum::AsAsked {
             return asked.map_or(Synchronous::Off, |synchronous| synchronous.value);
+        }
+        if self.engine.quorum == Quorum::PerRequest {
+            return Synchronous::Off;
         }
         let majority = match u32::try_from(nodes / 2) {
             Ok(0) | Err(_) => Synchronous::Off,

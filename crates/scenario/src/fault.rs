@@ -404,6 +404,28 @@ impl Surroundings<'_> {
         self.target(written, Level::Host, None, findings)
     }
 
+    /// Whether the engine has that role; a place is none.
+    fn has_role(&self, written: &Spanned<String>, findings: &mut Findings) -> bool {
+        let engine = self.engine.name;
+        let (message, help) = match (written.value.as_str(), self.engine.is_leaderless()) {
+            (role @ ("leader" | "a-follower"), true) => (
+                format!(
+                    "`{role}` is nobody on the engine `{engine}`: every node takes writes, and none leads"
+                ),
+                "write `coordinator`, one of the nodes that take writes, or name a place",
+            ),
+            ("coordinator", false) => (
+                format!(
+                    "`coordinator` is nobody on the engine `{engine}`: one node leads, and takes the writes"
+                ),
+                "write `leader`, or `a-follower`",
+            ),
+            _ => return true,
+        };
+        findings.add("no-such-role", written.at, message, "there is none", help);
+        false
+    }
+
     /// A place (of that level, where one is asked for), or a role, which is then of `role_level`.
     fn target(
         &self,
@@ -412,7 +434,11 @@ impl Surroundings<'_> {
         place_level: Option<Level>,
         findings: &mut Findings,
     ) -> Option<FaultTarget> {
+        if !self.has_role(written, findings) {
+            return None;
+        }
         match written.value.as_str() {
+            "coordinator" => Some(FaultTarget::Coordinator(role_level)),
             "leader" => Some(FaultTarget::Leader(role_level)),
             "random" => Some(FaultTarget::Random(role_level)),
             "a-follower" if self.nodes.as_ref().is_some_and(|nodes| nodes.len() < 2) => {
@@ -453,6 +479,7 @@ pub(crate) fn written(target: &FaultTarget) -> String {
         FaultTarget::Place(place) => Place::to_string(place),
         FaultTarget::Leader(_) => "leader".to_owned(),
         FaultTarget::AFollower(_) => "a-follower".to_owned(),
+        FaultTarget::Coordinator(_) => "coordinator".to_owned(),
         FaultTarget::Random(_) => "random".to_owned(),
     }
 }

@@ -5,6 +5,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use capabilities::Quorum;
+
 use crate::consistency;
 use crate::disks;
 use crate::engines;
@@ -192,7 +194,11 @@ fn write_database(text: &mut String, database: &Database, site: &Site) {
         Synchronous::All => "all".to_owned(),
         Synchronous::Any(count) => format!("any {count}"),
     };
-    line(text, 2, &format!("replication: {{ synchronous: {} }}", quoted(&synchronous)));
+    let replication = match database.engine.quorum {
+        Quorum::PerRequest => format!("{{ copies: {} }}", database.copies),
+        Quorum::AsAsked | Quorum::Majority => format!("{{ synchronous: {} }}", quoted(&synchronous)),
+    };
+    line(text, 2, &format!("replication: {replication}"));
     let failover = match database.failover {
         Failover::None => "none".to_owned(),
         Failover::HaRestart { after } => format!("{{ ha-restart: {{ after: {} }} }}", format_duration(after)),
@@ -346,9 +352,10 @@ fn end(target: &FaultTarget) -> String {
 fn level(target: &FaultTarget) -> &'static str {
     match target {
         FaultTarget::Place(place) => word(place.level),
-        FaultTarget::Leader(level) | FaultTarget::AFollower(level) | FaultTarget::Random(level) => {
-            word(*level)
-        }
+        FaultTarget::Leader(level)
+        | FaultTarget::AFollower(level)
+        | FaultTarget::Coordinator(level)
+        | FaultTarget::Random(level) => word(*level),
     }
 }
 

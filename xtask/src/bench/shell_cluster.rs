@@ -93,6 +93,8 @@ fn settings_text(installation: &Installation) -> anyhow::Result<String> {
         settings: BTreeMap::new(),
         port: 5432,
         max_connections: 200,
+        copies: 1,
+        places: Vec::new(),
     };
     let opened = engine::registry::named("postgres")?.open(installation.clone(), configuration)?;
     let mut text = String::new();

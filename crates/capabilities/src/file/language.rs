@@ -23,6 +23,7 @@ fn example(field: &Field) -> Option<String> {
         "summary" => "My database 2 or newer: what it is, in a line",
         "programs" => "[my-database]",
         "version" if matches!(field.shape, Shape::Map(_)) => "{ command: [my-database, --version] }",
+        "query" => "\"SELECT release_version FROM system.local\"",
         "command" => "[my-database, --data, \"{volume}/data\"]",
         "ports" => "{ client: 5432 }",
         "ready" => "{ tcp: client }",
@@ -34,6 +35,8 @@ fn example(field: &Field) -> Option<String> {
         "claims" => "{ isolation: serializable }",
         "paper" => "{ commit: at-end, quorum: majority, elects: { timeout: 1s, heartbeat: 100ms } }",
         "elects" => "{ timeout: 1s, heartbeat: 100ms }",
+        "setting" => "log_sync",
+        "default" => "periodic",
         "tested" => "{ here: false, from: its documentation }",
         _ => return None,
     };
@@ -73,8 +76,13 @@ pub(super) const ORDERS: &[&str] = &["any", REAL_TIME];
 pub(super) const REAL_TIME: &str = "real-time";
 pub(super) const COMMITS: &[&str] = &[AT_END, "each-request"];
 pub(super) const AT_END: &str = "at-end";
-pub(super) const QUORUMS: &[&str] = &[MAJORITY, "as-asked"];
+pub(super) const QUORUMS: &[&str] = &[MAJORITY, AS_ASKED, PER_REQUEST];
 pub(super) const MAJORITY: &str = "majority";
+pub(super) const AS_ASKED: &str = "as-asked";
+pub(super) const PER_REQUEST: &str = "per-request";
+/// What stands for `roles` where no node leads.
+pub(super) const NONE: &str = "none";
+pub(super) const CONSISTENCIES: &[&str] = &["one", "quorum", "all"];
 pub(super) const STARTS: &[&str] = &["together", FIRST_ALONE];
 pub(super) const FIRST_ALONE: &str = "first-alone";
 pub(super) const SIGNALS: &[&str] = &["TERM", INT];
@@ -116,7 +124,11 @@ pub(super) static ENGINE: Fields = plain(
             Shape::List { of: &Shape::Map(&PROCESS), least: 1, most: Some(8) },
             "the processes of each node in the order in which they are started; the last one is the database itself",
         ),
-        required("roles", Shape::Map(&ROLES), "how a node is asked whether it leads"),
+        required(
+            "roles",
+            Shape::Either(&[Shape::Map(&ROLES), Shape::Word(&[NONE])]),
+            "how a node is asked whether it leads; none where every node takes writes",
+        ),
         optional(
             "hand-over",
             Shape::Map(&HAND_OVER),
@@ -126,7 +138,8 @@ pub(super) static ENGINE: Fields = plain(
         optional(
             "bootstrap",
             Shape::List { of: &Shape::Map(&STEP), least: 1, most: None },
-            "what is done once all processes are ready, in order",
+            "what is done once all processes are ready, in order; where no node leads, on the first node where a step does not say \
+             otherwise",
         ),
         optional(
             "shell",
@@ -165,16 +178,27 @@ pub(super) static FIND: Fields = plain(
     ],
 );
 
-pub(super) static VERSION: Fields = plain(
+pub(super) static VERSION: Fields = choice(
     "`version`",
     &[
-        required(
+        optional(
             "command",
             TEXTS,
             "a command that writes it: one of `programs`, and a word such as --version. It is run outside of the lab",
         ),
-        optional("after", Shape::Text, "what stands before it there; it is the first number when absent"),
+        optional(
+            "file",
+            TEXTS,
+            "or the name of a file in one of `folders` with `*` where the version stands, such as my-database-*.jar; then that \
+             file's folder is the engine's. The first of several that is there tells",
+        ),
+        optional(
+            "after",
+            Shape::Text,
+            "with `command`: what stands before it there; it is the first number when absent",
+        ),
     ],
+    &["command", "file"],
 );
 
 pub(super) static WAY: Fields = choice(
@@ -183,11 +207,21 @@ pub(super) static WAY: Fields = choice(
         optional("apt", TEXTS, "Debian's packages, unpacked into the cache directory"),
         optional("dependencies", Shape::Flag, "with `apt`: also what they depend on and this machine lacks"),
         optional("pip", Shape::Text, "the name of a wheel on PyPI"),
+        optional(
+            "maven",
+            NAMED_TEXTS,
+            "jars of Maven Central, all that are needed: `group:artifact:version`, perhaps `:classifier`, each with its SHA-256; \
+             they lie in `lib` of what is installed. Needs `curl`",
+        ),
         optional("version", Shape::Text, "with `pip`: its version"),
         optional("sha256", NAMED_TEXTS, "with `pip`: its checksum for each architecture (x86_64, aarch64)"),
-        optional("megabytes", Shape::Count { least: 1, most: 10_000 }, "with `pip`: its size, for people"),
+        optional(
+            "megabytes",
+            Shape::Count { least: 1, most: 10_000 },
+            "with `pip` and `maven`: its size, for people",
+        ),
     ],
-    &["apt", "pip"],
+    &["apt", "pip", "maven"],
 );
 
 pub(super) static PROCESS: Fields = plain(
@@ -226,10 +260,14 @@ const TCP_FIELD: Field = optional("tcp", Shape::Text, "that a connection to the 
 const COMMAND_FIELD: Field = optional("command", TEMPLATES, "a command on the node that ends with 0");
 const EXPECT_FIELD: Field = optional("expect", Shape::Map(&EXPECT), "what its answer must be beside");
 const WITHIN_FIELD: Field = optional("within", Shape::Duration, "for how long it is asked again");
-const WAYS_TO_ASK: &[&str] = &["http", "tcp", "command"];
+const CQL_FIELD: Field = optional("cql", Shape::Map(&CQL), "a statement in CQL, which the node carries out");
+const WAYS_TO_ASK: &[&str] = &["http", "tcp", "command", "cql"];
 
-pub(super) static ASK: Fields =
-    choice("a question", &[HTTP_FIELD, TCP_FIELD, COMMAND_FIELD, EXPECT_FIELD, WITHIN_FIELD], WAYS_TO_ASK);
+pub(super) static ASK: Fields = choice(
+    "a question",
+    &[HTTP_FIELD, TCP_FIELD, COMMAND_FIELD, CQL_FIELD, EXPECT_FIELD, WITHIN_FIELD],
+    WAYS_TO_ASK,
+);
 
 pub(super) static HAND_OVER: Fields =
     choice("`hand-over`", &[HTTP_FIELD, COMMAND_FIELD], &["http", "command"]);
@@ -240,6 +278,7 @@ pub(super) static STEP: Fields = choice(
         HTTP_FIELD,
         TCP_FIELD,
         COMMAND_FIELD,
+        CQL_FIELD,
         EXPECT_FIELD,
         WITHIN_FIELD,
         optional("on", Shape::Word(PLACES), "on the node that leads, as without it, or on every node"),
@@ -261,6 +300,19 @@ pub(super) static HTTP: Fields = choice(
         optional("body", TEMPLATE, "what is posted"),
     ],
     &["get", "post"],
+);
+
+pub(super) static CQL: Fields = plain(
+    "a statement in CQL",
+    &[
+        required("query", TEMPLATE, "the statement"),
+        required("port", Shape::Text, "the name of the port"),
+        optional(
+            "consistency",
+            Shape::Word(CONSISTENCIES),
+            "how many of the nodes that hold a row must answer; one when absent",
+        ),
+    ],
 );
 
 pub(super) static EXPECT: Fields = Fields {
@@ -349,9 +401,29 @@ pub(super) static PAPER: Fields = plain(
         required(
             "quorum",
             Shape::Word(QUORUMS),
-            "what it waits for: always a majority of the nodes, or what the scenario's `replication` asks for",
+            "what it waits for: always a majority of the nodes, or what the scenario's `replication` asks for, or what each load asks \
+             for with `consistency`, of the nodes that hold a row",
         ),
-        required("elects", Shape::Map(&ELECTS), "when the nodes elect another leader"),
+        optional(
+            "elects",
+            Shape::Map(&ELECTS),
+            "when the nodes elect another leader; not with `roles: none`, and else required",
+        ),
+        optional(
+            "unsynced",
+            Shape::Map(&UNSYNCED),
+            "with `roles: none`: when a node acknowledges a write before it is synced, so that a loss of power takes it back; never \
+             when absent",
+        ),
+    ],
+);
+
+pub(super) static UNSYNCED: Fields = plain(
+    "`unsynced`",
+    &[
+        required("setting", Shape::Text, "the setting that decides it"),
+        required("is", TEXTS, "the values with which a write is acknowledged before it is synced"),
+        required("default", Shape::Text, "its value when the scenario does not set it"),
     ],
 );
 

@@ -39,8 +39,8 @@ pub struct EngineFile {
     pub ports: BTreeMap<String, u16>,
     /// The processes of a node, in the order in which they are started. The last one is the database itself.
     pub processes: Vec<Process>,
-    /// How a node is asked for its role.
-    pub roles: Roles,
+    /// How a node is asked for its role; `None` where every node takes writes.
+    pub roles: Option<Roles>,
     /// How the node that leads is asked to hand over to another.
     pub hand_over: Option<Ask>,
     /// What is done once all processes are ready.
@@ -67,14 +67,26 @@ pub struct Find {
     /// Folders beside those of PATH, from the root of the machine or of what was installed. A `*` stands for any name, the
     /// greatest version first.
     pub folders: Vec<String>,
-    /// The program that tells the version.
-    pub version_program: String,
-    /// Its arguments.
-    pub version_arguments: Vec<String>,
-    /// What stands before the version in its output.
-    pub version_after: String,
+    /// What tells the version.
+    pub version: VersionSource,
     /// The oldest version that will do.
     pub at_least: String,
+}
+
+/// What tells an engine's version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum VersionSource {
+    /// A program.
+    Command {
+        /// Its name.
+        program: String,
+        /// Its arguments.
+        arguments: Vec<String>,
+        /// What stands before the version in its output.
+        after: String,
+    },
+    /// The name of a file, which begins and ends so, the version between. The first that is there.
+    File(Vec<(String, String)>),
 }
 
 /// A way of installing.
@@ -98,6 +110,28 @@ pub enum Way {
         /// SHA-256 of it for each architecture.
         checksums: Vec<(String, String)>,
     },
+    /// Jars of Maven Central.
+    Maven {
+        /// Each of them.
+        jars: Vec<Jar>,
+        /// The size of them all, for people.
+        megabytes: Option<u32>,
+    },
+}
+
+/// A jar of Maven Central.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Jar {
+    /// Its group: `org.apache.cassandra`.
+    pub group: String,
+    /// Its artifact.
+    pub artifact: String,
+    /// Its version.
+    pub version: String,
+    /// Which of several builds of it.
+    pub classifier: Option<String>,
+    /// Its SHA-256.
+    pub sha256: String,
 }
 
 /// A process of each node.
@@ -166,6 +200,26 @@ pub enum How {
         /// Its arguments.
         arguments: Vec<Template>,
     },
+    /// A statement in CQL.
+    Cql {
+        /// The statement.
+        query: Template,
+        /// The name of the port.
+        port: String,
+        /// How many of the nodes that hold a row must answer.
+        consistency: Consistency,
+    },
+}
+
+/// How many of the nodes that hold a row must answer a statement in CQL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Consistency {
+    /// One of them.
+    One,
+    /// More than half.
+    Quorum,
+    /// All.
+    All,
 }
 
 /// What an answer must be, beside that there is one.
@@ -209,7 +263,7 @@ pub enum Leads {
 pub struct Step {
     /// What, again until it is as expected.
     pub ask: Ask,
-    /// Whether on every node; else on the one that leads.
+    /// Whether on every node; else on the one that leads, or on the first where none does.
     pub everywhere: bool,
     /// Only where commits wait for standbys, or only where they do not.
     pub only: Option<Only>,

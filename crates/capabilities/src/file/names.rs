@@ -27,11 +27,21 @@ type Entry = (&'static str, &'static str);
 const OF_THE_MACHINE: &[Entry] = &[
     ("installation", "the folder of what was installed; nothing where the programs are the machine's own"),
     ("architecture", "the processor's, such as x86_64"),
+    ("folder", "the folder in which the first program, or the file that tells the version, lies"),
 ];
 const OF_A_NODE: &[Entry] = &[
     ("node.name", "the node's name"),
     ("node.number", "its number, from 1"),
     ("node.address", "its address; one of IPv6 stands in brackets where a colon follows"),
+    ("node.region", "the region of the host that it first ran on"),
+    ("node.zone", "the zone"),
+    ("node.rack", "the zone and the rack, as in a-r1; the zone where that has no racks"),
+    ("node.host", "the name of that host"),
+    (
+        "node.token",
+        "where it begins on a ring of hashes from -2^63 on, on which all nodes stand evenly, in their order",
+    ),
+    ("copies", "how many nodes hold each row, in each region: `replication: { copies: ... }`"),
     ("first.name", "the name of the first node"),
     ("first.address", "its address"),
     ("volume", "the folder of the node's volume"),
@@ -58,6 +68,11 @@ const NODE_VALUES: &[&str] = &["name", "number", "address"];
 const LISTS_OF_A_NODE: &[ListEntry] = &[
     ("nodes", NODE_VALUES, "all nodes, each with `name`, `number`, `address`"),
     ("others", NODE_VALUES, "the same without the node itself"),
+    (
+        "regions",
+        &["name", "copies"],
+        "the regions that hold nodes, each with `name` and `copies`, how many nodes there hold each row",
+    ),
     ("addresses", &["address"], "all addresses of the node, each `address`"),
     (
         "settings",

@@ -173,16 +173,22 @@ impl Reader<'_> {
         let environment = self.values(&record, "environment", Context::Machine);
         let processes = record.get("processes").and_then(|node| self.processes(node));
         let roles = record.get("roles").and_then(|node| self.roles(node));
+        // Where that is misspelt nothing else is said of it.
+        let leads = roles.as_ref().is_none_or(Option::is_some);
         let hand_over = record.get("hand-over").map(|node| self.hand_over(node));
         let bootstrap = record.get("bootstrap").map_or(Some(Vec::new()), |node| self.steps(node));
         let shell = self.values(&record, "shell", Context::Shell);
         let links = record.get("links").and_then(|node| self.decoder.flag(node, "`links`"));
         let client = record.get("client").and_then(|node| self.client(node));
         let claims = record.get("claims").and_then(|node| self.claims(node));
-        let paper = record.get("paper").and_then(|node| self.paper(node));
+        let paper = record.get("paper").and_then(|node| self.paper(node, leads));
+        if let (Some(at), false) = (record.key_at("hand-over"), leads) {
+            let message = "`hand-over` stands beside `roles: none`: nobody leads who could hand over";
+            self.decoder.findings.add("unused-key", at, message, "does nothing here", "take it out");
+        }
         let settings = record.get("settings").map_or(Some(SettingForm::Nothing), |node| self.settings(node));
         let tested = record.get("tested").and_then(|node| self.tested(node));
-        let (name, client, claims, (commit, as_asked, election)) = (name?.value, client?, claims?, paper?);
+        let (name, client, claims, paper) = (name?.value, client?, claims?, paper?);
         let file = EngineFile {
             source: source.to_owned(),
             text: self.text.to_owned(),
@@ -211,13 +217,14 @@ impl Reader<'_> {
             summary: kept(summary?.value),
             protocol: client.protocol,
             client_port: *self.ports.get(CLIENT)?,
-            leadership: Leadership::Elected(election),
-            commit: if commit == AT_END {
+            leadership: paper.election.map_or(Leadership::Nobody, Leadership::Elected),
+            commit: if paper.commit == AT_END {
                 Commit::AtEnd
             } else {
                 Commit::AtEachRequest { reads_first: client.protocol.reads_first() }
             },
-            chooses_acknowledgements: as_asked,
+            quorum: paper.quorum,
+            unsynced: paper.unsynced,
             understands: client.protocol.understands(),
             has_isolation_levels: claims.has_levels,
             keeps_real_time_order: claims.in_real_time,

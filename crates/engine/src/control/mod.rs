@@ -266,7 +266,7 @@ impl Engine for Control {
         }
         let elected_s = began.elapsed().as_secs_f64() - started_s;
         Ok(Cluster {
-            leader: first.name().to_owned(),
+            leader: Some(first.name().to_owned()),
             followers: nodes[1..].iter().map(|node| node.name().to_owned()).collect(),
             steps: vec![("start".to_owned(), started_s), ("elect".to_owned(), elected_s)],
         })

@@ -53,7 +53,7 @@ impl Postgres {
         steps.done("first write acknowledged");
 
         Ok(Cluster {
-            leader: leader.name().to_owned(),
+            leader: Some(leader.name().to_owned()),
             followers: standbys.iter().map(|standby| standby.name().to_owned()).collect(),
             steps: steps.taken,
         })

@@ -254,7 +254,14 @@ mod tests {
     fn configuration(synchronous: Synchronous, settings: &[(&str, &str)]) -> Configuration {
         let settings =
             settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        Configuration { synchronous, settings, port: 5432, max_connections: 2_023 }
+        Configuration {
+            synchronous,
+            settings,
+            port: 5432,
+            max_connections: 2_023,
+            copies: 1,
+            places: Vec::new(),
+        }
     }
 
     /// The value each setting ends up with: the last one written wins, as in PostgreSQL.

@@ -197,7 +197,7 @@ impl Faulting {
                 let role = match node {
                     FaultTarget::Leader(_) => Role::Leader,
                     FaultTarget::AFollower(_) => Role::AFollower,
-                    FaultTarget::Random(_) => Role::Random,
+                    FaultTarget::Coordinator(_) | FaultTarget::Random(_) => Role::Random,
                     FaultTarget::Place(_) => return None,
                 };
                 let leader = self.platform.leader_by_asking();

@@ -365,7 +365,10 @@ impl Faulting {
     fn path_of(&self, target: &FaultTarget, number: usize) -> Option<Path> {
         match target {
             FaultTarget::Place(place) => Some(place.path.clone()),
-            FaultTarget::Leader(level) | FaultTarget::AFollower(level) | FaultTarget::Random(level) => {
+            FaultTarget::Leader(level)
+            | FaultTarget::AFollower(level)
+            | FaultTarget::Coordinator(level)
+            | FaultTarget::Random(level) => {
                 let host = self.hosts_of(&with_level(target, Level::Host), number).first().copied()?;
                 let path = &self.datacentre.hosts[host].path;
                 Some(path[..self.path_length(path, *level)].to_vec())
@@ -394,6 +397,7 @@ fn with_level(target: &FaultTarget, level: Level) -> FaultTarget {
         FaultTarget::Place(place) => FaultTarget::Place(place.clone()),
         FaultTarget::Leader(_) => FaultTarget::Leader(level),
         FaultTarget::AFollower(_) => FaultTarget::AFollower(level),
+        FaultTarget::Coordinator(_) => FaultTarget::Coordinator(level),
         FaultTarget::Random(_) => FaultTarget::Random(level),
     }
 }

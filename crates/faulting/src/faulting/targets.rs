@@ -18,7 +18,7 @@ impl Faulting {
             FaultTarget::Place(place) => self.hosts_under(&place.path),
             FaultTarget::Leader(level) => role(Role::Leader, *level),
             FaultTarget::AFollower(level) => role(Role::AFollower, *level),
-            FaultTarget::Random(level) => role(Role::Random, *level),
+            FaultTarget::Coordinator(level) | FaultTarget::Random(level) => role(Role::Random, *level),
         }
     }
 
@@ -62,6 +62,7 @@ pub(super) fn describe(target: &FaultTarget) -> String {
         FaultTarget::Place(place) => format!("{}: {place}", level_name(place.level)),
         FaultTarget::Leader(level) => format!("{}: leader", level_name(*level)),
         FaultTarget::AFollower(level) => format!("{}: a-follower", level_name(*level)),
+        FaultTarget::Coordinator(level) => format!("{}: coordinator", level_name(*level)),
         FaultTarget::Random(level) => format!("{}: random", level_name(*level)),
     }
 }

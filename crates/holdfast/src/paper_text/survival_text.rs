@@ -56,7 +56,7 @@ fn setting(paper: &Analysis) -> String {
         _ if !paper.is_database => "",
         Rules::SingleLog { .. } => "; n1 is the leader",
         Rules::Elected { .. } => "; n1 is the first leader, the next is elected by a majority",
-        Rules::Groups { .. } => "",
+        Rules::Groups { .. } => "; every node takes writes, and none leads",
     };
     let volumes = volumes(deployment);
     format!("{}{leads}. {volumes}Failures do not stop clients.", nodes.join(", "))

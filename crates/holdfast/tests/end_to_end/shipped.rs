@@ -88,11 +88,16 @@ macro_rules! run_whole {
 }
 
 run_whole! {
+    cassandra "cassandra",
+    cassandra_power_loss "cassandra-power-loss",
     disk_faults_lost_flush "disk-faults-lost-flush",
     fr1_topologies_edge "fr1-topologies-edge",
     fr1_topologies_one_segment "fr1-topologies-one-segment",
     fr1_topologies_several_segments "fr1-topologies-several-segments",
+    fr2_cassandra "fr2-cassandra",
     fr2_disks "fr2-disks",
+    fr2_host "fr2-host",
+    fr2_rack "fr2-rack",
     fr3_cloud_regions "fr3-cloud-regions",
     fr3_raft "fr3-raft",
     fr3_three_datacentres "fr3-three-datacentres",

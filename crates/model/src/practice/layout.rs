@@ -18,6 +18,9 @@ pub struct LayoutFacts {
     pub deployment: Deployment,
     /// Whether nodes run a database; where not, they have volumes and nothing else.
     pub is_database: bool,
+    /// Whether a node acknowledges a write before it is synced, and the setting that says so; `None` where no such setting
+    /// is known.
+    pub acknowledged_before_sync: Option<(bool, String)>,
     /// Names of the settings that the database has.
     pub known_settings: BTreeSet<String>,
     /// Settings of the database that differ from its defaults.
@@ -145,6 +148,15 @@ pub const LAYOUT_RULES: &[Rule<LayoutFacts>] = &[
         remedy: "take `unsafe-no-fsync` out: a loss of power then takes writes that a majority acknowledged",
         judge: |facts| match setting(facts, "unsafe-no-fsync") {
             Some(value) => judged(is_off(value), format!("unsafe-no-fsync = {value}")),
+            None => Judgement::DoesNotApply,
+        },
+    },
+    Rule {
+        id: "synced-before-acknowledged",
+        source: "Apache Cassandra documentation, Storage engine (commit log); jepsen.io, Cassandra",
+        remedy: "sync before a write is acknowledged: on Cassandra `settings: { commitlog_sync: batch, commitlog_sync_period: 0ms }`; else a loss of power of all who acknowledged takes the last writes",
+        judge: |facts| match &facts.acknowledged_before_sync {
+            Some((before_sync, setting)) => judged(!before_sync, setting.clone()),
             None => Judgement::DoesNotApply,
         },
     },

@@ -87,6 +87,11 @@ impl<'a> Ground<'a> {
         self.host_is_on.get(host).copied().unwrap_or(false)
     }
 
+    /// Whether the host that a node ran on has lost its power.
+    pub(super) fn has_no_power(&self, node: usize) -> bool {
+        self.deployment.nodes.get(node).is_none_or(|host| !self.host_is_on(*host))
+    }
+
     /// Whether a node's database still runs where it was, and answers.
     fn runs_on(&self, node: usize) -> bool {
         self.may_run_on(node) && !self.silent.iter().any(|host| *host == self.deployment.host_of(node))

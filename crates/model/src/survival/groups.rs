@@ -15,11 +15,12 @@ pub(super) fn outcome(
     deployment: &Deployment,
     ground: &Ground<'_>,
     groups: &[Vec<usize>],
-    quorum: Quorum,
+    (quorums, synced): (&[Quorum], bool),
 ) -> Outcome {
     let view = View { deployment, ground, stands: ground.stands() };
-    let service = groups.iter().map(|group| view.service(group, quorum)).min();
-    let data = groups.iter().map(|group| view.data(group, quorum)).min();
+    let asked = || groups.iter().flat_map(|group| quorums.iter().map(move |quorum| (group, *quorum)));
+    let service = asked().map(|(group, quorum)| view.service(group, quorum)).min();
+    let data = asked().map(|(group, quorum)| view.data(group, quorum, synced)).min();
     Outcome {
         service: service.unwrap_or(Service::Unavailable),
         data: data.unwrap_or(Data::Kept),
@@ -46,17 +47,30 @@ impl View<'_> {
         self.ground.hear_each_other(client, self.deployment.host_of(node))
     }
 
-    /// Whoever acknowledged, one of them is left: unless so many failed that they may have been all.
-    fn data(&self, group: &[usize], quorum: Quorum) -> Data {
-        let lost: Vec<usize> = group.iter().copied().filter(|node| !self.ground.keeps(*node)).collect();
-        let all_lost = match quorum {
-            Quorum::Majority => Level::Quorum.is_met(&self.by_region(&lost), &self.by_region(group), None),
+    /// Whoever acknowledged, one of them is left: unless so many failed that they may have been all. Where a write is
+    /// acknowledged before it is synced, they come back without it if all of them lose their power at once.
+    fn data(&self, group: &[usize], quorum: Quorum, synced: bool) -> Data {
+        let of_group = |failed: &dyn Fn(usize) -> bool| -> Vec<usize> {
+            group.iter().copied().filter(|node| failed(*node)).collect()
+        };
+        if !synced && self.may_be_all(&of_group(&|node| self.ground.has_no_power(node)), group, quorum) {
+            return Data::MayBeLost;
+        }
+        if self.may_be_all(&of_group(&|node| !self.ground.keeps(node)), group, quorum) {
+            return Data::OnFailedOnly;
+        }
+        Data::Kept
+    }
+
+    /// Whether these nodes of a group may be all that acknowledged a write.
+    fn may_be_all(&self, nodes: &[usize], group: &[usize], quorum: Quorum) -> bool {
+        match quorum {
+            Quorum::Majority => Level::Quorum.is_met(&self.by_region(nodes), &self.by_region(group), None),
             Quorum::Counted { write, .. } => self.deployment.clients.iter().any(|client| {
                 let coordinators = self.coordinators(client, write, |_| true);
-                coordinators.iter().any(|at| self.meets(write, &lost, group, *at))
+                coordinators.iter().any(|at| self.meets(write, nodes, group, *at))
             }),
-        };
-        if all_lost { Data::OnFailedOnly } else { Data::Kept }
+        }
     }
 
     /// How many of these nodes stand in each region.

@@ -126,6 +126,8 @@ pub fn outcome(deployment: &Deployment, failures: &[Failure]) -> Outcome {
         Rules::Elected { acknowledgements, takeover } => {
             elected::outcome(deployment, &ground, *acknowledgements, *takeover)
         }
-        Rules::Groups { groups, quorum } => groups::outcome(deployment, &ground, groups, *quorum),
+        Rules::Groups { groups, quorums, synced } => {
+            groups::outcome(deployment, &ground, groups, (quorums, *synced))
+        }
     }
 }

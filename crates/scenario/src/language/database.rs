@@ -66,7 +66,15 @@ pub(crate) static DATABASE: Fields = plain(
 /// `replication`.
 pub(crate) static REPLICATION: Fields = plain(
     "a replication",
-    &[required("synchronous", SYNCHRONOUS, "which standbys a commit waits for: any N, all or off")],
+    &[
+        optional("synchronous", SYNCHRONOUS, "which standbys a commit waits for: any N, all or off"),
+        optional(
+            "copies",
+            Shape::Count { least: 1, most: MOST_NODES },
+            "on an engine whose loads choose their consistency: how many nodes of each region hold each row; 3, or as many as \
+             there are nodes, when absent",
+        ),
+    ],
 );
 
 /// `failover`.

@@ -58,7 +58,7 @@ pub(crate) static DISK: Fields = Fields {
 };
 
 /// Roles whose disk may be meant.
-pub(crate) static WHOSE_DISKS: &[&str] = &["leader", "a-follower", "random"];
+pub(crate) static WHOSE_DISKS: &[&str] = &["leader", "a-follower", "coordinator", "random"];
 
 /// What may go wrong and takes a figure.
 pub(crate) static HOW: Fields = choice(

@@ -181,7 +181,7 @@ pub(crate) static FAULT: Fields = choice(
 pub(crate) static TARGET: Fields = choice(
     "a fault's target",
     &[
-        optional("host", PLACE, "a host by name, or of a role: leader, a-follower, random"),
+        optional("host", PLACE, "a host by name, or of a role: leader, a-follower, coordinator, random"),
         optional("rack", PLACE, "a rack by name, or of a role"),
         optional("zone", PLACE, "a zone by name, or of a role"),
         optional("region", PLACE, "a region by name, or of a role"),

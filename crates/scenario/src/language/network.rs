@@ -29,7 +29,7 @@ const CONDITIONS: &[&str] =
 const BETWEEN: Field = optional(
     "between",
     Shape::List { of: &PLACE, least: 2, most: Some(2) },
-    "two places, both ways; in a fault also leader, a-follower, random: the host of that role",
+    "two places, both ways; in a fault also leader, a-follower, coordinator, random: the host of that role",
 );
 const FROM: Field = optional("from", PLACE, "where packets leave; one way only");
 const TO: Field = optional("to", PLACE, "where they arrive");

@@ -139,6 +139,8 @@ pub enum FaultTarget {
     Leader(Level),
     /// The place of this level where a follower is; which one, the seed decides.
     AFollower(Level),
+    /// The place of this level where one of the nodes is that take writes, none of which leads; which one, the seed decides.
+    Coordinator(Level),
     /// A place of this level that holds a node; which one, the seed decides.
     Random(Level),
 }

@@ -72,6 +72,8 @@ pub struct Database {
     pub nodes: Vec<usize>,
     /// Which acknowledgements a commit waits for.
     pub synchronous: Synchronous,
+    /// How many nodes of each region hold each row: all of them where that is no choice.
+    pub copies: u32,
     /// What the platform does when the leader's node is gone.
     pub failover: Failover,
     /// Further settings, passed to the database's own configuration as they stand.

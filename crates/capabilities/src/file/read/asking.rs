@@ -5,9 +5,10 @@
 use yaml::Entry;
 
 use super::super::language::{
-    ASK, EVERY, EXPECT, HAND_OVER, HTTP, LEADS, ONLY, PLACES, PROCESS, ROLES, STEP, SYNCHRONOUS,
+    ASK, CONSISTENCIES, CQL, EVERY, EXPECT, HAND_OVER, HTTP, LEADS, NONE, ONLY, PLACES, PROCESS, ROLES, STEP,
+    SYNCHRONOUS,
 };
-use super::super::{Ask, Expect, How, Leads, Only, Roles, Step};
+use super::super::{Ask, Consistency, Expect, How, Leads, Only, Roles, Step};
 use super::*;
 
 /// How long a process may take to be ready where the file does not say.
@@ -111,14 +112,14 @@ impl Reader<'_> {
         };
         let how = how?;
         let has_status = expect.status.is_some() && !matches!(how, How::Http { .. });
-        let is_bare = matches!(how, How::Tcp(_)) && expect != Expect::default();
+        let is_bare = matches!(how, How::Tcp(_) | How::Cql { .. }) && expect != Expect::default();
         if has_status || is_bare {
             self.decoder.findings.add(
                 "no-answer",
                 record.get("expect")?.head,
                 "what is expected does not come with such an answer",
                 "never there",
-                "a status comes with `http` only, and with `tcp` nothing at all",
+                "a status comes with `http` only, and with `tcp` and `cql` nothing at all",
             );
             return None;
         }
@@ -126,11 +127,12 @@ impl Reader<'_> {
     }
 
     fn how(&mut self, record: &Record<'_>, context: Context) -> Option<How> {
-        // A table without `tcp` never has it.
-        let entry = record.first_of(&["http", "tcp", "command"])?;
+        // A table without one of them never has it.
+        let entry = record.first_of(&["http", "tcp", "command", "cql"])?;
         match entry {
             ("http", entry) => self.http(&entry.value, context),
             ("tcp", entry) => Some(How::Tcp(self.port(&entry.value)?)),
+            ("cql", entry) => self.cql(&entry.value, context),
             (_, entry) => {
                 let (program, arguments) = self.command(&entry.value, context)?;
                 Some(How::Command { program, arguments })
@@ -151,6 +153,23 @@ impl Reader<'_> {
         Some(How::Http { method, path: path?, port: port?, body })
     }
 
+    fn cql(&mut self, node: &Node, context: Context) -> Option<How> {
+        let record = self.decoder.record(node, &CQL)?;
+        let query = record.get("query").and_then(|node| self.template(node, "the statement", context, false));
+        let port = record.get("port").and_then(|node| self.port(node));
+        let consistency =
+            record.get("consistency").map(|node| self.decoder.word(node, "consistency", CONSISTENCIES));
+        let consistency = match consistency {
+            None => Consistency::One,
+            Some(word) => match word?.value {
+                "one" => Consistency::One,
+                "quorum" => Consistency::Quorum,
+                _ => Consistency::All,
+            },
+        };
+        Some(How::Cql { query: query?, port: port?, consistency })
+    }
+
     fn expect(&mut self, node: &Node) -> Option<Expect> {
         let record = self.decoder.record(node, &EXPECT)?;
         let status = record.get("status").and_then(|node| self.decoder.count(node, "a status", 100, 599));
@@ -164,19 +183,23 @@ impl Reader<'_> {
         })
     }
 
-    pub(super) fn roles(&mut self, node: &Node) -> Option<Roles> {
+    /// How a node is asked whether it leads; nothing within where no node does.
+    pub(super) fn roles(&mut self, node: &Node) -> Option<Option<Roles>> {
+        if matches!(node.value, yaml::Value::Scalar { .. }) {
+            return self.decoder.word(node, "way to tell who leads", &[NONE]).map(|_| None);
+        }
         let record = self.decoder.record(node, &ROLES)?;
         let how = self.how(&record, Context::Node);
         let leads = record.get("leads").and_then(|node| self.leads(node));
         let identity = record.get("identity").and_then(|node| self.decoder.text(node, "the field"));
         let position = record.get("position").and_then(|node| self.texts(node, "`position`"));
         let ask = Ask { how: how?, expect: Expect::default(), within: Duration::ZERO };
-        Some(Roles {
+        Some(Some(Roles {
             ask,
             leads: leads?,
             identity: identity.map(|field| field.value),
             position: position.unwrap_or_default(),
-        })
+        }))
     }
 
     fn leads(&mut self, node: &Node) -> Option<Leads> {

@@ -3,9 +3,12 @@
 //! Owns reading these parts of the file.
 
 use super::super::language::{
-    CLAIMS, CLIENT as CLIENT_TABLE, ELECTS, FIND, PAPER, PERIOD_OF_A_SETTING, SETTINGS, TESTED, VERSION, WAY,
+    AS_ASKED, CLAIMS, CLIENT as CLIENT_TABLE, ELECTS, FIND, PAPER, PER_REQUEST, PERIOD_OF_A_SETTING,
+    SETTINGS, TESTED, UNSYNCED, VERSION, WAY,
 };
+use super::super::{Jar, VersionSource};
 use super::*;
+use crate::{Quorum, Unsynced};
 
 /// Where programs are when the file does not say.
 const USUAL_FOLDER: &str = "usr/bin";
@@ -28,6 +31,15 @@ pub(super) struct ClaimsPart {
     pub(super) replica_reads: bool,
 }
 
+/// `paper`.
+pub(super) struct PaperPart {
+    pub(super) commit: &'static str,
+    pub(super) quorum: Quorum,
+    /// Where one leads.
+    pub(super) election: Option<Election>,
+    pub(super) unsynced: Option<Unsynced>,
+}
+
 impl Reader<'_> {
     pub(super) fn find(&mut self, node: &Node) -> Option<Find> {
         let record = self.decoder.record(node, &FIND)?;
@@ -47,22 +59,70 @@ impl Reader<'_> {
                 "write numbers with dots between them, such as \"3.4\"",
             );
         }
-        let version = record.get("version").and_then(|node| self.decoder.record(node, &VERSION))?;
-        let command = version.get("command").and_then(|node| self.version_command(node));
-        let after =
-            version.get("after").and_then(|node| self.decoder.text(node, "what stands before the version"));
-        let (version_program, version_arguments) = command?;
+        let version = record.get("version").and_then(|node| self.version(node));
         Some(Find {
             programs: self.programs.clone(),
             folders: match folders {
                 Some(folders) => folders?,
                 None => vec![USUAL_FOLDER.to_owned()],
             },
-            version_program,
-            version_arguments,
-            version_after: after.map(|after| after.value).unwrap_or_default(),
+            version: version?,
             at_least: at_least?.value,
         })
+    }
+
+    fn version(&mut self, node: &Node) -> Option<VersionSource> {
+        let record = self.decoder.record(node, &VERSION)?;
+        match record.first_of(&["command", "file"])? {
+            ("command", entry) => {
+                let (program, arguments) = self.version_command(&entry.value)?;
+                let after = record.get("after");
+                let after = after.and_then(|node| self.decoder.text(node, "what stands before the version"));
+                let after = after.map(|after| after.value).unwrap_or_default();
+                Some(VersionSource::Command { program, arguments, after })
+            }
+            (_, entry) => {
+                if !self.alone(&record, &["after"], "file") {
+                    return None;
+                }
+                let items = self.decoder.list(&entry.value, "`file`", 1)?;
+                let read: Vec<_> = items.iter().map(|item| self.version_in_name(item)).collect();
+                Some(VersionSource::File(read.into_iter().collect::<Option<_>>()?))
+            }
+        }
+    }
+
+    /// What stands before and behind the version in a file's name.
+    fn version_in_name(&mut self, node: &Node) -> Option<(String, String)> {
+        let name = self.decoder.text(node, "a file's name")?;
+        match name.value.split_once('*') {
+            Some((before, behind)) if !behind.contains('*') && !name.value.contains('/') => {
+                Some((before.to_owned(), behind.to_owned()))
+            }
+            _ => {
+                self.decoder.findings.add(
+                    "no-version",
+                    name.at,
+                    format!(
+                        "`{}` does not say where the version stands",
+                        yaml::wording::shortened(&name.value)
+                    ),
+                    "not a name with one `*`",
+                    "write the name of a file with `*` in place of the version, such as `my-database-*.jar`",
+                );
+                None
+            }
+        }
+    }
+
+    /// Whether none of these keys stands beside `way`, where they mean nothing.
+    fn alone(&mut self, record: &Record<'_>, others: &[&'static str], way: &str) -> bool {
+        let found = others.iter().find_map(|other| Some((other, record.key_at(other)?)));
+        if let Some((other, at)) = found {
+            let message = format!("`{other}` does nothing beside `{way}`");
+            self.decoder.findings.add("unused-key", at, message, "does nothing here", "take it out");
+        }
+        found.is_none()
     }
 
     /// The one command that is run outside of the lab, as whoever runs the scenario: it may ask for the version only.
@@ -97,10 +157,11 @@ impl Reader<'_> {
 
     fn way(&mut self, node: &Node) -> Option<Way> {
         let record = self.decoder.record(node, &WAY)?;
-        let (way, entry) = record.first_of(&["apt", "pip"])?;
+        let (way, entry) = record.first_of(&["apt", "pip", "maven"])?;
         let (mine, others) = match way {
             "apt" => (&["dependencies"][..], &["version", "sha256", "megabytes"][..]),
-            _ => (&["version", "sha256", "megabytes"][..], &["dependencies"][..]),
+            "pip" => (&["version", "sha256", "megabytes"][..], &["dependencies"][..]),
+            _ => (&["megabytes"][..], &["version", "sha256", "dependencies"][..]),
         };
         for other in others {
             if let Some(at) = record.key_at(other) {
@@ -111,60 +172,100 @@ impl Reader<'_> {
                 return None;
             }
         }
-        if way == "apt" {
-            let dependencies =
-                record.get("dependencies").map(|node| self.decoder.flag(node, "`dependencies`"));
-            return Some(Way::Apt {
-                packages: self.texts(&entry.value, "`apt`")?,
-                dependencies: match dependencies {
-                    Some(flag) => flag?.value,
-                    None => false,
-                },
-            });
-        }
-        for needed in mine {
-            if record.key_at(needed).is_none() {
-                let message =
-                    format!("`pip` needs `{needed}`: what is installed is pinned, and its checksum known");
-                let label = format!("`{needed}` is missing here");
-                self.decoder.findings.add(
-                    "missing-key",
-                    entry.key_at,
-                    message,
-                    label,
-                    format!("add `{needed}:`"),
-                );
-                return None;
+        let megabytes = match record.get("megabytes") {
+            Some(node) => u32::try_from(self.decoder.count(node, "its size", 1, 10_000)?.value).ok(),
+            None => None,
+        };
+        match way {
+            "apt" => self.apt(&record, &entry.value),
+            "maven" => Some(Way::Maven { jars: self.jars(&entry.value)?, megabytes }),
+            _ => {
+                if !self.is_pinned(&record, mine, entry.key_at) {
+                    return None;
+                }
+                let version = record.get("version").and_then(|node| self.decoder.text(node, "the version"));
+                Some(Way::Pip {
+                    name: self.decoder.text(&entry.value, "the wheel's name")?.value,
+                    version: version?.value,
+                    megabytes: megabytes?,
+                    checksums: record.get("sha256").and_then(|node| self.checksums(node))?,
+                })
             }
         }
-        let version = record.get("version").and_then(|node| self.decoder.text(node, "the version"));
-        let megabytes =
-            record.get("megabytes").and_then(|node| self.decoder.count(node, "its size", 1, 10_000));
-        Some(Way::Pip {
-            name: self.decoder.text(&entry.value, "the wheel's name")?.value,
-            version: version?.value,
-            megabytes: u32::try_from(megabytes?.value).ok()?,
-            checksums: record.get("sha256").and_then(|node| self.checksums(node))?,
+    }
+
+    fn apt(&mut self, record: &Record<'_>, packages: &Node) -> Option<Way> {
+        let dependencies = record.get("dependencies").map(|node| self.decoder.flag(node, "`dependencies`"));
+        Some(Way::Apt {
+            packages: self.texts(packages, "`apt`")?,
+            dependencies: match dependencies {
+                Some(flag) => flag?.value,
+                None => false,
+            },
         })
     }
 
-    fn checksums(&mut self, node: &Node) -> Option<Vec<(String, String)>> {
-        let mut checksums = Vec::new();
-        for entry in self.decoder.entries(node, "`sha256`")? {
-            let sum = self.decoder.text(&entry.value, "a checksum")?;
-            if sum.value.len() != 64 || !sum.value.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+    /// Whether all that pins a wheel is there.
+    fn is_pinned(&mut self, record: &Record<'_>, needed: &[&'static str], at: Spot) -> bool {
+        let missing = needed.iter().find(|needed| record.key_at(needed).is_none());
+        if let Some(needed) = missing {
+            let message =
+                format!("`pip` needs `{needed}`: what is installed is pinned, and its checksum known");
+            let label = format!("`{needed}` is missing here");
+            self.decoder.findings.add("missing-key", at, message, label, format!("add `{needed}:`"));
+        }
+        missing.is_none()
+    }
+
+    fn jars(&mut self, node: &Node) -> Option<Vec<Jar>> {
+        let mut jars = Vec::new();
+        for entry in self.decoder.entries(node, "`maven`")? {
+            let parts: Vec<&str> = entry.key.split(':').collect();
+            // They become a part of an address and of a file's name.
+            let is_plain = |part: &&str| {
+                let sound = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '+');
+                part.chars().all(sound) && part.starts_with(|c: char| c.is_ascii_alphanumeric())
+            };
+            let (3 | 4, true) = (parts.len(), parts.iter().all(is_plain)) else {
                 self.decoder.findings.add(
-                    "bad-checksum",
-                    sum.at,
-                    "this is no SHA-256",
-                    "not 64 hexadecimal digits",
-                    "write the whole checksum, as `sha256sum FILE` gives it",
+                    "bad-coordinate",
+                    entry.key_at,
+                    format!("`{}` names no jar", yaml::wording::shortened(&entry.key)),
+                    "not the form of one",
+                    "write `group:artifact:version`, such as `org.slf4j:slf4j-api:1.7.36`, with its SHA-256 behind it",
                 );
                 return None;
-            }
-            checksums.push((entry.key.clone(), sum.value));
+            };
+            let part = |number: usize| parts.get(number).map(|part| (*part).to_owned());
+            jars.push(Jar {
+                group: part(0)?,
+                artifact: part(1)?,
+                version: part(2)?,
+                classifier: part(3),
+                sha256: self.checksum(&entry.value)?,
+            });
         }
-        Some(checksums)
+        Some(jars)
+    }
+
+    fn checksums(&mut self, node: &Node) -> Option<Vec<(String, String)>> {
+        let entries = self.decoder.entries(node, "`sha256`")?;
+        entries.iter().map(|entry| Some((entry.key.clone(), self.checksum(&entry.value)?))).collect()
+    }
+
+    fn checksum(&mut self, node: &Node) -> Option<String> {
+        let sum = self.decoder.text(node, "a checksum")?;
+        if sum.value.len() == 64 && sum.value.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Some(sum.value.to_ascii_lowercase());
+        }
+        self.decoder.findings.add(
+            "bad-checksum",
+            sum.at,
+            "this is no SHA-256",
+            "not 64 hexadecimal digits",
+            "write the whole checksum, as `sha256sum FILE` gives it",
+        );
+        None
     }
 
     pub(super) fn client(&mut self, node: &Node) -> Option<ClientPart> {
@@ -221,20 +322,77 @@ impl Reader<'_> {
         })
     }
 
-    /// When it commits, whether the scenario chooses what is waited for, and when another leader is elected.
-    pub(super) fn paper(&mut self, node: &Node) -> Option<(&'static str, bool, Election)> {
+    /// When it commits, what it waits for, and when another leader is elected where one leads.
+    pub(super) fn paper(&mut self, node: &Node, leads: bool) -> Option<PaperPart> {
         let record = self.decoder.record(node, &PAPER)?;
         let commit = record.get("commit").and_then(|node| self.decoder.word(node, "time to commit", COMMITS));
         let quorum = record.get("quorum").and_then(|node| self.decoder.word(node, "quorum", QUORUMS));
-        let elects = record.get("elects").and_then(|node| self.decoder.record(node, &ELECTS))?;
+        let election = match (record.get("elects"), leads) {
+            (Some(node), true) => Some(self.election(node)?),
+            (None, false) => None,
+            (Some(_), false) => {
+                let at = record.key_at("elects")?;
+                self.decoder.findings.add(
+                    "unused-key",
+                    at,
+                    "`elects` stands beside `roles: none`: where every node takes writes nobody is elected",
+                    "does nothing here",
+                    "take it out, or say under `roles` how a node tells that it leads",
+                );
+                return None;
+            }
+            (None, true) => {
+                self.decoder.findings.add(
+                    "missing-key",
+                    node.head,
+                    "`paper` does not say when the nodes elect another leader",
+                    "`elects` is missing here",
+                    "add `elects: { timeout: 1s, heartbeat: 100ms }`, or write `roles: none` where every node takes writes",
+                );
+                return None;
+            }
+        };
+        let quorum_at = record.get("quorum").map_or(node.head, |node| node.at);
+        let quorum = match quorum?.value {
+            MAJORITY => Quorum::Majority,
+            AS_ASKED => Quorum::AsAsked,
+            PER_REQUEST if !leads => Quorum::PerRequest,
+            _ => {
+                self.decoder.findings.add(
+                    "no-choice",
+                    quorum_at,
+                    "each request chooses what it waits for only where every node takes writes",
+                    "needs `roles: none`",
+                    "write `majority` or `as-asked`, or `roles: none`",
+                );
+                return None;
+            }
+        };
+        let unsynced = match record.get("unsynced") {
+            Some(node) => Some(self.unsynced(node)?),
+            None => None,
+        };
+        Some(PaperPart { commit: commit?.value, quorum, election, unsynced })
+    }
+
+    fn unsynced(&mut self, node: &Node) -> Option<Unsynced> {
+        let record = self.decoder.record(node, &UNSYNCED)?;
+        let setting = record.get("setting").and_then(|node| self.decoder.text(node, "the setting"));
+        let values = record.get("is").and_then(|node| self.texts(node, "`is`"));
+        let default = record.get("default").and_then(|node| self.decoder.text(node, "its value"));
+        let values: Vec<&'static str> = values?.into_iter().map(kept).collect();
+        Some(Unsynced { setting: kept(setting?.value), values: values.leak(), default: kept(default?.value) })
+    }
+
+    fn election(&mut self, node: &Node) -> Option<Election> {
+        let elects = self.decoder.record(node, &ELECTS)?;
         let timeout = elects.get("timeout").and_then(|node| self.period(node, "`timeout`"));
         let heartbeat = elects.get("heartbeat").and_then(|node| self.period(node, "`heartbeat`"));
         let late = match elects.get("heartbeats-late") {
             Some(node) => self.decoder.number(node, "`heartbeats-late`")?.value,
             None => 1.0,
         };
-        let election = Election { timeout: timeout?, heartbeat: heartbeat?, heartbeats_late: late };
-        Some((commit?.value, quorum?.value != MAJORITY, election))
+        Some(Election { timeout: timeout?, heartbeat: heartbeat?, heartbeats_late: late })
     }
 
     fn period(&mut self, node: &Node, what: &str) -> Option<Period> {
