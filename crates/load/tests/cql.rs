@@ -13,7 +13,10 @@ use ground::here;
 use history::{Action, ErrorClass, Outcome};
 use load::{Batch, Clock, LoadPlan, Protocol, prepare, start};
 
-fn plan(workload: &str, options: &[(&str, &str)], servers: &[Server]) -> LoadPlan {
+/// Options of a workload, by name.
+type Options = &'static [(&'static str, &'static str)];
+
+fn plan(workload: &str, options: Options, servers: &[Server]) -> LoadPlan {
     let owned = |text: &&str| (*text).to_owned();
     let options: BTreeMap<String, String> =
         options.iter().map(|(name, value)| (owned(name), owned(value))).collect();
@@ -26,7 +29,7 @@ fn plan(workload: &str, options: &[(&str, &str)], servers: &[Server]) -> LoadPla
 #[ignore = "boots a Cassandra: half a minute"]
 fn every_workload_of_rows_runs_and_its_final_read_tells_what_is_there() {
     let Some(servers) = Server::start(1, "every_workload_of_rows_runs") else { return };
-    let of_cells: [(&str, &[(&str, &str)], &[&str]); 5] = [
+    let of_cells: [(&str, Options, &[&str]); 5] = [
         (
             "kv",
             &[("read", "40%"), ("span", "20%"), ("preload", "500"), ("keys", "1000")],
