@@ -23,7 +23,7 @@ mod this_host;
 pub use analysis::{Analysis, analyse, practice_of_this_host};
 pub use commits::{CommitCost, PhaseCost};
 pub use deployment::nodes_in;
-pub use needs::{Needs, needs};
+pub use needs::{Fits, Needs, fits, needs};
 pub use prediction::{Evidence, add_predictions};
 pub use reproduced::reproduced;
 pub use requested::{Narrowest, RequestedNetwork};

@@ -48,6 +48,28 @@ pub fn needs(scenario: &Scenario) -> Needs {
     }
 }
 
+/// About how much fits where so much is free, by the same rule: nodes of a database with one client each and nothing loaded,
+/// or clients beside three such nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fits {
+    /// Nodes.
+    pub nodes: u64,
+    /// Clients beside three nodes.
+    pub clients: u64,
+}
+
+/// What fits where so much is free.
+#[must_use]
+pub fn fits(free: Needs) -> Fits {
+    let memory = free.memory_bytes.saturating_sub(LAB_MEMORY_BYTES);
+    let disk = free.disk_bytes.saturating_sub(RECORDS_BYTES);
+    let by_memory = memory / (NODE_MEMORY_BYTES + CLIENT_MEMORY_BYTES);
+    Fits {
+        nodes: by_memory.min(disk / NODE_VOLUME_BYTES),
+        clients: memory.saturating_sub(3 * NODE_MEMORY_BYTES) / CLIENT_MEMORY_BYTES,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -70,5 +92,15 @@ mod tests {
         assert_eq!(larger.memory_bytes, main_job.memory_bytes);
         let clients = of("host-failure", &[("loads.0.clients", "100")]);
         assert!(clients.memory_bytes > main_job.memory_bytes && clients.disk_bytes == main_job.disk_bytes);
+    }
+
+    #[test]
+    fn what_fits_is_what_a_scenario_of_that_size_needs() {
+        let three = of("host-failure", &[("loads", "[{ workload: ledger, clients: 3 }]")]);
+        assert_eq!(fits(three).nodes, 3, "{three:?}");
+        assert_eq!(fits(three).clients, 3, "{three:?}");
+        let less = Needs { memory_bytes: three.memory_bytes - 1, ..three };
+        assert_eq!(fits(less), Fits { nodes: 2, clients: 2 });
+        assert_eq!(fits(Needs { disk_bytes: 0, ..three }).nodes, 0);
     }
 }

@@ -1,5 +1,7 @@
 //! `holdfast doctor`: what this machine allows, and the exact remedy for what is missing.
 
+use std::path::Path;
+
 use crate::exit::{Exit, LAB_FAILED};
 use crate::printed;
 
@@ -38,14 +40,38 @@ pub fn doctor() -> Result<Exit, Exit> {
             );
         }
     }
+    what_fits();
     what_a_scenario_may_do();
     printed!("{}", if able { "a lab can run here" } else { "a lab cannot run here: see MISSING above" });
     Ok(if able { Exit::Done } else { Exit::Reported(LAB_FAILED) })
 }
 
+/// About how large a lab may be, by the rule that `check` reckons a scenario's needs by.
+fn what_fits() {
+    let room = run::room::room(Path::new("runs"));
+    let (Some(disk_bytes), Some(memory_bytes)) = (room.disk_bytes, room.memory_bytes) else {
+        printed!("unknown  size of a lab: the free room or the free memory cannot be read");
+        return;
+    };
+    let fits = paper::fits(paper::Needs { disk_bytes, memory_bytes });
+    let processors =
+        std::thread::available_parallelism().map_or_else(|_| "?".to_owned(), |number| number.to_string());
+    printed!(
+        "ok       size of a lab: {} of disk and {} of memory are free: room for about {} nodes of a database such as PostgreSQL,",
+        run::room::in_words(disk_bytes),
+        run::room::in_words(memory_bytes),
+        fits.nodes,
+    );
+    printed!(
+        "         or for 3 nodes with {} clients, before tables are loaded; {processors} processors say how fast they are",
+        report::with_thousands(fits.clients)
+    );
+    printed!("         `holdfast check SCENARIO` says what a scenario needs");
+}
+
 /// For whoever is about to run a stranger's scenario.
 fn what_a_scenario_may_do() {
-    let seen = lab::MACHINE_FOLDERS.iter().filter(|folder| std::path::Path::new(folder).exists());
+    let seen = lab::MACHINE_FOLDERS.iter().filter(|folder| Path::new(folder).exists());
     let seen = seen.copied().collect::<Vec<_>>().join(" ");
     let (user, reader) = if nix::unistd::geteuid().is_root() {
         let user = lab::supervisor::NODE_USER_OUTSIDE;
