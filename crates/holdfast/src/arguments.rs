@@ -144,6 +144,10 @@ pub struct RunOptions {
     /// Folder under which the run directory is made
     #[arg(long, default_value = "runs", value_name = "DIR")]
     pub out: PathBuf,
+    /// Run it so many times, each with its own seed, and tell its figures as distributions. Of a matrix, how often each cell
+    /// is run
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repeat: Option<u32>,
     /// Leave the lab up at the end until Ctrl-C, and print how to reach each node
     #[arg(long)]
     pub keep: bool,

@@ -7,6 +7,7 @@
 pub mod compare;
 pub mod confidence;
 pub mod csv;
+mod distribution;
 pub mod encoding;
 pub mod figures;
 pub mod hlog;
@@ -23,6 +24,7 @@ pub mod warnings;
 pub use compare::{Comparison, Finding, Sampling, compare};
 pub use confidence::{Estimate, mean_over_seconds};
 pub use csv::{CsvError, CsvReader, CsvWriter, TimelineRow};
+pub use distribution::{Better, Distribution};
 pub use encoding::EncodingError;
 /// The histogram every latency stands in.
 pub use hdrhistogram::Histogram;

@@ -39,6 +39,34 @@ pub struct MatrixResult {
     pub repeat: u32,
     /// Every run, made or not, in the order of running.
     pub cells: Vec<CellResult>,
+    /// How each figure came out over the runs of a cell; empty until the end, and of cells with fewer than two results.
+    #[serde(default)]
+    pub distributions: Vec<DistributionResult>,
+}
+
+/// One figure over the runs of a cell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DistributionResult {
+    /// Number of the cell, from 1.
+    pub cell: u32,
+    /// What it is of: a load's name, `fault 1, power-off of host: leader`, `run`.
+    pub of: String,
+    /// Its name, as in expectations: `first_success`, `throughput_per_s`, `lost_writes`.
+    pub figure: String,
+    /// `s`, `us`, `per_s`, `count`; empty where the figure's name says it.
+    pub unit: String,
+    /// Runs that left a result.
+    pub runs: usize,
+    /// Of these, the runs that have such a figure: one that never recovered has no recovery time.
+    pub runs_with_value: usize,
+    /// The middle value; null where no run has one.
+    pub median: Option<f64>,
+    /// What nine of ten runs keep to; null below ten.
+    pub nine_of_ten: Option<f64>,
+    /// The worst; null where no run has one.
+    pub worst: Option<f64>,
+    /// Directory of the run with the worst.
+    pub worst_run_dir: Option<PathBuf>,
 }
 
 /// One run of a matrix.

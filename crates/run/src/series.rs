@@ -111,6 +111,7 @@ impl Series {
             axes: matrix.axes.iter().map(|axis| (axis.name.clone(), axis.values.clone())).collect(),
             repeat: matrix.repeat,
             cells: turns.iter().map(planned).collect(),
+            distributions: Vec::new(),
         };
         let series = Series { directory, cells: matrix.cells, turns, record };
         series.write()?;
@@ -170,6 +171,7 @@ impl Series {
     pub fn end(&mut self, interrupted: Option<String>) -> Result<Verdict, SeriesError> {
         self.record.verdict = if interrupted.is_some() { Verdict::Unknown } else { self.record.judged() };
         self.record.interrupted = interrupted;
+        self.record.distributions = report::compare::distributions_of(&self.record);
         self.write()?;
         Ok(self.record.verdict)
     }

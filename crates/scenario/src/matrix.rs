@@ -38,6 +38,16 @@ pub struct Axis {
     pub values: Vec<String>,
 }
 
+impl Matrix {
+    /// One cell and no axes: a scenario run several times.
+    #[must_use]
+    pub fn of_repetitions(scenario: Scenario, repeat: u32) -> Matrix {
+        let label = scenario.name.clone();
+        let cell = Cell { label, values: Vec::new(), settings: Vec::new(), scenario };
+        Matrix { axes: Vec::new(), repeat, cells: vec![cell] }
+    }
+}
+
 /// One combination.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cell {

@@ -1,4 +1,4 @@
-//! `holdfast run`: the whole job, once or over a matrix.
+//! `holdfast run`: the whole job, once, several times or over a matrix.
 
 mod matrix;
 mod signals;
@@ -6,7 +6,7 @@ mod signals;
 use std::path::Path;
 
 use run::{Ended, LaunchError, Options, Placement, Show};
-use scenario::Source;
+use scenario::{Matrix, Source};
 
 use crate::arguments::RunOptions;
 use crate::commands::{folder_of, not_planned, read_source, reject};
@@ -26,7 +26,12 @@ pub fn run(options: RunOptions) -> Result<Exit, Exit> {
     if let Some(live) = &desk.live {
         desk.terminal.note(&format!("live at {}", live.url()));
     }
-    match plan.matrix {
+    let matrix = match (plan.matrix, options.repeat) {
+        (Some(matrix), repeat) => Some(Matrix { repeat: repeat.unwrap_or(matrix.repeat), ..matrix }),
+        (None, Some(repeat)) => Some(Matrix::of_repetitions(plan.scenario.clone(), repeat)),
+        (None, None) => None,
+    };
+    match matrix {
         Some(matrix) => matrix::run(&options, &source, &plan.scenario, matrix, &mut desk),
         None => once(options, source, &mut desk),
     }

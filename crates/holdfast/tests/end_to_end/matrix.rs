@@ -209,3 +209,32 @@ fn reads_that_go_to_replicas_are_recorded_as_theirs() {
     assert!(reads.0 == 0 && reads.1 > 0, "reads by the leader and by the replica: {reads:?}");
     assert!(updates.0 > 0 && updates.1 == 0, "updates by the leader and by the replica: {updates:?}");
 }
+
+/// One cell of [`SMALL`], without its matrix.
+const ALONE: &str = "name: small
+site: { regions: { dc1: { zones: { a: { hosts: 1 }, b: { hosts: 1 } } } } }
+database: { engine: control, nodes: 2 }
+loads: [{ workload: ledger, clients: 1 }]
+schedule: [{ phase: baseline, for: 1s }]
+expect: { lost_writes: 0 }
+";
+
+#[test]
+fn a_scenario_is_repeated_with_a_seed_for_each_run_and_its_figures_are_told_as_distributions() {
+    let _turn = beside_others();
+    let desk = desk_with(ALONE);
+    if !desk.can_have_a_lab("a_scenario_is_repeated_with_a_seed_for_each_run") {
+        return;
+    }
+    let finished = desk.run(&["run", "scenarios/small.yaml", "--repeat", "2", "--seed", "5"]);
+    finished.ends_with(0);
+    let matrix = matrix_of(&finished);
+    let seeds: Vec<&Value> =
+        matrix["cells"].as_array().expect("runs").iter().map(|run| &run["result"]["seed"]).collect();
+    assert_eq!(seeds, [5, 6]);
+    let told = matrix["distributions"].as_array().expect("distributions");
+    let lost = told.iter().find(|told| told["figure"] == "lost_writes").expect("lost writes");
+    assert_eq!((&lost["runs"], &lost["median"], &lost["worst"]), (&2.into(), &0.0.into(), &0.0.into()));
+    let said = format!("{}{}", finished.stdout, finished.stderr);
+    assert!(said.contains("over 2 runs"), "{said}");
+}

@@ -6,6 +6,8 @@
 
 mod bars;
 mod beside;
+mod distributions;
+mod dots;
 mod gate;
 mod page;
 mod quantity;
@@ -20,6 +22,7 @@ use std::path::{Path, PathBuf};
 use history::Verdict;
 use measure::{Finding, Sampling};
 
+pub use distributions::of_matrix as distributions_of;
 pub use gate::{Bound, Gate, GateError, Judged, judge};
 pub use page::html;
 pub use quantity::{Quantity, Subject};
@@ -256,7 +259,7 @@ fn rows(groups: &[Vec<&Taken>]) -> Vec<Row> {
         .iter()
         .map(|group| group.iter().copied().filter(|taken| taken.run.left_out.is_none()).collect())
         .collect();
-    let all: Vec<&Taken> = counted.iter().flatten().copied().collect();
+    let all: Vec<&RunResult> = counted.iter().flatten().map(|taken| &taken.run.result).collect();
     let mut rows = Vec::new();
     for (subject, quantity) in quantity::all(&all) {
         let samples: Vec<Vec<(f64, &Taken)>> = counted

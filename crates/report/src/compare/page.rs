@@ -7,7 +7,7 @@ use measure::Finding;
 use super::bars::{Bar, Bars, Group};
 use super::quantity::LATENCIES;
 use super::text::{change, grounds, name, subjects, summary, valued};
-use super::{Cell, Comparison, Quantity, Row, Subject, Variant, beside, replication};
+use super::{Cell, Comparison, Quantity, Row, Subject, Variant, beside, distributions, replication};
 use crate::evidence::badge;
 use crate::format;
 use crate::markup::escape;
@@ -23,7 +23,14 @@ pub fn html(comparison: &Comparison) -> String {
     let mut page = opening(&format!("{} – Holdfast comparison", comparison.title));
     page.push_str(&head(comparison));
     section(&mut page, "What was compared", &(variants(comparison) + &differing(comparison)));
-    section(&mut page, "Throughput", &throughput(comparison));
+    let spread = distributions::html(comparison);
+    if !spread.is_empty() {
+        section(&mut page, "Over the repetitions", &spread);
+    }
+    let is_one = comparison.variants.len() == 1;
+    if !is_one {
+        section(&mut page, "Throughput", &throughput(comparison));
+    }
     let published = beside::html(comparison);
     if !published.is_empty() {
         section(&mut page, "Beside the published report", &published);
@@ -33,7 +40,7 @@ pub fn html(comparison: &Comparison) -> String {
         section(&mut page, "What replication cost", &replicated);
     }
     let latencies = latencies(comparison);
-    if !latencies.is_empty() {
+    if !latencies.is_empty() && !is_one {
         section(&mut page, "Latency by operation", &latencies);
     }
     let is_recovery = |subject: &Subject| matches!(subject, Subject::Fault { .. });
@@ -50,7 +57,9 @@ pub fn html(comparison: &Comparison) -> String {
         section(&mut page, "Recovery", &recovery);
     }
     section(&mut page, "The runs", &runs(comparison));
-    section(&mut page, "How the differences were judged", &method(comparison));
+    if !is_one {
+        section(&mut page, "How the differences were judged", &method(comparison));
+    }
     page.push_str(
         "<footer>Made by Holdfast from the run directories alone.</footer>\n</main></body></html>\n",
     );

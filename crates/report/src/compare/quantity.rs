@@ -5,6 +5,8 @@
 
 use std::collections::BTreeSet;
 
+use measure::Better;
+
 use super::source::Taken;
 use results::{FaultResult, LatencyUs, LoadResult, OperationResult, PhaseResult, RunResult};
 
@@ -87,7 +89,7 @@ fn is_warm_up(phase: &PhaseResult) -> bool {
 }
 
 /// Every figure that any of the runs has, in the order of the report.
-pub(super) fn all(runs: &[&Taken]) -> Vec<(Subject, Quantity)> {
+pub(super) fn all(runs: &[&RunResult]) -> Vec<(Subject, Quantity)> {
     let mut all = Vec::new();
     let mut seen = BTreeSet::new();
     let mut push = |subject: Subject, quantity: Quantity| {
@@ -95,7 +97,7 @@ pub(super) fn all(runs: &[&Taken]) -> Vec<(Subject, Quantity)> {
             all.push((subject, quantity));
         }
     };
-    let results = || runs.iter().map(|taken| &taken.run.result);
+    let results = || runs.iter().copied();
     for (result, load) in results().flat_map(|result| result.loads.iter().map(move |load| (result, load))) {
         let subject = Subject::Load { load: load.name.clone(), phase: None };
         push(subject.clone(), Quantity::Throughput);
@@ -190,6 +192,29 @@ impl Quantity {
             Quantity::Sustained => "recovery_sustained",
             Quantity::Below50Percent => "below_50_percent",
             Quantity::Below95Percent => "below_95_percent",
+        }
+    }
+
+    /// Which values are the good ones; of a workload's own figure, larger ones.
+    pub(super) fn better(self) -> Better {
+        match self {
+            Quantity::Throughput | Quantity::Figure => Better::Larger,
+            _ => Better::Smaller,
+        }
+    }
+
+    /// What it is counted in; empty where its name says it.
+    pub(super) fn unit(self) -> &'static str {
+        match self {
+            Quantity::Throughput => "per_s",
+            Quantity::Mean | Quantity::P50 | Quantity::P95 | Quantity::P99 => "us",
+            Quantity::Figure => "",
+            Quantity::Gap
+            | Quantity::FirstSuccess
+            | Quantity::BackTo95Percent
+            | Quantity::Sustained
+            | Quantity::Below50Percent
+            | Quantity::Below95Percent => "s",
         }
     }
 

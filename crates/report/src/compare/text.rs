@@ -5,7 +5,7 @@ use std::fmt::Write;
 use measure::Finding;
 
 use super::quantity::LATENCIES;
-use super::{Basis, Cell, Comparison, Quantity, Row, Subject, Variant, beside, replication};
+use super::{Basis, Cell, Comparison, Quantity, Row, Subject, Variant, beside, distributions, replication};
 use crate::format;
 use crate::markup::{cut, plain};
 
@@ -36,6 +36,7 @@ pub fn text(comparison: &Comparison) -> String {
         };
         table(&mut out, comparison, subject, &quantities, &rows);
     }
+    distributions::text(&mut out, comparison);
     beside::text(&mut out, comparison);
     replication::text(&mut out, comparison);
     let (looked_for, found) = comparison.counts();
@@ -93,7 +94,7 @@ pub(super) fn valued(quantity: Quantity, value: f64) -> String {
     match quantity {
         Quantity::Throughput => format::rate(value),
         Quantity::Figure => format::figure(value),
-        Quantity::FirstSuccess | Quantity::BackTo95Percent => format::seconds(value),
+        _ if quantity.unit() == "s" => format::seconds(value),
         _ => format::latency(value),
     }
 }
@@ -108,6 +109,9 @@ pub(super) fn change(cell: &Cell) -> Option<(String, Finding)> {
 
 /// How many differences are shown, and how many false alarms to expect among them.
 pub(super) fn summary(comparison: &Comparison, looked_for: usize, found: usize) -> String {
+    if let [only] = &comparison.variants[..] {
+        return format!("{} of the same settings.", format::counted(only.runs.len() as u64, "run", "runs"));
+    }
     let first = &comparison.variants[0].name;
     if looked_for == 0 {
         return format!("Against {first}: nothing could be compared.");

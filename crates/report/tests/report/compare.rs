@@ -186,6 +186,7 @@ fn the_directory_of_a_matrix_stands_for_its_runs_by_cell() {
         axes: [("clients".to_owned(), vec!["1".to_owned(), "8".to_owned()])].into(),
         repeat: 2,
         cells,
+        distributions: Vec::new(),
     };
     let directory = runs.folder.path();
     results::matrix::write(directory, &matrix).expect("written");

@@ -205,6 +205,7 @@ fn the_runs_of_a_matrix_are_test_results_together_and_one_not_made_is_an_error()
         axes: Default::default(),
         repeat: 2,
         cells: vec![cell(1, Some(result)), cell(2, None)],
+        distributions: Vec::new(),
     };
     results::matrix::write(folder.path(), &matrix).expect("written");
     let mut text = Vec::new();

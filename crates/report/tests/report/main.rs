@@ -8,4 +8,5 @@ mod foreign;
 mod killed;
 mod live;
 mod page;
+mod repetitions;
 mod text;

@@ -1,4 +1,4 @@
-//! A scenario run over its matrix: one run after the other, each as if it stood alone, and one comparison at the end.
+//! A scenario run several times, or over its matrix: one run after the other, each as if it stood alone, and one comparison at the end.
 
 use history::Verdict;
 use run::{LaunchError, Options, Placement, Series, Turn};
@@ -21,7 +21,7 @@ pub fn run(
 ) -> Result<Exit, Exit> {
     if options.keep {
         return Err(Exit::wrong(anyhow::anyhow!(
-            "--keep leaves one lab up, and a matrix has many; take the matrix out of the scenario, or --keep away"
+            "--keep leaves one lab up, and a matrix or --repeat has many; take these away, or --keep"
         )));
     }
     let folder = folder_of(&options.scenario);
