@@ -66,13 +66,14 @@ fn over_a_matrix() -> Value {
 fn with_consistency() -> Value {
     let text = "engine: mine\nsummary: Mine\nfind: { programs: [mine], version: { command: [mine, --version] }, at-least: \"1\" }\n\
         ports: { client: 9042 }\nprocesses: [{ name: mine, command: [mine], ready: { tcp: client } }]\n\
-        roles: { command: [mine], leads: { field: role, is: [leader] } }\nclient: { protocol: cql }\n\
+        roles: none\nclient: { protocol: cql }\n\
         claims: { isolation: read-committed }\ntested: { here: false, from: nowhere }\n\
-        paper: { commit: at-end, quorum: majority, elects: { timeout: 1s, heartbeat: 100ms } }\n";
+        paper: { commit: each-request, quorum: per-request }\n";
     json!({
         "name": "consistency",
         "site": { "regions": { "dc1": { "zones": { "a": { "hosts": 1 } } } } },
-        "database": { "engine": { "file": "mine.yaml", "text": text }, "nodes": 1 },
+        "database": { "engine": { "file": "mine.yaml", "text": text }, "nodes": 1,
+            "replication": { "copies": 1 } },
         "loads": [{ "workload": "kv", "clients": 1, "consistency": "local-quorum" },
             { "workload": "register", "clients": 1, "consistency": { "reads": "one", "writes": "all" } }],
         "schedule": [{ "phase": "baseline", "for": "5s" }]
