@@ -16,6 +16,7 @@ mod final_read;
 pub mod launch;
 mod link_watch;
 mod load_end;
+mod load_plans;
 mod machine;
 mod muster;
 pub mod orders;

@@ -2,39 +2,33 @@
 //! made, the tables loaded.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use capabilities::Leadership;
 use engine::{Configuration, Engine, EngineError, Installation, Node, Origin};
-use faults::{Lie, Planted};
+use faults::Planted;
 use history::{EventKind, EventSink, LoadFacts, PhaseFacts, RunFacts};
 use lab::cgroup::CpuGroups;
 use lab::protocol::PROGRAMS;
-use load::{Defects, Endpoint, LoadError, LoadPlan, OnThread, Step};
+use load::{LoadError, LoadPlan, OnThread};
 use nix::sys::resource::{Resource, getrlimit};
 use paper::RequestedNetwork;
 use paper::network::{LinkRates, policy};
 use platform::{BuildSettings, Datacentre, DatacentreError};
 use scenario::{Failover, Scenario, Synchronous, Volumes};
-use workload::{ConfigurationError, Workload};
+use workload::ConfigurationError;
 
 use crate::captures::{self, CaptureError};
 use crate::chronicle::Chronicle;
-use crate::client_numbers::first_clients;
 use crate::directory::RunDirectory;
+use crate::load_plans::{Misconfigured, most_clients, plans, workload_of};
 use crate::orders::{InstallationOrders, Orders};
 use crate::script_files::{self, MisnamedFile};
 use crate::table_progress;
 use crate::usage::Usage;
 
-/// The port databases listen on in the lab, where nobody else is.
-/// The workload whose inserts can be dropped or invented.
-const LEDGER: &str = "ledger";
-/// How long an attempt to connect may take at first.
-const CONNECT_TIMEOUT: Duration = Duration::from_millis(1_000);
 /// Descriptors for everything but the loads' sessions: hosts, nodes, volumes, files.
 const OTHER_OPEN_FILES: u64 = 1_000;
 /// Up to here nobody runs short of descriptors because of the loads.
@@ -87,6 +81,12 @@ pub enum PreparationError {
     /// A script's file.
     #[error(transparent)]
     ScriptFile(#[from] MisnamedFile),
+}
+
+impl From<Misconfigured> for PreparationError {
+    fn from(Misconfigured { load, source }: Misconfigured) -> Self {
+        PreparationError::Workload { load, source }
+    }
 }
 
 impl PreparationError {
@@ -340,93 +340,6 @@ pub fn enter_place(datacentre: &Datacentre, load: &scenario::Load) -> Result<OnT
     Ok(Box::new(move || lab::attachment::enter(&namespace)))
 }
 
-fn plans(
-    scenario: &Scenario,
-    orders: &Orders,
-    engine: &dyn Engine,
-    nodes: &[Arc<dyn Node>],
-) -> Result<Vec<LoadPlan>, PreparationError> {
-    let known: Vec<engine::Endpoint> = nodes.iter().map(|node| engine.endpoint(node.as_ref())).collect();
-    let endpoints: Vec<Endpoint> = known
-        .iter()
-        .map(|endpoint| Endpoint {
-            node: endpoint.node.clone(),
-            address: SocketAddr::new(endpoint.address, endpoint.port).into(),
-        })
-        .collect();
-    let (database, user) =
-        known.first().map(|endpoint| (endpoint.database.clone(), endpoint.user.clone())).unwrap_or_default();
-    let first_clients =
-        first_clients(scenario.loads.iter().map(|load| most_clients(load, &scenario.schedule)));
-    let plan = |(number, (load, first_client)): (usize, (&scenario::Load, u64))| {
-        Ok(LoadPlan {
-            name: load.name.clone(),
-            workload: workload_of(load)?,
-            steps: steps(load, scenario),
-            arrival: match load.pace.arrival {
-                scenario::Arrival::Constant => load::Arrival::Constant,
-                scenario::Arrival::Poisson => load::Arrival::Poisson,
-            },
-            think_time: match load.pace.think_time {
-                scenario::ThinkTime::None => load::ThinkTime::None,
-                scenario::ThinkTime::Constant(pause) => load::ThinkTime::Constant(pause),
-                scenario::ThinkTime::Exponential(mean) => load::ThinkTime::Exponential(mean),
-            },
-            first_client,
-            keeps_history: true,
-            scale: load.scale,
-            seed: orders.seed,
-            protocol: scenario.database.engine.protocol,
-            wait: None,
-            spreads: false,
-            consistency: consistency(load),
-            reads: match load.reads {
-                scenario::Reads::Leader => client::postgres::Reads::Leader,
-                scenario::Reads::Replicas => client::postgres::Reads::Replicas,
-                scenario::Reads::Any => client::postgres::Reads::Any,
-            },
-            endpoints: endpoints.clone(),
-            database: database.clone(),
-            user: user.clone(),
-            password: None,
-            encryption: load::Encryption::Never,
-            timeout: load.timeout,
-            connect_timeout: CONNECT_TIMEOUT,
-            defects: defects(number, scenario, &orders.planted),
-        })
-    };
-    scenario.loads.iter().zip(first_clients).enumerate().map(plan).collect()
-}
-
-/// By how many nodes a load's clients are to be answered.
-fn consistency(load: &scenario::Load) -> load::Consistency {
-    use client::cql::Consistency as Asked;
-    use scenario::ConsistencyLevel as Level;
-    let asked = |level| match level {
-        Level::One => Asked::One,
-        Level::LocalOne => Asked::LocalOne,
-        Level::Quorum => Asked::Quorum,
-        Level::LocalQuorum => Asked::LocalQuorum,
-        Level::All => Asked::All,
-        Level::Serial => Asked::Serial,
-    };
-    let scenario::Consistency { reads, writes } = load.consistency;
-    load::Consistency { reads: reads.map(asked), writes: writes.map(asked) }
-}
-
-/// The defects to be planted in a load, by its number: each in one load of the run.
-fn defects(number: usize, scenario: &Scenario, planted: &Planted) -> Defects {
-    let first_ledger = scenario.loads.iter().position(|load| load.workload == LEDGER);
-    let in_first = |lie: Lie| number == 0 && planted.contains(&lie);
-    let in_ledger = |lie: Lie| Some(number) == first_ledger && planted.contains(&lie);
-    Defects {
-        panics: in_first(Lie::LoadPanic),
-        dies: in_first(Lie::LoadDies),
-        drops_insert: in_ledger(Lie::DroppedInsert),
-        invents_insert: in_ledger(Lie::InventedInsert),
-    }
-}
-
 fn facts(
     scenario: &Scenario,
     orders: &Orders,
@@ -477,33 +390,12 @@ fn facts(
 pub fn check_workloads(scenario: &mut Scenario, folder: &Path) -> Result<(), PreparationError> {
     let files = script_files::read_into_scenario(scenario, folder)?;
     for load in &scenario.loads {
-        workload_of(load).map_err(|error| match (error, files.get(&load.name)) {
-            (PreparationError::Workload { load, source }, Some(files)) => {
-                PreparationError::Workload { load, source: files.name_file_in(source) }
-            }
-            (error, _) => error,
+        workload_of(load).map_err(|Misconfigured { load, source }| match files.get(&load) {
+            Some(files) => Misconfigured { source: files.name_file_in(source), load },
+            None => Misconfigured { load, source },
         })?;
     }
     Ok(())
-}
-
-fn steps(load: &scenario::Load, scenario: &Scenario) -> Vec<Step> {
-    let step = |(from, clients, rate_per_s): (Duration, u32, Option<f64>)| Step {
-        from_s: from.as_secs_f64(),
-        clients,
-        rate_per_s,
-    };
-    load.steps(&scenario.schedule).into_iter().map(step).collect()
-}
-
-/// The most clients a load has at once.
-fn most_clients(load: &scenario::Load, schedule: &[scenario::Phase]) -> u32 {
-    load.steps(schedule).iter().map(|step| step.1).max().unwrap_or(load.clients)
-}
-
-fn workload_of(load: &scenario::Load) -> Result<Arc<dyn Workload>, PreparationError> {
-    workload::configured(&load.workload, &load.options)
-        .map_err(|source| PreparationError::Workload { load: load.name.clone(), source })
 }
 
 fn load_facts(load: &scenario::Load, schedule: &[scenario::Phase]) -> Result<LoadFacts, PreparationError> {

@@ -158,6 +158,12 @@ impl Reader<'_> {
         self.decoder.findings.add("unknown-word", written.at, message, format!("not under `{under}`"), help);
     }
 
+    fn refuse_hand_over(&mut self, record: &Record<'_>) {
+        let Some(at) = record.key_at("hand-over") else { return };
+        let message = "`hand-over` stands beside `roles: none`: nobody leads who could hand over";
+        self.decoder.findings.add("unused-key", at, message, "does nothing here", "take it out");
+    }
+
     fn engine(&mut self, source: &str, root: &Node) -> Option<Capabilities> {
         let record = self.decoder.record(root, &ENGINE)?;
         let name = record.get("engine").and_then(|node| self.decoder.name(node, "the engine's name"));
@@ -165,10 +171,7 @@ impl Reader<'_> {
         // Names of programs and ports are known to all that stands behind them.
         let find = record.get("find").and_then(|node| self.find(node));
         let ports = record.get("ports").and_then(|node| self.all_ports(node));
-        let install = match record.get("install") {
-            Some(node) => self.install(node),
-            None => Some(Vec::new()),
-        };
+        let install = record.get("install").map_or(Some(Vec::new()), |node| self.install(node));
         let by_hand = self.by_hand(&record);
         let environment = self.values(&record, "environment", Context::Machine);
         let processes = record.get("processes").and_then(|node| self.processes(node));
@@ -182,9 +185,8 @@ impl Reader<'_> {
         let client = record.get("client").and_then(|node| self.client(node));
         let claims = record.get("claims").and_then(|node| self.claims(node));
         let paper = record.get("paper").and_then(|node| self.paper(node, leads));
-        if let (Some(at), false) = (record.key_at("hand-over"), leads) {
-            let message = "`hand-over` stands beside `roles: none`: nobody leads who could hand over";
-            self.decoder.findings.add("unused-key", at, message, "does nothing here", "take it out");
+        if !leads {
+            self.refuse_hand_over(&record);
         }
         let settings = record.get("settings").map_or(Some(SettingForm::Nothing), |node| self.settings(node));
         let tested = record.get("tested").and_then(|node| self.tested(node));
@@ -200,10 +202,7 @@ impl Reader<'_> {
             ports: ports?,
             processes: processes?,
             roles: roles?,
-            hand_over: match hand_over {
-                Some(hand_over) => Some(hand_over?),
-                None => None,
-            },
+            hand_over: hand_over.map_or(Some(None), |hand_over| hand_over.map(Some))?,
             bootstrap: bootstrap?,
             shell,
             user: client.user,
@@ -218,10 +217,9 @@ impl Reader<'_> {
             protocol: client.protocol,
             client_port: *self.ports.get(CLIENT)?,
             leadership: paper.election.map_or(Leadership::Nobody, Leadership::Elected),
-            commit: if paper.commit == AT_END {
-                Commit::AtEnd
-            } else {
-                Commit::AtEachRequest { reads_first: client.protocol.reads_first() }
+            commit: match paper.commit == AT_END {
+                true => Commit::AtEnd,
+                false => Commit::AtEachRequest { reads_first: client.protocol.reads_first() },
             },
             quorum: paper.quorum,
             unsynced: paper.unsynced,

@@ -73,11 +73,11 @@ impl Faulting {
         let vm = self.datacentre.vms[vm].clone();
         let left = vm.processors() * (1.0 - action.processor);
         let pressed = Pressed { node: vm.name().to_owned(), left };
-        if !self.prevented && !self.datacentre.planted.contains(&Lie::NoPressure) {
-            if let Err(error) = vm.hold_to_processors(Some(left)) {
-                self.events
-                    .warn(format!("pressure: {error}"), "look at `holdfast doctor` for control groups");
-            }
+        if !self.prevented
+            && !self.datacentre.planted.contains(&Lie::NoPressure)
+            && let Err(error) = vm.hold_to_processors(Some(left))
+        {
+            self.events.warn(format!("pressure: {error}"), "look at `holdfast doctor` for control groups");
         }
         let effect_s = self.events.now_s();
         let (began, over) = (Meter::read(&vm), Arc::<AtomicBool>::default());
