@@ -6,7 +6,7 @@ use scenario::Scenario;
 
 /// What a database's own files take on a node before any table is loaded, with its log.
 const NODE_VOLUME_BYTES: u64 = 100 << 20;
-/// What the processes of a node take.
+/// What the processes of a node take, where the engine does not say.
 const NODE_MEMORY_BYTES: u64 = 90 << 20;
 /// The same without a database.
 const BARE_NODE_BYTES: u64 = 4 << 20;
@@ -33,7 +33,10 @@ pub fn needs(scenario: &Scenario) -> Needs {
     let nodes = database.nodes.len() as u64;
     let copies = database.storage.as_ref().map_or(1, |storage| u64::from(storage.replicas.max(1)));
     let (volume, memory) = match database.engine.is_database() {
-        true => (NODE_VOLUME_BYTES, NODE_MEMORY_BYTES),
+        true => {
+            let told = database.engine.file.and_then(|file| file.memory_bytes);
+            (NODE_VOLUME_BYTES, told.unwrap_or(NODE_MEMORY_BYTES))
+        }
         false => (BARE_NODE_BYTES, BARE_NODE_BYTES),
     };
     let loaded = scenario.loads.iter().map(|load| {

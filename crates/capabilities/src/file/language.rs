@@ -151,6 +151,11 @@ pub(super) static ENGINE: Fields = plain(
             Shape::Flag,
             "whether the database makes symbolic links on its volume; not when absent",
         ),
+        optional(
+            "memory",
+            Shape::Size,
+            "about what a node's processes take, for `check` and `run` to reckon with; 90MiB when absent",
+        ),
         required("client", Shape::Map(&CLIENT), "how the loads speak to it"),
         required("claims", Shape::Map(&CLAIMS), "what it promises; the checks hold it to that"),
         required("paper", Shape::Map(&PAPER), "what `check` and `predict` assume of it"),

@@ -55,6 +55,8 @@ pub struct EngineFile {
     pub isolation: Isolation,
     /// Whether the database has symbolic links of its own on its volume.
     pub has_links: bool,
+    /// About what a node's processes take, bytes; none where the file does not say.
+    pub memory_bytes: Option<u64>,
     /// What was tried.
     pub tested: Tested,
 }

@@ -158,6 +158,12 @@ impl Reader<'_> {
         self.decoder.findings.add("unknown-word", written.at, message, format!("not under `{under}`"), help);
     }
 
+    fn links_and_memory(&mut self, record: &Record<'_>) -> (bool, Option<u64>) {
+        let links = record.get("links").and_then(|node| self.decoder.flag(node, "`links`"));
+        let memory = record.get("memory").and_then(|node| self.decoder.size(node, "the memory of a node"));
+        (links.is_some_and(|links| links.value), memory.map(|memory| memory.value))
+    }
+
     fn refuse_hand_over(&mut self, record: &Record<'_>) {
         let Some(at) = record.key_at("hand-over") else { return };
         let message = "`hand-over` stands beside `roles: none`: nobody leads who could hand over";
@@ -181,7 +187,7 @@ impl Reader<'_> {
         let hand_over = record.get("hand-over").map(|node| self.hand_over(node));
         let bootstrap = record.get("bootstrap").map_or(Some(Vec::new()), |node| self.steps(node));
         let shell = self.values(&record, "shell", Context::Shell);
-        let links = record.get("links").and_then(|node| self.decoder.flag(node, "`links`"));
+        let (has_links, memory_bytes) = self.links_and_memory(&record);
         let client = record.get("client").and_then(|node| self.client(node));
         let claims = record.get("claims").and_then(|node| self.claims(node));
         let paper = record.get("paper").and_then(|node| self.paper(node, leads));
@@ -208,7 +214,8 @@ impl Reader<'_> {
             user: client.user,
             database: client.database,
             isolation: claims.isolation,
-            has_links: links.is_some_and(|links| links.value),
+            has_links,
+            memory_bytes,
             tested: tested?,
         };
         Some(Capabilities {

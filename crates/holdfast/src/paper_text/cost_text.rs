@@ -1,6 +1,7 @@
 //! What commits cost on the network, as text.
 
 use model::cost::{LatencyMs, TransactionCost};
+use model::deployment::Rules;
 use paper::{Analysis, CommitCost, PhaseCost};
 
 use super::beside;
@@ -13,6 +14,14 @@ pub(super) fn costs(paper: &Analysis) -> Vec<String> {
     for load in &paper.commits {
         lines.push(String::new());
         lines.extend(of_load(paper, load));
+    }
+    if let (true, Rules::Groups { .. }) = (paper.commits.is_empty(), &paper.deployment.rules) {
+        lines.push(String::new());
+        lines.push("Network delay of a request".to_owned());
+        lines.push(
+            "  not computed: any node takes it, and waits for as many of the row's copies as it asks for"
+                .to_owned(),
+        );
     }
     lines
 }
