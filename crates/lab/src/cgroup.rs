@@ -121,6 +121,15 @@ impl CpuGroups {
         at(&processes, fs::write(&processes, pid.to_string()))
     }
 
+    /// Puts what a node's init has started, and all that starts from now on, into the node's group, without a limit. The init
+    /// stays where it is: it answers the lab, and among the threads of a busy database it would wait for its turn. What cannot
+    /// be moved stays too: nothing but the lab's own ease depends on it.
+    pub fn hold_children(&self, node: &str, init: u32) {
+        for child in children_of(init) {
+            let _ = self.hold(node, child, None);
+        }
+    }
+
     /// Changes what a node's group is held to; nothing where absent.
     ///
     /// # Errors
@@ -213,6 +222,14 @@ pub(crate) fn remove_abandoned() {
             }
         }
     }
+}
+
+/// See proc_pid_task(5): each thread tells the children that it started.
+fn children_of(process: u32) -> Vec<u32> {
+    let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    let told = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    told.flat_map(|told| told.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<u32>>())
+        .collect()
 }
 
 /// Makes a folder and locks it. Between the two it looks abandoned to another run that is just starting; then it is made
@@ -365,6 +382,23 @@ mod tests {
             let _ = (child.kill(), child.wait());
             assert_eq!(held.trim(), child.id().to_string());
         }
+    }
+
+    #[test]
+    fn what_a_process_has_started_is_in_the_group_and_the_process_itself_is_not() {
+        let Ok(groups) = CpuGroups::make(&format!("test-children-{}", std::process::id())) else {
+            eprintln!(
+                "skipped: what_a_process_has_started_is_in_the_group: no control group may be made here"
+            );
+            return;
+        };
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("a process");
+        groups.hold_children("n1", std::process::id());
+        let held = fs::read_to_string(groups.folder.join("n1").join("cgroup.procs")).expect("read");
+        let _ = (child.kill(), child.wait());
+        let held: Vec<&str> = held.lines().collect();
+        assert!(held.contains(&child.id().to_string().as_str()), "{held:?}");
+        assert!(!held.contains(&std::process::id().to_string().as_str()), "{held:?}");
     }
 
     #[test]

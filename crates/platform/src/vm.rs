@@ -193,17 +193,12 @@ impl Vm {
         self.tell_the_way_in(&state)
     }
 
-    /// Gives a node that has just been booted its share of the processors, and gives it its port on the fabric.
+    /// Holds a node that has just been booted to its CPU limit, and gives it its port on the fabric.
     fn join(&self, node: &lab::Node, tun: OwnedFd, place: &[String]) -> Result<PortId, VmError> {
         let Network { addresses, family, fabric } = &self.network;
-        if let Some(CpuShare { groups, cpus }) = &self.cpu_share {
-            match groups.hold(&self.name, node.init_pid(), *cpus) {
-                Err(source) if cpus.is_some() => {
-                    return Err(VmError::Limit { node: self.name.clone(), source });
-                }
-                // Without a limit the group only keeps the lab's own threads from waiting.
-                _ => {}
-            }
+        if let Some(CpuShare { groups, cpus: Some(cpus) }) = &self.cpu_share {
+            let limited = groups.hold(&self.name, node.init_pid(), Some(*cpus));
+            limited.map_err(|source| VmError::Limit { node: self.name.clone(), source })?;
         }
         let mut path = place.to_vec();
         path.push(self.name.clone());
@@ -551,6 +546,9 @@ impl engine::Node for Vm {
         let process = node
             .spawn(&command.program, &command.arguments, &command.environment, log)
             .map_err(|error| self.translate(error, command))?;
+        if let Some(CpuShare { groups, cpus: None }) = &self.cpu_share {
+            groups.hold_children(&self.name, node.init_pid());
+        }
         Ok(ProcessId(boot << BOOT_SHIFT | process.0))
     }
 
