@@ -105,17 +105,8 @@ impl CpuGroups {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return at(&folder, Err(error)),
             _ => {}
         }
-        let quota_us = cpus.map(|cpus| (cpus * PERIOD_US as f64).round().max(1_000.0) as u64);
-        let settings = match (quota_us, self.version) {
-            (None, _) => Vec::new(),
-            (Some(quota_us), Version::One) => {
-                vec![("cpu.cfs_period_us", PERIOD_US.to_string()), ("cpu.cfs_quota_us", quota_us.to_string())]
-            }
-            (Some(quota_us), Version::Two) => vec![("cpu.max", format!("{quota_us} {PERIOD_US}"))],
-        };
-        for (file, value) in settings {
-            let path = folder.join(file);
-            at(&path, fs::write(&path, value))?;
+        if cpus.is_some() {
+            self.hold_to(node, cpus)?;
         }
         let processes = folder.join("cgroup.procs");
         at(&processes, fs::write(&processes, pid.to_string()))
@@ -124,9 +115,12 @@ impl CpuGroups {
     /// Puts what a node's init has started, and all that starts from now on, into the node's group, without a limit. The init
     /// stays where it is: it answers the lab, and among the threads of a busy database it would wait for its turn. What cannot
     /// be moved stays too: nothing but the lab's own ease depends on it.
-    pub fn hold_children(&self, node: &str, init: u32) {
+    ///
+    /// A parent comes before its children: what it starts from then on is in the group, and what it started before is listed.
+    pub fn hold_descendants(&self, node: &str, init: u32) {
         for child in children_of(init) {
             let _ = self.hold(node, child, None);
+            self.hold_descendants(node, child);
         }
     }
 
@@ -135,15 +129,21 @@ impl CpuGroups {
     /// # Errors
     /// When a file of the control group is refused.
     pub fn hold_to(&self, node: &str, cpus: Option<f64>) -> Result<(), CgroupError> {
-        let quota_us = cpus.map(|cpus| (cpus * PERIOD_US as f64).round().max(1_000.0) as u64);
-        let (file, value) = match (self.version, quota_us) {
-            (Version::One, Some(quota_us)) => ("cpu.cfs_quota_us", quota_us.to_string()),
-            (Version::One, None) => ("cpu.cfs_quota_us", "-1".to_owned()),
-            (Version::Two, Some(quota_us)) => ("cpu.max", format!("{quota_us} {PERIOD_US}")),
-            (Version::Two, None) => ("cpu.max", format!("max {PERIOD_US}")),
+        let quota_us = cpus.map(|cpus| ((cpus * PERIOD_US as f64).round().max(1_000.0) as u64).to_string());
+        let settings = match self.version {
+            Version::One => vec![
+                ("cpu.cfs_period_us", PERIOD_US.to_string()),
+                ("cpu.cfs_quota_us", quota_us.unwrap_or_else(|| "-1".to_owned())),
+            ],
+            Version::Two => {
+                vec![("cpu.max", format!("{} {PERIOD_US}", quota_us.as_deref().unwrap_or("max")))]
+            }
         };
-        let path = self.folder.join(node).join(file);
-        at(&path, fs::write(&path, value))
+        for (file, value) in settings {
+            let path = self.folder.join(node).join(file);
+            at(&path, fs::write(&path, value))?;
+        }
+        Ok(())
     }
 
     /// How often, and for how long in all, the kernel has held a node's group up because of a limit. None where it does not
@@ -392,12 +392,23 @@ mod tests {
             );
             return;
         };
-        let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("a process");
-        groups.hold_children("n1", std::process::id());
+        // The shell, and what it starts.
+        let mut shell = std::process::Command::new("sh")
+            .args(["-c", "sleep 60 & echo $!; wait"])
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .expect("a process");
+        let mut grandchild = String::new();
+        let told = shell.stdout.take().expect("its output");
+        io::BufRead::read_line(&mut io::BufReader::new(told), &mut grandchild).expect("read");
+        groups.hold_descendants("n1", std::process::id());
         let held = fs::read_to_string(groups.folder.join("n1").join("cgroup.procs")).expect("read");
-        let _ = (child.kill(), child.wait());
+        let grandchild: i32 = grandchild.trim().parse().expect("a number");
+        let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(grandchild), nix::sys::signal::SIGKILL);
+        let _ = (shell.kill(), shell.wait());
         let held: Vec<&str> = held.lines().collect();
-        assert!(held.contains(&child.id().to_string().as_str()), "{held:?}");
+        assert!(held.contains(&shell.id().to_string().as_str()), "{held:?}");
+        assert!(held.contains(&grandchild.to_string().as_str()), "{held:?}");
         assert!(!held.contains(&std::process::id().to_string().as_str()), "{held:?}");
     }
 

@@ -30,7 +30,7 @@ pub enum Answer {
 /// Knocks from this network namespace, and waits that long at most for an answer.
 ///
 /// # Errors
-/// When the namespace cannot be entered, or a socket is not to be had.
+/// When the namespace cannot be entered, or no socket can be made.
 pub fn knock(namespace: &OwnedFd, address: SocketAddr, patience: Duration) -> io::Result<Answer> {
     on_own_thread(|| {
         enter(namespace)?;

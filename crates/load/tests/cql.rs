@@ -99,7 +99,7 @@ fn clients_of_a_lost_node_go_to_others_and_nothing_acknowledged_is_lost() {
         for operation in batch.history.iter().filter(|operation| operation.outcome == Outcome::Ok) {
             match lost_at {
                 None => before.insert(operation.node.clone()),
-                // What was answered before is told a second later.
+                // Answers from before the loss are reported a second later.
                 Some(second) if batch.interval.second > second + 1 => after.insert(operation.node.clone()),
                 Some(_) => continue,
             };

@@ -253,10 +253,10 @@ impl Platform {
         self.events.say(EventKind::NodeDown { node, host });
     }
 
-    /// A database may take its time to end, and it is only then that it can be started again.
-    fn restart_database(&self, vm: usize) {
+    /// A database may take its time to end, and it is only then that it can be started again. What is done, as a sentence.
+    pub(crate) fn start_once_ended(&self, vm: usize, patience: Duration, what: String) {
         let handle = self.node(vm);
-        let deadline = Instant::now() + RECOVERY_PATIENCE;
+        let deadline = Instant::now() + patience;
         loop {
             match self.engine.wait_ready(handle.as_ref(), Duration::ZERO) {
                 Err(EngineError::Exited { .. }) => break,
@@ -266,13 +266,17 @@ impl Platform {
             }
         }
         let _hand = self.hands[vm].lock().unwrap_or_else(PoisonError::into_inner);
-        if !self.has_ended(vm) {
+        if !self.datacentre.vms[vm].is_on() || !self.has_ended(vm) {
             return;
         }
+        self.events.say(EventKind::Platform { action: "restart".to_owned(), node: node_name(vm), what });
+        self.start_database(vm);
+    }
+
+    fn restart_database(&self, vm: usize) {
         let node = node_name(vm);
         let what = format!("the database on {node} had ended and is started again, its disk being sound");
-        self.events.say(EventKind::Platform { action: "restart".to_owned(), node, what });
-        self.start_database(vm);
+        self.start_once_ended(vm, RECOVERY_PATIENCE, what);
     }
 
     /// The marks on volumes of VMs that have not booted since they lost their power are looked for without a boot of the

@@ -9,12 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use engine::EngineError;
-use history::EventKind;
 use scenario::{Failover, node_name};
 
 use crate::decisions::{Occurrence, leader_to_watch};
-use crate::platform::{Platform, RETRY};
+use crate::platform::Platform;
 
 /// How often a leader is asked whether it is there. A question that is not answered takes its own time.
 const ASK_EVERY: Duration = Duration::from_millis(200);
@@ -91,23 +89,8 @@ impl Platform {
     /// What a node's service manager does: the processes that have ended are started again. What they start themselves is
     /// theirs.
     pub(crate) fn start_processes(&self, vm: usize) {
-        let handle = self.node(vm);
-        let deadline = Instant::now() + END_PATIENCE;
-        loop {
-            match self.engine.wait_ready(handle.as_ref(), Duration::ZERO) {
-                Err(EngineError::Exited { .. }) => break,
-                Ok(()) => return,
-                Err(_) if Instant::now() >= deadline || !self.pause(RETRY) => return,
-                Err(_) => {}
-            }
-        }
-        let _hand = self.hands[vm].lock().unwrap_or_else(PoisonError::into_inner);
-        if !self.datacentre.vms[vm].is_on() || !self.has_ended(vm) {
-            return;
-        }
         let node = node_name(vm);
         let what = format!("the service manager of {node} starts the database's processes again");
-        self.events.say(EventKind::Platform { action: "restart".to_owned(), node, what });
-        self.start_database(vm);
+        self.start_once_ended(vm, END_PATIENCE, what);
     }
 }

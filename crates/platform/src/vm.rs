@@ -547,7 +547,7 @@ impl engine::Node for Vm {
             .spawn(&command.program, &command.arguments, &command.environment, log)
             .map_err(|error| self.translate(error, command))?;
         if let Some(CpuShare { groups, cpus: None }) = &self.cpu_share {
-            groups.hold_children(&self.name, node.init_pid());
+            groups.hold_descendants(&self.name, node.init_pid());
         }
         Ok(ProcessId(boot << BOOT_SHIFT | process.0))
     }

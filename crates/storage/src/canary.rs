@@ -160,8 +160,7 @@ impl Canary {
     }
 
     /// A fault is about to strike that may hold the volume up: its marks are changed while they can be. What ends this boot is
-    /// judged by them, be it a power-off or the platform; what they show is told to whoever asks for the power-off, else to
-    /// `tell`.
+    /// judged by them, be it a power-off or the platform. The finding goes to whoever asks for the power-off, else to `tell`.
     pub fn plant_early(&self, node: &Arc<lab::Node>, since: Whereabouts, excuse: Excuse, tell: Tell) {
         let _turn = self.writing();
         let boot = match &*self.state() {

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use history::{EventKind, Receipt};
+use platform::Vm;
 use storage::{Excuse, Excused, Tell};
 
 use super::{Faulting, lock};
@@ -15,24 +16,22 @@ use crate::disk_looks::judge::defect_in_words;
 impl Faulting {
     /// Plants marks on the volumes of all VMs that are about to lose their power, all at once.
     pub(super) fn plant_canaries(&self, number: usize, vms: &[usize]) {
-        std::thread::scope(|scope| {
-            for vm in vms.iter().copied() {
-                let (excuse, tell) = (self.excuse_of(vm), self.canary_teller(number));
-                scope.spawn(move || self.datacentre.vms[vm].plant_canary(excuse, tell));
-            }
-        });
+        self.on_all_at_once(number, vms, Vm::plant_canary);
     }
 
     /// Plants marks on the volumes of VMs that a fault of disks or of the network is about to hold up, all at once: while it
     /// stands none may be written, and a power-off that skips the rollback on just these volumes would go unseen.
     pub(super) fn plant_canaries_early(&self, number: usize, vms: &[usize]) {
-        if self.prevented {
-            return;
+        if !self.prevented {
+            self.on_all_at_once(number, vms, Vm::plant_canary_early);
         }
+    }
+
+    fn on_all_at_once(&self, number: usize, vms: &[usize], plant: fn(&Vm, Excuse, Tell)) {
         std::thread::scope(|scope| {
             for vm in vms.iter().copied() {
                 let (excuse, tell) = (self.excuse_of(vm), self.canary_teller(number));
-                scope.spawn(move || self.datacentre.vms[vm].plant_canary_early(excuse, tell));
+                scope.spawn(move || plant(&self.datacentre.vms[vm], excuse, tell));
             }
         });
     }
@@ -40,8 +39,11 @@ impl Faulting {
     /// Makes marks anew on volumes that nothing holds up any more.
     pub(super) fn renew_canaries(&mut self) {
         let datacentre = self.datacentre.clone();
-        let free: Vec<usize> =
-            datacentre.vms_on().into_iter().filter(|vm| self.excuse_of(*vm)().is_none()).collect();
+        let mut free = datacentre.vms_on();
+        free.retain(|vm| datacentre.vms[*vm].canary().is_pending(true) && self.excuse_of(*vm)().is_none());
+        if free.is_empty() {
+            return;
+        }
         self.in_background(move || free.iter().for_each(|vm| datacentre.vms[*vm].renew_canary()));
     }
 

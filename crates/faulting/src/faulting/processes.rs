@@ -134,7 +134,7 @@ impl Faulting {
         self.events.now_s()
     }
 
-    /// Looks on while processes stand still. The first look tells that they do; all later ones are told when it is over.
+    /// Watches stopped processes. The first look makes the receipt of the effect; the later ones are added when the fault ends.
     fn watch_them_stand_still(
         &mut self,
         number: usize,

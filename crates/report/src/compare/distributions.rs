@@ -1,6 +1,6 @@
 //! How each figure came out over the repetitions of the same settings: median, nine of ten, worst, and which run that was.
 //!
-//! Owns which figures are told and the tables. Ranks are `measure`'s, the drawing is `dots`'. A run without a figure, such
+//! Owns which figures are shown, and the tables. Ranks are `measure`'s, the drawing is `dots`'. A run without a figure, such
 //! as one that never recovered, is counted and never taken for a good one.
 
 use std::fmt::Write;
@@ -112,7 +112,8 @@ fn is_told(subject: &Subject, quantity: Quantity) -> bool {
     }
 }
 
-fn errors(result: &RunResult) -> u64 {
+/// Errors of all loads of a run.
+pub(super) fn errors(result: &RunResult) -> u64 {
     result.loads.iter().flat_map(|load| load.errors.values()).sum()
 }
 
@@ -172,8 +173,7 @@ pub fn of_matrix(matrix: &MatrixResult) -> Vec<DistributionResult> {
 
 /// The runs of a variant whose figures count.
 fn counted(variant: &Variant) -> Vec<(&Path, &RunResult)> {
-    let runs = variant.runs.iter().filter(|run| run.left_out.is_none());
-    runs.map(|run| (run.path.as_path(), &run.result)).collect()
+    variant.counted_runs().map(|run| (run.path.as_path(), &run.result)).collect()
 }
 
 fn of_variant(variant: &Variant) -> Vec<Spread> {

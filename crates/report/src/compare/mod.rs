@@ -70,10 +70,15 @@ impl Variant {
         self.runs.iter().fold(Verdict::Pass, |verdict, run| verdict.and(run.result.verdict))
     }
 
+    /// The runs whose figures count.
+    pub(crate) fn counted_runs(&self) -> impl Iterator<Item = &Run> {
+        self.runs.iter().filter(|run| run.left_out.is_none())
+    }
+
     /// How many of its runs' figures count.
     #[must_use]
     pub fn counted(&self) -> usize {
-        self.runs.iter().filter(|run| run.left_out.is_none()).count()
+        self.counted_runs().count()
     }
 }
 

@@ -119,8 +119,7 @@ fn lost(variant: &Variant) -> String {
 }
 
 fn errors(variant: &Variant) -> u64 {
-    let loads = variant.runs.iter().flat_map(|run| &run.result.loads);
-    loads.flat_map(|load| load.errors.values()).sum()
+    variant.runs.iter().map(|run| distributions::errors(&run.result)).sum()
 }
 
 fn differing(comparison: &Comparison) -> String {

@@ -50,7 +50,7 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
 }
 
 fn counted(variant: &Variant) -> impl Iterator<Item = &RunResult> {
-    variant.runs.iter().filter(|run| run.left_out.is_none()).map(|run| &run.result)
+    variant.counted_runs().map(|run| &run.result)
 }
 
 /// Whether a variant's volumes have one component each.

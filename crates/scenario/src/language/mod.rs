@@ -116,7 +116,7 @@ pub(crate) static MATRIX: Fields = plain(
         optional(
             "repeat",
             Shape::Count { least: 1, most: MOST_REPETITIONS },
-            "how often each combination is run; 1 when absent; from 2 on differences are told from noise between runs, 5 are better",
+            "how often each combination is run; 1 when absent; from 2 on differences can be distinguished from noise between runs, 5 are better",
         ),
     ],
 );

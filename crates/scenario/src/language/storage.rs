@@ -38,7 +38,7 @@ pub(crate) static STORAGE: Fields = plain(
         optional(
             "timeout",
             Shape::Duration,
-            "how long a component's answer is waited for before service goes on without it; 2s when absent",
+            "how long service waits for a component's answer before it goes on without it; 2s when absent",
         ),
         optional(
             "unreachable_after",

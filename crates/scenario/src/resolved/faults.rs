@@ -125,7 +125,7 @@ pub enum BlockAnswer {
     /// They vanish, and their senders wait.
     #[default]
     Silence,
-    /// Their senders are told so at once: a reset for TCP.
+    /// Their senders get an error at once: a reset for TCP.
     Reset,
 }
 
