@@ -14,8 +14,8 @@ use crate::storage::{Acknowledge, Component, Promotion, Volume};
 /// The site after failures.
 pub(super) struct Ground<'a> {
     deployment: &'a Deployment,
-    /// By host.
-    host_is_on: Vec<bool>,
+    /// Places without power.
+    down: Vec<&'a Path>,
     /// Capacity disks that refuse, by host.
     refusing: BTreeSet<(usize, &'a str)>,
     cuts: Vec<(&'a Path, &'a Path)>,
@@ -63,9 +63,7 @@ impl<'a> Ground<'a> {
                 }
             }
         }
-        let host_is_on =
-            deployment.hosts.iter().map(|host| !down.iter().any(|place| host.starts_with(place))).collect();
-        Ground { deployment, host_is_on, refusing, cuts, isolated, silent }
+        Ground { deployment, down, refusing, cuts, isolated, silent }
     }
 
     /// Whether packets pass both ways.
@@ -84,7 +82,8 @@ impl<'a> Ground<'a> {
     }
 
     fn host_is_on(&self, host: usize) -> bool {
-        self.host_is_on.get(host).copied().unwrap_or(false)
+        let path = self.deployment.hosts.get(host);
+        path.is_some_and(|path| !self.down.iter().any(|place| path.starts_with(place)))
     }
 
     /// Whether the host that a node ran on has lost its power.

@@ -2,7 +2,7 @@
 //!
 //! Owns which failures there are and the counting; what one of them does is in the parent.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Data, Failure, Outcome, Service, outcome};
 use crate::deployment::{Deployment, Path};
@@ -20,13 +20,13 @@ const LARGEST_SET: usize = 4;
 #[must_use]
 pub fn failures(deployment: &Deployment, links: &[(Path, Path)], edges: &[Path]) -> Vec<Failure> {
     let places = deployment.places();
-    let mut by_hosts: BTreeSet<Vec<usize>> = BTreeSet::new();
-    // Innermost first, so that of equal sets the host's own name stays.
-    let mut innermost: Vec<&Path> = places.iter().collect();
-    innermost.sort_by_key(|place| std::cmp::Reverse(place.len()));
-    innermost.retain(|place| by_hosts.insert(deployment.hosts_in(place)));
-    innermost.sort();
-    let mut found: Vec<Failure> = innermost.into_iter().cloned().map(Failure::Down).collect();
+    let mut parts: BTreeMap<&[String], usize> = BTreeMap::new();
+    for around in places.iter().filter_map(|place| place.split_last()).map(|(_, around)| around) {
+        *parts.entry(around).or_default() += 1;
+    }
+    // A place with one part holds the same hosts as that part, whose name stays.
+    let innermost = places.iter().filter(|place| parts.get(place.as_slice()) != Some(&1));
+    let mut found: Vec<Failure> = innermost.cloned().map(Failure::Down).collect();
     let pair = |one: &Path, other: &Path| {
         let (one, other) = if one <= other { (one, other) } else { (other, one) };
         Failure::Cut(one.clone(), other.clone())
