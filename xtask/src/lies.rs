@@ -4,8 +4,7 @@
 //! code meant for it and one of its reasons holds the sentence meant for it. An honest run must pass. Two processes keep
 //! the processors busy meanwhile: evidence must hold on a machine that is short of time.
 
-use std::collections::VecDeque;
-use std::fmt::Write as _;
+use std::collections::{BTreeSet, VecDeque};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::{Mutex, PoisonError};
 
@@ -176,8 +175,19 @@ pub struct Asked {
     pub runs: u64,
     /// How many runs are under way at the same time.
     pub at_once: usize,
-    /// Only these lies; empty for all. `none` is the honest runs.
+    /// Only these lies, or all lies and honest runs of these scenarios; empty for all. `none` is the honest runs.
     pub only: Vec<String>,
+}
+
+impl Case {
+    fn is_named(&self, name: &str) -> bool {
+        self.name == name || self.scenario == name
+    }
+
+    /// How its line of the page begins.
+    fn line_head(&self) -> String {
+        format!("| `{}` | {} | {} | {} | ", self.name, self.what, self.scenario, self.exit_code)
+    }
 }
 
 /// How the runs of one case came out.
@@ -208,18 +218,19 @@ impl Drop for BusyLoop {
     }
 }
 
-/// Runs them, prints the table, and writes `docs/lies.md` when every case was run.
+/// Runs them, prints the table, and writes their lines of `docs/lies.md`.
 ///
 /// # Errors
 /// When the program cannot be built or a run leaves no result.
 pub fn run(asked: &Asked) -> anyhow::Result<ExitCode> {
-    if let Some(name) = asked.only.iter().find(|name| !CASES.iter().any(|case| case.name == **name)) {
-        let names: Vec<&str> = CASES.iter().map(|case| case.name).filter(|name| *name != HONEST).collect();
-        bail!("no lie is named `{name}`; there are {HONEST}, {}", names.join(", "));
+    if let Some(name) = asked.only.iter().find(|name| !CASES.iter().any(|case| case.is_named(name))) {
+        let names: BTreeSet<&str> = CASES.iter().flat_map(|case| [case.name, case.scenario]).collect();
+        let names: Vec<&str> = names.into_iter().collect();
+        bail!("no lie and no scenario is named `{name}`; there are {}", names.join(", "));
     }
     ensure!(asked.at_once > 0, "--at-once takes 1 or more");
     let holdfast = program::build()?;
-    let wanted = |case: &Case| asked.only.is_empty() || asked.only.iter().any(|name| name == case.name);
+    let wanted = |case: &Case| asked.only.is_empty() || asked.only.iter().any(|name| case.is_named(name));
     let all = (1..=asked.runs).flat_map(|seed| (0..CASES.len()).map(move |case| (seed, case)));
     let waiting: Mutex<VecDeque<(u64, usize)>> =
         Mutex::new(all.filter(|(_, case)| wanted(&CASES[*case])).collect());
@@ -256,11 +267,10 @@ pub fn run(asked: &Asked) -> anyhow::Result<ExitCode> {
     for (case, row) in CASES.iter().zip(&rows).filter(|(_, row)| row.runs > 0) {
         println!("{:<16} {:<10} {} of {}", case.name, case.scenario, row.good, row.runs);
     }
-    if asked.only.is_empty() {
-        let path = crate::repository_root().join("docs/lies.md");
-        std::fs::write(&path, page(&rows, asked)).with_context(|| path.display().to_string())?;
-        println!("{}", path.display());
-    }
+    let path = crate::repository_root().join("docs/lies.md");
+    let before = std::fs::read_to_string(&path).unwrap_or_default();
+    std::fs::write(&path, page(&rows, asked, &before)).with_context(|| path.display().to_string())?;
+    println!("{}", path.display());
     let all_good = rows.iter().all(|row| row.good == row.runs);
     Ok(if all_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -281,7 +291,8 @@ fn judge(case: &Case, (code, result): &(Option<i32>, Value)) -> Result<String, S
     told.map(str::to_owned).ok_or_else(|| format!("not for the reason that was meant: {}", ended()))
 }
 
-fn page(rows: &[Row], asked: &Asked) -> String {
+/// What was not run keeps the line that it had before.
+fn page(rows: &[Row], asked: &Asked, before: &str) -> String {
     let mut page = format!(
         "# Lies planted in the lab\n\n\
          `holdfast run --plant LIE` makes the lab, its loads or its recording lie. Each row is a scenario under \
@@ -294,13 +305,12 @@ fn page(rows: &[Row], asked: &Asked) -> String {
         asked.at_once, asked.runs, asked.at_once
     );
     for (case, row) in CASES.iter().zip(rows) {
-        let told = row.told.replace('|', "\\|");
-        // Writing to a string does not fail.
-        let _ = writeln!(
-            page,
-            "| `{}` | {} | {} | {} | {} of {} | {told} |",
-            case.name, case.what, case.scenario, case.exit_code, row.good, row.runs
-        );
+        let (head, told) = (case.line_head(), row.told.replace('|', "\\|"));
+        let line = match row.runs {
+            0 => before.lines().find(|line| line.starts_with(&head)).map(str::to_owned),
+            runs => Some(format!("{head}{} of {runs} | {told} |", row.good)),
+        };
+        page.extend(line.into_iter().flat_map(|line| [line, "\n".to_owned()]));
     }
     page
 }
@@ -326,6 +336,23 @@ mod tests {
             judge(case(HONEST), &ended(2, stall)).is_err()
                 && judge(case(HONEST), &(None, json!({}))).is_err()
         );
+    }
+
+    #[test]
+    fn what_was_not_run_keeps_its_line_and_what_was_run_gets_a_new_one() {
+        let asked = Asked { runs: 2, at_once: 1, only: vec!["rate".to_owned()] };
+        let row = |runs: u64| Row { runs, good: runs, told: "a | b".to_owned() };
+        let all = page(&vec![row(2); CASES.len()], &asked, "");
+        let rows: Vec<Row> =
+            CASES.iter().map(|case| if case.scenario == "rate" { row(1) } else { Row::default() }).collect();
+        let some = page(&rows, &asked, &all);
+        assert_eq!(all.lines().count(), some.lines().count());
+        for (old, new) in all.lines().zip(some.lines()) {
+            let is_run =
+                CASES.iter().any(|case| case.scenario == "rate" && old.starts_with(&case.line_head()));
+            assert_eq!(old != new, is_run, "{old}\n{new}");
+            assert!(!is_run || new.ends_with(r"| 1 of 1 | a \| b |"), "{new}");
+        }
     }
 
     #[test]

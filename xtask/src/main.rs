@@ -42,7 +42,8 @@ enum Command {
         #[arg(long, value_delimiter = ',')]
         only: Vec<String>,
     },
-    /// Lies planted in the lab, and honest runs, on a busy machine: prints how often each ended as it must, and writes `docs/lies.md`
+    /// Lies planted in the lab, and honest runs, on a busy machine: prints how often each ended as it must, and writes their lines of
+    /// `docs/lies.md`
     Lies {
         /// How often each lie is planted, and each scenario run without one
         #[arg(long, default_value_t = 20)]
@@ -50,7 +51,7 @@ enum Command {
         /// How many runs are under way at the same time
         #[arg(long, default_value_t = 2)]
         at_once: usize,
-        /// Only these; a wrong name lists them
+        /// Only these lies, or all of these scenarios; a wrong name lists them
         #[arg(long, value_delimiter = ',')]
         only: Vec<String>,
     },
