@@ -1,6 +1,5 @@
 //! Faults as they happen: struck, shown to have taken effect, healed, shown to have healed; and the record of each.
 
-mod aim;
 mod canaries;
 mod copies;
 mod disks;
@@ -121,16 +120,27 @@ impl Faulting {
     /// Strikes: the list of all kinds of faults, each with a file of its own.
     pub fn strike(&mut self, number: usize, fault: &Fault) {
         match &fault.action {
-            FaultAction::PowerOff { target } => self.strike_power(number, fault, target),
-            FaultAction::Network { directions, conditions } => {
-                self.strike_network(number, fault, NetworkAction::Conditions { directions, conditions });
+            FaultAction::PowerOff(action) => self.strike_power(number, fault, action),
+            FaultAction::Network(action) => {
+                self.strike_network(number, fault, NetworkAction::Conditions(action))
             }
-            FaultAction::Partition { shape, answer } => {
-                self.strike_network(number, fault, NetworkAction::Partition { shape, answer: *answer });
+            FaultAction::Partition(action) => {
+                self.strike_network(number, fault, NetworkAction::Partition(action))
             }
-            FaultAction::Disk { target, defect } => self.strike_disk(number, fault, target, defect),
+            FaultAction::Disk(action) => self.strike_disk(number, fault, action),
             FaultAction::Process(action) => self.strike_processes(number, fault, action),
             FaultAction::Pressure(action) => self.strike_pressure(number, fault, action),
+        }
+    }
+
+    /// What is known of a fault before it is known what it hits.
+    fn record(&self, fault: &Fault, target: String) -> FaultRecord {
+        FaultRecord {
+            kind: fault.action.kind_name().to_owned(),
+            target,
+            aims_at_leader: fault.action.aims_at_leader(),
+            asked_s: self.events.now_s(),
+            ..FaultRecord::default()
         }
     }
 

@@ -6,14 +6,12 @@
 pub mod partition;
 pub mod planted;
 pub mod record;
-pub mod registry;
 pub mod role;
 pub mod struck;
 pub mod timeline;
 
 pub use planted::{Lie, Planted};
 pub use record::{FaultRecord, Finding};
-pub use registry::{FaultKindEntry, KINDS};
 pub use role::{Role, pick};
 pub use struck::{End, Struck};
 pub use timeline::{Action, PlannedFault, PlannedPhase, TimedAction, timeline};

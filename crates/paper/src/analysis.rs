@@ -8,7 +8,7 @@ use capabilities::SettingForm;
 use model::deployment::{Deployment, Path};
 use model::practice::{EdgeFacts, Finding, LAYOUT_RULES, LayoutFacts, MACHINE_RULES, MirrorFacts, apply};
 use model::survival::{Failure, Survey, failures, survey};
-use scenario::{FaultAction, Scenario};
+use scenario::{FaultAction, Scenario, Takes};
 
 use crate::commits::{self, CommitCost};
 use crate::deployment::{acknowledged_before_sync, deployment};
@@ -77,8 +77,7 @@ fn layout(scenario: &Scenario, deployment: &Deployment) -> LayoutFacts {
 
 /// The longest time that the schedule takes a host's power or a disk.
 fn outage_s_max(scenario: &Scenario) -> Option<f64> {
-    let takes =
-        |action: &FaultAction| matches!(action, FaultAction::PowerOff { .. } | FaultAction::Disk { .. });
+    let takes = |action: &FaultAction| matches!(action.takes(), Takes::Power(_) | Takes::Disk(_));
     let of_phase = |phase: &scenario::Phase| {
         let faults = phase.faults.iter().filter(|fault| takes(&fault.action));
         let stands = |fault: &scenario::Fault| {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use history::PhaseFacts;
-use scenario::{FaultAction, FaultTarget, Scenario, node_name};
+use scenario::{FaultAction, FaultTarget, NetworkFault, Scenario, node_name};
 
 use crate::network::{self, LinkRates};
 use crate::requested::RequestedNetwork;
@@ -43,7 +43,9 @@ fn rules_during(scenario: &Scenario, phase: &PhaseFacts) -> Option<Vec<fabric::R
             if to_s <= phase.from_s || from_s >= phase.to_s {
                 continue;
             }
-            let FaultAction::Network { directions, conditions } = &fault.action else { return None };
+            let FaultAction::Network(NetworkFault { directions, conditions }) = &fault.action else {
+                return None;
+            };
             if fault.flap.is_some() || from_s > phase.from_s || to_s < phase.to_s {
                 return None;
             }

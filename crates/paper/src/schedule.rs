@@ -11,7 +11,8 @@ use faults::partition::{Split, possible};
 use model::deployment::{Deployment, Path};
 use model::survival::{Failure, Outcome, outcome};
 use scenario::{
-    DiskTarget, Fault, FaultAction, FaultTarget, Level, NodeTarget, PartitionShape, ProcessFault, Scenario,
+    DiskFault, DiskTarget, Fault, FaultAction, FaultTarget, Level, NodeTarget, PartitionShape, ProcessFault,
+    Scenario, Takes,
 };
 
 use crate::processes::{self, takes_over_after};
@@ -55,9 +56,9 @@ pub(crate) fn planned(scenario: &Scenario, deployment: &Deployment) -> Vec<Judge
             let what = fault.action.kind_name().to_owned();
             let (from, to) = stands(fault, phase.length);
             let same = known.iter().find(|(action, _)| **action == fault.action);
-            let judgement = match (&fault.action, same) {
+            let judgement = match (fault.action.takes(), same) {
                 // What it leaves depends on how long it stands.
-                (FaultAction::Process(action), _) => {
+                (Takes::Processes(action), _) => {
                     match struck_processes(action, to - from, (scenario, deployment)) {
                         Ok(choices) => worst(deployment, choices.into_iter()),
                         Err(why) => Judgement::NotOnPaper(why),
@@ -140,21 +141,20 @@ fn worst(deployment: &Deployment, choices: impl Iterator<Item = Vec<Failure>>) -
 
 /// Every failure that this may turn out to be.
 fn strikes(action: &FaultAction, deployment: &Deployment) -> Result<Vec<Vec<Failure>>, &'static str> {
-    match action {
-        FaultAction::PowerOff { target } => {
+    match action.takes() {
+        Takes::Power(target) => {
             Ok(places(target, deployment).into_iter().map(|place| vec![Failure::Down(place)]).collect())
         }
-        FaultAction::Pressure(_) => Err("it slows a node down, and changes nothing of who reaches whom"),
-        FaultAction::Process(_) => Err("what it leaves depends on how long it stands"),
-        FaultAction::Network { .. } => Err("it changes what the network costs, not who reaches whom"),
-        FaultAction::Disk { target, defect } => {
+        Takes::NothingJudged(why) => Err(why),
+        Takes::Processes(_) => Err("what it leaves depends on how long it stands"),
+        Takes::Disk(DiskFault { target, defect }) => {
             let struck = disks(target, deployment);
             match struck.iter().find_map(|struck| not_judged(defect, deployment, struck)) {
                 Some(why) => Err(why),
                 None => Ok(struck.into_iter().map(|failure| vec![failure]).collect()),
             }
         }
-        FaultAction::Partition { shape, .. } => match shape {
+        Takes::Reach(shape) => match shape {
             PartitionShape::Isolate(target) => Ok(places(target, deployment)
                 .into_iter()
                 .map(|place| vec![Failure::Isolated(place)])

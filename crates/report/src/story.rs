@@ -7,6 +7,7 @@ use crate::interruption;
 use results::RunDirectory;
 use results::losses;
 use results::{FaultResult, RunResult};
+use scenario::{Clause, Nodes, Story, fault_kind};
 
 /// One of the numbers that stand on top.
 #[derive(Debug, Clone, PartialEq)]
@@ -176,21 +177,19 @@ fn struck(fault: &FaultResult) -> String {
         [host] => format!("the host {host}"),
         hosts => format!("the hosts {}", format::listed(hosts)),
     };
-    match fault.kind.as_str() {
-        "power-off" => format!("{what} lost power"),
-        "network" => format!("the network changed ({})", fault.target),
-        "partition" => format!("a partition began ({})", fault.target),
-        "disk" => format!("a disk went wrong ({})", fault.target),
-        "pressure" => format!("a neighbour took processors ({})", fault.target),
-        "process" => format!("processes of the database were struck ({})", fault.target),
-        kind => format!("{kind} began on {what}"),
+    match fault_kind(&fault.kind).map(|kind| kind.story.clause) {
+        Some(Clause::Hosts(clause)) => format!("{what} {clause}"),
+        Some(Clause::Target(clause)) => format!("{clause} ({})", fault.target),
+        None => format!("{} began on {what}", fault.kind),
     }
 }
 
 fn with_nodes(run: &RunDirectory, fault: &FaultResult) -> String {
+    let story = fault_kind(&fault.kind).map(|kind| kind.story);
     if fault.nodes.is_empty() {
         // Only a host can have nodes on it or not.
-        return if fault.kind == "power-off" { " without a node of the database" } else { "" }.to_owned();
+        let are_hosts = matches!(story, Some(Story { clause: Clause::Hosts(_), .. }));
+        return if are_hosts { " without a node of the database" } else { "" }.to_owned();
     }
     let leader = leader_before(run, fault.asked_s);
     let names: Vec<String> = fault
@@ -198,11 +197,11 @@ fn with_nodes(run: &RunDirectory, fault: &FaultResult) -> String {
         .iter()
         .map(|node| if leader == Some(node.as_str()) { format!("the leader {node}") } else { node.clone() })
         .collect();
-    match (fault.kind.as_str(), fault.hits.len()) {
-        ("partition", _) => format!(" around {}", format::listed(&names)),
-        ("process" | "pressure", _) => format!(" on {}", format::listed(&names)),
-        (_, 0 | 1) => format!(" with {} on it", format::listed(&names)),
-        _ => format!(" with {} on them", format::listed(&names)),
+    match (story.map_or(Nodes::With, |story| story.nodes), fault.hits.len()) {
+        (Nodes::Around, _) => format!(" around {}", format::listed(&names)),
+        (Nodes::On, _) => format!(" on {}", format::listed(&names)),
+        (Nodes::With, 0 | 1) => format!(" with {} on it", format::listed(&names)),
+        (Nodes::With, _) => format!(" with {} on them", format::listed(&names)),
     }
 }
 

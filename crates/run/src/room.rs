@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use nix::sys::statvfs::statvfs;
 use paper::Needs;
-use scenario::{FaultAction, Scenario};
+use scenario::Scenario;
 
 use crate::machine::meminfo_bytes;
 
@@ -100,7 +100,7 @@ pub(crate) fn check(scenario: &Scenario, folder: &Path) -> Result<Option<ShortOf
 /// When the schedule asks for it and it cannot be had.
 pub fn can_press(scenario: &Scenario) -> Result<(), RoomError> {
     let mut faults = scenario.schedule.iter().flat_map(|phase| &phase.faults);
-    if !faults.any(|fault| matches!(fault.action, FaultAction::Pressure(_))) {
+    if !faults.any(|fault| fault.action.needs_control_groups()) {
         return Ok(());
     }
     lab::cgroup::available().map(drop).map_err(|error| RoomError::Groups { why: error.to_string() })

@@ -1,4 +1,4 @@
-//! What a scenario can ask for: faults, roles, engines and workloads. For `holdfast list`,
+//! What a scenario can ask for: roles, engines and workloads. Kinds of faults are in `faults`. For `holdfast list`,
 //! `holdfast explain` and the decoder.
 //!
 //! Owns names and their meaning; what they do is elsewhere. Quantities to expect are [`crate::quantity`]'s.
@@ -24,72 +24,6 @@ pub const ROLES: &[RoleEntry] = &[
         meaning: "on an engine without a leader: where one of the nodes is that take writes; which one, the seed decides",
     },
     RoleEntry { name: "random", meaning: "a place that holds a node; which one, the seed decides" },
-];
-
-/// Faults a scenario may schedule.
-pub const FAULTS: &[FaultEntry] = &[
-    FaultEntry {
-        name: "power-off",
-        meaning: "every host of the target loses power at once, and has it back when the fault is healed",
-        examples: &[
-            "- { power-off: { host: leader }, at: 0s, for: 20s }",
-            "- { power-off: { host: random }, for: 5s, every: 10s }",
-        ],
-    },
-    FaultEntry {
-        name: "network",
-        meaning: "between two places the network gets a delay, jitter, loss, duplicates, reordering, corruption, a rate or a queue; what is not given stays as the links have it; shown when a delay is within 2 % + 0.2 ms (with jitter 5 % + 0.2 ms or what chance leaves), a rate within 2 %, a share in its 99.99 % interval",
-        examples: &[
-            "- { network: { from: dc1, to: dc2, delay: 50ms }, for: 20s }",
-            "- { network: { between: [dc1, a-follower], delay: 20ms, jitter: { normal: 3ms }, loss: 1% } }",
-            "- { network: { between: [dc1, dc2], rate: 10Mbit/s, queue: 64KiB } }",
-            "- { network: { between: [dc1, dc2], delay: 80ms }, for: 20s, flap: { down: 2s, up: 3s } }",
-        ],
-    },
-    FaultEntry {
-        name: "partition",
-        meaning: "nothing gets through: around a place, between two places or one way, or among the database's nodes (halves, bridge, ring); shown when of 500 datagrams or more in each direction, sent all the time it stands, none arrives and the network lets no packet through",
-        examples: &[
-            "- { partition: { isolate: leader }, at: 2s, for: 15s }",
-            "- { partition: { from: dc1, to: dc2 } }",
-            "- { partition: { between: [dc1, dc2], answer: reset } }",
-            "- { partition: { halves: nodes } }",
-            "- { partition: { bridge: leader } }",
-            "- { partition: { ring: nodes } }",
-            "- { partition: { between: [dc1, dc2] }, for: 20s, flap: { down: 1s, up: 2s } }",
-        ],
-    },
-    FaultEntry {
-        name: "disk",
-        meaning: "a disk under a node's volume fails, stalls, slows down, fills up, reads wrongly, loses flushes or becomes read-only, until it is cleared; a cache disk takes its group with it",
-        examples: &[
-            "- { disk: { of: leader, how: fail }, for: 20s }",
-            "- { disk: { cache-of: leader, how: stall }, for: 5s }",
-            "- { disk: { disk: r1/h2/d1, how: { slow: 20ms } } }",
-            "- { disk: { of: a-follower, how: { fail-after: 1000 } } }",
-            "- { disk: { of: leader, how: { corrupt: { reads: 1%, checksums: true } } } }",
-            "- { disk: { of: leader, how: lose-flush }, for: 10s }",
-        ],
-    },
-    FaultEntry {
-        name: "process",
-        meaning: "the database's processes on a node are killed (and started again after 1s, if `restart` does not say otherwise), stopped by SIGSTOP until the fault is healed, or restarted in order; the node keeps its power, its memory and its addresses",
-        examples: &[
-            "- { process: { of: leader, how: kill } }",
-            "- { process: { of: leader, how: kill, restart: { after: 5s } }, at: 2s }",
-            "- { process: { of: n2, how: kill, restart: never } }",
-            "- { process: { of: leader, how: stop }, for: 10s }",
-            "- { process: { of: random, how: restart }, at: 1s, every: 8s }",
-        ],
-    },
-    FaultEntry {
-        name: "pressure",
-        meaning: "a noisy neighbour takes a share of the processors that a node may use (`database.cpus`, or the whole machine's); the node is held to the rest by its control group; shown when the kernel holds it up and it uses no more than that",
-        examples: &[
-            "- { pressure: { of: leader, processor: 80% }, for: 10s }",
-            "- { pressure: { of: random, processor: 50% }, for: 5s, every: 10s }",
-        ],
-    },
 ];
 
 /// An option of a workload.
@@ -122,15 +56,4 @@ pub struct RoleEntry {
     pub name: &'static str,
     /// Which place it stands for.
     pub meaning: &'static str,
-}
-
-/// A kind of fault.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FaultEntry {
-    /// As written in a scenario.
-    pub name: &'static str,
-    /// What it breaks, one line.
-    pub meaning: &'static str,
-    /// Elements of a phase's `faults` that hold it, the plainest first.
-    pub examples: &'static [&'static str],
 }

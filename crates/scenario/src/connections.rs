@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use capabilities::SessionLimit;
 
 use crate::rejection::{Findings, Spot};
-use crate::resolved::{Load, Phase, Reads, Scenario};
+use crate::resolved::{Load, Reads};
+use crate::scenario::{Phase, Scenario};
 
 /// Sessions of the lab's own: the platform asks roles and positions, the end is read, and a standby that joins asks its leader.
 const OF_THE_LAB: u32 = 20;

@@ -8,6 +8,7 @@ use capabilities::{Capabilities, file};
 use yaml::{Decoder, Node, Value};
 
 use crate::language::ENGINE_IN_FULL;
+use crate::quoted::quoted;
 use crate::wording::shortened;
 
 /// The setting's path.
@@ -113,7 +114,7 @@ fn on_axes(node: &Node, note: &mut dyn FnMut(&Node)) {
 }
 
 /// The engine as a resolved scenario has it.
-pub(crate) fn written(engine: &'static Capabilities, quoted: fn(&str) -> String) -> String {
+pub(crate) fn written(engine: &'static Capabilities) -> String {
     match engine.file {
         Some(file) if capabilities::named(engine.name) != Some(engine) => {
             format!("{{ file: {}, text: {} }}", quoted(&file.source), quoted(&file.text))

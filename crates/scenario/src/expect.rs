@@ -11,7 +11,8 @@
 use crate::decode::Decoder;
 use crate::quantity::{self, Measured, Needs, QUANTITIES, QuantityEntry, Unit};
 use crate::rejection::{Findings, Spot};
-use crate::resolved::{Comparison, Expectation, Load, Phase, Within};
+use crate::resolved::{Comparison, Expectation, Load, Within};
+use crate::scenario::Phase;
 use crate::tree::{Entry, Node};
 use crate::units::{self, UnitError};
 use crate::wording::{either, listed, nearest, shortened};

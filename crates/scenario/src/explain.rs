@@ -4,8 +4,9 @@
 
 use capabilities::workloads::OPTIONS;
 
-use crate::catalogue::{FAULTS, ROLES};
-use crate::language::SCENARIO;
+use crate::catalogue::ROLES;
+use crate::faults::fault_kind;
+use crate::file::SCENARIO;
 use crate::quantity::{self, Measured, QUANTITIES, QuantityEntry};
 
 use yaml::explain::keys;
@@ -94,7 +95,7 @@ fn examples(word: &str) -> Vec<String> {
         .map(str::to_owned)
         .to_vec();
     }
-    let fault = FAULTS.iter().find(|fault| fault.name == word);
+    let fault = fault_kind(word);
     fault.map_or_else(Vec::new, |fault| fault.examples.iter().map(|text| (*text).to_owned()).collect())
 }
 

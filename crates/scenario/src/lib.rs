@@ -12,8 +12,9 @@ mod edges;
 mod engines;
 mod expect;
 pub mod explain;
-mod fault;
+mod faults;
 pub mod figures;
+mod file;
 mod language;
 mod links;
 mod loads;
@@ -25,12 +26,11 @@ mod pace;
 mod parse;
 mod placement;
 mod places;
-mod pressure;
-mod processes;
 pub mod quantity;
-mod receipts;
+mod quoted;
 mod repeated;
 pub mod resolved;
+mod scenario;
 mod schedule;
 mod settings;
 mod site;
@@ -39,18 +39,19 @@ mod workload_options;
 mod write;
 
 pub use engines::{EngineFiles, NamedFile};
-pub use language::json_schema;
+pub use faults::*;
+pub use file::json_schema;
 pub use matrix::{Axis, Cell, Matrix};
 pub use node_name::node_name;
 pub use parse::{Plan, Refusal, Source, engine_files, parse, plan, plan_with, point_at};
 pub use quantity::Quantity;
 pub use resolved::{
-    Acknowledge, Apart, Arrival, BlockAnswer, Comparison, Conditions, Consistency, ConsistencyLevel,
-    Database, DiskDefect, DiskTarget, Disks, Distribution, Edge, Ends, Expectation, Failover, Fault,
-    FaultAction, FaultTarget, Flap, Host, IpVersion, Jitter, Level, Link, Load, NodeTarget, OneProgram, Pace,
-    PartitionShape, Phase, Place, PressureFault, ProcessDeed, ProcessFault, Promotion, Queue, Ramp, Reads,
-    Reproduces, Scenario, Site, Storage, StorageClass, Sweep, Synchronous, ThinkTime, Volumes, Within,
+    Acknowledge, Apart, Arrival, Comparison, Conditions, Consistency, ConsistencyLevel, Database, Disks,
+    Distribution, Edge, Ends, Expectation, Failover, Host, IpVersion, Jitter, Level, Link, Load, Pace, Place,
+    Promotion, Queue, Ramp, Reads, Reproduces, Site, Storage, StorageClass, Sweep, Synchronous, ThinkTime,
+    Volumes, Within,
 };
+pub use scenario::{Phase, Scenario};
 pub use write::to_yaml;
 pub use yaml::{MOST_BYTES, Problem, Rejection, units};
 

@@ -9,7 +9,7 @@ use crate::decode::Decoder;
 use crate::language::{MATRIX, MOST_REPETITIONS};
 use crate::overrides::{self, Step};
 use crate::rejection::{Finding, Findings, Spot};
-use crate::resolved::Scenario;
+use crate::scenario::Scenario;
 use crate::tree::{Node, Value};
 use crate::wording::shortened;
 

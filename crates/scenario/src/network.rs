@@ -315,3 +315,36 @@ fn decode_mtu(node: &Node, decoder: &mut Decoder) -> Option<u32> {
         }
     }
 }
+
+/// A queue's limit as it is written.
+pub(crate) fn queue_written(queue: Queue) -> String {
+    match queue {
+        Queue::Bytes(bytes) => format_size(bytes),
+        Queue::Packets(packets) => format!("{packets} packets"),
+    }
+}
+
+/// Conditions as further keys of a map, each with a comma before it.
+pub(crate) fn written(conditions: &Conditions) -> String {
+    let jitter = |jitter: Jitter| {
+        let spread = format_duration(jitter.spread);
+        match jitter.distribution {
+            Distribution::Uniform => spread,
+            Distribution::Normal => format!("{{ normal: {spread} }}"),
+            Distribution::Exponential => format!("{{ exponential: {spread} }}"),
+            Distribution::Pareto => format!("{{ pareto: {spread} }}"),
+        }
+    };
+    let given = [
+        ("delay", conditions.delay.map(format_duration)),
+        ("jitter", conditions.jitter.map(jitter)),
+        ("loss", conditions.loss.map(format_percent)),
+        ("duplicate", conditions.duplicate.map(format_percent)),
+        ("reorder", conditions.reorder.map(format_percent)),
+        ("corrupt", conditions.corrupt.map(format_percent)),
+        ("rate", conditions.rate_bits_per_s.map(format_bit_rate)),
+        ("queue", conditions.queue.map(queue_written)),
+        ("mtu", conditions.mtu_bytes.map(|bytes| format_size(u64::from(bytes)))),
+    ];
+    given.iter().filter_map(|(name, value)| Some(format!(", {name}: {}", value.as_ref()?))).collect()
+}

@@ -5,18 +5,18 @@
 use std::collections::BTreeMap;
 
 use crate::decode::{Decoder, Record};
-use crate::disks::DiskSurroundings;
 use crate::engines::{self, EngineFiles, NamedFile};
-use crate::fault::Surroundings;
-use crate::language::{LANGUAGE, REPRODUCES, SCENARIO};
+use crate::faults::Surroundings;
+use crate::faults::receipts::Network;
+use crate::file::SCENARIO;
+use crate::language::{LANGUAGE, REPRODUCES};
 use crate::matrix::{self, Matrix, MatrixDocument};
 use crate::places::Places;
 use crate::rejection::{Finding, Findings, Rejection, Text};
-use crate::resolved::{Reproduces, Scenario, Site, Volumes};
+use crate::resolved::{Reproduces, Site, Volumes};
+use crate::scenario::Scenario;
 use crate::tree::{self, Node, Value};
-use crate::{
-    connections, database, expect, figures as figure_names, loads, overrides, receipts, schedule, site,
-};
+use crate::{connections, database, expect, figures as figure_names, loads, overrides, schedule, site};
 
 /// A scenario's text. The name is only used for messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -283,13 +283,15 @@ impl Document {
             .as_ref()
             .map(|database| database.nodes.iter().filter_map(|node| hosts.get(*node)).collect());
         let volumes = database.as_ref().map(|database| database.volumes);
-        let disks = DiskSurroundings {
+        let surroundings = Surroundings {
             places: &places,
+            hosts: &hosts,
+            nodes,
             disks: self.site.disks,
             volumes_on_disks: volumes != Some(Volumes::Directory),
+            engine,
+            network: Network { links: &links, edges: &edges },
         };
-        let network = receipts::Network { links: &links, edges: &edges };
-        let surroundings = Surroundings { places: &places, hosts: &hosts, nodes, disks, engine, network };
         let before = findings.len();
         let schedule = schedule::resolve(self.schedule, &surroundings, findings);
         let region = leader.map(|host| host.region.as_str());

@@ -1,18 +1,19 @@
 //! The `schedule` section: phases, and the faults that begin in them.
 //!
 //! Owns reading it and what makes a time line sound: whole seconds, a baseline before the first fault, no host switched
-//! off twice at once. What a fault does is in `fault`.
+//! off twice at once. What a fault does is in `faults`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::decode::Decoder;
-use crate::fault::{self, FaultDocument, Surroundings};
-use crate::language::PHASE;
-use crate::receipts::OfAllFaults;
+use crate::faults::receipts::OfAllFaults;
+use crate::faults::{self, Fault, FaultDocument, FaultTarget, Surroundings, Takes};
+use crate::file::PHASE;
 use crate::rejection::{Finding, Findings, Spanned, Spot};
 use crate::repeated::{self, Repetition};
-use crate::resolved::{Fault, FaultAction, FaultTarget, Phase, Place};
+use crate::resolved::Place;
+use crate::scenario::Phase;
 use crate::tree::Node;
 use crate::units::format_duration;
 
@@ -60,7 +61,7 @@ fn decode_phase(node: &Node, decoder: &mut Decoder) -> Option<PhaseDocument> {
         check_length(length, decoder);
     }
     let faults = record.get("faults").and_then(|node| decoder.list(node, "faults", 0)).unwrap_or_default();
-    let faults = faults.iter().filter_map(|item| fault::decode(item, decoder)).collect();
+    let faults = faults.iter().filter_map(|item| faults::decode(item, decoder)).collect();
     Some(PhaseDocument { name: name?, length: length?, faults })
 }
 
@@ -137,20 +138,20 @@ pub(crate) fn resolve(
                 no_baseline(fault.kind_at, findings);
             }
             check_times(fault, &document.name.value, span, findings);
-            let Some(action) = surroundings.resolve(fault, findings) else { continue };
+            let Some(action) = fault.resolve(surroundings, findings) else { continue };
             let at = fault.at.as_ref().map_or(Duration::ZERO, |at| at.value);
             let length = action.own_length().or(fault.length.as_ref().map(|length| length.value));
             let stands = length.unwrap_or(span.length.saturating_sub(at));
-            fault.check_receipt(&action, stands, (surroundings.network, all), findings);
+            fault.check_receipt(&action, stands, (surroundings, all), findings);
             // What takes no length is over by itself.
             let repeats_after = length.or(fault.takes_no_length().then_some(Duration::ZERO));
             let repetition = Repetition { every: fault.every.as_ref(), at, length: repeats_after };
             for at in repeated::moments(&repetition, span.length, findings) {
-                if let FaultAction::PowerOff { target: FaultTarget::Place(place) } = &action {
+                if let Takes::Power(FaultTarget::Place(place)) = action.takes() {
                     let from = begin + at;
                     let to = length.map_or(begin + span.length, |length| from + length);
                     strike(
-                        Strike { place: place.clone(), from, to, at: fault.target_at },
+                        Strike { place: place.clone(), from, to, at: fault.target_at() },
                         &mut strikes,
                         findings,
                     );

@@ -8,21 +8,19 @@ use std::fmt::Write;
 use capabilities::Quorum;
 
 use crate::consistency;
-use crate::disks;
 use crate::engines;
-use crate::fault;
+use crate::faults::Fault;
 use crate::language::EXPECTED;
+use crate::network;
 use crate::pace;
-use crate::places::word;
-use crate::pressure;
-use crate::processes;
+use crate::quoted::quoted;
 use crate::resolved::{
-    BlockAnswer, Comparison, Conditions, Database, DiskTarget, Disks, Distribution, Expectation, Failover,
-    Fault, FaultAction, FaultTarget, Host, IpVersion, Jitter, Load, PartitionShape, Phase, Place, Queue,
-    Reads, Scenario, Site, Synchronous,
+    Comparison, Database, Disks, Expectation, Failover, Host, IpVersion, Load, Place, Reads, Site,
+    Synchronous,
 };
+use crate::scenario::{Phase, Scenario};
 use crate::storage;
-use crate::units::{format_bit_rate, format_duration, format_percent, format_size};
+use crate::units::{format_bit_rate, format_duration};
 use crate::workload_options;
 
 /// Writes a scenario with the run's seed, as a file that [`crate::parse`] reads back to the same scenario (with that
@@ -121,7 +119,7 @@ fn write_site(text: &mut String, site: &Site) {
     line(text, 2, "links:");
     for link in &site.links {
         let (from, to) = (place(&link.from), place(&link.to));
-        line(text, 4, &format!("- {{ from: {from}, to: {to}{} }}", conditions(&link.conditions)));
+        line(text, 4, &format!("- {{ from: {from}, to: {to}{} }}", network::written(&link.conditions)));
     }
 }
 
@@ -130,43 +128,12 @@ fn write_edges(text: &mut String, site: &Site) {
         line(text, 2, "edges:");
     }
     for edge in &site.edges {
-        let limit = edge.queue.map(|limit| format!(", queue: {}", queue(limit))).unwrap_or_default();
+        let limit =
+            edge.queue.map(|limit| format!(", queue: {}", network::queue_written(limit))).unwrap_or_default();
         let (name, around) = (quoted(&edge.name), place(&edge.around));
         let rate = format_bit_rate(edge.rate_bits_per_s);
         line(text, 4, &format!("- {{ name: {name}, around: {around}, rate: {rate}{limit} }}"));
     }
-}
-
-fn queue(queue: Queue) -> String {
-    match queue {
-        Queue::Bytes(bytes) => format_size(bytes),
-        Queue::Packets(packets) => format!("{packets} packets"),
-    }
-}
-
-/// Conditions as further keys of a map, each with a comma before it.
-fn conditions(conditions: &Conditions) -> String {
-    let jitter = |jitter: Jitter| {
-        let spread = format_duration(jitter.spread);
-        match jitter.distribution {
-            Distribution::Uniform => spread,
-            Distribution::Normal => format!("{{ normal: {spread} }}"),
-            Distribution::Exponential => format!("{{ exponential: {spread} }}"),
-            Distribution::Pareto => format!("{{ pareto: {spread} }}"),
-        }
-    };
-    let given = [
-        ("delay", conditions.delay.map(format_duration)),
-        ("jitter", conditions.jitter.map(jitter)),
-        ("loss", conditions.loss.map(format_percent)),
-        ("duplicate", conditions.duplicate.map(format_percent)),
-        ("reorder", conditions.reorder.map(format_percent)),
-        ("corrupt", conditions.corrupt.map(format_percent)),
-        ("rate", conditions.rate_bits_per_s.map(format_bit_rate)),
-        ("queue", conditions.queue.map(queue)),
-        ("mtu", conditions.mtu_bytes.map(|bytes| format_size(u64::from(bytes)))),
-    ];
-    given.iter().filter_map(|(name, value)| Some(format!(", {name}: {}", value.as_ref()?))).collect()
 }
 
 /// A number where the names are those a number gives, otherwise the names.
@@ -181,7 +148,7 @@ fn hosts(group: &[Host]) -> String {
 
 fn write_database(text: &mut String, database: &Database, site: &Site) {
     line(text, 0, "database:");
-    line(text, 2, &format!("engine: {}", engines::written(database.engine, quoted)));
+    line(text, 2, &format!("engine: {}", engines::written(database.engine)));
     if let Some(path) = &database.path {
         line(text, 2, &format!("path: {}", quoted(path)));
     }
@@ -286,36 +253,7 @@ fn write_phase(text: &mut String, phase: &Phase) {
 }
 
 fn write_fault(text: &mut String, fault: &Fault) {
-    let action = match &fault.action {
-        FaultAction::PowerOff { target } => format!("{}: {}", level(target), end(target)),
-        FaultAction::Network { directions, conditions: given } => {
-            // Two directions are always those between the same two ends.
-            let ends = match directions.as_slice() {
-                [(from, to), _, ..] => both(from, to),
-                [(from, to)] => one_way(from, to),
-                [] => String::new(),
-            };
-            format!("{ends}{}", conditions(given))
-        }
-        FaultAction::Partition { shape, answer } => {
-            let answer = match answer {
-                BlockAnswer::Silence => "silence",
-                BlockAnswer::Reset => "reset",
-            };
-            format!("{}, answer: {answer}", partition(shape))
-        }
-        FaultAction::Disk { target, defect } => {
-            let target = match target {
-                DiskTarget::Named { host, disk } => format!("disk: {}", quoted(&format!("{host}/{disk}"))),
-                DiskTarget::Of { node, cache: false } => format!("of: {}", end(node)),
-                DiskTarget::Of { node, cache: true } => format!("cache-of: {}", end(node)),
-            };
-            format!("{target}, how: {}", disks::written(defect))
-        }
-        FaultAction::Process(fault) => processes::written(fault),
-        FaultAction::Pressure(fault) => pressure::written(fault),
-    };
-    line(text, 6, &format!("- {}: {{ {action} }}", fault.action.kind_name()));
+    line(text, 6, &format!("- {}", fault.action.written()));
     line(text, 8, &format!("at: {}", format_duration(fault.at)));
     if let Some(length) = fault.length.filter(|_| fault.action.own_length().is_none()) {
         line(text, 8, &format!("for: {}", format_duration(length)));
@@ -323,39 +261,6 @@ fn write_fault(text: &mut String, fault: &Fault) {
     if let Some(flap) = fault.flap {
         let (down, up) = (format_duration(flap.down), format_duration(flap.up));
         line(text, 8, &format!("flap: {{ down: {down}, up: {up} }}"));
-    }
-}
-
-fn partition(shape: &PartitionShape) -> String {
-    match shape {
-        PartitionShape::Isolate(target) => format!("isolate: {}", end(target)),
-        PartitionShape::OneWay { from, to } => one_way(from, to),
-        PartitionShape::Between(one, other) => both(one, other),
-        PartitionShape::Halves => "halves: nodes".to_owned(),
-        PartitionShape::Bridge(target) => format!("bridge: {}", end(target)),
-        PartitionShape::Ring => "ring: nodes".to_owned(),
-    }
-}
-
-fn both(one: &FaultTarget, other: &FaultTarget) -> String {
-    format!("between: [{}, {}]", end(one), end(other))
-}
-
-fn one_way(from: &FaultTarget, to: &FaultTarget) -> String {
-    format!("from: {}, to: {}", end(from), end(to))
-}
-
-fn end(target: &FaultTarget) -> String {
-    quoted(&fault::written(target))
-}
-
-fn level(target: &FaultTarget) -> &'static str {
-    match target {
-        FaultTarget::Place(place) => word(place.level),
-        FaultTarget::Leader(level)
-        | FaultTarget::AFollower(level)
-        | FaultTarget::Coordinator(level)
-        | FaultTarget::Random(level) => word(*level),
     }
 }
 
@@ -371,33 +276,4 @@ fn write_expectation(text: &mut String, expectation: &Expectation) {
 
 fn place(place: &Place) -> String {
     quoted(&place.to_string())
-}
-
-/// A word as it is where YAML takes it for nothing else, otherwise in double quotes with everything unusual escaped.
-fn quoted(text: &str) -> String {
-    let plain = text.starts_with(|c: char| c.is_ascii_lowercase())
-        && text
-            .chars()
-            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_' | '/' | ' '))
-        && !text.ends_with(' ')
-        && !matches!(text, "null" | "true" | "false" | "yes" | "no" | "on" | "off" | "y" | "n");
-    if plain {
-        return text.to_owned();
-    }
-    let mut quoted = String::from('"');
-    for c in text.chars() {
-        match c {
-            '"' => quoted.push_str("\\\""),
-            '\\' => quoted.push_str("\\\\"),
-            '\n' => quoted.push_str("\\n"),
-            ' '..='~' => quoted.push(c),
-            // Whatever YAML might take for a line break, a blank to fold or a byte order mark is escaped below.
-            c if !c.is_control() && !c.is_whitespace() && c != '\u{feff}' => quoted.push(c),
-            c => {
-                let _ = write!(quoted, "\\U{:08X}", u32::from(c));
-            }
-        }
-    }
-    quoted.push('"');
-    quoted
 }

@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use scenario::{
-    DiskDefect, DiskTarget, Disks, FaultAction, FaultTarget, Level, Place, Scenario, Source, parse, to_yaml,
+    DiskDefect, DiskFault, DiskTarget, Disks, FaultAction, FaultTarget, Level, Place, Scenario, Source,
+    parse, to_yaml,
 };
 
 const BASE: &str = "\
@@ -44,7 +45,11 @@ fn check(fault: &str, expected: (DiskTarget, DiskDefect)) {
     let scenario = read(THREE, "3", &format!("{{ disk: {{ {fault} }} }}"))
         .unwrap_or_else(|problems| panic!("{fault}: {problems:?}"));
     let (target, defect) = expected;
-    assert_eq!(scenario.schedule[1].faults[0].action, FaultAction::Disk { target, defect }, "{fault}");
+    assert_eq!(
+        scenario.schedule[1].faults[0].action,
+        FaultAction::Disk(DiskFault { target, defect }),
+        "{fault}"
+    );
 }
 
 /// A fault is refused, with these problems.

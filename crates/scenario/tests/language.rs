@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use scenario::{Conditions, Failover, FaultAction, FaultTarget, Level, Scenario, Source, Synchronous, parse};
+use scenario::{
+    Conditions, Failover, FaultAction, FaultTarget, Level, PowerOffFault, Scenario, Source, Synchronous,
+    parse,
+};
 
 const BASE: &str = "\
 name: base
@@ -94,7 +97,10 @@ fn defaults_are_filled_in() {
     assert_eq!((load.from.level, load.from.to_string()), (Level::Region, "dc1".to_owned()));
     let fault = &scenario.schedule[1].faults[0];
     assert_eq!((fault.at, fault.length), (Duration::ZERO, Some(Duration::from_secs(20))));
-    assert_eq!(fault.action, FaultAction::PowerOff { target: FaultTarget::Leader(Level::Host) });
+    assert_eq!(
+        fault.action,
+        FaultAction::PowerOff(PowerOffFault { target: FaultTarget::Leader(Level::Host) })
+    );
 }
 
 #[test]
@@ -294,7 +300,7 @@ fn the_schedule_is_refused_what_cannot_happen() {
 
 #[test]
 fn every_fault_and_role_of_the_catalogue_can_be_scheduled() {
-    for fault in scenario::catalogue::FAULTS {
+    for fault in scenario::FAULT_KINDS {
         for example in fault.examples {
             let scenario = accepted(&[("- { power-off: { host: leader }, for: 20s }", example)]);
             assert_eq!(scenario.schedule[1].faults[0].action.kind_name(), fault.name);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use scenario::{
-    BlockAnswer, Conditions, Distribution, Edge, FaultAction, FaultTarget, Flap, Jitter, Level,
+    BlockAnswer, Conditions, Distribution, Edge, FaultAction, FaultTarget, Flap, Jitter, Level, NetworkFault,
     PartitionShape, Place, Queue, Scenario, Source, parse, to_yaml,
 };
 
@@ -64,7 +64,7 @@ fn action(fault: &str) -> FaultAction {
 
 fn shape(partition: &str) -> PartitionShape {
     match action(&format!("{{ partition: {{ {partition} }} }}")) {
-        FaultAction::Partition { shape, .. } => shape,
+        FaultAction::Partition(fault) => fault.shape,
         other => panic!("{partition} gives {other:?}"),
     }
 }
@@ -256,7 +256,7 @@ fn shares_of_packets_that_nothing_can_show_are_refused() {
 #[test]
 fn a_network_fault_holds_one_way_or_both_between_places_and_roles() {
     let directions = |ends: &str| match action(&format!("{{ network: {{ {ends}, delay: 50ms }} }}")) {
-        FaultAction::Network { directions, conditions } => {
+        FaultAction::Network(NetworkFault { directions, conditions }) => {
             assert_eq!(conditions.delay, Some(Duration::from_millis(50)));
             let tell = |(from, to): &(FaultTarget, FaultTarget)| format!("{}>{}", place(from), place(to));
             directions.iter().map(tell).collect::<Vec<_>>().join(" ")
@@ -313,7 +313,7 @@ fn every_shape_of_partition_is_read() {
 #[test]
 fn a_partition_is_silent_unless_it_resets() {
     let answer = |partition: &str| match action(&format!("{{ partition: {{ {partition} }} }}")) {
-        FaultAction::Partition { answer, .. } => answer,
+        FaultAction::Partition(fault) => fault.answer,
         other => panic!("{partition} gives {other:?}"),
     };
     assert_eq!(answer("halves: nodes"), BlockAnswer::Silence);

@@ -1,7 +1,7 @@
 //! The JSON Schema and the decoder agree: both know the same keys, and what the schema refuses, parsing refuses.
 
 use saphyr_parser::{Event, Parser, ScalarStyle};
-use scenario::{Source, json_schema, parse};
+use scenario::{FAULT_KINDS, Source, json_schema, parse};
 use serde_json::{Map, Value, json};
 
 /// YAML to JSON by YAML's own types, as an editor sees it.
@@ -92,6 +92,25 @@ fn one_program_of_several() -> Value {
     })
 }
 
+/// Every example of every kind of fault.
+fn every_example() -> Value {
+    let examples = FAULT_KINDS.iter().flat_map(|kind| kind.examples);
+    let faults: Vec<Value> = examples.map(|example| json_of(example)[0].clone()).collect();
+    json!({
+        "name": "examples",
+        "site": {
+            "regions": {
+                "dc1": { "zones": { "a": { "racks": { "r1": { "hosts": 2 }, "r2": { "hosts": 1 } } } } },
+                "dc2": { "zones": { "a": { "hosts": 1 } } }
+            },
+            "disks": { "cache": true }
+        },
+        "database": { "engine": "postgres", "nodes": 3 },
+        "loads": [{ "workload": "ledger", "clients": 1, "from": "dc1" }],
+        "schedule": [{ "phase": "baseline", "for": "5s" }, { "phase": "fault", "for": "40s", "faults": faults }]
+    })
+}
+
 /// Loads with every key of theirs, and every option of every workload.
 fn loads() -> Value {
     json!([
@@ -120,7 +139,7 @@ fn loads() -> Value {
 }
 
 /// Between them these hold every key of the language.
-fn full() -> [Value; 6] {
+fn full() -> [Value; 7] {
     let expect: Map<String, Value> = scenario::quantity::QUANTITIES
         .iter()
         .map(|entry| (entry.name.to_owned(), json!(entry.example)))
@@ -166,18 +185,14 @@ fn full() -> [Value; 6] {
                 { "partition": { "from": "r1", "to": "r2", "answer": "silence" } },
                 { "disk": { "disk": "r1/h2/d3", "how": "lose-flush" } },
                 { "disk": { "of": "leader", "how": { "corrupt": { "reads": "1%", "checksums": true } } } },
-                { "disk": { "cache-of": "random", "how": { "slow": "20ms" } } },
-                { "process": { "of": "n2", "how": "kill", "restart": { "after": "2s" } } },
-                { "process": { "of": "a-follower", "how": "kill", "restart": "never" } },
-                { "process": { "of": "leader", "how": "stop" }, "for": "4s" },
-                { "pressure": { "of": "leader", "processor": "80%" }, "for": "4s" }
+                { "disk": { "cache-of": "random", "how": { "slow": "20ms" } } }
             ] }
         ],
         "expect": expect
     });
     let second = chosen_otherwise(&first);
     let third = without_a_database(&second);
-    [first, second, third, over_a_matrix(), with_consistency(), one_program_of_several()]
+    [first, second, third, over_a_matrix(), with_consistency(), one_program_of_several(), every_example()]
 }
 
 /// The same with the other of keys that exclude each other.

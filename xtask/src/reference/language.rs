@@ -1,5 +1,6 @@
 //! The pages of the scenario language: keys, faults and quantities, from the language's own tables.
 
+use scenario::FAULT_KINDS;
 use scenario::catalogue;
 use scenario::explain::{Explanation, Key, explain, words};
 use scenario::quantity::{Needs, QUANTITIES};
@@ -90,10 +91,8 @@ pub(super) fn faults() -> String {
     body.push_str("## Roles\n\nA fault's target is a place by name, or the place of a role:\n\n");
     let roles = catalogue::ROLES.iter().map(|role| vec![code(role.name), sentence(role.meaning)]);
     body.push_str(&table(&["role", "place"], roles.collect()));
-    for kind in faults::KINDS {
-        let meaning =
-            catalogue::FAULTS.iter().find(|fault| fault.name == kind.name).map_or("", |fault| fault.meaning);
-        body.push_str(&format!("## {}\n\n{}\n\n", kind.name, sentence(meaning)));
+    for kind in FAULT_KINDS {
+        body.push_str(&format!("## {}\n\n{}\n\n", kind.name, sentence(kind.meaning)));
         let path = format!("{FAULTS}[].{}", kind.name);
         for found in maps.iter().filter(|found| found.path == path) {
             body.push_str(&key_table(&found.keys));

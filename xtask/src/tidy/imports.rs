@@ -48,7 +48,7 @@ const TABLE: &[(&str, May)] = &[
     ("workload", May::Only(&["capabilities", "client", "history", "yaml"])),
     ("load", May::Only(&["capabilities", "client", "history", "measure", "workload"])),
     ("results", May::Only(&["check", "history", "measure"])),
-    ("report", May::Only(&["history", "measure", "results"])),
+    ("report", May::Only(&["history", "measure", "results", "scenario"])),
     (
         "paper",
         May::Only(&[

@@ -6,19 +6,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use disk::{DefectEffects, DefectGuard, Disk};
-use faults::FaultRecord;
 use faults::{Role, pick};
 use history::{Receipt, Verdict};
 use platform::Datacentre;
 use scenario::node_name;
-use scenario::{DiskDefect, DiskTarget, Fault, FaultTarget};
+use scenario::{DiskDefect, DiskFault, DiskTarget, Fault, FaultTarget};
 use storage::VolumePart;
 
 use crate::disk_looks::Subject;
 use crate::disk_looks::defect::made;
 use crate::disk_looks::imposed::Place;
 use crate::disk_looks::judge::{defect_effects_in_words, defect_in_words};
-use crate::faulting::aim::aims_at_leader;
 use crate::faulting::{Faulting, StandingFault, lock};
 
 /// Disks probed of a group: what holds for so many is not chance.
@@ -67,17 +65,10 @@ impl Faulting {
         &mut self,
         number: usize,
         fault: &Fault,
-        target: &DiskTarget,
-        defect: &DiskDefect,
+        DiskFault { target, defect }: &DiskFault,
     ) {
         let target_words = format!("{}: {}", target_in_words(target), defect_in_words(defect));
-        let mut record = FaultRecord {
-            kind: fault.action.kind_name().to_owned(),
-            target: target_words,
-            aims_at_leader: aims_at_leader(&fault.action),
-            asked_s: self.events.now_s(),
-            ..FaultRecord::default()
-        };
+        let mut record = self.record(fault, target_words);
         let Some((disk, behind)) = self.disk_of(number, target) else {
             self.enter(number, &record);
             return self.nothing_answers(number, &record);

@@ -11,11 +11,13 @@ use faults::{FaultRecord, Struck};
 use history::EventKind;
 use paper::RequestedNetwork;
 use paper::network::{conditions_in_words, conditions_rule};
-use scenario::{BlockAnswer, Conditions, Fault, FaultTarget, Flap, Level, PartitionShape, node_name};
+use scenario::{
+    BlockAnswer, Conditions, Fault, FaultTarget, Flap, Level, NetworkFault, PartitionFault, PartitionShape,
+    node_name,
+};
 
 use crate::datagrams::probing::{Probing, Stood};
 use crate::datagrams::{self, Way, properties};
-use crate::faulting::aim::aims_at_leader;
 use crate::faulting::targets::describe;
 use crate::faulting::{Faulting, StandingFault, lock};
 use crate::flapping::Flapping;
@@ -68,26 +70,16 @@ impl StandingFault for StandingNetwork {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum NetworkAction<'a> {
     /// It lays conditions over directions.
-    Conditions {
-        /// From where to where.
-        directions: &'a [(FaultTarget, FaultTarget)],
-        /// Which.
-        conditions: &'a Conditions,
-    },
+    Conditions(&'a NetworkFault),
     /// It lets nothing through.
-    Partition {
-        /// Where.
-        shape: &'a PartitionShape,
-        /// What becomes of packets.
-        answer: BlockAnswer,
-    },
+    Partition(&'a PartitionFault),
 }
 
 impl<'a> NetworkAction<'a> {
     fn conditions(self) -> Option<&'a Conditions> {
         match self {
-            NetworkAction::Conditions { conditions, .. } => Some(conditions),
-            NetworkAction::Partition { .. } => None,
+            NetworkAction::Conditions(fault) => Some(&fault.conditions),
+            NetworkAction::Partition(_) => None,
         }
     }
 }
@@ -157,16 +149,9 @@ impl Faulting {
 
     /// Enters a network fault into the record: what it is about and what is to be imposed. `None` when it is aimed at nothing.
     fn enter_network(&mut self, number: usize, fault: &Fault, action: NetworkAction<'_>) -> Option<Plan> {
-        let asked_s = self.events.now_s();
+        let target = in_words(action) + &fault.flap.map(in_turns).unwrap_or_default();
+        let mut record = FaultRecord { comes_and_goes: fault.flap.is_some(), ..self.record(fault, target) };
         let planned = self.plan(number, action);
-        let mut record = FaultRecord {
-            kind: fault.action.kind_name().to_owned(),
-            target: in_words(action) + &fault.flap.map(in_turns).unwrap_or_default(),
-            aims_at_leader: aims_at_leader(&fault.action),
-            comes_and_goes: fault.flap.is_some(),
-            asked_s,
-            ..FaultRecord::default()
-        };
         let Some((directions, mut rules)) = planned else {
             self.enter(number, &record);
             self.nothing_answers(number, &record);
@@ -321,15 +306,15 @@ impl Faulting {
     fn plan(&self, number: usize, action: NetworkAction<'_>) -> Option<Plan> {
         let path = |target: &FaultTarget| self.path_of(target, number);
         match action {
-            NetworkAction::Conditions { directions, conditions } => {
+            NetworkAction::Conditions(NetworkFault { directions, conditions }) => {
                 let ends: Option<Vec<(Path, Path)>> =
                     directions.iter().map(|(from, to)| Some((path(from)?, path(to)?))).collect();
                 let ends = ends?;
                 let rules = ends.iter().map(|(from, to)| conditions_rule(from, to, conditions)).collect();
                 Some((ends, rules))
             }
-            NetworkAction::Partition { shape, answer } => {
-                let cut = |(from, to): &(Path, Path)| cut_rule(from, to, block(answer));
+            NetworkAction::Partition(PartitionFault { shape, answer }) => {
+                let cut = |(from, to): &(Path, Path)| cut_rule(from, to, block(*answer));
                 let ends = match shape {
                     PartitionShape::Isolate(target) => {
                         let place = path(target)?;
@@ -418,12 +403,12 @@ fn in_turns(flap: Flap) -> String {
 fn in_words(action: NetworkAction<'_>) -> String {
     let end = |target: &FaultTarget| describe(target);
     match action {
-        NetworkAction::Conditions { directions, conditions } => {
+        NetworkAction::Conditions(NetworkFault { directions, conditions }) => {
             let ways: Vec<String> =
                 directions.iter().map(|(from, to)| format!("{} -> {}", end(from), end(to))).collect();
             format!("{}: {}", ways.join(" and "), conditions_in_words(conditions))
         }
-        NetworkAction::Partition { shape, .. } => match shape {
+        NetworkAction::Partition(fault) => match &fault.shape {
             PartitionShape::Isolate(target) => format!("isolate {}", end(target)),
             PartitionShape::OneWay { from, to } => format!("{} -> {}", end(from), end(to)),
             PartitionShape::Between(one, other) => format!("{} <-> {}", end(one), end(other)),

@@ -8,9 +8,8 @@ use std::time::Duration;
 use faults::{FaultRecord, Struck};
 use history::{EventKind, Verdict};
 use lab::probe::NodeNamespaces;
-use scenario::{Fault, FaultTarget, node_name};
+use scenario::{Fault, PowerOffFault, node_name};
 
-use super::aim::aims_at_leader;
 use super::targets::describe;
 use super::{Faulting, StandingFault, lock};
 use crate::power_probe::{Observer, Subject};
@@ -57,8 +56,8 @@ impl StandingFault for StandingPowerOff {
 
 impl Faulting {
     /// Strikes hosts with a power-off.
-    pub(super) fn strike_power(&mut self, number: usize, fault: &Fault, target: &FaultTarget) {
-        let hosts = self.hosts_of(target, number);
+    pub(super) fn strike_power(&mut self, number: usize, fault: &Fault, action: &PowerOffFault) {
+        let hosts = self.hosts_of(&action.target, number);
         let vms: Vec<usize> = self
             .datacentre
             .vms_on()
@@ -66,17 +65,13 @@ impl Faulting {
             .filter(|vm| hosts.contains(&self.datacentre.vms[*vm].host()))
             .collect();
         let record = FaultRecord {
-            kind: fault.action.kind_name().to_owned(),
-            target: describe(target),
             struck: Struck::Hosts(
                 hosts.iter().map(|host| self.datacentre.hosts[*host].path.clone()).collect(),
             ),
-            aims_at_leader: aims_at_leader(&fault.action),
             hits: hosts.iter().map(|host| self.datacentre.hosts[*host].name()).collect(),
             hosts,
             vms,
-            asked_s: self.events.now_s(),
-            ..FaultRecord::default()
+            ..self.record(fault, describe(&action.target))
         };
         self.enter(number, &record);
         if record.hosts.is_empty() {

@@ -4,11 +4,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use faults::{FaultRecord, Lie, Struck};
+use faults::{Lie, Struck};
 use platform::Vm;
 use scenario::{Fault, PressureFault};
 
-use super::aim::aims_at_leader;
 use super::{Faulting, StandingFault, lock};
 use crate::pressure_looks::{Meter, Pressed};
 
@@ -55,13 +54,8 @@ impl Drop for StandingPressure {
 impl Faulting {
     /// Takes a share of a node's processors.
     pub(super) fn strike_pressure(&mut self, number: usize, fault: &Fault, action: &PressureFault) {
-        let mut record = FaultRecord {
-            kind: fault.action.kind_name().to_owned(),
-            target: format!("{} (processor {:.0} %)", action.node, action.processor * 100.0),
-            aims_at_leader: aims_at_leader(&fault.action),
-            asked_s: self.events.now_s(),
-            ..FaultRecord::default()
-        };
+        let target = format!("{} (processor {:.0} %)", action.node, action.processor * 100.0);
+        let mut record = self.record(fault, target);
         let Some(vm) = self.node_of(number, action.node) else {
             self.enter(number, &record);
             return self.nothing_answers(number, &record);

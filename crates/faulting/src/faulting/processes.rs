@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use faults::{FaultRecord, Lie, Role, Struck, pick};
+use faults::{Lie, Role, Struck, pick};
 use scenario::{Fault, NodeTarget, ProcessDeed, ProcessFault};
 
-use super::aim::aims_at_leader;
 use super::{Faulting, StandingFault, lock};
 use crate::process_looks::{Before, Onlooker, StopWatch, gone, restarted_in_order};
 
@@ -59,13 +58,7 @@ impl Faulting {
     /// Strikes a node's processes.
     pub(super) fn strike_processes(&mut self, number: usize, fault: &Fault, action: &ProcessFault) {
         let vm = self.node_of(number, action.node);
-        let mut record = FaultRecord {
-            kind: fault.action.kind_name().to_owned(),
-            target: target_in_words(action),
-            aims_at_leader: aims_at_leader(&fault.action),
-            asked_s: self.events.now_s(),
-            ..FaultRecord::default()
-        };
+        let mut record = self.record(fault, target_in_words(action));
         let onlooker = vm.and_then(|vm| {
             let address = self.platform.client_address(vm);
             let only = action.only.as_ref().map(|only| only.program.clone());

@@ -12,7 +12,7 @@ pub fn list(what: Listed) -> Result<Exit, Exit> {
     let lines: Vec<(String, String)> = match what {
         Listed::Engines => engine::registry::engines().iter().map(with_what_was_tested).collect(),
         Listed::Workloads => pairs(workload::all().iter().map(|entry| (entry.name(), entry.summary()))),
-        Listed::Faults => pairs(faults::KINDS.iter().map(|entry| (entry.name, entry.summary))),
+        Listed::Faults => pairs(scenario::FAULT_KINDS.iter().map(|kind| (kind.name, kind.summary))),
         Listed::Checks => pairs(check::CHECKS.iter().map(|entry| (entry.name, entry.doc))),
         Listed::Scenarios => scenarios(Path::new("scenarios"))?,
     };
@@ -57,26 +57,4 @@ pub(super) fn description(path: &Path) -> std::io::Result<String> {
         Ok(_) => "no description".to_owned(),
         Err(_) => format!("not valid; see `holdfast check {}`", path.display()),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn the_faults_listed_are_those_of_the_language_and_their_examples_are_accepted() {
-        let listed: Vec<&str> = faults::KINDS.iter().map(|entry| entry.name).collect();
-        let known: Vec<&str> = scenario::catalogue::FAULTS.iter().map(|entry| entry.name).collect();
-        assert_eq!(listed, known);
-        // A site with dc1 and dc2, of which the examples speak.
-        let text = include_str!("../../../../scenarios/host-failure-async-promote.yaml");
-        let faults = "faults:\n      - { power-off: { host: leader }, at: 0s, for: 20s }";
-        assert_eq!(text.matches(faults).count(), 1, "the scenario's faults have changed");
-        for entry in faults::KINDS {
-            let text = text.replace(faults, entry.example);
-            let source = scenario::Source { name: entry.name.to_owned(), text };
-            let read = scenario::parse(&source, &[])
-                .unwrap_or_else(|rejection| panic!("{}: {:?}", entry.example, rejection.problems()));
-            let action = &read.schedule[2].faults[0].action;
-            assert_eq!(action.kind_name(), entry.name);
-        }
-    }
 }

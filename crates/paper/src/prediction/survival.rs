@@ -12,7 +12,7 @@ use history::EventKind;
 use model::deployment::Deployment;
 use model::survival::{Action, Data, Failure, Outcome, Service, outcome};
 use results::{PredictionResult, Relation, RunResult};
-use scenario::{Failover, FaultAction, Scenario, node_name};
+use scenario::{Failover, FaultAction, Scenario, Takes, node_name};
 
 use super::Evidence;
 use crate::deployment::{deployment, election_s_least};
@@ -41,8 +41,7 @@ pub(super) fn of_faults(
     let mut rows = Vec::new();
     let mut worst: Option<Outcome> = None;
     let mut all_judged = true;
-    let actions: Vec<&FaultAction> =
-        scenario.schedule.iter().flat_map(|phase| &phase.faults).map(|fault| &fault.action).collect();
+    let actions: Vec<&FaultAction> = actions(scenario).collect();
     for stretch in stretches(evidence.faults, evidence.ended_s) {
         let site = site_at(scenario, evidence, &stretch);
         let after = takes_over_after(scenario);
@@ -80,6 +79,11 @@ pub(super) fn of_faults(
         rows.extend(losses(result, worst.data));
     }
     rows
+}
+
+/// What the faults do, in the order of the schedule.
+fn actions(scenario: &Scenario) -> impl Iterator<Item = &FaultAction> {
+    scenario.schedule.iter().flat_map(|phase| &phase.faults).map(|fault| &fault.action)
 }
 
 /// A stretch of time over which the same faults stand.
@@ -154,20 +158,18 @@ fn failures_of(
     action: Option<&FaultAction>,
     (site, takes_over_after): (&Deployment, Option<Duration>),
 ) -> Option<Vec<Failure>> {
-    match (action?, &fault.struck) {
-        (FaultAction::Network { .. } | FaultAction::Pressure(_), _) => Some(Vec::new()),
-        (FaultAction::PowerOff { .. }, Struck::Hosts(hosts)) => {
-            Some(hosts.iter().cloned().map(Failure::Down).collect())
-        }
+    match (action?.takes(), &fault.struck) {
+        (Takes::NothingJudged(_), _) => Some(Vec::new()),
+        (Takes::Power(_), Struck::Hosts(hosts)) => Some(hosts.iter().cloned().map(Failure::Down).collect()),
         // What comes and goes leaves no one state to judge.
-        (FaultAction::Partition { .. }, Struck::Directions(ends)) if !fault.comes_and_goes => {
+        (Takes::Reach(_), Struck::Directions(ends)) if !fault.comes_and_goes => {
             ends.iter().map(cut).collect()
         }
-        (FaultAction::Disk { defect, .. }, Struck::Disk { host, disk }) => {
+        (Takes::Disk(action), Struck::Disk { host, disk }) => {
             let struck = storage::failure_of(site, host, disk);
-            storage::not_judged(defect, site, &struck).is_none().then(|| vec![struck])
+            storage::not_judged(&action.defect, site, &struck).is_none().then(|| vec![struck])
         }
-        (FaultAction::Process(action), Struck::Processes { host, .. }) => {
+        (Takes::Processes(action), Struck::Processes { host, .. }) => {
             // One that is never healed stands to the end.
             let stood = match (fault.took_effect_s, fault.mended_s) {
                 (Some(from_s), Some(to_s)) => Duration::from_secs_f64((to_s - from_s).max(0.0)),
@@ -242,8 +244,9 @@ fn possible_leaders(
     site: &Deployment,
 ) -> impl Iterator<Item = Deployment> {
     let faults = evidence.faults;
-    let struck_before = faults.iter().any(|fault| fault.asked_s < stretch.from_s && fault.kind != "network")
-        && !stretch.faults.contains(&0);
+    let mut struck = faults.iter().zip(actions(scenario)).filter(|(fault, _)| fault.asked_s < stretch.from_s);
+    let struck_before =
+        struck.any(|(_, action)| !matches!(action, FaultAction::Network(_))) && !stretch.faults.contains(&0);
     let is_aimed = stretch.faults.iter().any(|number| {
         let fault = &faults[*number];
         fault.aims_at_leader && fault.vms.len() == 1
@@ -361,8 +364,9 @@ fn recovery(
     expected: Outcome,
 ) -> Option<PredictionResult> {
     let [only] = stretch.faults.as_slice() else { return None };
+    let takes = actions(scenario).nth(*only)?.takes();
     let fault =
-        result.faults.get(*only).filter(|fault| matches!(fault.kind.as_str(), "power-off" | "process"))?;
+        result.faults.get(*only).filter(|_| matches!(takes, Takes::Power(_) | Takes::Processes(_)))?;
     let leader = site.host_of(0).join("/");
     if !writes_served(expected.service) || !fault.hits.contains(&leader) {
         return None;
@@ -454,12 +458,15 @@ mod tests {
     #[test]
     fn what_was_hit_becomes_what_the_model_calls_failed() {
         let target = || scenario::FaultTarget::Place(host("dc1/a/n1"));
-        let off = FaultAction::PowerOff { target: target() };
+        let off = FaultAction::PowerOff(scenario::PowerOffFault { target: target() });
         // Hosts may be called like nodes.
         check(Struck::Hosts(vec![path("dc1/a/n1")]), &off, Some(&["dc1/a/n1"]));
         check(Struck::Nothing, &off, None);
         let shape = scenario::PartitionShape::Isolate(target());
-        let partition = FaultAction::Partition { shape, answer: scenario::BlockAnswer::Silence };
+        let partition = FaultAction::Partition(scenario::PartitionFault {
+            shape,
+            answer: scenario::BlockAnswer::Silence,
+        });
         let isolated = || {
             let place = End::At(path("dc1/a/n1"));
             Struck::Directions(vec![(place.clone(), End::EverythingElse), (End::EverythingElse, place)])
@@ -469,8 +476,9 @@ mod tests {
         check(pair, &partition, Some(&["link dc1/a/r1/h1 - dc1/a/r2/h1"]));
         let flaps = FaultRecord { comes_and_goes: true, ..fault(isolated(), 0.0, 1.0) };
         check_fault(&flaps, &partition, None);
-        let conditions = scenario::Conditions::default();
-        check(isolated(), &FaultAction::Network { directions: Vec::new(), conditions }, Some(&[]));
+        let network =
+            scenario::NetworkFault { directions: Vec::new(), conditions: scenario::Conditions::default() };
+        check(isolated(), &FaultAction::Network(network), Some(&[]));
     }
 
     #[test]
@@ -494,7 +502,7 @@ mod tests {
     fn a_disk_that_refuses_is_judged_and_one_that_is_only_slow_is_not() {
         let with = |defect| {
             let target = scenario::DiskTarget::Named { host: host("dc1/a/h1"), disk: "d2".into() };
-            FaultAction::Disk { target, defect }
+            FaultAction::Disk(scenario::DiskFault { target, defect })
         };
         let of = |disk: &str| Struck::Disk { host: path("dc1/a/h1"), disk: disk.to_owned() };
         let fails = with(scenario::DiskDefect::Fail);

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use history::EventKind;
 use results::{CheckResult, InterferenceResult, LabResult, LoadResult, RunResult, VolumeResult};
-use scenario::{FaultAction, Scenario};
+use scenario::{Scenario, Takes};
 
 pub(crate) use self::checks::checks_of;
 use self::checks::{Checked, check_all};
@@ -105,7 +105,7 @@ fn interference(shown: &Shown) -> Vec<InterferenceResult> {
 fn nothing_to_lose(scenario: &Scenario, prepared: &Prepared) -> Option<String> {
     let why = prepared.volumes_fell_back.as_ref()?;
     let mut faults = scenario.schedule.iter().flat_map(|phase| &phase.faults);
-    faults.any(|fault| matches!(fault.action, FaultAction::PowerOff { .. })).then(|| {
+    faults.any(|fault| matches!(fault.action.takes(), Takes::Power(_))).then(|| {
         format!(
             "the volumes are plain directories, which lose nothing, because virtual disks could not be had ({why}). Allow \
              this user to use /dev/fuse, or write `volumes: directory` if this is what you want"

@@ -1,4 +1,4 @@
-//! The scenario language's tables of what a network does: links, network faults, partitions.
+//! The scenario language's tables of what a network does: links, and what network faults and partitions share with them.
 //!
 //! Owns words and shapes, as `language` does for the rest.
 
@@ -13,30 +13,21 @@ pub(crate) static LINK: Fields = Fields {
     pair: Some(("from", "to")),
 };
 
-/// A network fault.
-pub(crate) static NETWORK: Fields = Fields {
-    what: "a network fault",
-    fields: ENDS_AND_CONDITIONS,
-    exactly_one_of: &["between", "from"],
-    at_least_one_of: CONDITIONS,
-    pair: Some(("from", "to")),
-};
-
 /// What can be said of a network, besides where.
-const CONDITIONS: &[&str] =
+pub(crate) const CONDITIONS: &[&str] =
     &["delay", "jitter", "loss", "duplicate", "reorder", "corrupt", "rate", "queue", "mtu"];
 
-const BETWEEN: Field = optional(
+pub(crate) const BETWEEN: Field = optional(
     "between",
     Shape::List { of: &PLACE, least: 2, most: Some(2) },
     "two places, both ways; in a fault also leader, a-follower, coordinator, random: the host of that role",
 );
-const FROM: Field = optional("from", PLACE, "where packets leave; one way only");
-const TO: Field = optional("to", PLACE, "where they arrive");
+pub(crate) const FROM: Field = optional("from", PLACE, "where packets leave; one way only");
+pub(crate) const TO: Field = optional("to", PLACE, "where they arrive");
 
 const JITTERS: &[Shape] = &[Shape::Duration, Shape::Map(&JITTER)];
 
-const ENDS_AND_CONDITIONS: &[Field] = &[
+pub(crate) const ENDS_AND_CONDITIONS: &[Field] = &[
     BETWEEN,
     FROM,
     TO,
@@ -75,22 +66,6 @@ pub(crate) static EDGE: Fields = Fields {
     pair: None,
 };
 
-/// How a fault comes and goes.
-pub(crate) static FLAP: Fields = Fields {
-    what: "a flap",
-    fields: &[
-        required(
-            "down",
-            Shape::Duration,
-            "how long the fault stands each time, 100ms or more; it stands first",
-        ),
-        required("up", Shape::Duration, "how long everything is as before in between, 100ms or more"),
-    ],
-    exactly_one_of: &[],
-    at_least_one_of: &[],
-    pair: None,
-};
-
 /// Jitter that is not uniform by default.
 pub(crate) static JITTER: Fields = choice(
     "a jitter",
@@ -102,34 +77,3 @@ pub(crate) static JITTER: Fields = choice(
     ],
     &["uniform", "normal", "exponential", "pareto"],
 );
-
-/// What becomes of packets that a partition stops.
-pub(crate) const ANSWERS: &[&str] = &["silence", "reset"];
-/// Who is split where it is not a place.
-pub(crate) const WHOSE: &[&str] = &["nodes"];
-
-/// A partition.
-pub(crate) static PARTITION: Fields = Fields {
-    what: "a partition",
-    fields: &[
-        optional("isolate", PLACE, "a place, or the host of a role: cut off from all else, clients too"),
-        BETWEEN,
-        FROM,
-        TO,
-        optional(
-            "halves",
-            Shape::Word(WHOSE),
-            "the database's nodes in two halves that do not see each other",
-        ),
-        optional("bridge", PLACE, "two halves as well, but the nodes of this place see both"),
-        optional("ring", Shape::Word(WHOSE), "each node hears a majority of the nodes, no two the same one"),
-        optional(
-            "answer",
-            Shape::Word(ANSWERS),
-            "what a packet gets that is stopped: silence, or a reset at once; silence when absent",
-        ),
-    ],
-    exactly_one_of: &["isolate", "between", "from", "halves", "bridge", "ring"],
-    at_least_one_of: &[],
-    pair: Some(("from", "to")),
-};

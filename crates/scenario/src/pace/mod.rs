@@ -8,7 +8,8 @@ use crate::decode::Decoder;
 use crate::language::{ARRIVALS, SWEEP, THINK_TIME};
 use crate::rejection::{Findings, Spanned, Spot};
 use crate::resolved::pace::WARM_UP;
-use crate::resolved::{Arrival, Pace, Phase, Ramp, Sweep, ThinkTime};
+use crate::resolved::{Arrival, Pace, Ramp, Sweep, ThinkTime};
+use crate::scenario::Phase;
 use crate::tree::{Node, Value};
 use crate::units::{format_duration, format_rate};
 

@@ -7,16 +7,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::pace::{self, Pace};
-use super::{Phase, Place};
-
-impl Load {
-    /// What is asked from when on: seconds from the start, clients, and in an open loop the rate a second.
-    #[must_use]
-    pub fn steps(&self, schedule: &[Phase]) -> Vec<(Duration, u32, Option<f64>)> {
-        pace::steps(&self.pace, self.clients, schedule)
-    }
-}
+use super::Place;
+use super::pace::Pace;
 
 /// A workload at a number of clients, from a place.
 #[derive(Debug, Clone, PartialEq, Serialize)]

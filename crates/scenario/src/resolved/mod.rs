@@ -1,14 +1,12 @@
-//! The scenario as the rest of the program sees it: every name resolved, every unit converted, every default filled in.
+//! Parts of a scenario as the rest of the program sees them: every name resolved, every unit converted, every default
+//! filled in.
 //!
-//! Owns these types, not how they are read from YAML.
+//! Owns these types, not how they are read from YAML. Faults are in `faults`.
 
 mod disks;
 mod expectation;
-mod faults;
 mod load;
 pub(crate) mod pace;
-mod pressure;
-mod processes;
 mod site;
 pub(crate) mod storage;
 
@@ -18,38 +16,12 @@ use std::time::Duration;
 use capabilities::Capabilities;
 use serde::{Serialize, Serializer};
 
-pub use disks::{DiskDefect, DiskTarget, Disks};
+pub use disks::Disks;
 pub use expectation::{Comparison, Expectation, Within};
-pub use faults::{BlockAnswer, Fault, FaultAction, FaultTarget, Flap, PartitionShape};
 pub use load::{Consistency, ConsistencyLevel, Load, Reads};
 pub use pace::{Arrival, Ends, Pace, Ramp, Sweep, ThinkTime};
-pub use pressure::PressureFault;
-pub use processes::{NodeTarget, OneProgram, ProcessDeed, ProcessFault};
 pub use site::{Conditions, Distribution, Edge, Host, IpVersion, Jitter, Level, Link, Place, Queue, Site};
 pub use storage::{Acknowledge, Apart, Promotion, Storage, StorageClass};
-
-/// A checked scenario.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Scenario {
-    /// Its name: also the name of its folder under `runs/`.
-    pub name: String,
-    /// What it shows.
-    pub description: String,
-    /// The published report it reproduces.
-    pub reproduces: Option<Reproduces>,
-    /// The seed; drawn at the start of the run where the file gives none.
-    pub seed: Option<u64>,
-    /// The site.
-    pub site: Site,
-    /// The database.
-    pub database: Database,
-    /// The loads.
-    pub loads: Vec<Load>,
-    /// Phases in order, each with its faults.
-    pub schedule: Vec<Phase>,
-    /// What must hold.
-    pub expect: Vec<Expectation>,
-}
 
 /// The published report that a scenario reproduces.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -145,15 +117,4 @@ pub enum Failover {
         /// Time from the loss to the promotion.
         after: Duration,
     },
-}
-
-/// A stretch of the run's time line.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Phase {
-    /// Its name. `warm-up` is left out of totals, `baseline` is what recovery is measured against.
-    pub name: String,
-    /// How long it lasts; whole seconds.
-    pub length: Duration,
-    /// Faults that begin in it, in order of time.
-    pub faults: Vec<Fault>,
 }

@@ -1,12 +1,10 @@
 //! How much a load asks over time, as the rest of the program sees it.
 //!
-//! Owns these types and a load's steps, not how they are read from YAML.
+//! Owns these types, not how they are read from YAML.
 
 use std::time::Duration;
 
 use serde::Serialize;
-
-use super::Phase;
 
 /// The phase that takes a sweep's first value, and is not one of its steps.
 pub(crate) const WARM_UP: &str = "warm-up";
@@ -137,28 +135,4 @@ impl Ramp {
             }
         }
     }
-}
-
-/// One step of a load: from when, how many clients, at what rate.
-pub(super) fn steps(pace: &Pace, clients: u32, schedule: &[Phase]) -> Vec<(Duration, u32, Option<f64>)> {
-    if let Some(ramp) = &pace.ramp {
-        let warm_up = schedule.iter().take_while(|phase| phase.name == WARM_UP).map(|phase| phase.length);
-        let steps = ramp.steps(warm_up.sum(), clients);
-        let rate = |step: (Duration, u32, Option<f64>)| (step.0, step.1, step.2.or(pace.rate_per_s));
-        return steps.into_iter().map(rate).collect();
-    }
-    let Some(sweep) = &pace.sweep else { return vec![(Duration::ZERO, clients, pace.rate_per_s)] };
-    let value = |place: usize| match sweep {
-        Sweep::Clients(values) => (values.get(place).copied().unwrap_or(clients), pace.rate_per_s),
-        Sweep::Rate(values) => (clients, values.get(place).copied()),
-    };
-    let mut steps = Vec::new();
-    let (mut begins, mut place) = (Duration::ZERO, 0);
-    for phase in schedule {
-        let (clients, rate) = value(place);
-        steps.push((begins, clients, rate));
-        begins += phase.length;
-        place += usize::from(phase.name != WARM_UP);
-    }
-    steps
 }

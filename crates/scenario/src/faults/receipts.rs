@@ -5,8 +5,9 @@
 
 use std::time::Duration;
 
+use super::{FaultTarget, NetworkFault};
 use crate::rejection::{Findings, Spot};
-use crate::resolved::{Conditions, Edge, FaultAction, FaultTarget, Link, Place};
+use crate::resolved::{Conditions, Edge, Link, Place};
 use crate::units::{format_duration, format_percent};
 
 /// Where nothing takes so long, packets that take no delay are not told from the others.
@@ -73,12 +74,11 @@ impl OfAllFaults {
 /// Refuses shares of packets that nothing can show while the fault stands for so long.
 pub(crate) fn check(
     shares: &[Share],
-    action: &FaultAction,
+    NetworkFault { directions, conditions }: &NetworkFault,
     stands: Duration,
     (network, all): (Network<'_>, OfAllFaults),
     findings: &mut Findings,
 ) {
-    let FaultAction::Network { directions, conditions } = action else { return };
     for share in shares {
         if let Some(value) = share.of(conditions) {
             check_share(share, value, conditions, stands, findings);

@@ -1,0 +1,418 @@
+//! Faults: the list of their kinds, and what all have in common: when one strikes, how long it stands, whether it comes and
+//! goes.
+//!
+//! Each kind has a file of its own: its words and keys, how it is read and written back, whom it strikes and what it takes
+//! away. When faults may strike is in `schedule`; `faulting` imposes them.
+
+mod disk;
+mod network;
+mod partition;
+mod power_off;
+mod pressure;
+mod process;
+pub(crate) mod receipts;
+mod targets;
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use self::receipts::OfAllFaults;
+pub(crate) use self::targets::Surroundings;
+pub use self::targets::{FaultTarget, NodeTarget};
+use crate::decode::Decoder;
+use crate::language::{Fields, Shape, optional, required};
+use crate::rejection::{Findings, Spanned, Spot};
+use crate::resolved::Conditions;
+use crate::tree::{Entry, Node};
+use crate::units::format_duration;
+
+/// Shortest time that a flapping fault stands, or stays away.
+const LEAST_FLAP: Duration = Duration::from_millis(100);
+
+/// The kinds of faults, in the order in which they are told to people: of each its name here, its checked values and the
+/// file that has all of it.
+macro_rules! kinds {
+    ($($kind:ident($values:ident) in $file:ident: $doc:literal;)*) => {
+        $(pub use self::$file::*;)*
+
+        /// What a fault does, and to what.
+        #[derive(Debug, Clone, PartialEq, Serialize)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum FaultAction {
+            $(#[doc = $doc] $kind($values),)*
+        }
+
+        impl FaultAction {
+            /// Its kind.
+            #[must_use]
+            pub fn kind(&self) -> &'static FaultKind {
+                match self {
+                    $(FaultAction::$kind(_) => const { &$file::KIND },)*
+                }
+            }
+
+            fn facts(&self) -> &dyn Facts {
+                match self {
+                    $(FaultAction::$kind(fault) => fault,)*
+                }
+            }
+        }
+
+        /// Every kind there is.
+        pub const FAULT_KINDS: &[FaultKind] = &[$($file::KIND),*];
+
+        /// An element of `faults`.
+        pub(crate) static FAULT: Fields = Fields {
+            what: "a fault",
+            fields: &[
+                $(optional($file::KIND.name, Shape::Map($file::KIND.keys), $file::KIND.key_meaning),)*
+                optional("at", Shape::Duration, "when it strikes, from the start of its phase; 0s when absent"),
+                optional(
+                    "for",
+                    Shape::Duration,
+                    "how long until it is healed; until the end of its phase when absent. Not of a kill or a restart of processes",
+                ),
+                optional(
+                    "every",
+                    Shape::Duration,
+                    "strikes again so often until its phase ends, each time for `for`; a role such as random is chosen anew each time",
+                ),
+                optional(
+                    "flap",
+                    Shape::Map(&FLAP),
+                    "the fault comes and goes until it is healed; of network faults and partitions only",
+                ),
+            ],
+            exactly_one_of: &[$($file::KIND.name),*],
+            at_least_one_of: &[],
+            pair: None,
+        };
+    };
+}
+
+kinds! {
+    PowerOff(PowerOffFault) in power_off: "Every host of a place loses power.";
+    Network(NetworkFault) in network: "The network between places changes.";
+    Partition(PartitionFault) in partition: "Nothing gets through.";
+    Disk(DiskFault) in disk: "A disk goes wrong.";
+    Process(ProcessFault) in process: "Something is done to the processes of a node.";
+    Pressure(PressureFault) in pressure: "A node gets less of what it runs on.";
+}
+
+/// The kind of that name.
+#[must_use]
+pub fn fault_kind(name: &str) -> Option<&'static FaultKind> {
+    FAULT_KINDS.iter().find(|kind| kind.name == name)
+}
+
+/// A kind of fault in general.
+#[derive(Debug)]
+pub struct FaultKind {
+    /// As written in a scenario, in files and reports.
+    pub name: &'static str,
+    /// A fault of this kind, in messages.
+    pub(crate) noun: &'static str,
+    /// What it does, one line.
+    pub summary: &'static str,
+    /// What it breaks, and when it counts as shown.
+    pub meaning: &'static str,
+    /// Elements of a phase's `faults` that hold it, the plainest first.
+    pub examples: &'static [&'static str],
+    /// How a report tells one that took effect.
+    pub story: Story,
+    /// What may be said of it.
+    keys: &'static Fields,
+    /// What it does, beside its key.
+    key_meaning: &'static str,
+    /// Whether it may come and go while it stands.
+    comes_and_goes: bool,
+    read: fn(&Entry, &mut Decoder) -> Option<Box<dyn Written>>,
+}
+
+/// How a report tells of a fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Story {
+    /// What happened.
+    pub clause: Clause,
+    /// How the nodes follow that it struck.
+    pub nodes: Nodes,
+}
+
+/// A clause about what happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Clause {
+    /// After the hosts that it struck: `the host dc1/a/h1 lost power`.
+    Hosts(&'static str),
+    /// Before its target: `a disk went wrong (of: leader)`.
+    Target(&'static str),
+}
+
+/// How nodes stand to a fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Nodes {
+    /// On what it struck: `with n1 on it`.
+    With,
+    /// They are what it struck: `on n1`.
+    On,
+    /// It lies around them: `around n1`.
+    Around,
+}
+
+/// What is taken away while a fault stands: what is judged without running it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Takes<'f> {
+    /// The power of hosts.
+    Power(&'f FaultTarget),
+    /// The way of all packets between some.
+    Reach(&'f PartitionShape),
+    /// A disk, or what it is good for.
+    Disk(&'f DiskFault),
+    /// The processes of a node, for a time.
+    Processes(&'f ProcessFault),
+    /// Nothing that decides who serves or what is lost; why.
+    NothingJudged(&'static str),
+}
+
+/// What is known of a fault from its values, whatever its kind.
+trait Facts {
+    /// Whether it is aimed at whoever leads when it strikes.
+    fn aims_at_leader(&self) -> bool;
+
+    /// What it takes away.
+    fn takes(&self) -> Takes<'_>;
+
+    /// What stands in its map in a scenario.
+    fn written(&self) -> String;
+
+    /// How long it stands by its own nature, whatever the schedule says; `None` where the schedule says it.
+    fn own_length(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Whether it can be had only where the lab may make control groups.
+    fn needs_control_groups(&self) -> bool {
+        false
+    }
+}
+
+/// A fault as written, not yet held against the rest of the scenario.
+trait Written {
+    /// What it does, every name resolved; `None` when something is wrong with it. Its kind stands at `kind_at`.
+    fn resolve(
+        &self,
+        kind_at: Spot,
+        around: &Surroundings<'_>,
+        findings: &mut Findings,
+    ) -> Option<FaultAction>;
+
+    /// Where its target stands, where others may struck the same.
+    fn target_at(&self) -> Option<Spot> {
+        None
+    }
+
+    /// Why it takes no `for`, and what to do instead; `None` where it takes one.
+    fn refuses_length(&self) -> Option<(&'static str, &'static str)> {
+        None
+    }
+
+    /// What it does to packets.
+    fn conditions(&self) -> Option<&Conditions> {
+        None
+    }
+
+    /// Refuses what cannot come and go.
+    fn check_flap(&self, _flap_at: Spot, _decoder: &mut Decoder) {}
+
+    /// Refuses what could not be shown of the fault, which stands for so long.
+    fn check_receipt(
+        &self,
+        _action: &FaultAction,
+        _stands: Duration,
+        _around: (&Surroundings<'_>, OfAllFaults),
+        _findings: &mut Findings,
+    ) {
+    }
+}
+
+impl FaultAction {
+    /// The kind's name in files and reports.
+    #[must_use]
+    pub fn kind_name(&self) -> &'static str {
+        self.kind().name
+    }
+
+    /// Whether it is aimed at whoever leads when it strikes.
+    #[must_use]
+    pub fn aims_at_leader(&self) -> bool {
+        self.facts().aims_at_leader()
+    }
+
+    /// What it takes away while it stands.
+    #[must_use]
+    pub fn takes(&self) -> Takes<'_> {
+        self.facts().takes()
+    }
+
+    /// How long it stands by its own nature, whatever the schedule says; `None` where the schedule says it.
+    #[must_use]
+    pub fn own_length(&self) -> Option<Duration> {
+        self.facts().own_length()
+    }
+
+    /// Whether it can be had only where the lab may make control groups.
+    #[must_use]
+    pub fn needs_control_groups(&self) -> bool {
+        self.facts().needs_control_groups()
+    }
+
+    /// As it stands in a scenario: `power-off: { host: leader }`.
+    pub(crate) fn written(&self) -> String {
+        format!("{}: {{ {} }}", self.kind_name(), self.facts().written())
+    }
+}
+
+/// A fault, when it strikes and how long it stands.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Fault {
+    /// What is broken.
+    pub action: FaultAction,
+    /// From the start of its phase.
+    pub at: Duration,
+    /// How long until it is healed (the host's power returns); until the end of its phase when absent.
+    pub length: Option<Duration>,
+    /// Whether it comes and goes until it is healed; only network faults and partitions do.
+    pub flap: Option<Flap>,
+}
+
+/// How a fault comes and goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Flap {
+    /// How long the fault stands each time; it stands first.
+    pub down: Duration,
+    /// How long everything is as it was in between.
+    pub up: Duration,
+}
+
+/// How a fault comes and goes.
+static FLAP: Fields = Fields {
+    what: "a flap",
+    fields: &[
+        required(
+            "down",
+            Shape::Duration,
+            "how long the fault stands each time, 100ms or more; it stands first",
+        ),
+        required("up", Shape::Duration, "how long everything is as before in between, 100ms or more"),
+    ],
+    exactly_one_of: &[],
+    at_least_one_of: &[],
+    pair: None,
+};
+
+/// A fault as written.
+pub(crate) struct FaultDocument {
+    action: Box<dyn Written>,
+    /// Where its kind stands.
+    pub(crate) kind_at: Spot,
+    /// When it strikes, from the start of its phase.
+    pub(crate) at: Option<Spanned<Duration>>,
+    /// How long it stands.
+    pub(crate) length: Option<Spanned<Duration>>,
+    /// How often it strikes again in its phase.
+    pub(crate) every: Option<Spanned<Duration>>,
+    /// Whether it comes and goes.
+    pub(crate) flap: Option<Flap>,
+}
+
+/// Reads a fault.
+pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<FaultDocument> {
+    let record = decoder.record(node, &FAULT)?;
+    let at = record.get("at").and_then(|node| decoder.duration(node, "`at`", "s"));
+    let length = record.get("for").and_then(|node| decoder.duration(node, "`for`", "s"));
+    if let Some(length) = length.as_ref().filter(|length| length.value.is_zero()) {
+        decoder.findings.add(
+            "too-small",
+            length.at,
+            "a fault cannot last 0s",
+            "too short",
+            "write 1s or more",
+        );
+    }
+    let every = record.get("every").and_then(|node| decoder.duration(node, "`every`", "s"));
+    let (name, entry) = record.first_of(FAULT.exactly_one_of)?;
+    let kind = fault_kind(name)?;
+    let action = (kind.read)(entry, decoder)?;
+    let flap = record.get("flap").and_then(|node| decode_flap(node, decoder));
+    if let Some(flap_at) = record.key_at("flap") {
+        let noun = kind.noun;
+        match kind.comes_and_goes {
+            true => action.check_flap(flap_at, decoder),
+            false => decoder.findings.add(
+                "bad-flap",
+                flap_at,
+                format!("a {noun} does not flap"),
+                "not of this fault",
+                format!("remove `flap`, or write several {noun}s with `at` and `for`"),
+            ),
+        }
+    }
+    if let (Some((message, help)), Some(length_at)) = (action.refuses_length(), record.key_at("for")) {
+        decoder.findings.add("bad-length", length_at, message, "not of this fault", help);
+    }
+    Some(FaultDocument { action, kind_at: entry.key_at, at, length, every, flap })
+}
+
+fn decode_flap(node: &Node, decoder: &mut Decoder) -> Option<Flap> {
+    let record = decoder.record(node, &FLAP)?;
+    let mut time = |name: &'static str| {
+        let time = record.get(name).and_then(|node| decoder.duration(node, &format!("`{name}`"), "s"))?;
+        if time.value < LEAST_FLAP {
+            decoder.findings.add(
+                "too-small",
+                time.at,
+                format!("a network that changes every {}", format_duration(time.value)),
+                "too short",
+                format!("write {} or more: shorter than that nothing shows it", format_duration(LEAST_FLAP)),
+            );
+        }
+        Some(time.value)
+    };
+    let (down, up) = (time("down"), time("up"));
+    Some(Flap { down: down?, up: up? })
+}
+
+impl FaultDocument {
+    /// What the fault does, every name resolved; `None` when something is wrong with it.
+    pub(crate) fn resolve(&self, around: &Surroundings<'_>, findings: &mut Findings) -> Option<FaultAction> {
+        self.action.resolve(self.kind_at, around, findings)
+    }
+
+    /// Where what loses power stands; the kind, where it is another fault.
+    pub(crate) fn target_at(&self) -> Spot {
+        self.action.target_at().unwrap_or(self.kind_at)
+    }
+
+    /// What it does to packets.
+    pub(crate) fn conditions(&self) -> Option<&Conditions> {
+        self.action.conditions()
+    }
+
+    /// Whether it is over by itself, so that nobody says how long it stands.
+    pub(crate) fn takes_no_length(&self) -> bool {
+        self.action.refuses_length().is_some()
+    }
+
+    /// Refuses what could not be shown of the fault, which stands for so long.
+    pub(crate) fn check_receipt(
+        &self,
+        action: &FaultAction,
+        length: Duration,
+        around: (&Surroundings<'_>, OfAllFaults),
+        findings: &mut Findings,
+    ) {
+        let down =
+            self.flap.map_or(1.0, |flap| flap.down.as_secs_f64() / (flap.down + flap.up).as_secs_f64());
+        self.action.check_receipt(action, length.mul_f64(down.min(1.0)), around, findings);
+    }
+}

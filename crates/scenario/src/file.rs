@@ -1,0 +1,71 @@
+//! The scenario language's outermost tables: the whole file, and its phases with their faults.
+
+use serde_json::Value;
+use yaml::schema::of_file;
+
+use crate::faults::FAULT;
+use crate::language::{
+    DATABASE, EXPECTATIONS, Fields, LOAD, MATRIX, REPRODUCES, SITE, Shape, optional, plain, required,
+};
+
+/// The whole file.
+pub(crate) static SCENARIO: Fields = plain(
+    "a scenario",
+    &[
+        required("name", Shape::Name, "the scenario's name, also of its folder under runs/"),
+        optional("description", Shape::Text, "what it shows"),
+        optional(
+            "reproduces",
+            Shape::Map(&REPRODUCES),
+            "the published report it reproduces, and that report's figures",
+        ),
+        optional(
+            "seed",
+            Shape::Count { least: 0, most: u64::MAX },
+            "the seed of every random choice; drawn when absent",
+        ),
+        optional(
+            "target",
+            Shape::Word(&["lab", "external"]),
+            "what it runs against; this version has only the lab",
+        ),
+        required("site", Shape::Map(&SITE), "the pretend datacentre"),
+        required("database", Shape::Map(&DATABASE), "the database and how it is laid out"),
+        required(
+            "loads",
+            Shape::List { of: &Shape::Map(&LOAD), least: 1, most: None },
+            "what the clients do",
+        ),
+        required(
+            "schedule",
+            Shape::List { of: &Shape::Map(&PHASE), least: 1, most: None },
+            "phases in order, with their faults",
+        ),
+        optional("expect", EXPECTATIONS, "what must hold for the verdict pass"),
+        optional("matrix", Shape::Map(&MATRIX), "settings to run the scenario over, and how often"),
+    ],
+);
+
+/// An element of `schedule`.
+pub(crate) static PHASE: Fields = plain(
+    "a phase",
+    &[
+        required(
+            "phase",
+            Shape::Name,
+            "its name; warm-up is left out of totals, recovery is compared with baseline",
+        ),
+        required("for", Shape::Duration, "how long it lasts, in whole seconds"),
+        optional(
+            "faults",
+            Shape::List { of: &Shape::Map(&FAULT), least: 0, most: None },
+            "faults that begin in it",
+        ),
+    ],
+);
+
+/// The JSON Schema of a scenario file.
+#[must_use]
+pub fn json_schema() -> Value {
+    of_file(&SCENARIO, "Holdfast scenario")
+}
