@@ -64,6 +64,9 @@ enum Command {
     /// The first process of the lab in which a bench measures; started by the bench itself
     #[command(name = lab::supervisor::SUPERVISOR_SUBCOMMAND, hide = true)]
     LabSupervisor,
+    /// Asks for the time again and again and prints what a call took; started by the bench itself
+    #[command(name = xtask::bench::clock::CALLS_SUBCOMMAND, hide = true)]
+    ClockCalls,
     /// One measuring program inside a place of that lab; started by the bench itself
     #[command(name = xtask::bench::fabric::INSTRUMENT_SUBCOMMAND, hide = true)]
     Instrument {
@@ -93,6 +96,12 @@ enum Bench {
     Lab {
         /// How many times each is measured
         #[arg(long, default_value_t = 7)]
+        pairs: usize,
+    },
+    /// A node's clock beside the machine's: what a call costs, and what starting a program does
+    Clock {
+        /// How many times each is measured
+        #[arg(long, default_value_t = 11)]
         pairs: usize,
     },
     /// The fabric beside a plain veth pair and beside toxiproxy: round trips, throughput, CPU, delays, rates, many hosts
@@ -160,6 +169,8 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Flaws { seeds, seeds_without, only } => {
             xtask::flaws::run(&xtask::flaws::Asked { seeds, seeds_without, only })
         }
+        Command::Bench { bench: Bench::Clock { pairs } } => xtask::bench::clock::run(pairs),
+        Command::ClockCalls => xtask::bench::clock::calls().map(|()| ExitCode::SUCCESS),
         Command::Bench { bench: Bench::Paper { times } } => xtask::bench::paper::run(times),
         Command::Lies { runs, at_once, only } => {
             xtask::lies::run(&xtask::lies::Asked { runs, at_once, only })

@@ -3,6 +3,7 @@
 //! Owns the measuring and the form of the result. What each bench compares stands in its own file.
 
 pub mod check;
+pub mod clock;
 pub mod cpu_account;
 pub mod disk;
 pub mod fabric;

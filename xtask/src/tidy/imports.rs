@@ -39,6 +39,7 @@ const TABLE: &[(&str, May)] = &[
     ("faults", May::Only(&["history"])),
     ("fabric", May::Only(&[])),
     ("disk", May::Only(&[])),
+    ("clock", May::Only(&[])),
     ("lab", May::Only(&[])),
     ("engine", May::Only(&["capabilities", "control", "rawio"])),
     ("model", May::Only(&[])),
@@ -81,6 +82,7 @@ const TABLE: &[(&str, May)] = &[
         May::Only(&[
             "capabilities",
             "check",
+            "clock",
             "disk",
             "engine",
             "fabric",
