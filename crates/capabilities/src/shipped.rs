@@ -14,6 +14,7 @@ const FILES: &[(&str, &str)] = &[
     ("engines/cassandra.yaml", include_str!("../../../engines/cassandra.yaml")),
     ("engines/etcd.yaml", include_str!("../../../engines/etcd.yaml")),
     ("engines/patroni.yaml", include_str!("../../../engines/patroni.yaml")),
+    ("engines/redis.yaml", include_str!("../../../engines/redis.yaml")),
 ];
 
 /// A file that is shipped is sound, or the program does not start; a test reads each.

@@ -177,17 +177,21 @@ fn a_primary_that_its_replicas_have_left_takes_no_writes_where_it_is_told_so() {
     if !redis_server::is_here("a_primary_that_its_replicas_have_left") {
         return;
     }
-    let server = Server::start(&["--min-replicas-to-write", "1"]);
+    let server = Server::start(&[]);
     wait(async {
-        let mut session = session_with(&server, Settings::default()).await;
         for operations in [write("k", 1), vec![Operation::Add { key: key("n"), amount: 1, floor: None }]] {
+            server.cli(&["CONFIG", "SET", "min-replicas-to-write", "0"]);
+            let mut session = session_with(&server, Settings::default()).await;
+            server.cli(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
             let error = transact(&mut session, operations).await.expect_err("no replica");
             let told = (error.class, error.definite, error.code.as_deref());
             assert_eq!(told, (ErrorClass::ReadOnly, true, Some("NOREPLICAS")), "{error}");
             assert!(session.is_broken());
-            session = session_with(&server, Settings::default()).await;
         }
         assert_eq!(server.cli(&["DBSIZE"]), "0", "nothing was written");
+        let error = connect(vec![server.endpoint("n1")], Settings::default(), PATIENCE).await;
+        let error = error.err().expect("it takes no writes, and is passed over");
+        assert_eq!(error.read_only_nodes, ["n1"]);
     });
 }
 
@@ -243,8 +247,8 @@ fn talk(stream: &mut TcpStream, answer: Option<&str>) -> std::io::Result<()> {
         }
         asked.extend_from_slice(&space[..count]);
         let text = String::from_utf8_lossy(&asked).into_owned();
-        if text.contains("SCRIPT") && text.ends_with("return found\n\r\n") {
-            stream.write_all(format!("{ROLE}{LOADED}").as_bytes())?;
+        if text.contains("SCRIPT") && text.ends_with("nobody\r\n") {
+            stream.write_all(format!("{ROLE}{LOADED}:0\r\n").as_bytes())?;
         } else if text.contains("EVALSHA") {
             match answer {
                 Some(answer) => stream.write_all(answer.as_bytes())?,

@@ -212,8 +212,11 @@ mod tests {
         let message = named("postgress").map(|_| ()).map_err(|error| error.to_string());
         assert_eq!(
             message,
-            Err("no engine named `postgress`; there are: cassandra, control, etcd, none, patroni, postgres"
-                .to_owned())
+            Err(
+                "no engine named `postgress`; there are: cassandra, control, etcd, none, patroni, postgres, \
+                 redis"
+                    .to_owned()
+            )
         );
     }
 }

@@ -70,8 +70,8 @@ pub fn plans(
             scale: load.scale,
             seed: orders.seed,
             protocol: scenario.database.engine.protocol,
-            wait: None,
-            spreads: false,
+            wait: wait(scenario, load),
+            spreads: scenario.database.engine.is_leaderless(),
             consistency: consistency(load),
             reads: match load.reads {
                 scenario::Reads::Leader => client::postgres::Reads::Leader,
@@ -105,6 +105,17 @@ fn consistency(load: &scenario::Load) -> load::Consistency {
     };
     let scenario::Consistency { reads, writes } = load.consistency;
     load::Consistency { reads: reads.map(asked), writes: writes.map(asked) }
+}
+
+/// How many replicas must have a write before it is acknowledged, where it is the client that sees to that.
+fn wait(scenario: &Scenario, load: &scenario::Load) -> Option<load::Wait> {
+    let replicas = match scenario.database.synchronous {
+        scenario::Synchronous::Off => return None,
+        scenario::Synchronous::Any(count) => count,
+        scenario::Synchronous::All => u32::try_from(scenario.database.nodes.len()).ok()?.saturating_sub(1),
+    };
+    // It has to be over while the client still waits for its answer.
+    Some(load::Wait { replicas, timeout: load.timeout / 2 })
 }
 
 /// The defects to be planted in a load, by its number: each in one load of the run.

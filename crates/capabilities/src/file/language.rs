@@ -136,6 +136,12 @@ pub(super) static ENGINE: Fields = plain(
              have `to.name`, `to.identity` and `from.name`",
         ),
         optional(
+            "once-ready",
+            Shape::List { of: &Shape::Map(&ASK), least: 1, most: None },
+            "what is done on a node whenever its processes have become ready, at first and after each return, in order; 30s when \
+             `within` is absent",
+        ),
+        optional(
             "bootstrap",
             Shape::List { of: &Shape::Map(&STEP), least: 1, most: None },
             "what is done once all processes are ready, in order; where no node leads, on the first node where a step does not say \
@@ -246,6 +252,11 @@ pub(super) static PROCESS: Fields = plain(
             "files on the node's volume that are written before it starts, by their path from the volume's root",
         ),
         optional(
+            "keeps",
+            TEXTS,
+            "those of `files` that the database writes to itself: once such a file is there it is left as it is",
+        ),
+        optional(
             "start",
             Shape::Word(STARTS),
             "at first: on all nodes together, as without it, or on the first node alone and on the others once that is ready",
@@ -266,11 +277,13 @@ const COMMAND_FIELD: Field = optional("command", TEMPLATES, "a command on the no
 const EXPECT_FIELD: Field = optional("expect", Shape::Map(&EXPECT), "what its answer must be beside");
 const WITHIN_FIELD: Field = optional("within", Shape::Duration, "for how long it is asked again");
 const CQL_FIELD: Field = optional("cql", Shape::Map(&CQL), "a statement in CQL, which the node carries out");
-const WAYS_TO_ASK: &[&str] = &["http", "tcp", "command", "cql"];
+const REDIS_FIELD: Field =
+    optional("redis", Shape::Map(&REDIS), "a command in Redis' protocol; its answer is looked at as JSON");
+const WAYS_TO_ASK: &[&str] = &["http", "tcp", "command", "redis", "cql"];
 
 pub(super) static ASK: Fields = choice(
     "a question",
-    &[HTTP_FIELD, TCP_FIELD, COMMAND_FIELD, CQL_FIELD, EXPECT_FIELD, WITHIN_FIELD],
+    &[HTTP_FIELD, TCP_FIELD, COMMAND_FIELD, REDIS_FIELD, CQL_FIELD, EXPECT_FIELD, WITHIN_FIELD],
     WAYS_TO_ASK,
 );
 
@@ -283,6 +296,7 @@ pub(super) static STEP: Fields = choice(
         HTTP_FIELD,
         TCP_FIELD,
         COMMAND_FIELD,
+        REDIS_FIELD,
         CQL_FIELD,
         EXPECT_FIELD,
         WITHIN_FIELD,
@@ -307,6 +321,11 @@ pub(super) static HTTP: Fields = choice(
     &["get", "post"],
 );
 
+pub(super) static REDIS: Fields = plain(
+    "a command in Redis' protocol",
+    &[required("ask", TEMPLATES, "its words"), required("port", Shape::Text, "the name of the port")],
+);
+
 pub(super) static CQL: Fields = plain(
     "a statement in CQL",
     &[
@@ -324,9 +343,13 @@ pub(super) static EXPECT: Fields = Fields {
     what: "`expect`",
     fields: &[
         optional("status", Shape::Count { least: 100, most: 599 }, "the HTTP status; 200 when absent"),
-        optional("field", Shape::Text, "a field of its JSON, with dots between the names, that `is`"),
+        optional(
+            "field",
+            Shape::Text,
+            "a field of its JSON, with dots between the names, or the place of a list's element from 0 on, that `is`",
+        ),
         optional("is", TEXTS, "one of these"),
-        optional("text", Shape::Text, "a text that stands in it"),
+        optional("text", TEMPLATE, "a text that stands in it"),
     ],
     exactly_one_of: &[],
     at_least_one_of: &["status", "field", "text"],
@@ -338,6 +361,7 @@ pub(super) static ROLES: Fields = choice(
     &[
         HTTP_FIELD,
         COMMAND_FIELD,
+        REDIS_FIELD,
         required("leads", Shape::Map(&LEADS), "what its answer in JSON says when it leads"),
         optional("identity", Shape::Text, "the field by which the database knows the node, for `hand-over`"),
         optional(
@@ -347,13 +371,17 @@ pub(super) static ROLES: Fields = choice(
              got as far as the one that leads",
         ),
     ],
-    &["http", "command"],
+    &["http", "command", "redis"],
 );
 
 pub(super) static LEADS: Fields = choice(
     "`leads`",
     &[
-        required("field", Shape::Text, "a field of the answer, with dots between the names"),
+        required(
+            "field",
+            Shape::Text,
+            "a field of the answer, with dots between the names, or the place of a list's element from 0 on",
+        ),
         optional("is", TEXTS, "it has one of these values"),
         optional("same-as", Shape::Text, "it has the value of this other field"),
     ],
@@ -417,8 +445,7 @@ pub(super) static PAPER: Fields = plain(
         optional(
             "unsynced",
             Shape::Map(&UNSYNCED),
-            "with `roles: none`: when a node acknowledges a write before it is synced, so that a loss of power takes it back; never \
-             when absent",
+            "when a node acknowledges a write before it is synced, so that a loss of power takes it back; never when absent",
         ),
     ],
 );

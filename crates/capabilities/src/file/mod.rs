@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 pub use language::{explain, json_schema, words};
+pub use names::LEADING;
 pub use read::read;
 pub use template::{Scope, Template};
 
@@ -43,7 +44,9 @@ pub struct EngineFile {
     pub roles: Option<Roles>,
     /// How the node that leads is asked to hand over to another.
     pub hand_over: Option<Ask>,
-    /// What is done once all processes are ready.
+    /// What is done on a node whenever its processes have become ready.
+    pub once_ready: Vec<Ask>,
+    /// What is done once all processes are ready at first.
     pub bootstrap: Vec<Step>,
     /// What a person's shell has in its environment.
     pub shell: BTreeMap<String, Template>,
@@ -147,8 +150,8 @@ pub struct Process {
     pub arguments: Vec<Template>,
     /// What it has in its environment beside what all have.
     pub environment: BTreeMap<String, Template>,
-    /// Files on the volume that are written before it starts, by their path from the volume's root.
-    pub files: Vec<(String, Template)>,
+    /// Files on the volume that are written before it starts.
+    pub files: Vec<WrittenFile>,
     /// Whether at first the first node's is started alone, and the others' once that is ready.
     pub first_alone: bool,
     /// What shows that it is ready.
@@ -157,6 +160,26 @@ pub struct Process {
     pub turns_down: Vec<String>,
     /// The signal that asks it to end.
     pub stop: StopSignal,
+}
+
+/// A file on a node's volume.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WrittenFile {
+    /// Its path from the volume's root.
+    pub path: String,
+    /// What is written.
+    pub content: Template,
+    /// Whether the database writes to it as well: then it is left as it is once it is there.
+    pub is_kept: bool,
+}
+
+impl Process {
+    /// Whether a text that is filled before it starts has this list in it.
+    #[must_use]
+    pub fn uses_list(&self, name: &str) -> bool {
+        let texts = self.arguments.iter().chain(self.environment.values());
+        texts.chain(self.files.iter().map(|file| &file.content)).any(|text| text.uses_list(name))
+    }
 }
 
 /// A signal that asks a process to end.
@@ -202,6 +225,13 @@ pub enum How {
         /// Its arguments.
         arguments: Vec<Template>,
     },
+    /// A command in Redis' protocol.
+    Redis {
+        /// Its words.
+        words: Vec<Template>,
+        /// The name of the port.
+        port: String,
+    },
     /// A statement in CQL.
     Cql {
         /// The statement.
@@ -232,10 +262,10 @@ pub struct Expect {
     /// A field of the JSON and the values of which it must have one.
     pub field: Option<(FieldPath, Vec<String>)>,
     /// A text that stands in it.
-    pub text: Option<String>,
+    pub text: Option<Template>,
 }
 
-/// Where a field stands in an answer in JSON: `header.member_id`.
+/// Where a field stands in an answer in JSON: `header.member_id`, or `0` for the first element of a list.
 pub type FieldPath = String;
 
 /// How a node is asked for its role.

@@ -15,11 +15,16 @@ pub(super) enum Context {
     Machine,
     /// On a node.
     Node,
+    /// On a node of which a process is to start.
+    Start,
     /// On the node that leads, which is to hand over.
     HandOver,
     /// In a person's shell.
     Shell,
 }
+
+/// The list of who leads when a process is started.
+pub const LEADING: &str = "leading";
 
 /// A name and what it stands for.
 type Entry = (&'static str, &'static str);
@@ -42,6 +47,9 @@ const OF_A_NODE: &[Entry] = &[
         "where it begins on a ring of hashes from -2^63 on, on which all nodes stand evenly, in their order",
     ),
     ("copies", "how many nodes hold each row, in each region: `replication: { copies: ... }`"),
+    ("count.nodes", "how many nodes there are"),
+    ("count.others", "how many beside the node itself"),
+    ("count.majority", "the least that is more than half of the nodes"),
     ("first.name", "the name of the first node"),
     ("first.address", "its address"),
     ("volume", "the folder of the node's volume"),
@@ -80,12 +88,18 @@ const LISTS_OF_A_NODE: &[ListEntry] = &[
         "what the scenario sets under `database.settings`, each with `name`, `value`",
     ),
 ];
+const LISTS_OF_A_START: &[ListEntry] = &[(
+    LEADING,
+    NODE_VALUES,
+    "in a process's command, environment and files: the node that leads by its own word when the process is started, as an \
+         operator sees it whatever the network does; nothing where that is the node itself, or nobody does",
+)];
 const LISTS_OF_A_SHELL: &[ListEntry] =
     &[("reached", NODE_VALUES, "in `shell`: the node the shell is on, or all nodes where it is on none")];
 
 /// The names of a context in a file with these programs and ports.
 pub(super) fn known(context: Context, programs: &[String], ports: &BTreeMap<String, u16>) -> Names {
-    let on_a_node = matches!(context, Context::Node | Context::HandOver);
+    let on_a_node = matches!(context, Context::Node | Context::Start | Context::HandOver);
     let mut entries = vec![OF_THE_MACHINE];
     if on_a_node {
         entries.push(OF_A_NODE);
@@ -101,9 +115,10 @@ pub(super) fn known(context: Context, programs: &[String], ports: &BTreeMap<Stri
         values.extend(ports.keys().map(|port| format!("ports.{port}")));
     }
     let lists = match context {
-        Context::Machine => &[][..],
-        Context::Shell => LISTS_OF_A_SHELL,
-        Context::Node | Context::HandOver => LISTS_OF_A_NODE,
+        Context::Machine => Vec::new(),
+        Context::Shell => LISTS_OF_A_SHELL.to_vec(),
+        Context::Node | Context::HandOver => LISTS_OF_A_NODE.to_vec(),
+        Context::Start => [LISTS_OF_A_NODE, LISTS_OF_A_START].concat(),
     };
     Names { values, lists: lists.iter().map(|(name, own, _)| (*name, *own)).collect() }
 }
@@ -114,7 +129,7 @@ pub(super) fn explained() -> Explanation {
     let list =
         |(name, _, meaning): &ListEntry| Key { name, required: false, holds: "a list".to_owned(), meaning };
     let values = [OF_THE_MACHINE, FAMILIES, OF_A_NODE, OF_A_HAND_OVER].concat();
-    let lists = [LISTS_OF_A_NODE, LISTS_OF_A_SHELL].concat();
+    let lists = [LISTS_OF_A_NODE, LISTS_OF_A_START, LISTS_OF_A_SHELL].concat();
     Explanation {
         path: "names in templates".to_owned(),
         meaning: "a template is text with names in braces, which stand for values; `{{` and `}}` are braces that are meant as such. \

@@ -185,7 +185,7 @@ impl Reader<'_> {
         // Where that is misspelt nothing else is said of it.
         let leads = roles.as_ref().is_none_or(Option::is_some);
         let hand_over = record.get("hand-over").map(|node| self.hand_over(node));
-        let bootstrap = record.get("bootstrap").map_or(Some(Vec::new()), |node| self.steps(node));
+        let (once_ready, bootstrap) = self.once_ready_and_bootstrap(&record);
         let shell = self.values(&record, "shell", Context::Shell);
         let (has_links, memory_bytes) = self.links_and_memory(&record);
         let client = record.get("client").and_then(|node| self.client(node));
@@ -209,6 +209,7 @@ impl Reader<'_> {
             processes: processes?,
             roles: roles?,
             hand_over: hand_over.map_or(Some(None), |hand_over| hand_over.map(Some))?,
+            once_ready: once_ready?,
             bootstrap: bootstrap?,
             shell,
             user: client.user,

@@ -103,6 +103,12 @@ impl Template {
         Ok(Template { parts })
     }
 
+    /// Whether it has this list in it.
+    #[must_use]
+    pub fn uses_list(&self, list: &str) -> bool {
+        self.parts.iter().any(|part| matches!(part, Part::List { name, .. } if name == list))
+    }
+
     /// The text with its values.
     #[must_use]
     pub fn filled(&self, scope: &Scope) -> String {

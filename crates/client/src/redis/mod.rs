@@ -29,6 +29,12 @@ use crate::reactor::{self, Socket};
 /// How much is read at a time.
 const READ_BYTES: usize = 16 << 10;
 
+/// A key that nobody writes.
+const NOBODYS_KEY: &str = "holdfast/nobody";
+
+/// The code of a write that a primary refuses because it has too few replicas.
+const NO_REPLICAS: &str = "NOREPLICAS";
+
 /// The code of a write that too few replicas had in time.
 pub const TOO_FEW_REPLICAS: &str = "WAIT";
 
@@ -164,15 +170,18 @@ impl RedisClient {
         }
     }
 
-    /// Whether the node is a primary, and able to run the script.
+    /// Whether the node is a primary that takes writes, and able to run the script.
     async fn is_primary(&mut self) -> Result<bool, SessionError> {
         let mut commands = Vec::new();
         push(&["ROLE"], &mut commands);
         push(&["SCRIPT", "LOAD", SCRIPT], &mut commands);
-        let answers = self.line.ask(&commands, 2).await?;
+        // A write that changes nothing: a primary without the replicas that it needs refuses it.
+        push(&["DEL", NOBODYS_KEY], &mut commands);
+        let answers = self.line.ask(&commands, 3).await?;
         match answers.as_slice() {
-            [Reply::Error(text), _] => Err(self.line.refusal(text)),
-            [Reply::Array(role), loaded] => match (role.first().and_then(Reply::text), loaded) {
+            [Reply::Error(text), ..] => Err(self.line.refusal(text)),
+            [Reply::Array(_), _, Reply::Error(text)] if code_of(text) == NO_REPLICAS => Ok(false),
+            [Reply::Array(role), loaded, _] => match (role.first().and_then(Reply::text), loaded) {
                 (Some("master"), Reply::Error(text)) => Err(self.line.refusal(text)),
                 (Some("master"), digest) => {
                     let digest = digest.text().map(ToOwned::to_owned);
@@ -276,5 +285,6 @@ impl Connection for RedisClient {
 }
 
 /// Connects to whichever of its endpoints is a primary by its own word. Shared by all clients of a load. A primary that
-/// the others have left calls itself one still, as it does to every client that does not ask Sentinel.
+/// the others have left calls itself one still, as it does to every client that does not ask Sentinel, unless
+/// `min-replicas-to-write` has it refuse writes.
 pub type RedisConnector = LeaderConnector<RedisClient>;

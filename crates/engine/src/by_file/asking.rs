@@ -1,4 +1,5 @@
-//! Questions to a node as an engine file puts them: an HTTP request, a connection, a command, a statement in CQL.
+//! Questions to a node as an engine file puts them: an HTTP request, a connection, a command, one in Redis' protocol, a
+//! statement in CQL.
 //!
 //! Owns how they are asked and what of an answer is looked at. Each is asked within the node, on a connection of its own, in
 //! HTTP/1.0, whose answers end with the connection. The loads' clients have connections of their own kind.
@@ -12,7 +13,7 @@ use std::time::Duration;
 use capabilities::file::{Ask, Expect, How, Leads, Roles, Scope};
 use serde_json::Value;
 
-use super::cql;
+use super::{cql, redis};
 use crate::{Command, Node};
 
 /// The longest answer to anything that is asked here, bytes.
@@ -46,6 +47,11 @@ pub(super) fn ask(node: &dyn Node, ask: &Ask, means: &Means<'_>) -> io::Result<S
             let request = Request { method, path: path.filled(means.scope), body };
             request.send(node, port_of(means, port)?, means.patience)?
         }
+        How::Redis { words, port } => {
+            let words: Vec<String> = words.iter().flat_map(|word| word.all_filled(means.scope)).collect();
+            let answer = redis::execute(node, port_of(means, port)?, &words, means.patience)?;
+            (OK, answer.to_string())
+        }
         How::Cql { query, port, consistency } => {
             let query = query.filled(means.scope);
             cql::execute(node, port_of(means, port)?, &query, *consistency, means.patience)?;
@@ -53,7 +59,7 @@ pub(super) fn ask(node: &dyn Node, ask: &Ask, means: &Means<'_>) -> io::Result<S
         }
         How::Command { program, arguments } => (OK, run(node, program, arguments, means)?),
     };
-    as_expected(status, answer, &ask.expect)
+    as_expected(status, answer, &ask.expect, means.scope)
 }
 
 fn port_of(means: &Means<'_>, name: &str) -> io::Result<u16> {
@@ -79,7 +85,7 @@ fn run(
     Err(io::Error::other(format!("{program} ended with {}: {last}", finished.status)))
 }
 
-fn as_expected(status: u16, answer: String, expect: &Expect) -> io::Result<String> {
+fn as_expected(status: u16, answer: String, expect: &Expect, scope: &Scope) -> io::Result<String> {
     if status != expect.status.unwrap_or(OK) {
         return Err(io::Error::other(format!("{status}: {}", answer.trim())));
     }
@@ -90,8 +96,8 @@ fn as_expected(status: u16, answer: String, expect: &Expect) -> io::Result<Strin
             return Err(io::Error::other(format!("{path} is {found}, not {}", values.join(" or "))));
         }
     }
-    match &expect.text {
-        Some(text) if !answer.contains(text.as_str()) => {
+    match expect.text.as_ref().map(|text| text.filled(scope)) {
+        Some(text) if !answer.contains(&text) => {
             Err(io::Error::other(format!("no `{text}` in the answer: {}", answer.trim())))
         }
         _ => Ok(answer),
@@ -104,8 +110,12 @@ fn in_json(answer: &str) -> io::Result<Value> {
 }
 
 /// A field of an answer as text; none where it is not there or is no single value.
-fn field(answer: &Value, path: &str) -> Option<String> {
-    match path.split('.').try_fold(answer, |value, step| value.get(step))? {
+fn field<'a>(answer: &'a Value, path: &str) -> Option<String> {
+    let within = |value: &'a Value, step: &str| match value {
+        Value::Array(list) => list.get(step.parse::<usize>().ok()?),
+        other => other.get(step),
+    };
+    match path.split('.').try_fold(answer, within)? {
         Value::String(text) => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),
         Value::Bool(flag) => Some(flag.to_string()),
@@ -215,22 +225,24 @@ mod tests {
         assert!(taken_apart(b"").is_err() && taken_apart(b"SSH-2.0\r\n\r\n").is_err());
         let refused = taken_apart(b"HTTP/1.0 503 x\r\n\r\n{\"error\":\"no leader\"}").expect("HTTP");
         assert_eq!(refused, (503, "{\"error\":\"no leader\"}".to_owned()));
-        let error = as_expected(refused.0, refused.1, &Expect::default()).expect_err("503");
+        let nothing = Scope::default();
+        let error = as_expected(refused.0, refused.1, &Expect::default(), &nothing).expect_err("503");
         assert_eq!(error.to_string(), "503: {\"error\":\"no leader\"}");
     }
 
     #[test]
     fn an_answer_must_be_as_expected() {
-        let answer =
-            |expect: &Expect| as_expected(200, r#"{"state": "running", "n": 3}"#.to_owned(), expect).is_ok();
+        let answer = |expect: &Expect| {
+            let told = r#"{"state": "running", "n": 3, "of": ["a", "b"]}"#.to_owned();
+            as_expected(200, told, expect, &Scope::default()).is_ok()
+        };
         let is = |path: &str, value: &str| Expect {
             field: Some((path.to_owned(), vec![value.to_owned()])),
             ..Expect::default()
         };
         assert!(answer(&Expect::default()) && answer(&is("state", "running")) && answer(&is("n", "3")));
+        assert!(answer(&is("of.1", "b")) && !answer(&is("of.2", "b")) && !answer(&is("of.b", "b")));
         assert!(!answer(&is("state", "starting")) && !answer(&is("nowhere", "")));
-        let text = |text: &str| Expect { text: Some(text.to_owned()), ..Expect::default() };
-        assert!(answer(&text("runn")) && !answer(&text("stopped")));
         assert!(!answer(&Expect { status: Some(503), ..Expect::default() }));
     }
 

@@ -123,9 +123,16 @@ fn expanded(root: &Path, path: &str) -> Vec<PathBuf> {
     found
 }
 
-/// A program as it really lies, when it is in that folder.
+/// A program as it really lies, when it is in that folder. A link to a file of another name stays one: that file does different
+/// things by the name it is called by.
 fn real_program(folder: &Path, program: &str) -> Option<PathBuf> {
-    folder.join(program).canonicalize().ok().filter(|path| path.is_file())
+    let link = folder.join(program);
+    let real = link.canonicalize().ok().filter(|path| path.is_file())?;
+    if real.file_name() == link.file_name() {
+        Some(real)
+    } else {
+        Some(folder.canonicalize().ok()?.join(program))
+    }
 }
 
 /// The folder a program really lies in.

@@ -6,14 +6,15 @@
 mod asking;
 mod cql;
 mod find;
+mod redis;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use capabilities::file::{self, EngineFile, Only, Scope, Step, StopSignal, Template};
+use capabilities::file::{self, EngineFile, LEADING, Only, Scope, Step, StopSignal, Template};
 use capabilities::{Capabilities, Quorum};
 
 use self::asking::{Means, Role};
@@ -37,10 +38,17 @@ const ELECTION_PATIENCE: Duration = Duration::from_secs(30);
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 
 /// A node of the cluster.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 struct Member {
     name: String,
     address: IpAddr,
+    node: Weak<dyn Node>,
+}
+
+impl Member {
+    fn new(node: &Arc<dyn Node>) -> Member {
+        Member { name: node.name().to_owned(), address: node.address(), node: Arc::downgrade(node) }
+    }
 }
 
 /// See the module.
@@ -53,6 +61,8 @@ pub struct ByFile {
     processes: Vec<Processes>,
     /// The nodes of the cluster, in their order.
     members: Mutex<Vec<Member>>,
+    /// Nodes on which something is to be done once they are ready.
+    returning: Mutex<BTreeSet<String>>,
 }
 
 impl ByFile {
@@ -68,11 +78,24 @@ impl ByFile {
         ports.insert("client".to_owned(), configuration.port);
         let processes = file.processes.iter().map(|process| Processes::new(&process.name, &process.name));
         let processes = processes.collect();
-        ByFile { engine, file, installation, configuration, ports, processes, members: Mutex::default() }
+        ByFile {
+            engine,
+            file,
+            installation,
+            configuration,
+            ports,
+            processes,
+            members: Mutex::default(),
+            returning: Mutex::default(),
+        }
     }
 
     fn members(&self) -> MutexGuard<'_, Vec<Member>> {
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn returning(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.returning.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What is known of every machine.
@@ -95,6 +118,9 @@ impl ByFile {
         know("node.name", node.name().to_owned());
         know("node.number", (number + 1).to_string());
         know("node.address", node.address().to_string());
+        know("count.nodes", members.len().to_string());
+        know("count.others", (members.len() - 1).to_string());
+        know("count.majority", (members.len() / 2 + 1).to_string());
         know("first.name", members[0].name.clone());
         know("first.address", members[0].address.to_string());
         let place = self.configuration.places.get(number).cloned().unwrap_or_default();
@@ -124,6 +150,17 @@ impl ByFile {
         Ok(scope)
     }
 
+    /// The node that leads by its own word, where that is another than this one.
+    fn leading(&self, node: &dyn Node) -> Vec<BTreeMap<String, String>> {
+        let members = self.members().clone();
+        let leads = |member: &Member| {
+            let other = member.node.upgrade().filter(|other| other.name() != node.name());
+            other.is_some_and(|other| self.role(other.as_ref()).is_ok_and(|role| role.leads))
+        };
+        let leader = members.iter().enumerate().find(|(_, member)| leads(member));
+        leader.map(|(at, member)| element(at, member)).into_iter().collect()
+    }
+
     /// The regions that hold nodes, in the order of those, and how many nodes there hold each row.
     fn regions(&self) -> Vec<BTreeMap<String, String>> {
         let mut regions: Vec<(&str, u32)> = Vec::new();
@@ -150,10 +187,17 @@ impl ByFile {
     /// Starts one of the node's processes, by its number.
     fn launch(&self, node: &dyn Node, number: usize) -> Result<(), EngineError> {
         let process = &self.file.processes[number];
-        let scope = self.scope(node)?;
-        for (name, content) in &process.files {
-            let path = Path::new(name);
-            node.write_file(path, &content.filled(&scope)).map_err(|source| EngineError::File {
+        let mut scope = self.scope(node)?;
+        if process.uses_list(LEADING) {
+            scope.lists.insert(LEADING.to_owned(), self.leading(node));
+        }
+        for file in &process.files {
+            let path = Path::new(&file.path);
+            let written = match file.is_kept && node.exists(path).unwrap_or(false) {
+                true => Ok(()),
+                false => node.write_file(path, &file.content.filled(&scope)),
+            };
+            written.map_err(|source| EngineError::File {
                 node: node.name().to_owned(),
                 path: path.to_owned(),
                 source,
@@ -249,6 +293,23 @@ impl ByFile {
         Ok(())
     }
 
+    /// Does what is to be done on a node that has just become ready.
+    fn settle(&self, node: &dyn Node) -> Result<(), EngineError> {
+        self.file.once_ready.iter().try_for_each(|ask| self.answers_in_time(node, ask))
+    }
+
+    /// Puts a question again and again until it is answered as expected.
+    fn answers_in_time(&self, node: &dyn Node, question: &file::Ask) -> Result<(), EngineError> {
+        let deadline = Instant::now() + question.within;
+        while let Err(error) = self.answers(node, question, question.within) {
+            if Instant::now() >= deadline {
+                return Err(error);
+            }
+            std::thread::sleep(GLANCE);
+        }
+        Ok(())
+    }
+
     /// Who leads once the nodes have agreed on it: `wanted`, where the file says how a leader hands over.
     fn elect(&self, wanted: &dyn Node, nodes: &[Arc<dyn Node>]) -> Result<Arc<dyn Node>, EngineError> {
         let deadline = Instant::now() + ELECTION_PATIENCE;
@@ -294,16 +355,7 @@ impl ByFile {
             Some(Only::Asynchronous) => !is_synchronous,
         };
         let on = if step.everywhere { nodes } else { std::slice::from_ref(leader) };
-        for node in on.iter().filter(|_| applies) {
-            let deadline = Instant::now() + step.ask.within;
-            while let Err(error) = self.answers(node.as_ref(), &step.ask, step.ask.within) {
-                if Instant::now() >= deadline {
-                    return Err(error);
-                }
-                std::thread::sleep(GLANCE);
-            }
-        }
-        Ok(())
+        on.iter().filter(|_| applies).try_for_each(|node| self.answers_in_time(node.as_ref(), &step.ask))
     }
 
     fn await_follower(&self, node: &dyn Node, leader: &Role) -> Result<(), EngineError> {
@@ -331,10 +383,14 @@ impl ByFile {
 }
 
 fn element(at: usize, member: &Member) -> BTreeMap<String, String> {
+    place(at, &member.name, member.address)
+}
+
+fn place(at: usize, name: &str, address: IpAddr) -> BTreeMap<String, String> {
     BTreeMap::from([
-        ("name".to_owned(), member.name.clone()),
+        ("name".to_owned(), name.to_owned()),
         ("number".to_owned(), (at + 1).to_string()),
-        ("address".to_owned(), member.address.to_string()),
+        ("address".to_owned(), address.to_string()),
     ])
 }
 
@@ -402,16 +458,13 @@ impl Engine for ByFile {
     }
 
     fn shell_environment(&self, on: Option<&dyn Node>, nodes: &[Arc<dyn Node>]) -> BTreeMap<String, String> {
-        let reached: Vec<Member> = match on {
-            Some(node) => vec![Member { name: node.name().to_owned(), address: node.address() }],
-            None => {
-                let member =
-                    |node: &Arc<dyn Node>| Member { name: node.name().to_owned(), address: node.address() };
-                nodes.iter().map(member).collect()
-            }
+        let reached: Vec<(String, IpAddr)> = match on {
+            Some(node) => vec![(node.name().to_owned(), node.address())],
+            None => nodes.iter().map(|node| (node.name().to_owned(), node.address())).collect(),
         };
         let mut scope = self.machine();
-        let reached = reached.iter().enumerate().map(|(at, member)| element(at, member)).collect();
+        let reached =
+            reached.iter().enumerate().map(|(at, (name, address))| place(at, name, *address)).collect();
         scope.lists.insert("reached".to_owned(), reached);
         let path = format!("{}:/usr/local/bin:/usr/bin:/bin", self.installation.bin.display());
         let mut environment = BTreeMap::from([("PATH".to_owned(), path)]);
@@ -426,13 +479,13 @@ impl Engine for ByFile {
     fn bootstrap(&self, nodes: &[Arc<dyn Node>]) -> Result<Cluster, EngineError> {
         let first =
             nodes.first().ok_or_else(|| EngineError::NoCandidate { reasons: "no nodes".to_owned() })?;
-        let member = |node: &Arc<dyn Node>| Member { name: node.name().to_owned(), address: node.address() };
-        *self.members() = nodes.iter().map(member).collect();
+        *self.members() = nodes.iter().map(Member::new).collect();
         let began = Instant::now();
         self.start_all(nodes)?;
         let started_s = began.elapsed().as_secs_f64();
         let leader =
             if self.file.roles.is_some() { self.elect(first.as_ref(), nodes)? } else { first.clone() };
+        nodes.iter().try_for_each(|node| self.settle(node.as_ref()))?;
         for step in &self.file.bootstrap {
             self.take_step(step, &leader, nodes)?;
         }
@@ -463,6 +516,9 @@ impl Engine for ByFile {
         if ended.is_empty() {
             return Err(EngineError::Running { node: node.name().to_owned() });
         }
+        if !self.file.once_ready.is_empty() {
+            self.returning().insert(node.name().to_owned());
+        }
         ended.into_iter().try_for_each(|number| self.launch(node, number))
     }
 
@@ -470,7 +526,12 @@ impl Engine for ByFile {
         let deadline = Instant::now() + timeout;
         (0..self.processes.len()).try_for_each(|number| {
             self.await_process(node, number, deadline.saturating_duration_since(Instant::now()))
-        })
+        })?;
+        if self.returning().contains(node.name()) {
+            self.settle(node)?;
+            self.returning().remove(node.name());
+        }
+        Ok(())
     }
 
     fn stop(&self, node: &dyn Node, timeout: Duration) -> Result<(), EngineError> {

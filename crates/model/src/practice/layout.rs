@@ -153,8 +153,8 @@ pub const LAYOUT_RULES: &[Rule<LayoutFacts>] = &[
     },
     Rule {
         id: "synced-before-acknowledged",
-        source: "Apache Cassandra documentation, Storage engine (commit log); jepsen.io, Cassandra",
-        remedy: "sync before a write is acknowledged: on Cassandra `settings: { commitlog_sync: batch, commitlog_sync_period: 0ms }`; else a loss of power of all who acknowledged takes the last writes",
+        source: "Apache Cassandra documentation, Storage engine (commit log); Redis documentation, Redis persistence; jepsen.io, Cassandra",
+        remedy: "sync before a write is acknowledged: on Cassandra `settings: { commitlog_sync: batch, commitlog_sync_period: 0ms }`, on Redis `{ appendfsync: always }`; else a loss of power of all who acknowledged takes the last writes",
         judge: |facts| match &facts.acknowledged_before_sync {
             Some((before_sync, setting)) => judged(!before_sync, setting.clone()),
             None => Judgement::DoesNotApply,

@@ -5,10 +5,10 @@
 use yaml::Entry;
 
 use super::super::language::{
-    ASK, CONSISTENCIES, CQL, EVERY, EXPECT, HAND_OVER, HTTP, LEADS, NONE, ONLY, PLACES, PROCESS, ROLES, STEP,
-    SYNCHRONOUS,
+    ASK, CONSISTENCIES, CQL, EVERY, EXPECT, HAND_OVER, HTTP, LEADS, NONE, ONLY, PLACES, PROCESS, REDIS,
+    ROLES, STEP, SYNCHRONOUS,
 };
-use super::super::{Ask, Consistency, Expect, How, Leads, Only, Roles, Step};
+use super::super::{Ask, Consistency, Expect, How, Leads, Only, Roles, Step, WrittenFile};
 use super::*;
 
 /// How long a process may take to be ready where the file does not say.
@@ -39,12 +39,9 @@ impl Reader<'_> {
     fn process(&mut self, node: &Node) -> Option<Process> {
         let record = self.decoder.record(node, &PROCESS)?;
         let name = record.get("name").and_then(|node| self.decoder.name(node, "the process's name"));
-        let command = record.get("command").and_then(|node| self.command(node, Context::Node));
-        let environment = self.values(&record, "environment", Context::Node);
-        let files = match record.get("files") {
-            Some(node) => self.files(node),
-            None => Some(Vec::new()),
-        };
+        let command = record.get("command").and_then(|node| self.command(node, Context::Start));
+        let environment = self.values(&record, "environment", Context::Start);
+        let files = self.files(&record);
         let start = record.get("start").and_then(|node| self.decoder.word(node, "way to start", STARTS));
         let ready = record.get("ready").and_then(|node| self.ask(node));
         let turns_down = record.get("turns-down").and_then(|node| self.texts(node, "`turns-down`"));
@@ -67,13 +64,31 @@ impl Reader<'_> {
         })
     }
 
-    fn files(&mut self, node: &Node) -> Option<Vec<(String, Template)>> {
-        let entries = self.decoder.entries(node, "`files`")?;
-        let read: Vec<_> = entries.iter().map(|entry| self.file(entry)).collect();
-        read.into_iter().collect()
+    fn files(&mut self, record: &Record<'_>) -> Option<Vec<WrittenFile>> {
+        let mut files = match record.get("files") {
+            Some(node) => {
+                let entries = self.decoder.entries(node, "`files`")?;
+                let read: Vec<_> = entries.iter().map(|entry| self.file(entry)).collect();
+                read.into_iter().collect::<Option<Vec<_>>>()?
+            }
+            None => Vec::new(),
+        };
+        let Some(node) = record.get("keeps") else { return Some(files) };
+        for item in self.decoder.list(node, "`keeps`", 1)? {
+            let name = self.decoder.text(item, "a file's name")?;
+            match files.iter_mut().find(|file| file.path == name.value) {
+                Some(file) => file.is_kept = true,
+                None => {
+                    let known: Vec<String> = files.iter().map(|file| file.path.clone()).collect();
+                    self.not_listed(&name, "file", "files", &known);
+                    return None;
+                }
+            }
+        }
+        Some(files)
     }
 
-    fn file(&mut self, entry: &Entry) -> Option<(String, Template)> {
+    fn file(&mut self, entry: &Entry) -> Option<WrittenFile> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
         if !entry.key.chars().all(is_plain) || entry.key.starts_with('.') {
             self.decoder.findings.add(
@@ -85,8 +100,8 @@ impl Reader<'_> {
             );
             return None;
         }
-        let content = self.template(&entry.value, "the file's content", Context::Node, false)?;
-        Some((entry.key.clone(), content))
+        let content = self.template(&entry.value, "the file's content", Context::Start, false)?;
+        Some(WrittenFile { path: entry.key.clone(), content, is_kept: false })
     }
 
     fn ask(&mut self, node: &Node) -> Option<Ask> {
@@ -103,7 +118,7 @@ impl Reader<'_> {
     fn asked(&mut self, record: &Record<'_>, context: Context, within: Duration) -> Option<Ask> {
         let how = self.how(record, context);
         let expect = match record.get("expect") {
-            Some(node) => self.expect(node)?,
+            Some(node) => self.expect(node, context)?,
             None => Expect::default(),
         };
         let within = match record.get("within") {
@@ -128,10 +143,11 @@ impl Reader<'_> {
 
     fn how(&mut self, record: &Record<'_>, context: Context) -> Option<How> {
         // A table without one of them never has it.
-        let entry = record.first_of(&["http", "tcp", "command", "cql"])?;
+        let entry = record.first_of(&["http", "tcp", "command", "redis", "cql"])?;
         match entry {
             ("http", entry) => self.http(&entry.value, context),
             ("tcp", entry) => Some(How::Tcp(self.port(&entry.value)?)),
+            ("redis", entry) => self.redis(&entry.value, context),
             ("cql", entry) => self.cql(&entry.value, context),
             (_, entry) => {
                 let (program, arguments) = self.command(&entry.value, context)?;
@@ -153,6 +169,14 @@ impl Reader<'_> {
         Some(How::Http { method, path: path?, port: port?, body })
     }
 
+    fn redis(&mut self, node: &Node, context: Context) -> Option<How> {
+        let record = self.decoder.record(node, &REDIS)?;
+        let port = record.get("port").and_then(|node| self.port(node));
+        let items = self.decoder.list(record.get("ask")?, "a command", 1)?;
+        let words: Vec<_> = items.iter().map(|item| self.template(item, "a word", context, true)).collect();
+        Some(How::Redis { words: words.into_iter().collect::<Option<_>>()?, port: port? })
+    }
+
     fn cql(&mut self, node: &Node, context: Context) -> Option<How> {
         let record = self.decoder.record(node, &CQL)?;
         let query = record.get("query").and_then(|node| self.template(node, "the statement", context, false));
@@ -170,16 +194,19 @@ impl Reader<'_> {
         Some(How::Cql { query: query?, port: port?, consistency })
     }
 
-    fn expect(&mut self, node: &Node) -> Option<Expect> {
+    fn expect(&mut self, node: &Node, context: Context) -> Option<Expect> {
         let record = self.decoder.record(node, &EXPECT)?;
         let status = record.get("status").and_then(|node| self.decoder.count(node, "a status", 100, 599));
         let field = record.get("field").and_then(|node| self.decoder.text(node, "the field"));
         let is = record.get("is").and_then(|node| self.texts(node, "`is`"));
-        let text = record.get("text").and_then(|node| self.decoder.text(node, "the text"));
+        let text = match record.get("text") {
+            Some(node) => Some(self.template(node, "the text", context, false)?),
+            None => None,
+        };
         Some(Expect {
             status: status.and_then(|status| u16::try_from(status.value).ok()),
             field: field.map(|field| field.value).zip(is),
-            text: text.map(|text| text.value),
+            text,
         })
     }
 
@@ -211,7 +238,27 @@ impl Reader<'_> {
         }
     }
 
-    pub(super) fn steps(&mut self, node: &Node) -> Option<Vec<Step>> {
+    pub(super) fn once_ready_and_bootstrap(
+        &mut self,
+        record: &Record<'_>,
+    ) -> (Option<Vec<Ask>>, Option<Vec<Step>>) {
+        let once_ready = record.get("once-ready").map_or(Some(Vec::new()), |node| self.asks(node));
+        (once_ready, record.get("bootstrap").map_or(Some(Vec::new()), |node| self.steps(node)))
+    }
+
+    fn asks(&mut self, node: &Node) -> Option<Vec<Ask>> {
+        let items = self.decoder.list(node, "`once-ready`", 1)?;
+        let read: Vec<Option<Ask>> = items
+            .iter()
+            .map(|item| {
+                let record = self.decoder.record(item, &ASK)?;
+                self.asked(&record, Context::Node, STEP_WITHIN)
+            })
+            .collect();
+        read.into_iter().collect()
+    }
+
+    fn steps(&mut self, node: &Node) -> Option<Vec<Step>> {
         let items = self.decoder.list(node, "`bootstrap`", 1)?;
         let read: Vec<Option<Step>> = items.iter().map(|item| self.step(item)).collect();
         read.into_iter().collect()
