@@ -62,6 +62,8 @@ pub enum Protocol {
     Redis,
     /// Cassandra's native protocol, version 4.
     Cql,
+    /// Lines to a program that has the driver.
+    Process,
     /// None: a node's volume is read and written.
     Volume,
 }
@@ -76,6 +78,7 @@ impl Protocol {
             "mysql" => Some(Protocol::Mysql),
             "redis" => Some(Protocol::Redis),
             "cql" => Some(Protocol::Cql),
+            "process" => Some(Protocol::Process),
             _ => None,
         }
     }
@@ -87,6 +90,8 @@ impl Protocol {
             Protocol::Postgres => Understands::Sql,
             // Its statements pass arrays, which MySQL has not.
             Protocol::Mysql => Understands::SqlBut(&["tpcc"]),
+            // The same, and a script's results have names, which the lines of a program have not.
+            Protocol::Process => Understands::SqlBut(&["tpcc", "script"]),
             Protocol::Control | Protocol::Redis => {
                 Understands::Only(&["tpcb", "ledger", "append", "bank", "register"])
             }

@@ -19,6 +19,7 @@ mod password;
 mod patience;
 mod placeholders;
 pub mod postgres;
+pub mod process;
 pub mod raw_volume;
 pub mod reactor;
 pub mod redis;

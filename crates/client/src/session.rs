@@ -177,6 +177,11 @@ pub trait Connector {
         &'a self,
         rng: &'a mut dyn rand::Rng,
     ) -> Pin<Box<dyn Future<Output = Result<Connected, ConnectError>> + 'a>>;
+
+    /// Why no session can be had any more, whatever becomes of the database; nothing where one still may.
+    fn failure(&self) -> Option<String> {
+        None
+    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 
 mod apt;
 pub mod by_file;
+pub mod client_program;
 pub mod control;
 pub mod error;
 pub mod installation;
@@ -28,6 +29,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 pub use capabilities::Isolation;
+pub use client_program::{ClientCommand, ClientTarget};
 pub use error::{EngineError, InstallError, NodeError};
 pub use installation::{Found, Installation, Origin};
 pub use node::{Command, Finished, Node, ProcessId, Signal, Status};
@@ -128,6 +130,19 @@ pub trait Engine: Send + Sync {
 
     /// Where clients reach the database on `node`.
     fn endpoint(&self, node: &dyn Node) -> Endpoint;
+
+    /// What starts the program that speaks for clients, which finds what was installed for it in `folder`; nothing where none does.
+    fn client_command(&self, _folder: &str) -> Option<ClientCommand> {
+        None
+    }
+
+    /// What that program is told of `node`.
+    ///
+    /// # Errors
+    /// When the node is none of the cluster's.
+    fn client_target(&self, _node: &dyn Node) -> Result<ClientTarget, EngineError> {
+        Ok(ClientTarget::default())
+    }
 
     /// What a person's shell needs in its environment so that the database's own tools are found and, without further
     /// arguments, connect: in a node to the database on it, elsewhere to the one of `nodes` that takes writes.

@@ -17,7 +17,7 @@ use crate::run_to_end::run;
 /// Where Maven Central is.
 const CENTRAL: &str = "https://repo.maven.apache.org/maven2";
 /// The folder of the jars in what is installed.
-const LIBRARY: &str = "lib";
+pub(crate) const LIBRARY: &str = "lib";
 
 /// Downloads the jars and holds each against its checksum; the tree that they lie in.
 pub(crate) fn with_maven(

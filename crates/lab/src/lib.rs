@@ -15,6 +15,7 @@ pub mod canary;
 pub mod cgroup;
 pub mod entrance;
 mod furnishing;
+pub mod guest;
 pub mod init;
 pub mod interface;
 mod ipv6;

@@ -47,6 +47,8 @@ pub const MAKING: &str = "/run/node/making";
 pub const SOCKETS: &str = "/run/node/sockets";
 /// Where a node finds programs that lie in a place which its user could not reach.
 pub const PROGRAMS: &str = "/run/node/programs";
+/// Where a program beside clients finds its driver, if that was installed.
+pub const DRIVER: &str = "/run/node/driver";
 /// The home directory of a node's user, for what a person's shell writes; in memory, and gone with the boot.
 pub const HOME: &str = "/run/node/home";
 /// The ordinary user that a node's processes run as: databases refuse to be root.

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use client::process::Accountant;
 use client::reactor;
 use history::{FirstError, Operation};
 use measure::{Histogram, Interval, Wait};
@@ -22,7 +23,7 @@ use crate::muster::Muster;
 use crate::pace::{Arrivals, Step};
 use crate::plan::{LoadError, LoadPlan, OnThread};
 use crate::shared::{Shared, clients_of};
-use crate::thread_cpu::ThreadCpu;
+use crate::thread_cpu::{LoadCpu, ProgramCpu, ThreadCpu};
 
 /// The stream of chance (see `LoadPlan::chance`) that spreads an open loop's operations.
 const ARRIVALS: u64 = 3;
@@ -63,8 +64,8 @@ pub struct OpenLoop {
 /// How a load ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoadEnd {
-    /// CPU time its thread spent.
-    pub cpu: Duration,
+    /// CPU time that it spent.
+    pub cpu: LoadCpu,
 }
 
 /// A load under way. Dropping it stops the load without waiting for it.
@@ -81,6 +82,8 @@ pub struct LoadHandle {
 #[derive(Debug, Default)]
 struct Controls {
     cpu: ThreadCpu,
+    /// Of the program that speaks for the clients, where one does.
+    program_cpu: Arc<ProgramCpu>,
     muster: Arc<Muster>,
     /// Faults marked since the last tick: number and moment, seconds.
     marks: Mutex<Vec<(usize, f64)>>,
@@ -88,11 +91,20 @@ struct Controls {
     beat: Mutex<Option<Instant>>,
 }
 
+impl Controls {
+    fn cpu(&self) -> LoadCpu {
+        LoadCpu { thread: self.cpu.spent(), program: self.program_cpu.spent() }
+    }
+}
+
 /// Starts a load on a thread of its own. `on_thread` runs there first. The clock's zero becomes now unless it is
 /// set already or left to others. Whatever keeps the load from starting is told by [`LoadHandle::join`].
-pub fn start(plan: LoadPlan, clock: Clock, on_thread: OnThread, sink: Sender<Batch>) -> LoadHandle {
+pub fn start(mut plan: LoadPlan, clock: Clock, on_thread: OnThread, sink: Sender<Batch>) -> LoadHandle {
     let (stop, stop_seen) = watch::channel(false);
     let controls = Arc::new(Controls::default());
+    if let Some(program) = &mut plan.program {
+        program.settings.accountant = Some(Arc::clone(&controls.program_cpu) as Arc<dyn Accountant>);
+    }
     let name = plan.name.clone();
     let theirs = Arc::clone(&controls);
     let body = move || {
@@ -121,7 +133,7 @@ impl LoadHandle {
     /// What kept the load from starting or ended it.
     pub fn join(self) -> Result<LoadEnd, LoadError> {
         match self.thread?.join() {
-            Ok(Ok(())) => Ok(LoadEnd { cpu: self.controls.cpu.spent() }),
+            Ok(Ok(())) => Ok(LoadEnd { cpu: self.controls.cpu() }),
             Ok(Err(error)) => Err(error),
             // Panics are caught where the load runs; one that comes here came while it was winding up.
             Err(_) => Err(LoadError::RecordsLost { load: self.name }),
@@ -152,10 +164,10 @@ impl LoadHandle {
         *self.controls.beat.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// CPU seconds the load's thread has spent so far.
+    /// CPU time that the load has spent so far.
     #[must_use]
-    pub fn cpu_seconds(&self) -> f64 {
-        self.controls.cpu.spent().as_secs_f64()
+    pub fn cpu(&self) -> LoadCpu {
+        self.controls.cpu()
     }
 }
 
@@ -269,6 +281,9 @@ async fn keep_going(
                 listened_to &= hand_on(shared, sink, controls, None);
                 if shared.plan.defects.dies && shared.seconds(next_tick) >= BAD_END_S {
                     return Err(LoadError::Planted { load: shared.plan.name.clone() });
+                }
+                if let Some(why) = shared.connector.failure() {
+                    return Err(LoadError::Program { load: shared.plan.name.clone(), why });
                 }
                 if !listened_to && deadline.is_none() {
                     // Nobody takes what is recorded any more: the run is over.

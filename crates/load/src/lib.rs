@@ -29,6 +29,7 @@ pub use first_success::FirstSuccess;
 pub use generator::{Batch, LoadEnd, LoadHandle, OpenLoop, start};
 pub use muster::Muster;
 pub use pace::{Arrival, Asked, AskedRate, Step, ThinkTime};
-pub use plan::{Consistency, LoadError, LoadPlan, OnThread};
+pub use plan::{ClientProgram, Consistency, LoadError, LoadPlan, OnThread};
 pub use preparation::{final_read, prepare, server_version};
 pub use replica_read::{are_compared, replica_reads};
+pub use thread_cpu::LoadCpu;

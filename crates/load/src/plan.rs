@@ -1,5 +1,6 @@
 //! What a load is asked to do, and how it can fail as a whole.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -11,9 +12,10 @@ use client::cql::{self, CqlConnector};
 use client::etcd::EtcdConnector;
 use client::mysql::{self, MysqlConnector};
 use client::postgres::{Encryption, PostgresConnector, ReadEngines, Reads, Settings};
+use client::process::{self, ProcessConnector, Sessions, TakesWrites, Target};
 use client::raw_volume::VolumeConnector;
 use client::redis::{self, RedisConnector};
-use client::{Connector, Endpoint, Password};
+use client::{Connector, Dialect, Endpoint, Password};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use workload::Workload;
@@ -56,12 +58,14 @@ pub struct LoadPlan {
     pub protocol: Protocol,
     /// Where queries outside a transaction block go; PostgreSQL only.
     pub reads: Reads,
-    /// Whether clients are spread over all nodes, where each of them takes writes; MySQL's protocol only.
+    /// Whether clients are spread over all nodes, where each of them takes writes; with MySQL's protocol and client programs.
     pub spreads: bool,
     /// By how many replicas reads and writes must be answered; CQL only.
     pub consistency: Consistency,
     /// Whether a write counts only once replicas have it; Redis only.
     pub wait: Option<redis::Wait>,
+    /// The program that speaks for the clients; present with the protocol `process` alone.
+    pub program: Option<ClientProgram>,
     /// Every node that may take the writes now or later.
     pub endpoints: Vec<Endpoint>,
     /// The database's name.
@@ -88,6 +92,19 @@ impl fmt::Debug for LoadPlan {
             .field("workload", &self.workload.name())
             .finish_non_exhaustive()
     }
+}
+
+/// The program that speaks for a load's clients.
+#[derive(Debug, Clone)]
+pub struct ClientProgram {
+    /// How it is started.
+    pub settings: process::Settings,
+    /// Whose SQL the database takes.
+    pub dialect: Dialect,
+    /// What its driver is given for each node, by the node's name.
+    pub targets: BTreeMap<String, Target>,
+    /// How a node tells that it takes writes; each does where this is absent.
+    pub takes_writes: Option<TakesWrites>,
 }
 
 /// By how many replicas reads and writes must be answered, where the client says so; what is not said is a majority's, and
@@ -135,6 +152,14 @@ pub enum LoadError {
         /// The load.
         load: String,
     },
+    /// The program that speaks for its clients is gone, or broke the rules.
+    #[error("load {load}: {why}")]
+    Program {
+        /// The load.
+        load: String,
+        /// What became of it.
+        why: String,
+    },
     /// A test had the load end.
     #[error("load {load}: a planted defect ended it")]
     Planted {
@@ -173,6 +198,9 @@ impl LoadPlan {
         }
         if self.endpoints.is_empty() {
             return impossible("it has no endpoints".to_owned());
+        }
+        if self.program.is_some() != (self.protocol == Protocol::Process) {
+            return impossible("a client program goes with the protocol `process` alone".to_owned());
         }
         let last_client = self.first_client.saturating_add(u64::from(self.most_clients()) - 1);
         if last_client > workload::ledger::LARGEST_CLIENT {
@@ -223,8 +251,26 @@ impl LoadPlan {
                 Box::new(RedisConnector::with(self.redis_settings(), endpoints, timeout, connect_timeout))
             }
             Protocol::Cql => Box::new(CqlConnector::new(endpoints, self.cql_settings_of_tables(timeout))),
+            Protocol::Process => self.connector_by_program(endpoints, timeout),
             Protocol::Postgres => Box::new(PostgresConnector::new(endpoints, self.settings(timeout))),
         }
+    }
+
+    fn connector_by_program(&self, endpoints: Vec<Endpoint>, timeout: Duration) -> Box<dyn Connector> {
+        let Some(program) = self.program.clone() else {
+            unreachable!("a plan is checked before it is carried out")
+        };
+        let sessions = Sessions {
+            dialect: program.dialect,
+            database: self.database.clone(),
+            user: self.user.clone(),
+            password: self.password.clone(),
+            targets: program.targets,
+            takes_writes: program.takes_writes,
+            timeout,
+            connect_timeout: self.connect_timeout,
+        };
+        Box::new(ProcessConnector::new(endpoints, program.settings, sessions, self.spreads))
     }
 
     /// The connector of the load's own clients, whose reads may go elsewhere.
@@ -337,6 +383,7 @@ mod tests {
             spreads: false,
             consistency: Consistency::default(),
             wait: None,
+            program: None,
             seed: 1,
             endpoints: vec![Endpoint {
                 node: "n1".into(),

@@ -41,6 +41,7 @@ pub fn prepare(
                 },
                 Err(failure) => failure,
             };
+            let failure = leader.connector.failure().map_or(failure, Failure::for_good);
             if !failure.may_pass || started.elapsed() > PREPARE_PATIENCE {
                 return Err(gave_up(plan, "preparation", failure.why));
             }
@@ -94,6 +95,10 @@ pub fn final_read(
                         Err(error) => last_error = error.to_string(),
                     },
                     Err(failure) => last_error = failure.why,
+                }
+                if leader.connector.failure().is_some() {
+                    // Another read may have a better one.
+                    leader = Leader::new(plan, within);
                 }
                 leader.pause().await;
             }
@@ -183,6 +188,10 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
+    fn for_good(why: String) -> Self {
+        Self { may_pass: false, why }
+    }
+
     fn of(error: &SessionError) -> Self {
         Self { may_pass: error.class != ErrorClass::Other, why: error.to_string() }
     }

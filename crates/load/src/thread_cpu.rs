@@ -1,9 +1,35 @@
-//! CPU time of a load's thread, readable from outside while it runs.
+//! CPU time of a load's thread and of the program that speaks for its clients, readable from outside while they run.
 
+use std::ops::AddAssign;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use client::process::Accountant;
 use nix::time::{ClockId, clock_gettime};
+
+/// CPU time that a load has spent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LoadCpu {
+    /// Its thread, which belongs to this process.
+    pub thread: Duration,
+    /// The program that speaks for its clients, which does not.
+    pub program: Duration,
+}
+
+impl LoadCpu {
+    /// All of it.
+    #[must_use]
+    pub fn total(self) -> Duration {
+        self.thread + self.program
+    }
+}
+
+impl AddAssign for LoadCpu {
+    fn add_assign(&mut self, more: LoadCpu) {
+        self.thread += more.thread;
+        self.program += more.program;
+    }
+}
 
 /// The CPU time of one thread, shared between it and those who ask.
 #[derive(Debug, Default)]
@@ -38,6 +64,43 @@ impl ThreadCpu {
             .and_then(|thread| read(clock_of(thread)));
         running.unwrap_or_else(|| Duration::from_nanos(self.last_ns.load(Ordering::Acquire)))
     }
+}
+
+/// The CPU time of a process with all its threads, shared between who started it and those who ask.
+#[derive(Debug, Default)]
+pub(crate) struct ProgramCpu {
+    /// 0 while there is none.
+    process: AtomicU64,
+    /// Of those that have ended, nanoseconds.
+    ended_ns: AtomicU64,
+}
+
+impl Accountant for ProgramCpu {
+    fn begins(&self, process: u32) {
+        self.process.store(u64::from(process), Ordering::Release);
+    }
+
+    fn ends(&self, process: u32) {
+        let spent = i32::try_from(process).ok().and_then(|process| read(clock_of_process(process)));
+        let spent_ns = u64::try_from(spent.unwrap_or_default().as_nanos()).unwrap_or(u64::MAX);
+        self.process.store(0, Ordering::Release);
+        self.ended_ns.fetch_add(spent_ns, Ordering::AcqRel);
+    }
+}
+
+impl ProgramCpu {
+    /// CPU time spent so far.
+    pub(crate) fn spent(&self) -> Duration {
+        let ended = Duration::from_nanos(self.ended_ns.load(Ordering::Acquire));
+        let process =
+            i32::try_from(self.process.load(Ordering::Acquire)).ok().filter(|process| *process != 0);
+        ended + process.and_then(|process| read(clock_of_process(process))).unwrap_or_default()
+    }
+}
+
+/// The kernel's CPU clock of one process: as that of a thread, without the bit that says "of a thread".
+fn clock_of_process(process: i32) -> ClockId {
+    ClockId::from_raw((!process << 3) | 2)
 }
 
 /// The kernel's CPU clock of one thread of this process: the id's complement above three bits that say "of a thread"
@@ -81,5 +144,18 @@ mod tests {
         seen.send(()).expect("worker lives");
         let total = thread.join().expect("worker ends");
         assert_eq!(cpu.spent(), total);
+    }
+
+    #[test]
+    fn a_processs_work_is_seen_while_it_runs_and_once_it_has_ended() {
+        let cpu = ProgramCpu::default();
+        let mut busy =
+            std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("sh");
+        cpu.begins(busy.id());
+        while cpu.spent() < Duration::from_millis(5) {}
+        busy.kill().expect("killed");
+        cpu.ends(busy.id());
+        busy.wait().expect("reaped");
+        assert!(cpu.spent() >= Duration::from_millis(5));
     }
 }

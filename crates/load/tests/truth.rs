@@ -84,6 +84,7 @@ fn run(service: Service, clients: u32, rate_per_s: Option<f64>, seconds: u64) ->
         reads: client::postgres::Reads::Leader,
         wait: None,
         spreads: false,
+        program: None,
         consistency: load::Consistency::default(),
         seed: 5,
         endpoints: vec![Endpoint { node: "n1".into(), address: server.address().into() }],

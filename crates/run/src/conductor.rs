@@ -10,7 +10,7 @@ use faults::FaultRecord;
 use faults::Lie;
 use faults::{Action, PlannedFault, PlannedPhase, timeline};
 use history::{EventKind, EventSink, Operation};
-use load::{Clock, LoadHandle};
+use load::{Clock, LoadCpu, LoadHandle};
 use platform::Platform;
 use platform::VolumeWatch;
 use results::{EndedEarly, LinkResult};
@@ -136,13 +136,13 @@ impl Conductor<'_> {
             on_effect,
         );
         let early = early.or_else(|| wait_until(zero, self.interrupts));
-        let used = Usage::now(datacentre, &lock(&loads), Duration::ZERO);
+        let used = Usage::now(datacentre, &lock(&loads), LoadCpu::default());
         let (ticks, began) = (busy_ticks(), Instant::now());
         let interrupted = early.or_else(|| self.follow_schedule(zero, &mut faulting, &collector));
         if let Some(why) = &interrupted {
             self.chronicle.say(EventKind::Interrupted { why: why.clone() });
         }
-        let under_load = Usage::now(datacentre, &lock(&loads), Duration::ZERO).since(used);
+        let under_load = Usage::now(datacentre, &lock(&loads), LoadCpu::default()).since(used);
         let (busy_share, own_share) = (busy_since(ticks), under_load.share_of_machine(began.elapsed()));
         let ended_s = self.chronicle.now_s();
         let links = links.finish()?;
@@ -257,12 +257,12 @@ impl Conductor<'_> {
     }
 
     /// Stops all loads. The CPU time they took, and how those ended that nobody had told to.
-    fn stop_loads(&self, loads: &Mutex<Vec<LoadHandle>>) -> (Duration, BTreeMap<String, EndedEarly>) {
+    fn stop_loads(&self, loads: &Mutex<Vec<LoadHandle>>) -> (LoadCpu, BTreeMap<String, EndedEarly>) {
         let handles = std::mem::take(&mut *lock(loads));
         for load in &handles {
             load.stop();
         }
-        let mut used = Duration::ZERO;
+        let mut used = LoadCpu::default();
         let mut ended_early = BTreeMap::new();
         for (load, plan) in handles.into_iter().zip(&self.prepared.plans) {
             match load.join() {

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::mpsc::{Receiver, Sender};
 
+use engine::client_program::install_driver;
+use engine::installation::cache_directory;
 use engine::{Installation, Origin};
 use faults::{Lie, Planted};
 use history::Verdict;
@@ -178,6 +180,7 @@ pub fn launch(
         show(Show::Step(&short.to_string()));
     }
     let installation = installation(&scenario, show)?;
+    let driver = driver(&scenario, show)?;
     let seed = options.seed.or(scenario.seed).unwrap_or_else(drawn_seed);
     let now = jiff::Timestamp::now();
     let timestamp = now.strftime("%Y-%m-%dT%H-%M-%SZ").to_string();
@@ -202,6 +205,7 @@ pub fn launch(
         run_directory: directory.path().to_owned(),
         run_name: run_name.clone(),
         installation,
+        driver,
         machine: crate::machine::facts(),
         prevent_faults: options.prevent_faults,
         planted: options.planted.clone(),
@@ -237,6 +241,14 @@ fn installation(
         return Err(engine::InstallError::Explicit { path: orders.root, why: why.to_owned() }.into());
     }
     Ok(orders)
+}
+
+/// The folder of the driver of the program that speaks for clients, where one does and its driver is to be installed.
+fn driver(scenario: &Scenario, show: &mut dyn FnMut(Show<'_>)) -> Result<Option<PathBuf>, LaunchError> {
+    let program = scenario.database.engine.file.and_then(|file| file.client_program.as_ref());
+    let Some(program) = program else { return Ok(None) };
+    let cache = cache_directory(|name| std::env::var_os(name))?;
+    Ok(install_driver(program, &cache, &mut |step| show(Show::Step(step)))?)
 }
 
 fn orders_for(found: Installation) -> InstallationOrders {

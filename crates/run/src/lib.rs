@@ -7,6 +7,7 @@ mod beside_scenario;
 mod captures;
 mod chronicle;
 mod client_numbers;
+mod client_programs;
 mod collector;
 mod conductor;
 mod directory;

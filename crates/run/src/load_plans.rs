@@ -6,13 +6,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{Engine, Node};
+use engine::{Engine, EngineError, Node};
 use faults::{Lie, Planted};
 use load::{Defects, Endpoint, LoadPlan, Step};
 use scenario::Scenario;
 use workload::{ConfigurationError, Workload};
 
 use crate::client_numbers::first_clients;
+use crate::client_programs;
 use crate::orders::Orders;
 
 /// The workload whose inserts can be dropped or invented.
@@ -29,16 +30,38 @@ pub struct Misconfigured {
     pub source: ConfigurationError,
 }
 
+/// Why there are no plans.
+#[derive(Debug)]
+pub enum PlanError {
+    /// A workload does not take its options.
+    Misconfigured(Misconfigured),
+    /// The engine does not know its nodes.
+    Engine(EngineError),
+}
+
+impl From<Misconfigured> for PlanError {
+    fn from(error: Misconfigured) -> Self {
+        PlanError::Misconfigured(error)
+    }
+}
+
+impl From<EngineError> for PlanError {
+    fn from(error: EngineError) -> Self {
+        PlanError::Engine(error)
+    }
+}
+
 /// The loads of a run, in the scenario's order, against the database's nodes.
 ///
 /// # Errors
-/// When a workload does not take its options.
+/// When a workload does not take its options, or the engine does not know its nodes.
 pub fn plans(
     scenario: &Scenario,
     orders: &Orders,
     engine: &dyn Engine,
     nodes: &[Arc<dyn Node>],
-) -> Result<Vec<LoadPlan>, Misconfigured> {
+    users_mapped: bool,
+) -> Result<Vec<LoadPlan>, PlanError> {
     let known: Vec<engine::Endpoint> = nodes.iter().map(|node| engine.endpoint(node.as_ref())).collect();
     let endpoints: Vec<Endpoint> = known
         .iter()
@@ -72,6 +95,7 @@ pub fn plans(
             protocol: scenario.database.engine.protocol,
             wait: wait(scenario, load),
             spreads: scenario.database.engine.is_leaderless(),
+            program: client_programs::for_load(&load.name, scenario, orders, engine, nodes, users_mapped)?,
             consistency: consistency(load),
             reads: match load.reads {
                 scenario::Reads::Leader => client::postgres::Reads::Leader,

@@ -26,6 +26,9 @@ pub struct Orders {
     pub run_name: String,
     /// The database's programs.
     pub installation: InstallationOrders,
+    /// The folder of the client program's driver, where one was installed.
+    #[serde(default)]
+    pub driver: Option<PathBuf>,
     /// Facts about the machine.
     pub machine: BTreeMap<String, String>,
     /// Faults are announced but not carried out: shows that a run whose faults have no effect is not passed.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use capabilities::Leadership;
 use engine::{Configuration, Engine, EngineError, Installation, Node, Origin};
@@ -12,7 +12,7 @@ use faults::Planted;
 use history::{EventKind, EventSink, LoadFacts, PhaseFacts, RunFacts};
 use lab::cgroup::CpuGroups;
 use lab::protocol::PROGRAMS;
-use load::{LoadError, LoadPlan, OnThread};
+use load::{LoadCpu, LoadError, LoadPlan, OnThread};
 use nix::sys::resource::{Resource, getrlimit};
 use paper::RequestedNetwork;
 use paper::network::{LinkRates, policy};
@@ -23,7 +23,7 @@ use workload::ConfigurationError;
 use crate::captures::{self, CaptureError};
 use crate::chronicle::Chronicle;
 use crate::directory::RunDirectory;
-use crate::load_plans::{Misconfigured, most_clients, plans, workload_of};
+use crate::load_plans::{Misconfigured, PlanError, most_clients, plans, workload_of};
 use crate::orders::{InstallationOrders, Orders};
 use crate::script_files::{self, MisnamedFile};
 use crate::table_progress;
@@ -86,6 +86,15 @@ pub enum PreparationError {
 impl From<Misconfigured> for PreparationError {
     fn from(Misconfigured { load, source }: Misconfigured) -> Self {
         PreparationError::Workload { load, source }
+    }
+}
+
+impl From<PlanError> for PreparationError {
+    fn from(error: PlanError) -> Self {
+        match error {
+            PlanError::Misconfigured(error) => error.into(),
+            PlanError::Engine(error) => error.into(),
+        }
     }
 }
 
@@ -226,10 +235,10 @@ pub fn prepare(
     let nodes: Vec<Arc<dyn Node>> = datacentre.vms.iter().map(|vm| vm.clone() as Arc<dyn Node>).collect();
     let cluster = engine.bootstrap(&nodes)?;
     let boot_s = began.elapsed().as_secs_f64();
-    let cpu_seconds = Usage::now(&datacentre, &[], Duration::ZERO).by_part();
+    let cpu_seconds = Usage::now(&datacentre, &[], LoadCpu::default()).by_part();
     chronicle.say(EventKind::LabUp { boot_s, cpu_seconds });
     chronicle.progress(format!("{} {}: {}", engine.name(), engine.version(), roles(&cluster)));
-    let plans = plans(scenario, orders, engine.as_ref(), &nodes)?;
+    let plans = plans(scenario, orders, engine.as_ref(), &nodes, users_mapped)?;
     for (plan, load) in plans.iter().zip(&scenario.loads) {
         chronicle.progress(format!("loading the tables of {}", plan.name));
         let (place, began) = (enter_place(&datacentre, load)?, Instant::now());

@@ -157,7 +157,7 @@ pub fn run_alone(
     let ended_s = clock.seconds().unwrap_or(0.0).min(of_s as f64);
     let busy_share = crate::conductor::busy_since(ticks);
     let (cpu, ended_early) = match handle.join() {
-        Ok(end) => (end.cpu, None),
+        Ok(end) => (end.cpu.total(), None),
         Err(error) => (Duration::ZERO, Some(load_end::ended_early(&error))),
     };
     files.finish()?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use load::LoadHandle;
+use load::{LoadCpu, LoadHandle};
 use platform::Datacentre;
 
 /// CPU time used up to a moment.
@@ -11,7 +11,7 @@ use platform::Datacentre;
 pub struct Usage {
     /// All processes of all nodes.
     pub database: Duration,
-    /// The threads of the loads.
+    /// The threads of the loads, and the programs that speak for their clients.
     pub load: Duration,
     /// The fabric's thread.
     pub fabric: Duration,
@@ -24,15 +24,15 @@ pub struct Usage {
 impl Usage {
     /// Up to now.
     #[must_use]
-    pub fn now(datacentre: &Datacentre, loads: &[LoadHandle], ended_loads: Duration) -> Usage {
+    pub fn now(datacentre: &Datacentre, loads: &[LoadHandle], ended_loads: LoadCpu) -> Usage {
         let own = lab::accounting::own_cpu_time().unwrap_or_default();
-        let running: f64 = loads.iter().map(LoadHandle::cpu_seconds).sum();
-        let load = ended_loads + Duration::try_from_secs_f64(running).unwrap_or_default();
+        let mut load = ended_loads;
+        loads.iter().for_each(|running| load += running.cpu());
         let fabric = datacentre.fabric.cpu_time();
         let database = datacentre.cpu_of_vms().unwrap_or_default();
         let disk = datacentre.vms.iter().map(|vm| vm.cpu_of_disk()).sum();
-        let other = own.saturating_sub(load).saturating_sub(fabric).saturating_sub(disk);
-        Usage { database, load, fabric, disk, other }
+        let other = own.saturating_sub(load.thread).saturating_sub(fabric).saturating_sub(disk);
+        Usage { database, load: load.total(), fabric, disk, other }
     }
 
     /// What has been used since `earlier`.

@@ -31,6 +31,7 @@ fn asked(server: &Server, out: &TempDir, rate_per_s: Option<f64>, makes_tables: 
         reads: client::postgres::Reads::Leader,
         wait: None,
         spreads: false,
+        program: None,
         consistency: load::Consistency::default(),
         seed: 3,
         endpoints: vec![server.endpoint("n1")],

@@ -8,6 +8,10 @@ use yaml::language::{
     Field, Fields, Language, OwnShape, Shape, choice, no_keys, no_tables, optional, plain, required,
 };
 
+pub(super) mod client;
+
+use self::client::CLIENT;
+
 /// What the language calls itself.
 pub(super) static LANGUAGE: Language = Language {
     family: "engine",
@@ -32,6 +36,7 @@ fn example(field: &Field) -> Option<String> {
         "field" => "role",
         "is" => "[leader]",
         "client" => "{ protocol: postgres, user: me, database: mine }",
+        "takes-writes" => "{ query: \"SELECT pg_is_in_recovery()\", is: [f] }",
         "claims" => "{ isolation: serializable }",
         "paper" => "{ commit: at-end, quorum: majority, elects: { timeout: 1s, heartbeat: 100ms } }",
         "elects" => "{ timeout: 1s, heartbeat: 100ms }",
@@ -70,7 +75,7 @@ const NAMED_TEXTS: Shape = Shape::Own(&OwnShape {
 const PORT: Shape = Shape::Count { least: 1, most: 65_535 };
 
 /// Protocols that clients speak, as written.
-pub(super) const PROTOCOLS: &[&str] = &["postgres", "mysql", "etcd", "redis", "cql"];
+pub(super) const PROTOCOLS: &[&str] = &["postgres", "mysql", "etcd", "redis", "cql", "process"];
 pub(super) const ISOLATIONS: &[&str] = &["read-committed", "snapshot-isolation", "serializable"];
 pub(super) const ORDERS: &[&str] = &["any", REAL_TIME];
 pub(super) const REAL_TIME: &str = "real-time";
@@ -386,19 +391,6 @@ pub(super) static LEADS: Fields = choice(
         optional("same-as", Shape::Text, "it has the value of this other field"),
     ],
     &["is", "same-as"],
-);
-
-pub(super) static CLIENT: Fields = plain(
-    "`client`",
-    &[
-        required(
-            "protocol",
-            Shape::Word(PROTOCOLS),
-            "the protocol; which workloads it carries, `holdfast list workloads` tells",
-        ),
-        optional("user", Shape::Text, "the user; no password is asked for inside the lab"),
-        optional("database", Shape::Text, "the database; for CQL the keyspace, holdfast when absent"),
-    ],
 );
 
 pub(super) static CLAIMS: Fields = plain(

@@ -54,6 +54,8 @@ pub struct EngineFile {
     pub user: String,
     /// The database that clients connect to; empty where there is none.
     pub database: String,
+    /// The program that speaks for clients, where the protocol is `process`.
+    pub client_program: Option<ClientProgram>,
     /// The isolation claimed for a transaction that asks for nothing special.
     pub isolation: Isolation,
     /// Whether the database has symbolic links of its own on its volume.
@@ -122,6 +124,75 @@ pub enum Way {
         /// The size of them all, for people.
         megabytes: Option<u32>,
     },
+}
+
+/// A wheel of PyPI that is the same on every machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PinnedWheel {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// Its SHA-256.
+    pub sha256: String,
+}
+
+/// The program that speaks for clients, and what it needs to know.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClientProgram {
+    /// The program.
+    pub speaker: Speaker,
+    /// Whose SQL the database takes.
+    pub dialect: SqlDialect,
+    /// The driver, in the program's own words.
+    pub driver: String,
+    /// Where the driver comes from.
+    pub files: DriverFiles,
+    /// The URL of a node, where the driver has one.
+    pub url: Template,
+    /// What else the driver is given.
+    pub options: BTreeMap<String, Template>,
+    /// A query and what its first cell is where a node takes writes; `None` where each does.
+    pub takes_writes: Option<(String, Vec<String>)>,
+}
+
+/// A client program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Speaker {
+    /// Ours for drivers of Python's DB-API.
+    Dbapi,
+    /// Ours for JDBC drivers.
+    Jdbc {
+        /// Where classes are looked for beside what was installed for it.
+        class_path: Vec<Template>,
+    },
+    /// Somebody else's.
+    Own {
+        /// Its name in [`Find::programs`].
+        program: String,
+        /// Its arguments.
+        arguments: Vec<Template>,
+    },
+}
+
+/// Whose SQL a database takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SqlDialect {
+    /// PostgreSQL's.
+    Postgres,
+    /// MySQL's.
+    Mysql,
+}
+
+/// Where the driver of a client program comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DriverFiles {
+    /// It is among the machine's programs.
+    OfTheMachine,
+    /// From PyPI.
+    Wheels(Vec<PinnedWheel>),
+    /// From Maven Central.
+    Jars(Vec<Jar>),
 }
 
 /// A jar of Maven Central.

@@ -21,6 +21,7 @@ use crate::{
 };
 
 mod asking;
+mod client;
 mod facts;
 
 /// The name of the port that clients connect to.
@@ -178,7 +179,6 @@ impl Reader<'_> {
         let find = record.get("find").and_then(|node| self.find(node));
         let ports = record.get("ports").and_then(|node| self.all_ports(node));
         let install = record.get("install").map_or(Some(Vec::new()), |node| self.install(node));
-        let by_hand = self.by_hand(&record);
         let environment = self.values(&record, "environment", Context::Machine);
         let processes = record.get("processes").and_then(|node| self.processes(node));
         let roles = record.get("roles").and_then(|node| self.roles(node));
@@ -203,7 +203,7 @@ impl Reader<'_> {
             name: name.clone(),
             find: find?,
             install: install?,
-            by_hand,
+            by_hand: self.by_hand(&record),
             environment,
             ports: ports?,
             processes: processes?,
@@ -214,6 +214,7 @@ impl Reader<'_> {
             shell,
             user: client.user,
             database: client.database,
+            client_program: client.program,
             isolation: claims.isolation,
             has_links,
             memory_bytes,
@@ -234,7 +235,7 @@ impl Reader<'_> {
             understands: client.protocol.understands(),
             has_isolation_levels: claims.has_levels,
             keeps_real_time_order: claims.in_real_time,
-            reads_from_replicas: claims.replica_reads,
+            reads_from_replicas: claims.replica_reads && client.protocol == Protocol::Postgres,
             settings: settings?,
             session_limit: None,
             file: Some(Box::leak(Box::new(file))),

@@ -169,7 +169,7 @@ impl Socket {
 
     /// Takes over a stream socket that does not block and is connected or about to be: the kernel would call another
     /// one broken.
-    pub(super) fn over(descriptor: OwnedFd) -> io::Result<Self> {
+    pub(crate) fn over(descriptor: OwnedFd) -> io::Result<Self> {
         let core = core();
         let (place, state) = core.sockets.register(descriptor.as_fd(), ALWAYS)?;
         Ok(Self { descriptor: Some(descriptor), state, place, core, awaits_room: Cell::new(false) })

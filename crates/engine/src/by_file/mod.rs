@@ -4,8 +4,10 @@
 //! database is seldom more than to start its processes.
 
 mod asking;
+mod clients;
 mod cql;
 mod find;
+mod places;
 mod redis;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,6 +20,7 @@ use capabilities::file::{self, EngineFile, LEADING, Only, Scope, Step, StopSigna
 use capabilities::{Capabilities, Quorum};
 
 use self::asking::{Means, Role};
+use crate::client_program::{ClientCommand, ClientTarget};
 use crate::installation::Installation;
 use crate::process::GLANCE;
 use crate::processes::Processes;
@@ -128,7 +131,7 @@ impl ByFile {
         know("node.zone", place.zone);
         know("node.rack", place.rack);
         know("node.host", place.host);
-        know("node.token", token(number, members.len()).to_string());
+        know("node.token", places::token(number, members.len()).to_string());
         know("copies", self.configuration.copies.to_string());
         know("volume", node.data_directory().display().to_string());
         know("sockets", node.socket_directory().display().to_string());
@@ -159,23 +162,6 @@ impl ByFile {
         };
         let leader = members.iter().enumerate().find(|(_, member)| leads(member));
         leader.map(|(at, member)| element(at, member)).into_iter().collect()
-    }
-
-    /// The regions that hold nodes, in the order of those, and how many nodes there hold each row.
-    fn regions(&self) -> Vec<BTreeMap<String, String>> {
-        let mut regions: Vec<(&str, u32)> = Vec::new();
-        for place in &self.configuration.places {
-            match regions.iter_mut().find(|(name, _)| *name == place.region) {
-                Some((_, nodes)) => *nodes += 1,
-                None => regions.push((&place.region, 1)),
-            }
-        }
-        let copies = self.configuration.copies;
-        let told = regions.into_iter().map(|(name, nodes)| {
-            let copies = copies.min(nodes).to_string();
-            BTreeMap::from([("name".to_owned(), name.to_owned()), ("copies".to_owned(), copies)])
-        });
-        told.collect()
     }
 
     /// The environment of a process or a command.
@@ -394,14 +380,6 @@ fn place(at: usize, name: &str, address: IpAddr) -> BTreeMap<String, String> {
     ])
 }
 
-/// Where a node's part of a ring of 64-bit hashes begins: all parts are equally long, and the first node's begins at the
-/// least hash.
-fn token(number: usize, nodes: usize) -> i64 {
-    let part = (number as u128) << 64;
-    let offset = part / nodes.max(1) as u128;
-    i64::try_from(offset as i128 + i128::from(i64::MIN)).unwrap_or(i64::MAX)
-}
-
 /// How many standbys a commit waits for.
 fn acknowledgements(synchronous: Synchronous, nodes: usize) -> usize {
     match synchronous {
@@ -455,6 +433,14 @@ impl Engine for ByFile {
             user: self.file.user.clone(),
             database: self.file.database.clone(),
         }
+    }
+
+    fn client_command(&self, folder: &str) -> Option<ClientCommand> {
+        self.command_of_clients(folder)
+    }
+
+    fn client_target(&self, node: &dyn Node) -> Result<ClientTarget, EngineError> {
+        self.target_of_clients(node)
     }
 
     fn shell_environment(&self, on: Option<&dyn Node>, nodes: &[Arc<dyn Node>]) -> BTreeMap<String, String> {

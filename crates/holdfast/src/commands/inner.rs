@@ -1,11 +1,11 @@
 //! The hidden doors: this program started again by itself as a lab's supervisor, a node's init, the janitor, a node of
-//! the control database or the process on a volume.
+//! the control database, the process on a volume or a program beside clients.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use lab::{init, janitor, node, supervisor};
+use lab::{guest, init, janitor, node, supervisor};
 
 use crate::complained;
 
@@ -27,6 +27,10 @@ pub fn run(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
         let (name, directory) = (arguments.next()?, arguments.next()?);
         let name = name.to_string_lossy().into_owned();
         Some(told(janitor::main(&name, &PathBuf::from(directory)).map_err(|error| error.to_string())))
+    } else if door == guest::GUEST_SUBCOMMAND {
+        Some(told(
+            guest::main(&arguments.next()?).map(|never| match never {}).map_err(|error| error.to_string()),
+        ))
     } else if door == control::server::SUBCOMMAND {
         let node = arguments.next()?;
         Some(told(control_node(&node.to_string_lossy())))

@@ -71,6 +71,7 @@ fn asked(options: LoadOptions, database: DatabaseUrl) -> Result<Standalone, Exit
         reads: load::Reads::Leader,
         wait: None,
         spreads: false,
+        program: None,
         consistency: load::Consistency::default(),
         seed: options.seed,
         endpoints,

@@ -14,10 +14,16 @@ pub fn ended(test: &str, engine: &str, codes: &[i32], more: &[&str]) -> Option<V
     if !desk.can_have_a_lab(test) {
         return None;
     }
-    let before = Before::look(&desk);
+    ended_on(&desk, test, &[engine], codes, more)
+}
+
+/// The same on a desk that is there; any of `needed` may have to be fetched.
+pub fn ended_on(desk: &Desk, test: &str, needed: &[&str], codes: &[i32], more: &[&str]) -> Option<Value> {
+    let before = Before::look(desk);
     let finished = desk.run(&arguments(&[&["run"], more]));
-    if finished.stderr.contains(&format!("{engine} could not be installed")) {
-        eprintln!("skipped: {test}: no {engine} is here, and none can be fetched");
+    let is_missing = |one: &&&str| finished.stderr.contains(&format!("{one} could not be installed"));
+    if let Some(missing) = needed.iter().find(is_missing) {
+        eprintln!("skipped: {test}: no {missing} is here, and none can be fetched");
         return None;
     }
     let ends_so = finished.code().is_some_and(|code| codes.contains(&code));

@@ -5,6 +5,7 @@
 
 mod bad_input;
 mod canaries;
+mod client_programs;
 mod confinement;
 mod contract;
 mod disks;

@@ -46,6 +46,7 @@ pub fn plan_at(
         reads: client::postgres::Reads::Leader,
         wait: None,
         spreads: false,
+        program: None,
         consistency: load::Consistency::default(),
         seed: 7,
         endpoints,

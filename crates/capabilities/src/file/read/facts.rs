@@ -3,8 +3,8 @@
 //! Owns reading these parts of the file.
 
 use super::super::language::{
-    AS_ASKED, CLAIMS, CLIENT as CLIENT_TABLE, ELECTS, FIND, PAPER, PER_REQUEST, PERIOD_OF_A_SETTING,
-    SETTINGS, TESTED, UNSYNCED, VERSION, WAY,
+    AS_ASKED, CLAIMS, ELECTS, FIND, PAPER, PER_REQUEST, PERIOD_OF_A_SETTING, SETTINGS, TESTED, UNSYNCED,
+    VERSION, WAY,
 };
 use super::super::{Jar, VersionSource};
 use super::*;
@@ -15,13 +15,6 @@ const USUAL_FOLDER: &str = "usr/bin";
 
 /// How programs are asked for their version.
 const VERSION_WORDS: &[&str] = &["--version", "-version", "-V", "-v", "version"];
-
-/// `client`.
-pub(super) struct ClientPart {
-    pub(super) protocol: Protocol,
-    pub(super) user: String,
-    pub(super) database: String,
-}
 
 /// `claims`.
 pub(super) struct ClaimsPart {
@@ -217,7 +210,7 @@ impl Reader<'_> {
         missing.is_none()
     }
 
-    fn jars(&mut self, node: &Node) -> Option<Vec<Jar>> {
+    pub(super) fn jars(&mut self, node: &Node) -> Option<Vec<Jar>> {
         let mut jars = Vec::new();
         for entry in self.decoder.entries(node, "`maven`")? {
             let parts: Vec<&str> = entry.key.split(':').collect();
@@ -253,7 +246,7 @@ impl Reader<'_> {
         entries.iter().map(|entry| Some((entry.key.clone(), self.checksum(&entry.value)?))).collect()
     }
 
-    fn checksum(&mut self, node: &Node) -> Option<String> {
+    pub(super) fn checksum(&mut self, node: &Node) -> Option<String> {
         let sum = self.decoder.text(node, "a checksum")?;
         if sum.value.len() == 64 && sum.value.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Some(sum.value.to_ascii_lowercase());
@@ -266,38 +259,6 @@ impl Reader<'_> {
             "write the whole checksum, as `sha256sum FILE` gives it",
         );
         None
-    }
-
-    pub(super) fn client(&mut self, node: &Node) -> Option<ClientPart> {
-        let record = self.decoder.record(node, &CLIENT_TABLE)?;
-        let protocol = record.get("protocol").and_then(|node| self.decoder.word(node, "protocol", PROTOCOLS));
-        let user = record.get("user").and_then(|node| self.decoder.text(node, "the user"));
-        let database = record.get("database").and_then(|node| self.decoder.text(node, "the database"));
-        let called = protocol?.value;
-        let protocol = Protocol::named(called)?;
-        let needed = [("user", user.is_some()), ("database", database.is_some())];
-        let is_sql = matches!(protocol, Protocol::Postgres | Protocol::Mysql);
-        for (key, _) in needed.iter().filter(|(_, there)| is_sql && !there) {
-            let message = format!("the protocol {called} needs `{key}`");
-            let label = format!("`{key}` is missing here");
-            self.decoder.findings.add(
-                "missing-key",
-                node.head,
-                message,
-                label,
-                format!("add `{key}: {called}`"),
-            );
-        }
-        Some(ClientPart {
-            protocol,
-            user: user.map(|user| user.value).unwrap_or_default(),
-            database: match (database, protocol) {
-                (Some(database), _) => database.value,
-                // A keyspace is the clients' own to make.
-                (None, Protocol::Cql) => "holdfast".to_owned(),
-                (None, _) => String::new(),
-            },
-        })
     }
 
     pub(super) fn claims(&mut self, node: &Node) -> Option<ClaimsPart> {

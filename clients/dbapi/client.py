@@ -1,0 +1,351 @@
+"""A client program for any Python driver that follows DB-API 2 (PEP 249): one thread for each session.
+
+It speaks the protocol of docs/guide/client-programs.md over its standard input and output. It needs Python 3.8 or newer and
+the driver. What it owns: which errors are definite, and how statements, parameters and rows are put to a driver.
+"""
+
+import importlib
+import json
+import os
+import queue
+import sys
+import threading
+
+VERSION = 1
+
+# What an error says, by its SQLSTATE. Source: PostgreSQL documentation, "PostgreSQL Error Codes" (Appendix A), whose classes are
+# those of the SQL standard. "Definite" are the classes that a server raises before it writes its commit record: feature not
+# supported, cardinality, data, integrity, transaction state, rollback, syntax or access, check option, PL/pgSQL. Not
+# definite: 40003, which says itself that it does not know; 08 (connection), 53 (resources), 57 (operator intervention, whose
+# cancel may strike behind the commit record), 58 and XX (system).
+DEFINITE_CLASSES = {"0A", "21", "22", "23", "25", "40", "42", "44", "P0"}
+INDEFINITE_STATES = {"40003"}
+SERIALIZATION_STATES = {"40001", "40P01"}
+READ_ONLY_STATES = {"25006"}
+CONNECTION_STATES = {"57P01", "57P02", "57P03", "57P04", "57P05", "53300"}
+
+# The same by the number of MySQL and MariaDB. Source: MariaDB documentation, "MariaDB Error Code Reference"; MySQL manual, "InnoDB
+# Error Handling"; Galera documentation, "Certification-Based Replication".
+DEFINITE_NUMBERS = {
+    1213: "serialization",  # deadlock, failed certification
+    1205: "serialization",  # lock wait timeout
+    1020: "serialization",  # changed since the last read
+    1047: "read-only",  # outside the primary component
+    1290: "read-only",  # --read-only
+    1792: "read-only",  # read-only transaction
+    1836: "read-only",  # read-only mode
+    1114: "other",  # the table is full
+    1364: "other",  # no default for a field
+    1366: "other",  # values that strict mode refuses
+    1406: "other",
+    1264: "other",
+    1062: "other",  # duplicate entry
+    1064: "other",  # syntax
+    1146: "other",  # no such table
+    1054: "other",  # no such column
+}
+CONNECTION_NUMBERS = {1040, 1053, 1152, 1158, 1159, 1160, 1161, 1184, 1203, 1226, 1927, 2002, 2003, 2006, 2013, 2055}
+
+# Of errors without a code, by their class. Source: PEP 249, "Exceptions": these four are about the statement and its values;
+# OperationalError, InternalError, InterfaceError and all others may be about anything, a lost connection at COMMIT among it.
+DEFINITE_EXCEPTIONS = {"IntegrityError", "ProgrammingError", "DataError", "NotSupportedError"}
+
+# Drivers that leave `%%` as it is where a statement has no parameters.
+NO_ESCAPES_WITHOUT_PARAMETERS = {"mysql.connector", "pg8000", "pg8000.dbapi"}
+
+
+def code_of(error):
+    """The database's own code: a SQLSTATE as text, or a number; None where the driver has none."""
+    for name in ("sqlstate", "pgcode"):
+        state = getattr(error, name, None)
+        if isinstance(state, str) and len(state) == 5:
+            if state == "HY000" and isinstance(getattr(error, "errno", None), int):
+                return error.errno
+            return state
+    first = error.args[0] if getattr(error, "args", None) else None
+    if isinstance(first, dict):
+        return first.get("C") or first.get(b"C")
+    if isinstance(first, int) and not isinstance(error, OSError):
+        return first
+    return None
+
+
+def verdict(error):
+    """The class of an error, its code, and whether it proves that nothing was committed."""
+    code = code_of(error)
+    if isinstance(code, int):
+        if code in DEFINITE_NUMBERS:
+            return DEFINITE_NUMBERS[code], str(code), True
+        return ("connection" if code in CONNECTION_NUMBERS else "other"), str(code), False
+    if isinstance(code, str):
+        definite = code[:2] in DEFINITE_CLASSES and code not in INDEFINITE_STATES
+        if code in SERIALIZATION_STATES:
+            return "serialization", code, definite
+        if code in READ_ONLY_STATES:
+            return "read-only", code, definite
+        if code in CONNECTION_STATES or code[:2] == "08":
+            return "connection", code, False
+        return "other", code, definite
+    if isinstance(error, TimeoutError):
+        return "timeout", None, False
+    names = {kind.__name__ for kind in type(error).__mro__}
+    if names & DEFINITE_EXCEPTIONS:
+        return "other", None, True
+    return "connection", None, False
+
+
+def text_of(error):
+    """What an error says, in one line."""
+    first = error.args[0] if getattr(error, "args", None) else None
+    said = first.get("M") if isinstance(first, dict) else None
+    return " ".join(str(said or error or type(error).__name__).split()) or type(error).__name__
+
+
+class Output:
+    """Lines to the load; one at a time."""
+
+    def __init__(self):
+        # What a driver prints must not get among the answers.
+        self.file = os.fdopen(os.dup(1), "wb")
+        os.dup2(2, 1)
+        self.lock = threading.Lock()
+
+    def say(self, message):
+        line = json.dumps(message, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
+        with self.lock:
+            self.file.write(line)
+            self.file.flush()
+
+
+def typed(text):
+    """An option as Python has it: numbers and truth as such."""
+    try:
+        return int(text)
+    except ValueError:
+        return {"true": True, "false": False}.get(text.lower(), text)
+
+
+def cell(value):
+    """A value of a row as the protocol has it: null, a whole number of 64 bits, or text."""
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return "t" if value else "f"
+    if isinstance(value, int) and -(2**63) <= value < 2**63:
+        return value
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return "\\x" + bytes(value).hex()
+    return str(value)
+
+
+def with_parameters(driver, pieces, values):
+    """A statement and its parameters in the driver's own style."""
+    style = driver.paramstyle
+    if style in ("format", "pyformat"):
+        escapes = values or driver.__name__ not in NO_ESCAPES_WITHOUT_PARAMETERS
+        if escapes:
+            pieces = [piece.replace("%", "%%") for piece in pieces]
+    marks = {
+        "qmark": lambda place: "?",
+        "format": lambda place: "%s",
+        "pyformat": lambda place: "%s",
+        "numeric": lambda place: f":{place + 1}",
+        "named": lambda place: f":p{place + 1}",
+    }[style]
+    text = pieces[0] + "".join(marks(place) + piece for place, piece in enumerate(pieces[1:]))
+    if style == "named":
+        return text, {f"p{place + 1}": value for place, value in enumerate(values)}
+    return text, tuple(values)
+
+
+class Doubtful(Exception):
+    """A commit was acknowledged with a warning."""
+
+
+class Notices:
+    """Warnings that come with an acknowledgement. PostgreSQL answers a commit whose wait for standbys is cut short with success
+    and a warning ("canceling wait for synchronous replication"): it is on one disk and perhaps nowhere else."""
+
+    def __init__(self, connection):
+        self.own = []
+        self.connection = connection
+        listen = getattr(connection, "add_notice_handler", None)
+        if callable(listen):
+            listen(lambda notice: self.own.append(f"{notice.severity_nonlocalized}: {notice.message_primary}"))
+
+    def forget(self):
+        self.own.clear()
+        kept = getattr(self.connection, "notices", None)
+        if hasattr(kept, "clear"):
+            kept.clear()
+
+    def look(self, is_commit):
+        kept = getattr(self.connection, "notices", None) or []
+        for notice in [*self.own, *kept]:
+            text = str(notice)
+            is_warning = "WARNING" in text
+            if is_warning and (is_commit or "synchronous replication" in text or "syncrep.c" in text):
+                raise Doubtful(f"acknowledged with a warning: {' '.join(text.split())}")
+
+
+class Session(threading.Thread):
+    """One connection, and what is asked of it one after the other."""
+
+    def __init__(self, number, driver, output):
+        super().__init__(daemon=True, name=f"session {number}")
+        self.driver, self.output = driver, output
+        self.asked = queue.Queue()
+        self.connection = None
+        self.notices = None
+        self.autocommits = False
+        self.in_block = False
+
+    def run(self):
+        while True:
+            message = self.asked.get()
+            if message is None:
+                return self.end()
+            try:
+                if "open" in message:
+                    self.open(message["open"])
+                    self.output.say({"ask": message["ask"], "ok": {}})
+                else:
+                    self.steps(message["ask"], message["run"])
+            except Doubtful as error:
+                self.tell(message, "unknown", "other", None, str(error))
+            except Exception as error:
+                kind, code, definite = verdict(error)
+                definite = definite or "open" in message
+                self.tell(message, "failed" if definite else "unknown", kind, code, text_of(error))
+
+    def tell(self, message, outcome, kind, code, text):
+        self.output.say({"ask": message["ask"], outcome: {"class": kind, "code": code, "text": text}})
+
+    def open(self, open_):
+        options = {name: typed(value) for name, value in open_["options"].items()}
+        if open_["url"]:
+            arguments = [open_["url"]]
+        else:
+            arguments = []
+            if not options:
+                options = {name: open_[name] for name in ("host", "port", "user", "database")}
+            if open_["password"] is not None:
+                options.setdefault("password", open_["password"])
+        self.connection = self.driver.connect(*arguments, **options)
+        self.notices = Notices(self.connection)
+        switch = getattr(self.connection, "autocommit", None)
+        self.autocommits = True
+        if callable(switch):
+            switch(True)
+        elif switch is not None:
+            self.connection.autocommit = True
+        elif hasattr(self.connection, "isolation_level"):
+            self.connection.isolation_level = None
+        else:
+            # Such a driver begins transactions by itself.
+            self.autocommits = False
+
+    def steps(self, ask, run):
+        results = []
+        for step in run["steps"]:
+            results.append(self.step(ask, step, run.get("page_rows")))
+        self.output.say({"ask": ask, "ok": {"results": results}})
+
+    def step(self, ask, step, page_rows):
+        if "begin" in step:
+            if self.autocommits:
+                for sql in step["begin"]["sql"]:
+                    self.execute([sql], [], None, None)
+            self.in_block = True
+            return {}
+        if "rollback" in step:
+            self.finish("ROLLBACK", self.connection.rollback)
+            return {}
+        self.notices.forget()
+        if "commit" in step:
+            self.finish("COMMIT", self.connection.commit)
+            self.notices.look(True)
+            return {}
+        result = self.execute(step["sql"], step["parameters"], ask, page_rows)
+        if not self.in_block:
+            if not self.autocommits:
+                self.connection.commit()
+            self.notices.look(False)
+        return result
+
+    def finish(self, word, method):
+        was_open, self.in_block = self.in_block, False
+        if not self.autocommits:
+            method()
+        elif was_open:
+            self.execute([word], [], None, None)
+
+    def execute(self, pieces, values, ask, page_rows):
+        cursor = self.connection.cursor()
+        try:
+            cursor.execute(*with_parameters(self.driver, pieces, values))
+            affected = max(cursor.rowcount, 0)
+            if cursor.description is None:
+                return {"rows": [], "affected": affected}
+            if page_rows is None:
+                rows = [[cell(value) for value in row] for row in cursor.fetchall()]
+                return {"rows": rows, "affected": max(affected, len(rows))}
+            return {"rows": self.pages(cursor, ask, page_rows), "affected": affected}
+        finally:
+            cursor.close()
+
+    def pages(self, cursor, ask, page_rows):
+        """Sends all pages but the last, which is returned."""
+        while True:
+            rows = [[cell(value) for value in row] for row in cursor.fetchmany(page_rows)]
+            if len(rows) < page_rows:
+                return rows
+            self.output.say({"ask": ask, "more": {"rows": rows}})
+
+    def end(self):
+        try:
+            if self.connection is not None:
+                self.connection.close()
+        except Exception:
+            # It is given up either way.
+            pass
+
+
+def main():
+    output = Output()
+    sessions = {}
+    driver = None
+    for line in sys.stdin.buffer:
+        message = json.loads(line)
+        if "hello" in message:
+            hello = message["hello"]
+            try:
+                if hello["protocol"] != VERSION:
+                    raise ImportError(f"this program speaks version {VERSION} of the protocol")
+                if hello["folder"]:
+                    sys.path.insert(0, hello["folder"])
+                driver = importlib.import_module(hello["driver"])
+                for needed in ("connect", "paramstyle"):
+                    if not hasattr(driver, needed):
+                        raise ImportError(f"the module {hello['driver']} has no `{needed}`: it is no DB-API driver")
+            except Exception as error:
+                told = {"class": "other", "text": f"{type(error).__name__}: {text_of(error)}"}
+                output.say({"ask": message["ask"], "failed": told})
+                continue
+            output.say({"ask": message["ask"], "ok": {"protocol": VERSION}})
+        elif "close" in message:
+            session = sessions.pop(message["session"], None)
+            if session is not None:
+                session.asked.put(None)
+        else:
+            number = message["session"]
+            if "open" in message:
+                sessions[number] = Session(number, driver, output)
+                sessions[number].start()
+            sessions[number].asked.put(message)
+    # Connections end with the process, whatever they are doing.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

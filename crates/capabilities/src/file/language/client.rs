@@ -1,0 +1,91 @@
+//! How clients speak to the database: the keys of `client`.
+//!
+//! Owns this part of the language.
+
+use yaml::language::{Fields, Shape, choice, optional, plain, required};
+
+use super::{NAMED_TEXTS, PROTOCOLS, TEMPLATE, TEMPLATES, TEXTS, VALUES};
+
+/// Client programs that ship.
+pub(in crate::file) const PROGRAMS: &[&str] = &[DBAPI, JDBC];
+pub(in crate::file) const DBAPI: &str = "dbapi";
+pub(in crate::file) const JDBC: &str = "jdbc";
+/// Whose SQL a client program's database takes.
+pub(in crate::file) const DIALECTS: &[&str] = &["postgres", "mysql"];
+
+pub(in crate::file) static CLIENT: Fields = plain(
+    "`client`",
+    &[
+        required(
+            "protocol",
+            Shape::Word(PROTOCOLS),
+            "the protocol; which workloads it carries, `holdfast list workloads` tells",
+        ),
+        optional("user", Shape::Text, "the user; no password is asked for inside the lab"),
+        optional("database", Shape::Text, "the database; for CQL the keyspace, holdfast when absent"),
+        optional(
+            "program",
+            Shape::Either(&[Shape::Word(PROGRAMS), TEMPLATES]),
+            "with `process`: the program that has the driver, one that ships or a command, the first word one of `find.programs`",
+        ),
+        optional("dialect", Shape::Word(DIALECTS), "with `process`: whose SQL the database takes"),
+        optional(
+            "driver",
+            Shape::Text,
+            "with `process`: what the program is to load; for dbapi a Python module, such as pg8000.dbapi, for jdbc a class, if the driver does \
+             not announce itself",
+        ),
+        optional(
+            "install",
+            Shape::Map(&DRIVER_FILES),
+            "with `process`: how the driver gets into the cache directory; when absent it is among the machine's programs",
+        ),
+        optional(
+            "class-path",
+            TEMPLATES,
+            "with `jdbc`: where classes are looked for beside what was installed for it, such as \"{folder}/*\" or \
+             /usr/share/java/postgresql.jar",
+        ),
+        optional(
+            "url",
+            TEMPLATE,
+            "with `process`: the URL of a node, if the driver takes one; for jdbc required",
+        ),
+        optional(
+            "options",
+            VALUES,
+            "with `process`: what the driver is given for a node; for dbapi the arguments of `connect`, which are host, port, user and \
+             database when absent; for jdbc its properties",
+        ),
+        optional(
+            "takes-writes",
+            Shape::Map(&TAKES_WRITES),
+            "with `process`: how a node tells that it takes writes; each does when absent",
+        ),
+    ],
+);
+
+pub(in crate::file) static DRIVER_FILES: Fields = choice(
+    "`install` of a driver",
+    &[
+        optional(
+            "pip",
+            NAMED_TEXTS,
+            "wheels of PyPI, all that are needed: `name==version`, each with its SHA-256",
+        ),
+        optional(
+            "maven",
+            NAMED_TEXTS,
+            "jars of Maven Central, all that are needed: `group:artifact:version`, each with its SHA-256",
+        ),
+    ],
+    &["pip", "maven"],
+);
+
+pub(in crate::file) static TAKES_WRITES: Fields = plain(
+    "`takes-writes`",
+    &[
+        required("query", Shape::Text, "a query, asked of every new session"),
+        required("is", TEXTS, "what its first cell is on a node that takes writes; letters in any case"),
+    ],
+);

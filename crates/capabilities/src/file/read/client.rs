@@ -1,0 +1,194 @@
+//! How clients speak to the database, and the program that does it for them where Holdfast knows no protocol of its own.
+//!
+//! Owns reading this part of the file.
+
+use super::super::language::client::{
+    CLIENT as CLIENT_TABLE, DBAPI, DIALECTS, DRIVER_FILES, JDBC, PROGRAMS, TAKES_WRITES,
+};
+use super::super::{ClientProgram, DriverFiles, PinnedWheel, Speaker, SqlDialect};
+use super::*;
+
+/// Keys that belong to a client program.
+const OF_A_PROGRAM: &[&str] =
+    &["program", "dialect", "driver", "install", "class-path", "url", "options", "takes-writes"];
+
+/// `client`.
+pub(super) struct ClientPart {
+    pub(super) protocol: Protocol,
+    pub(super) user: String,
+    pub(super) database: String,
+    pub(super) program: Option<ClientProgram>,
+}
+
+impl Reader<'_> {
+    pub(super) fn client(&mut self, node: &Node) -> Option<ClientPart> {
+        let record = self.decoder.record(node, &CLIENT_TABLE)?;
+        let protocol = record.get("protocol").and_then(|node| self.decoder.word(node, "protocol", PROTOCOLS));
+        let user = record.get("user").and_then(|node| self.decoder.text(node, "the user"));
+        let database = record.get("database").and_then(|node| self.decoder.text(node, "the database"));
+        let called = protocol?.value;
+        let protocol = Protocol::named(called)?;
+        let is_sql = matches!(protocol, Protocol::Postgres | Protocol::Mysql);
+        for (key, is_there) in [("user", user.is_some()), ("database", database.is_some())] {
+            if is_sql && !is_there {
+                self.needs(node, &format!("the protocol {called}"), key, called);
+            }
+        }
+        let program = match protocol {
+            Protocol::Process => Some(self.client_program(&record, node)?),
+            _ => self.without_program(&record, called).then_some(None)?,
+        };
+        Some(ClientPart {
+            protocol,
+            user: user.map(|user| user.value).unwrap_or_default(),
+            database: match (database, protocol) {
+                (Some(database), _) => database.value,
+                // A keyspace is the clients' own to make.
+                (None, Protocol::Cql) => "holdfast".to_owned(),
+                (None, _) => String::new(),
+            },
+            program,
+        })
+    }
+
+    fn needs(&mut self, node: &Node, who: &str, key: &str, example: &str) {
+        let message = format!("{who} needs `{key}`");
+        let label = format!("`{key}` is missing here");
+        self.decoder.findings.add(
+            "missing-key",
+            node.head,
+            message,
+            label,
+            format!("add `{key}: {example}`"),
+        );
+    }
+
+    /// Whether nothing of a client program stands beside a protocol of ours.
+    fn without_program(&mut self, record: &Record<'_>, called: &str) -> bool {
+        let found = OF_A_PROGRAM.iter().find_map(|key| Some((key, record.key_at(key)?)));
+        if let Some((key, at)) = found {
+            let message = format!("`{key}` does nothing beside the protocol {called}");
+            let help = "take it out, or write `protocol: process`, by which a program speaks for the clients";
+            self.decoder.findings.add("unused-key", at, message, "does nothing here", help);
+        }
+        found.is_none()
+    }
+
+    fn client_program(&mut self, record: &Record<'_>, node: &Node) -> Option<ClientProgram> {
+        let speaker = record.get("program").map(|node| self.speaker(node, record));
+        let dialect = record.get("dialect").map(|node| self.decoder.word(node, "dialect", DIALECTS));
+        for (key, is_there, example) in
+            [("program", speaker.is_some(), DBAPI), ("dialect", dialect.is_some(), "postgres")]
+        {
+            if !is_there {
+                self.needs(node, "the protocol process", key, example);
+            }
+        }
+        let driver = record.get("driver").and_then(|node| self.decoder.text(node, "the driver"));
+        let files = match record.get("install") {
+            Some(node) => self.driver_files(node)?,
+            None => DriverFiles::OfTheMachine,
+        };
+        let url = record.get("url").map(|node| self.template(node, "the URL", Context::Node, false));
+        let options = self.values(record, "options", Context::Node);
+        let takes_writes = match record.get("takes-writes") {
+            Some(node) => Some(self.takes_writes(node)?),
+            None => None,
+        };
+        let speaker = speaker??;
+        let missing = match speaker {
+            Speaker::Dbapi if driver.is_none() => Some((DBAPI, "driver", "pg8000.dbapi")),
+            Speaker::Jdbc { .. } if url.is_none() => {
+                Some((JDBC, "url", "\"jdbc:my-database://{node.address}:{ports.client}/\""))
+            }
+            _ => None,
+        };
+        if let Some((program, key, example)) = missing {
+            self.needs(node, &format!("the program {program}"), key, example);
+            return None;
+        }
+        Some(ClientProgram {
+            speaker,
+            dialect: match dialect??.value {
+                "mysql" => SqlDialect::Mysql,
+                _ => SqlDialect::Postgres,
+            },
+            driver: driver.map(|driver| driver.value).unwrap_or_default(),
+            files,
+            url: url.map_or(Some(Template::default()), |url| url)?,
+            options,
+            takes_writes,
+        })
+    }
+
+    /// One of those that ship, or a command.
+    fn speaker(&mut self, node: &Node, record: &Record<'_>) -> Option<Speaker> {
+        let speaker = match node.value {
+            yaml::Value::Scalar { .. } => match self.decoder.word(node, "client program", PROGRAMS)?.value {
+                JDBC => return Some(Speaker::Jdbc { class_path: self.class_path(record)? }),
+                _ => Speaker::Dbapi,
+            },
+            _ => {
+                let (program, arguments) = self.command(node, Context::Machine)?;
+                Speaker::Own { program, arguments }
+            }
+        };
+        if let Some(at) = record.key_at("class-path") {
+            let message = "`class-path` does nothing without the program jdbc";
+            self.decoder.findings.add("unused-key", at, message, "does nothing here", "take it out");
+        }
+        Some(speaker)
+    }
+
+    fn class_path(&mut self, record: &Record<'_>) -> Option<Vec<Template>> {
+        let Some(node) = record.get("class-path") else { return Some(Vec::new()) };
+        let items = self.decoder.list(node, "`class-path`", 1)?;
+        items
+            .iter()
+            .map(|item| self.template(item, "a part of the class path", Context::Machine, false))
+            .collect()
+    }
+
+    fn driver_files(&mut self, node: &Node) -> Option<DriverFiles> {
+        let record = self.decoder.record(node, &DRIVER_FILES)?;
+        match record.first_of(&["pip", "maven"])? {
+            ("pip", entry) => Some(DriverFiles::Wheels(self.wheels(&entry.value)?)),
+            (_, entry) => Some(DriverFiles::Jars(self.jars(&entry.value)?)),
+        }
+    }
+
+    fn wheels(&mut self, node: &Node) -> Option<Vec<PinnedWheel>> {
+        let mut wheels = Vec::new();
+        for entry in self.decoder.entries(node, "`pip`")? {
+            let is_plain = |part: &str| {
+                let sound = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '+');
+                part.starts_with(|c: char| c.is_ascii_alphanumeric()) && part.chars().all(sound)
+            };
+            let parts =
+                entry.key.split_once("==").filter(|(name, version)| is_plain(name) && is_plain(version));
+            let Some((name, version)) = parts else {
+                self.decoder.findings.add(
+                    "bad-wheel",
+                    entry.key_at,
+                    format!("`{}` names no wheel", yaml::wording::shortened(&entry.key)),
+                    "not the form of one",
+                    "write `name==version`, such as `pg8000==1.31.2`, with its SHA-256 behind it",
+                );
+                return None;
+            };
+            wheels.push(PinnedWheel {
+                name: name.to_owned(),
+                version: version.to_owned(),
+                sha256: self.checksum(&entry.value)?,
+            });
+        }
+        Some(wheels)
+    }
+
+    fn takes_writes(&mut self, node: &Node) -> Option<(String, Vec<String>)> {
+        let record = self.decoder.record(node, &TAKES_WRITES)?;
+        let query = record.get("query").and_then(|node| self.decoder.text(node, "the query"));
+        let is = record.get("is").and_then(|node| self.texts(node, "`is`"));
+        Some((query?.value, is?))
+    }
+}

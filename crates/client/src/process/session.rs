@@ -1,0 +1,460 @@
+//! A session that a program holds for a client: the SQL session trait over questions to the program.
+//!
+//! Owns what a session's answers mean for its transaction. The line is `program`'s.
+
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use history::ErrorClass;
+
+use super::program::{Program, Question};
+use super::statement::{Source, push_rows};
+use super::words::{self, Answer, Failure, Open, Outcome, Step, What};
+use crate::Rows;
+use crate::connection::{Connection, SessionError, SessionFuture};
+use crate::frames::failure;
+use crate::patience::Patience;
+use crate::sql::{BulkLoad, Dialect, Execution, SqlSession, SqlValue, StatementId};
+use crate::statement_kind::{Flight, StatementKind, TransactionStatus};
+
+/// Rows of a bulk load are sent in statements of about this size.
+const INSERT_BYTES: usize = 256 << 10;
+
+/// A session with one node.
+pub struct ProcessClient {
+    program: Rc<Program>,
+    number: u64,
+    /// Where it is connected to, for messages.
+    peer: String,
+    dialect: Dialect,
+    pub(super) timeout: Duration,
+    status: TransactionStatus,
+    broken: bool,
+    statements: Vec<Source>,
+    asked: Option<Asked>,
+    patience: Patience,
+}
+
+/// The question that is open.
+struct Asked {
+    number: u64,
+    question: Rc<Question>,
+    moment: Instant,
+    may_commit: bool,
+    /// How the transaction stands when all has gone well.
+    then: TransactionStatus,
+}
+
+/// What came of a question.
+enum Part {
+    Page(Vec<Vec<words::Cell>>),
+    Whole(Vec<Outcome>),
+}
+
+impl ProcessClient {
+    /// Opens a session with a node.
+    pub(super) async fn open(
+        program: Rc<Program>,
+        peer: String,
+        dialect: Dialect,
+        open: Open<'_>,
+    ) -> Result<Self, SessionError> {
+        let number = program.new_session();
+        let timeout = Duration::from_millis(open.timeout_ms);
+        let (ask, question) = program.ask(number, What::Open(open));
+        let mut session = Self {
+            program,
+            number,
+            peer,
+            dialect,
+            timeout,
+            status: TransactionStatus::Idle,
+            broken: true,
+            statements: Vec::new(),
+            asked: None,
+            patience: Patience::default(),
+        };
+        session.begin(ask, question, false, TransactionStatus::Idle, Instant::now());
+        session.whole().await.map(drop).map_err(|error| SessionError { definite: true, ..error })?;
+        Ok(session)
+    }
+
+    fn begin(
+        &mut self,
+        number: u64,
+        question: Rc<Question>,
+        may_commit: bool,
+        then: TransactionStatus,
+        moment: Instant,
+    ) {
+        self.asked = Some(Asked { number, question, moment, may_commit, then });
+        // Whoever turns away halfway leaves a session whose next answer belongs to another question.
+        self.broken = true;
+    }
+
+    /// Asks for steps of these kinds.
+    fn run(
+        &mut self,
+        steps: &[Step<'_>],
+        kinds: &[StatementKind],
+        page_rows: Option<usize>,
+        now: Instant,
+    ) -> Result<(), SessionError> {
+        self.refuse_if_broken()?;
+        if self.status == TransactionStatus::Failed && kinds.contains(&StatementKind::Commit) {
+            // Some databases answer that with success, and roll back.
+            return Err(self.not_sent("the transaction has failed and can only be rolled back"));
+        }
+        let may_commit = match kinds {
+            [one] => one.may_commit(self.status),
+            several => Flight::of(several.iter().copied(), self.status).may_commit,
+        };
+        let then = kinds.iter().fold(self.status, |status, kind| match kind {
+            StatementKind::Begin => TransactionStatus::Open,
+            StatementKind::Commit | StatementKind::Rollback => TransactionStatus::Idle,
+            StatementKind::Single | StatementKind::Several => status,
+        });
+        let timeout_ms = u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX);
+        let (ask, question) = self.program.ask(self.number, What::Run { steps, page_rows, timeout_ms });
+        self.begin(ask, question, may_commit, then, now);
+        Ok(())
+    }
+
+    /// The next part of what was asked.
+    fn poll_part(&mut self, context: &mut Context<'_>) -> Poll<Result<Part, SessionError>> {
+        let Some(asked) = &self.asked else {
+            return Poll::Ready(Err(self.not_sent("nothing was asked")));
+        };
+        let answer = match asked.question.poll_answer(context) {
+            Poll::Ready(answer) => answer,
+            Poll::Pending => {
+                ready!(self.patience.poll_over(asked.moment, self.timeout, context));
+                let (number, definite) = (asked.number, !asked.may_commit);
+                self.program.give_up(number);
+                self.asked = None;
+                let message = format!("{}: no answer within {} ms", self.peer, self.timeout.as_millis());
+                return Poll::Ready(Err(failure(ErrorClass::Timeout, definite, message)));
+            }
+        };
+        Poll::Ready(self.judge(answer))
+    }
+
+    fn judge(&mut self, answer: Answer) -> Result<Part, SessionError> {
+        if let Answer::More(more) = answer {
+            return Ok(Part::Page(more.rows));
+        }
+        let Some(asked) = self.asked.take() else { return Err(self.not_sent("nothing was asked")) };
+        match answer {
+            Answer::Ok(ok) => {
+                self.status = asked.then;
+                self.broken = false;
+                Ok(Part::Whole(ok.results))
+            }
+            Answer::Failed(told) => Err(self.failed(told, true)),
+            Answer::Unknown(told) => Err(self.failed(told, !asked.may_commit)),
+            Answer::More(_) => Err(self.not_sent("rows without a question")),
+        }
+    }
+
+    fn failed(&mut self, told: Failure, definite: bool) -> SessionError {
+        let class = ErrorClass::from(told.class);
+        // One whose outcome nobody knows is not asked again: its transaction may still be at work.
+        self.broken = !definite || matches!(class, ErrorClass::Connection | ErrorClass::Timeout);
+        if self.status != TransactionStatus::Idle {
+            self.status = TransactionStatus::Failed;
+        }
+        let code = told.code.filter(|code| !code.is_empty());
+        let shown = code.as_ref().map(|code| format!("{code} ")).unwrap_or_default();
+        let message = format!("{}: {shown}{}", self.peer, told.text);
+        SessionError { class, definite, message, code }
+    }
+
+    /// All that was asked, once it is there.
+    fn poll_whole(&mut self, context: &mut Context<'_>) -> Poll<Result<Vec<Outcome>, SessionError>> {
+        match ready!(self.poll_part(context))? {
+            Part::Whole(results) => Poll::Ready(Ok(results)),
+            Part::Page(_) => {
+                let message =
+                    format!("{}: the client program answered with pages nobody asked for", self.peer);
+                let definite = self.asked.take().is_none_or(|asked| {
+                    self.program.give_up(asked.number);
+                    !asked.may_commit
+                });
+                Poll::Ready(Err(failure(ErrorClass::Other, definite, message)))
+            }
+        }
+    }
+
+    async fn whole(&mut self) -> Result<Vec<Outcome>, SessionError> {
+        poll_fn(|context| self.poll_whole(context)).await
+    }
+
+    /// Carries statements out in order, each asked by itself; the rows of the last that returned any.
+    async fn all(&mut self, sources: &[Source]) -> Result<Rows, SessionError> {
+        let mut rows = Rows::default();
+        for source in sources {
+            let step = self.step(source, &[])?;
+            self.run(&[step], &[source.kind], None, Instant::now())?;
+            let answer = rows_of(self.whole().await?);
+            if !answer.is_empty() || rows.is_empty() {
+                rows = answer;
+            }
+        }
+        Ok(rows)
+    }
+
+    fn step<'a>(&self, source: &'a Source, parameters: &[SqlValue<'a>]) -> Result<Step<'a>, SessionError> {
+        let few = || self.not_sent("the statement has more parameters than were given");
+        source.step(parameters).ok_or_else(few)
+    }
+
+    async fn fly(
+        &mut self,
+        executions: &[Execution<'_>],
+        answered: &mut dyn FnMut(usize, &Rows),
+    ) -> Result<(), SessionError> {
+        self.refuse_if_broken()?;
+        let Some(first) = executions.first() else { return Ok(()) };
+        // Taken out, so that steps can stand beside what is changed.
+        let statements = std::mem::take(&mut self.statements);
+        let planned = self.plan(&statements, executions);
+        let begins = statements.get(first.statement.0).is_some_and(|one| one.kind == StatementKind::Begin);
+        let is_wrapped = self.status == TransactionStatus::Idle && !begins;
+        let asked = planned.and_then(|(mut steps, mut kinds)| {
+            if is_wrapped {
+                let begin =
+                    Step::Begin { isolation: None, read_only: false, sql: vec![self.beginning().to_owned()] };
+                steps.insert(0, begin);
+                kinds.insert(0, StatementKind::Begin);
+                steps.push(Step::Commit {});
+                kinds.push(StatementKind::Commit);
+            }
+            self.run(&steps, &kinds, None, Instant::now())
+        });
+        self.statements = statements;
+        asked?;
+        let ended = self.whole().await;
+        if let Err(error) = ended {
+            if !self.broken && (is_wrapped || begins) {
+                // The beginning was within the flight: whether it was carried out is the program's to know.
+                self.status = TransactionStatus::Failed;
+                if is_wrapped {
+                    let rollback = Source::new("ROLLBACK", self.dialect);
+                    // One that cannot be taken back ends with the session.
+                    self.broken = self.all(&[rollback]).await.is_err();
+                }
+            }
+            return Err(error);
+        }
+        let skipped = usize::from(is_wrapped);
+        for (place, outcome) in ended?.into_iter().skip(skipped).take(executions.len()).enumerate() {
+            answered(place, &rows_of(vec![outcome]));
+        }
+        Ok(())
+    }
+
+    fn plan<'a>(
+        &self,
+        statements: &'a [Source],
+        executions: &'a [Execution<'_>],
+    ) -> Result<(Vec<Step<'a>>, Vec<StatementKind>), SessionError> {
+        let (mut steps, mut kinds) = (Vec::new(), Vec::new());
+        for execution in executions {
+            let unknown = || self.not_sent("a statement was prepared on another session");
+            let source = statements.get(execution.statement.0).ok_or_else(unknown)?;
+            steps.push(self.step(source, execution.parameters)?);
+            kinds.push(source.kind);
+        }
+        Ok((steps, kinds))
+    }
+
+    fn beginning(&self) -> &'static str {
+        match self.dialect {
+            Dialect::Mysql => "START TRANSACTION",
+            Dialect::Postgres | Dialect::Cql => "BEGIN",
+        }
+    }
+
+    async fn insert(
+        &mut self,
+        load: BulkLoad<'_>,
+        fill: &mut dyn FnMut(&mut Vec<u8>) -> bool,
+    ) -> Result<u64, SessionError> {
+        let columns = if load.columns.is_empty() { String::new() } else { format!(" ({})", load.columns) };
+        let opening = format!("INSERT INTO {}{columns} VALUES ", load.table);
+        let (mut lines, mut more, mut loaded) = (Vec::new(), true, 0);
+        while more {
+            let (mut sql, mut is_first, mut count) = (opening.clone(), true, 0);
+            while more && sql.len() < INSERT_BYTES {
+                lines.clear();
+                more = fill(&mut lines);
+                let text =
+                    std::str::from_utf8(&lines).map_err(|_| self.not_sent("a line that is no text"))?;
+                count += push_rows(text, self.dialect, &mut sql, &mut is_first);
+            }
+            if count > 0 {
+                self.all(&[Source::plain(sql)]).await?;
+                loaded += count;
+            }
+        }
+        Ok(loaded)
+    }
+
+    async fn read_pages(
+        &mut self,
+        query: &str,
+        page_rows: usize,
+        page: &mut dyn FnMut(&Rows) -> Result<(), SessionError>,
+    ) -> Result<(), SessionError> {
+        self.all(&Source::all(before_read(self.dialect), self.dialect)).await?;
+        let source = Source::plain(query.to_owned());
+        let step = self.step(&source, &[])?;
+        self.run(&[step], &[StatementKind::Single], Some(page_rows), Instant::now())?;
+        loop {
+            match poll_fn(|context| self.poll_part(context)).await? {
+                Part::Page(cells) => {
+                    let mut rows = Rows::default();
+                    words::push_rows(&mut rows, cells);
+                    page(&rows)?;
+                    // Each page has the whole allowance of an answer.
+                    if let Some(asked) = &mut self.asked {
+                        asked.moment = Instant::now();
+                    }
+                }
+                Part::Whole(results) => {
+                    page(&rows_of(results))?;
+                    let commit = Source::new("COMMIT", self.dialect);
+                    return self.all(&[commit]).await.map(drop);
+                }
+            }
+        }
+    }
+
+    /// Nothing may be asked of a session that may still be answering an older question.
+    fn refuse_if_broken(&self) -> Result<(), SessionError> {
+        if !self.broken {
+            return Ok(());
+        }
+        Err(SessionError { class: ErrorClass::Connection, ..self.not_sent("the session is broken") })
+    }
+
+    fn not_sent(&self, why: &str) -> SessionError {
+        failure(ErrorClass::Other, true, format!("{}: not sent: {why}", self.peer))
+    }
+}
+
+/// How a read of a whole table begins: at one moment, and not by an index, which may know rows that the table does not.
+fn before_read(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Mysql => {
+            "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
+        }
+        Dialect::Postgres | Dialect::Cql => {
+            "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL enable_indexscan = off; \
+             SET LOCAL enable_indexonlyscan = off; SET LOCAL enable_bitmapscan = off"
+        }
+    }
+}
+
+/// The rows of the last step that returned any, and what the last one touched.
+fn rows_of(results: Vec<Outcome>) -> Rows {
+    let mut rows = Rows::default();
+    for outcome in results {
+        if !outcome.rows.is_empty() {
+            rows.clear();
+        }
+        let returned = outcome.rows.len() as u64;
+        words::push_rows(&mut rows, outcome.rows);
+        rows.set_affected(outcome.affected.unwrap_or(returned));
+    }
+    rows
+}
+
+impl Connection for ProcessClient {
+    fn set_timeout(&mut self, timeout: Duration) {
+        self.timeout = timeout;
+    }
+
+    fn is_broken(&self) -> bool {
+        self.broken
+    }
+}
+
+impl SqlSession for ProcessClient {
+    fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// Nothing is asked: the program prepares a statement when it first runs it.
+    fn prepare<'a>(&'a mut self, statements: &'a [&'a str]) -> SessionFuture<'a, Vec<StatementId>> {
+        let first = self.statements.len();
+        self.statements.extend(statements.iter().map(|sql| Source::new(sql, self.dialect)));
+        let all = (first..self.statements.len()).map(StatementId).collect();
+        Box::pin(std::future::ready(self.refuse_if_broken().map(|()| all)))
+    }
+
+    fn ask(
+        &mut self,
+        statement: StatementId,
+        parameters: &[SqlValue<'_>],
+        now: Instant,
+    ) -> Result<(), SessionError> {
+        let statements = std::mem::take(&mut self.statements);
+        let execution = [Execution { statement, parameters }];
+        let asked =
+            self.plan(&statements, &execution).and_then(|(steps, kinds)| self.run(&steps, &kinds, None, now));
+        self.statements = statements;
+        asked
+    }
+
+    fn poll_answer(&mut self, context: &mut Context<'_>) -> Poll<Result<Rows, SessionError>> {
+        self.poll_whole(context).map_ok(rows_of)
+    }
+
+    fn batch<'a>(&'a mut self, sql: &'a str) -> SessionFuture<'a, Rows> {
+        Box::pin(async move {
+            let sources = Source::all(sql, self.dialect);
+            self.all(&sources).await
+        })
+    }
+
+    fn pipeline<'a>(
+        &'a mut self,
+        executions: &'a [Execution<'a>],
+        answered: &'a mut dyn FnMut(usize, &Rows),
+    ) -> SessionFuture<'a, ()> {
+        Box::pin(self.fly(executions, answered))
+    }
+
+    fn load<'a>(
+        &'a mut self,
+        load: BulkLoad<'a>,
+        fill: &'a mut dyn FnMut(&mut Vec<u8>) -> bool,
+    ) -> SessionFuture<'a, u64> {
+        Box::pin(self.insert(load, fill))
+    }
+
+    fn read_table<'a>(
+        &'a mut self,
+        query: &'a str,
+        page_rows: usize,
+        page: &'a mut dyn FnMut(&Rows) -> Result<(), SessionError>,
+    ) -> SessionFuture<'a, ()> {
+        Box::pin(self.read_pages(query, page_rows, page))
+    }
+
+    fn in_transaction(&self) -> bool {
+        self.status != TransactionStatus::Idle
+    }
+}
+
+impl Drop for ProcessClient {
+    fn drop(&mut self) {
+        if let Some(asked) = &self.asked {
+            self.program.give_up(asked.number);
+        }
+        self.program.close(self.number);
+    }
+}
