@@ -23,7 +23,7 @@ pub mod warnings;
 
 pub use compare::{Comparison, Finding, Sampling, compare};
 pub use confidence::{Estimate, mean_over_seconds};
-pub use csv::{CsvError, CsvReader, CsvWriter, TimelineRow};
+pub use csv::{CsvWriter, TimelineRow};
 pub use distribution::{Better, Distribution};
 pub use encoding::EncodingError;
 /// The histogram every latency stands in.

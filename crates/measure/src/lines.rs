@@ -1,6 +1,6 @@
 //! Lines of text of bounded length, and whether the last one is whole.
 //!
-//! Owns splitting. What a line says is for `csv` and `hlog` to find out.
+//! Owns splitting. What a line says is for `hlog` to find out.
 
 use std::io::{BufRead, Read};
 

@@ -5,7 +5,7 @@
 
 use std::io::BufRead;
 
-use crate::csv::{CsvError, CsvReader};
+use crate::csv::TimelineRow;
 use crate::hlog::{HlogError, HlogReader};
 use crate::timeline::{Timeline, TimelineError};
 
@@ -15,9 +15,6 @@ pub enum RestoreError {
     /// In `timeline.hlog`.
     #[error("timeline.hlog: {0}")]
     Hlog(#[from] HlogError),
-    /// In `timeline.csv`.
-    #[error("timeline.csv: {0}")]
-    Csv(#[from] CsvError),
     /// In what they say.
     #[error("time line: {0}")]
     Timeline(#[from] TimelineError),
@@ -27,16 +24,15 @@ pub enum RestoreError {
 pub struct Restored {
     /// The time line. Its errors have no classes.
     pub timeline: Timeline,
-    /// Whether either file was torn at its end, as they are when their writer was killed; all before it is
-    /// here.
+    /// Whether the log was torn at its end, as it is when its writer was killed; all before it is here.
     pub truncated: bool,
 }
 
-/// Reads a time line back from `timeline.hlog` and `timeline.csv`.
+/// Reads a time line back from `timeline.hlog` and the rows of `timeline.csv`.
 ///
 /// # Errors
-/// When either file is damaged anywhere but at a torn end.
-pub fn restore(hlog: impl BufRead, csv: impl BufRead) -> Result<Restored, RestoreError> {
+/// When the log is damaged anywhere but at a torn end.
+pub fn restore(hlog: impl BufRead, rows: &[TimelineRow]) -> Result<Restored, RestoreError> {
     let mut restored = Restored { timeline: Timeline::new(), truncated: false };
     for entry in HlogReader::new(hlog) {
         match entry {
@@ -52,14 +48,8 @@ pub fn restore(hlog: impl BufRead, csv: impl BufRead) -> Result<Restored, Restor
             Err(error) => return Err(error.into()),
         }
     }
-    for row in CsvReader::new(csv) {
-        match row {
-            Ok(row) => {
-                restored.timeline.add_unclassified_errors(&row.load, &row.operation, row.t_s, row.errors)?;
-            }
-            Err(CsvError::Truncated { .. }) => restored.truncated = true,
-            Err(error) => return Err(error.into()),
-        }
+    for row in rows {
+        restored.timeline.add_unclassified_errors(&row.load, &row.operation, row.second, row.errors)?;
     }
     Ok(restored)
 }

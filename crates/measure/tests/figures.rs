@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
 
 use history::ErrorClass;
-use measure::{CsvReader, CsvWriter, HlogWriter, Interval, Recorder, Timeline, TimelineError, restore};
+use measure::{HlogWriter, Interval, Recorder, Timeline, TimelineError, TimelineRow, restore};
 use proptest::prelude::*;
 
 /// The interval of one second in which `operation` took these latencies.
@@ -142,27 +142,26 @@ fn a_killed_run_is_restored_from_its_files_up_to_the_last_second() {
     let intervals: Vec<_> =
         (0..5).map(|second| interval(second, "a", &[100 + second, 90_000], second)).collect();
     let mut hlog = HlogWriter::new(Vec::new(), UNIX_EPOCH).unwrap();
-    let mut csv = CsvWriter::new(Vec::new()).unwrap();
     for interval in &intervals {
         hlog.write(interval).unwrap();
-        csv.write(interval).unwrap();
     }
-    let (hlog, csv) = (hlog.into_inner(), csv.into_inner());
-    assert_eq!(CsvReader::new(csv.as_slice()).map(|row| row.unwrap().count).sum::<u64>(), 10);
+    let hlog = hlog.into_inner();
+    let row = |interval: &Interval| TimelineRow::of("tpcb", interval.second, "a", &interval.operations["a"]);
+    let rows: Vec<TimelineRow> = intervals.iter().map(row).collect();
+    assert_eq!(rows.iter().map(|row| row.count).sum::<u64>(), 10);
 
-    let whole = restore(hlog.as_slice(), csv.as_slice()).unwrap();
+    let whole = restore(hlog.as_slice(), &rows).unwrap();
     assert!(!whole.truncated);
     let figures = whole.timeline.summarize("tpcb", 0.0, 5.0).unwrap();
     let original = timeline(&intervals).summarize("tpcb", 0.0, 5.0).unwrap();
     assert_eq!(figures.operations["a"].latency, original.operations["a"].latency);
     assert_eq!(figures.operations["a"].errors_by_name(), BTreeMap::from([("unclassified".to_owned(), 10)]));
 
-    let torn = restore(&hlog[..hlog.len() - 3], &csv[..csv.len() - 1]).unwrap();
+    let torn = restore(&hlog[..hlog.len() - 3], &rows[..rows.len() - 1]).unwrap();
     assert!(torn.truncated);
     assert_eq!(torn.timeline.throughput("tpcb", "a"), [(0, 2), (1, 2), (2, 2), (3, 2)]);
     let figures = torn.timeline.summarize("tpcb", 0.0, 4.0).unwrap();
     assert_eq!(figures.operations["a"].errors_unclassified, 6);
 
-    assert!(restore(b"rubbish\n".as_slice(), csv.as_slice()).is_err());
-    assert!(restore(hlog.as_slice(), b"rubbish\n".as_slice()).is_err());
+    assert!(restore(b"rubbish\n".as_slice(), &rows).is_err());
 }

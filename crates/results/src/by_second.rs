@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use measure::TimelineRow;
 use measure::interval::counts_for_load;
 
 use crate::run::RunResult;
-use crate::timeline_csv::TimelineRow;
 
 /// One load, second by second.
 #[derive(Debug, Default)]

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use history::{Event, EventKind, LoadFacts, PhaseFacts, Receipt, RunFacts, Verdict};
+use measure::TimelineRow;
 use measure::interval::counts_for_load;
 use measure::recovery::{self, Baseline, LoadRecord, Second, Struck};
 
@@ -14,7 +15,6 @@ use crate::fault::{FaultLoadResult, FaultResult, RecoveryResult};
 use crate::lab::{InterferenceResult, LabResult, WarningResult};
 use crate::load::{LatencyUs, LoadResult, OperationResult, PhaseResult};
 use crate::run::{CheckResult, RunResult};
-use crate::timeline_csv::TimelineRow;
 
 /// Why the verdict is `unknown`, in the first place.
 const NO_RESULT: &str = "the run ended without a result (killed?)";

@@ -25,7 +25,7 @@ pub use load::{EndedEarly, LatencyUs, LoadResult, OperationResult, PhaseResult};
 pub use prediction::{PredictionResult, Relation};
 pub use run::{CheckResult, ExpectationResult, ReproducedFigure, ReproducedReport, RunResult};
 pub use run_directory::{LONGEST_FILE_BYTES, ReadError, RunDirectory, read};
-pub use timeline_csv::{LATEST_SECOND, TimelineRow};
+pub use timeline_csv::LATEST_SECOND;
 pub use volume::{
     AskedResult, CatchUpResult, ComponentResult, LagResult, MeanwhileResult, OpeningResult, ResyncResult,
     SyncsResult, VolumeResult,

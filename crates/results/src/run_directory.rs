@@ -9,9 +9,11 @@ use history::Event;
 use history::whole_file::{self, Link, WholeFileError};
 
 use crate::derive;
+use measure::TimelineRow;
+
 use crate::links_csv::{self, LinkRow};
 use crate::run::RunResult;
-use crate::timeline_csv::{self, TimelineRow};
+use crate::timeline_csv;
 
 /// The longest file of a run directory that is read. A run directory may be a stranger's: its files are read where they are
 /// regular files of its own, and no link in it is followed.
@@ -33,6 +35,8 @@ pub struct RunDirectory {
     pub events: Vec<Event>,
     /// How each operation fared in each second.
     pub timeline: Vec<TimelineRow>,
+    /// Whether lines amid those of the time line could not be read.
+    pub is_timeline_damaged: bool,
     /// What each link did in each second.
     pub links: Vec<LinkRow>,
     /// The resolved scenario as the run wrote it down.
@@ -101,17 +105,20 @@ pub fn read(directory: &Path) -> Result<RunDirectory, ReadError> {
             Vec::new()
         }
     };
-    let timeline = match text_of(directory, "timeline.csv", LONGEST_FILE_BYTES, &mut notes)? {
-        Some(text) => {
-            let mut timeline = timeline_csv::parse(&text);
-            notes.append(&mut timeline.notes);
-            timeline.rows
-        }
-        None => {
-            notes.push("timeline.csv: not there, so that the charts over time are missing below".to_owned());
-            Vec::new()
-        }
-    };
+    let (timeline, is_timeline_damaged) =
+        match text_of(directory, "timeline.csv", LONGEST_FILE_BYTES, &mut notes)? {
+            Some(text) => {
+                let mut timeline = timeline_csv::parse(&text);
+                notes.append(&mut timeline.notes);
+                (timeline.rows, timeline.is_damaged)
+            }
+            None => {
+                notes.push(
+                    "timeline.csv: not there, so that the charts over time are missing below".to_owned(),
+                );
+                (Vec::new(), true)
+            }
+        };
     // A run that ended before its first load has none, and a site without links has nothing in it.
     let links = match text_of(directory, "links.csv", LONGEST_FILE_BYTES, &mut notes)? {
         Some(text) => links_csv::parse(&text, &mut notes),
@@ -130,6 +137,7 @@ pub fn read(directory: &Path) -> Result<RunDirectory, ReadError> {
         is_derived,
         events,
         timeline,
+        is_timeline_damaged,
         links,
         scenario_yaml,
         notes,

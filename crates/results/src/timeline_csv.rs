@@ -1,43 +1,22 @@
 //! Reads `timeline.csv`: a row a second for each operation. Owns the columns' meaning, not what is made of them.
 
-/// The header every timeline begins with.
-const HEADER: &str = "t_s,load,operation,count,errors,p50_us,p95_us,p99_us,max_us";
+use measure::TimelineRow;
+use measure::csv::HEADING;
 
 /// A second later than this is a damaged row, not a run: 31 days.
 pub const LATEST_SECOND: u64 = 31 * 24 * 3600;
 
-/// How one operation of one load fared in one second.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TimelineRow {
-    /// The whole second on the run's clock; the row covers `second` up to `second + 1`.
-    pub second: u64,
-    /// The load.
-    pub load: String,
-    /// The operation: a transaction, one of its statements, or `connect`.
-    pub operation: String,
-    /// How many succeeded.
-    pub count: u64,
-    /// How many did not.
-    pub errors: u64,
-    /// Median latency of those that succeeded, microseconds; no meaning where `count` is zero.
-    pub p50_us: u64,
-    /// 95th percentile, microseconds.
-    pub p95_us: u64,
-    /// 99th percentile, microseconds.
-    pub p99_us: u64,
-    /// Largest, microseconds.
-    pub max_us: u64,
-}
-
 /// Rows that could be read, and what to tell the reader about the rest.
 pub(crate) struct Timeline {
     pub(crate) rows: Vec<TimelineRow>,
+    /// Whether a line amid the others could not be read.
+    pub(crate) is_damaged: bool,
     pub(crate) notes: Vec<String>,
 }
 
 /// Reads a timeline. A last line without its line end was cut off while it was written: it is left out and mentioned.
 pub(crate) fn parse(text: &str) -> Timeline {
-    let mut timeline = Timeline { rows: Vec::new(), notes: Vec::new() };
+    let mut timeline = Timeline { rows: Vec::new(), is_damaged: false, notes: Vec::new() };
     let mut unreadable_lines = Vec::new();
     for (index, line) in text.split_inclusive('\n').enumerate() {
         let number = index + 1;
@@ -48,7 +27,7 @@ pub(crate) fn parse(text: &str) -> Timeline {
             break;
         };
         let line = line.strip_suffix('\r').unwrap_or(line);
-        if line.is_empty() || (index == 0 && line.trim_start_matches('\u{feff}') == HEADER) {
+        if line.is_empty() || (index == 0 && line.trim_start_matches('\u{feff}') == HEADING) {
             continue;
         }
         match row(line) {
@@ -57,6 +36,7 @@ pub(crate) fn parse(text: &str) -> Timeline {
         }
     }
     if let Some(first) = unreadable_lines.first() {
+        timeline.is_damaged = true;
         let lines = unreadable_lines.len();
         timeline.notes.push(format!(
             "timeline.csv: {lines} unreadable line(s), the first at line {first}, were left out"
@@ -133,13 +113,14 @@ mod tests {
             .collect();
         assert_eq!(rows, expected_rows);
         assert_eq!(timeline.notes, expected_notes);
+        assert_eq!(timeline.is_damaged, expected_notes.iter().any(|note| note.contains("unreadable")));
     }
 
     #[test]
     fn whole_lines_are_read() {
         check(
             &format!(
-                "{HEADER}\n0,bank,transaction,410,0,900,1200,1900,2500\n1,bank,\"a \"\"b\"\", c\",0,3,,,,\r\n"
+                "{HEADING}\n0,bank,transaction,410,0,900,1200,1900,2500\n1,bank,\"a \"\"b\"\", c\",0,3,,,,\r\n"
             ),
             &["0 bank transaction 410 0 1900", "1 bank a \"b\", c 0 3 0"],
             &[],
@@ -149,7 +130,7 @@ mod tests {
     #[test]
     fn a_last_line_that_was_cut_off_is_left_out_and_mentioned() {
         check(
-            &format!("{HEADER}\n0,bank,transaction,410,0,900,1200,1900,2500\n1,bank,transaction,4"),
+            &format!("{HEADING}\n0,bank,transaction,410,0,900,1200,1900,2500\n1,bank,transaction,4"),
             &["0 bank transaction 410 0 1900"],
             &["timeline.csv: line 3, the last, is cut off and was left out"],
         );
@@ -158,7 +139,7 @@ mod tests {
     #[test]
     fn a_cut_number_is_not_taken_for_a_smaller_one() {
         check(
-            &format!("{HEADER}\n0,bank,transaction,410,0,900,1200,1900,25"),
+            &format!("{HEADING}\n0,bank,transaction,410,0,900,1200,1900,25"),
             &[],
             &["timeline.csv: line 2, the last, is cut off and was left out"],
         );
@@ -168,7 +149,7 @@ mod tests {
     fn damaged_lines_are_counted_not_guessed() {
         let note = "timeline.csv: 4 unreadable line(s), the first at line 2, were left out";
         let damaged = "x,a,b,1,0,1,1,1,1\n1e300,a,b,1,0,1,1,1,1\nNaN,a,b,1,0,1,1,1,1\n3,a,b,-1,0,1,1,1,1\n";
-        check(&format!("{HEADER}\n{damaged}4,a,b,1,0,1,1,1,1\n"), &["4 a b 1 0 1"], &[note]);
+        check(&format!("{HEADING}\n{damaged}4,a,b,1,0,1,1,1,1\n"), &["4 a b 1 0 1"], &[note]);
     }
 
     #[test]
@@ -177,6 +158,19 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn any_rows_come_back_as_they_were_written(
+            names in prop::collection::vec(("[^\r\n]*", "[a\", ]{0,6}"), 0..8),
+            figure in any::<u64>(),
+        ) {
+            let row = |(load, operation)| TimelineRow { second: 17, load, operation, count: figure, max_us: 3, ..TimelineRow::default() };
+            let rows: Vec<TimelineRow> = names.into_iter().map(row).collect();
+            let mut writer = measure::CsvWriter::new(Vec::new()).expect("a writer");
+            rows.iter().for_each(|row| writer.write_row(row).expect("written"));
+            let read = parse(&String::from_utf8(writer.into_inner()).expect("text"));
+            prop_assert_eq!((read.rows, read.notes), (rows, Vec::new()));
+        }
+
         #[test]
         fn any_text_is_read_without_panic(text in any::<String>()) {
             parse(&text);

@@ -3,8 +3,7 @@
 //! The only file of the comparison that reads files, and it reads no others than a run's own.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{BufReader, Read, Take};
+use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use history::EventKind;
@@ -13,7 +12,7 @@ use measure::OperationFigures;
 
 use super::{Run, settings};
 use crate::written::WriteError;
-use results::RunResult;
+use results::RunDirectory;
 use results::matrix::{self, MatrixResult};
 use results::{LONGEST_FILE_BYTES, ReadError};
 
@@ -121,7 +120,7 @@ pub(super) fn take(given: &Given) -> Result<Taken, CompareError> {
         if read.is_derived { Some("the run did not come to its end".to_owned()) } else { interrupted };
     let mut notes = Vec::new();
     let recorded_s = read.timeline.iter().map(|row| row.second + 1).max().unwrap_or(0);
-    let seconds = match seconds(&given.path, &read.result, recorded_s) {
+    let seconds = match seconds(&read, recorded_s) {
         Ok(seconds) => Some(seconds),
         Err(why) => {
             notes.push(format!("{}: its seconds cannot be compared: {why}", given.path.display()));
@@ -134,16 +133,16 @@ pub(super) fn take(given: &Given) -> Result<Taken, CompareError> {
 }
 
 /// `recorded_s` is the end of the last second there is anything of.
-fn seconds(directory: &Path, result: &RunResult, recorded_s: u64) -> Result<Seconds, String> {
-    let open = |name: &str| -> Result<BufReader<Take<File>>, String> {
-        let file = whole_file::open(&directory.join(name), Link::Refused);
-        let bounded = file.map(|file| BufReader::new(file.take(LONGEST_FILE_BYTES)));
-        bounded.map_err(|error| format!("{name}: {error}"))
-    };
-    let restored = measure::restore(open("timeline.hlog")?, open("timeline.csv")?);
+fn seconds(run: &RunDirectory, recorded_s: u64) -> Result<Seconds, String> {
+    if run.is_timeline_damaged {
+        return Err("timeline.csv: it is not there, or lines of it cannot be read".to_owned());
+    }
+    let log = whole_file::open(&run.path.join("timeline.hlog"), Link::Refused);
+    let log = log.map_err(|error| format!("timeline.hlog: {error}"))?;
+    let restored = measure::restore(BufReader::new(log.take(LONGEST_FILE_BYTES)), &run.timeline);
     let timeline = restored.map_err(|error| error.to_string())?.timeline;
     let mut seconds = Seconds::new();
-    for load in &result.loads {
+    for load in &run.result.loads {
         let end_s = load.phases.iter().map(|phase| phase.to_s).fold(0.0, f64::max).ceil();
         let by_second = seconds.entry(load.name.clone()).or_default();
         for second in 0..(end_s as u64).min(recorded_s) {

@@ -6,7 +6,7 @@ use history::{Operation, Outcome};
 use serde_json::Value;
 
 use super::ExportError;
-use results::TimelineRow;
+use measure::TimelineRow;
 use results::{OperationResult, RunResult};
 
 /// What a row is.

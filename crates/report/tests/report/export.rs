@@ -226,9 +226,7 @@ fn tables_are_read_back_as_what_was_recorded() {
         reader.records().map(|row| row.expect("a row").iter().map(str::to_owned).collect()).collect()
     };
     let timeline = exported.as_text(Format::Csv(Rows::Timeline));
-    let read =
-        measure::CsvReader::new(timeline.as_bytes()).collect::<Result<Vec<_>, _>>().expect("a time line");
-    assert_eq!(read.len(), rows(&timeline).len());
+    let read = rows(&timeline);
     assert!(timeline.starts_with(measure::csv::HEADING) && read.len() > 60);
     let only = exported.try_as(Format::Csv(Rows::Timeline), Some("ledger")).expect("exported");
     assert!(rows(&only).iter().all(|row| row[1] == "ledger") && rows(&only).len() < read.len());
