@@ -105,15 +105,7 @@ impl Panel<'_> {
         let (left, right, bottom) = (geometry.left, geometry.right(), geometry.bottom());
         let mut svg = String::new();
         for (value, label) in ticks {
-            let y = geometry.y(*value);
-            let _ = write!(
-                svg,
-                "<line class=\"grid\" x1=\"{left:.1}\" x2=\"{right:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\
-                 <text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
-                left - 7.0,
-                y + 4.0,
-                escape(label)
-            );
+            push_grid(&mut svg, (left, right), geometry.y(*value), label);
         }
         let _ = write!(
             svg,
@@ -123,13 +115,7 @@ impl Panel<'_> {
             let x = geometry.x(t_s);
             // A label at the very end would stand half outside.
             let anchor = if x + 16.0 > self.width { "end" } else { "middle" };
-            let _ = write!(
-                svg,
-                "<line class=\"axis\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{bottom:.1}\" y2=\"{:.1}\"/>\
-                 <text class=\"tick\" x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{label}</text>",
-                bottom + 4.0,
-                bottom + 17.0
-            );
+            push_tick(&mut svg, x, bottom, anchor, &label);
         }
         svg
     }
@@ -324,4 +310,26 @@ fn told(band: &Band) -> String {
         None => "not healed while the run was recorded".to_owned(),
     };
     format!("{} {verb} {}{}, {healed}", band.label, crate::format::seconds(band.from_s), doubt(band))
+}
+/// A line across a plot at a value, and the value's label before it.
+pub(crate) fn push_grid(svg: &mut String, (left, right): (f64, f64), y: f64, label: &str) {
+    let _ = write!(
+        svg,
+        "<line class=\"grid\" x1=\"{left:.1}\" x2=\"{right:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\
+         <text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+        left - 7.0,
+        y + 4.0,
+        escape(label)
+    );
+}
+
+/// A mark on the axis below a plot, and its label.
+pub(crate) fn push_tick(svg: &mut String, x: f64, bottom: f64, anchor: &str, label: &str) {
+    let _ = write!(
+        svg,
+        "<line class=\"axis\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{bottom:.1}\" y2=\"{:.1}\"/>\
+         <text class=\"tick\" x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{label}</text>",
+        bottom + 4.0,
+        bottom + 17.0
+    );
 }

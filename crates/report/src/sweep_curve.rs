@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use crate::chart::CHARACTER_WIDTH;
+use crate::chart::{CHARACTER_WIDTH, push_grid, push_tick};
 use crate::format;
 use crate::markup::escape;
 use crate::scale::Scale;
@@ -137,16 +137,7 @@ fn plot(
         names.join(" and ")
     );
     for tick in scale.ticks() {
-        let _ = write!(
-            svg,
-            "<line class=\"grid\" x1=\"{LEFT:.1}\" x2=\"{:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\
-             <text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
-            width - RIGHT,
-            LEFT - 7.0,
-            y(tick) + 4.0,
-            escape(&written(tick)),
-            y = y(tick)
-        );
+        push_grid(&mut svg, (LEFT, width - RIGHT), y(tick), &written(tick));
     }
     let _ = write!(
         svg,
@@ -175,13 +166,7 @@ fn step_labels(steps: &[Step], x: &impl Fn(f64) -> f64, bottom: f64) -> String {
             continue;
         }
         free_from = x + half + 6.0;
-        let _ = write!(
-            svg,
-            "<line class=\"axis\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{bottom:.1}\" y2=\"{:.1}\"/>\
-             <text class=\"tick\" x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{label}</text>",
-            bottom + 4.0,
-            bottom + 17.0
-        );
+        push_tick(&mut svg, x, bottom, "middle", &label);
     }
     svg
 }
