@@ -3,18 +3,16 @@
 //! Owns no protocol: what a session asks, and how a node says that it leads, is each protocol's own.
 
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::time::Duration;
 
 use history::ErrorClass;
-use rand::Rng;
 
 use crate::connection::SessionError;
 use crate::endpoint::{Address, Endpoint};
 use crate::frames::failure;
 use crate::key_value::KeyValueSession;
 use crate::leader_search::{Ask, LeaderSearch};
-use crate::session::{ConnectError, Connected, Connector, Session};
+use crate::session::Session;
 
 /// A session with one node of such a database.
 pub trait LeaderSession: KeyValueSession + Sized + 'static {
@@ -36,16 +34,20 @@ pub trait LeaderSession: KeyValueSession + Sized + 'static {
 }
 
 /// Connects to whichever of its endpoints leads. Shared by all clients of a load.
-pub struct LeaderConnector<S: LeaderSession>(LeaderSearch<AskLeader<S>>);
+pub type LeaderConnector<S> = LeaderSearch<AskLeader<S>>;
 
 /// An attempt at one node.
-struct AskLeader<S: LeaderSession> {
+pub struct AskLeader<S: LeaderSession> {
     settings: S::Settings,
     timeout: Duration,
 }
 
 impl<S: LeaderSession> Ask for AskLeader<S> {
-    type Session = S;
+    type Opened = S;
+
+    fn session(opened: S) -> Session {
+        Session::of_key_value(opened)
+    }
 
     async fn ask(&self, endpoint: &Endpoint) -> Result<(S, bool), SessionError> {
         let Address::Tcp { address, .. } = endpoint.address else {
@@ -60,7 +62,7 @@ impl<S: LeaderSession> Ask for AskLeader<S> {
     }
 }
 
-impl<S: LeaderSession> LeaderConnector<S> {
+impl<S: LeaderSession> LeaderSearch<AskLeader<S>> {
     /// A connector that knows no leader yet.
     #[must_use]
     pub fn with(
@@ -70,26 +72,14 @@ impl<S: LeaderSession> LeaderConnector<S> {
         connect_timeout: Duration,
     ) -> Self {
         let asked = AskLeader { settings, timeout };
-        Self(LeaderSearch::new(asked, endpoints, connect_timeout))
+        Self::asking(asked, endpoints, connect_timeout)
     }
 }
 
-impl<S: LeaderSession<Settings = ()>> LeaderConnector<S> {
+impl<S: LeaderSession<Settings = ()>> LeaderSearch<AskLeader<S>> {
     /// A connector for sessions without settings.
     #[must_use]
     pub fn new(endpoints: Vec<Endpoint>, timeout: Duration, connect_timeout: Duration) -> Self {
         Self::with((), endpoints, timeout, connect_timeout)
-    }
-}
-
-impl<S: LeaderSession> Connector for LeaderConnector<S> {
-    fn connect<'a>(
-        &'a self,
-        rng: &'a mut dyn Rng,
-    ) -> Pin<Box<dyn Future<Output = Result<Connected, ConnectError>> + 'a>> {
-        Box::pin(async move {
-            let (session, node, failed_attempts) = self.0.connect(rng).await?;
-            Ok(Connected { session: Session::of_key_value(session), node, failed_attempts })
-        })
     }
 }

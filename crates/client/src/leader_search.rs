@@ -23,7 +23,7 @@ use crate::connection::SessionError;
 use crate::endpoint::Endpoint;
 use crate::frames::failure;
 use crate::reactor::{Sleep, sleep, sleep_until, timeout};
-use crate::session::{ConnectError, FailedAttempt};
+use crate::session::{ConnectError, Connected, Connector, FailedAttempt, Session};
 
 /// The most attempts of a load in flight at one node, one more while the leader is searched. Enough to connect hundreds of
 /// clients a second over a round trip of 100 ms; few enough that two processors start their sessions within a second.
@@ -41,16 +41,23 @@ const MOST_DOUBLINGS: u32 = 3;
 const TOO_MANY_CONNECTIONS: [&str; 2] = ["53300", "1040"];
 
 /// One attempt at one node.
-pub(crate) trait Ask: 'static {
+pub trait Ask: 'static {
     /// What the attempt opens.
-    type Session: 'static;
+    type Opened: 'static;
+
+    /// What was opened, as those who connect have it.
+    fn session(opened: Self::Opened) -> Session;
 
     /// Opens a session with a node and asks it whether it leads. Whoever calls sets the time limit.
-    fn ask(&self, endpoint: &Endpoint) -> impl Future<Output = Result<(Self::Session, bool), SessionError>>;
+    fn ask(&self, endpoint: &Endpoint) -> impl Future<Output = Result<(Self::Opened, bool), SessionError>>;
 }
 
-/// The search that all clients of a load share.
-pub(crate) struct LeaderSearch<A: Ask>(Rc<Search<A>>);
+/// The search that all clients of a load share, so that what one learns of the leader helps the others.
+pub struct LeaderSearch<A: Ask> {
+    search: Rc<Search<A>>,
+    /// Whether clients are spread over all that take writes.
+    is_spread: bool,
+}
 
 struct Search<A: Ask> {
     asked: A,
@@ -63,7 +70,7 @@ struct Search<A: Ask> {
     leader: watch::Sender<Option<usize>>,
     /// Who searches: one at a time.
     turn: Semaphore,
-    scouting: RefCell<Scouting<A::Session>>,
+    scouting: RefCell<Scouting<A::Opened>>,
 }
 
 struct Node {
@@ -108,10 +115,23 @@ enum Step<S> {
     Anew,
 }
 
+impl<A: Ask> Connector for LeaderSearch<A> {
+    fn connect<'a>(
+        &'a self,
+        rng: &'a mut dyn Rng,
+    ) -> Pin<Box<dyn Future<Output = Result<Connected, ConnectError>> + 'a>> {
+        Box::pin(async move {
+            let found = if self.is_spread { self.in_turn(rng).await } else { self.to_leader(rng).await };
+            let (opened, node, failed_attempts) = found?;
+            Ok(Connected { session: A::session(opened), node, failed_attempts })
+        })
+    }
+}
+
 impl<A: Ask> LeaderSearch<A> {
     /// A search that knows no leader yet. `first_limit` is the time limit of an attempt; it grows to eight times that while
     /// a node meets it again and again.
-    pub(crate) fn new(asked: A, endpoints: Vec<Endpoint>, first_limit: Duration) -> Self {
+    pub(crate) fn asking(asked: A, endpoints: Vec<Endpoint>, first_limit: Duration) -> Self {
         let node = |endpoint| Node {
             endpoint,
             in_flight: Semaphore::new(IN_FLIGHT_AT_A_NODE),
@@ -120,7 +140,7 @@ impl<A: Ask> LeaderSearch<A> {
         };
         let attempts = endpoints.iter().map(|_| None).collect();
         let backoff = Backoff::up_to(LONGEST_PAUSE);
-        Self(Rc::new(Search {
+        let search = Rc::new(Search {
             asked,
             nodes: endpoints.into_iter().map(node).collect(),
             first_limit,
@@ -129,20 +149,27 @@ impl<A: Ask> LeaderSearch<A> {
             leader: watch::Sender::new(None),
             turn: Semaphore::new(1),
             scouting: RefCell::new(Scouting { attempts, backoff, not_before: Instant::now() }),
-        }))
+        });
+        Self { search, is_spread: false }
+    }
+
+    /// The same to all nodes that take writes, client by client in turn.
+    pub(crate) fn spread_out(mut self) -> Self {
+        self.is_spread = true;
+        self
     }
 
     pub(crate) fn endpoints(&self) -> impl ExactSizeIterator<Item = &Endpoint> {
-        self.0.nodes.iter().map(|node| &node.endpoint)
+        self.search.nodes.iter().map(|node| &node.endpoint)
     }
 
     /// A session with the leader, its name, and what failed on the way. It fails when the known leader is none any more, or
     /// after a round over all nodes without one.
-    pub(crate) async fn connect(
+    pub(crate) async fn to_leader(
         &self,
         rng: &mut dyn Rng,
-    ) -> Result<(A::Session, String, Vec<FailedAttempt>), ConnectError> {
-        let mut news = self.0.leader.subscribe();
+    ) -> Result<(A::Opened, String, Vec<FailedAttempt>), ConnectError> {
+        let mut news = self.search.leader.subscribe();
         let mut failed = ConnectError::default();
         let mut has_asked_leader = false;
         loop {
@@ -159,7 +186,7 @@ impl<A: Ask> LeaderSearch<A> {
             };
             match step {
                 Step::Found(session, index) => {
-                    let node = self.0.name(index);
+                    let node = self.search.name(index);
                     return Ok((session, node, failed.failed_attempts));
                 }
                 // Its successor, if there is one, can be found at once.
@@ -172,20 +199,22 @@ impl<A: Ask> LeaderSearch<A> {
 
     /// A session with one of the nodes that take writes, where any may: each client begins with the next, and goes on to
     /// the others where that one takes none. Nodes that were silent when they were last asked come last.
-    pub(crate) async fn connect_in_turn(
+    async fn in_turn(
         &self,
         rng: &mut dyn Rng,
-    ) -> Result<(A::Session, String, Vec<FailedAttempt>), ConnectError> {
-        let nodes = &self.0.nodes;
-        let turn = self.0.given_out.replace(self.0.given_out.get().wrapping_add(1));
+    ) -> Result<(A::Opened, String, Vec<FailedAttempt>), ConnectError> {
+        let nodes = &self.search.nodes;
+        let turn = self.search.given_out.replace(self.search.given_out.get().wrapping_add(1));
         let mut order: Vec<usize> = (0..nodes.len()).map(|place| (turn + place) % nodes.len()).collect();
         order.sort_by_key(|index| nodes.get(*index).is_some_and(|node| node.timeouts.get() > 0));
         let mut failed = ConnectError::default();
         for index in order {
             match self.ask_node(index, rng).await {
-                Ok((session, true)) => return Ok((session, self.0.name(index), failed.failed_attempts)),
-                Ok((_, false)) => failed.read_only_nodes.push(self.0.name(index)),
-                Err(error) => failed.failed_attempts.push(FailedAttempt { node: self.0.name(index), error }),
+                Ok((session, true)) => return Ok((session, self.search.name(index), failed.failed_attempts)),
+                Ok((_, false)) => failed.read_only_nodes.push(self.search.name(index)),
+                Err(error) => {
+                    failed.failed_attempts.push(FailedAttempt { node: self.search.name(index), error })
+                }
             }
         }
         Err(failed)
@@ -196,11 +225,11 @@ impl<A: Ask> LeaderSearch<A> {
         &self,
         index: usize,
         rng: &mut dyn Rng,
-    ) -> Result<(A::Session, bool), SessionError> {
-        let Some(node) = self.0.nodes.get(index) else {
+    ) -> Result<(A::Opened, bool), SessionError> {
+        let Some(node) = self.search.nodes.get(index) else {
             return Err(failure(ErrorClass::Other, true, "there is no such node".to_owned()));
         };
-        let _permits = (permit(&node.in_flight).await, permit(&self.0.in_flight).await);
+        let _permits = (permit(&node.in_flight).await, permit(&self.search.in_flight).await);
         match self.attempt(index, rng).await {
             Answer::Leads(session) => Ok((session, true)),
             Answer::Follows(session) => Ok((session, false)),
@@ -215,9 +244,9 @@ impl<A: Ask> LeaderSearch<A> {
         news: &mut watch::Receiver<Option<usize>>,
         rng: &mut dyn Rng,
         failed: &mut ConnectError,
-    ) -> Step<A::Session> {
-        let Some(node) = self.0.nodes.get(index) else { return Step::Failed };
-        let permits = async { (permit(&node.in_flight).await, permit(&self.0.in_flight).await) };
+    ) -> Step<A::Opened> {
+        let Some(node) = self.search.nodes.get(index) else { return Step::Failed };
+        let permits = async { (permit(&node.in_flight).await, permit(&self.search.in_flight).await) };
         let _permits = tokio::select! {
             biased;
             () = changes(news, |leader| leader != Some(index)) => return Step::Anew,
@@ -240,7 +269,7 @@ impl<A: Ask> LeaderSearch<A> {
                     Step::Failed | Step::Full => continue,
                 },
             };
-            return self.0.judge(index, answer, failed);
+            return self.search.judge(index, answer, failed);
         }
     }
 
@@ -251,22 +280,22 @@ impl<A: Ask> LeaderSearch<A> {
         suspect: Option<usize>,
         rng: &mut dyn Rng,
         failed: &mut ConnectError,
-    ) -> Step<A::Session> {
-        let _turn = permit(&self.0.turn).await;
-        let not_before = self.0.scouting.borrow().not_before;
+    ) -> Step<A::Opened> {
+        let _turn = permit(&self.search.turn).await;
+        let not_before = self.search.scouting.borrow().not_before;
         if not_before > Instant::now() {
             sleep_until(not_before).await;
         }
-        if self.0.leader.borrow().is_some_and(|leader| Some(leader) != suspect) {
+        if self.search.leader.borrow().is_some_and(|leader| Some(leader) != suspect) {
             return Step::Anew;
         }
-        if suspect.and_then(|suspect| self.0.nodes.get(suspect)).is_some_and(Node::has_just_answered) {
+        if suspect.and_then(|suspect| self.search.nodes.get(suspect)).is_some_and(Node::has_just_answered) {
             return Step::Failed;
         }
         self.begin_round(rng);
         let mut round = Round { one_ended: false, alarm: None };
-        let step = poll_fn(|context| self.0.poll_round(&mut round, failed, context)).await;
-        let mut scouting = self.0.scouting.borrow_mut();
+        let step = poll_fn(|context| self.search.poll_round(&mut round, failed, context)).await;
+        let mut scouting = self.search.scouting.borrow_mut();
         if matches!(step, Step::Found(..)) {
             scouting.backoff.reset();
         }
@@ -276,7 +305,7 @@ impl<A: Ask> LeaderSearch<A> {
 
     /// Begins an attempt at every node that is not being asked already.
     fn begin_round(&self, rng: &mut dyn Rng) {
-        let mut scouting = self.0.scouting.borrow_mut();
+        let mut scouting = self.search.scouting.borrow_mut();
         let begun = Instant::now();
         for (index, attempt) in scouting.attempts.iter_mut().enumerate() {
             if attempt.is_none() {
@@ -291,8 +320,8 @@ impl<A: Ask> LeaderSearch<A> {
         &self,
         index: usize,
         rng: &mut dyn Rng,
-    ) -> impl Future<Output = Answer<A::Session>> + 'static + use<A> {
-        let search = Rc::clone(&self.0);
+    ) -> impl Future<Output = Answer<A::Opened>> + 'static + use<A> {
+        let search = Rc::clone(&self.search);
         // Drawn now: what becomes of the attempt must not shift what is drawn after it.
         let limit = search.limit(index, rng);
         async move {
@@ -323,7 +352,7 @@ impl<A: Ask> LeaderSearch<A> {
 impl<A: Ask> Drop for LeaderSearch<A> {
     fn drop(&mut self) {
         // Attempts hold the search that holds them.
-        let attempts = std::mem::take(&mut self.0.scouting.borrow_mut().attempts);
+        let attempts = std::mem::take(&mut self.search.scouting.borrow_mut().attempts);
         drop(attempts);
     }
 }
@@ -366,7 +395,7 @@ impl<A: Ask> Search<A> {
     }
 
     /// What an answer says of the leader, for all clients, and of this client's way to it.
-    fn judge(&self, index: usize, answer: Answer<A::Session>, failed: &mut ConnectError) -> Step<A::Session> {
+    fn judge(&self, index: usize, answer: Answer<A::Opened>, failed: &mut ConnectError) -> Step<A::Opened> {
         match answer {
             Answer::Leads(session) => {
                 self.leader.send_if_modified(|leader| leader.replace(index) != Some(index));
@@ -399,7 +428,7 @@ impl<A: Ask> Search<A> {
         round: &mut Round,
         failed: &mut ConnectError,
         context: &mut Context<'_>,
-    ) -> Poll<Step<A::Session>> {
+    ) -> Poll<Step<A::Opened>> {
         let mut scouting = self.scouting.borrow_mut();
         let mut last_begun = None;
         for (index, slot) in scouting.attempts.iter_mut().enumerate() {

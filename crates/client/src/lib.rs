@@ -14,6 +14,7 @@ mod http;
 pub mod key_value;
 pub mod leader;
 mod leader_search;
+mod line;
 pub mod mysql;
 mod password;
 mod patience;

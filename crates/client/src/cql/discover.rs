@@ -2,12 +2,9 @@
 //!
 //! Owns the attempt at one node. Which node is asked, and when, is `leader_search`'s business.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::time::Duration;
 
 use history::ErrorClass;
-use rand::Rng;
 
 use super::topology::enter_keyspace;
 use super::{CqlClient, Settings};
@@ -15,19 +12,23 @@ use crate::connection::SessionError;
 use crate::endpoint::{Address, Endpoint};
 use crate::frames::failure;
 use crate::leader_search::{Ask, LeaderSearch};
-use crate::session::{ConnectError, Connected, Connector, Session};
+use crate::session::Session;
 
 /// Connects to any node that answers, client by client in turn. Shared by all clients of a load.
-pub struct CqlConnector(LeaderSearch<AskCql>);
+pub type CqlConnector = LeaderSearch<AskCql>;
 
 /// An attempt at one node.
-struct AskCql {
+pub struct AskCql {
     settings: Settings,
     nodes: usize,
 }
 
 impl Ask for AskCql {
-    type Session = CqlClient;
+    type Opened = CqlClient;
+
+    fn session(opened: CqlClient) -> Session {
+        Session::of_sql(opened)
+    }
 
     async fn ask(&self, endpoint: &Endpoint) -> Result<(CqlClient, bool), SessionError> {
         let Address::Tcp { address, .. } = endpoint.address else {
@@ -36,9 +37,9 @@ impl Ask for AskCql {
         };
         let mut client = CqlClient::open(address, &self.settings).await?;
         // The attempt has a limit as a whole.
-        client.timeout = Duration::MAX;
+        client.line.timeout = Duration::MAX;
         enter_keyspace(&mut client, &self.settings, self.nodes).await?;
-        client.timeout = self.settings.timeout;
+        client.line.timeout = self.settings.timeout;
         Ok((client, true))
     }
 }
@@ -48,18 +49,6 @@ impl CqlConnector {
     #[must_use]
     pub fn new(endpoints: Vec<Endpoint>, settings: Settings) -> Self {
         let (connect_timeout, nodes) = (settings.connect_timeout, endpoints.len());
-        Self(LeaderSearch::new(AskCql { settings, nodes }, endpoints, connect_timeout))
-    }
-}
-
-impl Connector for CqlConnector {
-    fn connect<'a>(
-        &'a self,
-        rng: &'a mut dyn Rng,
-    ) -> Pin<Box<dyn Future<Output = Result<Connected, ConnectError>> + 'a>> {
-        Box::pin(async move {
-            let (client, node, failed_attempts) = self.0.connect_in_turn(rng).await?;
-            Ok(Connected { session: Session::of_sql(client), node, failed_attempts })
-        })
+        Self::asking(AskCql { settings, nodes }, endpoints, connect_timeout).spread_out()
     }
 }

@@ -32,9 +32,8 @@ use self::statement::{Effect, Source, effect_of, quoted_name};
 use self::values::Kind;
 use self::verdict::Worth;
 use crate::frames::failure;
+use crate::line::{Ended, Line, connected_within};
 use crate::password::Password;
-use crate::patience::Patience;
-use crate::reactor::timeout;
 use crate::wire::{Wire, invalid};
 use crate::{Rows, SessionError};
 
@@ -99,20 +98,15 @@ pub struct Settings {
 
 /// A session with one node.
 pub struct CqlClient {
-    wire: Wire,
-    /// Where it is connected to, for messages.
-    peer: String,
-    timeout: Duration,
+    line: Line,
     reads: Consistency,
     reads_otherwise: Option<Consistency>,
     writes: Consistency,
-    broken: bool,
     /// How often in a row its node could not serve.
     doubts: u32,
     statements: Vec<Prepared>,
     asked: Asked,
     rows: Rows,
-    patience: Patience,
 }
 
 struct Prepared {
@@ -131,24 +125,13 @@ struct Asked {
     sent: bool,
 }
 
-/// How the reading of an answer ended.
-enum Ended {
-    Whole(Said),
-    Broken(io::Error),
-    TooLate,
-}
-
 impl CqlClient {
     /// Connects, and signs in.
     ///
     /// # Errors
     /// When the node cannot be reached or refuses, within `settings.connect_timeout`. Always definite.
     pub async fn connect(address: SocketAddr, settings: &Settings) -> Result<Self, SessionError> {
-        let limit = settings.connect_timeout;
-        timeout(limit, Self::open(address, settings)).await.unwrap_or_else(|_| {
-            let message = format!("{address}: no connection within {} ms", limit.as_millis());
-            Err(failure(ErrorClass::Connection, true, message))
-        })
+        connected_within(settings.connect_timeout, &address, Self::open(address, settings)).await
     }
 
     /// Connects, however long it takes. The keyspace is not chosen yet.
@@ -164,38 +147,34 @@ impl CqlClient {
             sent: true,
         };
         let mut client = Self {
-            wire,
-            peer: address.to_string(),
-            timeout: Duration::MAX,
+            line: Line::new(wire, address.to_string(), Duration::MAX),
             reads: settings.reads,
             reads_otherwise: settings.reads_otherwise,
             writes: settings.writes,
-            broken: false,
             doubts: 0,
             statements: Vec::new(),
             asked,
             rows: Rows::default(),
-            patience: Patience::default(),
         };
         client.sign_in(settings).await?;
-        client.timeout = settings.timeout;
+        client.line.timeout = settings.timeout;
         Ok(client)
     }
 
     async fn sign_in(&mut self, settings: &Settings) -> Result<(), SessionError> {
-        write_startup(&mut self.wire.outgoing);
+        write_startup(&mut self.line.wire.outgoing);
         let mut said = self.exchange(Effect::Read).await?;
         if let Said::Authenticate(class) = &said {
             // A password in clear text is for nobody else.
             if !class.ends_with("PasswordAuthenticator") {
                 let message = format!(
                     "{}: authentication by {class} is not supported, only PasswordAuthenticator",
-                    self.peer
+                    self.line.peer
                 );
                 return Err(failure(ErrorClass::Other, true, message));
             }
-            let password = settings.password.as_ref().and_then(|password| password.at(&self.peer));
-            write_plain(&settings.user, password.unwrap_or_default(), &mut self.wire.outgoing);
+            let password = settings.password.as_ref().and_then(|password| password.at(&self.line.peer));
+            write_plain(&settings.user, password.unwrap_or_default(), &mut self.line.wire.outgoing);
             said = self.exchange(Effect::Read).await?;
         }
         match said {
@@ -227,8 +206,8 @@ impl CqlClient {
         effect: Effect,
         terms: Terms<'_>,
     ) -> Result<Said, SessionError> {
-        self.refuse_if_broken()?;
-        write_query(cql, terms, &mut self.wire.outgoing);
+        self.line.refuse_if_broken()?;
+        write_query(cql, terms, &mut self.line.wire.outgoing);
         self.exchange(effect).await
     }
 
@@ -242,26 +221,21 @@ impl CqlClient {
     /// Opens the exchange of what is in the outgoing buffer, put there at `now`, for its answer.
     fn begin(&mut self, effect: Effect, statement: Option<usize>, now: Instant) {
         self.asked = Asked { effect, statement, moment: now, sent_anything: false, sent: false };
-        self.wire.begin_answer();
+        self.line.wire.begin_answer();
         self.rows = Rows::default();
         // Whoever turns away halfway leaves a session whose next answer belongs to another question.
-        self.broken = true;
+        self.line.broken = true;
     }
 
     /// Sends and reads until the answer is whole or can be waited for no longer.
-    fn poll_whole(&mut self, context: &mut Context<'_>) -> Poll<Ended> {
-        match self.poll_read(context) {
-            Poll::Ready(Ok(said)) => Poll::Ready(Ended::Whole(said)),
-            Poll::Ready(Err(failed)) => Poll::Ready(Ended::Broken(failed)),
-            Poll::Pending => {
-                self.patience.poll_over(self.asked.moment, self.timeout, context).map(|()| Ended::TooLate)
-            }
-        }
+    fn poll_whole(&mut self, context: &mut Context<'_>) -> Poll<Ended<Said>> {
+        let read = self.poll_read(context);
+        self.line.poll_ended(read, self.asked.moment, context)
     }
 
     fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Said>> {
         if !self.asked.sent {
-            ready!(self.wire.poll_send(context, &mut self.asked.sent_anything))?;
+            ready!(self.line.wire.poll_send(context, &mut self.asked.sent_anything))?;
             self.asked.sent = true;
         }
         loop {
@@ -269,27 +243,27 @@ impl CqlClient {
                 let of_this = stream == 0;
                 return Poll::Ready(if of_this { Ok(said) } else { Err(of_another()) });
             }
-            ready!(self.wire.poll_fill(context))?;
+            ready!(self.line.wire.poll_fill(context))?;
         }
     }
 
     /// The next answer that has arrived whole, and the stream that it belongs to.
     fn next_said(&mut self) -> io::Result<Option<(i16, Said)>> {
-        let Some(frame) = next_frame(&mut self.wire)? else { return Ok(None) };
+        let Some(frame) = next_frame(&mut self.line.wire)? else { return Ok(None) };
         let statement = self.asked.statement.and_then(|statement| self.statements.get(statement));
         let known: &[Kind] = statement.map_or(&[], |statement| &statement.answer.columns);
-        let said = read(frame.head, self.wire.at(&frame.place), known, &mut self.rows)?;
+        let said = read(frame.head, self.line.wire.at(&frame.place), known, &mut self.rows)?;
         Ok(Some((frame.head.stream, said)))
     }
 
     /// Turns what was read, and how the reading ended, into the call's result. Rows lie in `self.rows`.
-    fn finish(&mut self, ended: Ended) -> Result<Said, SessionError> {
-        self.wire.forget_outgoing();
+    fn finish(&mut self, ended: Ended<Said>) -> Result<Said, SessionError> {
+        self.line.wire.forget_outgoing();
         let unsettled = self.asked.effect != Effect::Read && self.asked.sent_anything;
         match ended {
             Ended::Whole(Said::Refused(refusal)) => Err(self.refused(&refusal)),
             Ended::Whole(said) => {
-                self.broken = false;
+                self.line.broken = false;
                 self.doubts = 0;
                 let affected = match (self.asked.effect, &said) {
                     // The first column says whether the condition held.
@@ -303,13 +277,8 @@ impl CqlClient {
                 self.rows.set_affected(affected);
                 Ok(said)
             }
-            Ended::TooLate => {
-                let message = format!("{}: no answer within {} ms", self.peer, self.timeout.as_millis());
-                Err(failure(ErrorClass::Timeout, !unsettled, message))
-            }
-            Ended::Broken(failed) => {
-                Err(failure(ErrorClass::Connection, !unsettled, format!("{}: {failed}", self.peer)))
-            }
+            Ended::TooLate => Err(self.line.too_late(!unsettled)),
+            Ended::Broken(error) => Err(self.line.cut(&error, !unsettled)),
         }
     }
 
@@ -317,31 +286,16 @@ impl CqlClient {
     fn refused(&mut self, refusal: &Refusal) -> SessionError {
         let verdict = verdict::of(refusal, self.asked.effect);
         self.doubts = if verdict.session == Worth::Doubtful { self.doubts + 1 } else { 0 };
-        self.broken = verdict.session == Worth::Nothing || self.doubts >= DOUBTS_MAX;
+        self.line.broken = verdict.session == Worth::Nothing || self.doubts >= DOUBTS_MAX;
         let code = format!("{:#06x}", verdict::code_of(refusal));
-        let message = format!("{}: {code} {}", self.peer, refusal.reason);
+        let message = format!("{}: {code} {}", self.line.peer, refusal.reason);
         SessionError { class: verdict.class, definite: verdict.definite, message, code: Some(code) }
     }
 
     fn senseless(&mut self, said: &Said) -> SessionError {
-        self.broken = true;
-        let message = format!("{}: an answer to something else: {said:?}", self.peer);
+        self.line.broken = true;
+        let message = format!("{}: an answer to something else: {said:?}", self.line.peer);
         failure(ErrorClass::Other, self.asked.effect == Effect::Read, message)
-    }
-
-    /// Nothing may be asked of a session that may still be answering an older question.
-    fn refuse_if_broken(&mut self) -> Result<(), SessionError> {
-        if !self.broken {
-            return Ok(());
-        }
-        let error = self.not_sent(&"the session is broken");
-        Err(SessionError { class: ErrorClass::Connection, ..error })
-    }
-
-    /// A call that failed before a byte left.
-    fn not_sent(&mut self, why: &dyn std::fmt::Display) -> SessionError {
-        self.wire.forget_outgoing();
-        failure(ErrorClass::Other, true, format!("{}: not sent: {why}", self.peer))
     }
 
     /// How a statement of this effect is carried out.

@@ -15,9 +15,10 @@ use super::answer::Said;
 use super::frames::{Bound, Terms, write_execute, write_prepare, write_query};
 use super::statement::{Effect, Source, cell};
 use super::verdict::UNAVAILABLE;
-use super::{CqlClient, Ended, Prepared, of_another};
+use super::{CqlClient, Prepared, of_another};
 use crate::connection::{Connection, SessionFuture};
 use crate::frames::failure;
+use crate::line::Ended;
 use crate::reactor::{sleep, timeout};
 use crate::sql::{BulkLoad, Dialect, Execution, SqlSession, SqlValue, StatementId};
 use crate::{Rows, SessionError};
@@ -32,11 +33,11 @@ const PAGE_ROWS: usize = 2_000;
 
 impl Connection for CqlClient {
     fn set_timeout(&mut self, timeout: Duration) {
-        self.timeout = timeout;
+        self.line.timeout = timeout;
     }
 
     fn is_broken(&self) -> bool {
-        self.broken
+        self.line.broken
     }
 }
 
@@ -55,22 +56,22 @@ impl SqlSession for CqlClient {
         parameters: &[SqlValue<'_>],
         now: Instant,
     ) -> Result<(), SessionError> {
-        self.refuse_if_broken()?;
+        self.line.refuse_if_broken()?;
         let Some(Prepared { source, answer }) = self.statements.get(statement.0) else {
-            return Err(self.not_sent(&"the statement was prepared on another session"));
+            return Err(self.line.not_sent(&"the statement was prepared on another session"));
         };
         let effect = source.effect;
         let terms = Terms { without_metadata: !answer.columns.is_empty(), ..self.terms(effect) };
         let bound = Bound { kinds: &answer.parameters, places: &source.places, parameters };
-        let written = write_execute(0, &answer.id, terms, bound, &mut self.wire.outgoing);
-        written.map_err(|why| self.not_sent(&why))?;
+        let written = write_execute(0, &answer.id, terms, bound, &mut self.line.wire.outgoing);
+        written.map_err(|why| self.line.not_sent(&why))?;
         self.begin(effect, Some(statement.0), now);
         Ok(())
     }
 
     fn poll_answer(&mut self, context: &mut Context<'_>) -> Poll<Result<Rows, SessionError>> {
-        if self.asked.sent && !self.broken {
-            return Poll::Ready(Err(self.not_sent(&"nothing was asked")));
+        if self.asked.sent && !self.line.broken {
+            return Poll::Ready(Err(self.line.not_sent(&"nothing was asked")));
         }
         let ended = ready!(self.poll_whole(context));
         Poll::Ready(self.finish(ended).map(|_| std::mem::take(&mut self.rows)))
@@ -92,7 +93,7 @@ impl SqlSession for CqlClient {
         _executions: &'a [Execution<'a>],
         _answered: &'a mut dyn FnMut(usize, &Rows),
     ) -> SessionFuture<'a, ()> {
-        let error = self.not_sent(&"CQL has no transactions of several statements");
+        let error = self.line.not_sent(&"CQL has no transactions of several statements");
         Box::pin(async move { Err(error) })
     }
 
@@ -121,10 +122,10 @@ impl SqlSession for CqlClient {
 impl CqlClient {
     /// Prepares all in one flight. Preparing runs nothing, so that the server may as well go on behind one it refuses.
     async fn prepare_all(&mut self, statements: &[&str]) -> Result<Vec<StatementId>, SessionError> {
-        self.refuse_if_broken()?;
+        self.line.refuse_if_broken()?;
         let sources: Vec<Source> = statements.iter().map(|cql| Source::new(cql)).collect();
         for (stream, source) in (0..=i16::MAX).zip(&sources) {
-            write_prepare(stream, &source.text, &mut self.wire.outgoing);
+            write_prepare(stream, &source.text, &mut self.line.wire.outgoing);
         }
         self.begin(Effect::Read, None, Instant::now());
         let answers = self.flight(sources.len()).await?;
@@ -150,22 +151,19 @@ impl CqlClient {
     /// Sends what was written for so many streams and reads all answers, by stream.
     async fn flight(&mut self, streams: usize) -> Result<BTreeMap<i16, Said>, SessionError> {
         let mut answers = BTreeMap::new();
-        let limit = self.timeout;
-        let ended = match timeout(limit, self.read_flight(streams, &mut answers)).await {
-            Ok(Ok(())) => Ended::Whole(Said::Void),
-            Ok(Err(failed)) => Ended::Broken(failed),
-            Err(_) => Ended::TooLate,
-        };
+        let limit = self.line.timeout;
+        let read = timeout(limit, self.read_flight(streams, &mut answers)).await;
+        let ended = Ended::of(read.map(|read| read.map(|()| Said::Void)));
         self.finish(ended)?;
         Ok(answers)
     }
 
     async fn read_flight(&mut self, streams: usize, answers: &mut BTreeMap<i16, Said>) -> io::Result<()> {
-        self.wire.send(&mut self.asked.sent_anything).await?;
+        self.line.wire.send(&mut self.asked.sent_anything).await?;
         self.asked.sent = true;
         while answers.len() < streams {
             let Some((stream, said)) = self.next_said()? else {
-                self.wire.fill().await?;
+                self.line.wire.fill().await?;
                 continue;
             };
             let is_asked = usize::try_from(stream).is_ok_and(|stream| stream < streams);
@@ -211,7 +209,8 @@ impl CqlClient {
         while more {
             lines.clear();
             more = fill(&mut lines);
-            let text = std::str::from_utf8(&lines).map_err(|_| self.not_sent(&"a line that is no text"))?;
+            let text =
+                std::str::from_utf8(&lines).map_err(|_| self.line.not_sent(&"a line that is no text"))?;
             rows.extend(text.lines().map(|line| line.split('\t').map(cell).collect()));
             if rows.len() >= ROWS_IN_FLIGHT || !more {
                 for flight in rows.chunks(ROWS_IN_FLIGHT) {
@@ -234,16 +233,16 @@ impl CqlClient {
         let mut left: Vec<&Vec<Option<String>>> = rows.iter().collect();
         for attempt in 1.. {
             let Some(Prepared { source, answer }) = self.statements.get(statement.0) else {
-                return Err(self.not_sent(&"the statement was not prepared"));
+                return Err(self.line.not_sent(&"the statement was not prepared"));
             };
             for (stream, row) in (0..=i16::MAX).zip(&left) {
                 let values = row.iter().map(|cell| cell.as_deref().map_or(SqlValue::Null, SqlValue::Text));
                 let parameters: Vec<SqlValue<'_>> = values.collect();
                 let bound =
                     Bound { kinds: &answer.parameters, places: &source.places, parameters: &parameters };
-                let written = write_execute(stream, &answer.id, terms, bound, &mut self.wire.outgoing);
+                let written = write_execute(stream, &answer.id, terms, bound, &mut self.line.wire.outgoing);
                 if let Err(why) = written {
-                    return Err(self.not_sent(&why));
+                    return Err(self.line.not_sent(&why));
                 }
             }
             self.begin(Effect::Write, None, Instant::now());
@@ -285,7 +284,7 @@ impl CqlClient {
         let mut next: Option<Vec<u8>> = None;
         let mut kept = Rows::default();
         loop {
-            self.refuse_if_broken()?;
+            self.line.refuse_if_broken()?;
             let wanted = page_rows.saturating_sub(kept.len()).clamp(1, PAGE_ROWS);
             let terms = Terms {
                 consistency,
@@ -293,7 +292,7 @@ impl CqlClient {
                 paging_state: next.as_deref(),
                 ..Terms::default()
             };
-            write_query(query, terms, &mut self.wire.outgoing);
+            write_query(query, terms, &mut self.line.wire.outgoing);
             match self.exchange(Effect::Read).await {
                 Ok(Said::Rows(state)) => next = state,
                 Ok(other) => return Err(self.senseless(&other)),
@@ -306,7 +305,7 @@ impl CqlClient {
             kept.append(std::mem::take(&mut self.rows));
             let is_last = next.is_none();
             if kept.len() > page_rows {
-                let message = format!("{}: a page of more rows than were asked for", self.peer);
+                let message = format!("{}: a page of more rows than were asked for", self.line.peer);
                 return Err(failure(ErrorClass::Other, true, message));
             }
             if is_last || kept.len() == page_rows {

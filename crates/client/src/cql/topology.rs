@@ -22,11 +22,11 @@ pub(super) async fn enter_keyspace(
         return Ok(());
     }
     let Err(missing) = client.choose_keyspace(&settings.keyspace).await else { return Ok(()) };
-    let Some(replicas) = settings.replicas.filter(|_| !client.broken) else { return Err(missing) };
+    let Some(replicas) = settings.replicas.filter(|_| !client.line.broken) else { return Err(missing) };
     let known = data_centres(client).await?;
     let count: u32 = known.values().sum();
     if usize::try_from(count).is_ok_and(|count| count < nodes) {
-        let message = format!("{}: it knows {count} of {nodes} nodes", client.peer);
+        let message = format!("{}: it knows {count} of {nodes} nodes", client.line.peer);
         return Err(failure(ErrorClass::Connection, true, message));
     }
     client.query(&creation(&settings.keyspace, replicas, &known)).await?;

@@ -2,46 +2,44 @@
 //!
 //! Owns the question. Which server is asked, when and how often is `leader_search`'s business.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::time::Duration;
 
 use history::ErrorClass;
-use rand::Rng;
 
-use super::{MysqlClient, Settings, error};
+use super::{MysqlClient, Settings};
 use crate::connection::SessionError;
 use crate::endpoint::{Address, Endpoint};
+use crate::frames::failure;
 use crate::leader_search::{Ask, LeaderSearch};
-use crate::session::{ConnectError, Connected, Connector, Session};
+use crate::session::Session;
 use crate::{Rows, SqlSession as _};
 
 /// Connects to a server that takes writes. Shared by all clients of a load.
-pub struct MysqlConnector {
-    search: LeaderSearch<AskMysql>,
-    /// Whether clients are spread over all that take writes.
-    is_spread: bool,
-}
+pub type MysqlConnector = LeaderSearch<AskMysql>;
 
 /// An attempt at one server.
-struct AskMysql(Settings);
+pub struct AskMysql(Settings);
 
 impl Ask for AskMysql {
-    type Session = MysqlClient;
+    type Opened = MysqlClient;
+
+    fn session(opened: MysqlClient) -> Session {
+        Session::of_sql(opened)
+    }
 
     async fn ask(&self, endpoint: &Endpoint) -> Result<(MysqlClient, bool), SessionError> {
         let Address::Tcp { address, .. } = endpoint.address else {
             let message = format!("{}: a MySQL server is spoken to over TCP", endpoint.address);
-            return Err(error(ErrorClass::Connection, true, message));
+            return Err(failure(ErrorClass::Connection, true, message));
         };
         let mut client = MysqlClient::open(address, &self.0).await?;
         // The attempt has a limit as a whole.
-        client.timeout = Duration::MAX;
+        client.line.timeout = Duration::MAX;
         // SHOW is answered by a node of Galera that is outside the primary component as well; SELECT is not.
         let settings =
             client.batch("SHOW GLOBAL VARIABLES WHERE Variable_name IN ('read_only', 'wsrep_on')").await?;
         let wsrep = client.batch("SHOW GLOBAL STATUS WHERE Variable_name = 'wsrep_ready'").await?;
-        client.timeout = self.0.timeout;
+        client.line.timeout = self.0.timeout;
         let takes_writes = takes_writes(&settings, &wsrep);
         Ok((client, takes_writes))
     }
@@ -61,31 +59,13 @@ impl MysqlConnector {
     #[must_use]
     pub fn new(endpoints: Vec<Endpoint>, settings: Settings) -> Self {
         let connect_timeout = settings.connect_timeout;
-        let search = LeaderSearch::new(AskMysql(settings), endpoints, connect_timeout);
-        Self { search, is_spread: false }
+        Self::asking(AskMysql(settings), endpoints, connect_timeout)
     }
 
     /// To all servers that take writes, client by client in turn, as Galera's nodes do.
     #[must_use]
     pub fn spread(endpoints: Vec<Endpoint>, settings: Settings) -> Self {
-        Self { is_spread: true, ..Self::new(endpoints, settings) }
-    }
-}
-
-impl Connector for MysqlConnector {
-    fn connect<'a>(
-        &'a self,
-        rng: &'a mut dyn Rng,
-    ) -> Pin<Box<dyn Future<Output = Result<Connected, ConnectError>> + 'a>> {
-        Box::pin(async move {
-            let found = if self.is_spread {
-                self.search.connect_in_turn(rng).await
-            } else {
-                self.search.connect(rng).await
-            };
-            let (client, node, failed_attempts) = found?;
-            Ok(Connected { session: Session::of_sql(client), node, failed_attempts })
-        })
+        Self::new(endpoints, settings).spread_out()
     }
 }
 

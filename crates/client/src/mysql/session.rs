@@ -13,8 +13,9 @@ use mysql_common::packets::StmtPacket;
 use super::answer::{is_refusal, refusal};
 use super::packets::{CLOSE, PREPARE, QUERY, next_packet, write_execution, write_packet, write_text};
 use super::statement::{Source, push_rows};
-use super::{Ended, MysqlClient, Prepared, verdict};
+use super::{MysqlClient, Prepared, verdict};
 use crate::connection::{Connection, SessionFuture};
+use crate::line::Ended;
 use crate::reactor::timeout;
 use crate::sql::{BulkLoad, Dialect, Execution, SqlSession, SqlValue, StatementId};
 use crate::statement_kind::{Flight, StatementKind, TransactionStatus};
@@ -26,11 +27,11 @@ const INSERT_BYTES: usize = 256 << 10;
 
 impl Connection for MysqlClient {
     fn set_timeout(&mut self, timeout: Duration) {
-        self.timeout = timeout;
+        self.line.timeout = timeout;
     }
 
     fn is_broken(&self) -> bool {
-        self.broken
+        self.line.broken
     }
 }
 
@@ -49,12 +50,12 @@ impl SqlSession for MysqlClient {
         parameters: &[SqlValue<'_>],
         now: Instant,
     ) -> Result<(), SessionError> {
-        self.refuse_if_broken()?;
+        self.line.refuse_if_broken()?;
         let Some(Prepared { source, number }) = self.statements.get(statement.0) else {
-            return Err(self.not_sent(&"the statement was prepared on another session"));
+            return Err(self.line.not_sent(&"the statement was prepared on another session"));
         };
         let (kind, is_binary) = (source.kind, number.is_some());
-        let out = &mut self.wire.outgoing;
+        let out = &mut self.line.wire.outgoing;
         let written = match number {
             Some(number) => write_execution(*number, &source.places, parameters, out),
             None => match source.filled_in(parameters) {
@@ -62,14 +63,14 @@ impl SqlSession for MysqlClient {
                 None => Err("the statement has more parameters than were given"),
             },
         };
-        written.map_err(|why| self.not_sent(&why))?;
+        written.map_err(|why| self.line.not_sent(&why))?;
         self.begin(kind.may_commit(self.status), is_binary, now);
         Ok(())
     }
 
     fn poll_answer(&mut self, context: &mut Context<'_>) -> Poll<Result<Rows, SessionError>> {
-        if self.asked.sent && !self.broken {
-            return Poll::Ready(Err(self.not_sent(&"nothing was asked")));
+        if self.asked.sent && !self.line.broken {
+            return Poll::Ready(Err(self.line.not_sent(&"nothing was asked")));
         }
         self.poll_exchange(context)
     }
@@ -111,25 +112,22 @@ impl SqlSession for MysqlClient {
 impl MysqlClient {
     /// Prepares all in one flight. Preparing runs nothing, so that the server may as well go on behind one it refuses.
     async fn prepare_all(&mut self, statements: &[&str]) -> Result<Vec<StatementId>, SessionError> {
-        self.refuse_if_broken()?;
+        self.line.refuse_if_broken()?;
         let sources: Vec<Source> = statements.iter().map(|sql| Source::new(sql)).collect();
         let texts: Vec<Option<String>> = sources.iter().map(Source::to_prepare).collect();
         for text in texts.iter().flatten() {
-            write_text(PREPARE, text, &mut self.wire.outgoing).map_err(|why| self.not_sent(&why))?;
+            write_text(PREPARE, text, &mut self.line.wire.outgoing)
+                .map_err(|why| self.line.not_sent(&why))?;
         }
         self.begin(false, false, Instant::now());
         let mut numbers = Vec::new();
-        let limit = self.timeout;
-        let ended =
-            match timeout(limit, self.read_prepared(texts.iter().flatten().count(), &mut numbers)).await {
-                Ok(Ok(())) => Ended::Whole,
-                Ok(Err(failed)) => Ended::Broken(failed),
-                Err(_) => Ended::TooLate,
-            };
+        let limit = self.line.timeout;
+        let count = texts.iter().flatten().count();
+        let ended = Ended::of(timeout(limit, self.read_prepared(count, &mut numbers)).await);
         if let Err(error) = self.finish(ended) {
             for number in numbers {
                 // There is no answer to this.
-                let _ = write_packet(0, &mut self.wire.outgoing, |out| {
+                let _ = write_packet(0, &mut self.line.wire.outgoing, |out| {
                     out.extend_from_slice(&[CLOSE]);
                     out.extend_from_slice(&number.to_le_bytes());
                 });
@@ -147,11 +145,11 @@ impl MysqlClient {
 
     /// Reads the answers to so many preparations. The first that was refused stays as the answer's error.
     async fn read_prepared(&mut self, count: usize, numbers: &mut Vec<u32>) -> io::Result<()> {
-        self.wire.send(&mut self.answer.sent_anything).await?;
+        self.line.wire.send(&mut self.answer.sent_anything).await?;
         self.asked.sent = true;
         for _ in 0..count {
             let place = self.packet().await?;
-            let packet = self.wire.at(&place);
+            let packet = self.line.wire.at(&place);
             if is_refusal(packet) {
                 let refusal = refusal(packet)?;
                 self.answer.error.get_or_insert_with(|| Box::new(refusal));
@@ -171,10 +169,10 @@ impl MysqlClient {
 
     async fn packet(&mut self) -> io::Result<std::ops::Range<usize>> {
         loop {
-            if let Some(packet) = next_packet(&mut self.wire)? {
+            if let Some(packet) = next_packet(&mut self.line.wire)? {
                 return Ok(packet.place);
             }
-            self.wire.fill().await?;
+            self.line.wire.fill().await?;
         }
     }
 
@@ -185,14 +183,14 @@ impl MysqlClient {
         executions: &[Execution<'_>],
         answered: &mut dyn FnMut(usize, &Rows),
     ) -> Result<(), SessionError> {
-        self.refuse_if_broken()?;
+        self.line.refuse_if_broken()?;
         let (mut kinds, mut texts) = (Vec::new(), Vec::new());
         for execution in executions {
             let Some(Prepared { source, .. }) = self.statements.get(execution.statement.0) else {
-                return Err(self.not_sent(&"a statement was prepared on another session"));
+                return Err(self.line.not_sent(&"a statement was prepared on another session"));
             };
             let Some(text) = source.filled_in(execution.parameters) else {
-                return Err(self.not_sent(&"a statement has more parameters than were given"));
+                return Err(self.line.not_sent(&"a statement has more parameters than were given"));
             };
             kinds.push(source.kind);
             texts.push(text);
@@ -210,7 +208,7 @@ impl MysqlClient {
         }
         let flight = Flight::of(kinds.iter().copied(), self.status);
         let sql = texts.join("; ");
-        write_text(QUERY, &sql, &mut self.wire.outgoing).map_err(|why| self.not_sent(&why))?;
+        write_text(QUERY, &sql, &mut self.line.wire.outgoing).map_err(|why| self.line.not_sent(&why))?;
         self.begin(flight.may_commit, false, Instant::now());
         let mut completed = 0;
         let mut each = |place: usize, rows: &mut Rows| {
@@ -224,11 +222,11 @@ impl MysqlClient {
         let ended = poll_fn(|context| self.poll_whole(context, &mut each)).await;
         let Err(error) = self.finish(ended) else { return Ok(()) };
         let is_over = error.code.as_deref() == Some(verdict::DEADLOCK.to_string().as_str());
-        if !self.broken && !is_over {
+        if !self.line.broken && !is_over {
             // An error tells nothing of the transaction: it stands as the statement before left it.
             if is_wrapped {
                 // Whoever asked knows of no transaction. One that cannot be taken back ends with the session.
-                self.broken = self.query("ROLLBACK").await.is_err();
+                self.line.broken = self.query("ROLLBACK").await.is_err();
             } else if kinds.contains(&StatementKind::Begin) {
                 self.status = TransactionStatus::Open;
             }
@@ -251,7 +249,7 @@ impl MysqlClient {
                 lines.clear();
                 more = fill(&mut lines);
                 let text =
-                    std::str::from_utf8(&lines).map_err(|_| self.not_sent(&"a line that is no text"))?;
+                    std::str::from_utf8(&lines).map_err(|_| self.line.not_sent(&"a line that is no text"))?;
                 count += push_rows(text, &mut sql, &mut is_first);
             }
             if count > 0 {
@@ -269,25 +267,25 @@ impl MysqlClient {
         page_rows: usize,
         page: &mut dyn FnMut(&Rows) -> Result<(), SessionError>,
     ) -> Result<(), SessionError> {
-        self.refuse_if_broken()?;
-        write_text(QUERY, query, &mut self.wire.outgoing).map_err(|why| self.not_sent(&why))?;
+        self.line.refuse_if_broken()?;
+        write_text(QUERY, query, &mut self.line.wire.outgoing).map_err(|why| self.line.not_sent(&why))?;
         self.begin(false, false, Instant::now());
         loop {
-            let limit = self.timeout;
+            let limit = self.line.timeout;
             let read = poll_fn(|context| self.poll_read(context, &mut |_, _| {}, page_rows));
-            let is_whole = match timeout(limit, read).await {
-                Ok(Ok(is_whole)) => is_whole,
-                Ok(Err(failed)) => return self.finish(Ended::Broken(failed)).map(drop),
-                Err(_) => return self.finish(Ended::TooLate).map(drop),
+            let is_whole = match Ended::of(timeout(limit, read).await) {
+                Ended::Whole(is_whole) => is_whole,
+                Ended::Broken(error) => return self.finish(Ended::Broken(error)).map(drop),
+                Ended::TooLate => return self.finish(Ended::TooLate).map(drop),
             };
             if is_whole {
-                let answer = self.finish(Ended::Whole)?;
+                let answer = self.finish(Ended::Whole(()))?;
                 return page(&answer.rows);
             }
             page(&self.answer.rows_of_this_statement)?;
             self.answer.rows_of_this_statement.clear();
             // Each page has the whole allowance of an answer.
-            self.wire.begin_answer();
+            self.line.wire.begin_answer();
         }
     }
 }

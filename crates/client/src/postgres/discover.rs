@@ -2,52 +2,52 @@
 //!
 //! Which of them is asked, when and how often is `leader_search`'s business.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use history::ErrorClass;
-use rand::Rng;
 use rustls::ClientConfig;
 
 use super::{EncryptionError, PostgresClient, Settings, not_encrypted};
 use crate::SessionError;
 use crate::endpoint::Endpoint;
+use crate::frames::failure;
 use crate::leader_search::{Ask, LeaderSearch};
-use crate::session::{ConnectError, Connected, Connector, Session};
+use crate::session::Session;
 
 /// Connects to whichever of its endpoints takes writes. Shared by all clients of a load, so that what one learns of
 /// the leader helps the others.
-pub struct PostgresConnector(pub(super) LeaderSearch<AskPostgres>);
+pub type PostgresConnector = LeaderSearch<AskPostgres>;
 
 /// An attempt at one server.
-pub(super) struct AskPostgres {
+pub struct AskPostgres {
     settings: Settings,
     /// Made once: reading the authorities for every connection would cost more than the handshake.
     config: Result<Option<Arc<ClientConfig>>, EncryptionError>,
 }
 
 impl Ask for AskPostgres {
-    type Session = PostgresClient;
+    type Opened = PostgresClient;
+
+    fn session(opened: PostgresClient) -> Session {
+        Session::of_sql(opened)
+    }
 
     async fn ask(&self, endpoint: &Endpoint) -> Result<(PostgresClient, bool), SessionError> {
         let config = self.config.clone().map_err(|error| not_encrypted(&endpoint.address, &error))?;
         let mut client = PostgresClient::open(&endpoint.address, &self.settings, config).await?;
         // The attempt has a limit as a whole.
-        client.timeout = Duration::MAX;
+        client.line.timeout = Duration::MAX;
         let rows = client
             .simple_query("SELECT pg_is_in_recovery(), current_setting('transaction_read_only')")
             .await?;
-        client.timeout = self.settings.timeout;
+        client.line.timeout = self.settings.timeout;
         match (rows.text(0, 0), rows.text(0, 1)) {
             (Some(recovery), Some(read_only)) => Ok((client, (recovery, read_only) == ("f", "off"))),
-            _ => Err(SessionError {
-                class: ErrorClass::Other,
-                definite: true,
-                message: format!("{}: no answer to whether it takes writes", endpoint.address),
-                code: None,
-            }),
+            _ => {
+                let message = format!("{}: no answer to whether it takes writes", endpoint.address);
+                Err(failure(ErrorClass::Other, true, message))
+            }
         }
     }
 }
@@ -58,18 +58,6 @@ impl PostgresConnector {
     pub fn new(endpoints: Vec<Endpoint>, settings: Settings) -> Self {
         let config = settings.encryption.client_config();
         let connect_timeout = settings.connect_timeout;
-        Self(LeaderSearch::new(AskPostgres { settings, config }, endpoints, connect_timeout))
-    }
-}
-
-impl Connector for PostgresConnector {
-    fn connect<'a>(
-        &'a self,
-        rng: &'a mut dyn Rng,
-    ) -> Pin<Box<dyn Future<Output = Result<Connected, ConnectError>> + 'a>> {
-        Box::pin(async move {
-            let (client, node, failed_attempts) = self.0.connect(rng).await?;
-            Ok(Connected { session: Session::of_sql(client), node, failed_attempts })
-        })
+        Self::asking(AskPostgres { settings, config }, endpoints, connect_timeout)
     }
 }

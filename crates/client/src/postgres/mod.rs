@@ -29,9 +29,9 @@ pub use discover::PostgresConnector;
 pub use read_engines::{ReadEngines, Reads};
 
 use crate::endpoint::Address;
+use crate::frames::failure;
+use crate::line::{Ended, Line, connected_within};
 use crate::password::Password;
-use crate::patience::Patience;
-use crate::reactor::timeout;
 use crate::statement_kind::{StatementKind, TransactionStatus};
 use crate::tls::Tls;
 use crate::wire::{Wire, invalid};
@@ -59,19 +59,14 @@ pub struct Settings {
 
 /// A session with one PostgreSQL server.
 pub struct PostgresClient {
-    wire: Wire,
-    /// Where it is connected to, for messages.
-    peer: String,
-    timeout: Duration,
+    line: Line,
     status: TransactionStatus,
-    broken: bool,
     process_id: i32,
     statements: Vec<Prepared>,
     /// Room in which questions are put together.
     piece: Vec<u8>,
     asked: Asked,
     answer: Answer,
-    patience: Patience,
 }
 
 struct Prepared {
@@ -87,26 +82,6 @@ struct Asked {
     moment: Instant,
     /// Whether all of it is on its way.
     sent: bool,
-}
-
-/// How the reading of an answer ended.
-enum Ended {
-    /// The server is ready for the next question.
-    Ready,
-    /// The connection broke, or what came over it makes no sense.
-    Broken(io::Error),
-    /// The time was up.
-    TooLate,
-}
-
-impl Ended {
-    fn of(result: Result<io::Result<()>, crate::reactor::Elapsed>) -> Self {
-        match result {
-            Ok(Ok(())) => Ended::Ready,
-            Ok(Err(error)) => Ended::Broken(error),
-            Err(_) => Ended::TooLate,
-        }
-    }
 }
 
 /// What has been read of an answer so far; it outlives the reading, which may time out.
@@ -177,9 +152,7 @@ impl PostgresClient {
         settings: &Settings,
         config: Option<Arc<ClientConfig>>,
     ) -> Result<Self, SessionError> {
-        timeout(settings.connect_timeout, Self::open(address, settings, config))
-            .await
-            .unwrap_or_else(|_| Err(connect_timeout(address, settings)))
+        connected_within(settings.connect_timeout, address, Self::open(address, settings, config)).await
     }
 
     /// Connects, however long it takes.
@@ -204,7 +177,7 @@ impl PostgresClient {
     /// # Errors
     /// As [`crate::SqlSession::execute`].
     pub async fn simple_query(&mut self, sql: &str) -> Result<Rows, SessionError> {
-        frontend::query(sql, &mut self.wire.outgoing).map_err(|e| self.not_sent(&e))?;
+        frontend::query(sql, &mut self.line.wire.outgoing).map_err(|e| self.line.not_sent(&e))?;
         self.exchange(StatementKind::of(sql)).await
     }
 
@@ -216,24 +189,24 @@ impl PostgresClient {
 
     /// Opens the exchange of what is in the outgoing buffer, put there at `now`, for its answer.
     fn begin(&mut self, kind: StatementKind, now: Instant) -> Result<(), SessionError> {
-        self.refuse_if_broken()?;
+        self.line.refuse_if_broken()?;
         let may_commit = kind.may_commit(self.status);
         self.asked = Asked { kind, may_commit, moment: now, sent: false };
-        self.wire.begin_answer();
+        self.line.wire.begin_answer();
         if !self.answer.is_blank() {
             self.answer = Answer::default();
         }
         // Whoever turns away halfway leaves a session whose next answer belongs to another question.
-        self.broken = true;
+        self.line.broken = true;
         Ok(())
     }
 
     /// Carries the open exchange on.
     fn poll_exchange(&mut self, context: &mut Context<'_>) -> Poll<Result<Rows, SessionError>> {
         let ended = ready!(self.poll_ready(context, &mut |_, _| {}));
-        if matches!(ended, Ended::Ready) && self.answer.is_good() {
-            self.broken = false;
-            self.wire.forget_outgoing();
+        if matches!(ended, Ended::Whole(())) && self.answer.is_good() {
+            self.line.broken = false;
+            self.line.wire.forget_outgoing();
             return Poll::Ready(Ok(self.answer.take_rows()));
         }
         let Asked { kind, may_commit, .. } = self.asked;
@@ -247,14 +220,9 @@ impl PostgresClient {
         &mut self,
         context: &mut Context<'_>,
         completed: &mut dyn FnMut(usize, &mut Rows),
-    ) -> Poll<Ended> {
-        match self.poll_read_to_ready(context, completed) {
-            Poll::Ready(Ok(())) => Poll::Ready(Ended::Ready),
-            Poll::Ready(Err(error)) => Poll::Ready(Ended::Broken(error)),
-            Poll::Pending => {
-                self.patience.poll_over(self.asked.moment, self.timeout, context).map(|()| Ended::TooLate)
-            }
-        }
+    ) -> Poll<Ended<()>> {
+        let read = self.poll_read_to_ready(context, completed);
+        self.line.poll_ended(read, self.asked.moment, context)
     }
 
     fn poll_read_to_ready(
@@ -263,14 +231,14 @@ impl PostgresClient {
         completed: &mut dyn FnMut(usize, &mut Rows),
     ) -> Poll<io::Result<()>> {
         if !self.asked.sent {
-            ready!(self.wire.poll_send(context, &mut self.answer.sent_anything))?;
+            ready!(self.line.wire.poll_send(context, &mut self.answer.sent_anything))?;
             self.asked.sent = true;
         }
         let kind = self.asked.kind;
         loop {
-            while let Some(frame) = self.wire.next_frame()? {
+            while let Some(frame) = self.line.wire.next_frame()? {
                 let before = self.answer.completed;
-                let ready = take_frame(&self.wire, &mut self.status, kind, &frame, &mut self.answer)?;
+                let ready = take_frame(&self.line.wire, &mut self.status, kind, &frame, &mut self.answer)?;
                 if self.answer.completed > before {
                     completed(before, &mut self.answer.rows);
                 }
@@ -278,39 +246,32 @@ impl PostgresClient {
                     return Poll::Ready(Ok(()));
                 }
             }
-            ready!(self.wire.poll_fill(context))?;
+            ready!(self.line.wire.poll_fill(context))?;
         }
     }
 
     /// Turns what was read, and how the reading ended, into the call's result.
     fn finish(
         &mut self,
-        ended: Ended,
+        ended: Ended<()>,
         kind: StatementKind,
         may_commit: bool,
         answer: Answer,
     ) -> Result<Rows, SessionError> {
-        self.wire.forget_outgoing();
+        self.line.wire.forget_outgoing();
         let unsettled = may_commit && answer.sent_anything;
         match (answer.error, ended) {
             (Some(error), ended) => {
                 // Ready again and not told to go: the session lives.
-                self.broken = error.ends_the_session() || !matches!(ended, Ended::Ready);
+                self.line.broken = error.ends_the_session() || !matches!(ended, Ended::Whole(()));
                 // A dying server session may have died after its commit, whatever the code.
                 let definite = !unsettled || (!error.ends_the_session() && proves_rollback(&error.code));
                 Err(self.refused(*error, definite))
             }
-            (None, Ended::TooLate) => Err(SessionError {
-                class: ErrorClass::Timeout,
-                definite: !unsettled,
-                message: format!("{}: no answer within {} ms", self.peer, self.timeout.as_millis()),
-                code: None,
-            }),
-            (None, Ended::Broken(error)) => {
-                Err(SessionError { definite: !unsettled, ..broken_connection(&self.peer, &error) })
-            }
-            (None, Ended::Ready) => {
-                self.broken = false;
+            (None, Ended::TooLate) => Err(self.line.too_late(!unsettled)),
+            (None, Ended::Broken(error)) => Err(self.line.cut(&error, !unsettled)),
+            (None, Ended::Whole(())) => {
+                self.line.broken = false;
                 if let Some(doubt) = answer.doubt.filter(|_| may_commit) {
                     return Err(self.refused(*doubt, false));
                 }
@@ -324,17 +285,12 @@ impl PostgresClient {
 
     /// A commit was asked for and a rollback is what happened.
     fn rolled_back(&self, definite: bool) -> SessionError {
-        SessionError {
-            class: ErrorClass::Other,
-            definite,
-            message: format!("{}: commit answered with a rollback", self.peer),
-            code: None,
-        }
+        failure(ErrorClass::Other, definite, format!("{}: commit answered with a rollback", self.line.peer))
     }
 
     /// Sends and reads up to where the server asks for a bulk load's lines, or is ready again.
     async fn send_and_read(&mut self, kind: StatementKind, answer: &mut Answer) -> io::Result<()> {
-        self.wire.send(&mut answer.sent_anything).await?;
+        self.line.wire.send(&mut answer.sent_anything).await?;
         self.read_until(kind, answer, |answer| answer.copying).await
     }
 
@@ -346,12 +302,12 @@ impl PostgresClient {
         stop: impl Fn(&Answer) -> bool,
     ) -> io::Result<()> {
         loop {
-            while let Some(frame) = self.wire.next_frame()? {
-                if take_frame(&self.wire, &mut self.status, kind, &frame, answer)? || stop(answer) {
+            while let Some(frame) = self.line.wire.next_frame()? {
+                if take_frame(&self.line.wire, &mut self.status, kind, &frame, answer)? || stop(answer) {
                     return Ok(());
                 }
             }
-            self.wire.fill().await?;
+            self.line.wire.fill().await?;
         }
     }
 
@@ -360,36 +316,16 @@ impl PostgresClient {
         SessionError {
             class: class_of(&said.code),
             definite,
-            message: format!("{}: {} {}{detail}", self.peer, said.code, said.message),
+            message: format!("{}: {} {}{detail}", self.line.peer, said.code, said.message),
             code: Some(said.code),
-        }
-    }
-
-    /// Nothing may be asked of a session that may still be answering an older question.
-    fn refuse_if_broken(&mut self) -> Result<(), SessionError> {
-        if !self.broken {
-            return Ok(());
-        }
-        let error = self.not_sent(&"the session is broken");
-        Err(SessionError { class: ErrorClass::Connection, ..error })
-    }
-
-    /// A call that failed before a byte left: the message itself could not be built.
-    fn not_sent(&mut self, error: &dyn std::fmt::Display) -> SessionError {
-        self.wire.forget_outgoing();
-        SessionError {
-            class: ErrorClass::Other,
-            definite: true,
-            message: format!("{}: not sent: {error}", self.peer),
-            code: None,
         }
     }
 }
 
 impl Drop for PostgresClient {
     fn drop(&mut self) {
-        if !self.broken {
-            self.wire.say_goodbye(&TERMINATE);
+        if !self.line.broken {
+            self.line.wire.say_goodbye(&TERMINATE);
         }
     }
 }
@@ -422,30 +358,11 @@ async fn open_wire(
 }
 
 fn not_encrypted(address: &Address, error: &EncryptionError) -> SessionError {
-    SessionError {
-        class: ErrorClass::Other,
-        definite: true,
-        message: format!("{address}: {error}"),
-        code: None,
-    }
+    failure(ErrorClass::Other, true, format!("{address}: {error}"))
 }
 
 fn broken_connection(peer: &str, error: &io::Error) -> SessionError {
-    SessionError {
-        class: ErrorClass::Connection,
-        definite: true,
-        message: format!("{peer}: {error}"),
-        code: None,
-    }
-}
-
-fn connect_timeout(address: &Address, settings: &Settings) -> SessionError {
-    SessionError {
-        class: ErrorClass::Connection,
-        definite: true,
-        message: format!("{address}: no connection within {} ms", settings.connect_timeout.as_millis()),
-        code: None,
-    }
+    failure(ErrorClass::Connection, true, format!("{peer}: {error}"))
 }
 
 /// Takes in one message; true when the server is ready again.

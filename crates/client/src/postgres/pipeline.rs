@@ -18,9 +18,9 @@ impl PostgresClient {
         executions: &[Execution<'_>],
         answered: &mut dyn FnMut(usize, &Rows),
     ) -> Result<(), SessionError> {
-        self.refuse_if_broken()?;
+        self.line.refuse_if_broken()?;
         let Some(kinds) = self.kinds(executions) else {
-            return Err(self.not_sent(&"a statement was prepared on another session"));
+            return Err(self.line.not_sent(&"a statement was prepared on another session"));
         };
         if executions.is_empty() {
             return Ok(());
@@ -30,10 +30,10 @@ impl PostgresClient {
         self.begin(kind, Instant::now())?;
         for execution in executions {
             let Some(prepared) = self.statements.get(execution.statement.0) else { continue };
-            let (piece, out) = (&mut self.piece, &mut self.wire.outgoing);
+            let (piece, out) = (&mut self.piece, &mut self.line.wire.outgoing);
             write_execution(&prepared.opening, execution.parameters, piece, out);
         }
-        self.wire.outgoing.extend_from_slice(&SYNC);
+        self.line.wire.outgoing.extend_from_slice(&SYNC);
         let mut each = |place: usize, rows: &mut Rows| {
             answered(place, rows);
             rows.clear();

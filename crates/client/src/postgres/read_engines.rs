@@ -48,13 +48,12 @@ impl ReadEngines {
     }
 
     async fn round(&self, rng: &mut dyn Rng) -> Result<Connected, ConnectError> {
-        let (leader, node, mut failed_attempts) = self.leader.0.connect(rng).await?;
+        let (leader, node, mut failed_attempts) = self.leader.to_leader(rng).await?;
         if self.reads == Reads::Leader {
             return Ok(Connected { session: Session::of_sql(leader), node, failed_attempts });
         }
         let candidates: Vec<(usize, &Endpoint)> = self
             .leader
-            .0
             .endpoints()
             .enumerate()
             .filter(|(_, endpoint)| self.reads == Reads::Any || endpoint.node != node)
@@ -66,7 +65,7 @@ impl ReadEngines {
             if endpoint.node == node {
                 return Ok(Connected { session: Session::of_sql(leader), node, failed_attempts });
             }
-            match self.leader.0.ask_node(index, rng).await {
+            match self.leader.ask_node(index, rng).await {
                 // Two that take writes: whichever is the old one, it is no replica.
                 Ok((_, true)) => {}
                 Ok((reader, false)) => {

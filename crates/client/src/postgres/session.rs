@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use postgres_protocol::message::frontend::{self, CopyData};
 
 use super::question::{SYNC, opening, refusal, write_execution};
-use super::{Answer, Ended, PostgresClient, Prepared};
+use super::{Answer, PostgresClient, Prepared};
 use crate::connection::{Connection, SessionFuture};
+use crate::line::Ended;
 use crate::reactor::timeout;
 use crate::sql::{BulkLoad, Dialect, Execution, SqlSession, SqlValue, StatementId};
 use crate::statement_kind::{StatementKind, TransactionStatus};
@@ -20,11 +21,11 @@ const COPY_PIECE_BYTES: usize = 128 << 10;
 
 impl Connection for PostgresClient {
     fn set_timeout(&mut self, timeout: Duration) {
-        self.timeout = timeout;
+        self.line.timeout = timeout;
     }
 
     fn is_broken(&self) -> bool {
-        self.broken
+        self.line.broken
     }
 }
 
@@ -39,10 +40,11 @@ impl SqlSession for PostgresClient {
             let mut prepared = Vec::with_capacity(statements.len());
             for (index, sql) in statements.iter().enumerate() {
                 let name = format!("h{}", first + index);
-                frontend::parse(&name, sql, [], &mut self.wire.outgoing).map_err(|e| self.not_sent(&e))?;
+                frontend::parse(&name, sql, [], &mut self.line.wire.outgoing)
+                    .map_err(|e| self.line.not_sent(&e))?;
                 prepared.push(Prepared { opening: opening(&name), kind: StatementKind::of(sql) });
             }
-            frontend::sync(&mut self.wire.outgoing);
+            frontend::sync(&mut self.line.wire.outgoing);
             // Preparing runs nothing, so nothing can be committed by it.
             self.exchange(StatementKind::Begin).await?;
             self.statements.extend(prepared);
@@ -57,23 +59,23 @@ impl SqlSession for PostgresClient {
         now: Instant,
     ) -> Result<(), SessionError> {
         let Some(prepared) = self.statements.get(statement.0) else {
-            return Err(self.not_sent(&"the statement was prepared on another session"));
+            return Err(self.line.not_sent(&"the statement was prepared on another session"));
         };
         let kind = prepared.kind;
         if let Some(why) = refusal(parameters) {
-            return Err(self.not_sent(&why));
+            return Err(self.line.not_sent(&why));
         }
         self.begin(kind, now)?;
         if let Some(prepared) = self.statements.get(statement.0) {
-            write_execution(&prepared.opening, parameters, &mut self.piece, &mut self.wire.outgoing);
+            write_execution(&prepared.opening, parameters, &mut self.piece, &mut self.line.wire.outgoing);
         }
-        self.wire.outgoing.extend_from_slice(&SYNC);
+        self.line.wire.outgoing.extend_from_slice(&SYNC);
         Ok(())
     }
 
     fn poll_answer(&mut self, context: &mut Context<'_>) -> Poll<Result<Rows, SessionError>> {
-        if self.asked.sent && !self.broken {
-            return Poll::Ready(Err(self.not_sent(&"nothing was asked")));
+        if self.asked.sent && !self.line.broken {
+            return Poll::Ready(Err(self.line.not_sent(&"nothing was asked")));
         }
         self.poll_exchange(context)
     }
@@ -89,7 +91,7 @@ impl SqlSession for PostgresClient {
     ) -> SessionFuture<'a, ()> {
         Box::pin(async move {
             if let Some(why) = executions.iter().find_map(|execution| refusal(execution.parameters)) {
-                return Err(self.not_sent(&why));
+                return Err(self.line.not_sent(&why));
             }
             self.fly(executions, answered).await
         })
@@ -143,14 +145,14 @@ impl PostgresClient {
         sql: &str,
         fill: &mut dyn FnMut(&mut Vec<u8>) -> bool,
     ) -> Result<u64, SessionError> {
-        self.refuse_if_broken()?;
+        self.line.refuse_if_broken()?;
         let kind = StatementKind::Single;
         let may_commit = kind.may_commit(self.status);
-        frontend::query(sql, &mut self.wire.outgoing).map_err(|e| self.not_sent(&e))?;
-        self.broken = true;
-        self.wire.begin_answer();
+        frontend::query(sql, &mut self.line.wire.outgoing).map_err(|e| self.line.not_sent(&e))?;
+        self.line.broken = true;
+        self.line.wire.begin_answer();
         let mut answer = Answer::default();
-        let limit = self.timeout;
+        let limit = self.line.timeout;
         let mut ended = Ended::of(timeout(limit, self.send_and_read(kind, &mut answer)).await);
         if !answer.copying || answer.error.is_some() {
             return self.finish(ended, kind, may_commit, answer).map(|rows| rows.affected());
@@ -158,21 +160,21 @@ impl PostgresClient {
         // Each piece has the whole time limit: a long load is not a dead server.
         let mut piece = Vec::with_capacity(COPY_PIECE_BYTES * 2);
         let mut more = true;
-        while more && matches!(ended, Ended::Ready) {
+        while more && matches!(ended, Ended::Whole(())) {
             piece.clear();
             while more && piece.len() < COPY_PIECE_BYTES {
                 more = fill(&mut piece);
             }
             if !piece.is_empty() {
-                let data = CopyData::new(piece.as_slice()).map_err(|error| self.not_sent(&error))?;
-                data.write(&mut self.wire.outgoing);
+                let data = CopyData::new(piece.as_slice()).map_err(|error| self.line.not_sent(&error))?;
+                data.write(&mut self.line.wire.outgoing);
             }
             if !more {
-                frontend::copy_done(&mut self.wire.outgoing);
+                frontend::copy_done(&mut self.line.wire.outgoing);
             }
-            ended = Ended::of(timeout(limit, self.wire.send(&mut answer.sent_anything)).await);
+            ended = Ended::of(timeout(limit, self.line.wire.send(&mut answer.sent_anything)).await);
         }
-        if matches!(ended, Ended::Ready) {
+        if matches!(ended, Ended::Whole(())) {
             ended = Ended::of(timeout(limit, self.read_until(kind, &mut answer, |_| false)).await);
         }
         self.finish(ended, kind, may_commit, answer).map(|rows| rows.affected())

@@ -14,7 +14,7 @@ use super::messages::{read_server_message, take_bytes, take_i32, take_string};
 use super::verdict::{ServerMessage, class_of};
 use super::{Answer, Asked, PostgresClient, Settings, broken_connection};
 use crate::SessionError;
-use crate::patience::Patience;
+use crate::line::Line;
 use crate::statement_kind::{StatementKind, TransactionStatus};
 use crate::wire::{Wire, invalid};
 
@@ -30,11 +30,8 @@ impl PostgresClient {
     pub(super) async fn start(mut wire: Wire, peer: &str, settings: &Settings) -> Result<Self, SessionError> {
         match start_up(&mut wire, peer, settings).await {
             Ok(Started::Ready { process_id, status }) => Ok(Self {
-                wire,
-                peer: peer.to_owned(),
-                timeout: settings.timeout,
+                line: Line::new(wire, peer.to_owned(), settings.timeout),
                 status,
-                broken: false,
                 process_id,
                 statements: Vec::new(),
                 piece: Vec::new(),
@@ -45,7 +42,6 @@ impl PostgresClient {
                     sent: true,
                 },
                 answer: Answer::default(),
-                patience: Patience::default(),
             }),
             Ok(Started::Refused(said)) => Err(SessionError {
                 class: class_of(&said.code),
