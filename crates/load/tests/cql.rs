@@ -17,11 +17,8 @@ use load::{Batch, Clock, LoadPlan, Protocol, prepare, start};
 type Options = &'static [(&'static str, &'static str)];
 
 fn plan(workload: &str, options: Options, servers: &[Server]) -> LoadPlan {
-    let owned = |text: &&str| (*text).to_owned();
-    let options: BTreeMap<String, String> =
-        options.iter().map(|(name, value)| (owned(name), owned(value))).collect();
     let endpoints = servers.iter().map(Server::endpoint).collect();
-    let plan = ground::plan_at(workload, &options, 8, endpoints);
+    let plan = ground::plan_at(workload, &ground::texts(options), 8, endpoints);
     LoadPlan { protocol: Protocol::Cql, database: "holdfast".to_owned(), user: String::new(), ..plan }
 }
 

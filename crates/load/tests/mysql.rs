@@ -4,20 +4,19 @@ mod ground;
 #[path = "../../client/tests/mariadb_server/mod.rs"]
 mod mariadb_server;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use client::SqlSession as _;
-use ground::{here, wait};
-use history::{Action, ErrorClass, Outcome};
+use ground::{here, is_undisturbed, wait};
+use history::{Action, Outcome};
 use load::{Batch, Clock, LoadPlan, Protocol, prepare, start};
 use mariadb_server::{PASSWORD, Server};
 
 fn plan(workload: &str, options: &[(&str, &str)], clients: u32, servers: &[&Server]) -> LoadPlan {
     let endpoints = servers.iter().zip(1..).map(|(server, place)| server.endpoint(&format!("n{place}")));
-    let options: BTreeMap<String, String> =
-        options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let options = ground::texts(options);
     LoadPlan {
         protocol: Protocol::Mysql,
         database: "holdfast".to_owned(),
@@ -86,14 +85,6 @@ fn plan_error(workload: &str, options: &[(&str, &str)], server: &Server) -> Stri
     prepare(&plan, here(), &|_| {}).err().map(|error| error.to_string()).unwrap_or_default()
 }
 
-/// Nothing failed but what met another transaction.
-fn is_undisturbed(done: &ground::Done) {
-    let strange = done.operations.iter().find(|operation| {
-        operation.outcome != Outcome::Ok && operation.error != Some(ErrorClass::Serialization)
-    });
-    assert!(strange.is_none(), "{strange:?}");
-}
-
 #[test]
 fn workloads_of_the_checks_keep_what_they_promise_in_mysql_s_sql() {
     if !mariadb_server::is_here("workloads_of_the_checks_keep_what_they_promise_in_mysql_s_sql") {
@@ -112,36 +103,11 @@ fn workloads_of_the_checks_keep_what_they_promise_in_mysql_s_sql() {
     let plan = prepared("register", &[], &server);
     let done = ground::run_until(&plan, 1_000, &["read", "write", "compare-and-set"]);
     is_undisturbed(&done);
-    let written: BTreeSet<i64> = done
-        .operations
-        .iter()
-        .filter_map(|operation| match operation.action {
-            Action::RegisterWrite { value, .. } => Some(value),
-            Action::RegisterCompareAndSet { new, .. } => Some(new),
-            _ => None,
-        })
-        .collect();
-    let is_written = |action: &Action| matches!(action, Action::RegisterRead { value: Some(value), .. } if written.contains(value));
-    let read = ground::read(&plan);
-    assert!(read.iter().all(is_written), "{read:?}");
+    ground::registers_hold(&done, &ground::read(&plan));
     let plan = prepared("append", &[("isolation", "serializable")], &server);
     let done = ground::run_until(&plan, 500, &[]);
     is_undisturbed(&done);
-    let appended = |actions: &mut dyn Iterator<Item = &Action>| -> BTreeSet<i64> {
-        let steps = actions.flat_map(|action| match action {
-            Action::AppendTransaction { steps } => steps.clone(),
-            other => panic!("{other:?}"),
-        });
-        steps
-            .flat_map(|step| match step {
-                history::Step::Append { value, .. } => vec![value],
-                history::Step::Read { values, .. } => values.unwrap_or_default(),
-            })
-            .collect()
-    };
-    let acknowledged = done.operations.iter().filter(|operation| operation.outcome == Outcome::Ok);
-    let acknowledged = appended(&mut acknowledged.map(|operation| &operation.action));
-    assert_eq!(appended(&mut ground::read(&plan).iter()), acknowledged);
+    ground::lists_hold(&done, &ground::read(&plan));
 }
 
 const OWN_SCRIPT: &str = "\\set id random(1, 50)\n\\set amount random(-5, 5)\n\\startpipeline\nBEGIN;\n\

@@ -9,7 +9,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use ground::here;
-use history::{Action, ErrorClass, Outcome};
+use history::{Action, Outcome};
 use load::{Batch, Clock, LoadPlan, Protocol, Wait, prepare, start};
 use redis_server::Server;
 
@@ -29,11 +29,7 @@ fn every_workload_of_keys_and_values_runs_and_its_final_read_tells_what_is_there
         let plan = plan(workload, 8, &[&server]);
         prepare(&plan, here(), &|_| {}).expect("prepared");
         let done = ground::run_until(&plan, 2_000, &[]);
-        let strange = done.operations.iter().find(|operation| {
-            // A condition of its own that others made untrue.
-            operation.outcome != Outcome::Ok && operation.error != Some(ErrorClass::Serialization)
-        });
-        assert!(strange.is_none(), "{workload}: {strange:?}");
+        ground::is_undisturbed(&done);
         let read = ground::read(&plan);
         (done, read)
     };
@@ -44,32 +40,9 @@ fn every_workload_of_keys_and_values_runs_and_its_final_read_tells_what_is_there
     let (done, read) = run("tpcb");
     ground::tpcb_holds(&done, &read);
     let (done, read) = run("register");
-    let written: BTreeSet<i64> = done
-        .operations
-        .iter()
-        .filter_map(|operation| match operation.action {
-            Action::RegisterWrite { value, .. } => Some(value),
-            Action::RegisterCompareAndSet { new, .. } => Some(new),
-            _ => None,
-        })
-        .collect();
-    let is_written = |action: &Action| matches!(action, Action::RegisterRead { value: Some(value), .. } if written.contains(value));
-    assert!(read.iter().all(is_written), "{read:?}");
+    ground::registers_hold(&done, &read);
     let (done, read) = run("append");
-    let appended = |actions: &mut dyn Iterator<Item = &Action>| -> BTreeSet<i64> {
-        let steps = actions.flat_map(|action| match action {
-            Action::AppendTransaction { steps } => steps.clone(),
-            other => panic!("{other:?}"),
-        });
-        steps
-            .flat_map(|step| match step {
-                history::Step::Append { value, .. } => vec![value],
-                history::Step::Read { values, .. } => values.unwrap_or_default(),
-            })
-            .collect()
-    };
-    let asked = appended(&mut done.operations.iter().map(|operation| &operation.action));
-    assert_eq!(appended(&mut read.iter()), asked);
+    ground::lists_hold(&done, &read);
 }
 
 /// How many acknowledged rows are gone after a failover, and how many rows were left open. The replica is promoted while

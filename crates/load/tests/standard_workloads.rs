@@ -24,8 +24,7 @@ impl Bench {
         let programs = server::programs()?;
         // What is tested here is not whether a crash loses anything.
         let server = wait(Server::start(&programs, &["fsync=off", "max_wal_size=4GB"]));
-        let options = options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let plan = ground::plan(workload, &options, 4, &[("n1", &server)]);
+        let plan = ground::plan(workload, &ground::texts(options), 4, &[("n1", &server)]);
         let bench = Bench { server, plan };
         prepare(&bench.plan, here(), &|_| {}).expect("prepared");
         Some(bench)

@@ -12,7 +12,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use client::Endpoint;
-use history::{Action, Operation, Outcome};
+use history::{Action, ErrorClass, Operation, Outcome};
 use load::{Batch, Clock, LoadPlan, OnThread, final_read, start};
 use server::Server;
 
@@ -60,6 +60,11 @@ pub fn plan_at(
     }
 }
 
+/// Options of a workload, by name.
+pub fn texts(options: &[(&str, &str)]) -> BTreeMap<String, String> {
+    options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+}
+
 /// A load's thread stays where it is.
 pub fn here() -> OnThread {
     Box::new(|| Ok(()))
@@ -102,6 +107,14 @@ pub fn run_well(plan: &LoadPlan, transactions: usize, kinds: &[&str]) -> Done {
         done.operations.iter().filter(|operation| operation.outcome != Outcome::Ok).collect();
     assert!(failed.is_empty(), "{} failed, such as {:?}", failed.len(), failed[0]);
     done
+}
+
+/// Nothing failed but what met another transaction, or found a condition of its own made untrue by others.
+pub fn is_undisturbed(done: &Done) {
+    let strange = done.operations.iter().find(|operation| {
+        operation.outcome != Outcome::Ok && operation.error != Some(ErrorClass::Serialization)
+    });
+    assert!(strange.is_none(), "{strange:?}");
 }
 
 /// What the workload's final read finds.
@@ -181,4 +194,37 @@ pub fn tpcb_holds(done: &Done, read: &[Action]) {
     };
     assert_eq!([*accounts, *tellers, *branches, *history], [sum; 4]);
     assert_eq!(*history_rows, count);
+}
+
+/// Every register has a value that was written to one.
+pub fn registers_hold(done: &Done, read: &[Action]) {
+    let written: BTreeSet<i64> = done
+        .operations
+        .iter()
+        .filter_map(|operation| match operation.action {
+            Action::RegisterWrite { value, .. } => Some(value),
+            Action::RegisterCompareAndSet { new, .. } => Some(new),
+            _ => None,
+        })
+        .collect();
+    let is_written = |action: &Action| matches!(action, Action::RegisterRead { value: Some(value), .. } if written.contains(value));
+    assert!(read.iter().all(is_written), "{read:?}");
+}
+
+/// What the acknowledged transactions appended is what the lists hold.
+pub fn lists_hold(done: &Done, read: &[Action]) {
+    fn appended<'a>(actions: impl Iterator<Item = &'a Action>) -> BTreeSet<i64> {
+        let steps = actions.flat_map(|action| match action {
+            Action::AppendTransaction { steps } => steps.clone(),
+            other => panic!("{other:?}"),
+        });
+        steps
+            .flat_map(|step| match step {
+                history::Step::Append { value, .. } => vec![value],
+                history::Step::Read { values, .. } => values.unwrap_or_default(),
+            })
+            .collect()
+    }
+    let acknowledged = done.operations.iter().filter(|operation| operation.outcome == Outcome::Ok);
+    assert_eq!(appended(read.iter()), appended(acknowledged.map(|operation| &operation.action)));
 }
