@@ -34,8 +34,6 @@ const TOGETHER_SHORT: Duration = Duration::from_micros(50);
 const WITHIN: Duration = Duration::from_millis(2_500);
 /// and within this share of the time that a fault stands.
 const WITHIN_SHARE: f64 = 0.6;
-/// Datagrams take this share of a narrow link.
-const SHARE_OF_RATE: f64 = 0.05;
 /// How long a datagram may take beyond what the way takes.
 const LATENESS: Duration = Duration::from_millis(300);
 /// A datagram sent this close to a turn of a flapping fault may meet either side of it.
@@ -418,6 +416,6 @@ fn least_interval(asked: &RequestedNetwork, from: &Station, to: &Station) -> Dur
     let bits = ((lab::patrol::PAYLOAD_BYTES + from.header_bytes()) * 8) as f64;
     let narrowest = asked.narrowest(&from.path, &to.path);
     narrowest.map_or(Duration::ZERO, |link| {
-        Duration::from_secs_f64(bits / (SHARE_OF_RATE * link.rate_bits_per_s as f64))
+        Duration::from_secs_f64(bits / (scenario::SHARE_OF_RATE * link.rate_bits_per_s as f64))
     })
 }

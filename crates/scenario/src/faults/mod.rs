@@ -18,6 +18,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use self::receipts::OfAllFaults;
+pub use self::receipts::SHARE_OF_RATE;
 pub(crate) use self::targets::Surroundings;
 pub use self::targets::{FaultTarget, NodeTarget};
 use crate::decode::Decoder;

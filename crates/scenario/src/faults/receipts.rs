@@ -19,7 +19,7 @@ const DATAGRAMS_PER_S: f64 = 2_500.0;
 /// of so many bits at least,
 const DATAGRAM_BITS: f64 = 480.0;
 /// which take this share of what the fault's own rate carries,
-const SHARE_OF_RATE: f64 = 0.05;
+pub const SHARE_OF_RATE: f64 = 0.05;
 /// and in all.
 const DATAGRAMS_MAX: f64 = 20_000.0;
 /// With so many expected to meet a fate, next to none is no chance.
