@@ -4,9 +4,7 @@
 
 use yaml::language::{Field, Fields, Shape, choice, optional, plain};
 
-/// Every workload that a scenario may name.
-pub const NAMES: &[&str] =
-    &["tpcb", "tpcc", "ycsb", "kv", "iot", "script", "ledger", "append", "bank", "register", "rawio"];
+pub use crate::operations::NAMES;
 
 /// A workload's options.
 pub struct OptionTable {

@@ -2,6 +2,7 @@
 //!
 //! Owns what a figure's name in a scenario stands for in a result; what was published stands in the scenario.
 
+use capabilities::operations::spelt;
 use results::{
     LatencyUs, LoadResult, OperationResult, PhaseResult, ReproducedFigure, ReproducedReport, RunResult,
 };
@@ -48,11 +49,6 @@ fn figure(name: &str, load: &LoadResult, phase: Option<&PhaseResult>) -> Option<
     let of_operation = operations.iter().find_map(told_by);
     let latency = if what == "latency" { Some(latency) } else { of_operation.as_ref() };
     latency.and_then(|latency| stated(statistic, latency)).map(|us| us / us_in_unit)
-}
-
-/// An operation's name as a figure's name has it.
-fn spelt(operation: &str) -> String {
-    operation.to_lowercase().replace([' ', '-'], "_")
 }
 
 /// A statistic by its name, in microseconds.
@@ -112,31 +108,5 @@ mod tests {
         check("update_us_average", None);
         check("delete_us_mean", None);
         check("update", None);
-    }
-    /// Workloads whose statements are many, or are named by their users: their kinds of transaction alone are named.
-    const KINDS_ONLY: [&str; 2] = ["tpcc", "script"];
-    /// Its kinds have figures of their own.
-    const OWN_FIGURES: &str = "rawio";
-
-    #[test]
-    fn the_language_names_the_operations_that_workloads_time() {
-        for name in scenario::catalogue::WORKLOADS {
-            let options = scenario::catalogue::options(name).into_iter();
-            let options = options
-                .filter_map(|option| Some((option.name.to_owned(), option.default?.to_owned())))
-                .collect();
-            let workload = workload::configured(name, &options).expect("its defaults");
-            let mut timed: Vec<String> = Vec::new();
-            if *name != OWN_FIGURES {
-                timed.extend(workload.kinds().into_iter().map(spelt));
-            }
-            if !KINDS_ONLY.contains(name) {
-                timed.extend(workload.statement_names().into_iter().map(spelt));
-            }
-            let named = scenario::figures::OPERATIONS.iter().find(|(workload, _)| workload == name);
-            let named: Vec<&str> = named.map_or(Vec::new(), |(_, operations)| operations.to_vec());
-            let timed: std::collections::BTreeSet<String> = timed.into_iter().collect();
-            assert_eq!(timed, named.into_iter().map(str::to_owned).collect(), "{name}");
-        }
     }
 }

@@ -140,20 +140,11 @@ fn lists_are_held_against_the_level_that_transactions_begin_at() {
 struct Hesitant(Arc<dyn Workload>, AtomicU64);
 
 impl Workload for Hesitant {
-    fn name(&self) -> &'static str {
-        self.0.name()
-    }
-    fn summary(&self) -> &'static str {
-        self.0.summary()
-    }
-    fn transaction_name(&self) -> &'static str {
-        self.0.transaction_name()
+    fn facts(&self) -> &'static capabilities::operations::WorkloadFacts {
+        self.0.facts()
     }
     fn statements(&self) -> &[Statement] {
         self.0.statements()
-    }
-    fn checks(&self) -> &'static [&'static str] {
-        self.0.checks()
     }
     fn setup<'a>(&'a self, ground: &'a mut Ground<'_>) -> SessionFuture<'a, ()> {
         self.0.setup(ground)

@@ -1,7 +1,10 @@
 //! Names of a published report's figures: which ones a run can measure, and what to say of one that none measures.
 //!
-//! Owns the names. How a figure is read from a result is the business of `run`, whose tests compare the operations here
-//! with those of the workloads.
+//! Owns the names. How a figure is read from a result is the business of `run`.
+
+use std::collections::BTreeSet;
+
+use capabilities::operations::{NAMES, WorkloadFacts, spelt, workload};
 
 use crate::rejection::{Findings, Spot};
 use crate::wording::{closest, listed, shortened};
@@ -47,47 +50,21 @@ pub const STATISTICS: &[&str] = &["mean", "p50", "p90", "p95", "p99", "p99_9", "
 /// The workload whose statements its user names.
 const SCRIPT: &str = "script";
 
-/// The operations that each workload times by themselves, as a figure's name has them.
-pub const OPERATIONS: &[(&str, &[&str])] = &[
-    (
-        "tpcb",
-        &[
-            "begin",
-            "update_accounts",
-            "select_accounts",
-            "update_tellers",
-            "update_branches",
-            "insert_history",
-            "end",
-        ],
-    ),
-    ("tpcc", &["new_order", "payment", "order_status", "delivery", "stock_level"]),
-    ("ycsb", &["read", "update", "insert", "scan", "read_modify_write"]),
-    ("kv", &["read", "write", "span"]),
-    ("iot", &["write", "read"]),
-    ("append", &["begin", "select", "append", "commit"]),
-    ("bank", &["begin", "end", "read", "select_accounts", "transfer", "update_from", "update_to"]),
-    ("register", &["compare_and_set", "read", "write"]),
-    (
-        "rawio",
-        &[
-            "write_block",
-            "read_block",
-            "read_cached_block",
-            "write_random_4_kib",
-            "read_random_4_kib",
-            "sync",
-        ],
-    ),
-];
-
-/// Operations of these workloads; those of all where there are none.
-fn operations(workloads: &[&str]) -> Vec<&'static str> {
-    let fitting = OPERATIONS.iter().filter(|(name, _)| workloads.is_empty() || workloads.contains(name));
-    let mut all: Vec<&str> = fitting.flat_map(|(_, operations)| operations.iter().copied()).collect();
-    all.sort_unstable();
-    all.dedup();
-    all
+/// Operations of these workloads as a figure's name has them; those of all where there are none. Kinds with figures of
+/// their own are left out.
+fn operations(workloads: &[&str]) -> Vec<String> {
+    let fitting = NAMES.iter().filter(|name| workloads.is_empty() || workloads.contains(name));
+    let of = |facts: &'static WorkloadFacts| {
+        let own = |kind: &String| {
+            PLAIN
+                .iter()
+                .any(|figure| figure.workload == Some(facts.name) && figure.name.starts_with(kind.as_str()))
+        };
+        let kinds = facts.kinds.iter().map(|kind| spelt(kind)).filter(move |kind| !own(kind));
+        kinds.chain(facts.timed.names().iter().map(|statement| spelt(statement)))
+    };
+    let all: BTreeSet<String> = fitting.filter_map(|name| workload(name)).flat_map(of).collect();
+    all.into_iter().collect()
 }
 
 /// Plain names of these workloads; those of all where there are none.
@@ -101,7 +78,7 @@ fn plain(workloads: &[&str]) -> Vec<&'static str> {
 /// Refuses a name that no run with these workloads measures.
 pub(crate) fn check(name: &str, at: Spot, workloads: &[&str], findings: &mut Findings) -> Option<()> {
     let (plain, operations) = (plain(workloads), operations(workloads));
-    let whole = [WHOLE].into_iter().chain(operations.iter().copied());
+    let whole = [WHOLE].into_iter().chain(operations.iter().map(String::as_str));
     let mut known: Vec<String> = plain.iter().map(|name| (*name).to_owned()).collect();
     for what in whole {
         let timed =
@@ -127,7 +104,7 @@ pub(crate) fn check(name: &str, at: Spot, workloads: &[&str], findings: &mut Fin
     None
 }
 
-fn valid(plain: &[&str], operations: &[&str]) -> String {
+fn valid(plain: &[&str], operations: &[String]) -> String {
     format!(
         "{}, and WHAT_UNIT_STATISTIC such as `latency_ms_p99`: WHAT is `{WHOLE}` (whole transactions){}; UNIT is {}; STATISTIC is {}",
         listed(plain),

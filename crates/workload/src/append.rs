@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use capabilities::operations::{self, WorkloadFacts};
 use client::key_value::Operation;
 use client::{Dialect, Session, SessionError, SessionFuture, SqlValue};
 use history::{Action, Key, Step};
@@ -28,6 +29,9 @@ const READ_TOGETHER: usize = 100;
 /// Bits of a value that hold the client's own count; the client's number stands above them.
 const SEQUENCE_BITS: u32 = 40;
 
+/// Names of the statements.
+const TIMED: &[&str] = operations::APPEND.timed.names();
+
 /// See the module.
 pub struct Append {
     drawn: AtomicU64,
@@ -46,42 +50,30 @@ impl Append {
         let statements = [
             begin,
             Statement::with_mysql(
-                "SELECT",
+                TIMED[1],
                 "SELECT elements FROM holdfast_append WHERE key = $1",
                 "SELECT elements FROM holdfast_append WHERE `key` = $1",
             ),
             Statement::with_mysql(
-                "APPEND",
+                TIMED[2],
                 "INSERT INTO holdfast_append (key, elements) VALUES ($1, $2::bigint::text) ON CONFLICT (key) \
                  DO UPDATE SET elements = holdfast_append.elements || ',' || excluded.elements",
                 "INSERT INTO holdfast_append (`key`, elements) VALUES ($1, $2) ON DUPLICATE KEY \
                  UPDATE elements = concat(elements, ',', VALUES(elements))",
             ),
-            Statement::fixed("COMMIT", "COMMIT"),
+            Statement::fixed(TIMED[3], "COMMIT"),
         ];
         Ok(Append { drawn: AtomicU64::default(), statements })
     }
 }
 
 impl Workload for Append {
-    fn name(&self) -> &'static str {
-        "append"
-    }
-
-    fn summary(&self) -> &'static str {
-        "transactions that append to lists and read them: what they see shows the isolation they ran under"
-    }
-
-    fn transaction_name(&self) -> &'static str {
-        "transaction"
+    fn facts(&self) -> &'static WorkloadFacts {
+        &operations::APPEND
     }
 
     fn statements(&self) -> &[Statement] {
         &self.statements
-    }
-
-    fn checks(&self) -> &'static [&'static str] {
-        &["list-append"]
     }
 
     fn setup<'a>(&'a self, ground: &'a mut Ground<'_>) -> SessionFuture<'a, ()> {

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use capabilities::operations::{self, WorkloadFacts};
 use client::key_value::{Operation, Value};
 use client::{Session, SessionError, SessionFuture, SqlValue};
 use history::{Action, ErrorClass, Key};
@@ -24,6 +25,9 @@ const READ: usize = 0;
 const TRANSFER: usize = 1;
 const PREFIX: &str = "bank/";
 
+/// Names of the statements.
+const TIMED: &[&str] = operations::BANK.timed.names();
+
 /// See the module.
 pub struct Bank {
     statements: [Statement; 5],
@@ -39,45 +43,26 @@ impl Bank {
         let begin = options.begin()?;
         options.finish()?;
         let statements = [
-            Statement::fixed("SELECT accounts", "SELECT account, balance FROM holdfast_bank"),
+            Statement::fixed(TIMED[0], "SELECT account, balance FROM holdfast_bank"),
             begin,
             Statement::fixed(
-                "UPDATE from",
+                TIMED[2],
                 "UPDATE holdfast_bank SET balance = balance - $1 WHERE account = $2 AND balance >= $1",
             ),
-            Statement::fixed(
-                "UPDATE to",
-                "UPDATE holdfast_bank SET balance = balance + $1 WHERE account = $2",
-            ),
-            Statement::fixed("END", "END"),
+            Statement::fixed(TIMED[3], "UPDATE holdfast_bank SET balance = balance + $1 WHERE account = $2"),
+            Statement::fixed(TIMED[4], "END"),
         ];
         Ok(Bank { statements })
     }
 }
 
 impl Workload for Bank {
-    fn name(&self) -> &'static str {
-        "bank"
-    }
-
-    fn summary(&self) -> &'static str {
-        "transfers between eight accounts and reads of them all: no money may appear or vanish"
-    }
-
-    fn transaction_name(&self) -> &'static str {
-        "transaction"
-    }
-
-    fn kinds(&self) -> Vec<&str> {
-        vec!["read", "transfer"]
+    fn facts(&self) -> &'static WorkloadFacts {
+        &operations::BANK
     }
 
     fn statements(&self) -> &[Statement] {
         &self.statements
-    }
-
-    fn checks(&self) -> &'static [&'static str] {
-        &["bank"]
     }
 
     fn setup<'a>(&'a self, ground: &'a mut Ground<'_>) -> SessionFuture<'a, ()> {

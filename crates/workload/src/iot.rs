@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use capabilities::operations::{self, WorkloadFacts};
 use client::{BulkLoad, Dialect, Session, SessionError, SessionFuture, SqlSession, SqlValue};
 use history::Action;
 use rand::{Rng, RngExt};
@@ -28,7 +29,7 @@ use crate::workload::{Attempt, ClientState, Ground, Request, Statement, Workload
 
 const WRITE: usize = 0;
 const READ: usize = 1;
-const KINDS: [&str; 2] = ["write", "read"];
+const KINDS: &[&str] = operations::IOT.kinds;
 
 /// Milliseconds between two values of a machine.
 const INTERVAL_MS: u64 = 100;
@@ -142,32 +143,12 @@ fn standard_normal(rng: &mut impl Rng) -> f64 {
 }
 
 impl Workload for Iot {
-    fn name(&self) -> &'static str {
-        "iot"
-    }
-
-    fn summary(&self) -> &'static str {
-        "time series of machines' sensors, as NoSQLBench's cql-iot has them: inserts, and reads of the newest values"
-    }
-
-    fn transaction_name(&self) -> &'static str {
-        "operation"
-    }
-
-    fn kinds(&self) -> Vec<&str> {
-        KINDS.to_vec()
+    fn facts(&self) -> &'static WorkloadFacts {
+        &operations::IOT
     }
 
     fn statements(&self) -> &[Statement] {
         &self.statements
-    }
-
-    fn statement_names(&self) -> Vec<&str> {
-        Vec::new()
-    }
-
-    fn checks(&self) -> &'static [&'static str] {
-        &["last-writes"]
     }
 
     fn setup<'a>(&'a self, ground: &'a mut Ground<'_>) -> SessionFuture<'a, ()> {

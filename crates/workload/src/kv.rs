@@ -11,6 +11,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use capabilities::operations::{self, WorkloadFacts};
 use client::{BulkLoad, Dialect, Session, SessionError, SessionFuture, SqlValue};
 use history::Action;
 use rand::{Rng, RngExt};
@@ -26,7 +27,7 @@ use crate::workload::{Attempt, ClientState, Ground, Request, Statement, Workload
 const READ: usize = 0;
 const WRITE: usize = 1;
 const SPAN: usize = 2;
-const KINDS: [&str; 3] = ["read", "write", "span"];
+const KINDS: &[&str] = operations::KV.kinds;
 
 /// How keys are chosen.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -177,32 +178,12 @@ fn statements(batch: usize, span_limit: u64) -> [Statement; 3] {
 }
 
 impl Workload for Kv {
-    fn name(&self) -> &'static str {
-        "kv"
-    }
-
-    fn summary(&self) -> &'static str {
-        "reads and writes of single keys, as cockroach workload kv has them"
-    }
-
-    fn transaction_name(&self) -> &'static str {
-        "operation"
-    }
-
-    fn kinds(&self) -> Vec<&str> {
-        KINDS.to_vec()
+    fn facts(&self) -> &'static WorkloadFacts {
+        &operations::KV
     }
 
     fn statements(&self) -> &[Statement] {
         &self.statements
-    }
-
-    fn statement_names(&self) -> Vec<&str> {
-        Vec::new()
-    }
-
-    fn checks(&self) -> &'static [&'static str] {
-        &["last-writes"]
     }
 
     fn setup<'a>(&'a self, ground: &'a mut Ground<'_>) -> SessionFuture<'a, ()> {

@@ -2,6 +2,7 @@
 //!
 //! Owns the numbering. What was acknowledged and what must be there at the end is the ledger check's to judge.
 
+use capabilities::operations::{self, WorkloadFacts};
 use client::key_value::{Operation, Value};
 use client::{Dialect, KeyValueSession, Rows, Session, SessionError, SessionFuture, SqlValue};
 use history::Action;
@@ -27,26 +28,14 @@ pub const LARGEST_CLIENT: u64 = (1 << (63 - SEQUENCE_BITS)) - 1;
 pub struct Ledger;
 
 impl Workload for Ledger {
-    fn name(&self) -> &'static str {
-        "ledger"
-    }
-
-    fn summary(&self) -> &'static str {
-        "unique inserts, one a transaction: every acknowledged row must be there at the end, and no other"
-    }
-
-    fn transaction_name(&self) -> &'static str {
-        "insert"
+    fn facts(&self) -> &'static WorkloadFacts {
+        &operations::LEDGER
     }
 
     fn statements(&self) -> &[Statement] {
         static STATEMENTS: [Statement; 1] =
             [Statement::fixed("INSERT", "INSERT INTO holdfast_ledger (value, client) VALUES ($1, $2)")];
         &STATEMENTS
-    }
-
-    fn checks(&self) -> &'static [&'static str] {
-        &["ledger"]
     }
 
     fn setup<'a>(&'a self, ground: &'a mut Ground<'_>) -> SessionFuture<'a, ()> {

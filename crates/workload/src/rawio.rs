@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use capabilities::operations::{self, WorkloadFacts};
 use client::volume::{Done, Durability, Pass, Shape};
 use client::{Session, SessionFuture};
 use history::{Action, Key};
@@ -29,6 +30,9 @@ const RANDOM_BLOCK_BYTES: u32 = 4096;
 const SYNC: usize = TURNS.len();
 /// Bytes that blocks must be multiples of: a sector.
 const SECTOR_BYTES: u64 = 512;
+
+/// Names of the statements.
+const TIMED: &[&str] = operations::RAWIO.timed.names();
 
 /// See the module.
 pub struct Rawio {
@@ -129,36 +133,20 @@ fn found_in_the_end(done: &Done, is_written: bool) -> Vec<Option<i64>> {
 }
 
 impl Workload for Rawio {
-    fn name(&self) -> &'static str {
-        "rawio"
-    }
-
-    fn summary(&self) -> &'static str {
-        "no database: sequential and random reads and writes of a node's volume, each block read back as it was written"
-    }
-
-    fn transaction_name(&self) -> &'static str {
-        "pass"
-    }
-
-    fn kinds(&self) -> Vec<&str> {
-        vec!["sequential-write", "sequential-read", "cached-read", "random-write", "random-read"]
+    fn facts(&self) -> &'static WorkloadFacts {
+        &operations::RAWIO
     }
 
     fn statements(&self) -> &[Statement] {
         static STATEMENTS: [Statement; TURNS.len() + 1] = [
-            Statement::fixed("write block", ""),
-            Statement::fixed("read block", ""),
-            Statement::fixed("read cached block", ""),
-            Statement::fixed("write random 4 KiB", ""),
-            Statement::fixed("read random 4 KiB", ""),
-            Statement::fixed("sync", ""),
+            Statement::fixed(TIMED[0], ""),
+            Statement::fixed(TIMED[1], ""),
+            Statement::fixed(TIMED[2], ""),
+            Statement::fixed(TIMED[3], ""),
+            Statement::fixed(TIMED[4], ""),
+            Statement::fixed(TIMED[5], ""),
         ];
         &STATEMENTS
-    }
-
-    fn checks(&self) -> &'static [&'static str] {
-        &["register"]
     }
 
     fn figures(&self, _: &BTreeMap<String, u64>, _: f64, _: u32) -> BTreeMap<String, f64> {

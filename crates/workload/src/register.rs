@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use capabilities::operations::{self, WorkloadFacts};
 use client::key_value::{Operation, Value};
 use client::{Dialect, Session, SessionError, SessionFuture, SqlValue};
 use history::{Action, ErrorClass, Key};
@@ -27,20 +28,8 @@ const COMPARE_AND_SET: usize = 2;
 pub struct Register;
 
 impl Workload for Register {
-    fn name(&self) -> &'static str {
-        "register"
-    }
-
-    fn summary(&self) -> &'static str {
-        "reads, writes and compare-and-sets of ten keys: each must behave as one register"
-    }
-
-    fn transaction_name(&self) -> &'static str {
-        "operation"
-    }
-
-    fn kinds(&self) -> Vec<&str> {
-        vec!["read", "write", "compare-and-set"]
+    fn facts(&self) -> &'static WorkloadFacts {
+        &operations::REGISTER
     }
 
     fn statements(&self) -> &[Statement] {
@@ -67,10 +56,6 @@ impl Workload for Register {
             ),
         ];
         &STATEMENTS
-    }
-
-    fn checks(&self) -> &'static [&'static str] {
-        &["register"]
     }
 
     fn setup<'a>(&'a self, ground: &'a mut Ground<'_>) -> SessionFuture<'a, ()> {
@@ -211,11 +196,6 @@ impl Workload for Register {
 
     fn compares_replicas(&self) -> bool {
         true
-    }
-
-    fn statement_names(&self) -> Vec<&str> {
-        // Every operation is one statement, and counted by its kind.
-        Vec::new()
     }
 }
 

@@ -64,6 +64,8 @@ pub fn configured(name: &str, options: &BTreeMap<String, String>) -> Made {
 }
 #[cfg(test)]
 mod tests {
+    use capabilities::operations::Timed;
+
     use super::*;
 
     #[test]
@@ -71,7 +73,10 @@ mod tests {
         for workload in all() {
             let found = by_name(workload.name()).expect("listed");
             assert_eq!(found.name(), workload.name());
-            assert!(!workload.summary().is_empty() && !workload.statements().is_empty());
+            assert!(!workload.facts().summary.is_empty() && !workload.statements().is_empty());
+            if let Timed::These(names) = workload.facts().timed {
+                assert_eq!(workload.statement_names(), names, "{}", workload.name());
+            }
         }
         assert!(by_name("tpc-b").is_none());
         let told = |name: &str, option: &str| {
@@ -84,25 +89,5 @@ mod tests {
         }
         assert_eq!(told("tpc-b", ""), "no workload is named \"tpc-b\"");
         assert_eq!(told("tpcb", "records"), "workload tpcb has no option \"records\"");
-    }
-
-    #[test]
-    fn statement_names_are_given_only_where_a_transaction_has_several() {
-        let check = |name: &str, transaction: &str, expected: &[&str]| {
-            let workload = by_name(name).expect("listed");
-            assert_eq!(workload.transaction_name(), transaction);
-            assert_eq!(workload.statement_names(), expected, "{name}");
-        };
-        check("ledger", "insert", &[]);
-        let tpcb = [
-            "BEGIN",
-            "UPDATE accounts",
-            "SELECT accounts",
-            "UPDATE tellers",
-            "UPDATE branches",
-            "INSERT history",
-            "END",
-        ];
-        check("tpcb", "transaction", &tpcb);
     }
 }

@@ -10,6 +10,7 @@ mod provisional;
 use std::io::Write as _;
 use std::rc::Rc;
 
+use capabilities::operations::{self, WorkloadFacts};
 use client::{BulkLoad, Dialect, Session, SessionError, SessionFuture, SqlSession, SqlValue};
 use history::Action;
 use rand::RngExt;
@@ -24,6 +25,9 @@ const LARGEST_DELTA: i64 = 5_000;
 /// From this scale on account numbers need 64 bits, as pgbench has it.
 const SCALE_OF_BIG_ACCOUNTS: u32 = 20_000;
 
+/// Names of the statements.
+const TIMED: &[&str] = operations::TPCB.timed.names();
+
 /// See the module.
 pub struct Tpcb;
 
@@ -33,50 +37,29 @@ impl Workload for Tpcb {
         u64::from(scale) * (15 << 20)
     }
 
-    fn name(&self) -> &'static str {
-        "tpcb"
-    }
-
-    fn summary(&self) -> &'static str {
-        "TPC-B as pgbench runs it: three updates, a select and an insert in each transaction"
-    }
-
-    fn transaction_name(&self) -> &'static str {
-        "transaction"
+    fn facts(&self) -> &'static WorkloadFacts {
+        &operations::TPCB
     }
 
     fn statements(&self) -> &[Statement] {
         static STATEMENTS: [Statement; 7] = [
-            Statement::fixed("BEGIN", "BEGIN"),
+            Statement::fixed(TIMED[0], "BEGIN"),
+            Statement::fixed(TIMED[1], "UPDATE pgbench_accounts SET abalance = abalance + $1 WHERE aid = $2"),
+            Statement::fixed(TIMED[2], "SELECT abalance FROM pgbench_accounts WHERE aid = $1"),
+            Statement::fixed(TIMED[3], "UPDATE pgbench_tellers SET tbalance = tbalance + $1 WHERE tid = $2"),
+            Statement::fixed(TIMED[4], "UPDATE pgbench_branches SET bbalance = bbalance + $1 WHERE bid = $2"),
             Statement::fixed(
-                "UPDATE accounts",
-                "UPDATE pgbench_accounts SET abalance = abalance + $1 WHERE aid = $2",
-            ),
-            Statement::fixed("SELECT accounts", "SELECT abalance FROM pgbench_accounts WHERE aid = $1"),
-            Statement::fixed(
-                "UPDATE tellers",
-                "UPDATE pgbench_tellers SET tbalance = tbalance + $1 WHERE tid = $2",
-            ),
-            Statement::fixed(
-                "UPDATE branches",
-                "UPDATE pgbench_branches SET bbalance = bbalance + $1 WHERE bid = $2",
-            ),
-            Statement::fixed(
-                "INSERT history",
+                TIMED[5],
                 "INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) \
                       VALUES ($1, $2, $3, $4, CURRENT_TIMESTAMP)",
             ),
-            Statement::fixed("END", "END"),
+            Statement::fixed(TIMED[6], "END"),
         ];
         &STATEMENTS
     }
 
     fn requests(&self, sql: bool) -> Vec<usize> {
         if sql { (0..self.statements().len()).collect() } else { provisional::REQUESTS.to_vec() }
-    }
-
-    fn checks(&self) -> &'static [&'static str] {
-        &["tpcb"]
     }
 
     fn setup<'a>(&'a self, ground: &'a mut Ground<'_>) -> SessionFuture<'a, ()> {

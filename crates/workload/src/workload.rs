@@ -9,6 +9,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use capabilities::operations::{Timed, WorkloadFacts};
 use client::{
     Connector, Dialect, Execution, Rows, Session, SessionError, SessionFuture, SqlValue, StatementId,
 };
@@ -300,19 +301,23 @@ pub struct Pauses {
 /// A workload, configured. What it keeps of one client stands in [`ClientState`]; what its clients share (the next free
 /// key, the deliveries not yet carried out) is its own and begins anew with [`Workload::setup`].
 pub trait Workload: Send + Sync {
-    /// Its name in scenarios: `tpcb`.
-    fn name(&self) -> &'static str;
+    /// What is known of it whatever its options are.
+    fn facts(&self) -> &'static WorkloadFacts;
 
-    /// What it does, one line for people.
-    fn summary(&self) -> &'static str;
+    /// Its name in scenarios: `tpcb`.
+    fn name(&self) -> &'static str {
+        self.facts().name
+    }
 
     /// The operation whose rate is the load's throughput.
-    fn transaction_name(&self) -> &'static str;
+    fn transaction_name(&self) -> &'static str {
+        self.facts().transaction
+    }
 
     /// Names of the kinds of transaction it draws, each an operation of its own in the results beside the total under
     /// [`Workload::transaction_name`]; none where all are alike.
     fn kinds(&self) -> Vec<&str> {
-        Vec::new()
+        self.facts().kinds.to_vec()
     }
 
     /// Figures that its standard defines, by name with the unit last, from how many transactions of each kind (by name)
@@ -346,9 +351,6 @@ pub trait Workload: Send + Sync {
         Pauses::default()
     }
 
-    /// Names of the checks its history can be held against.
-    fn checks(&self) -> &'static [&'static str];
-
     /// About how many bytes its tables take on one node once they are loaded.
     fn loaded_bytes(&self, _scale: u32) -> u64 {
         1 << 20
@@ -381,9 +383,11 @@ pub trait Workload: Send + Sync {
     /// Names of the statements timed by themselves, one for each of [`Workload::statements`]; none where every transaction
     /// is a single statement, whose latency is the transaction's.
     fn statement_names(&self) -> Vec<&str> {
-        match self.statements() {
-            [_] => Vec::new(),
-            several => several.iter().map(|statement| statement.name.as_ref()).collect(),
+        match self.facts().timed {
+            Timed::None => Vec::new(),
+            Timed::These(_) | Timed::All => {
+                self.statements().iter().map(|statement| statement.name.as_ref()).collect()
+            }
         }
     }
 }

@@ -52,7 +52,7 @@ pub(super) fn workloads() -> String {
     let mut body = String::new();
     for entry in workload::all() {
         let name = entry.name();
-        body.push_str(&format!("## {name}\n\n{}\n\n", sentence(entry.summary())));
+        body.push_str(&format!("## {name}\n\n{}\n\n", sentence(entry.facts().summary)));
         let checks = check::registry::for_workload(name).map(|check| check.name);
         body.push_str(&format!("Checks: {}.\n", links(checks, "checks.md")));
         let engines = engine::registry::engines().iter().map(|engine| engine.name);

@@ -55,7 +55,7 @@ fn shipped(word: &str) -> Option<(PathBuf, String)> {
 /// Engines, workloads and checks of that name.
 fn things(word: &str) -> Vec<(&'static str, String)> {
     let engines = engine::registry::engines().iter().map(|entry| ("an engine", entry.name, entry.summary()));
-    let workloads = workload::all().iter().map(|entry| ("a workload", entry.name(), entry.summary()));
+    let workloads = workload::all().iter().map(|entry| ("a workload", entry.name(), entry.facts().summary));
     let named = engines.chain(workloads).filter(|(_, name, _)| *name == word);
     let checks = check::CHECKS.iter().filter(|entry| entry.name == word).map(|entry| {
         let meaning = format!(

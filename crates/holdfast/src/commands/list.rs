@@ -11,7 +11,7 @@ use crate::printed;
 pub fn list(what: Listed) -> Result<Exit, Exit> {
     let lines: Vec<(String, String)> = match what {
         Listed::Engines => engine::registry::engines().iter().map(with_what_was_tested).collect(),
-        Listed::Workloads => pairs(workload::all().iter().map(|entry| (entry.name(), entry.summary()))),
+        Listed::Workloads => pairs(workload::all().iter().map(|entry| (entry.name(), entry.facts().summary))),
         Listed::Faults => pairs(scenario::FAULT_KINDS.iter().map(|kind| (kind.name, kind.summary))),
         Listed::Checks => pairs(check::CHECKS.iter().map(|entry| (entry.name, entry.doc))),
         Listed::Scenarios => scenarios(Path::new("scenarios"))?,

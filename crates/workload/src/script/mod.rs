@@ -23,6 +23,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use capabilities::operations::{self, WorkloadFacts};
 use client::{Dialect, Session, SessionError, SessionFuture, SqlSession};
 use history::{Action, ConditionFound};
 use rand::rngs::Xoshiro256PlusPlus;
@@ -210,16 +211,8 @@ fn shortened(sql: &str) -> String {
 }
 
 impl Workload for Scripts {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn summary(&self) -> &'static str {
-        "transactions of your own, in the language of pgbench's scripts; without options pgbench's tpcb-like"
-    }
-
-    fn transaction_name(&self) -> &'static str {
-        "transaction"
+    fn facts(&self) -> &'static WorkloadFacts {
+        &operations::SCRIPT
     }
 
     fn kinds(&self) -> Vec<&str> {
@@ -232,10 +225,6 @@ impl Workload for Scripts {
 
     fn statements(&self) -> &[Statement] {
         &self.statements
-    }
-
-    fn checks(&self) -> &'static [&'static str] {
-        &["script-conditions"]
     }
 
     fn setup<'a>(&'a self, ground: &'a mut Ground<'_>) -> SessionFuture<'a, ()> {

@@ -22,6 +22,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use capabilities::operations::{self, WorkloadFacts};
 use client::{BulkLoad, Dialect, Session, SessionError, SessionFuture};
 use history::Action;
 
@@ -83,20 +84,8 @@ impl Workload for Tpcc {
         u64::from(warehouses) * (100 << 20)
     }
 
-    fn name(&self) -> &'static str {
-        "tpcc"
-    }
-
-    fn summary(&self) -> &'static str {
-        "TPC-C: orders, payments, deliveries and queries of a wholesale supplier; scale is the number of warehouses"
-    }
-
-    fn transaction_name(&self) -> &'static str {
-        "transaction"
-    }
-
-    fn kinds(&self) -> Vec<&str> {
-        KINDS.to_vec()
+    fn facts(&self) -> &'static WorkloadFacts {
+        &operations::TPCC
     }
 
     fn figures(&self, succeeded: &BTreeMap<String, u64>, seconds: f64, scale: u32) -> BTreeMap<String, f64> {
@@ -128,10 +117,6 @@ impl Workload for Tpcc {
         }
         let thinking = random::thinking(request.kind, &mut client.rng);
         Pauses { keying: owed + random::keying(request.kind), thinking }
-    }
-
-    fn checks(&self) -> &'static [&'static str] {
-        &["tpcc-conditions"]
     }
 
     fn setup<'a>(&'a self, ground: &'a mut Ground<'_>) -> SessionFuture<'a, ()> {

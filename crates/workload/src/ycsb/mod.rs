@@ -11,6 +11,7 @@ mod settings;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
+use capabilities::operations::{self, WorkloadFacts};
 use client::{BulkLoad, Dialect, Session, SessionError, SessionFuture, SqlSession, SqlValue};
 use history::Action;
 use rand::{Rng, RngExt};
@@ -143,32 +144,12 @@ impl Workload for Ycsb {
         self.settings.records * (self.settings.fields as u64 * 104 + 120)
     }
 
-    fn name(&self) -> &'static str {
-        "ycsb"
-    }
-
-    fn summary(&self) -> &'static str {
-        "YCSB's core workloads A to F: reads, updates, inserts, scans and read-modify-writes of rows by key"
-    }
-
-    fn transaction_name(&self) -> &'static str {
-        "operation"
-    }
-
-    fn kinds(&self) -> Vec<&str> {
-        KINDS.to_vec()
+    fn facts(&self) -> &'static WorkloadFacts {
+        &operations::YCSB
     }
 
     fn statements(&self) -> &[Statement] {
         &self.statements
-    }
-
-    fn statement_names(&self) -> Vec<&str> {
-        Vec::new()
-    }
-
-    fn checks(&self) -> &'static [&'static str] {
-        &["last-writes"]
     }
 
     fn setup<'a>(&'a self, ground: &'a mut Ground<'_>) -> SessionFuture<'a, ()> {
