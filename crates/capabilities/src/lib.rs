@@ -258,6 +258,21 @@ impl Understands {
             Understands::Volume(this) => *this == workload,
         }
     }
+
+    /// Why a load of `workload` cannot run on the engine, in words that stand behind its name; nothing where it can.
+    #[must_use]
+    pub fn why_not(&self, workload: &str) -> Option<&'static str> {
+        if self.workload(workload) {
+            return None;
+        }
+        Some(match self {
+            Understands::Volume(_) => "asks a database",
+            _ if workload == VOLUME_WORKLOAD => "asks a volume and no database",
+            Understands::Sql | Understands::SqlBut(_) => "has no form in its SQL",
+            Understands::Only(_) => "has no form that it understands",
+            Understands::Rows(_) => "has transactions of several statements",
+        })
+    }
 }
 
 /// What may stand under `database.settings`.
@@ -359,6 +374,10 @@ mod tests {
     fn a_workload_runs_where_it_is_understood() {
         assert!(Understands::Sql.workload("tpcc") && !Understands::Sql.workload("rawio"));
         let but_one = Understands::SqlBut(&["tpcc"]);
+        assert_eq!(but_one.why_not("kv"), None);
+        assert_eq!(but_one.why_not("tpcc"), Some("has no form in its SQL"));
+        assert_eq!(but_one.why_not("rawio"), Some("asks a volume and no database"));
+        assert_eq!(Understands::Volume("rawio").why_not("kv"), Some("asks a database"));
         assert!(but_one.workload("kv") && !but_one.workload("tpcc") && !but_one.workload("rawio"));
         assert!(
             Understands::Only(&["bank"]).workload("bank") && !Understands::Only(&["bank"]).workload("kv")

@@ -13,6 +13,7 @@ use crate::{
 const FILES: &[(&str, &str)] = &[
     ("engines/cassandra.yaml", include_str!("../../../engines/cassandra.yaml")),
     ("engines/etcd.yaml", include_str!("../../../engines/etcd.yaml")),
+    ("engines/galera.yaml", include_str!("../../../engines/galera.yaml")),
     ("engines/patroni.yaml", include_str!("../../../engines/patroni.yaml")),
     ("engines/redis.yaml", include_str!("../../../engines/redis.yaml")),
 ];

@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(
             message,
             Err(
-                "no engine named `postgress`; there are: cassandra, control, etcd, none, patroni, postgres, \
+                "no engine named `postgress`; there are: cassandra, control, etcd, galera, none, patroni, postgres, \
                  redis"
                     .to_owned()
             )

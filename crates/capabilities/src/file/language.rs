@@ -94,6 +94,7 @@ pub(super) const SIGNALS: &[&str] = &["TERM", INT];
 pub(super) const INT: &str = "INT";
 pub(super) const PLACES: &[&str] = &["leader", EVERY];
 pub(super) const EVERY: &str = "every";
+pub(super) const SHARES: &[&str] = &["first", EVERY];
 pub(super) const ONLY: &[&str] = &[SYNCHRONOUS, "asynchronous"];
 pub(super) const SYNCHRONOUS: &str = "synchronous";
 
@@ -257,6 +258,12 @@ pub(super) static PROCESS: Fields = plain(
             "files on the node's volume that are written before it starts, by their path from the volume's root",
         ),
         optional(
+            "prepare",
+            Shape::List { of: &Shape::Map(&PREPARATION), least: 1, most: None },
+            "commands that are run to their end, in order, before the process starts on a node for the first time; its files are \
+             there already",
+        ),
+        optional(
             "keeps",
             TEXTS,
             "those of `files` that the database writes to itself: once such a file is there it is left as it is",
@@ -276,6 +283,14 @@ pub(super) static PROCESS: Fields = plain(
     ],
 );
 
+pub(super) static PREPARATION: Fields = plain(
+    "a preparation",
+    &[
+        required("command", TEMPLATES, "the program, one of `find.programs`, and its arguments"),
+        optional("on", Shape::Word(SHARES), "on the first node alone, as without it, or on every node"),
+    ],
+);
+
 const HTTP_FIELD: Field = optional("http", Shape::Map(&HTTP), "an HTTP request to a port of the node");
 const TCP_FIELD: Field = optional("tcp", Shape::Text, "that a connection to the port of this name is taken");
 const COMMAND_FIELD: Field = optional("command", TEMPLATES, "a command on the node that ends with 0");
@@ -284,11 +299,16 @@ const WITHIN_FIELD: Field = optional("within", Shape::Duration, "for how long it
 const CQL_FIELD: Field = optional("cql", Shape::Map(&CQL), "a statement in CQL, which the node carries out");
 const REDIS_FIELD: Field =
     optional("redis", Shape::Map(&REDIS), "a command in Redis' protocol; its answer is looked at as JSON");
-const WAYS_TO_ASK: &[&str] = &["http", "tcp", "command", "redis", "cql"];
+const MYSQL_FIELD: Field = optional(
+    "mysql",
+    Shape::Map(&MYSQL),
+    "a statement in MySQL's protocol; its answer is looked at as JSON, a list of rows that are lists of texts",
+);
+const WAYS_TO_ASK: &[&str] = &["http", "tcp", "command", "redis", "mysql", "cql"];
 
 pub(super) static ASK: Fields = choice(
     "a question",
-    &[HTTP_FIELD, TCP_FIELD, COMMAND_FIELD, REDIS_FIELD, CQL_FIELD, EXPECT_FIELD, WITHIN_FIELD],
+    &[HTTP_FIELD, TCP_FIELD, COMMAND_FIELD, REDIS_FIELD, MYSQL_FIELD, CQL_FIELD, EXPECT_FIELD, WITHIN_FIELD],
     WAYS_TO_ASK,
 );
 
@@ -302,6 +322,7 @@ pub(super) static STEP: Fields = choice(
         TCP_FIELD,
         COMMAND_FIELD,
         REDIS_FIELD,
+        MYSQL_FIELD,
         CQL_FIELD,
         EXPECT_FIELD,
         WITHIN_FIELD,
@@ -329,6 +350,15 @@ pub(super) static HTTP: Fields = choice(
 pub(super) static REDIS: Fields = plain(
     "a command in Redis' protocol",
     &[required("ask", TEMPLATES, "its words"), required("port", Shape::Text, "the name of the port")],
+);
+
+pub(super) static MYSQL: Fields = plain(
+    "a statement in MySQL's protocol",
+    &[
+        required("query", TEMPLATE, "the statement"),
+        required("port", Shape::Text, "the name of the port"),
+        required("user", Shape::Text, "who asks; without a password"),
+    ],
 );
 
 pub(super) static CQL: Fields = plain(
@@ -367,6 +397,7 @@ pub(super) static ROLES: Fields = choice(
         HTTP_FIELD,
         COMMAND_FIELD,
         REDIS_FIELD,
+        MYSQL_FIELD,
         required("leads", Shape::Map(&LEADS), "what its answer in JSON says when it leads"),
         optional("identity", Shape::Text, "the field by which the database knows the node, for `hand-over`"),
         optional(
@@ -376,7 +407,7 @@ pub(super) static ROLES: Fields = choice(
              got as far as the one that leads",
         ),
     ],
-    &["http", "command", "redis"],
+    &["http", "command", "redis", "mysql"],
 );
 
 pub(super) static LEADS: Fields = choice(

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 pub use language::{explain, json_schema, words};
-pub use names::LEADING;
+pub use names::{FOUNDING, LEADING};
 pub use read::read;
 pub use template::{Scope, Template};
 
@@ -223,6 +223,8 @@ pub struct Process {
     pub environment: BTreeMap<String, Template>,
     /// Files on the volume that are written before it starts.
     pub files: Vec<WrittenFile>,
+    /// What is run to its end before it starts for the first time, in order.
+    pub prepare: Vec<Preparation>,
     /// Whether at first the first node's is started alone, and the others' once that is ready.
     pub first_alone: bool,
     /// What shows that it is ready.
@@ -231,6 +233,17 @@ pub struct Process {
     pub turns_down: Vec<String>,
     /// The signal that asks it to end.
     pub stop: StopSignal,
+}
+
+/// What is run to its end before a process starts for the first time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Preparation {
+    /// Its program.
+    pub program: String,
+    /// Its arguments.
+    pub arguments: Vec<Template>,
+    /// Whether on every node; else on the first.
+    pub everywhere: bool,
 }
 
 /// A file on a node's volume.
@@ -302,6 +315,15 @@ pub enum How {
         words: Vec<Template>,
         /// The name of the port.
         port: String,
+    },
+    /// A statement in MySQL's protocol.
+    Mysql {
+        /// The statement.
+        query: Template,
+        /// The name of the port.
+        port: String,
+        /// The user, who has no password.
+        user: String,
     },
     /// A statement in CQL.
     Cql {

@@ -23,6 +23,8 @@ pub(super) enum Context {
     Shell,
 }
 
+/// The list of the node that a cluster begins with, while it does.
+pub const FOUNDING: &str = "founding";
 /// The list of who leads when a process is started.
 pub const LEADING: &str = "leading";
 
@@ -88,12 +90,19 @@ const LISTS_OF_A_NODE: &[ListEntry] = &[
         "what the scenario sets under `database.settings`, each with `name`, `value`",
     ),
 ];
-const LISTS_OF_A_START: &[ListEntry] = &[(
-    LEADING,
-    NODE_VALUES,
-    "in a process's command, environment and files: the node that leads by its own word when the process is started, as an \
+const LISTS_OF_A_START: &[ListEntry] = &[
+    (
+        LEADING,
+        NODE_VALUES,
+        "in a process's command, environment and files: the node that leads by its own word when the process is started, as an \
          operator sees it whatever the network does; nothing where that is the node itself, or nobody does",
-)];
+    ),
+    (
+        FOUNDING,
+        NODE_VALUES,
+        "in the same: the node itself when it is the first one and the cluster is made; nothing at any other time",
+    ),
+];
 const LISTS_OF_A_SHELL: &[ListEntry] =
     &[("reached", NODE_VALUES, "in `shell`: the node the shell is on, or all nodes where it is on none")];
 

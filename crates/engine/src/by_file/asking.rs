@@ -1,5 +1,5 @@
 //! Questions to a node as an engine file puts them: an HTTP request, a connection, a command, one in Redis' protocol, a
-//! statement in CQL.
+//! statement in MySQL's or in CQL.
 //!
 //! Owns how they are asked and what of an answer is looked at. Each is asked within the node, on a connection of its own, in
 //! HTTP/1.0, whose answers end with the connection. The loads' clients have connections of their own kind.
@@ -13,7 +13,7 @@ use std::time::Duration;
 use capabilities::file::{Ask, Expect, How, Leads, Roles, Scope};
 use serde_json::Value;
 
-use super::{cql, redis};
+use super::{cql, mysql, redis};
 use crate::{Command, Node};
 
 /// The longest answer to anything that is asked here, bytes.
@@ -50,6 +50,11 @@ pub(super) fn ask(node: &dyn Node, ask: &Ask, means: &Means<'_>) -> io::Result<S
         How::Redis { words, port } => {
             let words: Vec<String> = words.iter().flat_map(|word| word.all_filled(means.scope)).collect();
             let answer = redis::execute(node, port_of(means, port)?, &words, means.patience)?;
+            (OK, answer.to_string())
+        }
+        How::Mysql { query, port, user } => {
+            let query = query.filled(means.scope);
+            let answer = mysql::execute(node, port_of(means, port)?, user, &query, means.patience)?;
             (OK, answer.to_string())
         }
         How::Cql { query, port, consistency } => {

@@ -7,6 +7,7 @@ mod asking;
 mod clients;
 mod cql;
 mod find;
+mod mysql;
 mod places;
 mod redis;
 
@@ -16,13 +17,13 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use capabilities::file::{self, EngineFile, LEADING, Only, Scope, Step, StopSignal, Template};
+use capabilities::file::{self, EngineFile, FOUNDING, LEADING, Only, Scope, Step, StopSignal, Template};
 use capabilities::{Capabilities, Quorum};
 
 use self::asking::{Means, Role};
 use crate::client_program::{ClientCommand, ClientTarget};
 use crate::installation::Installation;
-use crate::process::GLANCE;
+use crate::process::{GLANCE, LOG_LINES};
 use crate::processes::Processes;
 use crate::{
     Cluster, Command, Configuration, Endpoint, Engine, EngineError, Isolation, Node, Promotion, RejoinMethod,
@@ -39,6 +40,17 @@ const ANSWER_PATIENCE: Duration = Duration::from_secs(1);
 const ELECTION_PATIENCE: Duration = Duration::from_secs(30);
 /// After how long without a result the leader is asked again to hand over.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
+
+/// Which start of a process it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Start {
+    /// The first on the node that the cluster begins with.
+    Founding,
+    /// The first on another node.
+    First,
+    /// A later one.
+    Again,
+}
 
 /// A node of the cluster.
 #[derive(Clone)]
@@ -171,11 +183,15 @@ impl ByFile {
     }
 
     /// Starts one of the node's processes, by its number.
-    fn launch(&self, node: &dyn Node, number: usize) -> Result<(), EngineError> {
+    fn launch(&self, node: &dyn Node, number: usize, start: Start) -> Result<(), EngineError> {
         let process = &self.file.processes[number];
         let mut scope = self.scope(node)?;
         if process.uses_list(LEADING) {
             scope.lists.insert(LEADING.to_owned(), self.leading(node));
+        }
+        if start == Start::Founding {
+            let founder = self.members().first().map(|member| element(0, member));
+            scope.lists.insert(FOUNDING.to_owned(), founder.into_iter().collect());
         }
         for file in &process.files {
             let path = Path::new(&file.path);
@@ -189,12 +205,17 @@ impl ByFile {
                 source,
             })?;
         }
-        let command = Command {
-            program: self.installation.programs.get(&process.program).cloned().unwrap_or_default(),
-            arguments: process.arguments.iter().flat_map(|argument| argument.all_filled(&scope)).collect(),
+        let command = |program: &str, arguments: &[Template]| Command {
+            program: self.installation.programs.get(program).cloned().unwrap_or_default(),
+            arguments: arguments.iter().flat_map(|argument| argument.all_filled(&scope)).collect(),
             environment: self.environment(&process.environment, &scope),
         };
-        self.processes[number].start(node, &command)
+        for preparation in process.prepare.iter().filter(|_| start != Start::Again) {
+            if preparation.everywhere || start == Start::Founding {
+                to_its_end(node, &command(&preparation.program, &preparation.arguments))?;
+            }
+        }
+        self.processes[number].start(node, &command(&process.program, &process.arguments))
     }
 
     fn ask(
@@ -267,9 +288,10 @@ impl ByFile {
     fn start_all(&self, nodes: &[Arc<dyn Node>]) -> Result<(), EngineError> {
         for (number, process) in self.file.processes.iter().enumerate() {
             let alone = usize::from(process.first_alone);
-            for group in [&nodes[..alone], &nodes[alone..]] {
-                for node in group {
-                    self.launch(node.as_ref(), number)?;
+            for (before, group) in [(0, &nodes[..alone]), (alone, &nodes[alone..])] {
+                for (place, node) in group.iter().enumerate() {
+                    let start = if before + place == 0 { Start::Founding } else { Start::First };
+                    self.launch(node.as_ref(), number, start)?;
                 }
                 for node in group {
                     self.await_process(node.as_ref(), number, process.ready.within)?;
@@ -389,6 +411,22 @@ fn acknowledgements(synchronous: Synchronous, nodes: usize) -> usize {
     }
 }
 
+/// Runs a command on a node, which must succeed.
+fn to_its_end(node: &dyn Node, command: &Command) -> Result<(), EngineError> {
+    let finished = node.run(command)?;
+    if finished.status.success() {
+        return Ok(());
+    }
+    let text = if finished.stderr.trim().is_empty() { &finished.stdout } else { &finished.stderr };
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    Err(EngineError::Program {
+        node: node.name().to_owned(),
+        program: command.program.display().to_string(),
+        status: finished.status,
+        output: lines[lines.len().saturating_sub(LOG_LINES)..].join("\n"),
+    })
+}
+
 /// The line with which a process turned down a setting, where it did: much may stand behind it.
 fn turned_down(node: &dyn Node, process: &file::Process) -> Option<String> {
     let log = node.log_tail(&process.name, USAGE_LINES);
@@ -505,7 +543,7 @@ impl Engine for ByFile {
         if !self.file.once_ready.is_empty() {
             self.returning().insert(node.name().to_owned());
         }
-        ended.into_iter().try_for_each(|number| self.launch(node, number))
+        ended.into_iter().try_for_each(|number| self.launch(node, number, Start::Again))
     }
 
     fn wait_ready(&self, node: &dyn Node, timeout: Duration) -> Result<(), EngineError> {

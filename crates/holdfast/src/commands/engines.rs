@@ -2,11 +2,28 @@
 
 use std::path::Path;
 
+use capabilities::Capabilities;
 use history::whole_file::{self, Link};
 
 use crate::commands::reject;
 use crate::exit::Exit;
 use crate::printed;
+
+/// The workloads that an engine does not carry, those of one reason in a line.
+pub(super) fn not_carried(engine: &Capabilities) -> Vec<String> {
+    let mut by_reason: Vec<(&str, Vec<&str>)> = Vec::new();
+    for workload in workload::all().iter().map(|workload| workload.name()) {
+        let Some(reason) = engine.understands.why_not(workload) else { continue };
+        match by_reason.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, workloads)) => workloads.push(workload),
+            None => by_reason.push((reason, vec![workload])),
+        }
+    }
+    by_reason
+        .into_iter()
+        .map(|(reason, workloads)| format!("not {}: {reason}", workloads.join(", ")))
+        .collect()
+}
 
 /// Checks an engine file, and says what was understood.
 pub fn check(path: &Path) -> Result<Exit, Exit> {
@@ -23,6 +40,9 @@ pub fn check(path: &Path) -> Result<Exit, Exit> {
     let workloads = workload::all().iter().map(|workload| workload.name());
     let carried: Vec<&str> = workloads.filter(|name| engine.understands.workload(name)).collect();
     printed!("  workloads: {}", carried.join(", "));
+    for line in not_carried(engine) {
+        printed!("  {line}");
+    }
     printed!("  {}", file.tested);
     match engine::registry::of(engine).map(|engine| engine.find(None)) {
         Ok(Ok(found)) => printed!("  found: {} in {}, {}", found.version, found.bin.display(), found.origin),

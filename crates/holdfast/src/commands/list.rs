@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::arguments::Listed;
+use crate::commands::engines::not_carried;
 use crate::commands::folder_of;
 use crate::exit::Exit;
 use crate::printed;
@@ -19,6 +20,10 @@ pub fn list(what: Listed) -> Result<Exit, Exit> {
     let width = lines.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     for (name, summary) in lines {
         printed!("{name:width$}  {summary}");
+        let engine = matches!(what, Listed::Engines).then(|| capabilities::named(&name)).flatten();
+        for line in engine.map(not_carried).unwrap_or_default() {
+            printed!("{:width$}    {line}", "");
+        }
     }
     Ok(Exit::Done)
 }

@@ -1,7 +1,7 @@
 //! What commits cost on the network, as text.
 
 use model::cost::{LatencyMs, TransactionCost};
-use model::deployment::Rules;
+use model::deployment::{Quorum, Rules};
 use paper::{Analysis, CommitCost, PhaseCost};
 
 use super::beside;
@@ -15,13 +15,14 @@ pub(super) fn costs(paper: &Analysis) -> Vec<String> {
         lines.push(String::new());
         lines.extend(of_load(paper, load));
     }
-    if let (true, Rules::Groups { .. }) = (paper.commits.is_empty(), &paper.deployment.rules) {
+    if let (true, Rules::Groups { quorums, .. }) = (paper.commits.is_empty(), &paper.deployment.rules) {
         lines.push(String::new());
         lines.push("Network delay of a request".to_owned());
-        lines.push(
-            "  not computed: any node takes it, and waits for as many of the row's copies as it asks for"
-                .to_owned(),
-        );
+        let waits = match quorums.contains(&Quorum::Majority) {
+            true => "the nodes agree on its order",
+            false => "waits for as many of the row's copies as it asks for",
+        };
+        lines.push(format!("  not computed: any node takes it, and {waits}"));
     }
     lines
 }

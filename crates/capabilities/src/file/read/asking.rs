@@ -5,10 +5,10 @@
 use yaml::Entry;
 
 use super::super::language::{
-    ASK, CONSISTENCIES, CQL, EVERY, EXPECT, HAND_OVER, HTTP, LEADS, NONE, ONLY, PLACES, PROCESS, REDIS,
-    ROLES, STEP, SYNCHRONOUS,
+    ASK, CONSISTENCIES, CQL, EVERY, EXPECT, HAND_OVER, HTTP, LEADS, MYSQL, NONE, ONLY, PLACES, PREPARATION,
+    PROCESS, REDIS, ROLES, SHARES, STEP, SYNCHRONOUS,
 };
-use super::super::{Ask, Consistency, Expect, How, Leads, Only, Roles, Step, WrittenFile};
+use super::super::{Ask, Consistency, Expect, How, Leads, Only, Preparation, Roles, Step, WrittenFile};
 use super::*;
 
 /// How long a process may take to be ready where the file does not say.
@@ -42,6 +42,10 @@ impl Reader<'_> {
         let command = record.get("command").and_then(|node| self.command(node, Context::Start));
         let environment = self.values(&record, "environment", Context::Start);
         let files = self.files(&record);
+        let prepare = match record.get("prepare") {
+            Some(node) => self.preparations(node),
+            None => Some(Vec::new()),
+        };
         let start = record.get("start").and_then(|node| self.decoder.word(node, "way to start", STARTS));
         let ready = record.get("ready").and_then(|node| self.ask(node));
         let turns_down = record.get("turns-down").and_then(|node| self.texts(node, "`turns-down`"));
@@ -53,6 +57,7 @@ impl Reader<'_> {
             arguments,
             environment,
             files: files?,
+            prepare: prepare?,
             first_alone: start.is_some_and(|start| start.value == FIRST_ALONE),
             ready: ready?,
             turns_down: turns_down.unwrap_or_default(),
@@ -62,6 +67,21 @@ impl Reader<'_> {
                 StopSignal::Terminate
             },
         })
+    }
+
+    fn preparations(&mut self, node: &Node) -> Option<Vec<Preparation>> {
+        let items = self.decoder.list(node, "`prepare`", 1)?;
+        let read: Vec<Option<Preparation>> = items
+            .iter()
+            .map(|item| {
+                let record = self.decoder.record(item, &PREPARATION)?;
+                let command = record.get("command").and_then(|node| self.command(node, Context::Start));
+                let on = record.get("on").and_then(|node| self.decoder.word(node, "place", SHARES));
+                let (program, arguments) = command?;
+                Some(Preparation { program, arguments, everywhere: on.is_some_and(|on| on.value == EVERY) })
+            })
+            .collect();
+        read.into_iter().collect()
     }
 
     fn files(&mut self, record: &Record<'_>) -> Option<Vec<WrittenFile>> {
@@ -143,11 +163,12 @@ impl Reader<'_> {
 
     fn how(&mut self, record: &Record<'_>, context: Context) -> Option<How> {
         // A table without one of them never has it.
-        let entry = record.first_of(&["http", "tcp", "command", "redis", "cql"])?;
+        let entry = record.first_of(&["http", "tcp", "command", "redis", "mysql", "cql"])?;
         match entry {
             ("http", entry) => self.http(&entry.value, context),
             ("tcp", entry) => Some(How::Tcp(self.port(&entry.value)?)),
             ("redis", entry) => self.redis(&entry.value, context),
+            ("mysql", entry) => self.mysql(&entry.value, context),
             ("cql", entry) => self.cql(&entry.value, context),
             (_, entry) => {
                 let (program, arguments) = self.command(&entry.value, context)?;
@@ -175,6 +196,14 @@ impl Reader<'_> {
         let items = self.decoder.list(record.get("ask")?, "a command", 1)?;
         let words: Vec<_> = items.iter().map(|item| self.template(item, "a word", context, true)).collect();
         Some(How::Redis { words: words.into_iter().collect::<Option<_>>()?, port: port? })
+    }
+
+    fn mysql(&mut self, node: &Node, context: Context) -> Option<How> {
+        let record = self.decoder.record(node, &MYSQL)?;
+        let query = record.get("query").and_then(|node| self.template(node, "the statement", context, false));
+        let port = record.get("port").and_then(|node| self.port(node));
+        let user = record.get("user").and_then(|node| self.decoder.text(node, "the user"));
+        Some(How::Mysql { query: query?, port: port?, user: user?.value })
     }
 
     fn cql(&mut self, node: &Node, context: Context) -> Option<How> {
