@@ -10,6 +10,7 @@ mod find;
 mod mysql;
 mod places;
 mod redis;
+mod scope;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -21,13 +22,14 @@ use capabilities::file::{self, EngineFile, FOUNDING, LEADING, Only, Scope, Step,
 use capabilities::{Capabilities, Quorum};
 
 use self::asking::{Means, Role};
+use self::scope::{acknowledgements, element, place};
 use crate::client_program::{ClientCommand, ClientTarget};
 use crate::installation::Installation;
 use crate::process::{GLANCE, LOG_LINES};
 use crate::processes::Processes;
 use crate::{
     Cluster, Command, Configuration, Endpoint, Engine, EngineError, Isolation, Node, Promotion, RejoinMethod,
-    Rejoined, Roles, Signal, Synchronous,
+    Rejoined, Roles, Signal,
 };
 
 pub(crate) use find::{describe, find, install_into};
@@ -111,69 +113,6 @@ impl ByFile {
 
     fn returning(&self) -> MutexGuard<'_, BTreeSet<String>> {
         self.returning.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// What is known of every machine.
-    fn machine(&self) -> Scope {
-        let mut scope = find::machine(&self.installation);
-        scope
-            .values
-            .extend(self.ports.iter().map(|(name, port)| (format!("ports.{name}"), port.to_string())));
-        scope
-    }
-
-    /// What is known on a node.
-    fn scope(&self, node: &dyn Node) -> Result<Scope, EngineError> {
-        let members = self.members();
-        let stranger = || EngineError::Stranger { node: node.name().to_owned() };
-        let number = members.iter().position(|member| member.name == node.name()).ok_or_else(stranger)?;
-        let mut scope = self.machine();
-        let acknowledgements = acknowledgements(self.configuration.synchronous, members.len());
-        let mut know = |name: &str, value: String| drop(scope.values.insert(name.to_owned(), value));
-        know("node.name", node.name().to_owned());
-        know("node.number", (number + 1).to_string());
-        know("node.address", node.address().to_string());
-        know("count.nodes", members.len().to_string());
-        know("count.others", (members.len() - 1).to_string());
-        know("count.majority", (members.len() / 2 + 1).to_string());
-        know("first.name", members[0].name.clone());
-        know("first.address", members[0].address.to_string());
-        let place = self.configuration.places.get(number).cloned().unwrap_or_default();
-        know("node.region", place.region);
-        know("node.zone", place.zone);
-        know("node.rack", place.rack);
-        know("node.host", place.host);
-        know("node.token", places::token(number, members.len()).to_string());
-        know("copies", self.configuration.copies.to_string());
-        know("volume", node.data_directory().display().to_string());
-        know("sockets", node.socket_directory().display().to_string());
-        know("sessions", self.configuration.max_connections.to_string());
-        know("synchronous.on", (acknowledgements > 0).to_string());
-        know("synchronous.count", acknowledgements.max(1).to_string());
-        let all: Vec<_> = members.iter().enumerate().map(|(at, member)| element(at, member)).collect();
-        let mut others = all.clone();
-        others.remove(number);
-        let address = |address: &IpAddr| BTreeMap::from([("address".to_owned(), address.to_string())]);
-        let setting = |(name, value): (&String, &String)| {
-            BTreeMap::from([("name".to_owned(), name.clone()), ("value".to_owned(), value.clone())])
-        };
-        scope.lists.insert("regions".to_owned(), self.regions());
-        scope.lists.insert("nodes".to_owned(), all);
-        scope.lists.insert("others".to_owned(), others);
-        scope.lists.insert("addresses".to_owned(), node.addresses().iter().map(address).collect());
-        scope.lists.insert("settings".to_owned(), self.configuration.settings.iter().map(setting).collect());
-        Ok(scope)
-    }
-
-    /// The node that leads by its own word, where that is another than this one.
-    fn leading(&self, node: &dyn Node) -> Vec<BTreeMap<String, String>> {
-        let members = self.members().clone();
-        let leads = |member: &Member| {
-            let other = member.node.upgrade().filter(|other| other.name() != node.name());
-            other.is_some_and(|other| self.role(other.as_ref()).is_ok_and(|role| role.leads))
-        };
-        let leader = members.iter().enumerate().find(|(_, member)| leads(member));
-        leader.map(|(at, member)| element(at, member)).into_iter().collect()
     }
 
     /// The environment of a process or a command.
@@ -387,27 +326,6 @@ impl ByFile {
             }
         }
         (asked, reasons)
-    }
-}
-
-fn element(at: usize, member: &Member) -> BTreeMap<String, String> {
-    place(at, &member.name, member.address)
-}
-
-fn place(at: usize, name: &str, address: IpAddr) -> BTreeMap<String, String> {
-    BTreeMap::from([
-        ("name".to_owned(), name.to_owned()),
-        ("number".to_owned(), (at + 1).to_string()),
-        ("address".to_owned(), address.to_string()),
-    ])
-}
-
-/// How many standbys a commit waits for.
-fn acknowledgements(synchronous: Synchronous, nodes: usize) -> usize {
-    match synchronous {
-        Synchronous::Off => 0,
-        Synchronous::Any(count) => count as usize,
-        Synchronous::All => nodes.saturating_sub(1),
     }
 }
 

@@ -35,7 +35,11 @@ fn what_asynchronous_redis_acknowledged_on_the_wrong_side_of_a_partition_is_lost
     let ledger = check(&result, "ledger");
     assert!(ledger["lost"].as_u64() > Some(100), "{result:#}");
     assert_eq!(ledger["invented"], 0, "{result:#}");
-    assert_eq!(check(&result, "bank")["verdict"], "pass", "transactions are lost whole: {result:#}");
+    assert_eq!(
+        check(&result, "bank")["verdict"],
+        "fail",
+        "acknowledged transfers are gone as well: {result:#}"
+    );
 }
 
 #[test]
