@@ -66,8 +66,6 @@ pub struct TakesWrites {
 pub struct ProcessConnector {
     search: LeaderSearch<AskByProgram>,
     program: Rc<Begun>,
-    /// Whether clients are spread over all nodes that take writes.
-    is_spread: bool,
 }
 
 /// The program, started when it is first needed: only then is there an event loop.
@@ -103,7 +101,11 @@ struct AskByProgram {
 }
 
 impl Ask for AskByProgram {
-    type Session = ProcessClient;
+    type Opened = ProcessClient;
+
+    fn session(opened: ProcessClient) -> Session {
+        Session::of_sql(opened)
+    }
 
     async fn ask(&self, endpoint: &Endpoint) -> Result<(ProcessClient, bool), SessionError> {
         let sessions = &self.sessions;
@@ -145,7 +147,8 @@ impl ProcessConnector {
         let connect_timeout = sessions.connect_timeout;
         let program = Rc::new(Begun { settings, program: RefCell::default() });
         let asked = AskByProgram { sessions, program: Rc::clone(&program) };
-        Self { search: LeaderSearch::new(asked, endpoints, connect_timeout), program, is_spread }
+        let search = LeaderSearch::asking(asked, endpoints, connect_timeout);
+        Self { search: if is_spread { search.spread_out() } else { search }, program }
     }
 }
 
@@ -160,13 +163,7 @@ impl Connector for ProcessConnector {
                 let attempt = FailedAttempt { node: "client program".to_owned(), error: no_program(&error) };
                 return Err(ConnectError { failed_attempts: vec![attempt], read_only_nodes: Vec::new() });
             }
-            let found = if self.is_spread {
-                self.search.connect_in_turn(rng).await
-            } else {
-                self.search.connect(rng).await
-            };
-            let (client, node, failed_attempts) = found?;
-            Ok(Connected { session: Session::of_sql(client), node, failed_attempts })
+            self.search.connect(rng).await
         })
     }
 
