@@ -116,6 +116,19 @@ const CASES: &[Case] = &[
     ),
     honest("pressure"),
     lie(
+        ["clock-c-only", "clock", "a node's clock reaches only programs with a C library"],
+        &["--plant", "clock-c-only"],
+        2,
+        &["clock-jump", "has no receipt"],
+    ),
+    lie(
+        [PREVENTED, "clock", "a fault is announced and does not happen"],
+        &[PREVENTED],
+        2,
+        &["clock-drift", "has no receipt"],
+    ),
+    honest("clock"),
+    lie(
         ["dropped-insert", "load", "an acknowledged insert was never sent"],
         &["--plant", "dropped-insert"],
         1,

@@ -10,6 +10,8 @@ pub mod operations;
 mod shipped;
 pub mod workloads;
 
+use std::time::Duration;
+
 pub use file::EngineFile;
 pub use shipped::{engines, names};
 
@@ -32,6 +34,8 @@ pub struct Capabilities {
     pub quorum: Quorum,
     /// The setting with which a node acknowledges a write before it is synced; `None` where nothing is known of one.
     pub unsynced: Option<Unsynced>,
+    /// How far a node's clock may be off; `None` where nothing is known.
+    pub clock_tolerance: Option<ClockTolerance>,
     /// Which workloads it understands.
     pub understands: Understands,
     /// Whether a transaction can ask for an isolation level of its own.
@@ -46,6 +50,15 @@ pub struct Capabilities {
     pub session_limit: Option<SessionLimit>,
     /// The file that says how it is run; `None` where that is written in Rust.
     pub file: Option<&'static EngineFile>,
+}
+
+/// How far a node's clock may be off before a database notices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClockTolerance {
+    /// Nothing that it decides depends on the time of day.
+    Any,
+    /// So far.
+    UpTo(Duration),
 }
 
 /// How clients speak to an engine.

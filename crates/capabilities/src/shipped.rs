@@ -5,8 +5,8 @@
 use std::sync::LazyLock;
 
 use crate::{
-    Capabilities, Commit, Election, Leadership, Period, Protocol, Quorum, SessionLimit, SettingForm,
-    SettingNames, Understands, VOLUME_WORKLOAD, file,
+    Capabilities, ClockTolerance, Commit, Election, Leadership, Period, Protocol, Quorum, SessionLimit,
+    SettingForm, SettingNames, Understands, VOLUME_WORKLOAD, file,
 };
 
 /// Engines that are files, each with its text.
@@ -50,6 +50,7 @@ static POSTGRES: Capabilities = Capabilities {
     commit: Commit::AtEnd,
     quorum: Quorum::AsAsked,
     unsynced: None,
+    clock_tolerance: Some(ClockTolerance::Any),
     understands: Understands::Sql,
     has_isolation_levels: true,
     // Its documentation promises no order in time.
@@ -91,6 +92,7 @@ static CONTROL: Capabilities = Capabilities {
     commit: Commit::AtEachRequest { reads_first: &[] },
     quorum: Quorum::AsAsked,
     unsynced: None,
+    clock_tolerance: Some(ClockTolerance::Any),
     understands: Understands::Only(&["tpcb", "ledger", "append", "bank", "register"]),
     has_isolation_levels: false,
     keeps_real_time_order: true,
@@ -125,6 +127,7 @@ static NONE: Capabilities = Capabilities {
     commit: Commit::AtEnd,
     quorum: Quorum::AsAsked,
     unsynced: None,
+    clock_tolerance: Some(ClockTolerance::Any),
     understands: Understands::Volume(VOLUME_WORKLOAD),
     has_isolation_levels: false,
     keeps_real_time_order: false,

@@ -7,7 +7,7 @@ use std::fs::OpenOptions;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -17,7 +17,7 @@ use crate::image::image;
 use crate::page::SharedShift;
 use crate::real_vdso::RealVdso;
 use crate::shift::Shift;
-use crate::tracee::{Outcome, TraceError, Tracee};
+use crate::tracee::{Outcome, StandIn, TraceError, Tracee};
 
 /// Enough for a thread that holds a program at its start.
 const STACK_BYTES: usize = 256 << 10;
@@ -38,6 +38,8 @@ pub struct Clock {
     seen_at: PathBuf,
     given: AtomicU64,
     misses: Mutex<VecDeque<String>>,
+    /// A lie that tests plant.
+    leaves_out_static: AtomicBool,
 }
 
 impl Clock {
@@ -59,6 +61,7 @@ impl Clock {
             seen_at: seen_at.to_owned(),
             given: AtomicU64::new(0),
             misses: Mutex::default(),
+            leaves_out_static: AtomicBool::new(false),
         })
     }
 
@@ -73,6 +76,11 @@ impl Clock {
         let mut current = lock(&self.shift);
         self.shared.set(shift);
         *current = shift;
+    }
+
+    /// From now on no program gets it that has no dynamic linker, and so no C library outside itself. For a lie that tests plant.
+    pub fn leave_out_static_programs(&self) {
+        self.leaves_out_static.store(true, Ordering::Relaxed);
     }
 
     /// How many programs have it so far.
@@ -132,7 +140,10 @@ impl Clock {
         let is_ours = matches!(seized, Ok(None)) && exec.is_ours();
         exec.let_go_on(listener);
         match seized? {
-            Some(tracee) => tracee.give(&self.seen_at, &self.real),
+            Some(tracee) => {
+                let leaves_out_static = self.leaves_out_static.load(Ordering::Relaxed);
+                tracee.give(&StandIn { file: &self.seen_at, real: &self.real, leaves_out_static })
+            }
             None if is_ours => Ok(Outcome::NotStarted),
             None => Ok(Outcome::Traced),
         }

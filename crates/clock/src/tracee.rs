@@ -24,6 +24,25 @@ const VECTOR_BYTES_MAX: u64 = 8 << 20;
 const ELF64: [u8; 6] = *b"\x7fELF\x02\x01";
 const X86_64: [u8; 2] = [62, 0];
 
+/// What a program is to be given.
+#[derive(Debug)]
+pub(crate) struct StandIn<'a> {
+    /// Its file, as the program finds it.
+    pub(crate) file: &'a Path,
+    pub(crate) real: &'a RealVdso,
+    /// A lie that tests plant: programs without a dynamic linker are not given it.
+    pub(crate) leaves_out_static: bool,
+}
+
+/// Of the auxiliary vector.
+#[derive(Debug, Default)]
+struct Vector {
+    /// Where the address of the vDSO stands, and that address.
+    vdso: Option<(u64, u64)>,
+    /// Where the dynamic linker is; 0 for a static program.
+    linker: u64,
+}
+
 /// How it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
@@ -88,7 +107,7 @@ impl Tracee {
     }
 
     /// After the exec was let go on: waits for its end and gives the program the stand-in.
-    pub(crate) fn give(mut self, file: &Path, real: &RealVdso) -> Result<Outcome, TraceError> {
+    pub(crate) fn give(mut self, stand_in: &StandIn<'_>) -> Result<Outcome, TraceError> {
         // An exec that fails stops nowhere else. Refused where the thread has been killed, or has its process's number already:
         // either is seen below.
         let _ = self.trace(libc::PTRACE_INTERRUPT, 0, 0);
@@ -106,7 +125,7 @@ impl Tracee {
             return Ok(Outcome::NotStarted);
         }
         let registers = step("read registers", self.registers())?;
-        let begun = self.map_stand_in(registers, file, real);
+        let begun = self.map_stand_in(registers, stand_in);
         step("restore registers", self.set_registers(&registers))?;
         begun
     }
@@ -114,10 +133,13 @@ impl Tracee {
     fn map_stand_in(
         &mut self,
         registers: user_regs_struct,
-        file: &Path,
-        real: &RealVdso,
+        StandIn { file, real, leaves_out_static }: &StandIn<'_>,
     ) -> Result<Outcome, TraceError> {
-        let Some((slot, base)) = self.vdso_slot(registers.rsp)? else { return Ok(Outcome::Foreign) };
+        let vector = self.vector(registers.rsp)?;
+        let Some((slot, base)) = vector.vdso else { return Ok(Outcome::Foreign) };
+        if *leaves_out_static && vector.linker == 0 {
+            return Ok(Outcome::NotStarted);
+        }
         let call = base + real.system_call;
         let instruction = self.read::<2>(call)?;
         let (magic, machine) = (self.read::<6>(base)?, self.read::<2>(base + 18)?);
@@ -149,10 +171,10 @@ impl Tracee {
         Ok(Outcome::Given)
     }
 
-    /// Where the new program reads the address of its vDSO, and that address. The stack begins with the number of arguments;
-    /// they, the environment and the auxiliary vector follow, the first two ended by a zero each.
-    fn vdso_slot(&self, stack: u64) -> Result<Option<(u64, u64)>, TraceError> {
-        let mut buffer = Vec::new();
+    /// What the kernel passes to a new program. The stack begins with the number of arguments; they, the environment and the
+    /// auxiliary vector follow, each ended by a zero.
+    fn vector(&self, stack: u64) -> Result<Vector, TraceError> {
+        let (mut vector, mut buffer) = (Vector::default(), Vec::new());
         let (mut at, mut zeros, mut key) = (stack, 0, None);
         let mut skip = 1 + u64::from_le_bytes(self.read::<8>(stack)?);
         while at - stack < VECTOR_BYTES_MAX {
@@ -162,18 +184,19 @@ impl Tracee {
             self.read_into(at, &mut buffer)?;
             for word in buffer.chunks_exact(8) {
                 let word = u64::from_le_bytes(word.try_into().unwrap_or_default());
-                match (skip, zeros, key) {
+                match (skip, zeros, key.take()) {
                     (1.., ..) => skip -= 1,
                     (0, 0 | 1, _) => zeros += u32::from(word == 0),
-                    (0, _, None) if word == libc::AT_NULL => return Ok(None),
+                    (0, _, None) if word == libc::AT_NULL => return Ok(vector),
                     (0, _, None) => key = Some(word),
-                    (0, _, Some(libc::AT_SYSINFO_EHDR)) => return Ok(Some((at, word))),
-                    (0, _, Some(_)) => key = None,
+                    (0, _, Some(libc::AT_SYSINFO_EHDR)) => vector.vdso = Some((at, word)),
+                    (0, _, Some(libc::AT_BASE)) => vector.linker = word,
+                    (0, _, Some(_)) => {}
                 }
                 at += 8;
             }
         }
-        Ok(None)
+        Ok(vector)
     }
 
     fn read<const N: usize>(&self, at: u64) -> Result<[u8; N], TraceError> {

@@ -1,6 +1,7 @@
 //! Faults as they happen: struck, shown to have taken effect, healed, shown to have healed; and the record of each.
 
 mod canaries;
+mod clocks;
 mod copies;
 mod disks;
 mod network;
@@ -130,6 +131,10 @@ impl Faulting {
             FaultAction::Disk(action) => self.strike_disk(number, fault, action),
             FaultAction::Process(action) => self.strike_processes(number, fault, action),
             FaultAction::Pressure(action) => self.strike_pressure(number, fault, action),
+            FaultAction::ClockJump(action)
+            | FaultAction::ClockDrift(action)
+            | FaultAction::ClockRace(action)
+            | FaultAction::ClockStop(action) => self.strike_clock(number, fault, action),
         }
     }
 

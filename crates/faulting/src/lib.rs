@@ -3,6 +3,7 @@
 //! Owns imposing, healing and every look that is evidence: datagrams and streams over the network, probes of disks, echoes
 //! and process lists for power. What the platform does about a fault is `platform`'s; when one strikes, `faults`'.
 
+mod clock_looks;
 mod datagrams;
 mod disk_looks;
 mod faulting;

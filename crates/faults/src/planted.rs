@@ -34,6 +34,8 @@ pub enum Lie {
     StopMainOnly,
     /// A neighbour that is to take processors takes none.
     NoPressure,
+    /// A node's clock reaches only programs that are linked against a C library.
+    ClockCOnly,
     /// One acknowledged insert was never sent to the database.
     DroppedInsert,
     /// The database holds one insert that no client asked for.
@@ -54,7 +56,7 @@ pub enum Lie {
 
 impl Lie {
     /// Every lie, in the order of the contract.
-    pub const ALL: [Lie; 17] = [
+    pub const ALL: [Lie; 18] = [
         Lie::DelayShort,
         Lie::LeakPackets,
         Lie::RateDouble,
@@ -64,6 +66,7 @@ impl Lie {
         Lie::KillNothing,
         Lie::StopMainOnly,
         Lie::NoPressure,
+        Lie::ClockCOnly,
         Lie::DroppedInsert,
         Lie::InventedInsert,
         Lie::LoadPanic,
@@ -87,6 +90,7 @@ impl Lie {
             Lie::KillNothing => "kill-nothing",
             Lie::StopMainOnly => "stop-main-only",
             Lie::NoPressure => "no-pressure",
+            Lie::ClockCOnly => "clock-c-only",
             Lie::DroppedInsert => "dropped-insert",
             Lie::InventedInsert => "invented-insert",
             Lie::LoadPanic => "load-panic",

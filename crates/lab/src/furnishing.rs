@@ -20,7 +20,7 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::stat::Mode;
 
 use crate::mounts::{Below, attribute, set_attributes};
-use crate::protocol::{HOME, MAKING, NODE_USER, NodeSetUp, SOCKETS, VOLUME};
+use crate::protocol::{CLOCK, HOME, MAKING, NODE_USER, NodeSetUp, SOCKETS, VOLUME};
 
 /// Where the new root is put together, before it becomes the root.
 const ROOT: &str = "/run";
@@ -117,6 +117,7 @@ impl<'a> Furnishing<'a> {
         ];
         shown.extend(set_up.making.as_deref().map(|making| Shown::writable(MAKING, making, links, no_links)));
         shown.extend(set_up.programs.iter().map(|shown| Shown::programs(&shown.inside, &shown.outside)));
+        shown.extend(set_up.clock.as_deref().map(|clock| Shown::programs(Path::new(CLOCK), clock)));
         Furnishing { name: &set_up.name, shown, names: &set_up.names, users_mapped: set_up.users_mapped }
     }
 }

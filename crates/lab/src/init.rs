@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, Write};
-use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -40,6 +40,9 @@ pub enum InitError {
     /// The node could not be set up.
     #[error(transparent)]
     SetUp(#[from] FurnishingError),
+    /// The filter of execs was refused.
+    #[error("filter execs (seccomp): {0}")]
+    Filter(io::Error),
 }
 
 /// The whole life of a node's init. Standard input is the socket to the lab. Returns when the lab hangs up.
@@ -55,15 +58,15 @@ pub fn main() -> Result<(), InitError> {
     let set_up: NodeSetUp = serde_json::from_str(&line).map_err(io::Error::other)?;
     let mut lab = Lab(socket);
     let logs = open_folder(&set_up.logs)?;
-    let limits = match furnish(&Furnishing::of_node(&set_up)) {
-        Ok(limits) => limits,
+    let (limits, listener) = match prepare(&set_up) {
+        Ok(prepared) => prepared,
         Err(error) => {
             lab.answer(&Answer::SetUpFailed { why: error.to_string() })?;
-            return Err(error.into());
+            return Err(error);
         }
     };
     let signals = block_child_signal()?;
-    lab.answer(&Answer::Ready)?;
+    lab.answer(&Answer::Ready { listener: listener.as_ref().map(AsRawFd::as_raw_fd) })?;
     let users_mapped = set_up.users_mapped;
     let files = VolumeFiles::new(open_folder(Path::new(VOLUME))?, users_mapped);
     let mut init = Init {
@@ -75,8 +78,16 @@ pub fn main() -> Result<(), InitError> {
         processes: BTreeMap::new(),
         stopped: StoppedProcesses::default(),
         struck: StruckProcesses::default(),
+        _listener: listener,
     };
     init.serve(reader, &signals)
+}
+
+/// Furnishes the node and, where it has a clock of its own, sees to it that the lab is asked about every program from now on.
+fn prepare(set_up: &NodeSetUp) -> Result<(Limits, Option<OwnedFd>), InitError> {
+    let limits = furnish(&Furnishing::of_node(set_up))?;
+    let listener = set_up.clock.as_ref().map(|_| clock::install()).transpose().map_err(InitError::Filter)?;
+    Ok((limits, listener))
 }
 
 fn open_folder(path: &Path) -> io::Result<OwnedFd> {
@@ -117,6 +128,8 @@ struct Init {
     processes: BTreeMap<i32, Process>,
     stopped: StoppedProcesses,
     struck: StruckProcesses,
+    /// Without it no program could be started; the lab has another of the same.
+    _listener: Option<OwnedFd>,
 }
 
 impl Init {

@@ -97,6 +97,7 @@ pub fn findings() -> Vec<Finding> {
             found: try_device("/dev/fuse", makedev(10, 229)),
             remedy: "without it volumes lose nothing at a power-off: `sudo modprobe fuse && sudo chmod 0666 /dev/fuse`",
         },
+        clocks(),
         Finding {
             what: "CPU limits",
             needed: false,
@@ -105,6 +106,19 @@ pub fn findings() -> Vec<Finding> {
                      controller is delegated (`systemd-run --user --scope -p Delegate=yes`)",
         },
     ]
+}
+
+/// Whether nodes may have wall clocks of their own.
+fn clocks() -> Finding {
+    Finding {
+        what: "clocks of nodes",
+        needed: false,
+        found: clock::trial()
+            .map(|()| "a program sees a clock of its own".to_owned())
+            .map_err(|error| error.to_string()),
+        remedy: "only scenarios with faults of clocks need it: seccomp with user notification, and ptrace of one's own children \
+                 (`kernel.yama.ptrace_scope` below 3; in a container a seccomp profile that allows both); x86-64",
+    }
 }
 
 /// Numbers of devices: Linux, Documentation/admin-guide/devices.txt.

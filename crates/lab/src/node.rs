@@ -18,6 +18,7 @@ use nix::sched::{CloneFlags, unshare};
 
 use crate::addresses::Addresses;
 use crate::attachment::{Attachment, AttachmentError, on_own_thread};
+use crate::node_clock::NodeClock;
 use crate::protocol::{Answer, FileAction, NodeSetUp, Request, StoppedProcess, Strike};
 
 /// Hidden subcommand of the program that makes it a node's init.
@@ -104,7 +105,7 @@ pub struct Beat {
 }
 
 /// What a node is made of.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct BootPlan {
     /// Its name.
     pub name: String,
@@ -112,11 +113,14 @@ pub struct BootPlan {
     pub addresses: Addresses,
     /// Folders and names its init sets up.
     pub set_up: NodeSetUp,
+    /// Its clock, whose folder is in `set_up`, where it has one of its own.
+    pub clock: Option<Arc<NodeClock>>,
 }
 
 #[derive(Debug, Default)]
 struct Known {
-    ready: Option<Result<(), String>>,
+    /// The init's number of its listener of execs, where it has one.
+    ready: Option<Result<Option<i32>, String>>,
     spawned: BTreeMap<u64, Result<(), String>>,
     finished: BTreeMap<u64, Finished>,
     files: BTreeMap<u64, io::Result<String>>,
@@ -209,7 +213,10 @@ impl Node {
             .map_err(fail("start listener"))?;
         node.send(&plan.set_up).map_err(fail("send set-up"))?;
         let ready = node.wait_for(|known| known.ready.clone())?;
-        ready.map_err(|why| NodeError::SetUp { node: plan.name.clone(), why })?;
+        let fail_set_up = |why| NodeError::SetUp { node: plan.name.clone(), why };
+        if let (Some(listener), Some(clock)) = (ready.map_err(fail_set_up)?, &plan.clock) {
+            clock.keep(node.init_pid, listener).map_err(|error| fail_set_up(error.to_string()))?;
+        }
         Ok((node, attachment.tun))
     }
 
@@ -477,7 +484,7 @@ fn listen(shared: &Shared, socket: UnixStream) {
         let Ok(answer) = serde_json::from_str::<Answer>(&line) else { break };
         let mut known = shared.lock();
         match answer {
-            Answer::Ready => known.ready = Some(Ok(())),
+            Answer::Ready { listener } => known.ready = Some(Ok(listener)),
             Answer::SetUpFailed { why } => known.ready = Some(Err(why)),
             Answer::Spawned { process } => {
                 known.spawned.insert(process, Ok(()));

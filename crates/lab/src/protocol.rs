@@ -21,6 +21,8 @@ pub struct NodeSetUp {
     pub logs: PathBuf,
     /// The database's programs, where they do not lie among the machine's.
     pub programs: Option<ShownPrograms>,
+    /// Folder outside that becomes [`CLOCK`] inside, where the node has a clock of its own.
+    pub clock: Option<PathBuf>,
     /// Whether symbolic links on the volume are followed.
     pub follows_links: bool,
     /// Names and their addresses for `/etc/hosts`.
@@ -45,6 +47,8 @@ pub const VOLUME: &str = "/run/node/volume";
 pub const MAKING: &str = "/run/node/making";
 /// Where a node puts sockets that the lab connects to.
 pub const SOCKETS: &str = "/run/node/sockets";
+/// Where a node finds the files of its clock.
+pub const CLOCK: &str = "/run/node/clock";
 /// Where a node finds programs that lie in a place which its user could not reach.
 pub const PROGRAMS: &str = "/run/node/programs";
 /// Where a program beside clients finds its driver, if that was installed.
@@ -155,7 +159,11 @@ pub struct StoppedProcess {
 #[serde(tag = "answer", rename_all = "kebab-case")]
 pub enum Answer {
     /// The node is set up.
-    Ready,
+    Ready {
+        /// The init's number of the listener at which it must be answered before it can start a program, where the node has a
+        /// clock of its own.
+        listener: Option<i32>,
+    },
     /// It could not be set up; the init ends.
     SetUpFailed {
         /// Why.

@@ -7,12 +7,13 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
+use capabilities::ClockTolerance;
 use faults::partition::{Split, possible};
 use model::deployment::{Deployment, Path};
 use model::survival::{Failure, Outcome, outcome};
 use scenario::{
-    DiskFault, DiskTarget, Fault, FaultAction, FaultTarget, Level, NodeTarget, PartitionShape, ProcessFault,
-    Scenario, Takes,
+    ClockFault, DiskFault, DiskTarget, Fault, FaultAction, FaultTarget, Level, NodeTarget, PartitionShape,
+    ProcessFault, Scenario, Takes,
 };
 
 use crate::processes::{self, takes_over_after};
@@ -64,6 +65,7 @@ pub(crate) fn planned(scenario: &Scenario, deployment: &Deployment) -> Vec<Judge
                         Err(why) => Judgement::NotOnPaper(why),
                     }
                 }
+                (Takes::Time(action), _) => Judgement::NotOnPaper(time_is_wrong(action, to - from, scenario)),
                 (_, Some((_, judgement))) => judgement.clone(),
                 (_, None) => {
                     let judgement = match strikes(&fault.action, deployment) {
@@ -139,6 +141,25 @@ fn worst(deployment: &Deployment, choices: impl Iterator<Item = Vec<Failure>>) -
         })
 }
 
+/// What to expect of a clock that is wrong for so long, by what the engine says of clocks.
+fn time_is_wrong(action: &ClockFault, stands: Duration, scenario: &Scenario) -> &'static str {
+    let off_s = action.deviation.offset_ns_after(stands).abs() / 1e9;
+    match scenario.database.engine.clock_tolerance {
+        None => {
+            "its clock is wrong, and the engine states no tolerance (`paper.clock-tolerance` of its file): leases and time stamps may be wrong"
+        }
+        Some(ClockTolerance::Any) => {
+            "its clock is wrong, and nothing that the engine decides depends on the time of day: clients should notice nothing"
+        }
+        Some(ClockTolerance::UpTo(most)) if off_s <= most.as_secs_f64() => {
+            "its clock stays within the engine's tolerance: clients should notice nothing"
+        }
+        Some(ClockTolerance::UpTo(_)) => {
+            "its clock goes beyond the engine's tolerance: expect the node to give up, or leases and time stamps to be wrong"
+        }
+    }
+}
+
 /// Every failure that this may turn out to be.
 fn strikes(action: &FaultAction, deployment: &Deployment) -> Result<Vec<Vec<Failure>>, &'static str> {
     match action.takes() {
@@ -146,7 +167,7 @@ fn strikes(action: &FaultAction, deployment: &Deployment) -> Result<Vec<Vec<Fail
             Ok(places(target, deployment).into_iter().map(|place| vec![Failure::Down(place)]).collect())
         }
         Takes::NothingJudged(why) => Err(why),
-        Takes::Processes(_) => Err("what it leaves depends on how long it stands"),
+        Takes::Processes(_) | Takes::Time(_) => Err("what it leaves depends on how long it stands"),
         Takes::Disk(DiskFault { target, defect }) => {
             let struck = disks(target, deployment);
             match struck.iter().find_map(|struck| not_judged(defect, deployment, struck)) {

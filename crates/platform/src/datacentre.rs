@@ -19,8 +19,9 @@ use history::{EdgeFacts, HostFacts, LinkFacts, NodeFacts, SiteFacts};
 use lab::attachment::AttachmentError;
 use lab::cgroup::CpuGroups;
 use lab::entrance::{self, Entrance, EntranceError, Inside};
+use lab::node_clock::NodeClockError;
 use lab::protocol::{NODE_USER, NodeSetUp, ShownPrograms};
-use lab::{Addresses, Attachment, Family, supervisor};
+use lab::{Addresses, Attachment, Family, NodeClock, supervisor};
 use paper::network::{LinkRates, conditions_in_words};
 use scenario::node_name;
 use storage::HostDisks;
@@ -40,6 +41,9 @@ pub enum DatacentreError {
     /// The network.
     #[error(transparent)]
     Fabric(#[from] FabricError),
+    /// A node's clock.
+    #[error(transparent)]
+    Clock(#[from] NodeClockError),
     /// A host or client place could not be attached.
     #[error("{place}: {source}")]
     Attachment {
@@ -179,6 +183,8 @@ pub struct BuildSettings<'a> {
     pub follows_links: bool,
     /// Control groups for the nodes' processor time.
     pub cpu_groups: Option<Arc<CpuGroups>>,
+    /// Whether nodes have wall clocks of their own.
+    pub clocks: bool,
     /// What the nodes' volumes are.
     pub volumes: scenario::Volumes,
     /// Where chance begins, the network's and that of torn writes.
@@ -243,7 +249,12 @@ impl Datacentre {
             } else {
                 None
             };
+            let clock = settings.clocks.then(|| NodeClock::make(&name)).transpose()?.map(Arc::new);
+            if let (Some(clock), true) = (&clock, settings.planted.contains(&Lie::ClockCOnly)) {
+                clock.leave_out_static_programs();
+            }
             let set_up = NodeSetUp {
+                clock: clock.as_ref().map(|clock| clock.folder().to_owned()),
                 volume: settings.folders.volume_of(&name)?,
                 making,
                 sockets: PathBuf::from(supervisor::SOCKETS_FOLDER).join(&name),
@@ -266,7 +277,7 @@ impl Datacentre {
                 seed,
             );
             let leaves_process = settings.planted.contains(&Lie::ProcessLeft);
-            let vm = Vm::make(network, set_up, share, (volume, canary), leaves_process)?;
+            let vm = Vm::make(network, set_up, (share, clock), (volume, canary), leaves_process)?;
             self.vms.push(Arc::new(vm));
         }
         Ok(())

@@ -3,6 +3,7 @@
 //!
 //! Owns the VM's folders and its boots. Which host it runs on, and when, the platform decides.
 
+mod clock;
 mod marks;
 mod processes;
 
@@ -23,7 +24,7 @@ use lab::cgroup::CpuGroups;
 use lab::entrance::{self, Entrance, EntranceError, Inside};
 use lab::probe::NodeNamespaces;
 use lab::protocol::{FileAction, MAKING, NODE_USER, NodeSetUp, SOCKETS, VOLUME};
-use lab::{Addresses, Family};
+use lab::{Addresses, Family, NodeClock};
 use storage::Canary;
 use storage::NodeVolume;
 use storage::OpenError;
@@ -133,6 +134,7 @@ pub struct Vm {
     set_up: NodeSetUp,
     cpu_share: Option<CpuShare>,
     volume: NodeVolume,
+    clock: Option<Arc<NodeClock>>,
     canary: Canary,
     /// A lie that tests plant: a process outlives its power-off.
     leaves_process: bool,
@@ -148,7 +150,7 @@ impl Vm {
     pub fn make(
         network: Network,
         set_up: NodeSetUp,
-        cpu_share: Option<CpuShare>,
+        (cpu_share, clock): (Option<CpuShare>, Option<Arc<NodeClock>>),
         (volume, canary): (NodeVolume, Canary),
         leaves_process: bool,
     ) -> Result<Vm, VmError> {
@@ -163,7 +165,7 @@ impl Vm {
             })?;
         }
         let (name, state) = (set_up.name.clone(), Mutex::default());
-        Ok(Vm { name, network, set_up, cpu_share, volume, canary, leaves_process, state })
+        Ok(Vm { name, network, set_up, cpu_share, volume, clock, canary, leaves_process, state })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -234,6 +236,7 @@ impl Vm {
             name: self.name.clone(),
             addresses: self.network.addresses,
             set_up: self.set_up.clone(),
+            clock: self.clock.clone(),
         };
         let prepared = match &self.volume {
             NodeVolume::Directory => {

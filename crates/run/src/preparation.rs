@@ -17,7 +17,7 @@ use nix::sys::resource::{Resource, getrlimit};
 use paper::RequestedNetwork;
 use paper::network::{LinkRates, policy};
 use platform::{BuildSettings, Datacentre, DatacentreError};
-use scenario::{Failover, Scenario, Synchronous, Volumes};
+use scenario::{Failover, Need, Scenario, Synchronous, Volumes};
 use workload::ConfigurationError;
 
 use crate::captures::{self, CaptureError};
@@ -216,6 +216,7 @@ pub fn prepare(
         programs: orders.installation.shown_to_nodes(),
         follows_links: engine.follows_links(),
         cpu_groups: cpu_groups.clone(),
+        clocks: crate::room::needs(scenario, Need::Clocks),
         volumes,
         seed: orders.seed,
         planted: &orders.planted,
@@ -223,8 +224,7 @@ pub fn prepare(
     let datacentre = Datacentre::build(scenario, &settings)?;
     let captures = captures::begin(&orders.captures, scenario, &datacentre.fabric, &directory)?;
     datacentre.let_people_in(engine.as_ref(), &settings)?;
-    let limited = cpu_groups.filter(|_| scenario.database.cpus.is_some());
-    let limited = limited.map_or_else(|| "none".to_owned(), |groups| groups.describe());
+    let limited = limited_by(cpu_groups.as_deref(), scenario);
     let facts = facts(scenario, orders, engine.as_ref(), &datacentre, (&limited, volumes))?;
     chronicle.say(EventKind::RunStarted { facts: Box::new(facts.clone()) });
     for (vm, host) in scenario.database.nodes.iter().enumerate() {
@@ -290,6 +290,12 @@ fn check_open_files(scenario: &Scenario, most: u64) -> Result<(), PreparationErr
         return Ok(());
     }
     Err(PreparationError::OpenFiles { sessions, needed, most })
+}
+
+/// What holds nodes to their share of the processors, in words.
+fn limited_by(groups: Option<&CpuGroups>, scenario: &Scenario) -> String {
+    let groups = groups.filter(|_| scenario.database.cpus.is_some());
+    groups.map_or_else(|| "none".to_owned(), CpuGroups::describe)
 }
 
 /// Where none may be made, only a limit that was asked for is missed.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use nix::sys::statvfs::statvfs;
 use paper::Needs;
-use scenario::Scenario;
+use scenario::{Need, Scenario};
 
 use crate::machine::meminfo_bytes;
 
@@ -27,6 +27,15 @@ pub enum RoomError {
          with a delegated cpu controller (see `holdfast doctor`), or remove `pressure` from the schedule"
     )]
     Groups {
+        /// Why not.
+        why: String,
+    },
+    /// Clocks of nodes' own.
+    #[error(
+        "faults of clocks give nodes wall clocks of their own, and this machine allows none: {why}; see `holdfast doctor`, or remove \
+         `clock-` faults from the schedule"
+    )]
+    Clocks {
         /// Why not.
         why: String,
     },
@@ -90,20 +99,28 @@ pub(crate) fn check(scenario: &Scenario, folder: &Path) -> Result<Option<ShortOf
     if let Err(why) = device.found {
         return Err(RoomError::Device { device: device.what, why, remedy: device.remedy });
     }
-    can_press(scenario)?;
+    can_have(scenario)?;
     compare(paper::needs(scenario), room(folder), folder)
 }
 
-/// Refuses pressure where nothing could be held to a part of the processors.
+/// Refuses faults that this machine does not allow.
 ///
 /// # Errors
-/// When the schedule asks for it and it cannot be had.
-pub fn can_press(scenario: &Scenario) -> Result<(), RoomError> {
-    let mut faults = scenario.schedule.iter().flat_map(|phase| &phase.faults);
-    if !faults.any(|fault| fault.action.needs_control_groups()) {
-        return Ok(());
+/// When the schedule asks for one that cannot be had.
+pub fn can_have(scenario: &Scenario) -> Result<(), RoomError> {
+    if needs(scenario, Need::ControlGroups) {
+        lab::cgroup::available().map_err(|error| RoomError::Groups { why: error.to_string() })?;
     }
-    lab::cgroup::available().map(drop).map_err(|error| RoomError::Groups { why: error.to_string() })
+    if needs(scenario, Need::Clocks) {
+        clock::trial().map_err(|error| RoomError::Clocks { why: error.to_string() })?;
+    }
+    Ok(())
+}
+
+/// Whether a fault of the schedule needs it.
+pub(crate) fn needs(scenario: &Scenario, need: Need) -> bool {
+    let mut faults = scenario.schedule.iter().flat_map(|phase| &phase.faults);
+    faults.any(|fault| fault.action.needs() == Some(need))
 }
 
 fn compare(needs: Needs, room: Room, folder: &Path) -> Result<Option<ShortOfMemory>, RoomError> {

@@ -40,7 +40,7 @@ const TABLE: &[(&str, May)] = &[
     ("fabric", May::Only(&[])),
     ("disk", May::Only(&[])),
     ("clock", May::Only(&[])),
-    ("lab", May::Only(&[])),
+    ("lab", May::Only(&["clock"])),
     ("engine", May::Only(&["capabilities", "control", "rawio"])),
     ("model", May::Only(&[])),
     ("control", May::Only(&[])),
@@ -67,12 +67,14 @@ const TABLE: &[(&str, May)] = &[
     ("storage", May::Only(&["disk", "faults", "history", "lab", "measure", "results", "scenario"])),
     (
         "platform",
-        May::Only(&["disk", "engine", "fabric", "faults", "history", "lab", "paper", "scenario", "storage"]),
+        May::Only(&[
+            "clock", "disk", "engine", "fabric", "faults", "history", "lab", "paper", "scenario", "storage",
+        ]),
     ),
     (
         "faulting",
         May::Only(&[
-            "disk", "fabric", "faults", "history", "lab", "paper", "platform", "scenario", "storage",
+            "clock", "disk", "fabric", "faults", "history", "lab", "paper", "platform", "scenario", "storage",
         ]),
     ),
     ("run", May::Anything),

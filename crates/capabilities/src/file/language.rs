@@ -470,8 +470,17 @@ pub(super) static PAPER: Fields = plain(
             Shape::Map(&UNSYNCED),
             "when a node acknowledges a write before it is synced, so that a loss of power takes it back; never when absent",
         ),
+        optional(
+            "clock-tolerance",
+            Shape::Either(&[Shape::Word(&[ANY_TIME]), Shape::Duration]),
+            "how far a node's clock may be off before the database notices, or any where nothing that it decides depends on the time \
+             of day; nothing is said of it when absent",
+        ),
     ],
 );
+
+/// No time of day decides anything.
+pub(super) const ANY_TIME: &str = "any";
 
 pub(super) static UNSYNCED: Fields = plain(
     "`unsynced`",

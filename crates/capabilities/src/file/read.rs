@@ -82,6 +82,14 @@ struct Reader<'t> {
     ports: BTreeMap<String, u16>,
 }
 
+/// At which requests a transaction waits, by the word for it.
+fn commit(word: &str, protocol: Protocol) -> Commit {
+    match word == AT_END {
+        true => Commit::AtEnd,
+        false => Commit::AtEachRequest { reads_first: protocol.reads_first() },
+    }
+}
+
 impl Reader<'_> {
     /// A template, its names being those of the context.
     fn template(&mut self, node: &Node, what: &str, context: Context, alone: bool) -> Option<Template> {
@@ -226,12 +234,10 @@ impl Reader<'_> {
             protocol: client.protocol,
             client_port: *self.ports.get(CLIENT)?,
             leadership: paper.election.map_or(Leadership::Nobody, Leadership::Elected),
-            commit: match paper.commit == AT_END {
-                true => Commit::AtEnd,
-                false => Commit::AtEachRequest { reads_first: client.protocol.reads_first() },
-            },
+            commit: commit(paper.commit, client.protocol),
             quorum: paper.quorum,
             unsynced: paper.unsynced,
+            clock_tolerance: paper.clock_tolerance,
             understands: client.protocol.understands(),
             has_isolation_levels: claims.has_levels,
             keeps_real_time_order: claims.in_real_time,

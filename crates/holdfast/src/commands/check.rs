@@ -75,7 +75,7 @@ fn check_scenario(path: &Path, set: &[(String, String)]) -> Result<(), Exit> {
 /// What the one of them takes that takes most: runs of a matrix follow each other, and each removes its volumes.
 fn say_needs<'s>(scenarios: impl Iterator<Item = &'s Scenario>) {
     let scenarios: Vec<&Scenario> = scenarios.collect();
-    if let Some(why) = scenarios.iter().find_map(|scenario| run::room::can_press(scenario).err()) {
+    if let Some(why) = scenarios.iter().find_map(|scenario| run::room::can_have(scenario).err()) {
         printed!("  cannot run on this machine: {why}");
     }
     let all: Vec<paper::Needs> = scenarios.into_iter().map(paper::needs).collect();

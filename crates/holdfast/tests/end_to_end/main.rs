@@ -6,6 +6,7 @@
 mod bad_input;
 mod canaries;
 mod client_programs;
+mod clocks;
 mod confinement;
 mod contract;
 mod disks;

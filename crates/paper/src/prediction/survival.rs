@@ -159,7 +159,7 @@ fn failures_of(
     (site, takes_over_after): (&Deployment, Option<Duration>),
 ) -> Option<Vec<Failure>> {
     match (action?.takes(), &fault.struck) {
-        (Takes::NothingJudged(_), _) => Some(Vec::new()),
+        (Takes::NothingJudged(_) | Takes::Time(_), _) => Some(Vec::new()),
         (Takes::Power(_), Struck::Hosts(hosts)) => Some(hosts.iter().cloned().map(Failure::Down).collect()),
         // What comes and goes leaves no one state to judge.
         (Takes::Reach(_), Struck::Directions(ends)) if !fault.comes_and_goes => {

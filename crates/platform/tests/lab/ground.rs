@@ -5,11 +5,12 @@ use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use fabric::{Block, Fabric, Policy, PortId, Rule, RuleGuard};
 use lab::protocol::{NODE_USER, NodeSetUp};
-use lab::{Addresses, Attachment, BootPlan, Family, Node, attachment, probe};
+use lab::{Addresses, Attachment, BootPlan, Family, Node, NodeClock, attachment, probe};
 
 /// Long enough for an answer that is to come; silence takes it whole.
 const PATIENCE: Duration = Duration::from_millis(400);
@@ -91,6 +92,11 @@ impl Ground {
 
     /// Boots a node named `name`, which keeps its volume from boot to boot.
     pub fn boot(&self, name: &str, number: u8) -> (Node, PortId) {
+        self.boot_by(name, number, None)
+    }
+
+    /// The same with a clock of its own, where one is given.
+    pub fn boot_by(&self, name: &str, number: u8, clock: Option<Arc<NodeClock>>) -> (Node, PortId) {
         let folder = |kind: &str| {
             let path = self.folder.join(kind).join(name);
             std::fs::create_dir_all(&path).expect("a folder");
@@ -106,11 +112,12 @@ impl Ground {
             sockets: folder("sockets"),
             logs: folder("logs"),
             programs: None,
+            clock: clock.as_ref().map(|clock| clock.folder().to_owned()),
             follows_links: true,
             names: BTreeMap::from([(name.to_owned(), addresses(number).all(Family::V4))]),
             users_mapped: self.users_mapped,
         };
-        let plan = BootPlan { name: name.to_owned(), addresses: addresses(number), set_up };
+        let plan = BootPlan { name: name.to_owned(), addresses: addresses(number), set_up, clock };
         let (node, tun) = Node::boot(&plan).expect("a node");
         let port = self.attach(&format!("here/{name}"), number, tun);
         (node, port)

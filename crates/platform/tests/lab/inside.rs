@@ -14,7 +14,7 @@ use crate::ground::{
     shell, transfer,
 };
 use crate::joined::{BOTH, joined};
-use crate::{crowd, fates};
+use crate::{clocks, crowd, fates};
 
 /// A test's name, and what it does on fresh ground.
 type Test = (&'static str, fn(&Ground));
@@ -35,6 +35,7 @@ pub const TESTS: &[Test] = &[
     ("a_node_sees_itself_and_nothing_else", a_node_sees_itself),
     ("what_a_node_puts_in_a_files_place_is_neither_followed_nor_waited_for", nothing_planted_is_followed),
     ("nodes_reach_each_other_by_name_over_the_fabric", nodes_reach_each_other),
+    ("a_node_has_a_clock_of_its_own_from_boot_to_boot", clocks::a_node_has_a_clock_of_its_own),
     ("two_hundred_hosts_all_to_all_lose_nothing", fates::two_hundred_hosts_lose_nothing),
     ("a_thousand_hosts_come_and_leave_nothing", crowd::a_thousand_hosts_come_and_go),
 ];

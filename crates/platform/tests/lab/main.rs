@@ -4,6 +4,7 @@
 //! test of [`inside`] runs as PID 1 of a fresh lab; those of [`outside`] look at a lab from the machine. Where no lab
 //! can be had, every test says so on a line `skipped: TEST: why`.
 
+mod clocks;
 mod contract;
 mod crowd;
 mod fates;

@@ -4,6 +4,11 @@
 //! Each kind has a file of its own: its words and keys, how it is read and written back, whom it strikes and what it takes
 //! away. When faults may strike is in `schedule`; `faulting` imposes them.
 
+mod clock;
+mod clock_drift;
+mod clock_jump;
+mod clock_race;
+mod clock_stop;
 mod disk;
 mod network;
 mod partition;
@@ -17,6 +22,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+pub use self::clock::{ClockDeviation, ClockFault};
 use self::receipts::OfAllFaults;
 pub use self::receipts::SHARE_OF_RATE;
 pub(crate) use self::targets::Surroundings;
@@ -35,7 +41,10 @@ const LEAST_FLAP: Duration = Duration::from_millis(100);
 /// file that has all of it.
 macro_rules! kinds {
     ($($kind:ident($values:ident) in $file:ident: $doc:literal;)*) => {
-        $(pub use self::$file::*;)*
+        $(
+            #[allow(unused_imports, reason = "the kinds of clock faults have their values in common")]
+            pub use self::$file::*;
+        )*
 
         /// What a fault does, and to what.
         #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -99,6 +108,10 @@ kinds! {
     Disk(DiskFault) in disk: "A disk goes wrong.";
     Process(ProcessFault) in process: "Something is done to the processes of a node.";
     Pressure(PressureFault) in pressure: "A node gets less of what it runs on.";
+    ClockJump(ClockFault) in clock_jump: "A node's clock is set.";
+    ClockDrift(ClockFault) in clock_drift: "A node's clock runs a little too fast or too slowly.";
+    ClockRace(ClockFault) in clock_race: "A node's clock races.";
+    ClockStop(ClockFault) in clock_stop: "A node's clock stands still.";
 }
 
 /// The kind of that name.
@@ -171,8 +184,19 @@ pub enum Takes<'f> {
     Disk(&'f DiskFault),
     /// The processes of a node, for a time.
     Processes(&'f ProcessFault),
+    /// The right time of day on a node.
+    Time(&'f ClockFault),
     /// Nothing that decides who serves or what is lost; why.
     NothingJudged(&'static str),
+}
+
+/// What not every machine allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// Control groups for nodes.
+    ControlGroups,
+    /// Wall clocks of nodes' own.
+    Clocks,
 }
 
 /// What is known of a fault from its values, whatever its kind.
@@ -191,9 +215,9 @@ trait Facts {
         None
     }
 
-    /// Whether it can be had only where the lab may make control groups.
-    fn needs_control_groups(&self) -> bool {
-        false
+    /// What the machine must allow for it beside what every lab needs.
+    fn needs(&self) -> Option<Need> {
+        None
     }
 }
 
@@ -261,10 +285,10 @@ impl FaultAction {
         self.facts().own_length()
     }
 
-    /// Whether it can be had only where the lab may make control groups.
+    /// What the machine must allow for it beside what every lab needs.
     #[must_use]
-    pub fn needs_control_groups(&self) -> bool {
-        self.facts().needs_control_groups()
+    pub fn needs(&self) -> Option<Need> {
+        self.facts().needs()
     }
 
     /// As it stands in a scenario: `power-off: { host: leader }`.

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::targets::{NodeTarget, Surroundings};
-use super::{Clause, Facts, FaultAction, FaultKind, Nodes, Story, Takes, Written};
+use super::{Clause, Facts, FaultAction, FaultKind, Need, Nodes, Story, Takes, Written};
 use crate::decode::Decoder;
 use crate::language::{Fields, NODE, Shape, plain, required};
 use crate::rejection::{Findings, Spanned, Spot};
@@ -66,8 +66,8 @@ impl Facts for PressureFault {
         format!("of: {}, processor: {}", self.node, format_percent(self.processor))
     }
 
-    fn needs_control_groups(&self) -> bool {
-        true
+    fn needs(&self) -> Option<Need> {
+        Some(Need::ControlGroups)
     }
 }
 

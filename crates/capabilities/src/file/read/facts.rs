@@ -3,12 +3,12 @@
 //! Owns reading these parts of the file.
 
 use super::super::language::{
-    AS_ASKED, CLAIMS, ELECTS, FIND, PAPER, PER_REQUEST, PERIOD_OF_A_SETTING, SETTINGS, TESTED, UNSYNCED,
-    VERSION, WAY,
+    ANY_TIME, AS_ASKED, CLAIMS, ELECTS, FIND, PAPER, PER_REQUEST, PERIOD_OF_A_SETTING, SETTINGS, TESTED,
+    UNSYNCED, VERSION, WAY,
 };
 use super::super::{Jar, VersionSource};
 use super::*;
-use crate::{Quorum, Unsynced};
+use crate::{ClockTolerance, Quorum, Unsynced};
 
 /// Where programs are when the file does not say.
 const USUAL_FOLDER: &str = "usr/bin";
@@ -31,6 +31,7 @@ pub(super) struct PaperPart {
     /// Where one leads.
     pub(super) election: Option<Election>,
     pub(super) unsynced: Option<Unsynced>,
+    pub(super) clock_tolerance: Option<ClockTolerance>,
 }
 
 impl Reader<'_> {
@@ -333,7 +334,22 @@ impl Reader<'_> {
             Some(node) => Some(self.unsynced(node)?),
             None => None,
         };
-        Some(PaperPart { commit: commit?.value, quorum, election, unsynced })
+        let clock_tolerance = match record.get("clock-tolerance") {
+            Some(node) => Some(self.clock_tolerance(node)?),
+            None => None,
+        };
+        Some(PaperPart { commit: commit?.value, quorum, election, unsynced, clock_tolerance })
+    }
+
+    fn clock_tolerance(&mut self, node: &Node) -> Option<ClockTolerance> {
+        let is_any = matches!(&node.value, yaml::Value::Scalar { text, .. } if text == ANY_TIME);
+        match is_any {
+            true => Some(ClockTolerance::Any),
+            false => {
+                let most = self.decoder.duration(node, "`clock-tolerance`", "ms")?;
+                Some(ClockTolerance::UpTo(most.value))
+            }
+        }
     }
 
     fn unsynced(&mut self, node: &Node) -> Option<Unsynced> {

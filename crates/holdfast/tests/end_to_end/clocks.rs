@@ -1,0 +1,103 @@
+//! Faults of clocks: seen by every program of the node and by nobody else, shown when they happen and refuted when they do not.
+
+use crate::contract;
+use crate::holdfast::{Desk, arguments};
+use crate::turns::beside_others;
+
+/// PostgreSQL writes down what time it is while its node's clock is ten days ahead, and is asked for that in the end.
+const DATABASE_SEES: &str = "
+name: database-sees-the-clock
+site:
+  regions: { dc1: { zones: { a: { hosts: 2 } } } }
+database:
+  engine: postgres
+  nodes: 2
+  replication: { synchronous: any 1 }
+loads:
+  - workload: script
+    clients: 1
+    from: dc1
+    think_time: 50ms
+    options:
+      setup: |
+        DROP TABLE IF EXISTS seen;
+        CREATE TABLE seen (at timestamptz NOT NULL);
+      scripts:
+        - { name: look, text: INSERT INTO seen VALUES (clock_timestamp()); }
+      conditions:
+        the-jump-was-seen: SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM seen WHERE at > clock_timestamp() + interval '9 days')
+        it-is-over: SELECT 1 WHERE clock_timestamp() > (SELECT max(at) FROM seen)
+schedule:
+  - { phase: baseline, for: 2s }
+  - phase: fault
+    for: 5s
+    faults:
+      - { clock-jump: { node: leader, by: 240h }, at: 1s, for: 3s }
+  - { phase: recovery, for: 2s }
+";
+
+fn can_have_clocks(test: &str) -> bool {
+    match clock::trial() {
+        Ok(()) => true,
+        Err(why) => {
+            eprintln!("skipped: {test}: {why}");
+            false
+        }
+    }
+}
+
+#[test]
+fn a_clock_that_jumps_and_one_that_drifts_have_receipts_and_lies_about_them_have_none() {
+    let _turn = beside_others();
+    let desk = Desk::new();
+    let name = "a_clock_that_jumps_and_one_that_drifts_have_receipts_and_lies_about_them_have_none";
+    if !desk.can_have_a_lab(name) || !can_have_clocks(name) {
+        return;
+    }
+    let finished = desk.run(&["run", "scenarios/lies/clock.yaml"]);
+    finished.ends_with(0);
+    let result = finished.result();
+    let evidence = result["faults"][0]["receipt"]["evidence"].to_string();
+    for seen in
+        ["before the fault: n1", "with the fault: n1", "before it was healed", "after the fault", "to `date`"]
+    {
+        assert!(evidence.contains(seen), "{seen}: {evidence}");
+    }
+    contract::holds(&result);
+    for lie in [&["--plant", "clock-c-only"][..], &["--prevent-faults"]] {
+        let lying = desk.run(&arguments(&[&["run", "scenarios/lies/clock.yaml"], lie]));
+        lying.ends_with(2);
+        for fault in [0, 1] {
+            assert_ne!(lying.result()["faults"][fault]["receipt"]["verdict"], "pass", "{lie:?}");
+        }
+    }
+}
+
+fn the_database_sees(desk: &Desk) {
+    std::fs::write(desk.path().join("sees.yaml"), DATABASE_SEES).expect("a scenario");
+    let finished = desk.run(&["run", "sees.yaml"]);
+    finished.ends_with(0);
+    let receipt = &finished.result()["faults"][0]["receipt"];
+    assert!(receipt["evidence"].to_string().contains("meanwhile: n2"), "{receipt:#}");
+}
+
+#[test]
+fn a_database_sees_its_node_s_clock_and_another_node_does_not() {
+    let _turn = beside_others();
+    let desk = Desk::new();
+    let name = "a_database_sees_its_node_s_clock_and_another_node_does_not";
+    if desk.can_have_a_lab(name) && can_have_clocks(name) {
+        the_database_sees(&desk);
+    }
+}
+
+#[test]
+fn an_ordinary_user_s_database_sees_its_node_s_clock() {
+    let _turn = beside_others();
+    let name = "an_ordinary_user_s_database_sees_its_node_s_clock";
+    if let Some(desk) = Desk::of_an_ordinary_user(name)
+        && can_have_clocks(name)
+    {
+        the_database_sees(&desk);
+    }
+}

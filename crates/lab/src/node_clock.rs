@@ -1,0 +1,149 @@
+//! A node's wall clock: its files in the lab's memory, shown to the node, and its keeper.
+//!
+//! Owns where the files lie, and what the clock is made of. It belongs to the node and not to a boot: a node that starts
+//! again finds its clock as it was. What a clock shows and how programs come to see it is the business of `clock`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clock::{Clock, ClockError, Shift};
+
+use crate::protocol::CLOCK;
+use crate::supervisor::LAB_FOLDER;
+
+/// Folder of the nodes' clocks in the lab.
+const CLOCKS: &str = "clocks";
+const CLOCK_FILE: &str = "clock";
+pub(crate) const PROBE_FILE: &str = "probe";
+
+/// What can go wrong with a node's clock.
+#[derive(Debug, thiserror::Error)]
+pub enum NodeClockError {
+    /// Its files could not be made.
+    #[error("clock of {node}: {path}: {source}")]
+    File {
+        /// The node.
+        node: String,
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The clock itself could not be made, or no keeper.
+    #[error("clock of {node}: {source}")]
+    Clock {
+        /// The node.
+        node: String,
+        /// Why.
+        source: ClockError,
+    },
+}
+
+/// A node's own clock.
+#[derive(Debug)]
+pub struct NodeClock {
+    clock: Arc<Clock>,
+    folder: PathBuf,
+    /// What it is made of: each fault that stands has a share.
+    shares: Mutex<BTreeMap<usize, Shift>>,
+}
+
+impl NodeClock {
+    /// Makes a node's clock, which shows the true time. To be called in the lab.
+    ///
+    /// # Errors
+    /// When its files cannot be made, or this machine allows no clocks.
+    pub fn make(node: &str) -> Result<NodeClock, NodeClockError> {
+        let folder = Path::new(LAB_FOLDER).join(CLOCKS).join(node);
+        let file = |path: &Path, made: io::Result<()>| {
+            made.map_err(|source| NodeClockError::File {
+                node: node.to_owned(),
+                path: path.to_owned(),
+                source,
+            })
+        };
+        // Whatever files are made like here, the node's user must reach these.
+        let open_to_all = |path: &Path| fs::set_permissions(path, fs::Permissions::from_mode(0o755));
+        file(&folder, fs::create_dir_all(&folder).and_then(|()| open_to_all(&folder)))?;
+        let probe = folder.join(PROBE_FILE);
+        file(&probe, fs::write(&probe, clock::probe()))?;
+        file(&probe, open_to_all(&probe))?;
+        let path = folder.join(CLOCK_FILE);
+        let made = Clock::in_file(&path, &Path::new(CLOCK).join(CLOCK_FILE));
+        let clock = made.map_err(|source| NodeClockError::Clock { node: node.to_owned(), source })?;
+        file(&path, open_to_all(&path))?;
+        Ok(NodeClock { clock: Arc::new(clock), folder, shares: Mutex::default() })
+    }
+
+    /// Where its files lie, for the node to be shown.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Gives it to every program of a node whose init has installed the filter and has the listener as `listener`.
+    pub(crate) fn keep(&self, init: u32, listener: i32) -> Result<(), ClockError> {
+        let listener = clock::take_listener(init, listener);
+        let listener = listener.map_err(|source| ClockError::Step {
+            step: "take the listener of execs from the init".to_owned(),
+            source,
+        })?;
+        self.clock.keep(listener)
+    }
+
+    /// Adds a shift by this name, or replaces it: every program of the node sees the sum at once.
+    pub fn impose(&self, name: usize, shift: Shift) {
+        self.change(|shares| _ = shares.insert(name, shift));
+    }
+
+    /// Takes the shift of this name away.
+    pub fn lift(&self, name: usize) {
+        self.change(|shares| _ = shares.remove(&name));
+    }
+
+    fn change(&self, change: impl FnOnce(&mut BTreeMap<usize, Shift>)) {
+        let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut shares);
+        self.clock.set(sum(shares.values()));
+    }
+
+    /// What it is without the shift of this name.
+    #[must_use]
+    pub fn without(&self, name: usize) -> Shift {
+        let shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
+        sum(shares.iter().filter(|(other, _)| **other != name).map(|(_, shift)| shift))
+    }
+
+    /// How far it is from the true time, as it was set.
+    #[must_use]
+    pub fn shift(&self) -> Shift {
+        self.clock.shift()
+    }
+
+    /// A lie that tests plant: static programs do not get it.
+    pub fn leave_out_static_programs(&self) {
+        self.clock.leave_out_static_programs();
+    }
+
+    /// Programs of the node that do not see it, and why: the last few.
+    #[must_use]
+    pub fn misses(&self) -> Vec<String> {
+        self.clock.misses()
+    }
+}
+
+fn sum<'s>(shares: impl Iterator<Item = &'s Shift>) -> Shift {
+    shares.fold(Shift::NONE, |sum, share| sum.and(*share))
+}
+
+/// The machine's clock, which the lab itself goes by.
+#[must_use]
+pub fn machine_ns() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+}

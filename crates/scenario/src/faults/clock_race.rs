@@ -1,0 +1,34 @@
+//! A node's wall clock races.
+
+use super::clock::{OF_NODE, SIGNED_PERCENT, document, race};
+use super::{Clause, FaultAction, FaultKind, Nodes, Story};
+use crate::language::{Fields, plain, required};
+
+pub(super) const KIND: FaultKind = FaultKind {
+    name: "clock-race",
+    noun: "clock race",
+    summary: "a node's wall clock races, or crawls, as a guest's does whose ticks are counted wrongly",
+    meaning: "the wall clock of a node runs faster or slower by a share of the true speed, for every program on it; when healed \
+              it is set right in one step. Shown when a program of its own on the node reads the offset, within 1 ms, as it grows",
+    examples: &[
+        "- { clock-race: { node: leader, by: 50% }, for: 10s }",
+        "- { clock-race: { node: a-follower, by: -20% }, for: 10s }",
+    ],
+    story: Story { clause: Clause::Target("a clock raced"), nodes: Nodes::On },
+    keys: &CLOCK_RACE,
+    key_meaning: "a node's wall clock races, or crawls",
+    comes_and_goes: false,
+    read: |entry, decoder| {
+        let record = decoder.record(&entry.value, &CLOCK_RACE)?;
+        let deviation = race(&record, decoder);
+        document(&record, deviation, FaultAction::ClockRace, decoder)
+    },
+};
+
+static CLOCK_RACE: Fields = plain(
+    "a clock race",
+    &[
+        OF_NODE,
+        required("by", SIGNED_PERCENT, "how much faster it runs, 1% to 1000%, or slower, -1% to -99%"),
+    ],
+);
