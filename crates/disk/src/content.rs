@@ -48,14 +48,22 @@ impl<S: Store> Volume<S> {
     /// `EISDIR`, `EINVAL` for what has no content, and what the store says.
     pub fn read(&self, number: u64, offset: u64, buffer: &mut [u8]) -> Result<usize, Refusal> {
         self.admit(Access::Read)?;
+        let read = self.look_at(number, offset, buffer)?;
+        self.store.hand_out(&mut buffer[..read])?;
+        Ok(read)
+    }
+
+    /// The same of what lies there, whatever is wrong with the disk below, and while it has no power: for the lab's own looks.
+    ///
+    /// # Errors
+    /// As [`Volume::read`].
+    pub fn look_at(&self, number: u64, offset: u64, buffer: &mut [u8]) -> Result<usize, Refusal> {
         let object = {
             let state = self.lock();
             file(&state, number)?;
             self.object(&state, number)?
         };
-        let read = object.read(offset, buffer).map_err(|error| refusal(&error))?;
-        self.store.hand_out(&mut buffer[..read])?;
-        Ok(read)
+        object.read(offset, buffer).map_err(|error| refusal(&error))
     }
 
     /// Asks the store to let an operation through that cannot be done in appearance only.
@@ -110,6 +118,7 @@ impl<S: Store> Volume<S> {
         let mut is_sync_expected = false;
         if let Body::File(file) = &mut inode.body {
             is_sync_expected = file.habit.written();
+            file.unsynced_bytes = file.unsynced_bytes.saturating_add(content.len() as u64);
             // Part may have been written where writing failed.
             file.size = match &written {
                 Ok(()) => file.size.max(end),
@@ -299,29 +308,32 @@ impl<S: Store> Volume<S> {
 
     fn sync_truly(&self, number: u64, scope: Scope) -> Result<(), Refusal> {
         let data_only = scope == Scope::Data;
-        let (begun, operations, kept) = {
+        let (begun, operations, kept, bytes) = {
             let mut state = self.lock();
             let operations = state.tree.waiting_of(number, data_only);
-            let begun = match &mut state.tree.get_mut(number)?.body {
+            let (begun, bytes) = match &mut state.tree.get_mut(number)?.body {
                 Body::File(file) => {
                     file.habit.synced();
-                    Some(file.log.begin_sync(file.size))
+                    let bytes = std::mem::take(&mut file.unsynced_bytes);
+                    (Some(file.log.begin_sync(file.size)), bytes)
                 }
-                _ => None,
+                _ => (None, 0),
             };
             let object = begun.map(|sync| Ok((sync, self.object(&state, number)?))).transpose()?;
             let kept = if data_only { None } else { state.tree.get_mut(number)?.kept.take() };
-            (object, operations, kept)
+            (object, operations, kept, bytes)
         };
-        if let Some((_, object)) = &begun
-            && let Err(error) = object.sync(data_only)
-        {
+        let synced = self.store.take_sync_time(bytes).and_then(|()| match &begun {
+            Some((_, object)) => object.sync(data_only).map_err(|error| refusal(&error)),
+            None => Ok(()),
+        });
+        if let Err(refused) = synced {
             let mut state = self.lock();
             if let Ok(inode) = state.tree.get_mut(number) {
                 // What was durable before is older than what has been kept meanwhile.
                 inode.kept = kept.or_else(|| inode.kept.take());
             }
-            return Err(refusal(&error));
+            return Err(refused);
         }
         let mut state = self.lock();
         if let Some((sync, _)) = begun {

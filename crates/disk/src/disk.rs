@@ -1,14 +1,16 @@
 //! A host's disks: capacity disks in groups, each group behind a cache disk or behind none, and the defects they get.
 //!
-//! Owns waiting for a slow disk or one that does not answer; what a defect does to an operation is `medium`'s business,
+//! Owns waiting for a disk that is slow, does not answer, or takes the time that its medium is said to take; what a defect does to an
+//! operation and how long a sync takes is `medium`'s business,
 //! and what lies on a disk its stores'. Dropping what [`Disk::impose`] returns clears the defect.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::Refusal;
-use crate::medium::{Access, Admitted, Defect, Delay, Medium, Reach};
+use crate::medium::{Access, Admitted, Defect, Delay, Medium, Reach, Service, SyncTimes};
+use crate::store::Flush;
 
 /// A group: what its disks share.
 #[derive(Debug, Default)]
@@ -40,6 +42,40 @@ pub struct Disk {
     name: Arc<str>,
     reach: Reach,
     group: Arc<Group>,
+    modelled: Option<Arc<Modelled>>,
+}
+
+/// A disk whose syncs do not reach the machine's.
+#[derive(Debug)]
+struct Modelled {
+    since: Instant,
+    service: Mutex<Service>,
+    syncs: AtomicU64,
+    late_ns: AtomicU64,
+    late_ns_max: AtomicU64,
+}
+
+/// The syncs that a modelled disk has answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ModelledSyncs {
+    /// How many.
+    pub count: u64,
+    /// How much later than due they were answered, all together: what the machine itself added.
+    pub late: Duration,
+    /// The latest.
+    pub late_most: Duration,
+}
+
+impl ModelledSyncs {
+    /// Those of two disks together.
+    #[must_use]
+    pub fn and(self, other: ModelledSyncs) -> ModelledSyncs {
+        ModelledSyncs {
+            count: self.count + other.count,
+            late: self.late + other.late,
+            late_most: self.late_most.max(other.late_most),
+        }
+    }
 }
 
 /// The disks of one group.
@@ -56,12 +92,28 @@ impl DiskGroup {
     #[must_use]
     pub fn new(capacity: &[String], cache: Option<&str>) -> DiskGroup {
         let group = Arc::new(Group::default());
-        let disk = |name: &str, reach| Disk { name: Arc::from(name), reach, group: group.clone() };
+        let disk =
+            |name: &str, reach| Disk { name: Arc::from(name), reach, group: group.clone(), modelled: None };
         let numbered = capacity.iter().enumerate();
         DiskGroup {
             capacity: numbered.map(|(number, name)| disk(name, Reach::One(number))).collect(),
             cache: cache.map(|name| disk(name, Reach::Group)),
         }
+    }
+
+    /// The same whose capacity disks take this time for a sync, whatever the machine's own disk takes.
+    #[must_use]
+    pub fn modelled(mut self, times: SyncTimes) -> DiskGroup {
+        for disk in &mut self.capacity {
+            disk.modelled = Some(Arc::new(Modelled {
+                since: Instant::now(),
+                service: Mutex::new(Service::new(times)),
+                syncs: AtomicU64::new(0),
+                late_ns: AtomicU64::new(0),
+                late_ns_max: AtomicU64::new(0),
+            }));
+        }
+        self
     }
 }
 
@@ -83,7 +135,7 @@ impl Disk {
     /// A sound disk in a group of its own.
     #[must_use]
     pub fn alone(name: &str) -> Disk {
-        Disk { name: Arc::from(name), reach: Reach::One(0), group: Arc::default() }
+        Disk { name: Arc::from(name), reach: Reach::One(0), group: Arc::default(), modelled: None }
     }
 
     /// Its name: `dc1/a/r1/h2/d1`.
@@ -140,6 +192,47 @@ impl Disk {
             };
         }
         medium.judge(self.reach, access, counts)
+    }
+
+    /// What a sync of files on it costs the machine, where components flush.
+    pub(crate) fn flush(&self, flushes: bool) -> Flush {
+        if flushes && self.modelled.is_none() { Flush::Real } else { Flush::Pretended }
+    }
+
+    /// The syncs answered so far, where its medium is described.
+    #[must_use]
+    pub fn modelled_syncs(&self) -> Option<ModelledSyncs> {
+        let modelled = self.modelled.as_ref()?;
+        let nanos = |of: &AtomicU64| Duration::from_nanos(of.load(Ordering::Relaxed));
+        Some(ModelledSyncs {
+            count: modelled.syncs.load(Ordering::Relaxed),
+            late: nanos(&modelled.late_ns),
+            late_most: nanos(&modelled.late_ns_max),
+        })
+    }
+
+    /// A sync of so many bytes: waits for as long as the medium is said to take. Nothing where it is the machine's.
+    ///
+    /// # Errors
+    /// `EIO` once `interrupted` is set, which [`Disk::wake`] makes known.
+    pub(crate) fn take_sync_time(&self, bytes: u64, interrupted: &AtomicBool) -> Result<(), Refusal> {
+        let Some(modelled) = &self.modelled else { return Ok(()) };
+        let due = {
+            let mut service = modelled.service.lock().unwrap_or_else(PoisonError::into_inner);
+            modelled.since + service.answered_at(modelled.since.elapsed(), bytes)
+        };
+        while let Some(left) = due.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
+            let medium = self.group.medium();
+            if interrupted.load(Ordering::Acquire) {
+                return Err(Refusal::EIO);
+            }
+            drop(self.group.changed.wait_timeout(medium, left).unwrap_or_else(PoisonError::into_inner));
+        }
+        let late_ns = u64::try_from(due.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        modelled.syncs.fetch_add(1, Ordering::Relaxed);
+        modelled.late_ns.fetch_add(late_ns, Ordering::Relaxed);
+        modelled.late_ns_max.fetch_max(late_ns, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Lets everybody who waits look again.

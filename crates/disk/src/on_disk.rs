@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::Refusal;
 use crate::disk::Disk;
 use crate::medium::{Access, Admitted};
-use crate::store::{Space, Store};
+use crate::store::{FolderStore, Space, Store};
 use crate::waits::{Waits, elsewhere};
 
 /// A store on a disk.
@@ -19,6 +19,8 @@ pub struct OnDisk<S> {
     disk: Disk,
     /// False for a probe's, whose operations are not the database's.
     counts: bool,
+    /// Whether a sync takes the time of a disk whose medium is described.
+    takes_sync_time: bool,
     /// The disk is not asked: while a probe is laid.
     goes_past: AtomicBool,
     interrupted: AtomicBool,
@@ -73,6 +75,7 @@ impl<S> OnDisk<S> {
             store,
             disk,
             counts: true,
+            takes_sync_time: false,
             goes_past: AtomicBool::new(false),
             interrupted: AtomicBool::new(false),
             waits: Waits::default(),
@@ -80,9 +83,9 @@ impl<S> OnDisk<S> {
         }
     }
 
-    /// The store of a probe on a disk, which [`crate::Defect::FailAfter`] does not count.
-    pub(crate) fn of_probe(store: S, disk: Disk) -> OnDisk<S> {
-        OnDisk { counts: false, ..OnDisk::new(store, disk) }
+    /// The same for a probe, whose operations [`crate::Defect::FailAfter`] does not count.
+    pub(crate) fn of_probe(self) -> OnDisk<S> {
+        OnDisk { counts: false, ..self }
     }
 
     /// Whether the disk's defects are not met: what is to be looked at lies there whatever is wrong with the disk.
@@ -118,6 +121,16 @@ impl<S> OnDisk<S> {
             corrupted: read(&self.met.corrupted),
             flushes_lost: read(&self.met.flushes_lost),
         }
+    }
+}
+
+impl OnDisk<FolderStore> {
+    /// A store in a folder of the machine that stands on a disk. With `flushes` a sync takes what the disk takes: the
+    /// machine's own time, or that of a medium which is described. Without it, nothing.
+    #[must_use]
+    pub fn in_folder(folder: &Path, disk: Disk, flushes: bool) -> OnDisk<FolderStore> {
+        let store = FolderStore::new(folder, disk.flush(flushes));
+        OnDisk { takes_sync_time: flushes, ..OnDisk::new(store, disk) }
     }
 }
 
@@ -175,6 +188,13 @@ impl<S: Store> Store for OnDisk<S> {
         }
     }
 
+    fn take_sync_time(&self, bytes: u64) -> Result<(), Refusal> {
+        if self.takes_sync_time && !self.goes_past.load(Ordering::Acquire) {
+            elsewhere(|| self.disk.take_sync_time(bytes, &self.interrupted))?;
+        }
+        self.store.take_sync_time(bytes)
+    }
+
     fn hand_out(&self, content: &mut [u8]) -> Result<(), Refusal> {
         if !self.meets_none() {
             match self.disk.corrupt(content) {
@@ -192,5 +212,78 @@ impl<S: Store> Store for OnDisk<S> {
         self.interrupted.store(interrupted, Ordering::Release);
         self.disk.wake();
         self.store.interrupt(interrupted);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+    use std::time::{Instant, SystemTime};
+
+    use super::*;
+    use crate::DiskGroup;
+    use crate::attributes::Attributes;
+    use crate::medium::SyncTimes;
+    use crate::tree::ROOT;
+    use crate::volume::{Limits, NewInode, Scope, Volume};
+
+    const NOW: SystemTime = SystemTime::UNIX_EPOCH;
+
+    /// A volume on a disk whose syncs take this long, with a file of one durable byte.
+    fn on_modelled(folder: &Path, latency: Duration) -> (Volume<OnDisk<FolderStore>>, u64) {
+        let times = SyncTimes { latency, at_once: 1, bytes_per_second: None };
+        let group = DiskGroup::new(&["d1".to_owned()], None).modelled(times);
+        let store = OnDisk::in_folder(folder, group.capacity[0].clone(), true);
+        let volume = Volume::new(store, Limits::default(), 0, 0, NOW);
+        let attributes = Attributes::new(0o600, 0, 0, NOW);
+        let file = volume.make(ROOT, OsStr::new("f"), &NewInode::File, attributes).expect("a file").inode;
+        volume.write(file, 0, &[1], None, false, NOW).expect("written");
+        volume.sync(ROOT, Scope::All).expect("synced");
+        volume.sync(file, Scope::All).expect("synced");
+        (volume, file)
+    }
+
+    fn content(volume: &Volume<OnDisk<FolderStore>>, file: u64) -> Vec<u8> {
+        let mut found = [9; 4];
+        let read = volume.read(file, 0, &mut found).expect("read");
+        found[..read].to_vec()
+    }
+
+    #[test]
+    fn a_sync_of_a_modelled_disk_is_answered_after_its_latency_and_not_before_and_is_durable_then() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let latency = Duration::from_millis(20);
+        let (volume, file) = on_modelled(folder.path(), latency);
+        volume.write(file, 0, &[2, 2], None, false, NOW).expect("written");
+        let began = Instant::now();
+        volume.sync(file, Scope::Data).expect("synced");
+        assert!(began.elapsed() >= latency);
+        assert_eq!(volume.store().disk().modelled_syncs().map(|syncs| syncs.count), Some(3));
+        volume.power_off(None).expect("power-off");
+        assert_eq!(content(&volume, file), [2, 2]);
+    }
+
+    #[test]
+    fn what_a_modelled_disk_had_not_answered_when_the_power_went_is_gone() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (volume, file) = on_modelled(folder.path(), Duration::from_millis(20));
+        volume.write(file, 0, &[2, 2], None, false, NOW).expect("written");
+        volume.store().interrupt(true);
+        assert_eq!(volume.sync(file, Scope::All), Err(Refusal::EIO));
+        volume.power_off(None).expect("power-off");
+        volume.store().interrupt(false);
+        assert_eq!(content(&volume, file), [1]);
+    }
+
+    #[test]
+    fn what_needs_no_flush_takes_no_time_of_a_modelled_disk() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let times = SyncTimes { latency: Duration::from_secs(1), at_once: 1, bytes_per_second: None };
+        let group = DiskGroup::new(&["d1".to_owned()], Some("c1")).modelled(times);
+        let store = OnDisk::in_folder(folder.path(), group.capacity[0].clone(), false);
+        let volume = Volume::new(store, Limits::default(), 0, 0, NOW);
+        volume.sync(ROOT, Scope::All).expect("synced");
+        assert_eq!(group.capacity[0].modelled_syncs().map(|syncs| syncs.count), Some(0));
+        assert!(group.cache.is_some_and(|cache| cache.modelled_syncs().is_none()));
     }
 }

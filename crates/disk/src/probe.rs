@@ -11,7 +11,7 @@ use crate::attributes::Attributes;
 use crate::block_log::BLOCK_BYTES;
 use crate::disk::Disk;
 use crate::on_disk::OnDisk;
-use crate::store::{Flush, FolderStore, Object, Store};
+use crate::store::{FolderStore, Object, Store};
 use crate::tree::ROOT;
 use crate::volume::{Limits, NewInode, Scope, Volume};
 
@@ -84,7 +84,7 @@ impl Probe {
             source,
         };
         std::fs::create_dir_all(folder).map_err(failed)?;
-        let store = OnDisk::of_probe(FolderStore::new(folder, Flush::Real), disk.clone());
+        let store = OnDisk::in_folder(folder, disk.clone(), true).of_probe();
         let now = SystemTime::now();
         let volume = Volume::new(store, Limits::default(), 0, 0, now);
         volume.store.go_past_defects(true);
@@ -298,7 +298,8 @@ mod tests {
     fn what_was_synced_while_flushes_were_lost_is_durable_with_the_next_sync_that_is_not() {
         let folder = tempfile::tempdir().expect("a folder");
         let disk = Disk::alone("d1");
-        let store = OnDisk::new(FolderStore::new(folder.path(), Flush::Pretended), disk.clone());
+        let store =
+            OnDisk::new(FolderStore::new(folder.path(), crate::store::Flush::Pretended), disk.clone());
         let now = SystemTime::now();
         let volume = Volume::new(store, Limits::default(), 0, 0, now);
         let make = |name: &str| {

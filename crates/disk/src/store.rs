@@ -69,6 +69,16 @@ pub trait Store: Send + Sync + 'static {
         Ok(Admitted::Truly)
     }
 
+    /// Something of so many bytes is made durable. Waits for as long as what the store stands on takes, where that is not
+    /// the machine's own disk, so nobody calls this with a lock held.
+    ///
+    /// # Errors
+    /// As [`Store::admit`].
+    fn take_sync_time(&self, bytes: u64) -> Result<(), Refusal> {
+        let _ = bytes;
+        Ok(())
+    }
+
     /// What was read is on its way to whoever asked: the last chance for it to get wrong.
     ///
     /// # Errors

@@ -52,6 +52,8 @@ pub(crate) struct FileBody {
     pub(crate) size: u64,
     pub(crate) log: BlockLog,
     pub(crate) habit: SyncHabit,
+    /// Bytes written since the last sync began.
+    pub(crate) unsynced_bytes: u64,
     /// Its place among the changed files, oldest first; none when all of it is durable.
     pub(crate) dirty_since: Option<u64>,
 }

@@ -205,7 +205,7 @@ mod tests {
     impl DiskBench {
         fn new() -> DiskBench {
             let folder = tempfile::tempdir().expect("a temporary folder");
-            let asked = scenario::Disks { capacity: 2, groups: 1, cache: true };
+            let asked = scenario::Disks { capacity: 2, groups: 1, cache: true, ..Default::default() };
             let disks = HostDisks::new(&["h".to_owned()], asked, folder.path().to_owned());
             DiskBench { disks, imposed: ImposedDefects::default(), _folder: folder }
         }

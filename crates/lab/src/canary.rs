@@ -245,6 +245,8 @@ fn plant(root: &File, boot: u64, fault: u64, syncs: bool) -> io::Result<()> {
     make(&folder, &names.created)?;
     rename(&folder, &names.renamed)?;
     unlinkat(&folder, names.removed.as_str(), UnlinkatFlags::NoRemoveDir)?;
+    // Where these marks are written before a fault, they are the copies' as well.
+    make(&folder, &for_copies(boot, fault))?;
     // Last, so that it is what a power-off tears, unless something is written after it.
     file.write_all_at(&block(fault, 2), 2 * BLOCK_BYTES as u64)
 }
@@ -414,6 +416,8 @@ mod tests {
         assert_eq!(seen(FAULT), (Seen::After, Seen::After));
         assert_eq!(seen(FAULT + 1), (Seen::After, Seen::Before), "that of another power-off");
         assert_eq!(look(&root, BOOT, FAULT).expect("looked"), before);
+        plant(&root, BOOT, FAULT + 2, true).expect("planted");
+        assert_eq!(seen(FAULT + 2), (Seen::After, Seen::After), "planted with all others");
         assert_eq!(on_copy([], &[0; KEPT_BYTES], BOOT, FAULT)[&Mark::Kept], Seen::Neither);
     }
 

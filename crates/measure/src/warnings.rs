@@ -12,6 +12,8 @@ pub const OTHERS_SHARE_MIN: f64 = 0.05;
 pub const BASELINE_DRIFT_MAX: f64 = 0.2;
 /// Whole seconds of baseline below which a trend cannot be told from chance.
 pub const BASELINE_SECONDS_MIN: usize = 4;
+/// Mean lateness of modelled syncs above which the machine was too busy for them, in microseconds.
+pub const SYNC_LATE_US_MAX: f64 = 100.0;
 
 /// Share of the median response time that the generator's own lateness may reach at its 99th percentile.
 pub const LATENESS_SHARE_MAX: f64 = 0.1;
@@ -107,6 +109,13 @@ pub enum Doubt {
         /// How many.
         operations: u64,
     },
+    /// Disks whose medium is described answered syncs later than that medium would.
+    SyncsLate {
+        /// How late, on average, microseconds.
+        late_us_mean: f64,
+        /// The latency asked for, microseconds.
+        asked_us: u64,
+    },
     /// Nothing succeeded in the baseline, so no recovery can be told.
     NoBaseline {
         /// The load.
@@ -169,6 +178,9 @@ impl Doubt {
             Doubt::RateNotKept { load, operations } => format!(
                 "{operations} operations of load {load} were due at its end and had not been sent: all its connections were busy"
             ),
+            Doubt::SyncsLate { late_us_mean, asked_us } => format!(
+                "the modelled disks answered syncs {late_us_mean:.0} us late on average, with a latency of {asked_us} us asked for"
+            ),
             Doubt::NoBaseline { load } => {
                 format!(
                     "no operation of load {load} succeeded in the baseline: its recovery cannot be measured"
@@ -199,6 +211,9 @@ impl Doubt {
             Doubt::RateNotKept { .. } => {
                 "the database is slower than the rate: lower it, or give the load more connections with `clients`"
             }
+            Doubt::SyncsLate { .. } => {
+                "lower the load, so that the machine has a processor free when a sync is due, or ask for a longer latency"
+            }
             Doubt::NoBaseline { .. } => "look at the load's errors in the baseline first",
         }
     }
@@ -220,6 +235,14 @@ pub fn few_samples(what: &str, samples: u64) -> Vec<Doubt> {
 pub fn cpu_saturated(busy_share: f64, own_share: Option<f64>) -> Option<Doubt> {
     let others_share = own_share.map(|own| (busy_share - own).max(0.0));
     (busy_share > CPU_BUSY_SHARE_MAX).then_some(Doubt::CpuSaturated { busy_share, others_share })
+}
+
+/// A doubt when modelled disks answered syncs later than asked by more than a tenth of the latency, and than 100 us: so long a
+/// thread takes to be woken on a machine that is not busy.
+#[must_use]
+pub fn syncs_late(late_us_mean: f64, asked_us: u64) -> Option<Doubt> {
+    let most = (asked_us as f64 / 10.0).max(SYNC_LATE_US_MAX);
+    (late_us_mean > most).then_some(Doubt::SyncsLate { late_us_mean, asked_us })
 }
 
 /// Doubts in words, each with its remedy: those that say the same about several loads or phases are one.

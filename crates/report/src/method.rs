@@ -153,6 +153,7 @@ pub(crate) fn provenance(run: &RunDirectory) -> String {
         "Machine",
         facts.machine.iter().map(|(name, value)| machine(name, value)).collect(),
     ));
+    html.push_str(&facts_list("Modelled disks", modelled_disks(result)));
     html.push_str(&facts_list("CPU of the whole run", cpu(result)));
     html.push_str("</div>");
     html
@@ -163,6 +164,18 @@ fn machine(name: &str, value: &str) -> (String, String) {
         ("memory_bytes", Ok(memory_bytes)) => ("memory".to_owned(), format::bytes(memory_bytes)),
         _ => (name.replace('_', " "), value.to_owned()),
     }
+}
+
+fn modelled_disks(result: &RunResult) -> Vec<(String, String)> {
+    let Some(syncs) = &result.lab.modelled_syncs else { return Vec::new() };
+    [
+        ("syncs", format::count(syncs.count)),
+        ("latency asked for", format::latency_or_zero(syncs.asked_us as f64)),
+        ("answered later than due, mean", format::latency_or_zero(syncs.late_us_mean)),
+        ("answered later than due, most", format::latency_or_zero(syncs.late_us_max as f64)),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .to_vec()
 }
 
 fn cpu(result: &RunResult) -> Vec<(String, String)> {

@@ -36,6 +36,9 @@ pub struct LabResult {
     pub cpu_seconds: BTreeMap<String, f64>,
     /// (load + fabric + disk + other) / all CPU seconds spent while loads ran, 0 to 1.
     pub cpu_share_of_lab: Option<f64>,
+    /// Syncs of disks whose medium the scenario describes, all disks together; absent where the machine's own disk answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub modelled_syncs: Option<ModelledSyncsResult>,
     /// Packets by what became of them, over the whole run: `delivered`, `lost` by chance, `blocked` ...
     #[serde(default)]
     pub packets: BTreeMap<String, u64>,
@@ -51,6 +54,19 @@ pub struct LabResult {
     /// not be had.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nothing_to_lose: Option<String>,
+}
+
+/// Syncs that were answered after the time of a described medium, over the whole run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ModelledSyncsResult {
+    /// How many.
+    pub count: u64,
+    /// The latency that the scenario asks for, microseconds.
+    pub asked_us: u64,
+    /// How much later than due they were answered, because the machine was busy: mean, microseconds.
+    pub late_us_mean: f64,
+    /// The latest, microseconds.
+    pub late_us_max: u64,
 }
 
 /// Something done to a process of a node that neither the schedule nor the lab did.

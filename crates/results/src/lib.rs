@@ -19,7 +19,7 @@ mod volume;
 
 pub use by_second::{LoadSeconds, Second, by_load, recorded_until};
 pub use fault::{FaultLoadResult, FaultResult, RecoveryResult};
-pub use lab::{InterferenceResult, LabResult, LinkResult, WarningResult};
+pub use lab::{InterferenceResult, LabResult, LinkResult, ModelledSyncsResult, WarningResult};
 pub use links_csv::LinkRow;
 pub use load::{EndedEarly, LatencyUs, LoadResult, OperationResult, PhaseResult};
 pub use prediction::{PredictionResult, Relation};

@@ -17,7 +17,8 @@ use nix::sys::resource::{Resource, getrlimit};
 use paper::RequestedNetwork;
 use paper::network::{LinkRates, policy};
 use platform::{BuildSettings, Datacentre, DatacentreError};
-use scenario::{Failover, Need, Scenario, Synchronous, Volumes};
+use scenario::units::{format_duration, format_size};
+use scenario::{DiskSync, Failover, Need, Scenario, Synchronous, Volumes};
 use workload::ConfigurationError;
 
 use crate::captures::{self, CaptureError};
@@ -341,6 +342,17 @@ fn volumes_in_words(volumes: Volumes) -> &'static str {
     }
 }
 
+/// What a sync costs, where it is not what the machine's own disk takes.
+fn sync_in_words(sync: DiskSync) -> Option<String> {
+    let DiskSync::Modelled { latency, at_once, bytes_per_second } = sync else { return None };
+    let rate = bytes_per_second.map(|rate| format!(", {} a second", format_size(rate)));
+    Some(format!(
+        "a sync is modelled, not the machine's disk's: {}, {at_once} at once{} on each disk",
+        format_duration(latency),
+        rate.unwrap_or_default()
+    ))
+}
+
 /// What a load's thread does first: it moves to where its clients stand.
 ///
 /// # Errors
@@ -375,7 +387,9 @@ fn facts(
             None => "none".to_owned(),
         },
     );
-    machine.insert("volumes".to_owned(), volumes_in_words(volumes).to_owned());
+    let sync = sync_in_words(scenario.site.disks.sync).filter(|_| volumes != Volumes::Directory);
+    let volumes = [Some(volumes_in_words(volumes).to_owned()), sync];
+    machine.insert("volumes".to_owned(), volumes.into_iter().flatten().collect::<Vec<_>>().join("; "));
     let loads: Result<Vec<LoadFacts>, PreparationError> =
         scenario.loads.iter().map(|load| load_facts(load, &scenario.schedule)).collect();
     Ok(RunFacts {

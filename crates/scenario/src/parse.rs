@@ -16,7 +16,9 @@ use crate::rejection::{Finding, Findings, Rejection, Text};
 use crate::resolved::{Reproduces, Site, Volumes};
 use crate::scenario::Scenario;
 use crate::tree::{self, Node, Value};
-use crate::{connections, database, expect, figures as figure_names, loads, overrides, schedule, site};
+use crate::{
+    connections, database, disks, expect, figures as figure_names, loads, overrides, schedule, site,
+};
 
 /// A scenario's text. The name is only used for messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -283,12 +285,14 @@ impl Document {
             .as_ref()
             .map(|database| database.nodes.iter().filter_map(|node| hosts.get(*node)).collect());
         let volumes = database.as_ref().map(|database| database.volumes);
+        let volumes_on_disks = volumes != Some(Volumes::Directory);
+        disks::refuse_without_disks(self.site.sync_at, volumes_on_disks, findings);
         let surroundings = Surroundings {
             places: &places,
             hosts: &hosts,
             nodes,
             disks: self.site.disks,
-            volumes_on_disks: volumes != Some(Volumes::Directory),
+            volumes_on_disks,
             engine,
             network: Network { links: &links, edges: &edges },
         };

@@ -30,6 +30,8 @@ pub(crate) struct SiteDocument {
     pub(crate) storage_classes: BTreeMap<String, StorageClass>,
     /// Every host's disks.
     pub(crate) disks: Disks,
+    /// Where it is said what a sync on them costs.
+    pub(crate) sync_at: Option<Spot>,
 }
 
 /// Longest that the fabric looks for packets without sleeping: what comes after it sleeps is late by less.
@@ -79,8 +81,9 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<SiteDocument>
         site.get("busy-poll").and_then(|node| decode_busy_poll(node, decoder)).unwrap_or_default();
     let classes = site.get("storage_classes").map(|node| storage::decode_classes(node, decoder));
     let storage_classes = classes.unwrap_or_default();
-    let disks = site.get("disks").and_then(|node| disks::decode_disks(node, decoder)).unwrap_or_default();
-    Some(SiteDocument { groups, links, edges, busy_poll, ip, storage_classes, disks })
+    let disks = site.get("disks").and_then(|node| disks::decode_disks(node, decoder));
+    let (disks, sync_at) = disks.unwrap_or_default();
+    Some(SiteDocument { groups, links, edges, busy_poll, ip, storage_classes, disks, sync_at })
 }
 
 fn decode_busy_poll(node: &Node, decoder: &mut Decoder) -> Option<Duration> {

@@ -8,6 +8,7 @@ use std::fmt::Write;
 use capabilities::Quorum;
 
 use crate::consistency;
+use crate::disks;
 use crate::engines;
 use crate::faults::Fault;
 use crate::language::EXPECTED;
@@ -15,8 +16,7 @@ use crate::network;
 use crate::pace;
 use crate::quoted::quoted;
 use crate::resolved::{
-    Comparison, Database, Disks, Expectation, Failover, Host, IpVersion, Load, Place, Reads, Site,
-    Synchronous,
+    Comparison, Database, Expectation, Failover, Host, IpVersion, Load, Place, Reads, Site, Synchronous,
 };
 use crate::scenario::{Phase, Scenario};
 use crate::storage;
@@ -103,11 +103,8 @@ fn write_site(text: &mut String, site: &Site) {
             None => line(text, 10, &format!("hosts: {}", hosts(group))),
         }
     }
-    let Disks { capacity, groups, cache } = site.disks;
-    if cache {
-        line(text, 2, &format!("disks: {{ capacity: {capacity}, groups: {groups}, cache: true }}"));
-    } else if site.disks != Disks::default() {
-        line(text, 2, &format!("disks: {{ capacity: {capacity} }}"));
+    if let Some(disks) = disks::disks_written(site.disks) {
+        line(text, 2, &disks);
     }
     if !site.busy_poll.is_zero() {
         line(text, 2, &format!("busy-poll: {}", format_duration(site.busy_poll)));

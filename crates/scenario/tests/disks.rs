@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use scenario::{
-    DiskDefect, DiskFault, DiskTarget, Disks, FaultAction, FaultTarget, Level, Place, Scenario, Source,
-    parse, to_yaml,
+    DiskDefect, DiskFault, DiskSync, DiskTarget, Disks, FaultAction, FaultTarget, Level, Place, Scenario,
+    Source, parse, to_yaml,
 };
 
 const BASE: &str = "\
@@ -70,14 +70,38 @@ fn of(node: FaultTarget, cache: bool) -> DiskTarget {
 #[test]
 fn a_host_has_one_capacity_disk_unless_the_site_says_more() {
     let disks = |text| read(text, "3", "").expect("accepted").site.disks;
-    assert_eq!(disks(""), Disks { capacity: 1, groups: 1, cache: false });
-    assert_eq!(disks("disks: { capacity: 4 }"), Disks { capacity: 4, groups: 1, cache: false });
-    assert_eq!(disks(THREE), Disks { capacity: 3, groups: 2, cache: true });
+    assert_eq!(disks(""), Disks { capacity: 1, groups: 1, cache: false, ..Disks::default() });
+    assert_eq!(
+        disks("disks: { capacity: 4 }"),
+        Disks { capacity: 4, groups: 1, cache: false, ..Disks::default() }
+    );
+    assert_eq!(disks(THREE), Disks { capacity: 3, groups: 2, cache: true, ..Disks::default() });
     let group = |names: &[&str], cache: &str| {
         (names.iter().map(ToString::to_string).collect::<Vec<_>>(), Some(cache.to_owned()))
     };
     assert_eq!(disks(THREE).grouped(), [group(&["d1"], "c1"), group(&["d2", "d3"], "c2")]);
     assert_eq!(disks(THREE).names(), ["d1", "d2", "d3", "c1", "c2"]);
+}
+
+#[test]
+fn a_sync_costs_what_the_machine_takes_unless_the_site_describes_a_medium() {
+    let of_sync = |sync: &str| {
+        let scenario = read(&format!("disks: {{ sync: {sync} }}"), "3", "").expect("accepted");
+        scenario.site.disks.sync
+    };
+    let modelled = |latency_us, at_once, bytes_per_second| DiskSync::Modelled {
+        latency: Duration::from_micros(latency_us),
+        at_once,
+        bytes_per_second,
+    };
+    for (sync, expected) in [
+        ("machine", DiskSync::Machine),
+        ("modelled", modelled(0, 32, None)),
+        ("{ latency: 400us }", modelled(400, 32, None)),
+        ("{ latency: 8ms, at-once: 1, per-second: 150MiB }", modelled(8_000, 1, Some(150 << 20))),
+    ] {
+        assert_eq!(of_sync(sync), expected, "{sync}");
+    }
 }
 
 #[test]

@@ -161,7 +161,7 @@ fn full() -> [Value; 7] {
             "edges": [{ "name": "north", "around": "dc2", "rate": "1Gbit/s", "queue": "100 packets" }],
             "busy-poll": "50us",
             "storage_classes": { "fast": { "metadata": "own-device", "flush": "never", "buffer": "4MiB" } },
-            "disks": { "capacity": 3, "groups": 2, "cache": true }
+            "disks": { "capacity": 3, "groups": 2, "cache": true, "sync": { "latency": "400us", "at-once": 8, "per-second": "200MiB" } }
         },
         "database": {
             "engine": "postgres", "path": "/usr/lib/postgresql/15/bin", "nodes": 3, "leader": "r1/h1",

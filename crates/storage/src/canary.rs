@@ -221,12 +221,27 @@ impl Canary {
         self.state().pending = Some(Pending { planted, since, excused, excuse, tell });
     }
 
-    /// Hosts of copies of its volume are about to lose their power, and its own is not: a mark for the copies is written.
-    /// Returns the nonces of the boot and of the power-off.
+    /// Hosts of copies of its volume are about to lose their power, and its own is not: a mark for the copies is written,
+    /// unless one was before the fault that stands and may hold the volume up. Returns the nonces of the boot and of the
+    /// power-off.
     ///
     /// # Errors
     /// Why there is none.
-    pub fn plant_for_copies(&self, node: &Arc<lab::Node>) -> Result<(u64, u64), String> {
+    pub fn plant_for_copies(
+        &self,
+        node: &Arc<lab::Node>,
+        now: &Whereabouts,
+        standing: Option<Excused>,
+    ) -> Result<(u64, u64), String> {
+        if let Some(early) = &self.state().early
+            && early.since.as_ref().is_none_or(|since| since.holds_still(now))
+        {
+            return early.planted.clone();
+        }
+        // What waits for a disk would hold the power-off up, and have it come at another moment than was asked for.
+        if let Some(excused) = standing {
+            return Err(format!("none was written for it: {}", excused.why));
+        }
         let prepared = self.state().prepared.clone();
         let boot = prepared.unwrap_or_else(|| Err("none were written at boot".to_owned()))?;
         let fault = self.nonce();

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use disk::{Disk, DiskGroup, Probe, Seen};
+use disk::{Disk, DiskGroup, ModelledSyncs, Probe, Seen, SyncTimes};
+use scenario::DiskSync;
 
 /// The disks of all hosts.
 #[derive(Debug)]
@@ -27,7 +28,13 @@ impl HostDisks {
         let group = |host: &str, (capacity, cache): (Vec<String>, Option<String>)| {
             let of_host = |name: &String| format!("{host}/{name}");
             let capacity: Vec<String> = capacity.iter().map(of_host).collect();
-            DiskGroup::new(&capacity, cache.as_ref().map(of_host).as_deref())
+            let group = DiskGroup::new(&capacity, cache.as_ref().map(of_host).as_deref());
+            match disks.sync {
+                DiskSync::Machine => group,
+                DiskSync::Modelled { latency, at_once, bytes_per_second } => {
+                    group.modelled(SyncTimes { latency, at_once, bytes_per_second })
+                }
+            }
         };
         let groups = hosts
             .iter()
@@ -43,6 +50,13 @@ impl HostDisks {
         capacity
             .get(number % capacity.len().max(1))
             .map_or_else(|| Disk::alone("none"), |disk| (*disk).clone())
+    }
+
+    /// The syncs that described media have answered, all disks together; none where the machine's own disk answers.
+    #[must_use]
+    pub fn modelled_syncs(&self) -> Option<ModelledSyncs> {
+        let disks = self.groups.iter().flatten().flat_map(|group| &group.capacity);
+        disks.filter_map(Disk::modelled_syncs).reduce(ModelledSyncs::and)
     }
 
     /// The disk of that name, and the capacity disks that go with it.
@@ -104,7 +118,7 @@ mod tests {
 
     #[test]
     fn volumes_of_a_host_take_its_capacity_disks_in_turn_and_a_cache_disk_goes_with_its_group() {
-        let asked = scenario::Disks { capacity: 3, groups: 2, cache: true };
+        let asked = scenario::Disks { capacity: 3, groups: 2, cache: true, sync: DiskSync::Machine };
         let hosts = ["dc1/a/h1".to_owned(), "dc1/a/h2".to_owned()];
         let disks = HostDisks::new(&hosts, asked, PathBuf::new());
         let taken: Vec<String> = (0..4).map(|number| disks.for_volume(1, number).name().to_owned()).collect();

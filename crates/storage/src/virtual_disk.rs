@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use disk::mirror::Dirt;
-use disk::{DefectEffects, Disk, Flush, FolderStore, Limits, Lost, Mount, MountError, MountPoint, OnDisk};
+use disk::{DefectEffects, Disk, FolderStore, Limits, Lost, Mount, MountError, MountPoint, OnDisk};
 
 use crate::rollback::{PowerOffs, Rollback};
 
@@ -31,8 +31,7 @@ impl VirtualDisk {
     /// An empty disk over an empty folder, owned by `user`, that stands on a disk of a host.
     #[must_use]
     pub fn new(folder: &Path, user: u32, power_offs: PowerOffs, on: Disk) -> VirtualDisk {
-        // Syncs are passed on to the machine's disk: a commit costs what it costs there.
-        let store = OnDisk::new(FolderStore::new(folder, Flush::Real), on);
+        let store = OnDisk::in_folder(folder, on, true);
         let volume = disk::Volume::new(store, Limits::default(), user, user, SystemTime::now());
         let rollback = Rollback::new(power_offs);
         VirtualDisk { volume: Arc::new(volume), rollback, past: Mutex::default() }

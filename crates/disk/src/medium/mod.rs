@@ -1,4 +1,5 @@
-//! What is wrong with the disks of one group, and what an operation on one of them meets because of it.
+//! What is wrong with the disks of one group, what an operation on one of them meets because of it, and what syncs take on a
+//! medium that is described.
 //!
 //! Pure: waits for nothing, reads no clock and draws no chance of its own. Who waits is `disk`; which content an operation
 //! reads or writes is the store's business. Of several defects that stand at once an operation meets all: it takes the
@@ -7,6 +8,7 @@
 mod corruption;
 mod delay;
 mod refusal;
+mod service;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,6 +16,8 @@ use std::time::Duration;
 use crate::Refusal;
 
 pub use corruption::Corruption;
+pub(crate) use service::Service;
+pub use service::SyncTimes;
 
 /// Something wrong with a disk.
 #[derive(Debug, Clone, Copy, PartialEq)]

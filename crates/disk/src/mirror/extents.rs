@@ -10,7 +10,11 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
+
+use crate::disk::Disk;
+use crate::store::Flush;
 
 /// An extent has so many bits of offset.
 const EXTENT_SHIFT: u32 = 22;
@@ -23,7 +27,8 @@ const ENTRY_BYTES: usize = 4096;
 #[derive(Debug)]
 pub struct ExtentLog {
     file: File,
-    flushes: bool,
+    /// The disk that each entry is brought to.
+    flushed_to: Option<Disk>,
     active: Mutex<Active>,
 }
 
@@ -54,12 +59,12 @@ impl Active {
 }
 
 impl ExtentLog {
-    /// An empty log in a new file. With `flushes`, every entry is brought to the disk before the write that it is about.
+    /// An empty log in a new file. Where a disk is given, every entry is brought to it before the write that it is about.
     ///
     /// # Errors
     /// When the file cannot be made.
-    pub fn create(path: &Path, flushes: bool) -> io::Result<ExtentLog> {
-        Ok(ExtentLog { file: File::create(path)?, flushes, active: Mutex::default() })
+    pub fn create(path: &Path, flushed_to: Option<Disk>) -> io::Result<ExtentLog> {
+        Ok(ExtentLog { file: File::create(path)?, flushed_to, active: Mutex::default() })
     }
 
     /// Notes that `bytes` of an object are about to be written from `offset` on.
@@ -82,8 +87,10 @@ impl ExtentLog {
             block[8..16].copy_from_slice(&extent.to_le_bytes());
             let place = entry % EXTENTS_MAX as u64 * ENTRY_BYTES as u64;
             self.file.write_all_at(&block, place)?;
-            if self.flushes {
-                self.file.sync_data()?;
+            let Some(disk) = &self.flushed_to else { continue };
+            match disk.flush(true) {
+                Flush::Real => self.file.sync_data()?,
+                Flush::Pretended => disk.take_sync_time(block.len() as u64, &AtomicBool::new(false))?,
             }
         }
         Ok(())
@@ -102,7 +109,7 @@ mod tests {
 
     fn check(writes: &[(u64, u64, u64)], expected: u64) {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let log = ExtentLog::create(&folder.path().join("extents"), true).expect("a log");
+        let log = ExtentLog::create(&folder.path().join("extents"), Some(Disk::alone("d1"))).expect("a log");
         for (number, offset, bytes) in writes {
             log.note(*number, *offset, *bytes).expect("noted");
         }

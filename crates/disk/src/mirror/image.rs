@@ -131,6 +131,7 @@ impl<S: Store> Volume<S> {
     /// Puts content in place, of a file whose size is known. What lies beyond its end by now is left out.
     pub(crate) fn install_content(&self, number: u64, from: u64, content: &[u8]) -> Result<(), Refusal> {
         self.admit(Access::Grow)?;
+        self.store.take_sync_time(content.len() as u64)?;
         let mut state = self.lock();
         let Ok(inode) = state.tree.get(number) else { return Ok(()) };
         let Body::File(file) = &inode.body else { return Err(Refusal::EINVAL) };

@@ -57,10 +57,7 @@ impl Faulting {
         if live.is_empty() {
             return all;
         }
-        // What waits for a disk would hold the power-off up, and have it come at another moment than was asked for.
-        let standing =
-            self.excuse_of(vm)().map(|excused| format!("none was written for it: {}", excused.why));
-        let planted = standing.map_or_else(|| self.datacentre.vms[vm].plant_for_copies(), Err);
+        let planted = self.datacentre.vms[vm].plant_for_copies(self.excuse_of(vm)());
         let deadline = Instant::now() + ARRIVES_WITHIN;
         all.extend(live.into_iter().map(|copy| {
             let arrived = planted.clone().and_then(|nonces| arrives(disk, copy.0, nonces, deadline));

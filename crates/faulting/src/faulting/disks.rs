@@ -78,7 +78,7 @@ impl Faulting {
         let struck: BTreeSet<String> = behind.iter().map(|disk| disk.name().to_owned()).collect();
         record.vms = self.vms_over(&struck).collect();
         self.enter(number, &record);
-        self.plant_canaries_early(number, &record.vms);
+        self.plant_canaries_early(number, &self.vms_with_any_on(&struck));
         let probed: Vec<Disk> = behind.into_iter().take(PROBED_MAX).collect();
         let mut subject = Subject { probed, defect: defect.clone(), place: Place::NEXT };
         let before = subject.look_before(&self.datacentre.disks, &self.imposed);
@@ -177,6 +177,13 @@ impl Faulting {
             volume.disk().is_some_and(|under| disks.contains(under.name()))
         };
         (0..self.datacentre.vms.len()).filter(on_it)
+    }
+
+    /// VMs that are on with any component of their volumes on one of these disks.
+    fn vms_with_any_on(&self, disks: &BTreeSet<String>) -> Vec<usize> {
+        let mut on = self.datacentre.vms_on();
+        on.retain(|vm| !self.datacentre.vms[*vm].volume().disks().is_disjoint(disks));
+        on
     }
 
     /// The disk that is meant now.

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use storage::{Canary, Excuse, Tell};
+use storage::{Canary, Excuse, Excused, Tell};
 
 use super::Vm;
 
@@ -47,9 +47,9 @@ impl Vm {
     ///
     /// # Errors
     /// Why there is none.
-    pub fn plant_for_copies(&self) -> Result<(u64, u64), String> {
+    pub fn plant_for_copies(&self, standing: Option<Excused>) -> Result<(u64, u64), String> {
         let (_, node) = self.boot_now().map_err(|error| error.to_string())?;
-        self.canary.plant_for_copies(&node)
+        self.canary.plant_for_copies(&node, &self.volume.whereabouts(), standing)
     }
 
     /// Looks for the marks on the volume of a VM that is off, through a mount of its own in a node that joins no network

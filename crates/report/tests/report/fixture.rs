@@ -109,6 +109,12 @@ pub fn host_failure() -> Fixture {
             cpu_seconds: [("database", 41.2), ("load", 5.1), ("fabric", 7.9), ("disk", 0.0), ("other", 1.3)]
                 .map(|(part, value)| (part.to_owned(), value))
                 .into(),
+            modelled_syncs: Some(results::ModelledSyncsResult {
+                count: 51_204,
+                asked_us: 400,
+                late_us_mean: 31.0,
+                late_us_max: 2_140,
+            }),
             cpu_share_of_lab: Some(0.243),
             warnings: vec![WarningResult {
                 what: "the machine's 2 cores were 93 % busy during the baseline".to_owned(),

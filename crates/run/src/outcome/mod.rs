@@ -11,10 +11,13 @@ mod verdict;
 mod warnings;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use history::EventKind;
-use results::{CheckResult, InterferenceResult, LabResult, LoadResult, RunResult, VolumeResult};
-use scenario::{Scenario, Takes};
+use results::{
+    CheckResult, InterferenceResult, LabResult, LoadResult, ModelledSyncsResult, RunResult, VolumeResult,
+};
+use scenario::{DiskSync, Scenario, Takes};
 
 pub(crate) use self::checks::checks_of;
 use self::checks::{Checked, check_all};
@@ -54,13 +57,15 @@ pub fn draw(
         checked.into_iter().map(|check| (check.result, check.lost)).unzip();
     let lost = Lost { count: results::losses::lost_writes(&checks), known: lost.concat() };
     let faults = fault_results(prepared, shown, &lost);
+    let modelled_syncs = modelled_syncs(scenario, prepared);
     let lab = LabResult {
         boot_s: Some(prepared.boot_s),
         nodes: u32::try_from(facts.site.nodes.len()).unwrap_or(u32::MAX),
         cpu_seconds: shown.in_all.by_part(),
         cpu_share_of_lab: shown.under_load.share_of_lab(),
         packets: packets(prepared),
-        warnings: all_warnings(prepared, shown, &loads, chronicle),
+        warnings: all_warnings(prepared, shown, &loads, modelled_syncs.as_ref(), chronicle),
+        modelled_syncs,
         stalls: shown.watched.stalls.clone(),
         interference: interference(shown),
         nothing_to_lose: nothing_to_lose(scenario, prepared),
@@ -94,6 +99,19 @@ fn volumes(prepared: &Prepared, shown: &Shown) -> Vec<VolumeResult> {
     let run =
         storage::Run { facts: &prepared.facts, timeline: &shown.recorded.timeline, ended_s: shown.ended_s };
     storage::results(prepared.datacentre.vms.iter().map(|vm| vm.volume()), &shown.volumes, run)
+}
+
+/// What became of syncs on disks whose medium the scenario describes.
+fn modelled_syncs(scenario: &Scenario, prepared: &Prepared) -> Option<ModelledSyncsResult> {
+    let DiskSync::Modelled { latency, .. } = scenario.site.disks.sync else { return None };
+    let syncs = prepared.datacentre.disks.modelled_syncs()?;
+    let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+    Some(ModelledSyncsResult {
+        count: syncs.count,
+        asked_us: micros(latency),
+        late_us_mean: syncs.late.as_secs_f64() * 1e6 / syncs.count.max(1) as f64,
+        late_us_max: micros(syncs.late_most),
+    })
 }
 
 fn interference(shown: &Shown) -> Vec<InterferenceResult> {

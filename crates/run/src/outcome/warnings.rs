@@ -6,7 +6,7 @@ use history::BASELINE;
 use history::EventKind;
 use history::WARM_UP;
 use measure::{Doubt, warnings};
-use results::{LoadResult, WarningResult};
+use results::{LoadResult, ModelledSyncsResult, WarningResult};
 
 use crate::chronicle::Chronicle;
 use crate::conductor::Shown;
@@ -16,6 +16,7 @@ pub(super) fn all_warnings(
     prepared: &Prepared,
     shown: &Shown,
     loads: &[LoadResult],
+    modelled: Option<&ModelledSyncsResult>,
     chronicle: &Chronicle,
 ) -> Vec<WarningResult> {
     let mut found: Vec<WarningResult> = chronicle
@@ -27,7 +28,8 @@ pub(super) fn all_warnings(
         })
         .collect();
     let saturated = shown.busy_share.and_then(|busy| warnings::cpu_saturated(busy, shown.own_share));
-    let mut doubts: Vec<Doubt> = saturated.into_iter().collect();
+    let late = modelled.and_then(|syncs| warnings::syncs_late(syncs.late_us_mean, syncs.asked_us));
+    let mut doubts: Vec<Doubt> = saturated.into_iter().chain(late).collect();
     let baseline = prepared.facts.phases.iter().find(|phase| phase.name == BASELINE);
     for (load, facts) in loads.iter().zip(&prepared.facts.loads) {
         if let Some(baseline) = baseline {

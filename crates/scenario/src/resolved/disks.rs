@@ -2,6 +2,8 @@
 //!
 //! Owns the type, not how they are read from YAML.
 
+use std::time::Duration;
+
 use serde::Serialize;
 
 /// The disks of a host.
@@ -13,11 +15,36 @@ pub struct Disks {
     pub groups: u32,
     /// Whether each group stands behind a cache disk: `c1` and on.
     pub cache: bool,
+    /// What a sync costs.
+    pub sync: DiskSync,
+}
+
+/// What a sync of a capacity disk costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DiskSync {
+    /// What the machine's own disk takes.
+    #[default]
+    Machine,
+    /// What a medium takes that the scenario describes; the machine's own disk is not asked.
+    Modelled {
+        /// Of each sync.
+        latency: Duration,
+        /// Syncs served at the same time.
+        at_once: u32,
+        /// How fast bytes reach the medium; none for at once.
+        bytes_per_second: Option<u64>,
+    },
+}
+
+impl DiskSync {
+    /// How many syncs a disk serves at once unless the scenario says it: the depth of a SATA disk's queue.
+    pub(crate) const AT_ONCE: u32 = 32;
 }
 
 impl Default for Disks {
     fn default() -> Disks {
-        Disks { capacity: 1, groups: 1, cache: false }
+        Disks { capacity: 1, groups: 1, cache: false, sync: DiskSync::Machine }
     }
 }
 

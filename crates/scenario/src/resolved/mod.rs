@@ -16,7 +16,7 @@ use std::time::Duration;
 use capabilities::Capabilities;
 use serde::{Serialize, Serializer};
 
-pub use disks::Disks;
+pub use disks::{DiskSync, Disks};
 pub use expectation::{Comparison, Expectation, Within};
 pub use load::{Consistency, ConsistencyLevel, Load, Reads};
 pub use pace::{Arrival, Ends, Pace, Ramp, Sweep, ThinkTime};

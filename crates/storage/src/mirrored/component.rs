@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
 use disk::mirror::{Answer, Dirt, ExtentLog, Incoming, read_frame};
-use disk::{Files, Flush, FolderStore, Limits, Lost, OnDisk, elsewhere};
+use disk::{Files, FolderStore, Limits, Lost, OnDisk, elsewhere};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::threads::Threads;
@@ -104,12 +104,12 @@ impl Component {
     ) -> io::Result<Component> {
         let content = folder.join("content");
         std::fs::create_dir_all(&content)?;
-        let flush = if settings.flush { Flush::Real } else { Flush::Pretended };
-        let store = OnDisk::new(FolderStore::new(&content, flush), place.disk.clone());
+        let store = OnDisk::in_folder(&content, place.disk.clone(), settings.flush);
         let volume =
             disk::Volume::new(store, Limits::default(), settings.user, settings.user, SystemTime::now());
         let flushes = settings.flush && !settings.metadata_on_own_device;
-        let extents = Arc::new(ExtentLog::create(&folder.join("extents"), flushes)?);
+        let extents =
+            Arc::new(ExtentLog::create(&folder.join("extents"), flushes.then(|| place.disk.clone()))?);
         let component = Component {
             host,
             place,
@@ -431,7 +431,7 @@ fn say(mut stream: &TcpStream, answer: Answer) {
 mod tests {
     use std::ffi::OsStr;
 
-    use disk::{Attributes, NewInode, ROOT, Scope};
+    use disk::{Attributes, Flush, NewInode, ROOT, Scope};
 
     use super::*;
 

@@ -59,7 +59,7 @@ impl MirroredDisk {
         let Some(folder) = named(&volume.list(ROOT)?, folder) else { return Ok(Default::default()) };
         let entries = volume.list(folder)?;
         let mut content = vec![0; bytes];
-        let read = named(&entries, file).map_or(Ok(0), |number| volume.read(number, 0, &mut content))?;
+        let read = named(&entries, file).map_or(Ok(0), |number| volume.look_at(number, 0, &mut content))?;
         content.truncate(read);
         Ok((entries.into_iter().map(|(name, ..)| name).collect(), content))
     }
