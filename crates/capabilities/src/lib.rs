@@ -66,6 +66,8 @@ pub enum ClockTolerance {
 pub enum Protocol {
     /// PostgreSQL's, version 3.
     Postgres,
+    /// The same, spoken by another database: nothing that only PostgreSQL has is asked of it.
+    PostgresCompatible,
     /// That of Holdfast's own store.
     Control,
     /// etcd's JSON gateway.
@@ -88,6 +90,7 @@ impl Protocol {
     pub fn named(name: &str) -> Option<Protocol> {
         match name {
             "postgres" => Some(Protocol::Postgres),
+            "postgres-compatible" => Some(Protocol::PostgresCompatible),
             "etcd" => Some(Protocol::Etcd),
             "mysql" => Some(Protocol::Mysql),
             "redis" => Some(Protocol::Redis),
@@ -102,6 +105,8 @@ impl Protocol {
     pub fn understands(self) -> Understands {
         match self {
             Protocol::Postgres => Understands::Sql,
+            // It makes its tables as PostgreSQL has them.
+            Protocol::PostgresCompatible => Understands::SqlBut(&["tpcc"]),
             // Its statements pass arrays, which MySQL has not.
             Protocol::Mysql => Understands::SqlBut(&["tpcc"]),
             // The same, and a script's results have names, which the lines of a program have not.

@@ -60,6 +60,11 @@ pub trait SqlSession: Connection {
     /// Whose SQL it takes.
     fn dialect(&self) -> Dialect;
 
+    /// Whether rows that were overwritten stay until VACUUM takes them away.
+    fn keeps_dead_rows(&self) -> bool {
+        false
+    }
+
     /// Prepares statements, in one round trip; the identifiers come in the same order.
     ///
     /// # Errors

@@ -46,6 +46,7 @@ fn settings(timeout: Duration) -> Settings {
         user: "u".into(),
         password: None,
         encryption: Encryption::Never,
+        is_compatible: false,
         timeout,
         connect_timeout: Duration::from_secs(10),
     }

@@ -28,6 +28,7 @@ fn connector(endpoints: Vec<Endpoint>, connect_timeout: Duration) -> Rc<Postgres
         user: "postgres".into(),
         password: None,
         encryption: Encryption::Never,
+        is_compatible: false,
         timeout: Duration::from_secs(60),
         connect_timeout,
     };

@@ -58,7 +58,7 @@ pub struct LoadPlan {
     pub protocol: Protocol,
     /// Where queries outside a transaction block go; PostgreSQL only.
     pub reads: Reads,
-    /// Whether clients are spread over all nodes, where each of them takes writes; with MySQL's protocol and client programs.
+    /// Whether clients are spread over all nodes, where each of them takes writes; with the protocols of SQL and client programs.
     pub spreads: bool,
     /// By how many replicas reads and writes must be answered; CQL only.
     pub consistency: Consistency,
@@ -252,7 +252,10 @@ impl LoadPlan {
             }
             Protocol::Cql => Box::new(CqlConnector::new(endpoints, self.cql_settings_of_tables(timeout))),
             Protocol::Process => self.connector_by_program(endpoints, timeout),
-            Protocol::Postgres => Box::new(PostgresConnector::new(endpoints, self.settings(timeout))),
+            Protocol::Postgres | Protocol::PostgresCompatible => {
+                let connector = PostgresConnector::new(endpoints, self.settings(timeout));
+                Box::new(if self.spreads { connector.spread() } else { connector })
+            }
         }
     }
 
@@ -335,6 +338,7 @@ impl LoadPlan {
             user: self.user.clone(),
             password: self.password.clone(),
             encryption: self.encryption.clone(),
+            is_compatible: self.protocol == Protocol::PostgresCompatible,
             timeout,
             connect_timeout: self.connect_timeout,
         }

@@ -7,7 +7,8 @@ use client::{Dialect, SessionError, SqlSession};
 /// Gathers what the planner needs to know of a table that was just loaded.
 pub(crate) async fn analyse(session: &mut (dyn SqlSession + '_), table: &str) -> Result<(), SessionError> {
     let question = match session.dialect() {
-        Dialect::Postgres => format!("VACUUM ANALYZE {table}"),
+        Dialect::Postgres if session.keeps_dead_rows() => format!("VACUUM ANALYZE {table}"),
+        Dialect::Postgres => format!("ANALYZE {table}"),
         Dialect::Mysql => format!("ANALYZE TABLE {table}"),
         // It plans nothing.
         Dialect::Cql => return Ok(()),

@@ -4,7 +4,7 @@
 //! `tpcb-like`, so that a figure from here can be laid beside one from pgbench. How it is asked where there is no SQL
 //! stands in `provisional`.
 
-mod mysql;
+mod keyed;
 mod provisional;
 
 use std::io::Write as _;
@@ -157,8 +157,8 @@ pub(crate) async fn create_and_load(
     session: &mut (dyn SqlSession + '_),
     scale: u32,
 ) -> Result<(), SessionError> {
-    if session.dialect() == Dialect::Mysql {
-        return mysql::create_and_load(session, scale).await;
+    if session.dialect() == Dialect::Mysql || !session.keeps_dead_rows() {
+        return keyed::create_and_load(session, scale).await;
     }
     const TABLES: [&str; 4] = ["pgbench_accounts", "pgbench_branches", "pgbench_history", "pgbench_tellers"];
     let number = if scale >= SCALE_OF_BIG_ACCOUNTS { "bigint" } else { "int" };

@@ -227,6 +227,8 @@ pub struct Process {
     pub prepare: Vec<Preparation>,
     /// Whether at first the first node's is started alone, and the others' once that is ready.
     pub first_alone: bool,
+    /// What makes a cluster of the processes that have been started for the first time, asked of the first node.
+    pub form: Vec<Ask>,
     /// What shows that it is ready.
     pub ready: Ask,
     /// Texts of lines in its log by which it turns down a setting.
@@ -324,6 +326,17 @@ pub enum How {
         port: String,
         /// The user, who has no password.
         user: String,
+    },
+    /// A statement in PostgreSQL's protocol.
+    Postgres {
+        /// The statement.
+        query: Template,
+        /// The name of the port.
+        port: String,
+        /// The user, who has no password.
+        user: String,
+        /// The database.
+        database: String,
     },
     /// A statement in CQL.
     Cql {

@@ -38,9 +38,7 @@ impl Ask for AskPostgres {
         let mut client = PostgresClient::open(&endpoint.address, &self.settings, config).await?;
         // The attempt has a limit as a whole.
         client.line.timeout = Duration::MAX;
-        let rows = client
-            .simple_query("SELECT pg_is_in_recovery(), current_setting('transaction_read_only')")
-            .await?;
+        let rows = client.simple_query(self.question()).await?;
         client.line.timeout = self.settings.timeout;
         match (rows.text(0, 0), rows.text(0, 1)) {
             (Some(recovery), Some(read_only)) => Ok((client, (recovery, read_only) == ("f", "off"))),
@@ -52,6 +50,16 @@ impl Ask for AskPostgres {
     }
 }
 
+impl AskPostgres {
+    /// Whether the server is in recovery, and whether it refuses writes. Another database knows of no recovery.
+    fn question(&self) -> &'static str {
+        match self.settings.is_compatible {
+            false => "SELECT pg_is_in_recovery(), current_setting('transaction_read_only')",
+            true => "SELECT 'f', current_setting('transaction_read_only')",
+        }
+    }
+}
+
 impl PostgresConnector {
     /// A connector that knows no leader yet.
     #[must_use]
@@ -59,5 +67,11 @@ impl PostgresConnector {
         let config = settings.encryption.client_config();
         let connect_timeout = settings.connect_timeout;
         Self::asking(AskPostgres { settings, config }, endpoints, connect_timeout)
+    }
+
+    /// The same to all servers that take writes, client by client in turn.
+    #[must_use]
+    pub fn spread(self) -> Self {
+        self.spread_out()
     }
 }

@@ -50,6 +50,8 @@ pub struct Settings {
     pub password: Option<Password>,
     /// Whether sessions over TCP are encrypted.
     pub encryption: Encryption,
+    /// Whether it is another database that speaks this protocol: then nothing that only PostgreSQL has is asked of it.
+    pub is_compatible: bool,
     /// How long one call waits for its answer.
     pub timeout: Duration,
     /// How long one connection attempt may take, up to the server's first readiness. A connector's attempts may take
@@ -60,6 +62,8 @@ pub struct Settings {
 /// A session with one PostgreSQL server.
 pub struct PostgresClient {
     line: Line,
+    /// Whether it is another database than PostgreSQL.
+    is_compatible: bool,
     status: TransactionStatus,
     process_id: i32,
     statements: Vec<Prepared>,

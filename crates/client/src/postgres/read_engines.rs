@@ -220,6 +220,10 @@ impl SqlSession for Divided {
         self.leader.load(load, fill)
     }
 
+    fn keeps_dead_rows(&self) -> bool {
+        self.leader.keeps_dead_rows()
+    }
+
     fn read_table<'a>(
         &'a mut self,
         query: &'a str,

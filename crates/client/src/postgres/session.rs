@@ -104,7 +104,7 @@ impl SqlSession for PostgresClient {
     ) -> SessionFuture<'a, u64> {
         let BulkLoad { table, columns, is_new } = load;
         let columns = if columns.is_empty() { String::new() } else { format!(" ({columns})") };
-        let frozen = if is_new { " WITH (FREEZE ON)" } else { "" };
+        let frozen = if is_new && !self.is_compatible { " WITH (FREEZE ON)" } else { "" };
         let sql = format!("COPY {table}{columns} FROM STDIN{frozen}");
         Box::pin(async move { self.copy(&sql, fill).await })
     }
@@ -115,6 +115,9 @@ impl SqlSession for PostgresClient {
         page_rows: usize,
         page: &'a mut dyn FnMut(&Rows) -> Result<(), SessionError>,
     ) -> SessionFuture<'a, ()> {
+        if self.is_compatible {
+            return Box::pin(self.read_in_order(query, page_rows, page));
+        }
         Box::pin(async move {
             let open = format!(
                 "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL enable_indexscan = off; \
@@ -134,12 +137,37 @@ impl SqlSession for PostgresClient {
         })
     }
 
+    fn keeps_dead_rows(&self) -> bool {
+        !self.is_compatible
+    }
+
     fn in_transaction(&self) -> bool {
         self.status != TransactionStatus::Idle
     }
 }
 
 impl PostgresClient {
+    /// Reads the pages of a query one after the other, in one transaction, without a cursor.
+    async fn read_in_order(
+        &mut self,
+        query: &str,
+        page_rows: usize,
+        page: &mut dyn FnMut(&Rows) -> Result<(), SessionError>,
+    ) -> Result<(), SessionError> {
+        self.simple_query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
+        let mut read = 0;
+        loop {
+            let rows =
+                self.simple_query(&format!("{query} ORDER BY 1 LIMIT {page_rows} OFFSET {read}")).await?;
+            page(&rows)?;
+            read += rows.len();
+            if rows.len() < page_rows {
+                break;
+            }
+        }
+        self.simple_query("COMMIT").await.map(drop)
+    }
+
     async fn copy(
         &mut self,
         sql: &str,

@@ -30,6 +30,7 @@ impl PostgresClient {
     pub(super) async fn start(mut wire: Wire, peer: &str, settings: &Settings) -> Result<Self, SessionError> {
         match start_up(&mut wire, peer, settings).await {
             Ok(Started::Ready { process_id, status }) => Ok(Self {
+                is_compatible: settings.is_compatible,
                 line: Line::new(wire, peer.to_owned(), settings.timeout),
                 status,
                 process_id,

@@ -387,6 +387,10 @@ impl SqlSession for ProcessClient {
         self.dialect
     }
 
+    fn keeps_dead_rows(&self) -> bool {
+        self.dialect == Dialect::Postgres
+    }
+
     /// Nothing is asked: the program prepares a statement when it first runs it.
     fn prepare<'a>(&'a mut self, statements: &'a [&'a str]) -> SessionFuture<'a, Vec<StatementId>> {
         let first = self.statements.len();

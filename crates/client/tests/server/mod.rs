@@ -222,6 +222,7 @@ pub fn settings(timeout: Duration) -> Settings {
         user: "postgres".into(),
         password: None,
         encryption: client::postgres::Encryption::Never,
+        is_compatible: false,
         timeout,
         connect_timeout: Duration::from_secs(20),
     }

@@ -1,5 +1,5 @@
 //! Questions to a node as an engine file puts them: an HTTP request, a connection, a command, one in Redis' protocol, a
-//! statement in MySQL's or in CQL.
+//! statement in PostgreSQL's, in MySQL's or in CQL.
 //!
 //! Owns how they are asked and what of an answer is looked at. Each is asked within the node, on a connection of its own, in
 //! HTTP/1.0, whose answers end with the connection. The loads' clients have connections of their own kind.
@@ -11,9 +11,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use capabilities::file::{Ask, Expect, How, Leads, Roles, Scope};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{cql, mysql, redis};
+use crate::postgres::ask_once;
 use crate::{Command, Node};
 
 /// The longest answer to anything that is asked here, bytes.
@@ -56,6 +57,11 @@ pub(super) fn ask(node: &dyn Node, ask: &Ask, means: &Means<'_>) -> io::Result<S
             let query = query.filled(means.scope);
             let answer = mysql::execute(node, port_of(means, port)?, user, &query, means.patience)?;
             (OK, answer.to_string())
+        }
+        How::Postgres { query, port, user, database } => {
+            let stream = node.connect(port_of(means, port)?, means.patience)?;
+            let query = query.filled(means.scope);
+            (OK, json!(ask_once(stream, user, database, &query, means.patience)?).to_string())
         }
         How::Cql { query, port, consistency } => {
             let query = query.filled(means.scope);

@@ -25,12 +25,14 @@ struct Places {
     machine: Option<PathBuf>,
     /// The cache directory, where there is one.
     cache: Option<PathBuf>,
+    /// The folder that the scenario names.
+    named: Option<PathBuf>,
 }
 
 impl Places {
     fn of_this_machine(variable: impl Fn(&str) -> Option<OsString>) -> Self {
         let path = variable("PATH").map(|value| std::env::split_paths(&value).collect()).unwrap_or_default();
-        Self { path, machine: Some(PathBuf::from("/")), cache: cache_directory(variable).ok() }
+        Self { path, machine: Some(PathBuf::from("/")), cache: cache_directory(variable).ok(), named: None }
     }
 
     /// The machine's own folders: those of PATH, and those of the file.
@@ -281,7 +283,8 @@ fn find_in(
         let below = [path.to_owned(), path.join("bin"), path.join("lib")];
         let folder = below.iter().find_map(|folder| engine_folder(folder, file));
         let none = || refuse(format!("neither it nor its `bin` or `lib` folder holds {}", mark(file)));
-        return examine(places, file, &folder.ok_or_else(none)?, Origin::Explicit).map_err(refuse);
+        let places = Places { named: path.canonicalize().ok(), ..places.clone() };
+        return examine(&places, file, &folder.ok_or_else(none)?, Origin::Explicit).map_err(refuse);
     }
     first_usable(places.candidates(file), |bin, origin| examine(places, file, bin, origin), &wanted(file))
 }
@@ -289,7 +292,12 @@ fn find_in(
 /// Whether the programs, the first of them in that folder, will do, and as what.
 fn examine(places: &Places, file: &EngineFile, bin: &Path, origin: Origin) -> Result<Installation, String> {
     let root = bin.ancestors().find(|folder| programs_in(folder, file).as_deref() == Some(bin));
-    let root = root.filter(|_| matches!(origin, Origin::Cache | Origin::Installed)).unwrap_or(bin);
+    let is_ours = |root: &&Path| match origin {
+        Origin::Cache | Origin::Installed => true,
+        Origin::Explicit => places.named.as_ref().is_some_and(|named| root.starts_with(named)),
+        _ => false,
+    };
+    let root = root.filter(is_ours).unwrap_or(bin);
     let mut around = vec![bin.to_path_buf()];
     if root != bin {
         around.extend(folders(root, file));
@@ -396,6 +404,7 @@ mod tests {
             path: vec![PathBuf::from("relative"), root.join("path")],
             machine: Some(root.clone()),
             cache: Some(root.join("cache")),
+            named: None,
         };
         let found = find_in(&places, etcd(), explicit.map(|path| root.join(path)).as_deref());
         let found = found

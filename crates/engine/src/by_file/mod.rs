@@ -232,9 +232,30 @@ impl ByFile {
                     let start = if before + place == 0 { Start::Founding } else { Start::First };
                     self.launch(node.as_ref(), number, start)?;
                 }
+                if let (0, Some(first)) = (before, group.first()) {
+                    self.form(first.as_ref(), number)?;
+                }
                 for node in group {
                     self.await_process(node.as_ref(), number, process.ready.within)?;
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a cluster of the processes of this number, which have just been started on their nodes for the first time.
+    fn form(&self, first: &dyn Node, number: usize) -> Result<(), EngineError> {
+        for ask in &self.file.processes[number].form {
+            let deadline = Instant::now() + ask.within;
+            while let Err(error) = self.answers(first, ask, ask.within) {
+                if !self.processes[number].is_running(first) {
+                    // It says in its log why it has ended.
+                    return self.await_process(first, number, Duration::ZERO);
+                }
+                if Instant::now() >= deadline {
+                    return Err(error);
+                }
+                std::thread::sleep(GLANCE);
             }
         }
         Ok(())

@@ -1,10 +1,12 @@
-//! Questions to a node's PostgreSQL over its Unix socket: start-up, trust, simple queries.
+//! Questions to a node's PostgreSQL over its Unix socket, and to what else speaks its protocol over TCP: start-up, trust, simple
+//! queries.
 //!
-//! Owns these few connections of ours, one kept per node. Clients under load have their own protocol code.
+//! Owns these few connections of ours, of the sockets one kept per node. Clients under load have their own protocol code.
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Read as _, Write as _};
+use std::io;
+use std::net::TcpStream;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -51,7 +53,7 @@ pub struct SocketAdmin {
 }
 
 /// A node's connection with the boot it belongs to, locked while a question is under way.
-type Slot = Arc<Mutex<Option<(u64, Connection)>>>;
+type Slot = Arc<Mutex<Option<(u64, Connection<UnixStream>)>>>;
 
 impl SocketAdmin {
     /// For databases whose socket is named after `port`.
@@ -98,9 +100,11 @@ impl SocketAdmin {
         node: &dyn Node,
         sql: &str,
         deadline: Instant,
-    ) -> (Result<Rows, EngineError>, Option<Connection>) {
+    ) -> (Result<Rows, EngineError>, Option<Connection<UnixStream>>) {
         let path = node.socket_directory_outside().join(format!(".s.PGSQL.{}", self.port));
-        let mut connection = match Connection::open(&path, deadline) {
+        let opened = connect(&path).map_err(Failure::Io);
+        let opened = opened.and_then(|stream| Connection::open(stream, USER, DATABASE, deadline));
+        let mut connection = match opened {
             Ok(connection) => connection,
             Err(failure) => return (Err(failure.on(node, "")), None),
         };
@@ -149,18 +153,62 @@ impl Failure {
     }
 }
 
+/// A socket whose calls have time limits.
+trait Timed: io::Read + io::Write {
+    /// The limit of each call that reads.
+    fn limit_reads(&self, limit: Duration) -> io::Result<()>;
+    /// The limit of each call that writes.
+    fn limit_writes(&self, limit: Duration) -> io::Result<()>;
+}
+
+impl Timed for UnixStream {
+    fn limit_reads(&self, limit: Duration) -> io::Result<()> {
+        self.set_read_timeout(Some(limit))
+    }
+
+    fn limit_writes(&self, limit: Duration) -> io::Result<()> {
+        self.set_write_timeout(Some(limit))
+    }
+}
+
+impl Timed for TcpStream {
+    fn limit_reads(&self, limit: Duration) -> io::Result<()> {
+        self.set_read_timeout(Some(limit))
+    }
+
+    fn limit_writes(&self, limit: Duration) -> io::Result<()> {
+        self.set_write_timeout(Some(limit))
+    }
+}
+
+/// The rows with which a server answers a statement, on a connection of its own.
+pub(crate) fn ask_once(
+    stream: TcpStream,
+    user: &str,
+    database: &str,
+    sql: &str,
+    patience: Duration,
+) -> io::Result<Rows> {
+    let deadline = Instant::now() + patience;
+    let asked = Connection::open(stream, user, database, deadline)
+        .and_then(|mut connection| connection.ask(sql, deadline));
+    asked.map_err(|failure| match failure {
+        Failure::Io(error) => error,
+        Failure::Server { code, message, .. } => io::Error::other(format!("{code}: {message}")),
+    })
+}
+
 #[derive(Debug)]
-struct Connection {
-    stream: UnixStream,
+struct Connection<S> {
+    stream: S,
     received: BytesMut,
 }
 
-impl Connection {
-    fn open(path: &Path, deadline: Instant) -> Result<Self, Failure> {
-        let stream = connect(path)?;
+impl<S: Timed> Connection<S> {
+    fn open(stream: S, user: &str, database: &str, deadline: Instant) -> Result<Self, Failure> {
         let mut connection = Self { stream, received: BytesMut::with_capacity(4096) };
         let mut request = BytesMut::new();
-        let parameters = [("user", USER), ("database", DATABASE), ("application_name", "holdfast-admin")];
+        let parameters = [("user", user), ("database", database), ("application_name", "holdfast-admin")];
         frontend::startup_message(parameters, &mut request)?;
         connection.send(&request, deadline)?;
         loop {
@@ -195,7 +243,7 @@ impl Connection {
     }
 
     fn send(&mut self, request: &[u8], deadline: Instant) -> io::Result<()> {
-        self.stream.set_write_timeout(Some(left(deadline)?))?;
+        self.stream.limit_writes(left(deadline)?)?;
         self.stream.write_all(request).map_err(timed_out)
     }
 
@@ -204,7 +252,7 @@ impl Connection {
             if let Some(message) = Message::parse(&mut self.received)? {
                 return Ok(message);
             }
-            self.stream.set_read_timeout(Some(left(deadline)?))?;
+            self.stream.limit_reads(left(deadline)?)?;
             let mut piece = [0_u8; 4096];
             match self.stream.read(&mut piece) {
                 Ok(0) => {

@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+pub(crate) use admin::ask_once;
 pub use admin::{AdminQuery, SocketAdmin};
 pub use find::{describe, find};
 pub use install::install_into;

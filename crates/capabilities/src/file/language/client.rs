@@ -19,7 +19,8 @@ pub(in crate::file) static CLIENT: Fields = plain(
         required(
             "protocol",
             Shape::Word(PROTOCOLS),
-            "the protocol; which workloads it carries, `holdfast list workloads` tells",
+            "the protocol; which workloads it carries, `holdfast list engines` tells. `postgres-compatible` is another database that \
+             speaks PostgreSQL's protocol: nothing that only PostgreSQL has is asked of it, such as VACUUM and cursors",
         ),
         optional("user", Shape::Text, "the user; no password is asked for inside the lab"),
         optional("database", Shape::Text, "the database; for CQL the keyspace, holdfast when absent"),

@@ -4,9 +4,11 @@
 
 use yaml::Entry;
 
+use super::super::language::asking::{
+    ASK, CQL, EXPECT, HAND_OVER, HTTP, LEADS, MYSQL, POSTGRES, REDIS, ROLES, STEP, WAYS_TO_ASK,
+};
 use super::super::language::{
-    ASK, CONSISTENCIES, CQL, EVERY, EXPECT, HAND_OVER, HTTP, LEADS, MYSQL, NONE, ONLY, PLACES, PREPARATION,
-    PROCESS, REDIS, ROLES, SHARES, STEP, SYNCHRONOUS,
+    CONSISTENCIES, EVERY, NONE, ONLY, PLACES, PREPARATION, PROCESS, SHARES, SYNCHRONOUS,
 };
 use super::super::{Ask, Consistency, Expect, How, Leads, Only, Preparation, Roles, Step, WrittenFile};
 use super::*;
@@ -47,6 +49,7 @@ impl Reader<'_> {
             None => Some(Vec::new()),
         };
         let start = record.get("start").and_then(|node| self.decoder.word(node, "way to start", STARTS));
+        let form = record.get("form").map_or(Some(Vec::new()), |node| self.asks(node, "`form`"));
         let ready = record.get("ready").and_then(|node| self.ask(node));
         let turns_down = record.get("turns-down").and_then(|node| self.texts(node, "`turns-down`"));
         let stop = record.get("stop").and_then(|node| self.decoder.word(node, "signal", SIGNALS));
@@ -59,6 +62,7 @@ impl Reader<'_> {
             files: files?,
             prepare: prepare?,
             first_alone: start.is_some_and(|start| start.value == FIRST_ALONE),
+            form: form?,
             ready: ready?,
             turns_down: turns_down.unwrap_or_default(),
             stop: if stop.is_some_and(|stop| stop.value == INT) {
@@ -163,12 +167,13 @@ impl Reader<'_> {
 
     fn how(&mut self, record: &Record<'_>, context: Context) -> Option<How> {
         // A table without one of them never has it.
-        let entry = record.first_of(&["http", "tcp", "command", "redis", "mysql", "cql"])?;
+        let entry = record.first_of(WAYS_TO_ASK)?;
         match entry {
             ("http", entry) => self.http(&entry.value, context),
             ("tcp", entry) => Some(How::Tcp(self.port(&entry.value)?)),
             ("redis", entry) => self.redis(&entry.value, context),
             ("mysql", entry) => self.mysql(&entry.value, context),
+            ("postgres", entry) => self.postgres(&entry.value, context),
             ("cql", entry) => self.cql(&entry.value, context),
             (_, entry) => {
                 let (program, arguments) = self.command(&entry.value, context)?;
@@ -204,6 +209,15 @@ impl Reader<'_> {
         let port = record.get("port").and_then(|node| self.port(node));
         let user = record.get("user").and_then(|node| self.decoder.text(node, "the user"));
         Some(How::Mysql { query: query?, port: port?, user: user?.value })
+    }
+
+    fn postgres(&mut self, node: &Node, context: Context) -> Option<How> {
+        let record = self.decoder.record(node, &POSTGRES)?;
+        let query = record.get("query").and_then(|node| self.template(node, "the statement", context, false));
+        let port = record.get("port").and_then(|node| self.port(node));
+        let user = record.get("user").and_then(|node| self.decoder.text(node, "the user"));
+        let database = record.get("database").and_then(|node| self.decoder.text(node, "the database"));
+        Some(How::Postgres { query: query?, port: port?, user: user?.value, database: database?.value })
     }
 
     fn cql(&mut self, node: &Node, context: Context) -> Option<How> {
@@ -271,12 +285,13 @@ impl Reader<'_> {
         &mut self,
         record: &Record<'_>,
     ) -> (Option<Vec<Ask>>, Option<Vec<Step>>) {
-        let once_ready = record.get("once-ready").map_or(Some(Vec::new()), |node| self.asks(node));
+        let once_ready =
+            record.get("once-ready").map_or(Some(Vec::new()), |node| self.asks(node, "`once-ready`"));
         (once_ready, record.get("bootstrap").map_or(Some(Vec::new()), |node| self.steps(node)))
     }
 
-    fn asks(&mut self, node: &Node) -> Option<Vec<Ask>> {
-        let items = self.decoder.list(node, "`once-ready`", 1)?;
+    fn asks(&mut self, node: &Node, what: &str) -> Option<Vec<Ask>> {
+        let items = self.decoder.list(node, what, 1)?;
         let read: Vec<Option<Ask>> = items
             .iter()
             .map(|item| {

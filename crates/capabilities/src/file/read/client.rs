@@ -28,10 +28,12 @@ impl Reader<'_> {
         let database = record.get("database").and_then(|node| self.decoder.text(node, "the database"));
         let called = protocol?.value;
         let protocol = Protocol::named(called)?;
-        let is_sql = matches!(protocol, Protocol::Postgres | Protocol::Mysql);
-        for (key, is_there) in [("user", user.is_some()), ("database", database.is_some())] {
+        let is_sql = matches!(protocol, Protocol::Postgres | Protocol::PostgresCompatible | Protocol::Mysql);
+        for (key, is_there, example) in
+            [("user", user.is_some(), "me"), ("database", database.is_some(), "mine")]
+        {
             if is_sql && !is_there {
-                self.needs(node, &format!("the protocol {called}"), key, called);
+                self.needs(node, &format!("the protocol {called}"), key, example);
             }
         }
         let program = match protocol {

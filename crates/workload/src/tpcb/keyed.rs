@@ -1,11 +1,11 @@
-//! TPC-B's tables in MySQL's SQL.
+//! TPC-B's tables in MySQL's SQL, and for databases that only speak PostgreSQL's protocol.
 //!
 //! Owns their definitions and their loading. Keys are part of a table from the beginning: InnoDB's tables lie in the order
-//! of their primary key, and Galera wants one.
+//! of their primary key, Galera wants one, and so do databases that split tables by it.
 
 use std::io::Write as _;
 
-use client::{BulkLoad, SessionError, SqlSession};
+use client::{BulkLoad, Dialect, SessionError, SqlSession};
 
 use super::{ACCOUNTS_PER_BRANCH, SCALE_OF_BIG_ACCOUNTS, TELLERS_PER_BRANCH};
 use crate::dialect::analyse;
@@ -17,13 +17,11 @@ pub(super) async fn create_and_load(
     scale: u32,
 ) -> Result<(), SessionError> {
     let number = if scale >= SCALE_OF_BIG_ACCOUNTS { "bigint" } else { "int" };
+    let key = if session.dialect() == Dialect::Mysql { "id bigint AUTO_INCREMENT PRIMARY KEY, " } else { "" };
     let tables = [
         (
             "pgbench_history",
-            format!(
-                "id bigint AUTO_INCREMENT PRIMARY KEY, tid int, bid int, aid {number}, delta int, \
-                 mtime timestamp(6), filler char(22)"
-            ),
+            format!("{key}tid int, bid int, aid {number}, delta int, mtime timestamp(6), filler char(22)"),
         ),
         ("pgbench_tellers", "tid int PRIMARY KEY, bid int, tbalance int, filler char(84)".to_owned()),
         ("pgbench_accounts", format!("aid {number} PRIMARY KEY, bid int, abalance int, filler char(84)")),
