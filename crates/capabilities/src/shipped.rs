@@ -12,10 +12,13 @@ use crate::{
 /// Engines that are files, each with its text.
 const FILES: &[(&str, &str)] = &[
     ("engines/cassandra.yaml", include_str!("../../../engines/cassandra.yaml")),
+    ("engines/cockroachdb.yaml", include_str!("../../../engines/cockroachdb.yaml")),
     ("engines/etcd.yaml", include_str!("../../../engines/etcd.yaml")),
     ("engines/galera.yaml", include_str!("../../../engines/galera.yaml")),
     ("engines/patroni.yaml", include_str!("../../../engines/patroni.yaml")),
     ("engines/redis.yaml", include_str!("../../../engines/redis.yaml")),
+    ("engines/tidb.yaml", include_str!("../../../engines/tidb.yaml")),
+    ("engines/yugabytedb.yaml", include_str!("../../../engines/yugabytedb.yaml")),
 ];
 
 /// A file that is shipped is sound, or the program does not start; a test reads each.

@@ -138,6 +138,10 @@ pub struct RunOptions {
     /// Another value for one of the scenario's settings: `--set loads.0.clients=8`
     #[arg(long, value_name = "PATH=VALUE", value_parser = path_and_value)]
     pub set: Vec<(String, String)>,
+    /// The folder with the database's programs, for one that is not looked for and not installed: the same as
+    /// `--set database.path=DIR`, and may be relative
+    #[arg(long, value_name = "DIR")]
+    pub engine_dir: Option<PathBuf>,
     /// The seed; wins over the scenario's. Within 53 bits
     #[arg(long, value_parser = clap::value_parser!(u64).range(0..1 << 53))]
     pub seed: Option<u64>,

@@ -115,6 +115,9 @@ fn show(path: &Path, scenario: &Scenario) {
     ];
     printed!("  {}", parts.join(", "));
     say_needs([scenario].into_iter());
+    if let Some(file) = engine.file.filter(|file| !file.tested.here) {
+        printed!("  {}: {}", engine.name, file.tested);
+    }
     for line in paper_text::lines(&paper::analyse(scenario)) {
         printed!("{line}");
     }

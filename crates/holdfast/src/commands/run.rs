@@ -17,7 +17,12 @@ use crate::terminal::Terminal;
 use signals::Interrupts;
 
 /// Runs a scenario and ends with its verdict.
-pub fn run(options: RunOptions) -> Result<Exit, Exit> {
+pub fn run(mut options: RunOptions) -> Result<Exit, Exit> {
+    if let Some(folder) = &options.engine_dir {
+        let whole = std::path::absolute(folder)
+            .map_err(|error| Exit::wrong(anyhow::anyhow!("--engine-dir {}: {error}", folder.display())))?;
+        options.set.push(("database.path".to_owned(), whole.display().to_string()));
+    }
     let source = read_source(&options.scenario)?;
     let interrupts = Interrupts::listen()?;
     let plan = run::plan(&source, &options.set, &folder_of(&options.scenario)).map_err(not_planned)?;

@@ -7,6 +7,7 @@ mod bad_input;
 mod canaries;
 mod client_programs;
 mod clocks;
+mod cockroachdb;
 mod confinement;
 mod contract;
 mod disks;
