@@ -8,6 +8,7 @@ mod network;
 mod power;
 mod pressure;
 mod processes;
+mod rolling_restart;
 mod targets;
 
 use std::collections::BTreeMap;
@@ -130,6 +131,7 @@ impl Faulting {
             }
             FaultAction::Disk(action) => self.strike_disk(number, fault, action),
             FaultAction::Process(action) => self.strike_processes(number, fault, action),
+            FaultAction::RollingRestart(action) => self.strike_rolling_restart(number, fault, action),
             FaultAction::Pressure(action) => self.strike_pressure(number, fault, action),
             FaultAction::ClockJump(action)
             | FaultAction::ClockDrift(action)

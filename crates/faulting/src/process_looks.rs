@@ -86,6 +86,11 @@ impl Onlooker {
         Some(self.datacentre.client_places.get(&self.place)?.namespace())
     }
 
+    /// Whether its port answers.
+    pub(crate) fn answers(&self) -> bool {
+        matches!(self.knock(), Ok(Answer::Answered(_)))
+    }
+
     fn knock(&self) -> Result<Answer, String> {
         let namespace = self.place_namespace().ok_or("nobody stands where clients stand")?;
         knock::knock(namespace, self.address, ANSWER + self.round_trip).map_err(|error| error.to_string())

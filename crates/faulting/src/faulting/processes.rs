@@ -12,7 +12,7 @@ use super::{Faulting, StandingFault, lock};
 use crate::process_looks::{Before, Onlooker, StopWatch, gone, restarted_in_order};
 
 /// How long it may take until a database is seen to answer again, its recovery and a boot of its VM included.
-const ANSWER_AFTER: Duration = Duration::from_secs(90);
+pub(super) const ANSWER_AFTER: Duration = Duration::from_secs(90);
 /// The same where the run is to end.
 const IN_A_HURRY: Duration = Duration::from_secs(3);
 

@@ -145,6 +145,7 @@ run_whole! {
     power_loss_no_fsync "power-loss-no-fsync",
     ramp "ramp",
     rawio "rawio",
+    rolling_restart "rolling-restart",
     tpcc "tpcc",
     ycsb "ycsb",
 }

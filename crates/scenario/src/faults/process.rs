@@ -220,14 +220,7 @@ impl Written for Document {
 
     fn resolve(&self, _: Spot, around: &Surroundings<'_>, findings: &mut Findings) -> Option<FaultAction> {
         let (node, engine) = (around.node(&self.node, findings), around.engine);
-        if !engine.is_database() {
-            findings.add(
-                "no-processes",
-                self.how_at,
-                format!("the nodes of `{}` run no database whose processes could be meant", engine.name),
-                "there are none",
-                "remove this fault, or name a database under `database.engine`",
-            );
+        if !around.has_processes(self.how_at, findings) {
             return None;
         }
         let only = match &self.only {

@@ -11,7 +11,7 @@ use crate::network::EndsDocument;
 use crate::node_name;
 use crate::places::{Places, word};
 use crate::quoted::quoted;
-use crate::rejection::{Findings, Spanned};
+use crate::rejection::{Findings, Spanned, Spot};
 use crate::resolved::{Disks, Host, Level, Place};
 use crate::wording::{nearest, shortened};
 
@@ -116,6 +116,20 @@ impl Surroundings<'_> {
     /// One end of what lies between places: a place, or the host of a role.
     pub(super) fn end(&self, written: &Spanned<String>, findings: &mut Findings) -> Option<FaultTarget> {
         self.target(written, Level::Host, None, findings)
+    }
+
+    /// Whether the nodes run a database.
+    pub(super) fn has_processes(&self, at: Spot, findings: &mut Findings) -> bool {
+        if !self.engine.is_database() {
+            findings.add(
+                "no-processes",
+                at,
+                format!("the nodes of `{}` run no database whose processes could be meant", self.engine.name),
+                "there are none",
+                "remove this fault, or name a database under `database.engine`",
+            );
+        }
+        self.engine.is_database()
     }
 
     /// Whether the engine has that role; a place is none.

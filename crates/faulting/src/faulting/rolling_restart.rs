@@ -1,0 +1,233 @@
+//! Rolling restarts: the database is restarted on one node after the other. What a look must see of each node is in
+//! `process_looks`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use history::{Receipt, Verdict};
+use platform::{Datacentre, Platform};
+use scenario::{Fault, RestartOrder, RollingRestart, node_name};
+
+use super::processes::ANSWER_AFTER;
+use super::{Faulting, StandingFault, lock};
+use crate::process_looks::{Onlooker, restarted_in_order};
+
+/// How often it is asked whether all nodes answer.
+const ASK_EVERY: Duration = Duration::from_millis(100);
+
+/// A rolling restart under way. It ends by itself; when the run is to end, no further node is restarted.
+struct StandingRestart {
+    hurry: Arc<AtomicBool>,
+}
+
+impl StandingFault for StandingRestart {
+    fn mend(mut self: Box<Self>, _: &mut Faulting, _: usize, in_a_hurry: bool) {
+        if in_a_hurry {
+            self.give_up();
+        }
+    }
+
+    fn give_up(&mut self) {
+        self.hurry.store(true, Ordering::Release);
+    }
+}
+
+/// One node after the other.
+struct Round {
+    platform: Arc<Platform>,
+    /// Who looks at each node, in the nodes' order; those without power at the start are left out.
+    onlookers: Vec<Onlooker>,
+    prevented: bool,
+    action: RollingRestart,
+    hurry: Arc<AtomicBool>,
+}
+
+impl Faulting {
+    /// Restarts the database on one node after the other.
+    pub(super) fn strike_rolling_restart(&mut self, number: usize, fault: &Fault, action: &RollingRestart) {
+        let mut record = self.record(fault, action.order.word().to_owned());
+        let onlookers = self.onlookers();
+        let vms: Vec<usize> = onlookers.iter().map(|onlooker| onlooker.number).collect();
+        record.hits = vms.iter().map(|vm| host_name(&self.datacentre, *vm)).collect();
+        record.vms = vms;
+        self.enter(number, &record);
+        if onlookers.is_empty() {
+            return self.nothing_answers(number, &record);
+        }
+        let hurry = Arc::<AtomicBool>::default();
+        let round = Round {
+            platform: self.platform.clone(),
+            onlookers,
+            prevented: self.prevented,
+            action: action.clone(),
+            hurry: hurry.clone(),
+        };
+        self.standing.insert(number, Box::new(StandingRestart { hurry }));
+        let (told, healed, records, events) =
+            (self.teller(), self.healing_teller(), self.records.clone(), self.events.clone());
+        self.in_background(move || {
+            let effect_s = events.now_s();
+            let first = |receipt| told(number, Some(effect_s), receipt);
+            let receipt = round.all(first);
+            let mended_s = events.now_s();
+            lock(&records)[number].mended_s = Some(mended_s);
+            healed(number, mended_s, receipt);
+        });
+    }
+
+    /// Who looks at each node that has power.
+    fn onlookers(&self) -> Vec<Onlooker> {
+        let look = |vm: usize| {
+            let address = self.platform.client_address(vm);
+            Onlooker::new(&self.datacentre, (vm, address), None, self.longest_delay)
+        };
+        self.datacentre.vms_on().into_iter().filter_map(look).collect()
+    }
+}
+
+fn host_name(datacentre: &Datacentre, vm: usize) -> String {
+    datacentre.hosts[datacentre.vms[vm].host()].name()
+}
+
+impl Round {
+    /// Restarts them all. What was seen of the first one's end is told at once; what was seen of all is given back.
+    fn all(&self, first_ended: impl FnOnce(Receipt)) -> Receipt {
+        let mut first_ended = Some(first_ended);
+        let mut seen = Receipt { verdict: Verdict::Pass, evidence: Vec::new() };
+        let mut pending: Vec<&Onlooker> = self.onlookers.iter().collect();
+        let is_led = self.platform.leader_by_asking().is_some();
+        while !pending.is_empty() {
+            let is_first = pending.len() == self.onlookers.len();
+            if let Err(why) = self.wait_for_all(is_led, is_first) {
+                seen.verdict = Verdict::Fail;
+                let left: Vec<String> =
+                    pending.iter().map(|onlooker| onlooker.vm.name().to_owned()).collect();
+                seen.evidence.insert(0, format!("{} not restarted: {why}", were(&left)));
+                break;
+            }
+            let numbers: Vec<usize> = pending.iter().map(|onlooker| onlooker.number).collect();
+            let leader = self.platform.leader_by_asking();
+            let onlooker = pending.remove(next(self.action.order, &numbers, leader, is_first));
+            let (ended, back) = self.one(onlooker, &mut first_ended);
+            seen.verdict = seen.verdict.and(ended.verdict).and(back.verdict);
+            seen.evidence.extend(ended.evidence.into_iter().chain(back.evidence));
+            if seen.verdict != Verdict::Pass {
+                break;
+            }
+        }
+        if let Some(first_ended) = first_ended {
+            first_ended(Receipt { verdict: Verdict::Fail, evidence: seen.evidence.clone() });
+        }
+        seen
+    }
+
+    /// Restarts one: what was seen of the old processes, and of the new ones.
+    fn one(&self, onlooker: &Onlooker, first_ended: &mut Option<impl FnOnce(Receipt)>) -> (Receipt, Receipt) {
+        let before = onlooker.look_before();
+        let over = Arc::<AtomicBool>::default();
+        if !self.prevented {
+            self.platform.processes_struck(onlooker.number, over.clone());
+            self.platform.restart_processes(onlooker.number, None);
+        }
+        let ended = match before.targets.is_empty() {
+            true => {
+                let what = format!("no process of the database ran on {}", onlooker.vm.name());
+                Receipt { verdict: Verdict::Fail, evidence: vec![what] }
+            }
+            false => restarted_in_order(onlooker, &before),
+        };
+        if let Some(tell) = first_ended.take() {
+            tell(ended.clone());
+        }
+        let back = onlooker.look_at_return(&before, ANSWER_AFTER);
+        over.store(true, Ordering::Release);
+        (ended, back)
+    }
+
+    /// Waits until every node answers and, where one led at the start, one leads; before all but the first for the pause, too.
+    fn wait_for_all(&self, is_led: bool, is_first: bool) -> Result<(), String> {
+        if !is_first {
+            self.rest(self.action.pause)?;
+        }
+        let began = Instant::now();
+        loop {
+            let silent: Vec<String> = self
+                .onlookers
+                .iter()
+                .filter(|onlooker| !onlooker.answers())
+                .map(|onlooker| node_name(onlooker.number))
+                .collect();
+            let why = match silent.as_slice() {
+                [] if !is_led || self.platform.leader_by_asking().is_some() => {
+                    return Ok(());
+                }
+                [] => "no node leads".to_owned(),
+                silent => format!("no answer from {}", silent.join(", ")),
+            };
+            if began.elapsed() >= ANSWER_AFTER {
+                return Err(format!("{why} for {:.0} s", began.elapsed().as_secs_f64()));
+            }
+            self.rest(ASK_EVERY)?;
+        }
+    }
+
+    /// Sleeps, unless the run is to end.
+    fn rest(&self, time: Duration) -> Result<(), String> {
+        let until = Instant::now() + time;
+        loop {
+            if self.hurry.load(Ordering::Acquire) {
+                return Err("the run ended".to_owned());
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(());
+            }
+            std::thread::sleep(left.min(ASK_EVERY));
+        }
+    }
+}
+
+/// Which of those that are left comes next, by its place among them.
+fn next(order: RestartOrder, pending: &[usize], leader: Option<usize>, is_first: bool) -> usize {
+    let leads = |number: &usize| Some(*number) == leader;
+    let place = match order {
+        RestartOrder::LeaderLast => pending.iter().position(|number| !leads(number)),
+        RestartOrder::LeaderFirst if is_first => pending.iter().position(leads),
+        RestartOrder::LeaderFirst | RestartOrder::ByName => None,
+    };
+    place.unwrap_or(0)
+}
+
+/// `n2 was`, `n2, n3 were`.
+fn were(nodes: &[String]) -> String {
+    format!("{} {}", nodes.join(", "), if nodes.len() == 1 { "was" } else { "were" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The order in which three nodes come, the leader moving to n1 when it is restarted.
+    fn order(order: RestartOrder, mut leader: Option<usize>) -> Vec<usize> {
+        let mut pending = vec![0, 1, 2];
+        let mut came = Vec::new();
+        while !pending.is_empty() {
+            let number = pending.remove(next(order, &pending, leader, came.is_empty()));
+            if leader == Some(number) {
+                leader = Some(0);
+            }
+            came.push(number);
+        }
+        came
+    }
+
+    #[test]
+    fn the_leader_comes_last_or_first_or_when_its_number_does() {
+        assert_eq!(order(RestartOrder::LeaderLast, Some(0)), [1, 2, 0]);
+        assert_eq!(order(RestartOrder::LeaderLast, Some(2)), [0, 1, 2]);
+        assert_eq!(order(RestartOrder::LeaderFirst, Some(1)), [1, 0, 2]);
+        assert_eq!(order(RestartOrder::ByName, Some(0)), [0, 1, 2]);
+        assert_eq!(order(RestartOrder::LeaderLast, None), [0, 1, 2]);
+    }
+}

@@ -1,0 +1,134 @@
+//! A rolling restart: the database is restarted on one node after the other, as for an upgrade of its configuration.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::targets::Surroundings;
+use super::{Clause, Facts, FaultAction, FaultKind, Nodes, Story, Takes, Written};
+use crate::decode::Decoder;
+use crate::language::{Fields, Shape, optional, plain};
+use crate::rejection::{Findings, Spot};
+use crate::tree::Entry;
+use crate::units::format_duration;
+
+/// How long is waited between two nodes where nothing is said: time to catch up with what was missed.
+const PAUSE: Duration = Duration::from_secs(2);
+
+pub(super) const KIND: FaultKind = FaultKind {
+    name: "rolling-restart",
+    noun: "rolling restart",
+    summary: "the database is restarted on one node after the other, the leader's last",
+    meaning: "the database is stopped in order and started again on every node that has power, one after the other; the next one \
+              follows when every node answers clients again and, where one leads, a leader is known, and after `pause`. It goes \
+              on beyond its phase until the last node answers. Shown when on each node the old processes were seen to end and \
+              new ones to answer; a node that does not answer within 90s ends it, and it has no receipt",
+    examples: &[
+        "- { rolling-restart: {}, at: 1s }",
+        "- { rolling-restart: { order: leader-first, pause: 5s } }",
+    ],
+    story: Story { clause: Clause::Target("the database was restarted node by node"), nodes: Nodes::On },
+    keys: &ROLLING_RESTART,
+    key_meaning: "the database is restarted on one node after the other",
+    comes_and_goes: false,
+    read: |entry, decoder| decode(entry, decoder),
+};
+
+/// In which order nodes may be restarted.
+static ORDERS: &[&str] = &["leader-last", "leader-first", "by-name"];
+
+static ROLLING_RESTART: Fields = plain(
+    "a rolling restart",
+    &[
+        optional(
+            "order",
+            Shape::Word(ORDERS),
+            "leader-last (whoever leads then), leader-first, by-name (n1, n2, ...); leader-last when absent",
+        ),
+        optional(
+            "pause",
+            Shape::Duration,
+            "how long is waited after a node answers again and before the next one is stopped, so that it can catch up; 2s when absent",
+        ),
+    ],
+);
+
+/// The database is restarted on one node after the other.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RollingRestart {
+    /// Which node follows which.
+    pub order: RestartOrder,
+    /// Between a node's first answer and the next node's stop.
+    pub pause: Duration,
+}
+
+/// In which order nodes are restarted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RestartOrder {
+    /// Whoever leads when all others have been restarted comes last.
+    LeaderLast,
+    /// Whoever leads at first comes first.
+    LeaderFirst,
+    /// By their numbers.
+    ByName,
+}
+
+impl RestartOrder {
+    /// The word in scenarios.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            RestartOrder::LeaderLast => "leader-last",
+            RestartOrder::LeaderFirst => "leader-first",
+            RestartOrder::ByName => "by-name",
+        }
+    }
+}
+
+impl Facts for RollingRestart {
+    fn aims_at_leader(&self) -> bool {
+        false
+    }
+
+    fn takes(&self) -> Takes<'_> {
+        Takes::NothingJudged("its nodes are away one at a time, each only once all others answer")
+    }
+
+    fn written(&self) -> String {
+        format!("order: {}, pause: {}", self.order.word(), format_duration(self.pause))
+    }
+}
+
+struct Document(RollingRestart);
+
+fn decode(entry: &Entry, decoder: &mut Decoder) -> Option<Box<dyn Written>> {
+    let record = decoder.record(&entry.value, &ROLLING_RESTART)?;
+    let order = match record.get("order") {
+        None => RestartOrder::LeaderLast,
+        Some(node) => match decoder.word(node, "order", ORDERS)?.value {
+            "leader-last" => RestartOrder::LeaderLast,
+            "leader-first" => RestartOrder::LeaderFirst,
+            _ => RestartOrder::ByName,
+        },
+    };
+    let pause = match record.get("pause") {
+        None => PAUSE,
+        Some(node) => decoder.duration(node, "`pause`", "s")?.value,
+    };
+    Some(Box::new(Document(RollingRestart { order, pause })))
+}
+
+impl Written for Document {
+    fn refuses_length(&self) -> Option<(&'static str, &'static str)> {
+        let help = "remove `for`: it is over when the database on the last node answers again";
+        Some(("a rolling restart is over by itself, and takes no `for`", help))
+    }
+
+    fn resolve(&self, at: Spot, around: &Surroundings<'_>, findings: &mut Findings) -> Option<FaultAction> {
+        if !around.has_processes(at, findings) {
+            return None;
+        }
+        Some(FaultAction::RollingRestart(self.0.clone()))
+    }
+}
