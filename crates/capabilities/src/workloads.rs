@@ -162,6 +162,12 @@ options! { BANK, "bank",
         "the level transactions begin at, which the database is then held to; its own default when absent";
 }
 
+options! { REGISTER, "register",
+    "- { workload: register, clients: 4, options: { compare_and_set: off } }";
+    "compare_and_set": SWITCH => "on",
+        "whether keys are compared and set as well; off on Cassandra, writes are plain, and the latest timestamp wins, in place of lightweight transactions";
+}
+
 /// An element of `scripts`.
 pub static ONE_SCRIPT: Fields = choice(
     "a script",
@@ -196,7 +202,7 @@ options! { SCRIPT, "script",
 }
 
 /// Every workload that has options.
-pub static OPTIONS: &[&OptionTable] = &[&KV, &YCSB, &TPCC, &RAWIO, &IOT, &APPEND, &BANK, &SCRIPT];
+pub static OPTIONS: &[&OptionTable] = &[&KV, &YCSB, &TPCC, &RAWIO, &IOT, &APPEND, &BANK, &REGISTER, &SCRIPT];
 
 /// The options of a workload; none where it has none.
 #[must_use]

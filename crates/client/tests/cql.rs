@@ -8,7 +8,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 use cassandra_server::Server;
-use client::cql::{Consistency, CqlClient, CqlConnector, Settings};
+use client::cql::{Consistency, CqlClient, CqlConnector, Settings, Timestamps};
 use client::{
     BulkLoad, Connected, Connection as _, Connector as _, Dialect, Endpoint, Execution, Rows, Session,
     SessionError, SqlSession as _, SqlValue,
@@ -32,6 +32,7 @@ fn settings(timeout: Duration) -> Settings {
         reads: Consistency::Quorum,
         reads_otherwise: None,
         writes: Consistency::Quorum,
+        timestamps: Timestamps::Client,
         timeout,
         connect_timeout: Duration::from_secs(5),
     }

@@ -115,6 +115,8 @@ pub struct Consistency {
     pub reads: Option<cql::Consistency>,
     /// Writes.
     pub writes: Option<cql::Consistency>,
+    /// Whose clock says which of two plain writes is the later one.
+    pub timestamps: cql::Timestamps,
 }
 
 /// Why a load, a preparation or a final read could not do its job.
@@ -309,6 +311,7 @@ impl LoadPlan {
             reads: self.consistency.reads.unwrap_or(reads),
             reads_otherwise: None,
             writes: self.consistency.writes.unwrap_or(Quorum),
+            timestamps: self.consistency.timestamps,
             timeout,
             connect_timeout: self.connect_timeout,
         }

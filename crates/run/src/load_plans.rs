@@ -127,8 +127,12 @@ fn consistency(load: &scenario::Load) -> load::Consistency {
         Level::All => Asked::All,
         Level::Serial => Asked::Serial,
     };
-    let scenario::Consistency { reads, writes } = load.consistency;
-    load::Consistency { reads: reads.map(asked), writes: writes.map(asked) }
+    let scenario::Consistency { reads, writes, timestamps } = load.consistency;
+    let timestamps = match timestamps {
+        scenario::Timestamps::Client => client::cql::Timestamps::Client,
+        scenario::Timestamps::Coordinator => client::cql::Timestamps::Coordinator,
+    };
+    load::Consistency { reads: reads.map(asked), writes: writes.map(asked), timestamps }
 }
 
 /// How many replicas must have a write before it is acknowledged, where it is the client that sees to that.

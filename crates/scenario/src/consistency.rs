@@ -1,18 +1,20 @@
-//! `consistency` of a load: by how many of the nodes that hold a row its reads and its writes must be answered.
+//! `consistency` of a load: by how many of the nodes that hold a row its reads and its writes must be answered, and whose clock
+//! orders its writes.
 //!
 //! Owns reading the key, what the engine has to say to it, and writing it.
 
 use capabilities::Capabilities;
 
 use crate::decode::Decoder;
-use crate::language::{CONSISTENCY, CONSISTENCY_LEVELS};
+use crate::language::{CONSISTENCY, CONSISTENCY_LEVELS, TIMESTAMPS};
 use crate::rejection::{Findings, Spanned};
-use crate::resolved::{Consistency, ConsistencyLevel};
+use crate::resolved::{Consistency, ConsistencyLevel, Timestamps};
 use crate::tree::{Node, Value};
 use crate::wording::either;
 
 /// A level that writes do not have.
 const SERIAL: &str = "serial";
+const COORDINATOR: &str = "coordinator";
 
 /// Reads the key: a level for both, or a map.
 pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<Spanned<Consistency>> {
@@ -22,7 +24,7 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<Spanned<Consi
         let written = level(node, decoder)?;
         let both = of_writes(&written, decoder)?;
         return Some(Spanned {
-            value: Consistency { reads: Some(both), writes: Some(both) },
+            value: Consistency { reads: Some(both), writes: Some(both), ..Consistency::default() },
             at: written.at,
         });
     }
@@ -37,7 +39,13 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<Spanned<Consi
         Some(written) => Some(of_writes(&written?, decoder)?),
         None => None,
     };
-    Some(Spanned { value: Consistency { reads, writes }, at })
+    let timestamps = match record.get("timestamps") {
+        Some(node) if decoder.word(node, "clock for timestamps", TIMESTAMPS)?.value == COORDINATOR => {
+            Timestamps::Coordinator
+        }
+        _ => Timestamps::Client,
+    };
+    Some(Spanned { value: Consistency { reads, writes, timestamps }, at })
 }
 
 /// The level, unless writes do not have it.
@@ -82,7 +90,9 @@ pub(crate) fn check(given: Option<&Spanned<Consistency>>, engine: &Capabilities,
 pub(crate) fn written(consistency: Consistency) -> Option<String> {
     let part =
         |key: &str, level: Option<ConsistencyLevel>| level.map(|level| format!("{key}: {}", level.name()));
-    let parts = [part("reads", consistency.reads), part("writes", consistency.writes)];
+    let timestamps =
+        (consistency.timestamps == Timestamps::Coordinator).then(|| format!("timestamps: {COORDINATOR}"));
+    let parts = [part("reads", consistency.reads), part("writes", consistency.writes), timestamps];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     (!parts.is_empty()).then(|| format!("consistency: {{ {} }}", parts.join(", ")))
 }

@@ -49,7 +49,7 @@ pub use resolved::{
     Acknowledge, Apart, Arrival, Comparison, Conditions, Consistency, ConsistencyLevel, Database, DiskSync,
     Disks, Distribution, Edge, Ends, Expectation, Failover, Host, IpVersion, Jitter, Level, Link, Load, Pace,
     Place, Promotion, Queue, Ramp, Reads, Reproduces, Site, Storage, StorageClass, Sweep, Synchronous,
-    ThinkTime, Volumes, Within,
+    ThinkTime, Timestamps, Volumes, Within,
 };
 pub use scenario::{Phase, Scenario};
 pub use write::to_yaml;

@@ -476,7 +476,7 @@ const OF_ROWS: &str = r#"{ file: mine.yaml, text: "engine: mine\nsummary: Mine\n
 
 #[test]
 fn a_database_of_rows_takes_no_transactions_of_several_statements_and_its_clients_choose_their_consistency() {
-    use scenario::{Consistency, ConsistencyLevel};
+    use scenario::{Consistency, ConsistencyLevel, Timestamps};
     let engine = ("engine: postgres", format!("engine: {OF_ROWS}"));
     let engine = (engine.0, engine.1.as_str());
     let ledger = ("- { workload: ledger, clients: 2 }", "- { workload: ledger, name: second, clients: 2 }");
@@ -494,10 +494,21 @@ fn a_database_of_rows_takes_no_transactions_of_several_statements_and_its_client
     };
     let (one, all) = (Some(ConsistencyLevel::One), Some(ConsistencyLevel::All));
     assert_eq!(of(""), Consistency::default());
-    assert_eq!(of(", consistency: all"), Consistency { reads: all, writes: all });
-    assert_eq!(of(", consistency: { reads: one, writes: all }"), Consistency { reads: one, writes: all });
+    assert_eq!(
+        of(", consistency: all"),
+        Consistency { reads: all, writes: all, timestamps: Timestamps::Client }
+    );
+    assert_eq!(
+        of(", consistency: { reads: one, writes: all }"),
+        Consistency { reads: one, writes: all, timestamps: Timestamps::Client }
+    );
+    let of_nodes = Consistency { timestamps: Timestamps::Coordinator, ..Consistency::default() };
+    assert_eq!(of(", consistency: { timestamps: coordinator }"), of_nodes);
     let serial = Some(ConsistencyLevel::Serial);
-    assert_eq!(of(", consistency: { reads: serial }"), Consistency { reads: serial, writes: None });
+    assert_eq!(
+        of(", consistency: { reads: serial }"),
+        Consistency { reads: serial, ..Consistency::default() }
+    );
 }
 
 #[test]

@@ -75,7 +75,8 @@ fn with_consistency() -> Value {
         "database": { "engine": { "file": "mine.yaml", "text": text }, "nodes": 1,
             "replication": { "copies": 1 } },
         "loads": [{ "workload": "kv", "clients": 1, "consistency": "local-quorum" },
-            { "workload": "register", "clients": 1, "consistency": { "reads": "one", "writes": "all" } }],
+            { "workload": "register", "clients": 1, "consistency": { "reads": "one", "writes": "all", "timestamps": "coordinator" },
+                "options": { "compare_and_set": "off" } }],
         "schedule": [{ "phase": "baseline", "for": "5s" }]
     })
 }

@@ -1,4 +1,4 @@
-//! Registers: few keys, each read, written and compared-and-set by everybody.
+//! Registers: few keys, each read, written and, where asked, compared-and-set by everybody.
 //!
 //! Owns the keys and the values, no two of which are the same. Whether each key behaved as one register is the register
 //! check's to judge.
@@ -13,6 +13,7 @@ use rand::RngExt;
 
 use crate::dialect::has_written;
 use crate::key_value::{contended, integer};
+use crate::options::{ConfigurationError, Options};
 use crate::workload::{Attempt, ClientState, Ground, Request, Statement, Workload, refused};
 
 /// How many registers there are.
@@ -25,28 +26,38 @@ const WRITE: usize = 1;
 const COMPARE_AND_SET: usize = 2;
 
 /// See the module.
-pub struct Register;
+pub struct Register {
+    compares_and_sets: bool,
+    statements: [Statement; 3],
+}
 
-impl Workload for Register {
-    fn facts(&self) -> &'static WorkloadFacts {
-        &operations::REGISTER
-    }
-
-    fn statements(&self) -> &[Statement] {
-        static STATEMENTS: [Statement; 3] = [
+impl Register {
+    /// Registers with these options.
+    ///
+    /// # Errors
+    /// When an option is unknown or does not fit.
+    pub fn configured(given: &BTreeMap<String, String>) -> Result<Self, ConfigurationError> {
+        let mut options = Options::new("register", given);
+        let compares_and_sets = options.switch("compare_and_set")?;
+        options.finish()?;
+        // Cassandra orders conditional writes among each other only: every write has a condition where one has.
+        let write = match compares_and_sets {
+            true => "UPDATE holdfast_register SET value = $2 WHERE key = $1 IF EXISTS",
+            false => "UPDATE holdfast_register SET value = $2 WHERE key = $1",
+        };
+        let statements = [
             Statement::with_mysql(
                 "SELECT",
                 "SELECT value FROM holdfast_register WHERE key = $1",
                 "SELECT value FROM holdfast_register WHERE `key` = $1",
             ),
-            // Cassandra orders conditional writes among each other only: every write has a condition.
             Statement::in_each(
                 "INSERT",
                 "INSERT INTO holdfast_register (key, value) VALUES ($1, $2) \
                  ON CONFLICT (key) DO UPDATE SET value = excluded.value",
                 "INSERT INTO holdfast_register (`key`, value) VALUES ($1, $2) \
                  ON DUPLICATE KEY UPDATE value = VALUES(value)",
-                "UPDATE holdfast_register SET value = $2 WHERE key = $1 IF EXISTS",
+                write,
             ),
             Statement::in_each(
                 "UPDATE",
@@ -55,7 +66,17 @@ impl Workload for Register {
                 "UPDATE holdfast_register SET value = $3 WHERE key = $1 IF value = $2",
             ),
         ];
-        &STATEMENTS
+        Ok(Register { compares_and_sets, statements })
+    }
+}
+
+impl Workload for Register {
+    fn facts(&self) -> &'static WorkloadFacts {
+        &operations::REGISTER
+    }
+
+    fn statements(&self) -> &[Statement] {
+        &self.statements
     }
 
     fn setup<'a>(&'a self, ground: &'a mut Ground<'_>) -> SessionFuture<'a, ()> {
@@ -90,15 +111,15 @@ impl Workload for Register {
         // What this client last knew the key to hold: often enough still right.
         let known = client.memory.of::<BTreeMap<i64, i64>>().get(&number).copied();
         let choice = client.rng.random_range(0..10);
+        let read = |key| Request::plain(Action::RegisterRead { key, value: None }, READ, [number, 0, 0, 0]);
         match (choice, known) {
-            (0..5, _) | (8.., None) => {
-                Request::plain(Action::RegisterRead { key, value: None }, READ, [number, 0, 0, 0])
-            }
-            (8.., Some(expected)) => {
+            (0..5, _) | (8.., None) => read(key),
+            (8.., Some(expected)) if self.compares_and_sets => {
                 let action = Action::RegisterCompareAndSet { key, expected: Some(expected), new };
                 client.memory.of::<BTreeMap<i64, i64>>().remove(&number);
                 Request::plain(action, COMPARE_AND_SET, [number, expected, new, 0])
             }
+            (8.., Some(_)) => read(key),
             _ => {
                 client.memory.of::<BTreeMap<i64, i64>>().insert(number, new);
                 Request::plain(Action::RegisterWrite { key, value: new }, WRITE, [number, new, 0, 0])
@@ -191,7 +212,7 @@ impl Workload for Register {
     }
 
     fn compares_and_sets(&self) -> bool {
-        true
+        self.compares_and_sets
     }
 
     fn compares_replicas(&self) -> bool {
@@ -220,13 +241,13 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn no_value_is_written_twice_and_every_kind_of_operation_is_drawn() {
+    /// Of so many requests how many read, write, and compare and set; no value is written twice.
+    fn drawn(register: &Register) -> [usize; 3] {
         let (mut values, mut kinds) = (BTreeSet::new(), [0; 3]);
         for client in [0, 1, crate::ledger::LARGEST_CLIENT] {
             let mut state = ClientState::new(client, 1, ChaCha8Rng::seed_from_u64(client));
             for _ in 0..1_000 {
-                let request = Register.draw(&mut state);
+                let request = register.draw(&mut state);
                 kinds[request.kind] += 1;
                 match request.action {
                     Action::RegisterWrite { value, .. } => assert!(values.insert(value) && value > 0),
@@ -239,6 +260,29 @@ mod tests {
                 }
             }
         }
+        kinds
+    }
+
+    fn with(options: &[(&str, &str)]) -> Register {
+        let options = options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Register::configured(&options).expect("options that fit")
+    }
+
+    #[test]
+    fn no_value_is_written_twice_and_every_kind_of_operation_is_drawn() {
+        let kinds = drawn(&with(&[]));
         assert!(kinds.iter().all(|count| *count > 300), "{kinds:?}");
+    }
+
+    #[test]
+    fn without_compare_and_set_keys_are_read_and_written_and_no_write_has_a_condition() {
+        let register = with(&[("compare_and_set", "off")]);
+        let [reads, writes, sets] = drawn(&register);
+        assert!(reads > 300 && writes > 300 && sets == 0, "{reads} {writes} {sets}");
+        assert!(!register.compares_and_sets());
+        let has_condition = |register: &Register| {
+            register.statements()[WRITE].cql.as_deref().is_some_and(|cql| cql.contains(" IF "))
+        };
+        assert!(!has_condition(&register) && has_condition(&with(&[])));
     }
 }

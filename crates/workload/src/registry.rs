@@ -24,7 +24,7 @@ const WORKLOADS: &[Entry] = &[
     ("ledger", |options| Ok(without_options(ledger::Ledger, options)?)),
     ("append", |options| Ok(Arc::new(append::Append::configured(options)?))),
     ("bank", |options| Ok(Arc::new(bank::Bank::configured(options)?))),
-    ("register", |options| Ok(without_options(register::Register, options)?)),
+    ("register", |options| Ok(Arc::new(register::Register::configured(options)?))),
     ("rawio", |options| Ok(Arc::new(rawio::Rawio::configured(options)?))),
 ];
 

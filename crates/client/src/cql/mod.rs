@@ -72,6 +72,16 @@ impl Consistency {
     }
 }
 
+/// Whose clock gives a plain write its time, by which the last one wins.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Timestamps {
+    /// The client's, as drivers do it by default.
+    #[default]
+    Client,
+    /// That of the node that is asked.
+    Coordinator,
+}
+
 /// Who connects, what it asks of replicas, and how patient it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
@@ -90,6 +100,8 @@ pub struct Settings {
     pub reads_otherwise: Option<Consistency>,
     /// Of writes; of a conditional write, of its end.
     pub writes: Consistency,
+    /// Whose clock says which of two plain writes is the later one.
+    pub timestamps: Timestamps,
     /// How long one call waits for its answer.
     pub timeout: Duration,
     /// How long one connection attempt may take.
@@ -102,6 +114,7 @@ pub struct CqlClient {
     reads: Consistency,
     reads_otherwise: Option<Consistency>,
     writes: Consistency,
+    timestamps: Timestamps,
     /// How often in a row its node could not serve.
     doubts: u32,
     statements: Vec<Prepared>,
@@ -151,6 +164,7 @@ impl CqlClient {
             reads: settings.reads,
             reads_otherwise: settings.reads_otherwise,
             writes: settings.writes,
+            timestamps: settings.timestamps,
             doubts: 0,
             statements: Vec::new(),
             asked,
@@ -301,11 +315,13 @@ impl CqlClient {
     /// How a statement of this effect is carried out.
     fn terms(&self, effect: Effect) -> Terms<'static> {
         let is_read = effect == Effect::Read;
+        // Lightweight transactions have an order of their own.
+        let is_timed =
+            matches!(effect, Effect::Write | Effect::Batch) && self.timestamps == Timestamps::Client;
         Terms {
             consistency: if is_read { self.reads } else { self.writes }.number(),
             serial_consistency: (effect == Effect::ConditionalWrite).then(|| Consistency::Serial.number()),
-            // Lightweight transactions have an order of their own.
-            timestamp_us: matches!(effect, Effect::Write | Effect::Batch).then(next_timestamp_us),
+            timestamp_us: is_timed.then(next_timestamp_us),
             ..Terms::default()
         }
     }

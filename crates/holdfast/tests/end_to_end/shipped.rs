@@ -35,7 +35,8 @@ const ELSEWHERE: &[(&str, &str)] = &[
 
 /// Scenarios that fill the machine by themselves: six Java machines keep more than two processors busy while they boot, and
 /// whatever runs beside them is held up.
-const ALONE: &[&str] = &["cassandra", "cassandra-power-loss", "fr2-cassandra", "fr2-host", "fr2-rack"];
+const ALONE: &[&str] =
+    &["cassandra", "cassandra-clock", "cassandra-power-loss", "fr2-cassandra", "fr2-host", "fr2-rack"];
 
 /// The exit code that the first comment of a scenario announces.
 fn announced(text: &str) -> Option<i32> {
@@ -95,6 +96,7 @@ macro_rules! run_whole {
 
 run_whole! {
     cassandra "cassandra",
+    cassandra_clock "cassandra-clock",
     cassandra_power_loss "cassandra-power-loss",
     disk_faults_lost_flush "disk-faults-lost-flush",
     fr1_topologies_edge "fr1-topologies-edge",

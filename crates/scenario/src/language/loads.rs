@@ -69,8 +69,17 @@ pub(crate) static CONSISTENCY: Fields = plain(
     &[
         optional("reads", Shape::Word(CONSISTENCY_LEVELS), "of reads"),
         optional("writes", Shape::Word(CONSISTENCY_LEVELS), "of writes, which have no serial"),
+        optional(
+            "timestamps",
+            Shape::Word(TIMESTAMPS),
+            "whose clock says which of two plain writes is the later one, where the last one wins: the client's, or that of the \
+             node it asks (coordinator); client when absent",
+        ),
     ],
 );
+
+/// Whose clock orders plain writes.
+pub(crate) static TIMESTAMPS: &[&str] = &["client", "coordinator"];
 
 /// How operations of an open loop are spread.
 pub(crate) static ARRIVALS: &[&str] = &["constant", "poisson"];

@@ -42,6 +42,18 @@ pub struct Consistency {
     pub reads: Option<ConsistencyLevel>,
     /// Writes.
     pub writes: Option<ConsistencyLevel>,
+    /// Whose clock says which of two plain writes is the later one.
+    pub timestamps: Timestamps,
+}
+
+/// Whose clock gives a plain write its time, by which the last one wins.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub enum Timestamps {
+    /// The client's.
+    #[default]
+    Client,
+    /// That of the node that is asked.
+    Coordinator,
 }
 
 /// How many that are.
