@@ -36,7 +36,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
 /// Scenarios that fill the machine by themselves: six Java machines keep more than two processors busy while they boot, and
 /// whatever runs beside them is held up.
 const ALONE: &[&str] =
-    &["cassandra", "cassandra-clock", "cassandra-power-loss", "fr2-cassandra", "fr2-host", "fr2-rack"];
+    &["cassandra", "cassandra-clock", "cassandra-power-loss", "fr1-host-failure-symmetric", "fr2-cassandra", "fr2-host", "fr2-rack"];
 
 /// The exit code that the first comment of a scenario announces.
 fn announced(text: &str) -> Option<i32> {
@@ -99,6 +99,8 @@ run_whole! {
     cassandra_clock "cassandra-clock",
     cassandra_power_loss "cassandra-power-loss",
     disk_faults_lost_flush "disk-faults-lost-flush",
+    fr1_host_failure "fr1-host-failure",
+    fr1_host_failure_symmetric "fr1-host-failure-symmetric",
     fr1_topologies_edge "fr1-topologies-edge",
     fr1_topologies_one_segment "fr1-topologies-one-segment",
     fr1_topologies_several_segments "fr1-topologies-several-segments",
