@@ -35,8 +35,15 @@ const ELSEWHERE: &[(&str, &str)] = &[
 
 /// Scenarios that fill the machine by themselves: six Java machines keep more than two processors busy while they boot, and
 /// whatever runs beside them is held up.
-const ALONE: &[&str] =
-    &["cassandra", "cassandra-clock", "cassandra-power-loss", "fr1-host-failure-symmetric", "fr2-cassandra", "fr2-host", "fr2-rack"];
+const ALONE: &[&str] = &[
+    "cassandra",
+    "cassandra-clock",
+    "cassandra-power-loss",
+    "fr1-host-failure-symmetric",
+    "fr2-cassandra",
+    "fr2-host",
+    "fr2-rack",
+];
 
 /// The exit code that the first comment of a scenario announces.
 fn announced(text: &str) -> Option<i32> {
