@@ -14,7 +14,7 @@
 //! everything that the baseline's own spread explains: than its slowest second, and than its mean less
 //! [`SPREAD_DEVIATIONS`] standard deviations. A second below 50 % is always below 95 %, too. A baseline that is shorter
 //! than [`BASELINE_SECONDS_MIN`], or of which a second is itself below 50 %, supports no such judgement: the figures are
-//! absent then.
+//! absent then, and [`Incomparable`] says why.
 //!
 //! **Sustained recovery.** The end of the last relapse in the window: of the last second below 50 %, of the last two
 //! neighbouring seconds below 95 %, and of the last interruption, whichever is latest. A single second between 50 % and
@@ -23,6 +23,10 @@
 //!
 //! **Interruption.** A wait that is longer than [`INTERRUPTION_S`] and than [`INTERRUPTION_TIMES_BASELINE`] times the
 //! longest of the baseline: a load with one slow client waits for each of its answers, and nothing is interrupted.
+
+mod incomparable;
+
+pub use incomparable::Incomparable;
 
 use crate::waits::Wait;
 use crate::warnings::BASELINE_SECONDS_MIN;
@@ -57,30 +61,38 @@ pub struct Second {
 pub struct Baseline {
     /// Mean of successes a second, above zero.
     pub per_s: f64,
-    /// Successes a second below which a second is below 95 %; none where the baseline cannot tell.
-    pub below_95_percent_per_s: Option<f64>,
+    /// Successes a second below which a second is below 95 %, or why the baseline cannot tell.
+    pub below_95_percent_per_s: Result<f64, Incomparable>,
 }
 
 impl Baseline {
-    /// The baseline of the seconds that lie wholly within `from_s..=to_s`. `None` when there is no such second or
-    /// nothing succeeded in any, for then there is nothing to compare with.
-    #[must_use]
-    pub fn of(series: &[(u64, u64)], from_s: f64, to_s: f64) -> Option<Baseline> {
+    /// The baseline of the seconds that lie wholly within `from_s..=to_s`.
+    ///
+    /// # Errors
+    /// When there is no such second or nothing succeeded in any, for then there is nothing to compare with.
+    pub fn of(series: &[(u64, u64)], from_s: f64, to_s: f64) -> Result<Baseline, Incomparable> {
         let within = |second: u64| second as f64 >= from_s && second as f64 + 1.0 <= to_s;
-        let counts: Vec<f64> =
-            series.iter().filter(|(second, _)| within(*second)).map(|(_, count)| *count as f64).collect();
-        let (sum, number) = (counts.iter().sum::<f64>(), counts.len() as f64);
+        let counts: Vec<u64> =
+            series.iter().filter(|(second, _)| within(*second)).map(|(_, count)| *count).collect();
+        let slowest = counts.iter().copied().min().ok_or(Incomparable::NoBaseline)?;
+        let (sum, number) = (counts.iter().sum::<u64>() as f64, counts.len() as f64);
         if sum <= 0.0 {
-            return None;
+            return Err(Incomparable::IdleBaseline);
         }
         let per_s = sum / number;
-        let slowest = counts.iter().copied().fold(f64::INFINITY, f64::min);
-        let is_telling = counts.len() >= BASELINE_SECONDS_MIN && slowest >= DOWN_SHARE * per_s;
-        let squares: f64 = counts.iter().map(|count| (count - per_s).powi(2)).sum();
+        let squares: f64 = counts.iter().map(|count| (*count as f64 - per_s).powi(2)).sum();
         let deviation = (squares / (number - 1.0)).sqrt();
-        let explained = slowest.min(per_s - SPREAD_DEVIATIONS * deviation);
+        let explained = (slowest as f64).min(per_s - SPREAD_DEVIATIONS * deviation);
         let below = explained.min(RECOVERED_SHARE * per_s).max(DOWN_SHARE * per_s);
-        Some(Baseline { per_s, below_95_percent_per_s: is_telling.then_some(below) })
+        let below_95_percent_per_s = if counts.len() < BASELINE_SECONDS_MIN {
+            let (seconds, needed) = (counts.len() as u64, BASELINE_SECONDS_MIN as u64);
+            Err(Incomparable::ShortBaseline { seconds, needed })
+        } else if (slowest as f64) < DOWN_SHARE * per_s {
+            Err(Incomparable::UnevenBaseline { slowest, per_s })
+        } else {
+            Ok(below)
+        };
+        Ok(Baseline { per_s, below_95_percent_per_s })
     }
 }
 
@@ -125,8 +137,8 @@ pub struct LoadRecord<'a> {
     pub seconds: &'a [Second],
     /// Its waits, in order of time; none where they were not recorded.
     pub waits: Option<&'a [Wait]>,
-    /// Its baseline, where there is one.
-    pub baseline: Option<Baseline>,
+    /// Its baseline, or why there is none.
+    pub baseline: Result<Baseline, Incomparable>,
     /// The longest wait in its baseline, seconds.
     pub baseline_wait_s: Option<f64>,
 }
@@ -138,6 +150,8 @@ pub struct Damage {
     pub longest_wait: Option<Wait>,
     /// Whether any wait was an interruption.
     pub is_interrupted: Option<bool>,
+    /// Why the seconds below, and all that rests on them, are absent.
+    pub incomparable: Option<Incomparable>,
     /// Whole seconds below 50 % of the baseline.
     pub below_50_percent_s: Option<f64>,
     /// Whole seconds below 95 % of the baseline.
@@ -161,7 +175,10 @@ pub fn damage(load: &LoadRecord, window: &Window) -> Damage {
         is_interrupted: interruptions.as_ref().map(|interruptions| !interruptions.is_empty()),
         ..Damage::default()
     };
-    let Some(low) = LowSeconds::of(load, window) else { return damage };
+    let low = match LowSeconds::of(load, window) {
+        Ok(low) => low,
+        Err(why) => return Damage { incomparable: Some(why), ..damage },
+    };
     damage.below_50_percent_s = Some(low.below_50_percent.len() as f64);
     damage.below_95_percent_s = Some(low.below_95_percent.len() as f64);
     damage.lost_operations = Some(low.missing);
@@ -218,17 +235,21 @@ struct LowSeconds {
 }
 
 impl LowSeconds {
-    /// `None` where the baseline cannot tell, or a second of the window is not there or cannot be compared.
-    fn of(load: &LoadRecord, window: &Window) -> Option<LowSeconds> {
+    /// An error where the baseline cannot tell, or a second of the window is not there or cannot be compared.
+    fn of(load: &LoadRecord, window: &Window) -> Result<LowSeconds, Incomparable> {
         let baseline = load.baseline?;
         let below_95_percent_per_s = baseline.below_95_percent_per_s?;
         let (first, end) = (window.effect_s.max(0.0).floor() as u64, window.end_s.max(0.0).floor() as u64);
+        if first >= end {
+            return Err(Incomparable::NoWholeSecond);
+        }
         let mut low = LowSeconds { below_50_percent: Vec::new(), below_95_percent: Vec::new(), missing: 0.0 };
         let within = load.seconds.iter().filter(|second| (first..end).contains(&second.second));
         let mut seen = 0;
         for second in within {
             seen += 1;
-            let (count, demand) = (second.successes as f64, second.demand?);
+            let demand = second.demand.ok_or(Incomparable::OtherDemand { second: second.second })?;
+            let count = second.successes as f64;
             if count < DOWN_SHARE * baseline.per_s * demand {
                 low.below_50_percent.push(second.second);
             }
@@ -237,7 +258,7 @@ impl LowSeconds {
                 low.missing += baseline.per_s * demand - count;
             }
         }
-        (seen > 0 && seen == end.saturating_sub(first)).then_some(low)
+        if seen == end - first { Ok(low) } else { Err(Incomparable::NotRecorded) }
     }
 
     /// The end of the last second below 50 % or of the last two neighbours below 95 %.

@@ -120,7 +120,12 @@ fn fault(run: &RunDirectory, index: usize, fault: &FaultResult) -> String {
         ("First success after", moment(recovery.first_success, "none seen")),
         ("Back at 95 % for a second after", moment(recovery.back_to_95_percent, "not in this run")),
         ("Sustained recovery after", back_for_good(fault)),
-        ("Below 95 % of the baseline", moment(fault.below_95_percent_s, "unknown")),
+        (
+            "Below 95 % of the baseline",
+            fault
+                .below_95_percent_s
+                .map_or_else(|| format!("unknown: {}", interruption::why_unknown(fault)), format::seconds),
+        ),
         ("Below 50 % of the baseline", moment(fault.below_50_percent_s, "unknown")),
         (
             "Throughput meanwhile",
@@ -151,7 +156,7 @@ fn back_for_good(fault: &FaultResult) -> String {
         Some(after_s) if after_s > 0.0 => format::seconds(after_s),
         Some(_) => "nothing to recover from".to_owned(),
         None if fault.below_95_percent_s.is_none() => "unknown".to_owned(),
-        None => "not before the next fault or the end of the run".to_owned(),
+        None => interruption::not_sustained(fault),
     }
 }
 

@@ -3,6 +3,7 @@
 //! Owns the phrases that headline, sentences, tables and terminal share. The figures are in the result.
 
 use crate::format;
+use measure::recovery::{Incomparable, SUSTAINED_SECONDS_MIN};
 use results::{FaultLoadResult, FaultResult, RunResult};
 
 /// A load's gap after a fault.
@@ -64,7 +65,7 @@ pub(crate) fn clauses(fault: &FaultResult) -> Vec<String> {
         clauses.push(format!("{} had no success for {}{}", worst.load, gap(worst), from.unwrap_or_default()));
     }
     clauses.extend(below(fault.below_50_percent_s, fault.below_95_percent_s));
-    clauses.push(back_for_good(fault.recovery_s.sustained, fault));
+    clauses.push(back_for_good(fault));
     clauses.retain(|clause| !clause.is_empty());
     clauses
 }
@@ -78,19 +79,74 @@ pub(crate) fn below(below_50_percent_s: Option<f64>, below_95_percent_s: Option<
     Some(format!("throughput was below 95 % of the baseline for {below_95_s:.0} s{deeper}"))
 }
 
-fn back_for_good(sustained_s: Option<f64>, fault: &FaultResult) -> String {
-    match sustained_s {
+/// When a load was back for good, as a clause; nothing where there was nothing to recover from.
+fn back_for_good(fault: &FaultResult) -> String {
+    match fault.recovery_s.sustained {
         Some(sustained_s) if sustained_s > 0.0 => {
             format!("recovery was sustained after {}", format::seconds(sustained_s))
         }
         Some(_) => String::new(),
         // Of a baseline that says too little nothing is known, which is not the same as not having come back.
         None if fault.below_95_percent_s.is_none() => {
-            "how long throughput was low is unknown: the baseline is too short or too uneven to compare with, or the load \
-             was not the same"
+            format!("how long throughput was low is unknown: {}", why_unknown(fault))
+        }
+        None => not_sustained(fault),
+    }
+}
+
+/// Why it is unknown how long throughput was low, and what to change.
+pub(crate) fn why_unknown(fault: &FaultResult) -> String {
+    let mut known = fault.loads.iter().filter_map(|load| Some((load, load.incomparable.as_ref()?)));
+    match known.next() {
+        Some((load, why)) if fault.loads.len() > 1 => format!("{} ({})", incomparable(why), load.load),
+        Some((_, why)) => incomparable(why),
+        None => "there is nothing to compare with".to_owned(),
+    }
+}
+
+/// Why a load's seconds cannot be compared with its baseline, and what to change.
+pub fn incomparable(why: &Incomparable) -> String {
+    match why {
+        Incomparable::NoBaseline => {
+            "there is no baseline of whole seconds: put a phase `baseline` of 10 s before the fault"
                 .to_owned()
         }
-        None => "recovery was not sustained before the next fault or the end of the run".to_owned(),
+        Incomparable::IdleBaseline => {
+            "nothing succeeded in the baseline: make the warm-up longer, or read the first error".to_owned()
+        }
+        Incomparable::ShortBaseline { seconds, needed } => format!(
+            "the baseline has {}, {needed} are needed: make it 10 s long",
+            format::counted(*seconds, "whole second", "whole seconds")
+        ),
+        Incomparable::UnevenBaseline { slowest, per_s } => format!(
+            "the baseline is too uneven, {} in its slowest second and {} on average: make the warm-up and the baseline longer",
+            format::counted(*slowest, "success", "successes"),
+            format::rate(*per_s)
+        ),
+        Incomparable::OtherDemand { second } => format!(
+            "in second {second} the load had another number of clients than in the baseline: keep it the same after the fault"
+        ),
+        Incomparable::NoWholeSecond => {
+            "no whole second passed before the next fault or the end of the run: make the phase longer"
+                .to_owned()
+        }
+        Incomparable::NotRecorded => "the load's record ends early".to_owned(),
+    }
+}
+
+/// What is known of a recovery that was not seen to last.
+pub(crate) fn not_sustained(fault: &FaultResult) -> String {
+    match fault.sustained_at_least_s() {
+        _ if fault.gap_s.is_none() => "whether recovery was sustained is unknown".to_owned(),
+        Some(least_s) if least_s > 0.0 => format!(
+            "sustained recovery took at least {}: the next fault or the end of the run came before {SUSTAINED_SECONDS_MIN} s \
+             without a relapse; make the phase longer",
+            format::seconds(least_s)
+        ),
+        _ => format!(
+            "whether recovery was sustained is unknown: the next fault or the end of the run came within \
+             {SUSTAINED_SECONDS_MIN} s; make the phase longer"
+        ),
     }
 }
 
@@ -126,7 +182,7 @@ pub(crate) fn headline(result: &RunResult) -> (String, String) {
                 detail.push_str("; ");
                 detail.push_str(&below);
             }
-            let back = back_for_good(longest.fault.recovery_s.sustained, longest.fault);
+            let back = back_for_good(longest.fault);
             if !back.is_empty() {
                 detail.push_str("; ");
                 detail.push_str(&back);

@@ -38,6 +38,7 @@ mod volumes;
 mod written;
 
 pub use format::count as with_thousands;
+pub use interruption::incomparable;
 pub use page::html;
 pub use text::text;
 pub use written::{WriteError, write};

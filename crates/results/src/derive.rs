@@ -258,16 +258,12 @@ fn consequences(
             let count = |second: u64| load.seconds.get(&second).map_or(0, |values| values.count);
             let series: Vec<(u64, u64)> =
                 (0..recorded_until_s as u64).map(|second| (second, count(second))).collect();
-            let baseline = Baseline::of(&series, baseline.from_s, baseline.to_s)?;
+            let baseline = Baseline::of(&series, baseline.from_s, baseline.to_s).ok()?;
             // What was asked of the load is not in the files either: it is taken not to have changed.
             let as_asked = |(second, successes)| Second { second, successes, demand: Some(1.0) };
             let seconds: Vec<Second> = series.iter().copied().map(as_asked).collect();
-            let record = LoadRecord {
-                seconds: &seconds,
-                waits: None,
-                baseline: Some(baseline),
-                baseline_wait_s: None,
-            };
+            let record =
+                LoadRecord { seconds: &seconds, waits: None, baseline: Ok(baseline), baseline_wait_s: None };
             let damage = recovery::damage(&record, &window);
             let ratio =
                 recovery::throughput_ratio_during(&series, baseline.per_s, window.effect_s, stood_until_s);
@@ -275,7 +271,8 @@ fn consequences(
                 load: load.name.clone(),
                 below_50_percent_s: damage.below_50_percent_s,
                 below_95_percent_s: damage.below_95_percent_s,
-                below_95_percent_per_s: baseline.below_95_percent_per_s,
+                below_95_percent_per_s: baseline.below_95_percent_per_s.ok(),
+                incomparable: damage.incomparable,
                 recovery_s: RecoveryResult {
                     back_to_95_percent: recovery::back_to_95_percent(
                         &series,

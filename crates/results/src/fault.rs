@@ -1,6 +1,7 @@
 //! What `result.json` says of a fault.
 
 use history::Receipt;
+use measure::recovery::{Incomparable, SUSTAINED_SECONDS_MIN};
 use serde::{Deserialize, Serialize};
 
 /// A fault: what was asked, what happened, what it cost.
@@ -59,6 +60,13 @@ impl FaultResult {
     pub fn ways(&self) -> impl Iterator<Item = (&str, &str)> {
         self.hits.iter().filter_map(|hit| hit.split_once(" -> "))
     }
+
+    /// What sustained recovery takes at least where the next fault or the end of the loads came before it: what relapsed
+    /// in the last moments may have come back for good just then.
+    pub fn sustained_at_least_s(&self) -> Option<f64> {
+        let charged_s = self.charged_until_s? - self.took_effect_s?;
+        Some((charged_s - SUSTAINED_SECONDS_MIN as f64).max(0.0))
+    }
 }
 
 /// Times to recover, in seconds after the fault took effect; null when it never happened in the run.
@@ -95,6 +103,10 @@ pub struct FaultLoadResult {
     pub below_95_percent_s: Option<f64>,
     /// The throughput below which a second counted as below 95 %, which allows for the baseline's own spread.
     pub below_95_percent_per_s: Option<f64>,
+    /// Where seconds below 50 % and 95 % are not known: why, with `why` one of `no-baseline`, `idle-baseline`,
+    /// `short-baseline`, `uneven-baseline`, `other-demand`, `no-whole-second`, `not-recorded`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub incomparable: Option<Incomparable>,
     /// Times to recover.
     pub recovery_s: RecoveryResult,
     /// Operations that did not happen.

@@ -49,7 +49,7 @@ fn worst<'r>(readings: &'r [Reading], expectation: &Expectation) -> (Verdict, Op
 /// The larger, the further from what is wanted.
 fn badness(measured: Measured, expectation: &Expectation) -> f64 {
     let value = match measured {
-        Measured::TooFew { .. } | Measured::Untold => return f64::INFINITY,
+        Measured::TooFew { .. } | Measured::Incomparable(_) | Measured::Untold => return f64::INFINITY,
         Measured::Value(value) | Measured::Beyond(value) => value,
     };
     match expectation.comparison {
@@ -62,7 +62,7 @@ fn badness(measured: Measured, expectation: &Expectation) -> f64 {
 fn compare(measured: Measured, comparison: Comparison, bound: f64) -> Verdict {
     let holds = |holds: bool| if holds { Verdict::Pass } else { Verdict::Fail };
     match measured {
-        Measured::TooFew { .. } | Measured::Untold => Verdict::Unknown,
+        Measured::TooFew { .. } | Measured::Incomparable(_) | Measured::Untold => Verdict::Unknown,
         Measured::Value(value) => holds(match comparison {
             Comparison::Equal => (value - bound).abs() <= f64::EPSILON * bound.abs().max(1.0),
             Comparison::Less => value < bound,
@@ -88,6 +88,7 @@ fn in_words(reading: &Reading, expectation: &Expectation, all: &[Reading]) -> St
             let (operations, needed) = (report::with_thousands(operations), report::with_thousands(needed));
             format!("{NOTHING}: {operations} operations, {needed} needed")
         }
+        Measured::Incomparable(why) => format!("{NOTHING}: {}", report::incomparable(&why)),
         Measured::Untold => NOTHING.to_owned(),
         Measured::Value(value) => with_unit(value, unit),
         Measured::Beyond(value) => format!("at least {}", with_unit(value, unit)),

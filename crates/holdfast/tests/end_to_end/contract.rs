@@ -42,6 +42,7 @@ faults[].recovery_s.sustained number?
 faults[].loads list
 faults[].loads[].load text
 faults[].loads[].gap_s number?
+?faults[].loads[].incomparable object
 faults[].lost_operations number?
 faults[].lost_writes whole?
 faults[].throughput_ratio_during number?

@@ -118,19 +118,28 @@ fn noise_that_the_baseline_has_itself_is_not_below() {
 
 #[test]
 fn a_baseline_that_says_too_little_leaves_seconds_unjudged_and_the_longest_wait_known() {
-    let absent = |found: Damage| {
+    let absent = |found: Damage, why: Incomparable| {
+        assert_eq!(found.incomparable, Some(why));
         assert_eq!((found.below_50_percent_s, found.below_95_percent_s), (None, None));
         assert_eq!((found.sustained_s, found.lost_operations), (None, None));
         assert!(found.longest_wait.is_some());
     };
     // Down itself, and nothing at all.
-    absent(damage_between(&[100, 100, 0, 100, 100, 0, 0, 100], 5.0, 8.0));
-    absent(damage_between(&[0, 0, 0, 0, 0, 0, 0, 100], 5.0, 8.0));
+    absent(
+        damage_between(&[100, 100, 0, 100, 100, 0, 0, 100], 5.0, 8.0),
+        Incomparable::UnevenBaseline { slowest: 0, per_s: 80.0 },
+    );
+    absent(damage_between(&[0, 0, 0, 0, 0, 0, 0, 100], 5.0, 8.0), Incomparable::IdleBaseline);
     // Too short.
     let counts = series(&[100, 100, 100, 0, 0]);
-    assert_eq!(Baseline::of(&counts, 0.0, 3.0).expect("a mean").below_95_percent_per_s, None);
+    assert_eq!(
+        Baseline::of(&counts, 0.0, 3.0).expect("a mean").below_95_percent_per_s,
+        Err(Incomparable::ShortBaseline { seconds: 3, needed: 4 })
+    );
     // The load's record ends before the window does.
-    absent(damage_between(&[100, 100, 100, 100, 100, 100, 0], 5.0, 9.0));
+    absent(damage_between(&[100, 100, 100, 100, 100, 100, 0], 5.0, 9.0), Incomparable::NotRecorded);
+    // The fault strikes in the last moment.
+    absent(damage_between(&[100, 100, 100, 100, 100, 100, 0], 5.1, 5.9), Incomparable::NoWholeSecond);
 }
 
 #[test]
@@ -153,6 +162,7 @@ fn what_a_changed_load_should_do_changes_with_what_is_asked() {
         (Some(1.0), Some(100.0))
     );
     assert_eq!((with(None).below_95_percent_s, with(None).lost_operations), (None, None));
+    assert_eq!(with(None).incomparable, Some(Incomparable::OtherDemand { second: 5 }));
 }
 
 #[test]
@@ -172,8 +182,8 @@ fn a_gap_that_begins_before_the_evidence_of_the_next_fault_is_not_the_earlier_on
     let struck = |asked_s, effect_s| Struck { asked_s, effect_s: Some(effect_s) };
     let found = windows(&[struck(20.0, 20.01), struck(27.06, 27.07)], 40.0);
     let waits = [wait(23.0, 24.25), wait(27.065, 34.0)];
-    let record =
-        LoadRecord { seconds: &[], waits: Some(&waits), baseline: None, baseline_wait_s: Some(0.01) };
+    let baseline = Err(Incomparable::NoBaseline);
+    let record = LoadRecord { seconds: &[], waits: Some(&waits), baseline, baseline_wait_s: Some(0.01) };
     let longest = |window: &Option<Window>| {
         damage(&record, &window.expect("took effect")).longest_wait.map(|wait| wait.from_s)
     };
@@ -183,8 +193,8 @@ fn a_gap_that_begins_before_the_evidence_of_the_next_fault_is_not_the_earlier_on
 #[test]
 fn a_wait_belongs_to_every_fault_it_reaches_into_without_what_lies_before() {
     let waits = [wait(3.0, 3.01), wait(9.5, 14.0), wait(14.0, 14.25)];
-    let record =
-        LoadRecord { seconds: &[], waits: Some(&waits), baseline: None, baseline_wait_s: Some(0.01) };
+    let baseline = Err(Incomparable::NoBaseline);
+    let record = LoadRecord { seconds: &[], waits: Some(&waits), baseline, baseline_wait_s: Some(0.01) };
     let longest = |asked_s, effect_s, end_s| {
         damage(&record, &Window { asked_s, effect_s, end_s })
             .longest_wait
@@ -209,7 +219,7 @@ fn what_a_load_waits_in_its_baseline_anyway_is_no_interruption() {
 #[test]
 fn without_a_baseline_no_share_of_it_is_claimed() {
     let series = series(&[0, 0, 0, 5]);
-    assert_eq!(Baseline::of(&series, 0.0, 3.0), None);
+    assert_eq!(Baseline::of(&series, 0.0, 3.0), Err(Incomparable::IdleBaseline));
     for baseline in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         assert_eq!(back_to_95_percent(&series, baseline, 1.0), None);
         assert_eq!(throughput_ratio_during(&series, baseline, 1.0, 3.0), None);
@@ -220,8 +230,8 @@ fn without_a_baseline_no_share_of_it_is_claimed() {
 #[test]
 fn means_are_over_whole_seconds_only() {
     let series = series(&[10, 20, 30, 40, 50]);
-    assert_eq!(Baseline::of(&series, 0.5, 3.5).map(|baseline| baseline.per_s), Some(25.0));
-    assert_eq!(Baseline::of(&series, 0.5, 1.4), None);
+    assert_eq!(Baseline::of(&series, 0.5, 3.5).map(|baseline| baseline.per_s), Ok(25.0));
+    assert_eq!(Baseline::of(&series, 0.5, 1.4), Err(Incomparable::NoBaseline));
     assert_eq!(throughput_ratio_during(&series, 50.0, 2.0, 4.0), Some(0.7));
     assert_eq!(throughput_ratio_during(&series, 50.0, 2.1, 2.9), None);
 }

@@ -456,6 +456,7 @@ fn fault(events: &[Event]) -> FaultResult {
         below_50_percent_s: Some(8.0),
         below_95_percent_s: Some(9.0),
         below_95_percent_per_s: Some(310.0),
+        incomparable: None,
         recovery_s: recovery(gap_s + 0.02),
         lost_operations: Some(1_639.5),
         throughput_ratio_during: Some(0.598),

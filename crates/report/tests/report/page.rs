@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use history::{EventKind, Verdict};
+use measure::recovery::Incomparable;
 use results::{LinkResult, PredictionResult, WarningResult};
 use tempfile::TempDir;
 
@@ -74,8 +75,8 @@ fn the_worst_of_all_faults_stands_on_top() {
         &fixture,
         &[
             "Longest interruption at least 21.5 s no success of ledger after fault 2 of 2 (partition of host: leader); \
-             throughput was below 95 % of the baseline for 9 s, 8 s of it below 50 %; recovery was not sustained before the \
-             next fault or the end of the run",
+             throughput was below 95 % of the baseline for 9 s, 8 s of it below 50 %; sustained recovery took at least 37.0 s: the \
+             next fault or the end of the run came before 3 s without a relapse; make the phase longer",
             "no interruption: longest gap 0.04 s",
         ],
     );
@@ -95,6 +96,37 @@ fn where_nothing_was_interrupted_the_page_says_so_and_where_nothing_is_known_too
     let fault = &mut fixture.result.faults[0];
     (fault.loads, fault.interrupted, fault.gap_s) = (Vec::new(), None, None);
     check(&fixture, &["Longest interruption unknown the times without a success were not recorded"]);
+}
+
+#[test]
+fn a_run_that_cannot_be_compared_with_its_baseline_says_why_and_what_to_change() {
+    let check_why = |why: Incomparable, expected: &str| {
+        let mut fixture = fixture::host_failure();
+        let fault = &mut fixture.result.faults[0];
+        (fault.below_50_percent_s, fault.below_95_percent_s, fault.recovery_s.sustained) = (None, None, None);
+        fault.loads[1].incomparable = Some(why);
+        check(&fixture, &[&format!("how long throughput was low is unknown: {expected} (ledger)")]);
+    };
+    check_why(
+        Incomparable::ShortBaseline { seconds: 1, needed: 4 },
+        "the baseline has 1 whole second, 4 are needed: make it 10 s long",
+    );
+    check_why(
+        Incomparable::UnevenBaseline { slowest: 3, per_s: 80.0 },
+        "the baseline is too uneven, 3 successes in its slowest second and 80.0/s on average: make the warm-up and the \
+         baseline longer",
+    );
+    check_why(
+        Incomparable::NoWholeSecond,
+        "no whole second passed before the next fault or the end of the run: make the phase longer",
+    );
+    let mut fixture = fixture::host_failure();
+    let fault = &mut fixture.result.faults[0];
+    (fault.recovery_s.sustained, fault.charged_until_s) = (None, Some(22.0));
+    check(
+        &fixture,
+        &["whether recovery was sustained is unknown: the next fault or the end of the run came within 3 s"],
+    );
 }
 
 #[test]

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use history::WARM_UP;
-use measure::recovery::SUSTAINED_SECONDS_MIN;
+use measure::recovery::Incomparable;
 use measure::warnings::{Percentile, SAMPLES_BEYOND_MIN};
 use results::{CheckResult, FaultLoadResult, FaultResult, LatencyUs, LoadResult, RunResult};
 use scenario::quantity::{LatencyFigure, Quantity};
@@ -25,6 +25,8 @@ pub(super) enum Measured {
         /// How many it takes.
         needed: u64,
     },
+    /// It cannot be compared with the baseline.
+    Incomparable(Incomparable),
     /// The run does not tell.
     Untold,
 }
@@ -38,7 +40,7 @@ impl Measured {
     fn or_longer(self, other: Measured) -> Measured {
         let least = |measured| match measured {
             Measured::Value(value) | Measured::Beyond(value) => value,
-            Measured::TooFew { .. } | Measured::Untold => 0.0,
+            Measured::TooFew { .. } | Measured::Incomparable(_) | Measured::Untold => 0.0,
         };
         let longer = least(self).max(least(other));
         match (self, other) {
@@ -265,12 +267,13 @@ fn by_fault(
 
 fn after_fault(quantity: Quantity, fault: &FaultResult, load: &FaultLoadResult, ended_s: f64) -> Measured {
     let Some(effect_s) = fault.took_effect_s else { return Measured::Untold };
-    let until_s = fault.charged_until_s.unwrap_or(ended_s);
     let beyond = |least_s: f64| Measured::Beyond(least_s.max(0.0));
     let gap = match load.gap_s {
         Some(gap_s) if load.gap_is_open => beyond(gap_s),
         gap_s => Measured::of(gap_s),
     };
+    let untold = load.incomparable.map_or(Measured::Untold, Measured::Incomparable);
+    let beside_baseline = |figure: Option<f64>| figure.map_or(untold, Measured::Value);
     let first_success = load.recovery_s.first_success.map_or(beyond(ended_s - effect_s), Measured::Value);
     match quantity {
         Quantity::Recovery => first_success.or_longer(gap),
@@ -282,15 +285,14 @@ fn after_fault(quantity: Quantity, fault: &FaultResult, load: &FaultLoadResult, 
             back_s => Measured::of(back_s),
         },
         Quantity::RecoverySustained => match load.recovery_s.sustained {
-            // What relapsed in the last moments may have come back for good just then.
             None if load.below_95_percent_s.is_some() && load.gap_s.is_some() => {
-                beyond(until_s - effect_s - SUSTAINED_SECONDS_MIN as f64)
+                fault.sustained_at_least_s().map_or(Measured::Untold, Measured::Beyond)
             }
-            sustained_s => Measured::of(sustained_s),
+            sustained_s => beside_baseline(sustained_s),
         },
-        Quantity::Below50Percent => Measured::of(load.below_50_percent_s),
-        Quantity::Below95Percent => Measured::of(load.below_95_percent_s),
-        Quantity::LostOperations => Measured::of(load.lost_operations),
+        Quantity::Below50Percent => beside_baseline(load.below_50_percent_s),
+        Quantity::Below95Percent => beside_baseline(load.below_95_percent_s),
+        Quantity::LostOperations => beside_baseline(load.lost_operations),
         Quantity::ThroughputRatioDuring => Measured::of(load.throughput_ratio_during),
         _ => Measured::Untold,
     }

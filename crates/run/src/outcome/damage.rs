@@ -7,7 +7,7 @@ use faults::FaultRecord;
 use history::BASELINE;
 use load::{Asked, FirstSuccess, LoadPlan};
 use measure::Wait;
-use measure::recovery::{self, Baseline, LoadRecord, Second, Struck, Window};
+use measure::recovery::{self, Baseline, Incomparable, LoadRecord, Second, Struck, Window};
 use results::{FaultLoadResult, RecoveryResult};
 
 use crate::conductor::Shown;
@@ -20,7 +20,7 @@ pub(super) struct LoadSeries {
     seconds: Vec<Second>,
     /// None where the record does not reach to the end of the run.
     waits: Option<Vec<Wait>>,
-    baseline: Option<Baseline>,
+    baseline: Result<Baseline, Incomparable>,
     baseline_wait_s: Option<f64>,
 }
 
@@ -47,7 +47,9 @@ pub(super) fn series(prepared: &Prepared, shown: &Shown) -> Vec<LoadSeries> {
                     demand: demand(*second),
                 })
                 .collect(),
-            baseline: baseline.and_then(|(from_s, to_s)| Baseline::of(&series, from_s, to_s)),
+            baseline: baseline
+                .ok_or(Incomparable::NoBaseline)
+                .and_then(|(from_s, to_s)| Baseline::of(&series, from_s, to_s)),
             baseline_wait_s: baseline.zip(waits.as_ref()).and_then(|((from_s, to_s), waits)| {
                 recovery::longest_within(waits, from_s, to_s).map(|wait| wait.length_s())
             }),
@@ -105,7 +107,7 @@ pub(super) fn by_load(
             baseline_wait_s: load.baseline_wait_s,
         };
         let damage = recovery::damage(&record, &window);
-        let per_s = load.baseline.map(|baseline| baseline.per_s);
+        let per_s = load.baseline.ok().map(|baseline| baseline.per_s);
         let first_success = first_success(&shown.recorded.first_success, (number, &load.name), shown.ended_s);
         FaultLoadResult {
             load: load.name.clone(),
@@ -117,7 +119,11 @@ pub(super) fn by_load(
             interrupted: damage.is_interrupted,
             below_50_percent_s: damage.below_50_percent_s,
             below_95_percent_s: damage.below_95_percent_s,
-            below_95_percent_per_s: load.baseline.and_then(|baseline| baseline.below_95_percent_per_s),
+            below_95_percent_per_s: load
+                .baseline
+                .ok()
+                .and_then(|baseline| baseline.below_95_percent_per_s.ok()),
+            incomparable: damage.incomparable,
             recovery_s: RecoveryResult {
                 first_success,
                 back_to_95_percent: per_s
