@@ -2,6 +2,7 @@
 //!
 //! A rule of thumb, so that a run that cannot end well is refused before it begins. Reads nothing of this machine.
 
+use capabilities::Capabilities;
 use scenario::Scenario;
 
 /// What a database's own files take on a node before any table is loaded, with its log.
@@ -32,13 +33,8 @@ pub fn needs(scenario: &Scenario) -> Needs {
     let database = &scenario.database;
     let nodes = database.nodes.len() as u64;
     let copies = database.storage.as_ref().map_or(1, |storage| u64::from(storage.replicas.max(1)));
-    let (volume, memory) = match database.engine.is_database() {
-        true => {
-            let told = database.engine.file.and_then(|file| file.memory_bytes);
-            (NODE_VOLUME_BYTES, told.unwrap_or(NODE_MEMORY_BYTES))
-        }
-        false => (BARE_NODE_BYTES, BARE_NODE_BYTES),
-    };
+    let volume = if database.engine.is_database() { NODE_VOLUME_BYTES } else { BARE_NODE_BYTES };
+    let memory = node_memory_bytes(database.engine);
     let loaded = scenario.loads.iter().map(|load| {
         let workload = workload::configured(&load.workload, &load.options);
         workload.map_or(0, |workload| workload.loaded_bytes(load.scale))
@@ -51,9 +47,17 @@ pub fn needs(scenario: &Scenario) -> Needs {
     }
 }
 
-/// About how much fits where so much is free, by the same rule: nodes of a database with one client each and nothing loaded,
+/// What the processes of a node take.
+fn node_memory_bytes(engine: &Capabilities) -> u64 {
+    match engine.is_database() {
+        true => engine.file.and_then(|file| file.memory_bytes).unwrap_or(NODE_MEMORY_BYTES),
+        false => BARE_NODE_BYTES,
+    }
+}
+
+/// About how much of an engine fits where so much is free, by the same rule: nodes with one client each and nothing loaded,
 /// or clients beside three such nodes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fits {
     /// Nodes.
     pub nodes: u64,
@@ -61,15 +65,15 @@ pub struct Fits {
     pub clients: u64,
 }
 
-/// What fits where so much is free.
+/// What of an engine fits where so much is free.
 #[must_use]
-pub fn fits(free: Needs) -> Fits {
+pub fn fits(engine: &Capabilities, free: Needs) -> Fits {
+    let node = node_memory_bytes(engine);
     let memory = free.memory_bytes.saturating_sub(LAB_MEMORY_BYTES);
     let disk = free.disk_bytes.saturating_sub(RECORDS_BYTES);
-    let by_memory = memory / (NODE_MEMORY_BYTES + CLIENT_MEMORY_BYTES);
     Fits {
-        nodes: by_memory.min(disk / NODE_VOLUME_BYTES),
-        clients: memory.saturating_sub(3 * NODE_MEMORY_BYTES) / CLIENT_MEMORY_BYTES,
+        nodes: (memory / (node + CLIENT_MEMORY_BYTES)).min(disk / NODE_VOLUME_BYTES),
+        clients: memory.saturating_sub(3 * node) / CLIENT_MEMORY_BYTES,
     }
 }
 
@@ -100,10 +104,15 @@ mod tests {
     #[test]
     fn what_fits_is_what_a_scenario_of_that_size_needs() {
         let three = of("host-failure", &[("loads", "[{ workload: ledger, clients: 3 }]")]);
-        assert_eq!(fits(three).nodes, 3, "{three:?}");
-        assert_eq!(fits(three).clients, 3, "{three:?}");
+        let fits_of = |engine: &str, free| fits(capabilities::named(engine).expect("an engine"), free);
+        assert_eq!(fits_of("postgres", three), Fits { nodes: 3, clients: 3 }, "{three:?}");
         let less = Needs { memory_bytes: three.memory_bytes - 1, ..three };
-        assert_eq!(fits(less), Fits { nodes: 2, clients: 2 });
-        assert_eq!(fits(Needs { disk_bytes: 0, ..three }).nodes, 0);
+        assert_eq!(fits_of("postgres", less), Fits { nodes: 2, clients: 2 });
+        assert_eq!(fits_of("postgres", Needs { disk_bytes: 0, ..three }).nodes, 0);
+        let plenty = Needs { disk_bytes: u64::MAX, memory_bytes: 8 << 30 };
+        assert!(
+            fits_of("cassandra", plenty).nodes < fits_of("postgres", plenty).nodes,
+            "an engine's file says more"
+        );
     }
 }

@@ -37,7 +37,7 @@ mod verdict_title;
 mod volumes;
 mod written;
 
-pub use format::count as with_thousands;
+pub use format::{count as with_thousands, counted};
 pub use interruption::incomparable;
 pub use page::html;
 pub use text::text;

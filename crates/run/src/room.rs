@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use nix::sys::statvfs::statvfs;
 use paper::Needs;
+use scenario::units::approximate_size;
 use scenario::{Need, Scenario};
 
 use crate::machine::meminfo_bytes;
@@ -43,7 +44,7 @@ pub enum RoomError {
     #[error(
         "{}: about {} are needed and {} are free; remove old runs, use fewer nodes or a smaller scale, or name another \
          folder with --out",
-        folder.display(), in_words(*needed_bytes), in_words(*free_bytes)
+        folder.display(), approximate_size(*needed_bytes as f64), approximate_size(*free_bytes as f64)
     )]
     Disk {
         /// Where the run directory is to be made.
@@ -64,7 +65,7 @@ pub(crate) struct ShortOfMemory {
 
 impl std::fmt::Display for ShortOfMemory {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (needed, free) = (in_words(self.needed_bytes), in_words(self.free_bytes));
+        let [needed, free] = [self.needed_bytes, self.free_bytes].map(|bytes| approximate_size(bytes as f64));
         write!(
             formatter,
             "memory may be short: about {needed} are needed and {free} are free; if nodes are killed, end other programs or \
@@ -132,15 +133,6 @@ fn compare(needs: Needs, room: Room, folder: &Path) -> Result<Option<ShortOfMemo
     Ok(short.map(|free_bytes| ShortOfMemory { needed_bytes: needs.memory_bytes, free_bytes }))
 }
 
-/// `1.2 GiB`.
-#[must_use]
-pub fn in_words(bytes: u64) -> String {
-    match bytes as f64 / f64::from(1 << 20) {
-        mebibytes if mebibytes >= 1024.0 => format!("{:.1} GiB", mebibytes / 1024.0),
-        mebibytes => format!("{mebibytes:.0} MiB"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,7 +151,7 @@ mod tests {
         assert!(disk.starts_with("runs: about 3.0 GiB are needed and 700 MiB are free"), "{disk}");
         let memory = told(None, Some(1 << 20)).expect("a warning");
         assert!(
-            memory.starts_with("memory may be short: about 1.0 GiB are needed and 1 MiB are free"),
+            memory.starts_with("memory may be short: about 1.0 GiB are needed and 1.0 MiB are free"),
             "{memory}"
         );
     }

@@ -250,6 +250,21 @@ pub fn format_size(bytes: u64) -> String {
     written(u128::from(bytes), &SIZE, "B")
 }
 
+/// Writes about how many bytes these are, for people: `23.5 GiB`, `512 B`.
+#[must_use]
+pub fn approximate_size(bytes: f64) -> String {
+    const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let mut value = bytes;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    // Beyond three digits a tenth says nothing, and of a byte there is none.
+    let decimals = usize::from(unit > 0 && value < 99.95);
+    format!("{value:.decimals$} {}", UNITS[unit])
+}
+
 /// Writes a duration so that [`duration`] reads the same back, in the largest unit that divides it. What is finer
 /// than a microsecond is cut off; no scenario holds any.
 #[must_use]
@@ -409,6 +424,8 @@ mod tests {
         assert_eq!(size_bytes("4GiB"), Ok(4 << 30));
         assert_eq!(size_bytes("10GB"), Ok(10_000_000_000));
         assert_eq!(size_bytes("1.5KiB"), Ok(1536));
+        let sizes = [512.0, 1536.0, 734_003_200.0, 25_276_502_016.0, 3.0 * (1_u64 << 60) as f64];
+        assert_eq!(sizes.map(approximate_size), ["512 B", "1.5 KiB", "700 MiB", "23.5 GiB", "3.0 EiB"]);
         assert!(matches!(size_bytes("4096"), Err(UnitError::NoUnit { .. })));
         assert_eq!(bit_rate_per_s("10Gbit/s"), Ok(10_000_000_000));
         assert!(matches!(bit_rate_per_s("10GB/s"), Err(UnitError::UnknownUnit { .. })));

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use run::PreparationError;
 use scenario::Scenario;
+use scenario::units::approximate_size;
 
 use crate::commands::{folder_of, not_planned, read_source, reject};
 use crate::exit::Exit;
@@ -79,9 +80,11 @@ fn say_needs<'s>(scenarios: impl Iterator<Item = &'s Scenario>) {
         printed!("  cannot run on this machine: {why}");
     }
     let all: Vec<paper::Needs> = scenarios.into_iter().map(paper::needs).collect();
-    let most = |of: fn(&paper::Needs) -> u64| run::room::in_words(all.iter().map(of).max().unwrap_or(0));
+    let most = |of: fn(&paper::Needs) -> u64| approximate_size(all.iter().map(of).max().unwrap_or(0) as f64);
     let room = run::room::room(Path::new("runs"));
-    let free = |bytes: Option<u64>| bytes.map_or_else(|| "unknown".to_owned(), run::room::in_words);
+    let free = |bytes: Option<u64>| {
+        bytes.map_or_else(|| "unknown".to_owned(), |bytes| approximate_size(bytes as f64))
+    };
     printed!(
         "  needs about {} on disk and {} of memory; free on this machine: {} and {}",
         most(|needs| needs.disk_bytes),

@@ -1,6 +1,10 @@
 //! `holdfast doctor`: what this machine allows, and the exact remedy for what is missing.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::path::Path;
+
+use scenario::units::approximate_size;
 
 use crate::exit::{Exit, LAB_FAILED};
 use crate::printed;
@@ -46,26 +50,34 @@ pub fn doctor() -> Result<Exit, Exit> {
     Ok(if able { Exit::Done } else { Exit::Reported(LAB_FAILED) })
 }
 
-/// About how large a lab may be, by the rule that `check` reckons a scenario's needs by.
+/// About how large a lab of each engine may be, by the rule that `check` reckons a scenario's needs by.
 fn what_fits() {
     let room = run::room::room(Path::new("runs"));
     let (Some(disk_bytes), Some(memory_bytes)) = (room.disk_bytes, room.memory_bytes) else {
         printed!("unknown  size of a lab: the free room or the free memory cannot be read");
         return;
     };
-    let fits = paper::fits(paper::Needs { disk_bytes, memory_bytes });
     let processors =
         std::thread::available_parallelism().map_or_else(|_| "?".to_owned(), |number| number.to_string());
     printed!(
-        "ok       size of a lab: {} of disk and {} of memory are free: room for about {} nodes of a database such as PostgreSQL,",
-        run::room::in_words(disk_bytes),
-        run::room::in_words(memory_bytes),
-        fits.nodes,
+        "ok       size of a lab: {} of disk and {} of memory are free; before tables are loaded there is room for about",
+        approximate_size(disk_bytes as f64),
+        approximate_size(memory_bytes as f64),
     );
-    printed!(
-        "         or for 3 nodes with {} clients, before tables are loaded; {processors} processors say how fast they are",
-        report::with_thousands(fits.clients)
-    );
+    let free = paper::Needs { disk_bytes, memory_bytes };
+    let mut by_size: BTreeMap<Reverse<paper::Fits>, Vec<&str>> = BTreeMap::new();
+    for engine in capabilities::engines().iter().filter(|engine| engine.is_database()) {
+        by_size.entry(Reverse(paper::fits(engine, free))).or_default().push(engine.name);
+    }
+    for (Reverse(fits), engines) in by_size {
+        printed!(
+            "         {}, or 3 nodes with {}: {}",
+            report::counted(fits.nodes, "node", "nodes"),
+            report::counted(fits.clients, "client", "clients"),
+            engines.join(", ")
+        );
+    }
+    printed!("         {processors} processors say how fast they are");
     printed!("         `holdfast check SCENARIO` says what a scenario needs");
 }
 

@@ -4,6 +4,8 @@ use model::scale::blast::Blast;
 use model::scale::rebuild::Rebuild;
 use model::scale::{Domain, Placement};
 use paper::at_scale::{Durability, Prediction};
+use report::with_thousands;
+use scenario::units::approximate_size;
 
 use super::beside;
 
@@ -67,14 +69,15 @@ fn placed(placement: Placement) -> String {
 
 fn blast(blast: &Blast) -> String {
     let names: Vec<&str> = blast.domains.iter().map(|level| level.name()).collect();
-    let share = |count: u64| format!("{} ({})", grouped(count), small(count as f64 / blast.failures as f64));
+    let share =
+        |count: u64| format!("{} ({})", with_thousands(count), small(count as f64 / blast.failures as f64));
     format!(
         "  {:16}{:>14}{:>22}{:>22}{:>14}{:>14.2}",
         names.join(" + "),
-        grouped(blast.failures),
+        with_thousands(blast.failures),
         share(blast.stopping),
         share(blast.losing),
-        grouped(blast.ranges_stopped_max),
+        with_thousands(blast.ranges_stopped_max),
         blast.ranges_stopped_mean
     )
 }
@@ -106,9 +109,9 @@ fn rebuild(moved: &Rebuild) -> String {
     let mut text = format!(
         "{} copied, {} in all, {} between zones, {} through the busiest edge: {}, limited by {}",
         plural(moved.replicas, "replica"),
-        bytes(moved.bytes),
-        bytes(moved.bytes_between_zones),
-        bytes(moved.edge_bytes_max),
+        approximate_size(moved.bytes),
+        approximate_size(moved.bytes_between_zones),
+        approximate_size(moved.edge_bytes_max),
         time(moved.time_s),
         if moved.edge_is_narrowest { "that edge" } else { "a host" }
     );
@@ -133,31 +136,7 @@ fn small(share: f64) -> String {
 }
 
 fn plural(count: u64, noun: &str) -> String {
-    format!("{} {noun}{}", grouped(count), if count == 1 { "" } else { "s" })
-}
-
-/// `1,000,000`.
-fn grouped(count: u64) -> String {
-    let digits = count.to_string();
-    let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-fn bytes(bytes: f64) -> String {
-    let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-    let mut value = bytes;
-    let mut unit = 0;
-    while value >= 1024.0 && unit + 1 < units.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    format!("{value:.1} {}", units[unit])
+    report::counted(count, noun, &format!("{noun}s"))
 }
 
 fn time(seconds: f64) -> String {
@@ -176,14 +155,10 @@ mod tests {
     #[test]
     fn figures_read_as_people_write_them() {
         assert_eq!(
-            (grouped(1_000_000), grouped(12), grouped(1_234)),
-            ("1,000,000".into(), "12".into(), "1,234".into())
-        );
-        assert_eq!(
             (small(0.0), small(0.5), small(0.999_999_9)),
             ("0 %".into(), "50.00 %".into(), "over 99.99 %".into())
         );
         assert_eq!(small(2.5e-9), "2.5e-7 %");
-        assert_eq!((bytes(1536.0), time(7_200.0)), ("1.5 KiB".into(), "2.0 h".into()));
+        assert_eq!(time(7_200.0), "2.0 h");
     }
 }

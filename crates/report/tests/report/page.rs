@@ -272,7 +272,7 @@ fn a_saturated_edge_is_drawn_and_a_site_without_links_has_no_such_section() {
     for wanted in [
         "How busy the links were",
         "Packets dropped by full queues",
-        "north in 2 Mbit/s 1.00 MiB 1,200 50 % 100 % 17 packets 64.0 KiB",
+        "north in 2 Mbit/s 1.0 MiB 1,200 50 % 100 % 17 packets 64.0 KiB",
         "dc1 -&gt; dc2 no limit 300 B 5 0 packets",
     ] {
         assert!(words.contains(wanted), "{wanted} is not in {words}");
