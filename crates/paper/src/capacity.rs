@@ -147,7 +147,9 @@ fn phases(result: &RunResult, counts: impl Fn(&str, &str) -> Vec<(u64, u64)>) ->
             fault.asked_s < phase.to_s && fault.healed_s.is_none_or(|healed_s| healed_s > phase.from_s)
         };
         // Where clients came and went within a phase, its throughput is of no number of them.
-        phase.clients_least.is_none() && !phase.name.starts_with(WARM_UP) && !result.faults.iter().any(stands)
+        phase.measured.clients_least.is_none()
+            && !phase.name.starts_with(WARM_UP)
+            && !result.faults.iter().any(stands)
     };
     let of_load = |load: &LoadResult| {
         let facts = result.facts.loads.iter().find(|facts| facts.name == load.name);
@@ -161,9 +163,9 @@ fn phases(result: &RunResult, counts: impl Fn(&str, &str) -> Vec<(u64, u64)>) ->
             let spread = mean_and_error(&seconds);
             Some(Measured {
                 load: load.name.clone(),
-                clients: phase.clients?,
+                clients: phase.measured.clients?,
                 nodes: result.lab.nodes,
-                per_s: spread.map_or(phase.throughput_per_s, |(mean, _)| mean),
+                per_s: spread.map_or(phase.measured.throughput_per_s, |(mean, _)| mean),
                 error: spread.map_or(0.0, |(_, error)| error),
             })
         };

@@ -4,7 +4,8 @@
 
 use capabilities::operations::spelt;
 use results::{
-    LatencyUs, LoadResult, OperationResult, PhaseResult, ReproducedFigure, ReproducedReport, RunResult,
+    LatencyUs, LoadFigures, LoadResult, OperationResult, PhaseResult, ReproducedFigure, ReproducedReport,
+    RunResult,
 };
 use scenario::Scenario;
 
@@ -26,16 +27,14 @@ pub fn reproduced(result: &RunResult, scenario: &Scenario) -> ReproducedReport {
 /// `tps`; `latency_ms_p99` of the transactions; `update_us_mean` of an operation; or what the workload itself calls a
 /// figure. In the phase, or over all of the load.
 fn figure(name: &str, load: &LoadResult, phase: Option<&PhaseResult>) -> Option<f64> {
-    let (latency, per_s, operations) = match phase {
-        Some(phase) => (&phase.latency_us, phase.throughput_per_s, &phase.operations),
-        None => (&load.latency_us, load.throughput_per_s, &load.operations),
-    };
+    let LoadFigures { latency_us: latency, throughput_per_s: per_s, operations, .. } =
+        phase.map_or(&load.measured, |phase| &phase.measured);
     match name {
-        "tps" | "throughput_per_s" => return Some(per_s),
+        "tps" | "throughput_per_s" => return Some(*per_s),
         "commit_ms" => return operations.get("END").map(|commit| commit.latency_us.mean / 1e3),
         _ => {}
     }
-    if let Some(told) = load.figures.get(name) {
+    if let Some(told) = load.measured.figures.get(name) {
         return Some(*told);
     }
     let (what, us_in_unit, statistic) =
@@ -76,12 +75,12 @@ mod tests {
     fn load() -> LoadResult {
         let operation =
             |count, mean| OperationResult { count, latency_us: latency(mean), ..OperationResult::default() };
-        let mut load =
-            LoadResult { throughput_per_s: 19.0, latency_us: latency(9000.0), ..LoadResult::default() };
-        load.operations.insert("UPDATE".to_owned(), operation(3, 2742.0));
-        load.operations.insert("write random 4 KiB".to_owned(), operation(3, 474.0));
-        load.operations.insert("READ".to_owned(), operation(0, 0.0));
-        load.figures.insert("cached_read_mb_per_s".to_owned(), 6202.0);
+        let mut load = LoadResult::default();
+        (load.measured.throughput_per_s, load.measured.latency_us) = (19.0, latency(9000.0));
+        load.measured.operations.insert("UPDATE".to_owned(), operation(3, 2742.0));
+        load.measured.operations.insert("write random 4 KiB".to_owned(), operation(3, 474.0));
+        load.measured.operations.insert("READ".to_owned(), operation(0, 0.0));
+        load.measured.figures.insert("cached_read_mb_per_s".to_owned(), 6202.0);
         load
     }
 

@@ -77,7 +77,8 @@ pub(crate) fn recorded_until(run: &RunDirectory, loads: &[LoadSeconds]) -> u64 {
 fn baseline_per_s(run: &RunDirectory, load: &str) -> Option<f64> {
     let load = run.result.loads.iter().find(|result| result.name == load)?;
     let phase = load.phases.iter().find(|phase| phase.name == "baseline")?;
-    (phase.throughput_per_s > 0.0 && phase.throughput_per_s.is_finite()).then_some(phase.throughput_per_s)
+    (phase.measured.throughput_per_s > 0.0 && phase.measured.throughput_per_s.is_finite())
+        .then_some(phase.measured.throughput_per_s)
 }
 
 fn throughput(run: &RunDirectory, load: &LoadSeconds, index: usize, until: u64) -> Figure {

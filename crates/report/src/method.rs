@@ -66,19 +66,19 @@ fn load(result: &RunResult) -> String {
         .loads
         .iter()
         .filter_map(|load| {
-            let clients = format::counted(u64::from(load.clients?), "client", "clients");
-            let least = load.clients_least.map(|least| format!("{least} to ")).unwrap_or_default();
+            let clients = format::counted(u64::from(load.measured.clients?), "client", "clients");
+            let least = load.measured.clients_least.map(|least| format!("{least} to ")).unwrap_or_default();
             Some(format!("{} with {least}{clients}", load.name))
         })
         .collect();
     let open: Vec<String> = result
         .loads
         .iter()
-        .filter(|load| load.clients.is_none())
+        .filter(|load| load.measured.clients.is_none())
         .filter_map(|load| {
-            let rate = match load.rate_range_per_s {
+            let rate = match load.measured.rate_range_per_s {
                 Some([least, most]) => format!("{} to {}", format::rate(least), format::rate(most)),
-                None => format::rate(load.rate_per_s?),
+                None => format::rate(load.measured.rate_per_s?),
             };
             Some(format!("{} at {rate}", load.name))
         })

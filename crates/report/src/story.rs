@@ -117,7 +117,7 @@ fn undisturbed(result: &RunResult) -> String {
     let rates: Vec<String> = result
         .loads
         .iter()
-        .map(|load| format!("{} ran at {}", load.name, format::rate(load.throughput_per_s)))
+        .map(|load| format!("{} ran at {}", load.name, format::rate(load.measured.throughput_per_s)))
         .collect();
     if rates.is_empty() {
         "Nothing was broken in this run.".to_owned()

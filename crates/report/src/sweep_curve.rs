@@ -67,20 +67,23 @@ pub(crate) fn figure(load: &LoadResult) -> String {
 }
 
 fn steps(load: &LoadResult) -> Option<(Asked, Vec<Step>)> {
-    let asked =
-        if load.phases.iter().any(|phase| phase.clients.is_some()) { Asked::Clients } else { Asked::Rate };
+    let asked = if load.phases.iter().any(|phase| phase.measured.clients.is_some()) {
+        Asked::Clients
+    } else {
+        Asked::Rate
+    };
     let of_phase = |phase: &PhaseResult| match asked {
-        Asked::Clients if phase.clients_least.is_none() => phase.clients.map(f64::from),
-        Asked::Rate if phase.rate_range_per_s.is_none() => phase.rate_per_s,
+        Asked::Clients if phase.measured.clients_least.is_none() => phase.measured.clients.map(f64::from),
+        Asked::Rate if phase.measured.rate_range_per_s.is_none() => phase.measured.rate_per_s,
         _ => None,
     };
     let step = |phase: &PhaseResult| {
         let asked = of_phase(phase).filter(|asked| *asked > 0.0)?;
         Some(Step {
             asked,
-            throughput_per_s: phase.throughput_per_s,
-            latency_us_p50: phase.latency_us.p50 as f64,
-            latency_us_p99: phase.latency_us.p99 as f64,
+            throughput_per_s: phase.measured.throughput_per_s,
+            latency_us_p50: phase.measured.latency_us.p50 as f64,
+            latency_us_p99: phase.measured.latency_us.p99 as f64,
         })
     };
     let mut steps: Vec<Step> =
@@ -198,17 +201,13 @@ fn drawn(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use results::LatencyUs;
+    use results::{LatencyUs, LoadFigures};
 
     fn phase(name: &str, clients: u32, throughput_per_s: f64) -> PhaseResult {
         let latency_us = LatencyUs { p50: 800, p99: 2000, ..LatencyUs::default() };
-        PhaseResult {
-            name: name.to_owned(),
-            clients: Some(clients),
-            throughput_per_s,
-            latency_us,
-            ..PhaseResult::default()
-        }
+        let measured =
+            LoadFigures { clients: Some(clients), throughput_per_s, latency_us, ..LoadFigures::default() };
+        PhaseResult { name: name.to_owned(), measured, ..PhaseResult::default() }
     }
 
     fn load(phases: Vec<PhaseResult>) -> LoadResult {

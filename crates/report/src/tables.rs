@@ -60,14 +60,14 @@ fn first_errors(load: &LoadResult) -> String {
 
 /// The figures that the workload defines: TPC-C's, the throughput of each pass of rawio.
 fn standard(load: &LoadResult) -> String {
-    if load.figures.is_empty() {
+    if load.measured.figures.is_empty() {
         return String::new();
     }
     let mut html = format!(
         "<div class=\"scroll\"><table class=\"standard\"><thead><tr><th>Figures of {}<th class=\"n\">Value</tr></thead><tbody>",
         escape(&load.workload)
     );
-    for (name, value) in &load.figures {
+    for (name, value) in &load.measured.figures {
         let (name, unit) = match (name.strip_suffix("_percent"), name.strip_suffix("_mb_per_s")) {
             (Some(name), _) => (name, " %"),
             (_, Some(name)) => (name, " MB/s"),
@@ -77,7 +77,7 @@ fn standard(load: &LoadResult) -> String {
         let _ = write!(html, "<tr><th scope=\"row\">{}<td class=\"n\">{value:.1}{unit}</tr>", escape(&name));
     }
     html.push_str("</tbody></table></div>");
-    if load.figures.get(EFFICIENCY).is_some_and(|percent| *percent > 100.0) {
+    if load.measured.figures.get(EFFICIENCY).is_some_and(|percent| *percent > 100.0) {
         html.push_str(
             "<p class=\"note\">An efficiency above 100 % is possible in a short run: the standard’s pauses limit the mean rate \
              over hours, while a few minutes can hold more new orders than the mean. Without the standard’s pauses \
@@ -108,12 +108,13 @@ fn p99(latency: &LatencyUs, count: u64) -> String {
 
 /// How a load was driven; from the lowest to the highest step where it was swept.
 fn drive(load: &LoadResult) -> String {
-    let of_phase = |phase: &PhaseResult| [phase.clients, phase.clients_least];
-    let clients = || load.phases.iter().flat_map(of_phase).flatten().chain(load.clients);
-    let range = |phase: &PhaseResult| phase.rate_range_per_s.unwrap_or_default();
+    let of_phase = |phase: &PhaseResult| [phase.measured.clients, phase.measured.clients_least];
+    let clients = || load.phases.iter().flat_map(of_phase).flatten().chain(load.measured.clients);
+    let range = |phase: &PhaseResult| phase.measured.rate_range_per_s.unwrap_or_default();
     let known = |rate: &f64| *rate > 0.0;
     let rates = || {
-        let means = load.phases.iter().filter_map(|phase| phase.rate_per_s).chain(load.rate_per_s);
+        let means =
+            load.phases.iter().filter_map(|phase| phase.measured.rate_per_s).chain(load.measured.rate_per_s);
         means.chain(load.phases.iter().flat_map(range)).filter(known)
     };
     let (slowest, fastest) = (rates().min_by(f64::total_cmp), rates().max_by(f64::total_cmp));
@@ -143,11 +144,12 @@ fn by_phase(load: &LoadResult) -> String {
     );
     // What was asked changes from phase to phase: then each row says what it was.
     let sweeps = load.phases.iter().any(|phase| pace_of(phase) != pace_of(&load.phases[0]));
-    let reference = load.phases.iter().find(|phase| is_reference(phase)).map(|phase| phase.throughput_per_s);
+    let reference =
+        load.phases.iter().find(|phase| is_reference(phase)).map(|phase| phase.measured.throughput_per_s);
     for phase in &load.phases {
         let change = match reference {
             Some(base) if !is_reference(phase) && phase.name != "warm-up" => {
-                format::change_percent(phase.throughput_per_s, base)
+                format::change_percent(phase.measured.throughput_per_s, base)
                     .unwrap_or_else(|| format::NOTHING.to_owned())
             }
             _ => String::new(),
@@ -162,11 +164,11 @@ fn by_phase(load: &LoadResult) -> String {
             &mut html,
             &phase.name,
             &span,
-            phase.transactions,
-            phase.throughput_per_s,
+            phase.measured.transactions,
+            phase.measured.throughput_per_s,
             &change,
-            &phase.latency_us,
-            &phase.errors,
+            &phase.measured.latency_us,
+            &phase.measured.errors,
         );
     }
     html.push_str("</tbody><tfoot>");
@@ -174,11 +176,11 @@ fn by_phase(load: &LoadResult) -> String {
         &mut html,
         "all but warm-up",
         "",
-        load.transactions,
-        load.throughput_per_s,
+        load.measured.transactions,
+        load.measured.throughput_per_s,
         "",
-        &load.latency_us,
-        &load.errors,
+        &load.measured.latency_us,
+        &load.measured.errors,
     );
     html.push_str("</tfoot></table></div>");
     html
@@ -186,8 +188,9 @@ fn by_phase(load: &LoadResult) -> String {
 
 /// What was asked in a phase, from the least to the most where it changed within.
 fn pace_of(phase: &PhaseResult) -> String {
-    let clients = phase.clients.map(|most| format::counted(u64::from(most), "client", "clients"));
-    match (clients, phase.clients_least, phase.rate_per_s, phase.rate_range_per_s) {
+    let clients = phase.measured.clients.map(|most| format::counted(u64::from(most), "client", "clients"));
+    match (clients, phase.measured.clients_least, phase.measured.rate_per_s, phase.measured.rate_range_per_s)
+    {
         (Some(most), Some(least), ..) => format!("{least} to {most}, "),
         (Some(clients), ..) => format!("{clients}, "),
         (.., Some([least, most])) => format!("{} to {} due, ", format::rate(least), format::rate(most)),
@@ -245,7 +248,7 @@ fn error_cell(counts: &std::collections::BTreeMap<String, u64>) -> String {
 fn rows_of(result: &RunResult, load: &LoadResult, phases: &[&PhaseResult]) -> Vec<String> {
     let measured: BTreeSet<&String> = phases
         .iter()
-        .flat_map(|phase| &phase.operations)
+        .flat_map(|phase| &phase.measured.operations)
         .filter(|(_, operation)| operation.count > 0)
         .map(|(name, _)| name)
         .collect();
@@ -284,9 +287,9 @@ fn by_statement(result: &RunResult, load: &LoadResult) -> String {
     for name in &names {
         let class = if Some(name) == transaction { " class=\"total\"" } else { "" };
         let _ = write!(html, "<tr{class}><th scope=\"row\">{}", escape(name));
-        let base = reference.and_then(|phase| phase.operations.get(name));
+        let base = reference.and_then(|phase| phase.measured.operations.get(name));
         for phase in &phases {
-            let operation = phase.operations.get(name);
+            let operation = phase.measured.operations.get(name);
             few |= operation
                 .is_some_and(|operation| operation.latency_us.p99 > 0 && operation.count < FEWEST_FOR_P99);
             cells(&mut html, operation);
@@ -345,7 +348,7 @@ fn succeeded(name: &str, operation: &OperationResult) -> String {
 /// What failed and what was tried again, of each operation that had any of it; empty where none had.
 fn errors_by_operation(load: &LoadResult) -> String {
     let failed = |operation: &OperationResult| !operation.errors.is_empty() || operation.retries > 0;
-    let rows: Vec<_> = load.operations.iter().filter(|(_, operation)| failed(operation)).collect();
+    let rows: Vec<_> = load.measured.operations.iter().filter(|(_, operation)| failed(operation)).collect();
     if rows.is_empty() {
         return String::new();
     }

@@ -48,15 +48,19 @@ pub fn text(result: &RunResult) -> String {
     }
     heading(&mut out, "Loads", result.loads.is_empty());
     for load in &result.loads {
-        let figures: String =
-            load.figures.iter().map(|(name, figure)| format!("; {} {figure:.1}", plain(name))).collect();
+        let figures: String = load
+            .measured
+            .figures
+            .iter()
+            .map(|(name, figure)| format!("; {} {figure:.1}", plain(name)))
+            .collect();
         let line = format!(
             "{}, p50 {}, p99 {}, longest {}; errors: {}{figures}",
-            format::rate(load.throughput_per_s),
-            format::latency(load.latency_us.p50 as f64),
-            format::latency(load.latency_us.p99 as f64),
-            format::latency(load.latency_us.max as f64),
-            tables::errors(&load.errors)
+            format::rate(load.measured.throughput_per_s),
+            format::latency(load.measured.latency_us.p50 as f64),
+            format::latency(load.measured.latency_us.p99 as f64),
+            format::latency(load.measured.latency_us.max as f64),
+            tables::errors(&load.measured.errors)
         );
         entry(&mut out, &format!("  {:<33} ", plain(&load.name)), &line);
         for error in &load.first_errors {

@@ -13,7 +13,7 @@ use measure::recovery::{self, Baseline, LoadRecord, Second, Struck};
 use crate::by_second::{self, LoadSeconds};
 use crate::fault::{FaultLoadResult, FaultResult, RecoveryResult};
 use crate::lab::{InterferenceResult, LabResult, WarningResult};
-use crate::load::{LatencyUs, LoadResult, OperationResult, PhaseResult};
+use crate::load::{LatencyUs, LoadFigures, LoadResult, OperationResult, PhaseResult};
 use crate::run::{CheckResult, RunResult};
 
 /// Why the verdict is `unknown`, in the first place.
@@ -109,20 +109,20 @@ fn load_result(load: &LoadFacts, phases: &[PhaseFacts], rows: &[TimelineRow]) ->
     let mut total = LoadResult {
         name: load.name.clone(),
         workload: load.workload.clone(),
-        clients: Some(load.clients),
+        measured: LoadFigures { clients: Some(load.clients), ..LoadFigures::default() },
         ..LoadResult::default()
     };
     let mut length_s = 0.0;
     for phase in phases.iter().filter(|phase| phase.name != "warm-up") {
         length_s += phase.to_s - phase.from_s;
-        total.transactions = total.transactions.saturating_add(phase.transactions);
-        total.latency_us.max = total.latency_us.max.max(phase.latency_us.max);
-        for (class, errors) in &phase.errors {
-            let sum = total.errors.entry(class.clone()).or_default();
+        total.measured.transactions = total.measured.transactions.saturating_add(phase.measured.transactions);
+        total.measured.latency_us.max = total.measured.latency_us.max.max(phase.measured.latency_us.max);
+        for (class, errors) in &phase.measured.errors {
+            let sum = total.measured.errors.entry(class.clone()).or_default();
             *sum = sum.saturating_add(*errors);
         }
-        for (name, operation) in &phase.operations {
-            let sum = total.operations.entry(name.clone()).or_default();
+        for (name, operation) in &phase.measured.operations {
+            let sum = total.measured.operations.entry(name.clone()).or_default();
             sum.count = sum.count.saturating_add(operation.count);
             sum.latency_us.max = sum.latency_us.max.max(operation.latency_us.max);
             for (class, errors) in &operation.errors {
@@ -132,7 +132,7 @@ fn load_result(load: &LoadFacts, phases: &[PhaseFacts], rows: &[TimelineRow]) ->
         }
     }
     if length_s > 0.0 {
-        total.throughput_per_s = total.transactions as f64 / length_s;
+        total.measured.throughput_per_s = total.measured.transactions as f64 / length_s;
     }
     total.phases = phases;
     total
@@ -149,7 +149,7 @@ fn phase_result(load: &LoadFacts, phase: &PhaseFacts, rows: &[TimelineRow]) -> P
     let of_phase =
         rows.iter().filter(|row| row.load == load.name && is_within(row.second, phase.from_s, phase.to_s));
     for row in of_phase {
-        let sum: &mut OperationResult = result.operations.entry(row.operation.clone()).or_default();
+        let sum: &mut OperationResult = result.measured.operations.entry(row.operation.clone()).or_default();
         sum.count = sum.count.saturating_add(row.count);
         sum.latency_us = LatencyUs { max: sum.latency_us.max.max(row.max_us), ..LatencyUs::default() };
         if row.errors > 0 {
@@ -160,15 +160,15 @@ fn phase_result(load: &LoadFacts, phase: &PhaseFacts, rows: &[TimelineRow]) -> P
             errors = errors.saturating_add(row.errors);
         }
     }
-    if let Some(transaction) = result.operations.get(&load.transaction) {
-        result.transactions = transaction.count;
-        result.latency_us = transaction.latency_us.clone();
+    if let Some(transaction) = result.measured.operations.get(&load.transaction) {
+        result.measured.transactions = transaction.count;
+        result.measured.latency_us = transaction.latency_us.clone();
     }
     if errors > 0 {
-        result.errors.insert(UNCLASSIFIED.to_owned(), errors);
+        result.measured.errors.insert(UNCLASSIFIED.to_owned(), errors);
     }
     if phase.to_s > phase.from_s {
-        result.throughput_per_s = result.transactions as f64 / (phase.to_s - phase.from_s);
+        result.measured.throughput_per_s = result.measured.transactions as f64 / (phase.to_s - phase.from_s);
     }
     result
 }

@@ -21,7 +21,7 @@ pub use by_second::{LoadSeconds, Second, by_load, recorded_until};
 pub use fault::{FaultLoadResult, FaultResult, RecoveryResult};
 pub use lab::{InterferenceResult, LabResult, LinkResult, ModelledSyncsResult, WarningResult};
 pub use links_csv::LinkRow;
-pub use load::{EndedEarly, LatencyUs, LoadResult, OperationResult, PhaseResult};
+pub use load::{EndedEarly, LatencyUs, LoadFigures, LoadResult, OperationResult, PhaseResult};
 pub use prediction::{PredictionResult, Relation};
 pub use run::{CheckResult, ExpectationResult, ReproducedFigure, ReproducedReport, RunResult};
 pub use run_directory::{LONGEST_FILE_BYTES, ReadError, RunDirectory, read};

@@ -45,27 +45,25 @@ pub struct OperationResult {
     pub latency_us: LatencyUs,
 }
 
-/// The figures of one phase of a load.
+/// What a load was asked, and how it did, over a stretch of the run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct PhaseResult {
-    /// The phase.
-    pub name: String,
-    /// When it began.
-    pub from_s: f64,
-    /// When it ended.
-    pub to_s: f64,
-    /// Closed loop: clients in this phase, the most at work at once.
+pub struct LoadFigures {
+    /// Closed loop: clients, the most at work at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clients: Option<u32>,
     /// Where their number changed: the fewest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clients_least: Option<u32>,
-    /// Open loop: operations due a second in this phase, as a mean.
+    /// Open loop: operations due a second, as a mean.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_per_s: Option<f64>,
     /// Where the rate changed: the lowest and the highest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_range_per_s: Option<[f64; 2]>,
+    /// Of the whole load: figures that the workload's standard defines, by name with the unit last: `tpmC`,
+    /// `efficiency_percent`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub figures: BTreeMap<String, f64>,
     /// Transactions that succeeded.
     pub transactions: u64,
     /// Errors by class: of transactions, and of attempts to connect.
@@ -81,6 +79,20 @@ pub struct PhaseResult {
     pub operations: BTreeMap<String, OperationResult>,
 }
 
+/// The figures of one phase of a load.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct PhaseResult {
+    /// The phase.
+    pub name: String,
+    /// When it began.
+    pub from_s: f64,
+    /// When it ended.
+    pub to_s: f64,
+    /// Its figures.
+    #[serde(flatten)]
+    pub measured: LoadFigures,
+}
+
 /// The figures of one load.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LoadResult {
@@ -88,34 +100,9 @@ pub struct LoadResult {
     pub name: String,
     /// Its workload.
     pub workload: String,
-    /// Closed loop: clients, the most at work at once.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub clients: Option<u32>,
-    /// Where their number changed: the fewest.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub clients_least: Option<u32>,
-    /// Open loop: operations due a second, as a mean.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rate_per_s: Option<f64>,
-    /// Where the rate changed: the lowest and the highest.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rate_range_per_s: Option<[f64; 2]>,
-    /// Figures that the workload's standard defines, by name with the unit last: `tpmC`, `efficiency_percent`.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub figures: BTreeMap<String, f64>,
-    /// Transactions that succeeded, warm-up left out, as in all figures of this level.
-    pub transactions: u64,
-    /// Errors by class: of transactions, and of attempts to connect.
-    pub errors: BTreeMap<String, u64>,
-    /// Of these, those after which nobody knows whether the transaction happened, by class.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub errors_indefinite: BTreeMap<String, u64>,
-    /// Transactions a second.
-    pub throughput_per_s: f64,
-    /// Latency of transactions.
-    pub latency_us: LatencyUs,
-    /// Each operation and statement.
-    pub operations: BTreeMap<String, OperationResult>,
+    /// Its figures, warm-up left out.
+    #[serde(flatten)]
+    pub measured: LoadFigures,
     /// The same by phase, warm-up included.
     pub phases: Vec<PhaseResult>,
     /// The first error of each class over the whole run, in order of time.
@@ -138,4 +125,19 @@ pub struct EndedEarly {
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(count: &u64) -> bool {
     *count == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A load and its phase as results have always been written, byte by byte.
+    const WRITTEN: &str = r#"{"name":"tpcc","workload":"tpcc","rate_per_s":20.0,"rate_range_per_s":[10.0,30.0],"figures":{"tpmC":12.5},"transactions":7,"errors":{"timeout":2},"errors_indefinite":{"timeout":1},"throughput_per_s":0.7,"latency_us":{"mean":1.5,"stdev":0.5,"p50":1,"p90":2,"p95":3,"p99":4,"p99_9":5,"max":6},"operations":{"BEGIN":{"count":7,"latency_us":{"mean":1.5,"stdev":0.5,"p50":1,"p90":2,"p95":3,"p99":4,"p99_9":5,"max":6}}},"phases":[{"name":"baseline","from_s":0.0,"to_s":10.0,"clients":8,"clients_least":2,"transactions":7,"errors":{},"throughput_per_s":0.7,"latency_us":{"mean":1.5,"stdev":0.5,"p50":1,"p90":2,"p95":3,"p99":4,"p99_9":5,"max":6},"operations":{}}],"first_errors":[{"class":"timeout","text":"late","at_s":3.0}]}"#;
+
+    #[test]
+    fn a_load_is_written_as_it_always_was_and_read_back() {
+        let read: LoadResult = serde_json::from_str(WRITTEN).expect("a load");
+        assert_eq!((read.measured.rate_per_s, read.phases[0].measured.clients), (Some(20.0), Some(8)));
+        assert_eq!(serde_json::to_string(&read).expect("text"), WRITTEN);
+    }
 }

@@ -22,7 +22,7 @@ use crate::directory::{DirectoryError, RunDirectory};
 use crate::final_read::{FINAL_READ_PATIENCE, final_read};
 use crate::load_end;
 use crate::muster::{self, Missing};
-use crate::outcome::{asked as asked_of, checks_of, phase_result};
+use crate::outcome::{checks_of, load_figures, with_demand};
 
 /// How often an interruption is looked for while nothing else happens.
 const LOOK_AROUND: Duration = Duration::from_millis(100);
@@ -330,33 +330,23 @@ fn facts(asked: &Standalone, started_at: &str, engine_version: String) -> RunFac
 fn draw(asked: &Standalone, facts: RunFacts, record: &Record, ended_s: f64, cpu: Duration) -> RunResult {
     let plan = &asked.plan;
     let result_of = |phase: &PhaseFacts| {
-        let to_s = phase.to_s.min(ended_s);
-        let figures = record.timeline.summarize(&plan.name, phase.from_s, to_s).unwrap_or_default();
-        let cut = PhaseFacts { to_s, ..phase.clone() };
-        let result = phase_result(&cut, &figures, plan.workload.transaction_name());
-        let PhaseResult { clients, clients_least, rate_per_s, rate_range_per_s, .. } =
-            asked_of(plan, cut.from_s, cut.to_s);
-        PhaseResult { clients, clients_least, rate_per_s, rate_range_per_s, ..result }
+        let (from_s, to_s) = (phase.from_s, phase.to_s.min(ended_s));
+        let figures = record.timeline.summarize(&plan.name, from_s, to_s).unwrap_or_default();
+        let figures = load_figures(&figures, plan.workload.transaction_name());
+        let measured = with_demand(plan, (from_s, to_s), figures);
+        PhaseResult { name: phase.name.clone(), from_s, to_s, measured }
     };
     let phases: Vec<PhaseResult> =
         facts.phases.iter().filter(|phase| phase.from_s < ended_s).map(result_of).collect();
-    let total = phases.iter().rfind(|phase| phase.name != WARM_UP).cloned().unwrap_or_default();
+    let PhaseResult { from_s, to_s, measured: mut total, .. } =
+        phases.iter().rfind(|phase| phase.name != WARM_UP).cloned().unwrap_or_default();
     let succeeded =
         total.operations.iter().map(|(name, operation)| (name.clone(), operation.count)).collect();
+    total.figures = plan.workload.figures(&succeeded, to_s - from_s, plan.scale);
     let load = LoadResult {
         name: plan.name.clone(),
         workload: plan.workload.name().to_owned(),
-        clients: total.clients,
-        clients_least: total.clients_least,
-        rate_per_s: total.rate_per_s,
-        rate_range_per_s: total.rate_range_per_s,
-        figures: plan.workload.figures(&succeeded, total.to_s - total.from_s, plan.scale),
-        transactions: total.transactions,
-        errors: total.errors,
-        errors_indefinite: total.errors_indefinite,
-        throughput_per_s: total.throughput_per_s,
-        latency_us: total.latency_us,
-        operations: total.operations,
+        measured: total,
         phases,
         first_errors: record.first_errors.clone(),
         ended_early: None,
@@ -384,10 +374,10 @@ fn doubts(
         let measured: Vec<u64> =
             series.iter().filter(|(second, _)| *second >= warm_s).map(|(_, count)| *count).collect();
         doubts.extend(warnings::baseline_doubt(name, &measured));
-        doubts.extend(warnings::few_samples(name, load.transactions));
+        doubts.extend(warnings::few_samples(name, load.measured.transactions));
         if let Some(lateness) = &record.lateness {
             let late_us_p99 = lateness.value_at_quantile(0.99);
-            doubts.extend(warnings::generator_late(name, late_us_p99, load.latency_us.p50));
+            doubts.extend(warnings::generator_late(name, late_us_p99, load.measured.latency_us.p50));
             let last = asked.plan.steps.last().and_then(|step| step.rate_per_s);
             doubts.extend(warnings::rate_not_kept(name, record.waiting, last.unwrap_or(0.0)));
         }
@@ -415,7 +405,7 @@ fn verdict(result: &RunResult, makes_tables: bool, interrupted: bool) -> (Verdic
     if let Some(ended) = result.loads.iter().find_map(|load| load.ended_early.as_ref()) {
         doubt(&format!("{}. It ended before its time, so its figures are not complete", ended.why));
     }
-    if result.loads.iter().all(|load| load.transactions == 0) {
+    if result.loads.iter().all(|load| load.measured.transactions == 0) {
         doubt("no transaction succeeded");
     }
     if !makes_tables {

@@ -74,12 +74,15 @@ fn a_load_alone_leaves_a_runs_files_and_proves_only_what_it_could_see() {
     assert_eq!(told(&end), "pass every check passed");
     assert_eq!(seconds.load(Ordering::Relaxed), 3);
     let load = &end.result.loads[0];
-    assert_eq!((load.clients, load.rate_per_s), (None, Some(300.0)));
+    assert_eq!((load.measured.clients, load.measured.rate_per_s), (None, Some(300.0)));
     assert_eq!(
         load.phases.iter().map(|phase| phase.name.as_str()).collect::<Vec<_>>(),
         ["warm-up", "measured"]
     );
-    assert!(load.transactions > 0 && load.operations["insert (service)"].count == load.transactions);
+    assert!(
+        load.measured.transactions > 0
+            && load.measured.operations["insert (service)"].count == load.measured.transactions
+    );
     for file in ["timeline.csv", "timeline.hlog", "history.jsonl.zst", "events.jsonl", "result.json"] {
         let length = fs::metadata(end.directory.join(file)).map(|file| file.len()).unwrap_or(0);
         assert!(length > 0, "{file}");
@@ -93,7 +96,10 @@ fn a_load_alone_leaves_a_runs_files_and_proves_only_what_it_could_see() {
     .expect("an event loop");
     let end = run_alone(&asked(&server, &out, None, false), &|| false, &|_| {}).expect("ran");
     assert!(told(&end).starts_with("unknown the load ran on tables it had not made"), "{}", told(&end));
-    assert_eq!((end.result.loads[0].clients, end.result.loads[0].rate_per_s), (Some(4), None));
+    assert_eq!(
+        (end.result.loads[0].measured.clients, end.result.loads[0].measured.rate_per_s),
+        (Some(4), None)
+    );
 
     let looks = Cell::new(0);
     let after_a_while = || looks.replace(looks.get() + 1) > 5;

@@ -8,7 +8,8 @@ use std::path::Path;
 
 use anyhow::Context;
 use syn::{
-    Attribute, Expr, Fields, GenericArgument, Item, ItemEnum, ItemStruct, Lit, Meta, PathArguments, Type,
+    Attribute, Expr, Field, Fields, GenericArgument, Item, ItemEnum, ItemStruct, Lit, Meta, PathArguments,
+    Type,
 };
 
 use super::markdown::{code, page as whole_page, table};
@@ -123,6 +124,24 @@ fn meaning(attributes: &[Attribute]) -> String {
     attributes.iter().filter_map(line).collect::<Vec<_>>().join(" ")
 }
 
+/// Whether a field's own fields stand in its place.
+fn is_flattened(attributes: &[Attribute]) -> bool {
+    attributes.iter().any(|attribute| match &attribute.meta {
+        Meta::List(list) if list.path.is_ident("serde") => list.tokens.to_string() == "flatten",
+        _ => false,
+    })
+}
+
+/// The fields of a type as they stand in JSON.
+fn fields<'t>(types: &'t Types, item: &'t ItemStruct) -> Vec<&'t Field> {
+    let inner = |field: &'t Field| match types.in_json(&field.ty).1.and_then(|name| types.structs.get(&name))
+    {
+        Some(inner) if is_flattened(&field.attrs) => fields(types, inner),
+        _ => vec![field],
+    };
+    item.fields.iter().flat_map(inner).collect()
+}
+
 /// The page.
 pub(super) fn page(root: &Path) -> anyhow::Result<String> {
     let types = Types::read(root)?;
@@ -132,7 +151,7 @@ pub(super) fn page(root: &Path) -> anyhow::Result<String> {
     while let Some(name) = waiting.pop_front() {
         let item = types.structs.get(&name).with_context(|| format!("no type {name} in {SOURCES:?}"))?;
         let mut rows = Vec::new();
-        for field in &item.fields {
+        for field in fields(&types, item) {
             let Some(key) = &field.ident else { continue };
             let (what, of) = types.in_json(&field.ty);
             rows.push(vec![code(&key.to_string()), what, meaning(&field.attrs)]);

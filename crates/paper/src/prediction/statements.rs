@@ -36,7 +36,7 @@ pub(super) fn of_loads(
         let thinks = asked.pace.think_time != ThinkTime::default();
         for compared in compared(&result.facts.phases, &costs, load, transaction, evidence) {
             rows.extend(compared.statements());
-            if load.clients == Some(1) && !thinks {
+            if load.measured.clients == Some(1) && !thinks {
                 rows.extend(compared.throughput());
             }
             sentences.push(compared.sentence(scenario.database.engine.elects()));

@@ -114,7 +114,7 @@ fn is_told(subject: &Subject, quantity: Quantity) -> bool {
 
 /// Errors of all loads of a run.
 pub(super) fn errors(result: &RunResult) -> u64 {
-    result.loads.iter().flat_map(|load| load.errors.values()).sum()
+    result.loads.iter().flat_map(|load| load.measured.errors.values()).sum()
 }
 
 fn spreads(runs: &[&RunResult]) -> Vec<Spread> {

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use measure::Better;
 
 use super::source::Taken;
-use results::{FaultResult, LatencyUs, LoadResult, OperationResult, PhaseResult, RunResult};
+use results::{FaultResult, LatencyUs, LoadFigures, LoadResult, OperationResult, PhaseResult, RunResult};
 
 /// What a figure is of.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -102,12 +102,12 @@ pub(super) fn all(runs: &[&RunResult]) -> Vec<(Subject, Quantity)> {
         let subject = Subject::Load { load: load.name.clone(), phase: None };
         push(subject.clone(), Quantity::Throughput);
         LATENCIES.iter().for_each(|quantity| push(subject.clone(), *quantity));
-        for figure in load.figures.keys() {
+        for figure in load.measured.figures.keys() {
             push(Subject::Figure { load: load.name.clone(), figure: figure.clone() }, Quantity::Figure);
         }
         // The transaction is the load itself.
         let transaction = transaction_of(result, &load.name);
-        let measured = load.operations.iter().filter(|(_, figures)| figures.count > 0);
+        let measured = load.measured.operations.iter().filter(|(_, figures)| figures.count > 0);
         for (operation, _) in measured.filter(|(operation, _)| Some(operation.as_str()) != transaction) {
             let subject = Subject::Operation { load: load.name.clone(), operation: operation.clone() };
             LATENCIES.iter().for_each(|quantity| push(subject.clone(), *quantity));
@@ -224,20 +224,23 @@ impl Quantity {
         match subject {
             Subject::Load { load, phase: None } => {
                 let load = load_of(result, load)?;
-                self.of_transactions(load.transactions, load.throughput_per_s, &load.latency_us)
+                self.of_load(&load.measured)
             }
             Subject::Load { load, phase: Some(phase) } => {
                 let phase = phase_of(load_of(result, load)?, phase)?;
-                self.of_transactions(phase.transactions, phase.throughput_per_s, &phase.latency_us)
+                self.of_load(&phase.measured)
             }
             Subject::Operation { load, operation } => {
                 let OperationResult { count, latency_us, .. } =
-                    load_of(result, load)?.operations.get(operation)?;
+                    load_of(result, load)?.measured.operations.get(operation)?;
                 self.of_transactions(*count, 0.0, latency_us)
             }
-            Subject::Figure { load, figure } => {
-                load_of(result, load)?.figures.get(figure).copied().filter(|_| self == Quantity::Figure)
-            }
+            Subject::Figure { load, figure } => load_of(result, load)?
+                .measured
+                .figures
+                .get(figure)
+                .copied()
+                .filter(|_| self == Quantity::Figure),
             Subject::Fault { number, name } => {
                 let fault = result.faults.get(*number).filter(|fault| name_of(fault) == *name)?;
                 match self {
@@ -251,6 +254,10 @@ impl Quantity {
                 }
             }
         }
+    }
+
+    fn of_load(self, figures: &LoadFigures) -> Option<f64> {
+        self.of_transactions(figures.transactions, figures.throughput_per_s, &figures.latency_us)
     }
 
     fn of_transactions(self, count: u64, per_s: f64, latency: &LatencyUs) -> Option<f64> {

@@ -249,11 +249,11 @@ fn of_loads(result: &RunResult, load: Option<&str>) -> Vec<Family> {
         "The same in each phase, warm-up included.",
     );
     for load in result.loads.iter().filter(|known| load.is_none_or(|load| known.name == load)) {
-        throughput.add("", &[("load", &load.name)], load.throughput_per_s);
-        for (class, count) in &load.errors {
+        throughput.add("", &[("load", &load.name)], load.measured.throughput_per_s);
+        for (class, count) in &load.measured.errors {
             errors.add("_total", &[("load", &load.name), ("class", class)], *count as f64);
         }
-        for (operation, figures) in &load.operations {
+        for (operation, figures) in &load.measured.operations {
             let labels = [("load", load.name.as_str()), ("operation", operation)];
             latency.add_latency(&labels, figures);
             if figures.count > 0 {
@@ -263,7 +263,7 @@ fn of_loads(result: &RunResult, load: Option<&str>) -> Vec<Family> {
         // Two phases may have one name; a sample must not stand twice.
         let mut seen = std::collections::BTreeSet::new();
         for phase in load.phases.iter().filter(|phase| seen.insert(&phase.name)) {
-            for (operation, figures) in &phase.operations {
+            for (operation, figures) in &phase.measured.operations {
                 let labels = [("load", load.name.as_str()), ("phase", &phase.name), ("operation", operation)];
                 by_phase.add_latency(&labels, figures);
             }

@@ -106,8 +106,8 @@ pub(super) fn figures(
         "max_us",
     ])?;
     for load in result.loads.iter().filter(|known| load.is_none_or(|load| known.name == load)) {
-        let phases = load.phases.iter().map(|phase| (phase.name.as_str(), &phase.operations));
-        for (phase, operations) in std::iter::once(("", &load.operations)).chain(phases) {
+        let phases = load.phases.iter().map(|phase| (phase.name.as_str(), &phase.measured.operations));
+        for (phase, operations) in std::iter::once(("", &load.measured.operations)).chain(phases) {
             for (operation, OperationResult { count, latency_us, .. }) in operations {
                 let figures = [
                     latency_us.p50,

@@ -35,10 +35,10 @@ impl Runs {
         fixture.result.seed = self.count;
         let scaled = |us: u64| (us as f64 * factor) as u64;
         for load in &mut fixture.result.loads {
-            load.throughput_per_s *= factor;
-            load.latency_us.mean *= factor;
-            load.latency_us.p99 = scaled(load.latency_us.p99);
-            for operation in load.operations.values_mut() {
+            load.measured.throughput_per_s *= factor;
+            load.measured.latency_us.mean *= factor;
+            load.measured.latency_us.p99 = scaled(load.measured.latency_us.p99);
+            for operation in load.measured.operations.values_mut() {
                 operation.latency_us.mean *= factor;
                 operation.latency_us.p50 = scaled(operation.latency_us.p50);
             }
@@ -222,7 +222,10 @@ fn what_was_published_stands_beside_each_variant_and_workloads_figures_are_compa
                 figure("moon_phase", 0.5, None),
             ],
         };
-        result.loads[0].figures.insert("read_mb_per_s".to_owned(), if is_first { 100.0 } else { 40.0 });
+        result.loads[0]
+            .measured
+            .figures
+            .insert("read_mb_per_s".to_owned(), if is_first { 100.0 } else { 40.0 });
         std::fs::write(&file, serde_json::to_string(&result).expect("a text")).expect("written");
     }
     let comparison = compared(&paths);
@@ -271,7 +274,7 @@ fn with_storage(runs: &mut Runs, clients: u32, replicas: u32, insert_us: u64) ->
     }
     result.volumes = vec![volume];
     for load in &mut result.loads {
-        for operation in load.operations.values_mut() {
+        for operation in load.measured.operations.values_mut() {
             operation.latency_us.p50 = insert_us;
         }
     }
@@ -362,7 +365,7 @@ fn a_gate_fails_on_a_planted_difference_beyond_its_bound_and_on_no_other() {
     let mean = |variant: usize| {
         slower.variants[variant].runs[0].result.loads.iter().find(|load| load.name == "bank")
     };
-    let mean_us = mean(0).expect("a load").latency_us.mean;
+    let mean_us = mean(0).expect("a load").measured.latency_us.mean;
     assert_eq!(gated(&slower, "latency_mean", Bound::Absolute(mean_us * 0.2)), Verdict::Fail);
     assert_eq!(gated(&slower, "latency_mean", Bound::Absolute(mean_us)), Verdict::Pass);
     let fewer = [side(&mut runs, 1, 1.0), side(&mut runs, 8, 0.7)].concat();

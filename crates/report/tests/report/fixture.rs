@@ -12,8 +12,8 @@ use history::{
     Receipt, RunFacts, SiteFacts, Verdict,
 };
 use results::{
-    CheckResult, ExpectationResult, FaultLoadResult, FaultResult, LabResult, LatencyUs, LoadResult,
-    OperationResult, PhaseResult, RecoveryResult, ReproducedReport, RunResult, WarningResult,
+    CheckResult, ExpectationResult, FaultLoadResult, FaultResult, LabResult, LatencyUs, LoadFigures,
+    LoadResult, OperationResult, PhaseResult, RecoveryResult, ReproducedReport, RunResult, WarningResult,
 };
 
 const PHASES: [(&str, f64, f64); 4] =
@@ -356,34 +356,24 @@ fn phase_result(load: &LoadFacts, seconds: &Seconds, name: &str, from_s: f64, to
     for ((_, operation), samples) in seconds.iter().filter(|((name, _), _)| *name == load.name) {
         let errors: u64 = samples.range(from_s as u64..to_s as u64).map(|(_, sample)| sample.errors).sum();
         if errors > 0 {
-            *phase.errors.entry("connection".to_owned()).or_default() += errors;
+            *phase.measured.errors.entry("connection".to_owned()).or_default() += errors;
         }
-        phase.operations.insert(operation.clone(), figures(samples, from_s, to_s));
+        phase.measured.operations.insert(operation.clone(), figures(samples, from_s, to_s));
     }
-    if let Some(transaction) = phase.operations.get(&load.transaction) {
-        phase.transactions = transaction.count;
-        phase.latency_us = transaction.latency_us.clone();
+    if let Some(transaction) = phase.measured.operations.get(&load.transaction) {
+        phase.measured.transactions = transaction.count;
+        phase.measured.latency_us = transaction.latency_us.clone();
     }
-    phase.throughput_per_s = phase.transactions as f64 / (to_s - from_s);
+    phase.measured.throughput_per_s = phase.measured.transactions as f64 / (to_s - from_s);
     phase
 }
 
 fn load_result(load: &LoadFacts, seconds: &Seconds) -> LoadResult {
     let all = phase_result(load, seconds, "all", 5.0, 60.0);
     LoadResult {
-        figures: BTreeMap::new(),
         name: load.name.clone(),
         workload: load.workload.clone(),
-        clients: Some(load.clients),
-        clients_least: None,
-        rate_per_s: None,
-        rate_range_per_s: None,
-        transactions: all.transactions,
-        errors: all.errors,
-        errors_indefinite: all.errors_indefinite,
-        throughput_per_s: all.throughput_per_s,
-        latency_us: all.latency_us,
-        operations: all.operations,
+        measured: LoadFigures { clients: Some(load.clients), ..all.measured },
         first_errors: vec![FirstError {
             class: ErrorClass::Other,
             code: Some("42P01".to_owned()),

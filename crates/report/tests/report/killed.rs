@@ -38,12 +38,18 @@ fn a_killed_run_keeps_the_figures_that_can_be_had() {
     let (derived, recorded) = (&run.result.loads[0], &whole.loads[0]);
     let names: Vec<&str> = derived.phases.iter().map(|phase| phase.name.as_str()).collect();
     assert_eq!(names, ["warm-up", "baseline", "fault"]);
-    assert_eq!(derived.phases[1].transactions, recorded.phases[1].transactions);
-    assert_eq!(derived.phases[1].throughput_per_s, recorded.phases[1].throughput_per_s);
-    assert_eq!(derived.phases[1].operations["END"].count, recorded.phases[1].operations["END"].count);
-    assert_eq!(derived.phases[1].latency_us.p99, 0, "a percentile over a phase cannot be had from seconds");
+    assert_eq!(derived.phases[1].measured.transactions, recorded.phases[1].measured.transactions);
+    assert_eq!(derived.phases[1].measured.throughput_per_s, recorded.phases[1].measured.throughput_per_s);
+    assert_eq!(
+        derived.phases[1].measured.operations["END"].count,
+        recorded.phases[1].measured.operations["END"].count
+    );
+    assert_eq!(
+        derived.phases[1].measured.latency_us.p99, 0,
+        "a percentile over a phase cannot be had from seconds"
+    );
     assert_eq!(derived.phases[2].to_s, 33.0);
-    assert_eq!(derived.phases[2].errors["unclassified"], 4 + 7 * 9);
+    assert_eq!(derived.phases[2].measured.errors["unclassified"], 4 + 7 * 9);
 }
 
 #[test]

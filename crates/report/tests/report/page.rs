@@ -192,7 +192,7 @@ fn statements_stand_in_their_order_with_their_change_against_the_baseline() {
 #[test]
 fn errors_stand_with_the_operations_they_belong_to() {
     let mut fixture = fixture::host_failure();
-    let operation = fixture.result.loads[0].operations.get_mut("END").expect("a statement");
+    let operation = fixture.result.loads[0].measured.operations.get_mut("END").expect("a statement");
     operation.errors = BTreeMap::from([("connection".to_owned(), 4), ("timeout".to_owned(), 3)]);
     operation.errors_indefinite = BTreeMap::from([("connection".to_owned(), 2)]);
     operation.retries = 17;
@@ -438,9 +438,9 @@ fn extreme_figures_neither_panic_nor_break_the_drawing() {
         fixture.result.faults[0].healed_s = Some(extreme);
         fixture.result.faults[0].lost_operations = Some(extreme);
         fixture.result.loads[0].phases[1].to_s = extreme;
-        fixture.result.loads[0].phases[1].throughput_per_s = extreme;
-        fixture.result.loads[0].phases[2].latency_us.mean = extreme;
-        fixture.result.loads[0].transactions = u64::MAX;
+        fixture.result.loads[0].phases[1].measured.throughput_per_s = extreme;
+        fixture.result.loads[0].phases[2].measured.latency_us.mean = extreme;
+        fixture.result.loads[0].measured.transactions = u64::MAX;
         fixture.result.checks[0].acknowledged = Some(u64::MAX);
         fixture.timeline.push_str(
             "61,bank,transaction,18446744073709551615,18446744073709551615,1,2,18446744073709551615,3\n",
@@ -498,13 +498,13 @@ fn the_report_replaces_an_older_one_and_leaves_nothing_else() {
 #[test]
 fn a_workloads_figures_are_a_table_and_an_efficiency_above_the_limit_is_explained() {
     let mut fixture = fixture::host_failure();
-    let figures = &mut fixture.result.loads[0].figures;
+    let figures = &mut fixture.result.loads[0].measured.figures;
     figures.insert("efficiency_percent".to_owned(), 120.0);
     figures.insert("sequential_write_mb_per_s".to_owned(), 80.25);
     let html = page(&fixture);
     assert!(html.contains("<th scope=\"row\">efficiency<td class=\"n\">120.0 %"), "the efficiency");
     assert!(html.contains("<th scope=\"row\">sequential write<td class=\"n\">80.2 MB/s"), "the pass");
     assert!(html.contains("An efficiency above 100 % is possible"), "the reason");
-    fixture.result.loads[0].figures.insert("efficiency_percent".to_owned(), 98.0);
+    fixture.result.loads[0].measured.figures.insert("efficiency_percent".to_owned(), 98.0);
     assert!(!page(&fixture).contains("An efficiency above 100 %"));
 }

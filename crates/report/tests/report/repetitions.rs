@@ -15,7 +15,7 @@ fn repeated(folder: &std::path::Path) -> MatrixResult {
         let mut fixture = fixture::host_failure();
         fixture.result.seed = u64::from(number);
         if number == 5 {
-            fixture.result.loads[0].throughput_per_s /= 10.0;
+            fixture.result.loads[0].measured.throughput_per_s /= 10.0;
         }
         if number == 7 {
             fixture.result.faults[0].recovery_s.first_success = None;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use history::WARM_UP;
 use measure::recovery::Incomparable;
 use measure::warnings::{Percentile, SAMPLES_BEYOND_MIN};
-use results::{CheckResult, FaultLoadResult, FaultResult, LatencyUs, LoadResult, RunResult};
+use results::{CheckResult, FaultLoadResult, FaultResult, LatencyUs, LoadFigures, LoadResult, RunResult};
 use scenario::quantity::{LatencyFigure, Quantity};
 use scenario::{Expectation, Scenario, Within};
 
@@ -110,41 +110,26 @@ fn sum_of_checks(result: &RunResult, pick: impl Fn(&CheckResult) -> Option<u64>)
 /// A figure of the workload's standard, of each load that has it.
 fn figure_of_loads(loads: &[&LoadResult], name: &str, factor: f64) -> Vec<Reading> {
     let figure = |load: &&LoadResult| {
-        let measured = Measured::Value(*load.figures.get(name)? * factor);
+        let measured = Measured::Value(*load.measured.figures.get(name)? * factor);
         Some(Reading { place: format!("load {}", load.name), measured })
     };
     loads.iter().filter_map(figure).collect()
 }
 
-/// The figures of a load over some stretch of the run.
-struct Figures<'r> {
-    transactions: u64,
-    throughput_per_s: f64,
-    latency_us: &'r LatencyUs,
-    errors: &'r BTreeMap<String, u64>,
-}
-
-impl<'r> Figures<'r> {
-    fn of_whole_run(load: &'r LoadResult) -> Self {
-        let LoadResult { transactions, throughput_per_s, latency_us, errors, .. } = load;
-        Figures { transactions: *transactions, throughput_per_s: *throughput_per_s, latency_us, errors }
-    }
-
-    /// The one place in which a figure of a phase is taken for measured.
-    fn measured(&self, quantity: Quantity) -> Measured {
-        let errors: u64 = self.errors.values().sum();
-        let operations = errors + self.transactions;
-        match quantity {
-            Quantity::Throughput => Measured::Value(self.throughput_per_s),
-            Quantity::ErrorRate => Measured::of((operations > 0).then(|| errors as f64 / operations as f64)),
-            // Where nothing succeeded nothing has a latency.
-            Quantity::Latency(_) if self.transactions == 0 => Measured::Untold,
-            Quantity::Latency(figure) if self.transactions < operations_needed(figure) => {
-                Measured::TooFew { operations: self.transactions, needed: operations_needed(figure) }
-            }
-            Quantity::Latency(figure) => Measured::Value(latency(self.latency_us, figure)),
-            _ => Measured::Untold,
+/// The one place in which a figure of a stretch of the run is taken for measured.
+fn of_figures(figures: &LoadFigures, quantity: Quantity) -> Measured {
+    let errors: u64 = figures.errors.values().sum();
+    let operations = errors + figures.transactions;
+    match quantity {
+        Quantity::Throughput => Measured::Value(figures.throughput_per_s),
+        Quantity::ErrorRate => Measured::of((operations > 0).then(|| errors as f64 / operations as f64)),
+        // Where nothing succeeded nothing has a latency.
+        Quantity::Latency(_) if figures.transactions == 0 => Measured::Untold,
+        Quantity::Latency(figure) if figures.transactions < operations_needed(figure) => {
+            Measured::TooFew { operations: figures.transactions, needed: operations_needed(figure) }
         }
+        Quantity::Latency(figure) => Measured::Value(latency(&figures.latency_us, figure)),
+        _ => Measured::Untold,
     }
 }
 
@@ -187,22 +172,15 @@ fn by_phase(expectation: &Expectation, scenario: &Scenario, loads: &[&LoadResult
     let mut readings = Vec::new();
     for load in loads {
         if expectation.within == Within::WholeRun {
-            let measured = Figures::of_whole_run(load).measured(expectation.quantity);
+            let measured = of_figures(&load.measured, expectation.quantity);
             readings.push(Reading { place: format!("load {}", load.name), measured });
             continue;
         }
         for (place, name) in phases(expectation, scenario) {
             // A phase that the run did not reach has no figures.
             let phase = load.phases.get(place).filter(|phase| phase.name == name);
-            let measured = phase.map_or(Measured::Untold, |phase| {
-                let figures = Figures {
-                    transactions: phase.transactions,
-                    throughput_per_s: phase.throughput_per_s,
-                    latency_us: &phase.latency_us,
-                    errors: &phase.errors,
-                };
-                figures.measured(expectation.quantity)
-            });
+            let measured =
+                phase.map_or(Measured::Untold, |phase| of_figures(&phase.measured, expectation.quantity));
             readings.push(Reading { place: format!("load {}, phase {name}", load.name), measured });
         }
     }
@@ -223,13 +201,13 @@ fn errors(expectation: &Expectation, scenario: &Scenario, loads: &[&LoadResult])
                     load.phases
                         .get(*place)
                         .filter(|phase| phase.name == *name)
-                        .map(|phase| count(&phase.errors))
+                        .map(|phase| count(&phase.measured.errors))
                 };
                 phases.iter().map(of_phase).sum::<Option<u64>>()
             };
             loads.iter().map(of_load).sum()
         }
-        _ => Some(loads.iter().map(|load| count(&load.errors)).sum()),
+        _ => Some(loads.iter().map(|load| count(&load.measured.errors)).sum()),
     };
     Measured::of(sum.map(|sum| sum as f64))
 }

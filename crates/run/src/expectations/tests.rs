@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use history::{Receipt, RunFacts, SiteFacts};
 use results::{
-    CheckResult, FaultLoadResult, FaultResult, LabResult, LatencyUs, LoadResult, PhaseResult, RecoveryResult,
-    ReproducedReport,
+    CheckResult, FaultLoadResult, FaultResult, LabResult, LatencyUs, LoadFigures, LoadResult, PhaseResult,
+    RecoveryResult, ReproducedReport,
 };
 
 use super::*;
@@ -33,31 +33,29 @@ fn parsed(expect: &str) -> Scenario {
 
 /// A phase with this p99 in milliseconds, throughput and timeouts; nothing succeeded at 0/s.
 fn phase(name: &str, p99_ms: u64, per_s: f64, timeouts: u64) -> PhaseResult {
-    PhaseResult {
-        name: name.to_owned(),
+    let measured = LoadFigures {
         transactions: (per_s * 100.0) as u64,
         throughput_per_s: per_s,
         latency_us: LatencyUs { p99: p99_ms * 1_000, p99_9: p99_ms * 2_000, ..LatencyUs::default() },
         errors: BTreeMap::from([("timeout".to_owned(), timeouts)]),
-        ..PhaseResult::default()
-    }
+        ..LoadFigures::default()
+    };
+    PhaseResult { name: name.to_owned(), measured, ..PhaseResult::default() }
 }
 
 fn load(name: &str, phases: Vec<PhaseResult>) -> LoadResult {
-    let measured = phases.iter().skip(1);
-    LoadResult {
-        name: name.to_owned(),
-        workload: name.to_owned(),
-        transactions: measured.clone().map(|phase| phase.transactions).sum(),
+    let judged = phases.iter().skip(1).map(|phase| &phase.measured);
+    let measured = LoadFigures {
+        transactions: judged.clone().map(|phase| phase.transactions).sum(),
         throughput_per_s: 80.0,
         latency_us: LatencyUs { p99: 30_000, ..LatencyUs::default() },
         errors: BTreeMap::from([(
             "timeout".to_owned(),
-            measured.flat_map(|phase| phase.errors.values()).sum(),
+            judged.flat_map(|phase| phase.errors.values()).sum(),
         )]),
-        phases,
-        ..LoadResult::default()
-    }
+        ..LoadFigures::default()
+    };
+    LoadResult { name: name.to_owned(), workload: name.to_owned(), measured, phases, ..LoadResult::default() }
 }
 
 /// Gap, first success and sustained recovery of a load, seconds; of negative ones nothing is known.
@@ -131,7 +129,8 @@ fn result() -> RunResult {
         ]
     };
     let mut tpcc = load("tpcc", phases(10, 480));
-    tpcc.figures = BTreeMap::from([("tpmC".to_owned(), 12.5), ("efficiency_percent".to_owned(), 97.0)]);
+    tpcc.measured.figures =
+        BTreeMap::from([("tpmC".to_owned(), 12.5), ("efficiency_percent".to_owned(), 97.0)]);
     let open = FaultLoadResult { gap_is_open: true, ..felt("ledger", 7.0, -1.0, -1.0) };
     RunResult {
         links_receipt: None,

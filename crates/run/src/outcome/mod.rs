@@ -23,7 +23,7 @@ pub(crate) use self::checks::checks_of;
 use self::checks::{Checked, check_all};
 use self::faults::{Lost, fault_results};
 use self::loads::load_result;
-pub(crate) use self::loads::{asked, phase_result};
+pub(crate) use self::loads::{load_figures, with_demand};
 use self::verdict::verdict;
 use self::warnings::all_warnings;
 use crate::chronicle::Chronicle;

@@ -39,7 +39,7 @@ pub(super) fn verdict(
         }
     }
     lab(result, &mut parts);
-    for load in result.loads.iter().filter(|load| load.transactions == 0 && interrupted.is_none()) {
+    for load in result.loads.iter().filter(|load| load.measured.transactions == 0 && interrupted.is_none()) {
         parts.push((Verdict::Unknown, format!("load {}: nothing that it asked succeeded", load.name)));
     }
     parts.extend(result.loads.iter().filter_map(|load| Some((Verdict::Unknown, broken_baseline(load)?))));
@@ -113,32 +113,34 @@ fn judged_from_s(result: &RunResult) -> f64 {
 fn broken_baseline(load: &LoadResult) -> Option<String> {
     let baseline = load.phases.iter().find(|phase| phase.name == BASELINE)?;
     let of_conflicts = ErrorClass::Serialization.name();
-    let failed: u64 =
-        baseline.errors.iter().filter(|(class, _)| *class != of_conflicts).map(|(_, count)| count).sum();
-    (failed > baseline.transactions).then(|| {
+    let failed: u64 = baseline
+        .measured
+        .errors
+        .iter()
+        .filter(|(class, _)| *class != of_conflicts)
+        .map(|(_, count)| count)
+        .sum();
+    (failed > baseline.measured.transactions).then(|| {
         format!(
             "load {}: its baseline has {} errors beside {} transactions, so nothing follows from what came after; see the \
              first errors, and mend the set-up or lower the load",
             load.name,
             report::with_thousands(failed),
-            report::with_thousands(baseline.transactions)
+            report::with_thousands(baseline.measured.transactions)
         )
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use results::PhaseResult;
+    use results::{LoadFigures, PhaseResult};
 
     use super::*;
 
     fn load(transactions: u64, class: &str, errors: u64) -> LoadResult {
-        let phase = PhaseResult {
-            name: BASELINE.to_owned(),
-            transactions,
-            errors: [(class.to_owned(), errors)].into(),
-            ..PhaseResult::default()
-        };
+        let errors = [(class.to_owned(), errors)].into();
+        let measured = LoadFigures { transactions, errors, ..LoadFigures::default() };
+        let phase = PhaseResult { name: BASELINE.to_owned(), measured, ..PhaseResult::default() };
         LoadResult { name: "kv".to_owned(), phases: vec![phase], ..LoadResult::default() }
     }
 

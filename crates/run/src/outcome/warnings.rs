@@ -43,7 +43,7 @@ pub(super) fn all_warnings(
         }
         if let Some(open_loop) = shown.recorded.open_loops.get(&load.name) {
             let late_us_p99 = open_loop.lateness.value_at_quantile(0.99);
-            doubts.extend(warnings::generator_late(&load.name, late_us_p99, load.latency_us.p50));
+            doubts.extend(warnings::generator_late(&load.name, late_us_p99, load.measured.latency_us.p50));
             let plan = prepared.plans.iter().find(|plan| plan.name == load.name);
             let last = plan.and_then(|plan| plan.step_at(shown.ended_s));
             let rate_per_s = last.and_then(|step| step.rate_per_s).unwrap_or(0.0);
@@ -52,9 +52,9 @@ pub(super) fn all_warnings(
         for phase in load.phases.iter().filter(|phase| !phase.name.starts_with(WARM_UP)) {
             let what = format!("{}, phase {}", load.name, phase.name);
             // p99.9 is not in the report's tables by phase; the doubts worth a reader's time are those about p99.
-            doubts.extend(warnings::few_samples(&what, phase.transactions).into_iter().filter(|doubt| {
-                !matches!(doubt, Doubt::FewSamples { percentile: warnings::Percentile::P99_9, .. })
-            }));
+            doubts.extend(warnings::few_samples(&what, phase.measured.transactions).into_iter().filter(
+                |doubt| !matches!(doubt, Doubt::FewSamples { percentile: warnings::Percentile::P99_9, .. }),
+            ));
         }
     }
     let told = warnings::folded(&doubts).into_iter();
