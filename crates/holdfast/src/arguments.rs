@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::live;
+use crate::web;
 
 /// Where the last run of the working directory is found.
 pub const LATEST: &str = "runs/latest";
@@ -70,6 +70,16 @@ pub enum Command {
         /// (`throughput_per_s < -50/s`). May be given several times
         #[arg(long, value_name = "EXPRESSION")]
         fail_if: Vec<String>,
+    },
+    /// The page of all runs in a folder, live and past: filter, follow and compare them; until Ctrl-C, on this machine alone
+    /// unless another address is given
+    Serve {
+        /// The folder with run directories
+        #[arg(default_value = "runs", value_name = "DIR")]
+        folder: PathBuf,
+        /// Where it is served
+        #[arg(long, value_name = "ADDR", default_value = web::LOOPBACK, value_parser = web::address)]
+        at: SocketAddr,
     },
     /// A run in a form that other programs read, from its directory alone
     Export(ExportOptions),
@@ -160,8 +170,8 @@ pub struct RunOptions {
     #[arg(long, value_name = "WHAT")]
     pub capture: Vec<String>,
     /// Serve a page with the run as it goes on, on this machine alone unless another address is given
-    #[arg(long, value_name = "ADDR", num_args = 0..=1, require_equals = true, default_missing_value = live::LOOPBACK,
-          value_parser = live::address)]
+    #[arg(long, value_name = "ADDR", num_args = 0..=1, require_equals = true, default_missing_value = web::LOOPBACK,
+          value_parser = web::address)]
     pub live: Option<SocketAddr>,
     /// Print result.json (of a matrix, matrix.json) to standard output, and everything else to standard error
     #[arg(long)]

@@ -7,6 +7,7 @@ mod glossary;
 mod live;
 mod paper_text;
 mod terminal;
+mod web;
 
 use std::process::ExitCode;
 
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
         Command::Compare { run_directories, out, fail_if } => {
             commands::compare::compare(&run_directories, out.as_deref(), &fail_if)
         }
+        Command::Serve { folder, at } => commands::serve::serve(&folder, at),
         Command::Export(options) => commands::export::export(&options),
         Command::Shell(options) => commands::shell::shell(&options),
         Command::Verify { model, level, history } => {

@@ -20,6 +20,7 @@ pub mod live;
 mod marks;
 mod markup;
 mod method;
+pub mod overview;
 mod page;
 mod prediction;
 mod round_trips;

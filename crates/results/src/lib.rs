@@ -6,6 +6,7 @@
 mod by_second;
 mod derive;
 mod fault;
+pub mod folder;
 mod lab;
 mod links_csv;
 mod load;

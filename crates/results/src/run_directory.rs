@@ -145,6 +145,12 @@ pub fn read(directory: &Path) -> Result<RunDirectory, ReadError> {
 }
 
 /// A file's text, bytes that are no UTF-8 replaced; none when it is not there, or is not a file to be read, which is noted.
+/// The result that a run left, and nothing else of its directory; none where it left none that can be read.
+pub(crate) fn recorded_result(directory: &Path) -> Option<RunResult> {
+    let text = text_of(directory, "result.json", LONGEST_FILE_BYTES, &mut Vec::new()).ok()??;
+    serde_json::from_str(&text).ok()
+}
+
 fn text_of(
     directory: &Path,
     name: &str,

@@ -13,6 +13,7 @@ pub mod predict;
 pub mod report;
 pub mod run;
 pub mod schema;
+pub mod serve;
 pub mod shell;
 pub mod verify;
 

@@ -1,6 +1,6 @@
 //! One request of a browser and its answer, over a connection that ends with it.
 //!
-//! Owns the protocol: the head is read by `httparse`, bounded in length and time. What is answered is `live`'s.
+//! Owns the protocol: the head is read by `httparse`, bounded in length and time. What is answered is the site's.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -16,14 +16,14 @@ const MOST_HEADERS: usize = 64;
 /// What every answer says: nothing is kept, run, loaded from elsewhere or shown within another site's page.
 const HEADERS: &str = "Cache-Control: no-store\r\nConnection: close\r\nX-Content-Type-Options: nosniff\r\n\
     Referrer-Policy: no-referrer\r\nContent-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; \
-    img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n";
+    img-src data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'\r\n";
 
 /// What was asked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Request {
     /// `GET`.
     pub method: String,
-    /// What of the site: `/`.
+    /// What of the site, and what behind `?`: `/`.
     pub path: String,
     /// Under which name the site was found; absent in a request without.
     pub host: Option<String>,
@@ -41,6 +41,11 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// A page.
+    pub fn html(text: String) -> Answer {
+        Answer { status: "200 OK", kind: "text/html; charset=utf-8", text }
+    }
+
     /// A line of text.
     pub fn line(status: &'static str, text: &str) -> Answer {
         Answer { status, kind: "text/plain; charset=utf-8", text: text.to_owned() }
