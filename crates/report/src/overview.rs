@@ -120,7 +120,7 @@ fn form_of_filter(filter: &Filter) -> String {
 fn table(rows: &[Row<'_>]) -> String {
     let mut html = "<form method=\"get\" action=\"/compare\"><div class=\"scroll\"><table class=\"runs\"><thead><tr><th><th>Verdict\
                     <th>Scenario<th>Began<th>Engine<th class=\"n\">Lost writes<th class=\"n\">Longest interruption\
-                    <th class=\"n\">Throughput under fault<th>Folder</tr></thead><tbody>\n"
+                    <th class=\"n\">Under fault</tr></thead><tbody>\n"
         .to_owned();
     for row in rows {
         html.push_str(&line(row));
@@ -158,10 +158,10 @@ fn line(row: &Row<'_>) -> String {
     let numbers: String =
         numbers.iter().map(|number| format!("<td class=\"n\">{}", escape(number))).collect();
     format!(
-        "<tr><td>{choose}<td>{state}<th scope=\"row\"><a href=\"{}\">{}</a><td>{}<td>{}{numbers}<td>{name}</tr>\n",
+        "<tr><td>{choose}<td>{state}<th scope=\"row\"><a href=\"{}\" title=\"{name}\">{}</a><td>{}<td>{}{numbers}</tr>\n",
         escape(&row.link),
         escape(scenario),
-        escape(began),
+        escape(&began.replace('T', " ").replace('Z', "")),
         escape(engine),
     )
 }
