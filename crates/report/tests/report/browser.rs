@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use report::overview::{self, Filter, Row};
+use results::folder::Found;
 use tempfile::TempDir;
 
 use crate::fixture;
@@ -116,6 +118,33 @@ fn report_renders_in_chromium() {
     run(&browser, &blank, &[screenshot]);
     let blank_picture = std::fs::read(blank_picture).expect("a picture was made");
     assert!(picture.len() > 5 * blank_picture.len(), "{} against {}", picture.len(), blank_picture.len());
+}
+
+#[test]
+fn the_page_of_all_runs_renders_in_chromium_with_a_line_for_each() {
+    let Some(browser) = browser() else {
+        eprintln!(
+            "skipped: the_page_of_all_runs_renders_in_chromium: no chromium found; install the package chromium"
+        );
+        return;
+    };
+    let folder = TempDir::new().expect("a temporary directory");
+    let directory = folder.path().join("runs/two-regions/first");
+    std::fs::create_dir_all(&directory).expect("made");
+    fixture::two_regions(20, 45).write(&directory).expect("written");
+    let listed = results::folder::find(folder.path()).directories;
+    let now = std::time::SystemTime::now();
+    let found: Vec<Found> = listed.iter().map(|(name, path)| Found::read(name, path, now)).collect();
+    let rows: Vec<Row<'_>> =
+        found.iter().map(|found| Row { found, link: format!("/run?dir={}", found.name) }).collect();
+    let page = folder.path().join("runs.html");
+    std::fs::write(&page, overview::html("runs", &rows, (1, false), &Filter::default())).expect("written");
+    let (document, complaints) = run(&browser, &page, &["--dump-dom".into()]);
+    assert!(
+        document.contains("/run?dir=runs/two-regions/first") && document.contains("1 of 1 run"),
+        "{document}"
+    );
+    assert_eq!(console(&complaints), Vec::<&str>::new());
 }
 
 #[test]
