@@ -40,6 +40,8 @@ pub enum Command {
     Attach { place: Path, addresses: Vec<IpAddr>, descriptor: OwnedFd, answer: Sender<io::Result<PortId>> },
     /// Take a port off the network.
     Detach { port: PortId, answer: Sender<()> },
+    /// Put a port at another place.
+    Relocate { port: PortId, place: Path, answer: Sender<()> },
     /// Replace all rules.
     SetPolicy { policy: Policy, answer: Sender<()> },
     /// Lay rules over everything.
@@ -166,6 +168,10 @@ impl Carrier {
                 }
                 Command::Detach { port, answer } => {
                     self.detach(port);
+                    let _ = answer.send(());
+                }
+                Command::Relocate { port, place, answer } => {
+                    self.network.relocate(port, place);
                     let _ = answer.send(());
                 }
                 Command::SetPolicy { policy, answer } => {

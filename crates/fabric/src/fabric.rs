@@ -118,6 +118,15 @@ impl Fabric {
         self.line.ask(|answer| Command::Detach { port, answer })
     }
 
+    /// Puts a port at another place: from here on the rules of that place are its own, and it keeps its addresses. Returns once
+    /// that is so.
+    ///
+    /// # Errors
+    /// When the thread is gone.
+    pub fn relocate(&self, port: PortId, place: Path) -> Result<(), FabricError> {
+        self.line.ask(|answer| Command::Relocate { port, place, answer })
+    }
+
     /// Replaces all rules; what is imposed stands. Returns once they hold.
     ///
     /// # Errors

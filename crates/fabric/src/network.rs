@@ -57,6 +57,11 @@ impl Network {
         self.counters.port_gone_packets += self.queue.forget(port);
     }
 
+    /// A port is at another place from here on; packets on their way to it still reach it.
+    pub fn relocate(&mut self, port: PortId, place: Path) {
+        self.router.relocate(port, place);
+    }
+
     /// Where a port is; `None` when it is gone.
     #[must_use]
     pub fn place(&self, port: PortId) -> Option<&[String]> {

@@ -85,6 +85,15 @@ impl Router {
         }
     }
 
+    /// A port is at another place from here on, its addresses with it. Packets already on their way keep the arrival they were
+    /// given.
+    pub fn relocate(&mut self, port: PortId, place: Path) {
+        if let Some(moved) = self.ports.get_mut(port.0 as usize).and_then(Option::as_mut) {
+            moved.place = place;
+            self.forget_treatments();
+        }
+    }
+
     /// Replaces all rules; what is imposed stands. Packets already on their way keep the arrival they were given.
     pub fn set_policy(&mut self, policy: Policy) {
         self.overlay.set_policy(policy);
@@ -245,6 +254,28 @@ pub(crate) mod tests {
         assert_eq!(delay_ns(&mut router), 5);
         router.lift(&ids);
         assert_eq!(delay_ns(&mut router), 0);
+    }
+
+    #[test]
+    fn a_port_that_is_put_elsewhere_keeps_its_address_and_has_the_rules_of_its_new_place() {
+        let (mut router, one, two) = two_places();
+        let delay = |to: &str, nanoseconds| Rule {
+            to: path(to),
+            delay: Some(Duration::from_nanos(nanoseconds)),
+            ..Rule::default()
+        };
+        let _ = router.impose(vec![delay("dc2", 5), delay("dc3", 7)]);
+        let delay_ns = |router: &mut Router| {
+            let number = router.treatment(one, two).expect("both are there");
+            router.treatments[number].delay_ns
+        };
+        assert_eq!(delay_ns(&mut router), 5);
+        router.relocate(two, path("dc3"));
+        assert_eq!(delay_ns(&mut router), 7);
+        assert_eq!(router.destination(one, &tcp(Version::V4, 1, 2, b"")), Ok(two));
+        router.detach(two);
+        router.relocate(two, path("dc1"));
+        assert_eq!(router.place(two), None, "what is gone stays gone");
     }
 
     #[test]

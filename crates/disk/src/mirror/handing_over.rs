@@ -50,6 +50,33 @@ impl<S: Store> Mirror<S> {
         false
     }
 
+    /// Service goes on elsewhere though nothing was refused: the node itself has moved. `find` does what a [`Mover`] does. True
+    /// when service has moved; false when it stays, or is over.
+    #[must_use]
+    pub fn move_with_node(&self, find: impl FnOnce() -> Option<Arc<dyn Files>>) -> bool {
+        // A refusal that comes meanwhile waits for what comes of this.
+        let _mover = elsewhere(|| self.mover());
+        if self.succession.next().is_some() || self.is_over() {
+            return false;
+        }
+        match find() {
+            Some(next) => {
+                self.move_to(next);
+                true
+            }
+            None => {
+                self.stay();
+                false
+            }
+        }
+    }
+
+    /// Lets no change begin any more, and waits for none: what the others have not carried out by now, they lack. Changes go on
+    /// waiting as after [`Mirror::hand_over`].
+    pub fn hold_changes(&self) {
+        self.order().is_handing_over = true;
+    }
+
     /// Whether it is the serving component's disk that has refused an operation.
     pub(crate) fn is_of_the_disk(&self, refusal: Refusal) -> bool {
         is_a_disks(refusal) && !self.volume.store().is_sound()

@@ -1,5 +1,5 @@
-//! Service that moves to another component while its node runs, because the disk under the one that serves refuses, or gives
-//! no sign.
+//! Service that moves while its node runs: to another component because the disk under the one that serves refuses, or gives no
+//! sign; with the node when that goes on on another host.
 //!
 //! Owns which component takes over and what becomes of the one that served. That nothing is missing there is for
 //! `disk::mirror`.
@@ -11,7 +11,8 @@ use std::time::Instant;
 use disk::Files;
 use disk::mirror::Standing;
 
-use super::opening::{RemoteService, ServingMirror, ServingReason, is_usable};
+use super::component::Component;
+use super::opening::{OpenError, RemoteService, ServingMirror, ServingReason, is_usable};
 use super::{MirroredDisk, Move, Serving, State};
 
 impl MirroredDisk {
@@ -26,7 +27,15 @@ impl MirroredDisk {
             if mirror.is_over() || !serves(&state, mirror) {
                 return None;
             }
-            return self.take_over(&mut state, number);
+            let serving = state.serving.as_ref()?;
+            let did = match state.silent.contains(&serving.component) {
+                true => format!("gave no sign for {} s", self.policy.timeout.as_secs_f64()),
+                false => "refused an operation".to_owned(),
+            };
+            let from = &state.components[serving.component].place.name;
+            let why = format!("the disk under the component on {from} {did}");
+            let host = serving.host;
+            return self.take_over(&mut state, (number, host), why);
         }
         let mut state = self.state_unless(|| mirror.is_over())?;
         state.stayed_at = Some(Instant::now());
@@ -37,6 +46,55 @@ impl MirroredDisk {
             state.components[number].volume.interrupt(false);
         }
         None
+    }
+
+    /// Whether the node could go on on another host: whether that has a component that is live, or reaches the one that serves.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub fn may_follow(&self, host: usize) -> Result<(), OpenError> {
+        let Some((_, serving, own)) = self.seen_from(host) else { return Ok(()) };
+        if own.is_some() || serving.host == host || self.reaches(host, &serving) {
+            return Ok(());
+        }
+        let (host, component) = (self.hosts[host].name.clone(), serving.place.name.clone());
+        Err(OpenError::Unreachable { host, component })
+    }
+
+    /// The node goes on on another host: its component serves from here on where there is one that is live, else the same as
+    /// before, over the network where the two are on different hosts. Whether it is so; without effect while nothing is served.
+    #[must_use]
+    pub fn follow(&self, host: usize) -> bool {
+        let Some((mirror, _, own)) = self.seen_from(host) else { return true };
+        mirror.move_with_node(|| {
+            let own = own.filter(|(peer, _)| mirror.hand_over(*peer));
+            if own.is_none() {
+                mirror.hold_changes();
+            }
+            let mut state = self.state_unless(|| mirror.is_over())?;
+            if mirror.is_over() || !serves(&state, &mirror) {
+                return None;
+            }
+            let serving = state.serving.as_ref()?;
+            let number = own.map_or(serving.component, |(_, number)| number);
+            let why =
+                format!("the node moved from {} to {}", self.hosts[serving.host].name, self.hosts[host].name);
+            self.take_over(&mut state, (number, host), why)
+        })
+    }
+
+    /// What serves, its component, and the live component of a host that does not serve, with its number among the peers.
+    #[allow(clippy::type_complexity, reason = "taken apart where it is asked for")]
+    fn seen_from(&self, host: usize) -> Option<(Arc<ServingMirror>, Arc<Component>, Option<(usize, usize)>)> {
+        let state = self.state();
+        let serving = state.serving.as_ref()?;
+        let is_own = |(peer, number): &(usize, usize)| {
+            state.components[*number].host == host
+                && is_usable(&state, *number)
+                && serving.mirror.state(*peer).standing == Standing::Live
+        };
+        let own = serving.peers.iter().copied().enumerate().find(is_own);
+        Some((serving.mirror.clone(), state.components[serving.component].clone(), own))
     }
 
     /// A disk that gives no sign for the timeout is given up like a component that gives none, where there is another to serve:
@@ -88,11 +146,20 @@ impl MirroredDisk {
         Some(found.into_iter().map(|(numbers, _)| numbers).collect())
     }
 
-    fn take_over(&self, state: &mut State, number: usize) -> Option<Arc<dyn Files>> {
+    /// Lets a component serve a node on a host in place of what serves now, which may be the same component.
+    fn take_over(
+        &self,
+        state: &mut State,
+        (number, host): (usize, usize),
+        moved: String,
+    ) -> Option<Arc<dyn Files>> {
         let mut old = state.serving.take()?;
         let next = state.components[number].clone();
-        // It has carried out all there was.
-        let _ = next.drain();
+        let is_another = number != old.component;
+        if is_another {
+            // It has carried out all there was.
+            let _ = next.drain();
+        }
         self.note_ends(state, &old);
         let opening = self.opening(state, &old);
         let (lacking, refused) = old.mirror.end_handing_over();
@@ -103,15 +170,12 @@ impl MirroredDisk {
             differences.ended(old.peers.iter().copied().zip(lacking));
             differences.lost(old.component, &refused);
         }
-        next.volume.take_over_from(&from.volume);
-        from.volume.let_go_of_all();
-        let did = match state.silent.contains(&old.component) {
-            true => format!("gave no sign for {} s", self.policy.timeout.as_secs_f64()),
-            false => "refused an operation".to_owned(),
-        };
-        let moved = format!("the disk under the component on {} {did}", from.place.name);
+        if is_another {
+            next.volume.take_over_from(&from.volume);
+            from.volume.let_go_of_all();
+        }
         let reason = ServingReason { forced: None, moved: Some(moved.clone()) };
-        match self.serve(state, number, old.host, reason) {
+        match self.serve(state, number, host, reason) {
             Ok(files) => {
                 state.openings.push(opening);
                 state.moves.push(Move { host: next.place.name.clone(), why: moved });

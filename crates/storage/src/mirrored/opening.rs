@@ -513,6 +513,39 @@ mod tests {
     }
 
     #[test]
+    fn a_volume_follows_its_node_to_a_host_with_a_component_and_to_one_without() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let Some(disk) = ground(folder.path(), 5, Promotion::UpToDate) else {
+            return eprintln!("skipped: a_volume_follows_its_node: no network namespace may be entered");
+        };
+        let (_point, mount) = disk.prepare(0, false).expect("opened");
+        let first: Arc<dyn Files> = disk.state().serving.as_ref().expect("open").mirror.clone();
+        let attributes = disk::Attributes::new(0o644, 0, 0, std::time::SystemTime::UNIX_EPOCH);
+        let make = |name: &str| {
+            disk::ask(first.as_ref(), |files| {
+                files.make(disk::ROOT, name.as_ref(), &disk::NewInode::File, attributes)
+            })
+        };
+        let open = make("open").expect("made").inode;
+        disk::ask(first.as_ref(), |files| files.open(open)).expect("opened");
+        for (host, name, served) in [(2, "c", "a"), (1, "b", "b"), (2, "c", "b"), (0, "a", "a")] {
+            assert!(disk.settle(Duration::from_secs(30)), "the other component is up to date");
+            disk.may_follow(host).expect("it may");
+            assert!(disk.follow(host), "{name}");
+            assert_eq!(where_open(&disk).last(), Some(&(name.to_owned(), served.to_owned())));
+            make(&format!("on {name} by {served}")).expect("made there");
+            disk::ask(first.as_ref(), |files| files.write(open, 0, b"x", None, false, std::time::UNIX_EPOCH))
+                .expect("what is open stays open");
+            disk::ask(first.as_ref(), |files| files.sync(open, disk::Scope::All)).expect("synced");
+        }
+        let names = disk::ask(first.as_ref(), |files| files.list(disk::ROOT)).expect("a list");
+        assert_eq!(names.len(), 2 + 5);
+        mount.power_off();
+        assert_eq!(make("late").map(drop), Err(disk::Refusal::EIO));
+        disk.lose(&mount).expect("closed");
+    }
+
+    #[test]
     fn service_moves_to_the_other_host_when_the_disk_refuses_or_is_silent_and_home_again_when_that_one_does()
     {
         let folder = tempfile::tempdir().expect("a temporary folder");
