@@ -129,6 +129,19 @@ const CASES: &[Case] = &[
     ),
     honest("clock"),
     lie(
+        ["migration-drops", "migration", "a live migration cuts the connections of the node that it moves"],
+        &["--plant", "migration-drops"],
+        2,
+        &["migrate", "has no receipt", "did not live through it"],
+    ),
+    lie(
+        [PREVENTED, "migration", "a fault is announced and does not happen"],
+        &[PREVENTED],
+        2,
+        &["migrate", "has no receipt"],
+    ),
+    honest("migration"),
+    lie(
         ["dropped-insert", "load", "an acknowledged insert was never sent"],
         &["--plant", "dropped-insert"],
         1,

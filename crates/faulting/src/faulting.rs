@@ -4,6 +4,7 @@ mod canaries;
 mod clocks;
 mod copies;
 mod disks;
+mod migrating;
 mod network;
 mod power;
 mod pressure;
@@ -137,6 +138,7 @@ impl Faulting {
             | FaultAction::ClockDrift(action)
             | FaultAction::ClockRace(action)
             | FaultAction::ClockStop(action) => self.strike_clock(number, fault, action),
+            FaultAction::Migrate(action) => self.strike_migration(number, fault, action),
         }
     }
 

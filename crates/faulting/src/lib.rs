@@ -8,7 +8,9 @@ mod datagrams;
 mod disk_looks;
 mod faulting;
 mod flapping;
+mod guest_clock;
 mod looks;
+mod migration_looks;
 mod network_watch;
 mod observations;
 #[cfg(test)]

@@ -55,6 +55,13 @@ pub(crate) struct Before {
     connection: Mutex<Option<TcpStream>>,
 }
 
+impl Before {
+    /// Closes the connection on which nothing is said.
+    pub(crate) fn let_go_of_the_connection(&self) {
+        drop(self.connection.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+}
+
 impl Onlooker {
     /// None where no clients stand anywhere.
     pub(crate) fn new(
@@ -361,7 +368,7 @@ fn in_words(targets: &Table) -> String {
     format!("{} ({})", processes(targets.len()), programs.join(", "))
 }
 
-fn processes(count: usize) -> String {
+pub(crate) fn processes(count: usize) -> String {
     if count == 1 { "1 process".to_owned() } else { format!("{count} processes") }
 }
 

@@ -36,6 +36,8 @@ pub enum Lie {
     NoPressure,
     /// A node's clock reaches only programs that are linked against a C library.
     ClockCOnly,
+    /// A live migration cuts the connections of the node that it moves.
+    MigrationDrops,
     /// One acknowledged insert was never sent to the database.
     DroppedInsert,
     /// The database holds one insert that no client asked for.
@@ -56,7 +58,7 @@ pub enum Lie {
 
 impl Lie {
     /// Every lie, in the order of the contract.
-    pub const ALL: [Lie; 18] = [
+    pub const ALL: [Lie; 19] = [
         Lie::DelayShort,
         Lie::LeakPackets,
         Lie::RateDouble,
@@ -67,6 +69,7 @@ impl Lie {
         Lie::StopMainOnly,
         Lie::NoPressure,
         Lie::ClockCOnly,
+        Lie::MigrationDrops,
         Lie::DroppedInsert,
         Lie::InventedInsert,
         Lie::LoadPanic,
@@ -91,6 +94,7 @@ impl Lie {
             Lie::StopMainOnly => "stop-main-only",
             Lie::NoPressure => "no-pressure",
             Lie::ClockCOnly => "clock-c-only",
+            Lie::MigrationDrops => "migration-drops",
             Lie::DroppedInsert => "dropped-insert",
             Lie::InventedInsert => "invented-insert",
             Lie::LoadPanic => "load-panic",

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Interference, RunFacts, Stall, Verdict};
+use crate::{Interference, MigrationFacts, RunFacts, Stall, Verdict};
 
 /// Whether a receipt shows what it was asked to show.
 pub type ReceiptVerdict = Verdict;
@@ -126,6 +126,11 @@ pub enum EventKind {
         node: String,
         /// Path of its host.
         host: String,
+    },
+    /// A node has moved to another host while it ran, or was to and has not.
+    Migration {
+        /// All that is known of it.
+        facts: Box<MigrationFacts>,
     },
     /// The platform or an operator acted: `ha-restart`, `promote`, `rejoin`.
     Platform {

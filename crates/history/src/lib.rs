@@ -9,6 +9,7 @@ pub mod event_sink;
 pub mod facts;
 pub mod key;
 pub mod lines;
+pub mod migration;
 pub mod operation;
 pub mod reader;
 mod seconds;
@@ -26,6 +27,7 @@ pub use facts::{
 };
 pub use key::Key;
 pub use lines::ReadError;
+pub use migration::{MigratedConnections, MigrationFacts, MigrationRound};
 pub use operation::{Action, ConditionFound, ErrorClass, ErrorCounts, FirstError, Operation, Outcome};
 pub use reader::HistoryReader;
 pub use step::Step;

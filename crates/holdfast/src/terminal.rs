@@ -212,6 +212,7 @@ fn told(kind: &EventKind) -> Option<String> {
         }
         EventKind::NodeDown { node, host } => format!("  {node} died with {host}"),
         EventKind::NodeUp { .. } => return None,
+        EventKind::Migration { facts } => format!("  migrate: {}", report::migration_in_words(facts)),
         EventKind::Platform { action, what, .. } => format!("  {action}: {what}"),
         EventKind::VolumeMoved { node, host, why } => {
             format!("  {host} serves the volume of {node} now, with every write: {why}")

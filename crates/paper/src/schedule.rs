@@ -12,8 +12,8 @@ use faults::partition::{Split, possible};
 use model::deployment::{Deployment, Path};
 use model::survival::{Failure, Outcome, outcome};
 use scenario::{
-    ClockFault, DiskFault, DiskTarget, Fault, FaultAction, FaultTarget, Level, NodeTarget, PartitionShape,
-    ProcessFault, Scenario, Takes,
+    ClockFault, DiskFault, DiskTarget, Fault, FaultAction, FaultTarget, Level, MigrationFault, NodeTarget,
+    PartitionShape, ProcessFault, Scenario, Takes,
 };
 
 use crate::processes::{self, takes_over_after};
@@ -66,6 +66,7 @@ pub(crate) fn planned(scenario: &Scenario, deployment: &Deployment) -> Vec<Judge
                     }
                 }
                 (Takes::Time(action), _) => Judgement::NotOnPaper(time_is_wrong(action, to - from, scenario)),
+                (Takes::Pause(action), _) => Judgement::NotOnPaper(moves(action, takes_over_after(scenario))),
                 (_, Some((_, judgement))) => judgement.clone(),
                 (_, None) => {
                     let judgement = match strikes(&fault.action, deployment) {
@@ -160,6 +161,17 @@ fn time_is_wrong(action: &ClockFault, stands: Duration, scenario: &Scenario) -> 
     }
 }
 
+/// What to expect of a node that moves, where another takes a silent leader's place after that time.
+fn moves(action: &MigrationFault, takes_over_after: Option<Duration>) -> &'static str {
+    match takes_over_after {
+        Some(after) if action.stun >= after => {
+            "it is stunned for longer than a silent leader is waited for: where it leads, expect another to take its place, and it to \
+             be the leader no more when it goes on"
+        }
+        _ => "it moves while it runs: clients should notice its stun and nothing else",
+    }
+}
+
 /// Every failure that this may turn out to be.
 fn strikes(action: &FaultAction, deployment: &Deployment) -> Result<Vec<Vec<Failure>>, &'static str> {
     match action.takes() {
@@ -167,7 +179,9 @@ fn strikes(action: &FaultAction, deployment: &Deployment) -> Result<Vec<Vec<Fail
             Ok(places(target, deployment).into_iter().map(|place| vec![Failure::Down(place)]).collect())
         }
         Takes::NothingJudged(why) => Err(why),
-        Takes::Processes(_) | Takes::Time(_) => Err("what it leaves depends on how long it stands"),
+        Takes::Processes(_) | Takes::Time(_) | Takes::Pause(_) => {
+            Err("what it leaves depends on how long it stands")
+        }
         Takes::Disk(DiskFault { target, defect }) => {
             let struck = disks(target, deployment);
             match struck.iter().find_map(|struck| not_judged(defect, deployment, struck)) {

@@ -5,7 +5,9 @@
 
 mod clock;
 mod marks;
+mod moving;
 mod processes;
+mod way_in;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -21,7 +23,7 @@ use disk::Mount;
 use engine::{Command, Finished, NodeError, ProcessId, Signal, Status};
 use fabric::{Fabric, PortId};
 use lab::cgroup::CpuGroups;
-use lab::entrance::{self, Entrance, EntranceError, Inside};
+use lab::entrance::EntranceError;
 use lab::probe::NodeNamespaces;
 use lab::protocol::{FileAction, MAKING, NODE_USER, NodeSetUp, SOCKETS, VOLUME};
 use lab::{Addresses, Family, NodeClock};
@@ -42,6 +44,12 @@ pub enum VmError {
         node: String,
         /// Why.
         source: fabric::FabricError,
+    },
+    /// It has no power, or has lost it meanwhile.
+    #[error("node {node} has no power")]
+    Off {
+        /// The node.
+        node: String,
     },
     /// A folder of its own could not be made.
     #[error("node {node}: folder {path}: {source}")]
@@ -202,9 +210,7 @@ impl Vm {
             let limited = groups.hold(&self.name, node.init_pid(), Some(*cpus));
             limited.map_err(|source| VmError::Limit { node: self.name.clone(), source })?;
         }
-        let mut path = place.to_vec();
-        path.push(self.name.clone());
-        let port = fabric.attach(path, addresses.all(*family), tun);
+        let port = fabric.attach(self.path_on(place), addresses.all(*family), tun);
         port.map_err(|source| VmError::Network { node: self.name.clone(), source })
     }
 
@@ -259,28 +265,6 @@ impl Vm {
                 Err(error.into())
             }
         }
-    }
-
-    /// Lets people in, now and after every boot, with this environment for their shells.
-    ///
-    /// # Errors
-    /// When the lab's file for it cannot be written.
-    pub fn let_in(&self, shell_environment: BTreeMap<String, String>) -> Result<(), VmError> {
-        let mut state = self.state();
-        state.shell_environment = Some(shell_environment);
-        self.tell_the_way_in(&state)
-    }
-
-    fn tell_the_way_in(&self, state: &State) -> Result<(), VmError> {
-        let Some(environment) = &state.shell_environment else { return Ok(()) };
-        let inside = state.boot.as_ref().map(|boot| Inside::Node {
-            init: boot.node.init_pid(),
-            pid_namespace: boot.node.pid_namespace(),
-        });
-        let environment = environment.clone();
-        let entrance = Entrance { inside, environment, users_mapped: self.set_up.users_mapped };
-        entrance::open(&self.name, &entrance)
-            .map_err(|source| VmError::Entrance { node: self.name.clone(), source })
     }
 
     /// Takes it off the network, all at once and for good: first half of a power-off.

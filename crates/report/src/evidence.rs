@@ -7,6 +7,7 @@ use history::{EventKind, Receipt, Verdict};
 use crate::format;
 use crate::interruption;
 use crate::markup::escape;
+use crate::migrations;
 use results::RunDirectory;
 use results::{CheckResult, FaultResult};
 
@@ -310,14 +311,15 @@ pub(crate) fn events(run: &RunDirectory) -> String {
     html
 }
 
+/// A fault by its kind and its target.
+fn name_of(run: &RunDirectory, number: usize) -> String {
+    let fault = run.result.faults.get(number);
+    fault.map_or_else(|| format!("fault {number}"), |fault| format!("{} of {}", fault.kind, fault.target))
+}
+
 /// An event in words, with a class of the style sheet for those that matter most.
 fn told(run: &RunDirectory, kind: &EventKind) -> (&'static str, String) {
-    let name = |fault: &usize| {
-        run.result
-            .faults
-            .get(*fault)
-            .map_or_else(|| format!("fault {fault}"), |fault| format!("{} of {}", fault.kind, fault.target))
-    };
+    let name = |fault: &usize| name_of(run, *fault);
     match kind {
         EventKind::RunStarted { .. } => ("", "The run starts.".to_owned()),
         EventKind::Progress { what } => ("", what.clone()),
@@ -358,6 +360,7 @@ fn told(run: &RunDirectory, kind: &EventKind) -> (&'static str, String) {
         }
         EventKind::NodeDown { node, host } => ("", format!("{node} on {host} is gone.")),
         EventKind::NodeUp { node, host } => ("", format!("{node} is there, on {host}.")),
+        EventKind::Migration { facts } => ("platform", migrations::sentence(facts)),
         EventKind::Platform { action, node, what } => ("platform", format!("{action} of {node}: {what}")),
         EventKind::VolumeMoved { node, host, why } => {
             ("platform", format!("{host} serves the volume of {node} now, with every write: {why}"))

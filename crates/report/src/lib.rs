@@ -20,6 +20,7 @@ pub mod live;
 mod marks;
 mod markup;
 mod method;
+mod migrations;
 pub mod overview;
 mod page;
 mod prediction;
@@ -40,6 +41,7 @@ mod written;
 
 pub use format::{count as with_thousands, counted};
 pub use interruption::incomparable;
+pub use migrations::migration_in_words;
 pub use page::html;
 pub use text::text;
 pub use written::{WriteError, write};

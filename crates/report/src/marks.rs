@@ -147,6 +147,12 @@ fn moments(run: &RunDirectory) -> Vec<Moment> {
             EventKind::Platform { what, action, node } => {
                 moments.push(Moment { t_s: event.t_s, what: format!("{action} of {node}: {what}") });
             }
+            EventKind::Migration { facts } if facts.is_made() => {
+                moments.push(Moment {
+                    t_s: event.t_s,
+                    what: format!("{} moved live to {}", facts.node, facts.to),
+                });
+            }
             EventKind::VolumeMoved { node, host, .. } => {
                 moments.push(Moment { t_s: event.t_s, what: format!("{host} serves the volume of {node}") });
             }

@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use crate::markup::escape;
 use crate::{
-    charts, evidence, links, method, prediction, round_trips, site_drawing, story, tables, verdict_title,
-    volumes,
+    charts, evidence, links, method, migrations, prediction, round_trips, site_drawing, story, tables,
+    verdict_title, volumes,
 };
 use results::RunDirectory;
 
@@ -42,6 +42,10 @@ fn sections(run: &RunDirectory) -> String {
     let volumes = volumes::section(run);
     if !volumes.is_empty() {
         section(&mut page, "The mirrored volumes", &volumes);
+    }
+    let migrations = migrations::section(result);
+    if !migrations.is_empty() {
+        section(&mut page, "Live migrations", &migrations);
     }
     section(&mut page, "Loads by phase and statement", &tables::loads(result));
     section(&mut page, "Faults and their evidence", &evidence::faults(run));

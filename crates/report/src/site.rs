@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use history::{EventKind, HostFacts};
+use history::{EventKind, HostFacts, MigrationFacts};
 
 use crate::format;
 use results::RunDirectory;
@@ -111,6 +111,12 @@ pub(crate) fn story(run: &RunDirectory) -> Story {
                     story.moves.push((node.clone(), before.to_owned(), host.clone()));
                     arrivals.push((node, host, event.t_s));
                 }
+            }
+            EventKind::Migration { facts } if facts.is_made() => {
+                let MigrationFacts { node, from, to, .. } = facts.as_ref();
+                place.insert(node, to);
+                story.moves.push((node.clone(), from.clone(), to.clone()));
+                arrivals.push((node, to, event.t_s));
             }
             EventKind::Leader { node } if leader != Some(node.as_str()) => {
                 leader = Some(node);

@@ -258,6 +258,7 @@ fn moved(run: &RunDirectory, up: &Event, node: &str, host: &str) -> bool {
     let last =
         run.events.iter().filter(|event| event.t_s < up.t_s).fold(first, |last, event| match &event.kind {
             EventKind::NodeUp { node: name, host } if name == node => Some(host),
+            EventKind::Migration { facts } if facts.is_made() && facts.node == node => Some(&facts.to),
             _ => last,
         });
     last != Some(host)

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use history::{Receipt, RunFacts, Verdict};
+use history::{MigrationFacts, Receipt, RunFacts, Verdict};
 use serde::{Deserialize, Serialize};
 
 use crate::fault::FaultResult;
@@ -52,6 +52,9 @@ pub struct RunResult {
     /// Whether the site's links did what was asked of them before the load; absent where it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub links_receipt: Option<Receipt>,
+    /// Nodes that moved live, or were to, in the order in which that ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub migrations: Vec<MigrationFacts>,
     /// The lab itself.
     pub lab: LabResult,
     /// The run as planned and built.
@@ -79,6 +82,7 @@ impl RunResult {
             volumes: Vec::new(),
             links: Vec::new(),
             links_receipt: None,
+            migrations: Vec::new(),
             lab: LabResult::default(),
             facts,
         }

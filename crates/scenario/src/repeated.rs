@@ -48,7 +48,8 @@ pub(crate) fn moments(
     }
     let mut moments = Vec::new();
     let mut next = at;
-    while next + length <= phase {
+    // What is over by itself must still begin within the phase.
+    while next < phase && next + length <= phase {
         moments.push(next);
         next += every.value;
     }
@@ -88,6 +89,7 @@ mod tests {
     #[test]
     fn a_fault_strikes_again_as_long_as_it_is_healed_in_its_phase() {
         assert_eq!(strikes(20, 0, Some(5), 60), (vec![0, 20, 40], 0));
+        assert_eq!(strikes(20, 0, Some(0), 60), (vec![0, 20, 40], 0));
         assert_eq!(strikes(20, 5, Some(15), 60), (vec![5, 25, 45], 0), "healed as the phase ends");
         assert_eq!(strikes(20, 6, Some(15), 60), (vec![6, 26], 0), "the third would outlast it");
     }

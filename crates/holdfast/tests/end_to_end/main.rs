@@ -25,6 +25,7 @@ mod limits;
 mod loads;
 mod many_clients;
 mod matrix;
+mod migrations;
 mod mirrors;
 mod network;
 mod on_paper;

@@ -159,7 +159,7 @@ fn failures_of(
     (site, takes_over_after): (&Deployment, Option<Duration>),
 ) -> Option<Vec<Failure>> {
     match (action?.takes(), &fault.struck) {
-        (Takes::NothingJudged(_) | Takes::Time(_), _) => Some(Vec::new()),
+        (Takes::NothingJudged(_) | Takes::Time(_) | Takes::Pause(_), _) => Some(Vec::new()),
         (Takes::Power(_), Struck::Hosts(hosts)) => Some(hosts.iter().cloned().map(Failure::Down).collect()),
         // What comes and goes leaves no one state to judge.
         (Takes::Reach(_), Struck::Directions(ends)) if !fault.comes_and_goes => {
@@ -205,6 +205,12 @@ fn site_at(scenario: &Scenario, evidence: &Evidence<'_>, stretch: &Stretch) -> D
             EventKind::NodeUp { node, host } => {
                 if let (Some(number), Some(host)) = (number_of(node), host_of(host)) {
                     (hosts[number], served_from[number]) = (host, None);
+                }
+            }
+            EventKind::Migration { facts } if facts.is_made() => {
+                // Where its volume is served from is told by itself.
+                if let (Some(number), Some(host)) = (number_of(&facts.node), host_of(&facts.to)) {
+                    hosts[number] = host;
                 }
             }
             EventKind::VolumeMoved { node, host, .. } => {

@@ -101,6 +101,7 @@ pub fn host_failure() -> Fixture {
         volumes: Vec::new(),
         links: Vec::new(),
         links_receipt: None,
+        migrations: Vec::new(),
         lab: LabResult {
             nothing_to_lose: None,
             packets: std::collections::BTreeMap::new(),

@@ -134,6 +134,7 @@ fn result() -> RunResult {
     let open = FaultLoadResult { gap_is_open: true, ..felt("ledger", 7.0, -1.0, -1.0) };
     RunResult {
         links_receipt: None,
+        migrations: Vec::new(),
         holdfast: String::new(),
         scenario: String::new(),
         seed: 1,

@@ -13,7 +13,7 @@ mod warnings;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use history::EventKind;
+use history::{Event, EventKind, MigrationFacts};
 use results::{
     CheckResult, InterferenceResult, LabResult, LoadResult, ModelledSyncsResult, RunResult, VolumeResult,
 };
@@ -70,6 +70,7 @@ pub fn draw(
         interference: interference(shown),
         nothing_to_lose: nothing_to_lose(scenario, prepared),
     };
+    let events = chronicle.events();
     let mut result = RunResult {
         checks,
         faults,
@@ -77,12 +78,13 @@ pub fn draw(
         volumes: volumes(prepared, shown),
         links: shown.links.clone(),
         links_receipt: prepared.links.clone(),
+        migrations: migrations(&events),
         lab,
         ..RunResult::blank(facts)
     };
     let evidence = paper::Evidence {
         timeline: &shown.recorded.timeline,
-        events: &chronicle.events(),
+        events: &events,
         faults: &shown.faults,
         ended_s: shown.ended_s,
         seed: result.facts.seed,
@@ -93,6 +95,14 @@ pub fn draw(
     ended_early::doubt_figures(&mut result.expectations, &shown.ended_early);
     (result.verdict, result.reasons) = verdict(&result, shown.interrupted.as_deref(), chronicle.failure());
     result
+}
+
+fn migrations(events: &[Event]) -> Vec<MigrationFacts> {
+    let facts = |event: &Event| match &event.kind {
+        EventKind::Migration { facts } => Some(facts.as_ref().clone()),
+        _ => None,
+    };
+    events.iter().filter_map(facts).collect()
 }
 
 fn volumes(prepared: &Prepared, shown: &Shown) -> Vec<VolumeResult> {

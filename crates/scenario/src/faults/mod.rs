@@ -10,6 +10,7 @@ mod clock_jump;
 mod clock_race;
 mod clock_stop;
 mod disk;
+mod migrate;
 mod network;
 mod partition;
 mod power_off;
@@ -82,7 +83,7 @@ macro_rules! kinds {
                 optional(
                     "for",
                     Shape::Duration,
-                    "how long until it is healed; until the end of its phase when absent. Not of a kill or a restart of processes",
+                    "how long until it is healed; until the end of its phase when absent. Not of a kill or a restart of processes, nor of a migration",
                 ),
                 optional(
                     "every",
@@ -114,6 +115,7 @@ kinds! {
     ClockDrift(ClockFault) in clock_drift: "A node's clock runs a little too fast or too slowly.";
     ClockRace(ClockFault) in clock_race: "A node's clock races.";
     ClockStop(ClockFault) in clock_stop: "A node's clock stands still.";
+    Migrate(MigrationFault) in migrate: "A node moves to another host while it runs.";
 }
 
 /// The kind of that name.
@@ -188,6 +190,8 @@ pub enum Takes<'f> {
     Processes(&'f ProcessFault),
     /// The right time of day on a node.
     Time(&'f ClockFault),
+    /// A node's processes, for as long as it is stunned to be moved; it loses nothing.
+    Pause(&'f MigrationFault),
     /// Nothing that decides who serves or what is lost; why.
     NothingJudged(&'static str),
 }

@@ -1,0 +1,109 @@
+//! The wall clock of a node that is moved, where it is the guest's own and not read from the host: it stands still during the
+//! stun, and lags by that from then on until it is set right.
+//!
+//! What programs on the node see of it is looked at by `clock_looks`.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use clock::{Rate, Shift};
+use history::Receipt;
+use lab::node_clock::machine_ns;
+use platform::Vm;
+
+use crate::clock_looks::{Before, Onlooker, WrongClock};
+
+/// The clock. Dropping it sets it right.
+pub(crate) struct GuestClock {
+    onlooker: Onlooker,
+    /// The fault that moves the node.
+    fault: usize,
+    state: Mutex<State>,
+}
+
+struct State {
+    before: Option<Before>,
+    goes: Goes,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Goes {
+    /// As it would without the migration.
+    Right,
+    /// Not since this moment of the machine's clock.
+    StandsStill { since_ns: i64 },
+    /// On, but so much behind.
+    Lags { by_ns: i64 },
+    /// It was set right, and stays so.
+    SetRight,
+}
+
+impl GuestClock {
+    /// Of a node; another must stay as it is.
+    pub(crate) fn new(vm: Arc<Vm>, other: Option<Arc<Vm>>, fault: usize) -> GuestClock {
+        let onlooker = Onlooker { vm, other };
+        let before = Some(onlooker.look_before(fault));
+        GuestClock { onlooker, fault, state: Mutex::new(State { before, goes: Goes::Right }) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn impose(&self, shift: Shift) {
+        if let Some(clock) = self.onlooker.vm.clock() {
+            clock.impose(self.fault, shift);
+        }
+    }
+
+    /// The node is stunned.
+    pub(crate) fn stop(&self) {
+        let (mut state, since_ns) = (self.state(), machine_ns());
+        if state.goes == Goes::Right {
+            self.impose(Shift::running_away(Rate::STANDING_STILL, since_ns));
+            state.goes = Goes::StandsStill { since_ns };
+        }
+    }
+
+    /// The node goes on.
+    pub(crate) fn go_on(&self) {
+        let mut state = self.state();
+        if let Goes::StandsStill { since_ns } = state.goes {
+            let by_ns = machine_ns() - since_ns;
+            self.impose(Shift::jump(-by_ns));
+            state.goes = Goes::Lags { by_ns };
+        }
+    }
+
+    /// Whether programs on the node see it lag; nothing where it does not.
+    pub(crate) fn look(&self) -> Option<Receipt> {
+        let (wrong, before) = {
+            let mut state = self.state();
+            let Goes::Lags { by_ns } = state.goes else { return None };
+            (WrongClock { fault: self.fault, shift: Shift::jump(-by_ns) }, state.before.take()?)
+        };
+        Some(self.onlooker.look_at_effect(&wrong, before, &AtomicBool::new(false)))
+    }
+
+    /// Sets it right for good. Returns what looks whether programs see that; nothing where it did not lag.
+    pub(crate) fn set_right(self: &Arc<Self>) -> Option<impl FnOnce() -> Receipt + Send + use<>> {
+        let was = std::mem::replace(&mut self.state().goes, Goes::SetRight);
+        self.lift();
+        let Goes::Lags { by_ns } = was else { return None };
+        let wrong = WrongClock { fault: self.fault, shift: Shift::jump(-by_ns) };
+        let clock = self.clone();
+        Some(move || clock.onlooker.look_at_healing(&wrong, -by_ns))
+    }
+
+    fn lift(&self) {
+        if let Some(clock) = self.onlooker.vm.clock() {
+            clock.lift(self.fault);
+        }
+    }
+}
+
+impl Drop for GuestClock {
+    fn drop(&mut self) {
+        self.lift();
+    }
+}

@@ -1,0 +1,404 @@
+//! Live migration carried out: a VM's memory is copied to another host while it runs, then it is stopped for the rest, and goes
+//! on there with its address, its connections and its processes.
+//!
+//! Owns the steps and what becomes of a migration that fails in the midst: the VM goes on where it was. How often is copied
+//! `migration` says. The bytes are as many as the memory's and cross the fabric from host to host; the processes themselves stay
+//! what they are.
+
+use std::io;
+use std::sync::{Arc, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
+
+use fabric::Block;
+use faults::Lie;
+use history::{EventKind, MigratedConnections, MigrationFacts, MigrationRound};
+use lab::round_trip::End;
+use lab::{Bulk, Connections, NodeMemory};
+use scenario::node_name;
+use storage::OpenError;
+
+use crate::datacentre::DatacentreError;
+use crate::migration::{Bounds, Next, Precopy, Round, Target, best_target};
+use crate::platform::Platform;
+use crate::restart_order::Left;
+use crate::vm::{Vm, VmError};
+
+/// How long the last round may take where the scenario does not ask for a longer stun: what hypervisors allow themselves by
+/// default.
+const LAST_ROUND: Duration = Duration::from_millis(300);
+/// The share of its processors that is taken from a VM while its memory is copied: what a hypervisor takes first from one that
+/// dirties its memory fast (QEMU's `cpu-throttle-initial`).
+const SLOWED_BY: f64 = 0.2;
+/// How long the other host may give no sign.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long after it runs again connections are looked for: what was sent on one that was cut has been answered by then.
+const CONNECTIONS_AFTER: Duration = Duration::from_secs(1);
+/// How often it is asked, during a stun, whether to go on.
+const GLANCE: Duration = Duration::from_millis(20);
+
+/// What is to be moved, where to, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MigrationOrder {
+    /// The VM, by number.
+    pub vm: usize,
+    /// The host to move to, by number; the platform's choice when absent.
+    pub to: Option<usize>,
+    /// Its memory; what its processes hold when absent.
+    pub memory_bytes: Option<u64>,
+    /// How long it stands still at least.
+    pub stun: Duration,
+    /// Rounds of copying before it counts as not converging.
+    pub max_rounds: u32,
+    /// Whether one that does not converge is stopped for as long as it takes, instead of being given up.
+    pub moves_anyway: bool,
+}
+
+/// Whoever looks on while a VM is moved. Each call is made at that moment and holds it up.
+pub trait MigrationWatch {
+    /// Whether the migration is still wanted.
+    fn goes_on(&self) -> bool {
+        true
+    }
+
+    /// Copying is about to begin, from the first of these hosts to the second.
+    fn begins(&self, _from: usize, _to: usize) {}
+
+    /// The VM stands still.
+    fn stunned(&self) {}
+
+    /// It is on the other host, and about to run.
+    fn arrived(&self) {}
+
+    /// It runs there.
+    fn runs_again(&self) {}
+}
+
+/// Nobody.
+impl MigrationWatch for () {}
+
+/// Why a VM was not moved.
+#[derive(Debug, thiserror::Error)]
+pub enum NotMigrated {
+    /// It has no power.
+    #[error("{node} has no power")]
+    Off {
+        /// The node.
+        node: String,
+    },
+    /// It lost its power in the midst.
+    #[error("{node} lost its power while it was moved")]
+    Lost {
+        /// The node.
+        node: String,
+    },
+    /// The platform is at something else with it.
+    #[error("{node} is being started, stopped or moved already")]
+    Busy {
+        /// The node.
+        node: String,
+    },
+    /// Nowhere to go.
+    #[error("no other host could take {node}")]
+    NoTarget {
+        /// The node.
+        node: String,
+    },
+    /// It is there already.
+    #[error("{node} is on {host} already")]
+    AlreadyThere {
+        /// The node.
+        node: String,
+        /// The host.
+        host: String,
+    },
+    /// The other host has no power, or lost it in the midst.
+    #[error("{host} has no power")]
+    TargetOff {
+        /// The host.
+        host: String,
+    },
+    /// The other host would not have its volume.
+    #[error(transparent)]
+    Volume(#[from] OpenError),
+    /// The volume could not be served to the other host.
+    #[error("the volume of {node} could not be handed over to {host}")]
+    VolumeStays {
+        /// The node.
+        node: String,
+        /// The host.
+        host: String,
+    },
+    /// It dirties its memory faster than it can be copied.
+    #[error(
+        "it does not converge: after round {rounds}, the last, {left_mib:.1} MiB were left, dirtied at {dirty_mib_per_s:.1} MiB/s where \
+         {copied_mib_per_s:.1} MiB/s were copied"
+    )]
+    DoesNotConverge {
+        /// Rounds that were copied.
+        rounds: usize,
+        /// What was left, MiB.
+        left_mib: f64,
+        /// What it dirtied, MiB a second.
+        dirty_mib_per_s: f64,
+        /// What was copied, MiB a second.
+        copied_mib_per_s: f64,
+    },
+    /// What it writes could not be measured.
+    #[error("what {node} writes cannot be measured: {source}")]
+    Memory {
+        /// The node.
+        node: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The network between the hosts.
+    #[error("copy the memory of {node} from {from} to {to}: {source}")]
+    Copy {
+        /// The node.
+        node: String,
+        /// The one host.
+        from: String,
+        /// The other.
+        to: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// It was called off.
+    #[error("it was called off, because the run is to end")]
+    CalledOff,
+    /// The VM.
+    #[error(transparent)]
+    Vm(#[from] VmError),
+    /// The datacentre.
+    #[error(transparent)]
+    Datacentre(#[from] DatacentreError),
+}
+
+/// A VM that has a part of its processors taken while this lives.
+struct Slowed<'v>(&'v Vm);
+
+impl<'v> Slowed<'v> {
+    fn begin(vm: &'v Vm) -> Option<Slowed<'v>> {
+        vm.hold_to_processors(Some(vm.processors() * (1.0 - SLOWED_BY))).ok().map(|()| Slowed(vm))
+    }
+}
+
+impl Drop for Slowed<'_> {
+    fn drop(&mut self) {
+        // One that is off has no limit either.
+        let _ = self.0.hold_to_processors(None);
+    }
+}
+
+/// A migration under way.
+struct Journey<'p> {
+    platform: &'p Arc<Platform>,
+    order: &'p MigrationOrder,
+    watch: &'p dyn MigrationWatch,
+    vm: &'p Vm,
+    boot: u64,
+    from: usize,
+    to: usize,
+}
+
+impl Platform {
+    /// Moves a VM to another host while it runs. What came of it is told as an event; where it is not made the VM goes on where
+    /// it was.
+    ///
+    /// # Errors
+    /// Why it was not moved.
+    pub fn migrate(
+        self: &Arc<Self>,
+        order: &MigrationOrder,
+        watch: &dyn MigrationWatch,
+    ) -> Result<MigrationFacts, NotMigrated> {
+        let node = node_name(order.vm);
+        let _hand = match self.hands[order.vm].try_lock() {
+            Ok(hand) => hand,
+            Err(TryLockError::Poisoned(poisoned)) => PoisonError::into_inner(poisoned),
+            Err(TryLockError::WouldBlock) => return Err(NotMigrated::Busy { node }),
+        };
+        let mut facts = MigrationFacts { node, began_s: self.events.now_s(), ..MigrationFacts::default() };
+        let moved = self.journey(order, watch, &mut facts).and_then(|journey| journey.make(&mut facts));
+        if let Err(error) = &moved {
+            facts.ended_s = self.events.now_s();
+            facts.given_up = Some(error.to_string());
+        }
+        self.events.say_at(facts.ended_s, EventKind::Migration { facts: Box::new(facts.clone()) });
+        moved.map(|()| facts)
+    }
+
+    /// What is moved from where to where, if it may be.
+    fn journey<'p>(
+        self: &'p Arc<Self>,
+        order: &'p MigrationOrder,
+        watch: &'p dyn MigrationWatch,
+        facts: &mut MigrationFacts,
+    ) -> Result<Journey<'p>, NotMigrated> {
+        let node = || node_name(order.vm);
+        let vm = self.datacentre.vms[order.vm].as_ref();
+        let boot = vm.boot_number().ok_or_else(|| NotMigrated::Off { node: node() })?;
+        let from = vm.host();
+        facts.from = self.datacentre.hosts[from].name();
+        let to = order.to.or_else(|| self.migration_target(order.vm));
+        let to = to.ok_or_else(|| NotMigrated::NoTarget { node: node() })?;
+        let host = self.datacentre.hosts[to].name();
+        facts.to.clone_from(&host);
+        if to == from {
+            return Err(NotMigrated::AlreadyThere { node: node(), host });
+        }
+        if !self.datacentre.hosts[to].is_on() {
+            return Err(NotMigrated::TargetOff { host });
+        }
+        vm.volume().mirrored().map_or(Ok(()), |disk| disk.may_follow(to))?;
+        Ok(Journey { platform: self, order, watch, vm, boot, from, to })
+    }
+
+    /// Where a VM would best be moved to.
+    fn migration_target(&self, vm: usize) -> Option<usize> {
+        let datacentre = &self.datacentre;
+        let from = datacentre.vms[vm].host();
+        let vms_on = |host: usize| datacentre.vms.iter().filter(|vm| vm.is_on() && vm.host() == host).count();
+        let others = datacentre.hosts_for_restart(vm, Left::Host).into_iter().filter(|host| *host != from);
+        let targets: Vec<Target> = others.map(|host| Target { host, vms: vms_on(host) }).collect();
+        best_target(&targets)
+    }
+}
+
+impl Journey<'_> {
+    fn make(&self, facts: &mut MigrationFacts) -> Result<(), NotMigrated> {
+        let platform = self.platform;
+        self.watch.begins(self.from, self.to);
+        facts.began_s = platform.events.now_s();
+        let (from, to) = (self.end(self.from), self.end(self.to));
+        let mut bulk = Bulk::open(from, to, PATIENCE).map_err(|error| self.broken(error))?;
+        let left = self.copy(&mut bulk, facts)?;
+        let block = match platform.datacentre.planted.contains(&Lie::MigrationDrops) {
+            true => Block::Reset,
+            false => Block::BlackHole,
+        };
+        let paths = [self.from, self.to].map(|host| self.vm.path_on(&platform.datacentre.hosts[host].path));
+        let (began, stunned_s) = (Instant::now(), platform.events.now_s());
+        let stun = self.vm.stun(&paths, block)?;
+        let before = self.connections();
+        self.watch.stunned();
+        bulk.send(left, &|| self.goes_on()).map_err(|error| self.broken(error))?;
+        while began.elapsed() < self.order.stun {
+            if !self.goes_on() {
+                return Err(self.broken(io::ErrorKind::Interrupted.into()));
+            }
+            std::thread::sleep(GLANCE.min(self.order.stun.saturating_sub(began.elapsed())));
+        }
+        self.switch_over()?;
+        self.watch.arrived();
+        // What the lie leaves standing goes with the end of this function.
+        let _left_standing = match block {
+            Block::Reset => stun.end_keeping_the_rules(),
+            _ => {
+                drop(stun);
+                None
+            }
+        };
+        (facts.stunned_s, facts.stun_s) = (Some(stunned_s), Some(began.elapsed().as_secs_f64()));
+        (facts.last_bytes, facts.ended_s) = (left, platform.events.now_s());
+        self.watch.runs_again();
+        platform.pause(CONNECTIONS_AFTER);
+        facts.connections = before.zip(self.connections()).map(|(before, after)| MigratedConnections {
+            before: before.standing.len() as u64,
+            survived: before.surviving(&after) as u64,
+            cut_off: after.cut_off.saturating_sub(before.cut_off),
+        });
+        Ok(())
+    }
+
+    /// Copies while the VM runs. Returns what is left to be copied while it stands still.
+    fn copy(&self, bulk: &mut Bulk, facts: &mut MigrationFacts) -> Result<u64, NotMigrated> {
+        let mut memory = self.memory()?;
+        let memory_bytes = self.order.memory_bytes.unwrap_or(memory.held_bytes);
+        facts.memory_bytes = memory_bytes;
+        let last_round = self.order.stun.max(LAST_ROUND);
+        let bounds = Bounds { memory_bytes, last_round, max_rounds: self.order.max_rounds };
+        let mut precopy = Precopy::new(bounds);
+        let slowed = Slowed::begin(self.vm);
+        facts.slowed = slowed.is_some();
+        let mut bytes = memory_bytes;
+        loop {
+            let took = bulk.send(bytes, &|| self.goes_on()).map_err(|error| self.broken(error))?;
+            let now = self.memory()?;
+            let dirtied_bytes = now.dirtied_since(&memory);
+            memory = now;
+            facts.rounds.push(MigrationRound { bytes, seconds: took.as_secs_f64(), dirtied_bytes });
+            match precopy.after(Round { bytes, took, dirtied_bytes }) {
+                Next::Copy(next) => bytes = next,
+                Next::SwitchOver(left) => return Ok(left),
+                Next::DoesNotConverge(left) if self.order.moves_anyway => return Ok(left),
+                Next::DoesNotConverge(left) => {
+                    let mib = |bytes: f64| bytes / f64::from(1 << 20);
+                    return Err(NotMigrated::DoesNotConverge {
+                        rounds: facts.rounds.len(),
+                        left_mib: mib(left as f64),
+                        dirty_mib_per_s: mib(facts.dirty_bytes_per_s().unwrap_or(0.0)),
+                        copied_mib_per_s: mib(facts.copied_bytes_per_s().unwrap_or(0.0)),
+                    });
+                }
+            }
+        }
+    }
+
+    /// The VM, which stands still, belongs to the other host from here on, and its volume with it.
+    fn switch_over(&self) -> Result<(), NotMigrated> {
+        let (datacentre, vm) = (&self.platform.datacentre, self.order.vm);
+        let target = &datacentre.hosts[self.to];
+        let (node, host) = (node_name(vm), target.name());
+        if !self.vm.volume().mirrored().is_none_or(|disk| disk.follow(self.to)) {
+            return Err(NotMigrated::VolumeStays { node, host });
+        }
+        self.vm.relocate(self.boot, self.to, &target.path)?;
+        if target.is_on() {
+            return Ok(());
+        }
+        // A host that lost its power in the midst did not find the VM on it.
+        datacentre.power_off_vm(vm)?;
+        self.platform.events.say(EventKind::NodeDown { node, host: host.clone() });
+        self.platform.lost(&[vm]);
+        Err(NotMigrated::TargetOff { host })
+    }
+
+    fn goes_on(&self) -> bool {
+        let is_there = self.vm.boot_number() == Some(self.boot);
+        is_there
+            && self.platform.datacentre.hosts[self.to].is_on()
+            && self.watch.goes_on()
+            && self.platform.pause(Duration::ZERO)
+    }
+
+    /// Why copying ended.
+    fn broken(&self, source: io::Error) -> NotMigrated {
+        let (node, host) =
+            (node_name(self.order.vm), |host: usize| self.platform.datacentre.hosts[host].name());
+        if self.vm.boot_number() != Some(self.boot) {
+            NotMigrated::Lost { node }
+        } else if !self.platform.datacentre.hosts[self.to].is_on() {
+            NotMigrated::TargetOff { host: host(self.to) }
+        } else if source.kind() == io::ErrorKind::Interrupted {
+            NotMigrated::CalledOff
+        } else {
+            NotMigrated::Copy { node, from: host(self.from), to: host(self.to), source }
+        }
+    }
+
+    fn end(&self, host: usize) -> End<'_> {
+        let host = &self.platform.datacentre.hosts[host];
+        End { namespace: host.namespace(), address: host.address }
+    }
+
+    fn memory(&self) -> Result<NodeMemory, NotMigrated> {
+        let node = || node_name(self.order.vm);
+        let namespace = self.vm.pid_namespace().ok_or_else(|| NotMigrated::Lost { node: node() })?;
+        NodeMemory::of(namespace).map_err(|source| NotMigrated::Memory { node: node(), source })
+    }
+
+    fn connections(&self) -> Option<Connections> {
+        Connections::of(self.vm.init_pid()?).ok()
+    }
+}

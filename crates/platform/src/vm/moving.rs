@@ -1,0 +1,94 @@
+//! A VM's part in its live migration: it is stopped with all that runs on it, and is on another host when it goes on. Its
+//! namespaces, its processes and its interface live on; only where they belong changes.
+
+use std::time::{Duration, Instant};
+
+use fabric::{Block, Rule, RuleGuard};
+use lab::process_table;
+
+use super::{Vm, VmError};
+
+/// How long processes may take to stand still once they were stopped: one may wait for a disk.
+const STILL_WITHIN: Duration = Duration::from_secs(1);
+
+/// A VM that stands still: its processes are stopped, and nothing comes from it or reaches it. Dropping it lets the VM go on.
+#[derive(Debug)]
+pub(crate) struct Stun<'v> {
+    vm: &'v Vm,
+    quiet: Option<RuleGuard>,
+}
+
+impl Drop for Stun<'_> {
+    fn drop(&mut self) {
+        // First the network: what the processes say then must not be lost.
+        drop(self.quiet.take());
+        self.vm.resume_processes();
+    }
+}
+
+impl Stun<'_> {
+    /// Lets the processes go on, but not the network yet: a lie that tests plant.
+    pub(crate) fn end_keeping_the_rules(mut self) -> Option<RuleGuard> {
+        self.quiet.take()
+    }
+}
+
+impl Vm {
+    /// Stops all processes on it and keeps the network from it, at each of the paths that it has meanwhile. `block` is what becomes
+    /// of its packets.
+    ///
+    /// # Errors
+    /// When it has no power, or the fabric is gone; it runs on then.
+    pub(crate) fn stun(&self, paths: &[Vec<String>], block: Block) -> Result<Stun<'_>, VmError> {
+        let mut stun = Stun { vm: self, quiet: None };
+        let strike = lab::Strike { signal: libc::SIGSTOP, only: None, at_most: None };
+        self.strike_processes(strike).map_err(|_| VmError::Off { node: self.name.clone() })?;
+        let both_ways = |path: &Vec<String>| {
+            let to_it = Rule { to: path.clone(), block: Some(block), ..Rule::default() };
+            let from_it = Rule { from: path.clone(), block: Some(block), ..Rule::default() };
+            [to_it, from_it]
+        };
+        let quiet = self.network.fabric.impose_all(paths.iter().flat_map(both_ways).collect());
+        stun.quiet = Some(quiet.map_err(|source| VmError::Network { node: self.name.clone(), source })?);
+        self.wait_until_still();
+        Ok(stun)
+    }
+
+    /// Waits until all processes stand still, or for as long as that may take.
+    fn wait_until_still(&self) {
+        let deadline = Instant::now() + STILL_WITHIN;
+        while Instant::now() < deadline
+            && let Some(namespace) = self.pid_namespace()
+            && process_table::look(namespace).is_ok_and(|table| table.values().any(|seen| !seen.is_stopped()))
+        {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// From here on it is on another host, whose path is `place`: that host's links are its own, and it ends with that host. It
+    /// keeps its boot, its addresses and its connections.
+    ///
+    /// # Errors
+    /// When it is not in that boot any more, or the fabric is gone; it is where it was then.
+    pub(crate) fn relocate(&self, boot: u64, host: usize, place: &[String]) -> Result<(), VmError> {
+        let mut state = self.state();
+        let port = state.boot.as_ref().filter(|of| of.number == boot).map(|of| of.port);
+        let port = port.ok_or_else(|| VmError::Off { node: self.name.clone() })?;
+        let moved = self.network.fabric.relocate(port, self.path_on(place));
+        moved.map_err(|source| VmError::Network { node: self.name.clone(), source })?;
+        state.host = host;
+        Ok(())
+    }
+
+    /// Its path in the network while it is on the host of that path.
+    pub(crate) fn path_on(&self, place: &[String]) -> Vec<String> {
+        let mut path = place.to_vec();
+        path.push(self.name.clone());
+        path
+    }
+
+    /// The number of the boot that it is in; none while it is off.
+    pub(crate) fn boot_number(&self) -> Option<u64> {
+        self.state().boot.as_ref().map(|boot| boot.number)
+    }
+}
