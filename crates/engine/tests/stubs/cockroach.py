@@ -99,6 +99,8 @@ class Node:
         self.replicas = 0
         self.statements = 0
         self.lock = threading.Lock()
+        # Whoever writes: one transaction after the other, in the order in which they come.
+        self.turn = threading.Lock()
 
     def run(self):
         threading.Thread(target=self.serve_http, daemon=True).start()
@@ -174,10 +176,12 @@ class Node:
 
     def serve_session(self, line):
         rows = sqlite3.connect(self.database, timeout=5, isolation_level=None, check_same_thread=False)
-        rows.execute("PRAGMA synchronous = FULL")
+        rows.execute("PRAGMA synchronous = NORMAL")
+        session = Session(self, line, rows)
         try:
-            Session(self, line, rows).serve()
+            session.serve()
         finally:
+            session.leave_turn()
             rows.close()
 
     def wants_a_retry(self):
@@ -208,7 +212,7 @@ def in_sqlite(sql):
     sql = re.sub(r"\$(\d+)(::bigint::text)?", lambda m: "CAST(?%s AS TEXT)" % m[1] if m[2] else "?" + m[1], sql)
     sql = re.sub(r"(?i)\bnow\(\)", "CURRENT_TIMESTAMP", sql)
     sql = re.sub(r"(?i)current_setting\('transaction_read_only'\)", "'off'", sql)
-    return re.sub(r"(?i)^\s*(begin|start)\b.*", "BEGIN", sql)
+    return re.sub(r"(?i)^\s*(begin|start)\b.*", lambda m: "BEGIN" if "READ ONLY" in m[0].upper() else "BEGIN IMMEDIATE", sql)
 
 
 class Session:
@@ -219,9 +223,20 @@ class Session:
         self.input = line.makefile("rb")
         self.prepared, self.bound = {}, None
         self.status = "I"
+        self.has_turn = False
         self.skips = False
         # The statement that lines of a COPY are for, and those lines.
         self.copying, self.lines = None, b""
+
+    def take_turn(self):
+        if not self.has_turn and not self.node.turn.acquire(timeout=5):
+            self.refuse(*RETRY)
+        self.has_turn = True
+
+    def leave_turn(self):
+        if self.has_turn:
+            self.node.turn.release()
+        self.has_turn = False
 
     def exactly(self, count):
         data = self.input.read(count)
@@ -281,9 +296,11 @@ class Session:
             self.lines += body
             return
         rows = [tuple(None if cell == "\\N" else cell for cell in line.split("\t")) for line in self.lines.decode().splitlines()]
-        self.rows.execute("BEGIN")
+        self.take_turn()
+        self.rows.execute("BEGIN IMMEDIATE")
         self.rows.executemany(self.copying, rows)
         self.rows.execute("COMMIT")
+        self.leave_turn()
         self.copying, self.lines = None, b""
         self.answer(None, "COPY %d" % len(rows), False)
         self.ready()
@@ -349,7 +366,17 @@ class Session:
             if self.status == "T":
                 self.rows.execute("ROLLBACK")
                 self.status = "I"
+                self.leave_turn()
             self.refuse(*RETRY)
+        if self.status == "I" and verb != "SELECT" and "READ ONLY" not in sql.upper():
+            self.take_turn()
+        try:
+            self.run(sql, values, verb, describes)
+        finally:
+            if self.status == "I":
+                self.leave_turn()
+
+    def run(self, sql, values, verb, describes):
         try:
             cursor = self.rows.execute(in_sqlite(sql), values)
             found = cursor.fetchall() if cursor.description else None
@@ -373,6 +400,7 @@ class Session:
         if self.rows.in_transaction:
             self.rows.execute("ROLLBACK")
         self.status = "I"
+        self.leave_turn()
         self.answer(None, told, False)
 
     def configured(self, sql):

@@ -41,24 +41,29 @@ fn programs_that_are_pointed_at_boot_by_their_file_and_the_report_says_that_it_w
         eprintln!("skipped: {test}: no /usr/bin/python3");
         return;
     }
-    let program = desk.path().join("programs/cockroach");
-    fs::create_dir(desk.path().join("programs")).expect("a folder");
+    // Beside the desk, on which nothing is left; readable by the nodes' user.
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = folder.path().join("cockroach");
     fs::write(&program, STUB).expect("written");
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("permissions");
-    fs::write(desk.path().join("pointed-at.yaml"), SCENARIO).expect("written");
+    for path in [folder.path(), &program] {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("permissions");
+    }
+    let scenario = folder.path().join("pointed-at.yaml");
+    fs::write(&scenario, SCENARIO).expect("written");
+    let [folder_path, scenario] = [folder.path(), scenario.as_path()].map(|path| path.display().to_string());
 
-    let on_paper = desk.run(&["check", "pointed-at.yaml"]);
+    let on_paper = desk.run(&["check", &scenario]);
     assert!(
         on_paper.stdout.contains("cockroachdb: not run here; from its documentation"),
         "{}",
         on_paper.stdout
     );
-    let run = ["pointed-at.yaml", "--engine-dir", "programs"];
+    let run = [scenario.as_str(), "--engine-dir", &folder_path];
     let Some(result) = ended_on(&desk, test, &[], &[0], &run) else { return };
     for name in ["tpcb-sums", "ledger", "bank", "list-append", "register"] {
         assert_eq!(check(&result, name)["verdict"], "pass", "{result:#}");
     }
-    assert!(check(&result, "ledger")["acknowledged"].as_u64() > Some(100), "{result:#}");
+    assert!(check(&result, "ledger")["acknowledged"].as_u64() > Some(20), "{result:#}");
     let retries = |load: &Value| load["errors"]["serialization"].as_u64().unwrap_or(0);
     let loads = result["loads"].as_array().expect("loads");
     assert!(loads.iter().map(retries).sum::<u64>() > 0, "the stand-in asks for retries: {result:#}");
