@@ -111,10 +111,9 @@ impl Protocol {
             Protocol::Mysql => Understands::SqlBut(&["tpcc"]),
             // The same, and a script's results have names, which the lines of a program have not.
             Protocol::Process => Understands::SqlBut(&["tpcc", "script"]),
-            Protocol::Control | Protocol::Redis => {
+            Protocol::Control | Protocol::Redis | Protocol::Etcd => {
                 Understands::Only(&["tpcb", "ledger", "append", "bank", "register"])
             }
-            Protocol::Etcd => Understands::Only(&["ledger", "append", "bank", "register"]),
             Protocol::Cql => Understands::Rows(&["ycsb", "kv", "iot", "ledger", "register"]),
             Protocol::Volume => Understands::Volume(VOLUME_WORKLOAD),
         }
@@ -126,11 +125,12 @@ impl Protocol {
         self == Protocol::Cql
     }
 
-    /// Workloads of which some transactions are a request that reads and one that writes, and some only one.
+    /// Workloads of which some transactions, or some requests of each, are one that reads and one that writes, and some only
+    /// one.
     #[must_use]
     pub fn reads_first(self) -> &'static [&'static str] {
         match self {
-            Protocol::Etcd => &["append", "bank"],
+            Protocol::Etcd => &["append", "bank", "tpcb"],
             _ => &[],
         }
     }

@@ -68,9 +68,7 @@ impl EtcdClient {
             Plan::Writing(txn) => {
                 let done = self.transaction(&txn).await?;
                 if done.succeeded {
-                    let all_put = done.responses.iter().filter(|one| one.response_put.is_some()).count();
-                    let found = operations.iter().map(|_| Found::Done).collect();
-                    return if all_put == operations.len() { Ok(found) } else { Err(self.senseless()) };
+                    return plan::done(&operations, &done).ok_or_else(|| self.senseless());
                 }
                 let refused = plan::refused(&operations, &done).ok_or_else(|| self.senseless())?;
                 Err(self.not_met(&refused))

@@ -1,14 +1,14 @@
 //! A transaction of micro-operations as requests to etcd, which compares and writes but reads nothing in between.
 //!
-//! Owns which of three ways a transaction goes: only reading, in one request; only writing under conditions that etcd
-//! compares itself, in one request; anything else in two, the second of which changes something only if all that the first
+//! Owns which of three ways a transaction goes: only reading, in one request; writing under conditions that etcd compares
+//! itself, or writing without any and reading other keys, in one request; anything else in two, the second of which changes something only if all that the first
 //! found is as it was. Asks nothing itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use control::transaction::{Found, Operation, Value};
 
-use super::words::{Compare, Done, Put, Range, Ranged, Request, Txn, behind, encoded};
+use super::words::{Compare, Done, Put, Range, Ranged, Request, Response, Txn, behind, encoded};
 use crate::key_value::{read, written};
 
 /// How a transaction is asked.
@@ -43,11 +43,14 @@ pub(super) fn plan(operations: &[Operation]) -> Result<Plan, &'static str> {
     let mut keys = BTreeSet::new();
     let mut txn = Txn::default();
     let mut at_once = true;
+    let mut reads = false;
     for operation in operations {
         let key = key(operation).ok_or("a transaction that writes scans nothing")?;
+        reads |= matches!(operation, Operation::Read { .. });
         at_once &= keys.insert(key) && add(operation, &mut txn);
     }
-    if at_once {
+    // Where a condition is not met, what is read instead tells which.
+    if at_once && (!reads || txn.compare.is_empty()) {
         return Ok(Plan::Writing(txn));
     }
     Ok(Plan::ReadingFirst(keys.into_iter().map(ToOwned::to_owned).collect()))
@@ -94,6 +97,7 @@ fn add(operation: &Operation, txn: &mut Txn) -> bool {
     let nothing = |key: &str| Compare::Version { key: encoded(key), version: "0".to_owned() };
     match operation {
         Operation::Write { key, value } => txn.success.push(put(key, value)),
+        Operation::Read { key } => txn.success.push(range_of(key)),
         Operation::Insert { key, value } => {
             txn.compare.push(nothing(key));
             txn.success.push(put(key, value));
@@ -154,6 +158,22 @@ pub(super) fn found(operations: &[Operation], done: &Done) -> Option<Vec<Found>>
         }
     };
     operations.iter().zip(ranges).map(of_step).collect()
+}
+
+/// What a [`Plan::Writing`] whose conditions held found; nothing when the answer is to something else.
+pub(super) fn done(operations: &[Operation], done: &Done) -> Option<Vec<Found>> {
+    if done.responses.len() != operations.len() {
+        return None;
+    }
+    let of_step = |(operation, response): (&Operation, &Response)| match operation {
+        Operation::Read { .. } => match response.response_range.as_ref()?.kvs.as_slice() {
+            [] => Some(Found::Value(None)),
+            [one] => Some(Found::Value(Some(read(&one.value)?))),
+            _ => None,
+        },
+        _ => response.response_put.as_ref().map(|_| Found::Done),
+    };
+    operations.iter().zip(&done.responses).map(of_step).collect()
 }
 
 fn ranges(done: &Done) -> Option<Vec<&Ranged>> {
@@ -272,6 +292,10 @@ mod tests {
         Operation::Insert { key: key.to_owned(), value: Value::Integer(1) }
     }
 
+    fn write(key: &str) -> Operation {
+        Operation::Write { key: key.to_owned(), value: Value::Integer(1) }
+    }
+
     fn exchange(key: &str, expected: Option<i64>) -> Operation {
         let expected = expected.map(Value::Integer);
         Operation::CompareAndSet { key: key.to_owned(), expected, new: Value::Integer(9) }
@@ -285,6 +309,8 @@ mod tests {
         assert!(one(&[insert("a")]));
         assert!(one(&[exchange("a", Some(1)), exchange("b", None), insert("c")]));
         assert!(two(&[append("a", 1)]) && two(&[add("a", 1, None)]));
+        assert!(one(&[write("a"), read_of("b")]));
+        assert!(two(&[write("a"), read_of("a")]), "a key is read as it was before or after, by its place");
         assert!(two(&[insert("a"), read_of("b")]), "what was read must be of the same moment");
         // etcd refuses two writes to one key in a transaction.
         assert!(two(&[insert("a"), exchange("a", Some(1))]));
@@ -329,6 +355,22 @@ mod tests {
         assert_eq!(step(&read_back(&[&[("a", "5", 1)], &[("b", "1", 2)]])), Some(1));
         assert_eq!(step(&read_back(&[&[("a", "5", 1)], &[]])), None, "both were met");
         assert_eq!(step(&read_back(&[&[]])), None);
+    }
+
+    #[test]
+    fn what_is_read_beside_a_write_is_found_at_its_place() {
+        let operations = [write("a"), read_of("b")];
+        let answer = |second: serde_json::Value| {
+            let answer =
+                serde_json::json!({ "succeeded": true, "responses": [{ "response_put": {} }, second] });
+            done(&operations, &serde_json::from_value(answer).expect("an answer"))
+        };
+        let held = serde_json::json!({ "response_range": { "kvs": [key_value("b", "7", 3)] } });
+        assert_eq!(answer(held), Some(vec![Found::Done, Found::Value(Some(Value::Integer(7)))]));
+        let nothing = serde_json::json!({ "response_range": {} });
+        assert_eq!(answer(nothing), Some(vec![Found::Done, Found::Value(None)]));
+        assert_eq!(answer(serde_json::json!({ "response_put": {} })), None);
+        assert_eq!(done(&operations[..1], &read_back(&[&[]])), None);
     }
 
     #[test]

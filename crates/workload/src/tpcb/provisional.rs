@@ -42,7 +42,11 @@ pub(super) async fn perform(
         add(format!("{ACCOUNTS}{account}")),
         add(format!("{TELLERS}{teller}")),
         add(format!("{BRANCHES}{branch}")),
-        Operation::Append { key: format!("{HISTORY}{client}"), element: delta },
+        if session.rewrites_lists() {
+            Operation::Insert { key: format!("{HISTORY}{client}/{number}"), value: Value::Integer(delta) }
+        } else {
+            Operation::Append { key: format!("{HISTORY}{client}"), element: delta }
+        },
     ];
     for statement in REQUESTS.into_iter().filter(|statement| *statement != END) {
         let key = record(client, statement);
@@ -90,8 +94,11 @@ pub(super) async fn sums(session: &mut dyn KeyValueSession) -> Result<Action, Se
         })
     };
     let (mut history_sum, mut history_rows) = (0_i64, 0);
-    for (key, value) in entries(Some(history))? {
-        let Value::List(deltas) = value else { return Err(refused(format!("{key} holds no list"))) };
+    for (_, value) in entries(Some(history))? {
+        let deltas = match value {
+            Value::List(deltas) => deltas.as_slice(),
+            Value::Integer(delta) => std::slice::from_ref(delta),
+        };
         history_sum = deltas.iter().fold(history_sum, |sum, delta| sum.saturating_add(*delta));
         history_rows += deltas.len() as u64;
     }
