@@ -14,6 +14,7 @@ use crate::commits::{self, CommitCost};
 use crate::deployment::{acknowledged_before_sync, deployment};
 use crate::schedule::{self, JudgedFault};
 use crate::this_host::machine_facts;
+use crate::too_short::{self, TooShort};
 
 /// Everything that the scenario alone says.
 pub struct Analysis {
@@ -25,6 +26,8 @@ pub struct Analysis {
     pub survey: Survey,
     /// What the schedule breaks.
     pub planned: Vec<JudgedFault>,
+    /// Phases that are too short for the figures after a fault.
+    pub too_short: Vec<TooShort>,
     /// What the transactions of each load wait for.
     pub commits: Vec<CommitCost>,
     /// What best practice says of the layout.
@@ -39,7 +42,8 @@ pub fn analyse(scenario: &Scenario) -> Analysis {
     let planned = schedule::planned(scenario, &deployment);
     let practice = apply(LAYOUT_RULES, &layout(scenario, &deployment));
     let is_database = scenario.database.engine.is_database();
-    Analysis { is_database, survey, planned, commits: commits::of_loads(scenario), practice, deployment }
+    let (too_short, commits) = (too_short::phases(scenario), commits::of_loads(scenario));
+    Analysis { is_database, survey, planned, too_short, commits, practice, deployment }
 }
 
 /// What best practice says of this machine.

@@ -19,6 +19,7 @@ mod requested;
 mod schedule;
 mod storage;
 mod this_host;
+mod too_short;
 
 pub use analysis::{Analysis, analyse, practice_of_this_host};
 pub use commits::{CommitCost, PhaseCost};
@@ -28,3 +29,4 @@ pub use prediction::{Evidence, add_predictions};
 pub use reproduced::reproduced;
 pub use requested::{Narrowest, RequestedNetwork};
 pub use schedule::{JudgedFault, Judgement};
+pub use too_short::TooShort;

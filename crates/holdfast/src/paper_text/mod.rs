@@ -5,6 +5,7 @@ mod cost_text;
 mod practice_text;
 mod scale_text;
 mod survival_text;
+mod too_short_text;
 
 use paper::Analysis;
 
@@ -18,6 +19,7 @@ const WIDTH: usize = 110;
 /// Everything, line by line.
 pub fn lines(paper: &Analysis) -> Vec<String> {
     let mut lines = survival_text::survival(paper);
+    lines.extend(too_short_text::too_short(&paper.too_short));
     lines.extend(cost_text::costs(paper));
     lines.push(String::new());
     lines.push("Best practice, from the scenario".to_owned());
