@@ -2,18 +2,17 @@
 //!
 //! Owns the choice between checks that count the same losses; how each counts is its own matter.
 
-use crate::run::CheckResult;
+use check::ledger;
 
-/// The check that knows each write by name.
-const LEDGER: &str = "ledger";
+use crate::run::CheckResult;
 
 /// The checks that a run's lost writes are counted by: the ledger where there is one, because it knows each write by
 /// name; otherwise those that count. Never both, or a write would be counted twice.
 pub fn counting_lost_writes(checks: &[CheckResult]) -> impl Iterator<Item = &CheckResult> {
-    let has_ledger = checks.iter().any(|check| check.name == LEDGER);
-    checks
-        .iter()
-        .filter(move |check| if has_ledger { check.name == LEDGER } else { check.acknowledged.is_some() })
+    let has_ledger = checks.iter().any(|check| check.name == ledger::NAME);
+    checks.iter().filter(
+        move |check| if has_ledger { check.name == ledger::NAME } else { check.acknowledged.is_some() },
+    )
 }
 
 /// The run's lost writes, at least: absent where none is known to be lost, but not everything could be told.

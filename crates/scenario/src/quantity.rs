@@ -139,6 +139,17 @@ impl Unit {
             Unit::Ratio | Unit::Share => "a share (`95%` or `0.95`)",
         }
     }
+
+    /// What its figures are counted in, as results name it; empty where they are counts and shares.
+    #[must_use]
+    pub fn in_results(self) -> &'static str {
+        match self {
+            Unit::Count | Unit::Number | Unit::Ratio | Unit::Share => "",
+            Unit::Seconds => "s",
+            Unit::Microseconds => "us",
+            Unit::PerSecond => "per_s",
+        }
+    }
 }
 
 /// What a scenario must contain for a quantity to be measured.

@@ -6,6 +6,8 @@
 use std::collections::BTreeSet;
 
 use measure::Better;
+use scenario::Quantity as Expected;
+use scenario::quantity::{self, QuantityEntry};
 
 use super::source::Taken;
 use results::{FaultResult, LatencyUs, LoadFigures, LoadResult, OperationResult, PhaseResult, RunResult};
@@ -176,23 +178,29 @@ impl Quantity {
         }
     }
 
+    /// What it is called, and counted in, in expectations; none where a workload defines it.
+    fn entry(self) -> Option<&'static QuantityEntry> {
+        use scenario::quantity::LatencyFigure;
+        quantity::entry_of(match self {
+            Quantity::Throughput => Expected::Throughput,
+            Quantity::Mean => Expected::Latency(LatencyFigure::Mean),
+            Quantity::P50 => Expected::Latency(LatencyFigure::P50),
+            Quantity::P95 => Expected::Latency(LatencyFigure::P95),
+            Quantity::P99 => Expected::Latency(LatencyFigure::P99),
+            Quantity::Figure => return None,
+            Quantity::Gap => Expected::Gap,
+            Quantity::FirstSuccess => Expected::FirstSuccess,
+            Quantity::BackTo95Percent => Expected::Recovery95Percent,
+            Quantity::Sustained => Expected::RecoverySustained,
+            Quantity::Below50Percent => Expected::Below50Percent,
+            Quantity::Below95Percent => Expected::Below95Percent,
+        })
+    }
+
     /// Its name in expressions and expectations; a workload's figure has its own.
     #[must_use]
     pub fn word(self) -> &'static str {
-        match self {
-            Quantity::Throughput => "throughput_per_s",
-            Quantity::Mean => "latency_mean",
-            Quantity::P50 => "latency_p50",
-            Quantity::P95 => "latency_p95",
-            Quantity::P99 => "latency_p99",
-            Quantity::Figure => "figure",
-            Quantity::Gap => "gap",
-            Quantity::FirstSuccess => "first_success",
-            Quantity::BackTo95Percent => "recovery_95_percent",
-            Quantity::Sustained => "recovery_sustained",
-            Quantity::Below50Percent => "below_50_percent",
-            Quantity::Below95Percent => "below_95_percent",
-        }
+        self.entry().map_or("figure", |entry| entry.name)
     }
 
     /// Which values are the good ones; of a workload's own figure, larger ones.
@@ -205,17 +213,7 @@ impl Quantity {
 
     /// What it is counted in; empty where its name says it.
     pub(super) fn unit(self) -> &'static str {
-        match self {
-            Quantity::Throughput => "per_s",
-            Quantity::Mean | Quantity::P50 | Quantity::P95 | Quantity::P99 => "us",
-            Quantity::Figure => "",
-            Quantity::Gap
-            | Quantity::FirstSuccess
-            | Quantity::BackTo95Percent
-            | Quantity::Sustained
-            | Quantity::Below50Percent
-            | Quantity::Below95Percent => "s",
-        }
+        self.entry().map_or("", |entry| entry.unit.in_results())
     }
 
     /// The value in a run; none where it has none.

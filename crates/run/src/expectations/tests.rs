@@ -324,3 +324,19 @@ fn every_class_of_error_has_a_quantity() {
         assert!(quantity::entry_of(scenario::Quantity::ErrorsOf(class.name())).is_some(), "{class:?}");
     }
 }
+
+#[test]
+fn every_workload_that_a_quantity_names_has_a_check_to_tell_it() {
+    for entry in quantity::QUANTITIES {
+        // The figures of a standard are the workload's own, which no check tells.
+        if let (quantity::Needs::Load(workloads), quantity::Measured::OfRun) = (entry.needs, entry.measured) {
+            for workload in workloads {
+                assert!(
+                    check::registry::for_workload(workload).next().is_some(),
+                    "{}: {workload}",
+                    entry.name
+                );
+            }
+        }
+    }
+}

@@ -6,6 +6,7 @@ use std::fmt;
 use std::ops::Range;
 
 use report::compare::{Bound, Gate, GateError};
+use scenario::quantity::Unit;
 use scenario::units;
 
 const EXAMPLE: &str = "for example `tpcb.latency_p99 > +20%` or `throughput_per_s < -10%`";
@@ -134,16 +135,12 @@ fn amount_of(quantity: &str, text: &str) -> Result<Bound, (String, String)> {
         let percent = percent.ok_or_else(|| (format!("`{text}` is not a share"), EXAMPLE.to_owned()))?;
         return Ok(Bound::Share(percent / 100.0));
     }
-    if quantity == "throughput_per_s" {
-        return units::rate_per_s(text).map(Bound::Absolute).map_err(told);
-    }
-    if quantity.starts_with("latency_") {
-        let duration = units::duration(text, "ms").map_err(told)?;
-        return Ok(Bound::Absolute(duration.as_secs_f64() * 1e6));
-    }
-    let of_a_fault = ["gap", "first_success", "recovery_95_percent", "recovery_sustained"];
-    if of_a_fault.contains(&quantity) || quantity.starts_with("below_") {
-        return units::duration(text, "s").map(|time| Bound::Absolute(time.as_secs_f64())).map_err(told);
+    let seconds = |unit| units::duration(text, unit).map(|duration| duration.as_secs_f64()).map_err(told);
+    match scenario::quantity::named(quantity).map(|entry| entry.unit) {
+        Some(Unit::PerSecond) => return units::rate_per_s(text).map(Bound::Absolute).map_err(told),
+        Some(Unit::Microseconds) => return Ok(Bound::Absolute(seconds("ms")? * 1e6)),
+        Some(Unit::Seconds) => return Ok(Bound::Absolute(seconds("s")?)),
+        _ => {}
     }
     // A workload's own figure, in the unit of its name.
     let number = text.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
