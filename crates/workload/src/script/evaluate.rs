@@ -156,15 +156,24 @@ fn binary(operator: Binary, left: &Value, right: &Value) -> Result<Value> {
     integers(operator, left.integer()?, right.integer()?)
 }
 
-fn doubles(operator: Binary, left: f64, right: f64) -> Result<Value> {
-    let truth = |truth| Ok(Value::Boolean(truth));
+/// What a comparison finds; nothing for what is none.
+fn compared<T: PartialOrd>(operator: Binary, left: T, right: T) -> Option<bool> {
     match operator {
-        Binary::Less => truth(left < right),
-        Binary::AtMost => truth(left <= right),
-        Binary::Equal => truth(left == right),
-        Binary::Unequal => truth(left != right),
-        Binary::Greater => truth(left > right),
-        Binary::AtLeast => truth(left >= right),
+        Binary::Less => Some(left < right),
+        Binary::AtMost => Some(left <= right),
+        Binary::Equal => Some(left == right),
+        Binary::Unequal => Some(left != right),
+        Binary::Greater => Some(left > right),
+        Binary::AtLeast => Some(left >= right),
+        _ => None,
+    }
+}
+
+fn doubles(operator: Binary, left: f64, right: f64) -> Result<Value> {
+    if let Some(truth) = compared(operator, left, right) {
+        return Ok(Value::Boolean(truth));
+    }
+    match operator {
         Binary::Add => Ok(Value::Double(left + right)),
         Binary::Subtract => Ok(Value::Double(left - right)),
         Binary::Multiply => Ok(Value::Double(left * right)),
@@ -175,16 +184,12 @@ fn doubles(operator: Binary, left: f64, right: f64) -> Result<Value> {
 }
 
 fn integers(operator: Binary, left: i64, right: i64) -> Result<Value> {
-    let truth = |truth| Ok(Value::Boolean(truth));
+    if let Some(truth) = compared(operator, left, right) {
+        return Ok(Value::Boolean(truth));
+    }
     // As in C on the machines pgbench runs on: the lowest six bits of the distance count.
     let distance = right.cast_unsigned() as u32 & 63;
     match operator {
-        Binary::Less => truth(left < right),
-        Binary::AtMost => truth(left <= right),
-        Binary::Equal => truth(left == right),
-        Binary::Unequal => truth(left != right),
-        Binary::Greater => truth(left > right),
-        Binary::AtLeast => truth(left >= right),
         Binary::Add => fits(left.checked_add(right)),
         Binary::Subtract => fits(left.checked_sub(right)),
         Binary::Multiply => fits(left.checked_mul(right)),
@@ -196,9 +201,7 @@ fn integers(operator: Binary, left: i64, right: i64) -> Result<Value> {
         Binary::BitAnd => Ok(Value::Integer(left & right)),
         Binary::ShiftLeft => Ok(Value::Integer(left.wrapping_shl(distance))),
         Binary::ShiftRight => Ok(Value::Integer(left.wrapping_shr(distance))),
-        // Decided before, without both sides.
-        Binary::And | Binary::Or => {
-            Err(EvaluationError::Argument("AND and OR are for truth values".to_owned()))
-        }
+        // Comparisons are done, and these two are decided before, without both sides.
+        _ => Err(EvaluationError::Argument("AND and OR are for truth values".to_owned())),
     }
 }
