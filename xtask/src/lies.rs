@@ -170,7 +170,7 @@ const CASES: &[Case] = &[
         ["lab-stall", "load", "the supervisor stands still for 5 s"],
         &["--plant", "lab-stall"],
         2,
-        &["the lab stood still"],
+        &["the lab stalled"],
     ),
     lie(
         ["vigil-panic", "load", "the watch over the lab panics"],
@@ -352,7 +352,7 @@ mod tests {
         let case = |name: &str| CASES.iter().find(|case| case.name == name).expect("a case");
         let ended =
             |code: i32, reason: &str| (Some(code), json!({"verdict": "unknown", "reasons": [reason]}));
-        let stall = "the lab stood still for 5.0 s";
+        let stall = "the lab stalled for 5.0 s";
         assert_eq!(judge(case("lab-stall"), &ended(2, stall)).as_deref(), Ok(stall));
         assert!(judge(case("lab-stall"), &ended(0, stall)).is_err());
         assert!(judge(case("lab-stall"), &ended(2, "the machine was busy")).is_err());

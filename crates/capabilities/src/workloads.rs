@@ -55,7 +55,7 @@ options! { RAWIO, "rawio",
     "direct": SWITCH => "off",
         "whether the page cache is left out (O_DIRECT), save by cached reads";
     "durable": Shape::Word(&["end", "each", "none"]) => "end",
-        "when a sequential write is synced: once at its end, with each block, or by nobody";
+        "when a sequential write is synced: once at its end, with each block, or never";
 }
 
 options! { KV, "kv",

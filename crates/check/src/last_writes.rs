@@ -8,7 +8,7 @@
 //! - a cell that is not there, or holds what was there before the first write, although a write to it was acknowledged:
 //!   that write is lost;
 //! - a number that no write to this cell had: invented;
-//! - a write that was refused and is there all the same;
+//! - a write that was refused and is there anyway;
 //! - where no write was asked for at all, a cell that does not hold what was there before.
 //!
 //! Of several writes lost from one cell only the last acknowledged one is counted: the others would have been replaced
@@ -287,8 +287,7 @@ impl Findings {
         }
         if !self.refused_but_there.is_empty() {
             let count = self.refused_but_there.len();
-            let claim =
-                format!("{} refused and {} there all the same", counted(count, "write"), is_or_are(count));
+            let claim = format!("{} refused and {} there anyway", counted(count, "write"), is_or_are(count));
             story.fail(with_examples(&claim, &self.refused_but_there, |write| {
                 format!("write {} to cell {} by client {}", write.value, write.cell, write.client)
             }));

@@ -310,13 +310,12 @@ impl Ledger {
         if !found.invented.is_empty() {
             let count = found.invented.len();
             let claim =
-                format!("{} {} there that nobody ever asked for", counted(count, "number"), is_or_are(count));
+                format!("{} {} there that no client inserted", counted(count, "number"), is_or_are(count));
             story.fail(with_examples(&claim, &found.invented, u64::to_string));
         }
         if !found.refused_but_there.is_empty() {
             let count = found.refused_but_there.len();
-            let claim =
-                format!("{} refused and {} there all the same", counted(count, "insert"), is_or_are(count));
+            let claim = format!("{} refused and {} there anyway", counted(count, "insert"), is_or_are(count));
             story.fail(with_examples(&claim, &found.refused_but_there, |insert| {
                 format!("{} and is there at the end", self.sentence(insert, "refused"))
             }));

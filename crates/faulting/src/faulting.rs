@@ -237,6 +237,13 @@ impl Faulting {
         }
     }
 
+    /// The fault ends now: enters the moment and returns it.
+    fn mended_now(&self, number: usize) -> f64 {
+        let mended_s = self.events.now_s();
+        lock(&self.records)[number].mended_s = Some(mended_s);
+        mended_s
+    }
+
     /// Takes the receipt of a fault's healing into its record.
     fn healing_teller(&self) -> impl Fn(usize, f64, Receipt) + Send + 'static {
         let (records, events) = (self.records.clone(), self.events.clone());

@@ -98,7 +98,7 @@ impl Watched {
         let mut receipt = self.first_answer();
         if receipt.evidence.is_empty() && self.shown.looks.is_empty() {
             receipt.verdict = Verdict::Unknown;
-            receipt.evidence.push("no probe shows it: no node or client stands at both ends".to_owned());
+            receipt.evidence.push("no evidence: there is no node or client at both ends".to_owned());
         }
         if self.shown.cuts {
             for (verdict, sentence) in self.probing.judge_before(self.shown.sent_from, self.shown.struck) {

@@ -61,13 +61,13 @@ impl Pressed {
             {
                 let (node, left) = (&self.node, self.left);
                 let what = format!(
-                    "{node} is left {left:.2} processors, and the kernel holds it up when it asks for more"
+                    "{node} is left {left:.2} processors, and the kernel throttles it when it asks for more"
                 );
                 return Receipt { verdict: Verdict::Pass, evidence: vec![what] };
             }
             if started.elapsed() >= HELD_UP_WITHIN || over.load(Ordering::Acquire) {
                 let what =
-                    format!("{} was not held up for {:.1} s", self.node, started.elapsed().as_secs_f64());
+                    format!("{} was not throttled for {:.1} s", self.node, started.elapsed().as_secs_f64());
                 return Receipt { verdict: Verdict::Unknown, evidence: vec![what] };
             }
             std::thread::sleep(GLANCE);
@@ -89,7 +89,7 @@ impl Pressed {
         let (times, held) =
             (ended.held_up - began.held_up, ended.held_up_for.saturating_sub(began.held_up_for));
         let what = format!(
-            "in {:.1} s {node} used {used:.2} processors, {:.2} were left to it; the kernel held it up {times} times, for {:.1} s \
+            "in {:.1} s {node} used {used:.2} processors, {:.2} were left to it; the kernel throttled it {times} times, for {:.1} s \
              in all",
             time.as_secs_f64(),
             self.left,
@@ -122,7 +122,7 @@ impl Pressed {
         let times = ended.held_up.saturating_sub(began.held_up);
         let node = &self.node;
         let what = format!(
-            "afterwards {node} used {used:.2} processors in {time_s:.1} s and was held up {times} times"
+            "afterwards {node} used {used:.2} processors in {time_s:.1} s and was throttled {times} times"
         );
         // A limit of its own may hold it up as well, above what was left to it.
         let verdict = if times == 0 || used > self.left * ABOVE + ABOVE_PROCESSORS {

@@ -99,7 +99,7 @@ impl Onlooker {
     }
 
     fn knock(&self) -> Result<Answer, String> {
-        let namespace = self.place_namespace().ok_or("nobody stands where clients stand")?;
+        let namespace = self.place_namespace().ok_or("there is no client place to ask from")?;
         knock::knock(namespace, self.address, ANSWER + self.round_trip).map_err(|error| error.to_string())
     }
 
@@ -217,7 +217,7 @@ impl Onlooker {
         if self.vm.pid_namespace() != before.pid_namespace {
             let mut receipt = self.look_at_return(before, patience);
             let what = format!(
-                "{} was switched off while they stood still, so that none of them was woken",
+                "{} was switched off while they were stopped, so none of them was resumed",
                 self.node()
             );
             receipt.evidence.insert(0, what);
@@ -231,7 +231,7 @@ impl Onlooker {
             let answers = matches!(answer, None | Some(Ok(Answer::Answered(_))));
             if stopped == Ok(0) && moved && answers {
                 let mut evidence = vec![format!(
-                    "none of them stands still any more on {}, and they use CPU time again",
+                    "none of them is stopped any more on {}, and they use CPU time again",
                     self.node()
                 )];
                 if self.only.is_none() {
@@ -253,7 +253,7 @@ impl Onlooker {
                     }
                     Ok(0) => format!("they used no CPU time on {} for {after_s:.1} s", self.node()),
                     Ok(count) => format!(
-                        "{} still stand still on {} after {after_s:.1} s",
+                        "{} are still stopped on {} after {after_s:.1} s",
                         processes(count),
                         self.node()
                     ),

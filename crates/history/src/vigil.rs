@@ -132,7 +132,7 @@ impl fmt::Display for Interference {
 
 impl fmt::Display for Stall {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "the lab stood still for {:.1} s from {:.1} s on: ", self.length_s, self.from_s)?;
+        write!(formatter, "the lab stalled for {:.1} s from {:.1} s on: ", self.length_s, self.from_s)?;
         // Every other part hangs on this one.
         if self.parts.contains(&LabPart::Supervisor) {
             return formatter.write_str("supervisor, with all that it serves");

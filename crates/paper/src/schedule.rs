@@ -137,7 +137,7 @@ fn worst(deployment: &Deployment, choices: impl Iterator<Item = Vec<Failure>>) -
     let judged = choices.map(|failures| (outcome(deployment, &failures), failures));
     judged
         .min_by_key(|(outcome, _)| *outcome)
-        .map_or(Judgement::NotOnPaper("there is nothing it could strike"), |(outcome, failures)| {
+        .map_or(Judgement::NotOnPaper("there is nothing it could affect"), |(outcome, failures)| {
             Judgement::Worst { failures, outcome }
         })
 }

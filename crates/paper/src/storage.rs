@@ -76,20 +76,22 @@ pub(crate) fn not_judged(
     match defect {
         DiskDefect::Fail | DiskDefect::FailAfter { .. } => None,
         DiskDefect::Slow { .. } => Some("it changes what a disk costs, not who serves"),
-        DiskDefect::Stall if holds_copies_alone(deployment, struck) => Some(
-            "a copy that does not answer is waited for until the timeout, and gone on without afterwards",
-        ),
-        DiskDefect::Stall => Some("how long a database waits for a disk that does not answer is its own"),
+        DiskDefect::Stall if holds_copies_alone(deployment, struck) => {
+            Some("writes wait for a copy that does not answer until the timeout, then go on without it")
+        }
+        DiskDefect::Stall => {
+            Some("how long a database waits for a disk that does not answer is not modelled")
+        }
         // A copy that refuses a change is out: it is gone on without, as without one whose disk has failed.
         DiskDefect::Full | DiskDefect::ReadOnly if holds_copies_alone(deployment, struck) => None,
         DiskDefect::Full | DiskDefect::ReadOnly => {
-            Some("what a database does without room or leave to write depends on what it has to write then")
+            Some("what a database does on a full or read-only disk depends on what it writes then")
         }
         DiskDefect::Corrupt { .. } if holds_copies_alone(deployment, struck) => {
             Some("nothing is read from a copy; if it comes to serve, it depends on what is read then")
         }
         DiskDefect::Corrupt { .. } => Some("what is read wrongly depends on what is read"),
-        DiskDefect::LoseFlush => Some("nothing is seen of it until power is lost"),
+        DiskDefect::LoseFlush => Some("it has no effect until power is lost"),
     }
 }
 

@@ -71,7 +71,7 @@ pub enum DatacentreError {
     Entrance(#[from] EntranceError),
     /// The scenario's version of IP is not to be had.
     #[error(
-        "`site.ip: 6` cannot be: the kernel knows no IPv6 (it was started with `ipv6.disable=1`, or built without)"
+        "`site.ip: 6` is not possible: the kernel has no IPv6 (it was started with `ipv6.disable=1`, or built without)"
     )]
     NoIpv6,
     /// A component of a mirrored volume.

@@ -40,7 +40,7 @@ impl VolumeWatch {
         let thread = std::thread::Builder::new().name("volumes".to_owned()).spawn(watch);
         if let Err(error) = &thread {
             told.warn(
-                format!("nobody looks after the mirrored volumes: {error}"),
+                format!("mirrored volumes are not monitored: {error}"),
                 "raise the limit of processes (`ulimit -u`)",
             );
         }

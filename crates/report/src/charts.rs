@@ -34,7 +34,7 @@ pub(crate) fn over_time(run: &RunDirectory) -> String {
     let shaded = |kind| marks.shades.iter().any(|shade| shade.kind == kind);
     if shaded(ShadeKind::Stall) {
         html.push_str(
-            "<p class=\"note\">Shaded grey: parts of the lab stood still. Do not attribute these seconds to the database.</p>",
+            "<p class=\"note\">Shaded grey: parts of the lab stalled. Do not attribute these seconds to the database.</p>",
         );
     }
     if shaded(ShadeKind::Gap) {

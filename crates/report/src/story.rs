@@ -85,7 +85,7 @@ fn throughput_during(result: &RunResult) -> Number {
     let (value, detail) = if result.faults.is_empty() {
         ("no fault".to_owned(), "nothing to compare".to_owned())
     } else if ratios.is_empty() {
-        ("unknown".to_owned(), "there is no baseline or no fault to hold against it".to_owned())
+        ("unknown".to_owned(), "there is no baseline, or no fault to compare with it".to_owned())
     } else {
         let worst = ratios.iter().copied().fold(f64::INFINITY, f64::min);
         let which =

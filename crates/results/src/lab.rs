@@ -44,7 +44,7 @@ pub struct LabResult {
     pub packets: BTreeMap<String, u64>,
     /// Doubts about the measurement, with their remedies.
     pub warnings: Vec<WarningResult>,
-    /// Stretches in which parts of the lab stood still: what was measured meanwhile is not the database's.
+    /// Stretches in which parts of the lab stalled: figures from that time are not the database's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stalls: Vec<history::Stall>,
     /// What somebody outside the schedule did to processes of nodes.

@@ -21,7 +21,7 @@ const ARROW: &str = "->";
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
     /// The name means nothing in this scenario.
-    #[error("nothing is named `{name}` that packets could be captured of; there are {known}")]
+    #[error("packets cannot be captured at `{name}`: there is no such place; there are {known}")]
     Unknown {
         /// As asked for.
         name: String,

@@ -213,7 +213,7 @@ impl Conductor<'_> {
         for missing in missing {
             self.chronicle.warn(
                 missing.what(),
-                "its figures begin with fewer clients than they are said to be of; ask for fewer, or give the nodes more \
+                "its first figures are from fewer clients than configured; ask for fewer, or give the nodes more \
                  processors",
             );
         }
@@ -283,7 +283,7 @@ impl Conductor<'_> {
         let left = platform.settle(if at_once { Duration::ZERO } else { SETTLE_PATIENCE });
         if left > 0 && !at_once {
             self.chronicle.warn(
-                format!("{left} of the platform's actions had not come to their end when the run was over"),
+                format!("{left} of the platform's actions had not finished when the run ended"),
                 "give the recovery phase more time",
             );
         }

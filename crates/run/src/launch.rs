@@ -378,7 +378,7 @@ fn conclude(relayed: Result<Relayed, LaunchError>, directory: &RunDirectory) -> 
         (None, None) => {
             let status =
                 relayed.status.map_or_else(|| "no exit status".to_owned(), |status| status.to_string());
-            let why = format!("the supervisor ended without a word ({status}); see logs/lab/lab.log");
+            let why = format!("the supervisor ended without a message ({status}); see logs/lab/lab.log");
             Err(LaunchError::Lab { why, run_directory })
         }
     }

@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(read("./scripts/move.sql"), "SELECT 1;");
         assert_eq!(read("within.sql"), "SELECT 1;");
         assert!(
-            read("out/secret.sql").contains("out of the scenario's folder"),
+            read("out/secret.sql").contains("outside the scenario's folder"),
             "{}",
             read("out/secret.sql")
         );

@@ -172,7 +172,7 @@ pub fn run_alone(
     result.lab.warnings = doubts(asked, &record, &result.loads, busy_share);
     result.lab.warnings.extend(missing.iter().map(|missing| WarningResult {
         what: missing.what(),
-        remedy: "its figures begin with fewer clients than they are said to be of; ask for fewer".to_owned(),
+        remedy: "its first figures are from fewer clients than configured; ask for fewer".to_owned(),
     }));
     if asked.makes_tables && !was_interrupted {
         result.checks = checks_of(&result, &asked.options, &directory);

@@ -432,7 +432,7 @@ fn judge(node: &str, kind: VolumeKind, marks: Result<&Marks, &String>, excuse: O
         return finding(Verdict::Fail, stayed);
     }
     if let Some(missing) = marks.missing(&kept).filter(|_| excuse.is_none()) {
-        let blame = "the lab lost what it must keep, and what the database lacks may be the lab's doing";
+        let blame = "the lab lost data that it must keep, so missing data may be the lab's fault";
         return Finding { lab_lost_synced: true, ..finding(Verdict::Unknown, format!("{missing}: {blame}")) };
     }
     finding(Verdict::Pass, format!("{kept}, {}", marks.gone()))
@@ -524,8 +524,8 @@ mod tests {
     fn a_synced_mark_that_is_gone_is_the_labs_loss_and_not_the_databases() {
         for mark in SYNCED {
             for seen in [Seen::Before, Seen::Neither, TORN] {
-                let lost = "n1: 3 of 4 synced marks are there: the lab lost what it must keep, and what the database lacks may be \
-                            the lab's doing (canary)";
+                let lost = "n1: 3 of 4 synced marks are there: the lab lost data that it must keep, so missing \
+                    data may be the lab's fault (canary)";
                 assert!(
                     check(VolumeKind::Virtual, &[(mark, seen)], None, (Verdict::Unknown, lost))
                         .lab_lost_synced
@@ -537,8 +537,8 @@ mod tests {
                 );
             }
         }
-        let spoilt = "n1: 4 synced marks are there, but what the unsynced marks had changed is not as it was before: the lab lost \
-                      what it must keep, and what the database lacks may be the lab's doing (canary)";
+        let spoilt = "n1: 4 synced marks are there, but what the unsynced marks had changed is not as it was before: \
+            the lab lost data that it must keep, so missing data may be the lab's fault (canary)";
         assert!(
             check(VolumeKind::Virtual, &[(Mark::Renamed, Seen::Neither)], None, (Verdict::Unknown, spoilt))
                 .lab_lost_synced

@@ -8,7 +8,7 @@ use faults::Struck;
 use lab::node_clock::machine_ns;
 use scenario::{ClockFault, Fault};
 
-use super::{Faulting, StandingFault, lock};
+use super::{Faulting, StandingFault};
 use crate::clock_looks::{Onlooker, WrongClock};
 
 /// A clock that is wrong. Dropping it sets it right.
@@ -24,8 +24,7 @@ impl StandingFault for StandingClock {
         let stood = self.onlooker.look_while_wrong(&self.wrong);
         let step_ns = self.wrong.shift.offset_ns_at(machine_ns());
         self.set_right();
-        let mended_s = faulting.events.now_s();
-        lock(&faulting.records)[number].mended_s = Some(mended_s);
+        let mended_s = faulting.mended_now(number);
         faulting.stood_teller()(number, stood);
         let (told, onlooker, wrong) = (faulting.healing_teller(), self.onlooker.clone(), self.wrong.clone());
         faulting.in_background(move || told(number, mended_s, onlooker.look_at_healing(&wrong, step_ns)));

@@ -17,7 +17,7 @@ use crate::disk_looks::Subject;
 use crate::disk_looks::defect::made;
 use crate::disk_looks::imposed::Place;
 use crate::disk_looks::judge::{defect_effects_in_words, defect_in_words};
-use crate::faulting::{Faulting, StandingFault, lock};
+use crate::faulting::{Faulting, StandingFault};
 
 /// Disks probed of a group: what holds for so many is not chance.
 const PROBED_MAX: usize = 4;
@@ -130,8 +130,7 @@ impl Faulting {
         standing.ended.store(true, Ordering::Release);
         // Cleared before anybody looks.
         self.imposed.clear(standing.subject.place, || drop(standing.guard.take()));
-        let mended_s = self.events.now_s();
-        lock(&self.records)[number].mended_s = Some(mended_s);
+        let mended_s = self.mended_now(number);
         let at_the_strike = standing.vms.iter().copied();
         // A node that was started there meanwhile waits for the disk as well.
         let hit: BTreeSet<usize> = at_the_strike.chain(self.vms_over(&standing.struck)).collect();

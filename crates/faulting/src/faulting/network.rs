@@ -19,7 +19,7 @@ use scenario::{
 use crate::datagrams::probing::{Probing, Stood};
 use crate::datagrams::{self, Way, properties};
 use crate::faulting::targets::describe;
-use crate::faulting::{Faulting, StandingFault, lock};
+use crate::faulting::{Faulting, StandingFault};
 use crate::flapping::Flapping;
 use crate::looks::sharing::Sharing;
 use crate::looks::{self, Look};
@@ -188,8 +188,7 @@ impl Faulting {
             self.events.warn(format!("lifting a network fault: {error}"), "the lab is broken; report this");
         }
         let mended = Instant::now();
-        let mended_s = self.events.now_s();
-        lock(&self.records)[number].mended_s = Some(mended_s);
+        let mended_s = self.mended_now(number);
         watched.mend(paused, &now);
         self.platform.reaches_again();
         let stations = self.stations_for(&standing.directions);

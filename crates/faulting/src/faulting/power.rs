@@ -11,7 +11,7 @@ use lab::probe::NodeNamespaces;
 use scenario::{Fault, PowerOffFault, node_name};
 
 use super::targets::describe;
-use super::{Faulting, StandingFault, lock};
+use super::{Faulting, StandingFault};
 use crate::power_probe::{Observer, Subject};
 
 /// How long power may come back late so that the hosts' silence is heard to the end, beyond the site's longest round trip.
@@ -39,8 +39,7 @@ impl StandingFault for StandingPowerOff {
                 faulting.events.warn(format!("power-on: {error}"), "the lab is broken; report this");
             }
         }
-        let mended_s = faulting.events.now_s();
-        lock(&faulting.records)[number].mended_s = Some(mended_s);
+        let mended_s = faulting.mended_now(number);
         faulting.platform.returned(&self.hosts);
         let (datacentre, longest_delay) = (faulting.datacentre.clone(), faulting.longest_delay);
         let told = faulting.healing_teller();

@@ -8,7 +8,7 @@ use faults::{Lie, Struck};
 use platform::Vm;
 use scenario::{Fault, PressureFault};
 
-use super::{Faulting, StandingFault, lock};
+use super::{Faulting, StandingFault};
 use crate::pressure_looks::{Meter, Pressed};
 
 /// Pressure that stands. Dropping it ends it.
@@ -25,8 +25,7 @@ impl StandingFault for StandingPressure {
         let stood = self.pressed.judge(self.began.as_ref(), Meter::read(&self.vm).as_ref());
         self.over.store(true, Ordering::Release);
         self.lift();
-        let mended_s = faulting.events.now_s();
-        lock(&faulting.records)[number].mended_s = Some(mended_s);
+        let mended_s = faulting.mended_now(number);
         faulting.stood_teller()(number, stood);
         let (told, vm, pressed) = (faulting.healing_teller(), self.vm.clone(), self.pressed.clone());
         faulting.in_background(move || told(number, mended_s, pressed.look_at_healing(&vm)));

@@ -140,7 +140,7 @@ impl Faulting {
         });
         watch
             .map_err(|error| {
-                self.events.warn(format!("nobody looks at stopped processes: {error}"), "raise `ulimit -u`")
+                self.events.warn(format!("stopped processes are not monitored: {error}"), "raise `ulimit -u`")
             })
             .ok()
     }
@@ -169,15 +169,20 @@ impl Faulting {
 
     /// The service manager's time has come.
     fn start_again(&mut self, number: usize, standing: StandingProcesses, patience: Duration) {
-        let mended_s = self.events.now_s();
-        lock(&self.records)[number].mended_s = Some(mended_s);
+        let mended_s = self.may_run_again(number, &standing);
+        let told = self.healing_teller();
+        let (onlooker, before) = (standing.onlooker.clone(), standing.before.clone());
+        self.in_background(move || told(number, mended_s, onlooker.look_at_return(&before, patience)));
+    }
+
+    /// The fault is over, and the platform may count on the processes again.
+    fn may_run_again(&mut self, number: usize, standing: &StandingProcesses) -> f64 {
+        let mended_s = self.mended_now(number);
         standing.over.store(true, Ordering::Release);
         if !self.prevented {
             self.platform.processes_may_run(standing.onlooker.number);
         }
-        let told = self.healing_teller();
-        let (onlooker, before) = (standing.onlooker.clone(), standing.before.clone());
-        self.in_background(move || told(number, mended_s, onlooker.look_at_return(&before, patience)));
+        mended_s
     }
 
     /// Stopped processes go on.
@@ -187,12 +192,7 @@ impl Faulting {
         }
         let last = standing.onlooker.targets_now(&standing.before);
         standing.onlooker.vm.resume_processes();
-        let mended_s = self.events.now_s();
-        lock(&self.records)[number].mended_s = Some(mended_s);
-        standing.over.store(true, Ordering::Release);
-        if !self.prevented {
-            self.platform.processes_may_run(standing.onlooker.number);
-        }
+        let mended_s = self.may_run_again(number, &standing);
         let told = self.healing_teller();
         let (onlooker, before) = (standing.onlooker.clone(), standing.before.clone());
         self.in_background(move || {

@@ -242,7 +242,7 @@ impl Capacity {
             seen.iter().all(|full| full.packets < asked && full.dropped) && asked < INTERFACE_PACKETS;
         let is_larger = seen.iter().all(|full| full.packets > asked);
         if agree && is_known && (is_larger || is_smaller) {
-            (Verdict::Fail, format!("{sentence}; it is another queue than asked"))
+            (Verdict::Fail, format!("{sentence}; it is not the queue that was asked for"))
         } else {
             (Verdict::Unknown, format!("{sentence}; the machine is too busy to tell"))
         }

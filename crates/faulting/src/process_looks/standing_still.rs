@@ -222,11 +222,11 @@ fn judge(watched: &Watched, node: &str, what: &str) -> Receipt {
         return receipt(Verdict::Fail, what);
     }
     let (Some(first), Some(last)) = (looks.first(), looks.last()) else {
-        return receipt(Verdict::Unknown, format!("nobody looked at the processes of {node}"));
+        return receipt(Verdict::Unknown, format!("the processes of {node} were not looked at"));
     };
     if let Some(look) = looks.iter().find(|look| look.count < first.count) {
         let gone = processes(first.count - look.count);
-        return receipt(Verdict::Unknown, format!("{gone} of {node} ended though they stood still"));
+        return receipt(Verdict::Unknown, format!("{gone} of {node} ended though they were stopped"));
     }
     if last.cpu_ticks != first.cpu_ticks {
         let ticks = last.cpu_ticks.abs_diff(first.cpu_ticks);
@@ -259,7 +259,7 @@ fn judge_knocks(
         return (Verdict::Unknown, format!("{port} did not answer {place} before the fault either"));
     }
     match all {
-        0 => (Verdict::Unknown, format!("nobody asked {port} from {place}")),
+        0 => (Verdict::Unknown, format!("{port} was not asked from {place}")),
         all => (
             Verdict::Pass,
             format!(
@@ -298,7 +298,7 @@ mod tests {
         check(vec![still(), still(), look(&[], 3, 51)], Verdict::Fail, "used 1 ticks");
         check(vec![still(), look(&[], 2, 50), still()], Verdict::Unknown, "1 process of n1 ended");
         check(vec![still(), still()], Verdict::Unknown, "only 2 looks");
-        check(vec![], Verdict::Unknown, "nobody looked");
+        check(vec![], Verdict::Unknown, "were not looked at");
     }
 
     #[test]

@@ -77,7 +77,7 @@ fn what_fits() {
             engines.join(", ")
         );
     }
-    printed!("         {processors} processors say how fast they are");
+    printed!("         how fast they are depends on the {processors} processors");
     printed!("         `holdfast check SCENARIO` says what a scenario needs");
 }
 
@@ -89,7 +89,7 @@ fn what_a_scenario_may_do() {
         let user = lab::supervisor::NODE_USER_OUTSIDE;
         (format!("as user {user}, who owns nothing on this machine but the volume"), "everybody")
     } else {
-        ("as you, without a way to what is yours".to_owned(), "you")
+        ("as you, without access to your files".to_owned(), "you")
     };
     printed!("what a scenario may do on this machine:");
     printed!("  may      run any program and any SQL inside its nodes, {user}");

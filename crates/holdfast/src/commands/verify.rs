@@ -52,7 +52,7 @@ pub fn verify(model: &str, level: Option<&str>, path: &Path) -> Result<Exit, Exi
     printed!("{}", counts.chain(further).collect::<Vec<_>>().join(", "));
     printed!("{}", fed.told(registered));
     if has_mark {
-        printed!("the byte-order mark at the beginning was passed over");
+        printed!("the byte-order mark at the beginning was ignored");
     }
     for remark in fed.remarks {
         printed!("{remark}");

@@ -295,7 +295,7 @@ fn a_volume_whose_serving_disk_fails_is_served_on_from_its_copy_while_the_databa
     let served: Vec<&str> = openings.iter().filter_map(|opening| opening["component"].as_str()).collect();
     assert_eq!(served[..4], ["dc1/a/h1", "dc1/a/h2", "dc1/a/h1", "dc1/a/h2"], "{openings:#?}");
     for (opening, why) in
-        openings[1..4].iter().zip(["refused an operation", "refused an operation", "gave no sign for 1 s"])
+        openings[1..4].iter().zip(["refused an operation", "refused an operation", "did not answer for 1 s"])
     {
         assert!(opening["moved"].as_str().is_some_and(|told| told.ends_with(why)), "{opening}");
     }

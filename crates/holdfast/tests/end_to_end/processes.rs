@@ -99,5 +99,5 @@ fn pressure_that_takes_nothing_is_caught_and_pressure_that_takes_processors_is_s
     let honest = desk.run(&["run", "scenarios/lies/pressure.yaml"]);
     honest.ends_with(0);
     let receipt = &honest.result()["faults"][0]["receipt"];
-    assert!(receipt["evidence"].to_string().contains("the kernel held it up"), "{receipt:#}");
+    assert!(receipt["evidence"].to_string().contains("the kernel throttled it"), "{receipt:#}");
 }

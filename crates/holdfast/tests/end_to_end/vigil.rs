@@ -31,7 +31,7 @@ fn a_lab_that_stood_still_leaves_the_verdict_unknown_and_names_the_stretch() {
     let result = planted.result();
     let stall = &result["lab"]["stalls"][0];
     assert!(stall["length_s"].as_f64().expect("a length") > 4.0, "{stall:#}");
-    assert!(result["reasons"].to_string().contains("the lab stood still"), "{result:#}");
+    assert!(result["reasons"].to_string().contains("the lab stalled"), "{result:#}");
     let report = std::fs::read_to_string(planted.run_directory().join("report.html")).expect("a report");
     assert!(report.contains("class=\"shade stall\""), "the stall is not drawn");
     contract::holds(&result);

@@ -156,7 +156,7 @@ pub(super) fn without_records(
     result.verdict = Verdict::Unknown;
     (result.lost, result.invented) = (None, None);
     result.explanation = format!(
-        "the last operations of load {} are not recorded, so nothing follows for the database. What is recorded: {}",
+        "the last operations of load {} are not recorded, so nothing can be concluded about the database. What is recorded: {}",
         load.name, result.explanation
     );
     Checked { result, lost: Vec::new() }

@@ -75,7 +75,7 @@ fn whole_receipt(receipts: &[Receipt], findings: &[Finding]) -> Receipt {
     let mut evidence: Vec<String> =
         sentences.chain(shown.map(|finding| &finding.sentence)).cloned().collect();
     if receipts.len() < 2 && verdict == Verdict::Pass {
-        evidence.push("there is no evidence of its healing".to_owned());
+        evidence.push("there is no evidence that it healed".to_owned());
         return Receipt { verdict: Verdict::Unknown, evidence };
     }
     Receipt { verdict, evidence }

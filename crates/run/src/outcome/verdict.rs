@@ -40,7 +40,7 @@ pub(super) fn verdict(
     }
     lab(result, &mut parts);
     for load in result.loads.iter().filter(|load| load.measured.transactions == 0 && interrupted.is_none()) {
-        parts.push((Verdict::Unknown, format!("load {}: nothing that it asked succeeded", load.name)));
+        parts.push((Verdict::Unknown, format!("load {}: none of its operations succeeded", load.name)));
     }
     parts.extend(result.loads.iter().filter_map(|load| Some((Verdict::Unknown, broken_baseline(load)?))));
     if result.checks.is_empty() && interrupted.is_none() {
@@ -55,7 +55,7 @@ pub(super) fn verdict(
     parts.sort_by_key(|(part, _)| std::cmp::Reverse(*part));
     let mut reasons: Vec<String> = parts.into_iter().map(|(_, reason)| reason).collect();
     if lab_lost_synced {
-        let why = "the lab lost synced data at a power-off, so nothing is known of the database";
+        let why = "the lab lost synced data at a power-off, so this run shows nothing about the database";
         reasons.insert(0, why.to_owned());
     }
     if whole == Verdict::Pass {
@@ -86,7 +86,7 @@ fn faults_and_links(result: &RunResult, parts: &mut Vec<(Verdict, String)>) {
 fn lab(result: &RunResult, parts: &mut Vec<(Verdict, String)>) {
     let judged_from_s = judged_from_s(result);
     for stall in result.lab.stalls.iter().filter(|stall| stall.to_s >= judged_from_s) {
-        parts.push((Verdict::Unknown, format!("{stall}; what was measured meanwhile is not the database's")));
+        parts.push((Verdict::Unknown, format!("{stall}; figures from that time are not the database's")));
     }
     for seen in &result.lab.interference {
         if seen.interference.is_doubtful() {
@@ -122,8 +122,8 @@ fn broken_baseline(load: &LoadResult) -> Option<String> {
         .sum();
     (failed > baseline.measured.transactions).then(|| {
         format!(
-            "load {}: its baseline has {} errors beside {} transactions, so nothing follows from what came after; see the \
-             first errors, and mend the set-up or lower the load",
+            "load {}: its baseline has {} errors beside {} transactions, so what came after it shows nothing; \
+             see the first errors, then correct the setup or lower the load",
             load.name,
             report::with_thousands(failed),
             report::with_thousands(baseline.measured.transactions)

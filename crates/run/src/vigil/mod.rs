@@ -2,7 +2,7 @@
 //!
 //! Every part gives signs of life against the machine's monotonic clock: the supervisor, the fabric's thread, the machine's
 //! disk below the volumes, the threads that serve each volume, each node's init, each load's thread. A stretch without a
-//! sign is a [`Stall`]: what was measured meanwhile is not the database's. Owns the watching; what it means for the verdict
+//! sign is a [`Stall`]: figures from that time are not the database's. Owns the watching; what it means for the verdict
 //! is `outcome`'s.
 
 mod beats;
@@ -45,7 +45,7 @@ const TOGETHER: Duration = Duration::from_millis(1_000);
 /// What the vigil saw.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Watched {
-    /// Stretches in which parts of the lab stood still, in order.
+    /// Stretches in which parts of the lab stalled, in order.
     pub stalls: Vec<Stall>,
     /// What strangers did to processes of nodes, with the moment on the run's clock, seconds.
     pub interference: Vec<(f64, Interference)>,
@@ -127,7 +127,7 @@ impl Vigil {
             false => std::thread::Builder::new().name("vigil".to_owned()).spawn(look),
         };
         if let Err(error) = &looker {
-            let what = format!("nobody watches whether the lab stands still: {error}");
+            let what = format!("stalls of the lab are not detected: {error}");
             shared.chronicle.warn(what, "raise the limit of processes (`ulimit -u`)");
         }
         Vigil { shared, looker: looker.ok(), engine, vms, killed_before }

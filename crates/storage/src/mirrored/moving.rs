@@ -29,7 +29,7 @@ impl MirroredDisk {
             }
             let serving = state.serving.as_ref()?;
             let did = match state.silent.contains(&serving.component) {
-                true => format!("gave no sign for {} s", self.policy.timeout.as_secs_f64()),
+                true => format!("did not answer for {} s", self.policy.timeout.as_secs_f64()),
                 false => "refused an operation".to_owned(),
             };
             let from = &state.components[serving.component].place.name;

@@ -37,8 +37,7 @@ pub enum OpenError {
     NoComponent,
     /// The component lacks something, or may.
     #[error(
-        "the component on {host} may lack what was acknowledged, and is not promoted: write `promote: forced` to start \
-         from it all the same"
+        "the component on {host} may lack what was acknowledged, and is not promoted: write `promote: forced` to start from it anyway"
     )]
     NotUpToDate {
         /// The host.

@@ -87,7 +87,7 @@ pub fn find(
     }
     let Some(path) = environment.file else { return Ok(Found::default()) };
     let passed_over = |why: &str| {
-        Ok(Found { password: None, warnings: warned(&format!("{} is passed over: {why}", path.display())) })
+        Ok(Found { password: None, warnings: warned(&format!("{} is ignored: {why}", path.display())) })
     };
     let lines = match private(&path) {
         Ok(Some(lines)) => lines,

@@ -21,7 +21,7 @@ pub fn run(
 ) -> Result<Exit, Exit> {
     if options.keep {
         return Err(Exit::wrong(anyhow::anyhow!(
-            "--keep leaves one lab up, and a matrix or --repeat has many; take these away, or --keep"
+            "--keep leaves one lab up, and a matrix or --repeat has many; remove these, or --keep"
         )));
     }
     let folder = folder_of(&options.scenario);
