@@ -108,27 +108,77 @@ pub(crate) fn draw(ways: &[Way], root: &Block, svg: &mut String, class: &str) ->
             let end = |block: &Block| (block.x + block.width, block.y + block.height / 2.0 + aside);
             let ((x1, y1), (x2, y2)) = (end(from), end(to));
             let label = format!("translate({:.1} {:.1}) rotate(90)", x + 5.0, (y1 + y2) / 2.0);
-            line(way, &format!("M{x1:.1} {y1:.1}H{x:.1}V{y2:.1}H{x2:.1}"), &label, svg, class);
+            let behind = behind(way, root, &[(x1, y1), (x, y1), (x, y2), (x2, y2)]);
+            let mask = mask(&behind, (number, class), svg);
+            let path = format!("M{x1:.1} {y1:.1}H{x:.1}V{y2:.1}H{x2:.1}");
+            line(way, (&path, &mask), &label, svg, class);
         } else {
             below += if below > 0.0 { LANE } else { FIRST };
             let y = root.height + below;
             let end = |block: &Block| (block.x + block.width / 2.0 + aside, block.y + block.height);
             let ((x1, y1), (x2, y2)) = (end(from), end(to));
             let label = format!("translate({:.1} {:.1})", (x1 + x2) / 2.0, y - 4.0);
-            line(way, &format!("M{x1:.1} {y1:.1}V{y:.1}H{x2:.1}V{y2:.1}"), &label, svg, class);
+            let behind = behind(way, root, &[(x1, y1), (x1, y), (x2, y), (x2, y2)]);
+            let mask = mask(&behind, (number, class), svg);
+            let path = format!("M{x1:.1} {y1:.1}V{y:.1}H{x2:.1}V{y2:.1}");
+            line(way, (&path, &mask), &label, svg, class);
         }
     }
     // Labels at the right stand beside their lanes.
     (if right > 0.0 { right + LANE } else { 0.0 }, if below > 0.0 { below + 6.0 } else { 0.0 })
 }
 
-fn line(way: &Way, path: &str, place: &str, svg: &mut String, class: &str) {
+/// The outermost places that a way passes and does not lead to. It goes on behind them.
+fn behind<'b>(way: &Way, block: &'b Block, corners: &[(f64, f64)]) -> Vec<&'b Block> {
+    let mut passed = Vec::new();
+    for child in &block.children {
+        let leads_here = [&way.from, &way.to].into_iter().any(|end| found(child, end).is_some());
+        if leads_here {
+            passed.extend(behind(way, child, corners));
+        } else if corners.windows(2).any(|ends| crosses(child, ends[0], ends[1])) {
+            passed.push(child);
+        }
+    }
+    passed
+}
+
+/// Whether a level or upright line goes through a place.
+fn crosses(block: &Block, one: (f64, f64), other: (f64, f64)) -> bool {
+    let overlap = |from: f64, length: f64, one: f64, other: f64| {
+        one.min(other) < from + length && from < one.max(other).max(one.min(other) + 0.1)
+    };
+    overlap(block.x, block.width, one.0, other.0) && overlap(block.y, block.height, one.1, other.1)
+}
+
+/// Hides a line where it goes behind places. Returns the attribute that says so; nothing where it passes none.
+fn mask(behind: &[&Block], (number, class): (usize, &str), svg: &mut String) -> String {
+    if behind.is_empty() {
+        return String::new();
+    }
+    let id = format!("behind-{class}-{number}");
+    let _ = write!(
+        svg,
+        "<mask id=\"{id}\" maskUnits=\"userSpaceOnUse\" x=\"-99\" y=\"-99\" width=\"9999\" height=\"99999\">\
+         <rect x=\"-99\" y=\"-99\" width=\"9999\" height=\"99999\" fill=\"#fff\"/>"
+    );
+    for block in behind {
+        let _ = write!(
+            svg,
+            "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"#000\"/>",
+            block.x, block.y, block.width, block.height
+        );
+    }
+    svg.push_str("</mask>");
+    format!(" mask=\"url(#{id})\"")
+}
+
+fn line(way: &Way, (path, mask): (&str, &str), place: &str, svg: &mut String, class: &str) {
     let marker = if way.is_struck { "struck" } else { "link" };
     let start = if way.both { format!(" marker-start=\"url(#{marker}-{class})\"") } else { String::new() };
     let arrow = if way.both { '↔' } else { '→' };
     let _ = write!(
         svg,
-        "<g class=\"way{struck}\"><title>{} {arrow} {}: {label}</title><path d=\"{path}\"{start} \
+        "<g class=\"way{struck}\"><title>{} {arrow} {}: {label}</title><path d=\"{path}\"{mask}{start} \
          marker-end=\"url(#{marker}-{class})\"/><text transform=\"{place}\" text-anchor=\"middle\">{cut}</text></g>",
         escape(&way.from),
         escape(&way.to),
@@ -177,6 +227,19 @@ mod tests {
         assert!(svg.contains("M50.0 50.0V76.0H350.0V50.0"), "{svg}");
         let stacked = root(vec![block("a", 0.0, 0.0), block("b", 0.0, 100.0)]);
         assert_eq!(draw(&[way("a", "b")], &stacked, &mut svg, "narrow"), (FIRST + LANE, 0.0));
+    }
+
+    #[test]
+    fn a_way_goes_behind_places_that_it_does_not_lead_to() {
+        let in_the_way = block("c", 0.0, 100.0);
+        let site = root(vec![block("a", 0.0, 0.0), block("b", 150.0, 0.0), in_the_way]);
+        let mut svg = String::new();
+        draw(&[way("a", "b")], &Block { height: 160.0, ..site }, &mut svg, "wide");
+        assert!(
+            svg.contains("<rect x=\"0.0\" y=\"100.0\"") && svg.contains("mask=\"url(#behind-wide-0)\""),
+            "{svg}"
+        );
+        assert_eq!(svg.matches("#000").count(), 1, "not behind its ends: {svg}");
     }
 
     #[test]
