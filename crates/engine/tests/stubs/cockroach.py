@@ -109,6 +109,7 @@ class Node:
         print("CockroachDB node starting at %s" % time.strftime("%F %T"), flush=True)
         while True:
             line, _ = listener.accept()
+            line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             threading.Thread(target=self.serve, args=(line,), daemon=True).start()
 
     def look_around(self):
@@ -170,6 +171,7 @@ class Node:
             return
         with socket.create_connection(self.holder, 5) as other:
             other.settimeout(None)
+            other.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             other.sendall(b"RPC session\n")
             threading.Thread(target=hand_on, args=(other, line), daemon=True).start()
             hand_on(line, other)
@@ -232,10 +234,13 @@ class Session:
         if not self.has_turn and not self.node.turn.acquire(timeout=5):
             self.refuse(*RETRY)
         self.has_turn = True
+        # Who says nothing for so long in a transaction is gone: others wait for it.
+        self.line.settimeout(1)
 
     def leave_turn(self):
         if self.has_turn:
             self.node.turn.release()
+            self.line.settimeout(None)
         self.has_turn = False
 
     def exactly(self, count):
