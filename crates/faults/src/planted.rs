@@ -26,6 +26,8 @@ pub enum Lie {
     RateHalf,
     /// Data that was not synced stays at a power-off.
     NoRollback,
+    /// The platform forgets its rules and what hosts have.
+    RulesForgotten,
     /// One process of a node outlives the node's power-off.
     ProcessLeft,
     /// A kill of processes kills none.
@@ -58,12 +60,13 @@ pub enum Lie {
 
 impl Lie {
     /// Every lie, in the order of the contract.
-    pub const ALL: [Lie; 19] = [
+    pub const ALL: [Lie; 20] = [
         Lie::DelayShort,
         Lie::LeakPackets,
         Lie::RateDouble,
         Lie::RateHalf,
         Lie::NoRollback,
+        Lie::RulesForgotten,
         Lie::ProcessLeft,
         Lie::KillNothing,
         Lie::StopMainOnly,
@@ -89,6 +92,7 @@ impl Lie {
             Lie::RateDouble => "rate-double",
             Lie::RateHalf => "rate-half",
             Lie::NoRollback => "no-rollback",
+            Lie::RulesForgotten => "rules-forgotten",
             Lie::ProcessLeft => "process-left",
             Lie::KillNothing => "kill-nothing",
             Lie::StopMainOnly => "stop-main-only",

@@ -13,6 +13,7 @@ use scenario::{FaultAction, Scenario, Takes};
 use crate::commits::{self, CommitCost};
 use crate::deployment::{acknowledged_before_sync, deployment};
 use crate::schedule::{self, JudgedFault};
+use crate::stranding::{self, PlacementSurvey};
 use crate::this_host::machine_facts;
 use crate::too_short::{self, TooShort};
 
@@ -30,6 +31,8 @@ pub struct Analysis {
     pub too_short: Vec<TooShort>,
     /// What the transactions of each load wait for.
     pub commits: Vec<CommitCost>,
+    /// Who would find no host after the loss of one, where capacities or rules are given.
+    pub placement: Option<PlacementSurvey>,
     /// What best practice says of the layout.
     pub practice: Vec<Finding>,
 }
@@ -42,8 +45,9 @@ pub fn analyse(scenario: &Scenario) -> Analysis {
     let planned = schedule::planned(scenario, &deployment);
     let practice = apply(LAYOUT_RULES, &layout(scenario, &deployment));
     let is_database = scenario.database.engine.is_database();
+    let placement = stranding::survey(scenario);
     let (too_short, commits) = (too_short::phases(scenario), commits::of_loads(scenario));
-    Analysis { is_database, survey, planned, too_short, commits, practice, deployment }
+    Analysis { is_database, placement, survey, planned, too_short, commits, practice, deployment }
 }
 
 /// What best practice says of this machine.

@@ -1,13 +1,12 @@
 //! What the platform does when something happens, as a pure function: what it knows and what happened in, steps out.
 //!
-//! Owns which policy asks for which step, and how long it waits first. On which host a VM is started is for `restart_order`;
+//! Owns which policy asks for which step, and how long it waits first. On which host a VM is started is for `placement`;
 //! how a step is carried out, and tried again, for `platform`.
 
 use std::time::Duration;
 
+use placement::Left;
 use scenario::{Failover, node_name};
-
-use crate::restart_order::Left;
 
 /// What the platform knows at a moment.
 #[derive(Debug, Clone, PartialEq)]

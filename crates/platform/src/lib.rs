@@ -1,7 +1,8 @@
 //! The pretend datacentre and the virtualisation platform on it: hosts, VMs, client places, and what the platform does when
 //! a host or a volume is lost and when it returns.
 //!
-//! Owns who stands where and who has power. The policy is a pure core (`decisions`, `restart_order`). Breaks nothing itself;
+//! Owns who stands where and who has power. The policy is a pure core: `decisions` says what is done, the crate `placement`
+//! where. Breaks nothing itself;
 //! how a database starts, is promoted and rejoins is its engine's knowledge.
 
 mod datacentre;
@@ -11,10 +12,12 @@ mod folders;
 mod migrating;
 mod migration;
 mod nearness;
+mod placing;
 mod platform;
 mod processes;
 mod processes_left;
-mod restart_order;
+mod reasons;
+mod starting;
 mod vm;
 mod volume_watch;
 

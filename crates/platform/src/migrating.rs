@@ -20,7 +20,6 @@ use storage::OpenError;
 use crate::datacentre::DatacentreError;
 use crate::migration::{Bounds, Next, Precopy, Round, Target, best_target};
 use crate::platform::Platform;
-use crate::restart_order::Left;
 use crate::vm::{Vm, VmError};
 
 /// How long the last round may take where the scenario does not ask for a longer stun: what hypervisors allow themselves by
@@ -116,6 +115,14 @@ pub enum NotMigrated {
     TargetOff {
         /// The host.
         host: String,
+    },
+    /// The other host may not have it.
+    #[error("{node} may not run there: {why}")]
+    NotAllowed {
+        /// The node.
+        node: String,
+        /// What stands against it.
+        why: String,
     },
     /// The other host would not have its volume.
     #[error(transparent)]
@@ -250,6 +257,9 @@ impl Platform {
         if !self.datacentre.hosts[to].is_on() {
             return Err(NotMigrated::TargetOff { host });
         }
+        if let Some(why) = self.stands_against(order.vm, to) {
+            return Err(NotMigrated::NotAllowed { node: node(), why });
+        }
         vm.volume().mirrored().map_or(Ok(()), |disk| disk.may_follow(to))?;
         Ok(Journey { platform: self, order, watch, vm, boot, from, to })
     }
@@ -259,7 +269,7 @@ impl Platform {
         let datacentre = &self.datacentre;
         let from = datacentre.vms[vm].host();
         let vms_on = |host: usize| datacentre.vms.iter().filter(|vm| vm.is_on() && vm.host() == host).count();
-        let others = datacentre.hosts_for_restart(vm, Left::Host).into_iter().filter(|host| *host != from);
+        let others = self.hosts_that_could_take(vm).into_iter().filter(|host| *host != from);
         let targets: Vec<Target> = others.map(|host| Target { host, vms: vms_on(host) }).collect();
         best_target(&targets)
     }

@@ -12,15 +12,15 @@ use std::time::{Duration, Instant};
 
 use engine::{Engine, EngineError, Node};
 use history::{EventKind, EventSink, Verdict};
-use scenario::{Failover, Site, node_name};
-use storage::MirroredDisk;
+use placement::Cluster;
+use scenario::{Failover, Scenario, node_name};
 use storage::Opening;
 
 use crate::datacentre::{Datacentre, Host};
 use crate::decisions::{Decision, Occurrence, Step, View, VmView, decide, leader_to_watch};
 use crate::nearness::Nearness;
+use crate::placing::Placing;
 use crate::processes_left::processes_left;
-use crate::restart_order::Left;
 use crate::vm::Vm;
 
 /// Between two attempts at something that did not work.
@@ -29,15 +29,15 @@ pub(crate) const RETRY: Duration = Duration::from_millis(500);
 const RECOVERY_PATIENCE: Duration = Duration::from_secs(120);
 
 #[derive(Debug, Default)]
-struct State {
+pub(crate) struct State {
     /// The node that takes the writes, as far as the platform knows.
     leader: usize,
     /// No new work is begun from here on.
-    stopping: bool,
+    pub(crate) stopping: bool,
     /// VMs that are being switched off because their volume is lost where they run.
     losing_their_volume: BTreeSet<usize>,
     /// VMs that are off because their volume could not be reached, and are tried again when the network changes.
-    waiting_for_their_volume: BTreeSet<usize>,
+    pub(crate) waiting_for_their_volume: BTreeSet<usize>,
 }
 
 /// The platform.
@@ -46,6 +46,9 @@ pub struct Platform {
     pub(crate) engine: Arc<dyn Engine>,
     pub(crate) failover: Failover,
     nearness: Nearness,
+    /// What hosts have and which rules hold, with the VMs where they began.
+    pub(crate) cluster: Cluster,
+    pub(crate) placing: Mutex<Placing>,
     pub(crate) events: Arc<dyn EventSink>,
     state: Mutex<State>,
     changed: Condvar,
@@ -60,16 +63,18 @@ impl Platform {
     pub fn new(
         datacentre: Arc<Datacentre>,
         engine: Arc<dyn Engine>,
-        failover: Failover,
-        site: &Site,
+        scenario: &Scenario,
         events: Arc<dyn EventSink>,
     ) -> Arc<Platform> {
+        let database = &scenario.database;
         let hands = datacentre.vms.iter().map(|_| Mutex::new(())).collect();
         Arc::new(Platform {
             datacentre,
             engine,
-            failover,
-            nearness: Nearness::of(site),
+            failover: database.failover,
+            nearness: Nearness::of(&scenario.site),
+            cluster: database.platform.cluster(&scenario.site, database),
+            placing: Mutex::default(),
             events,
             state: Mutex::default(),
             changed: Condvar::new(),
@@ -78,7 +83,7 @@ impl Platform {
         })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -120,7 +125,14 @@ impl Platform {
 
     /// Begins what follows from what happens.
     pub(crate) fn happens(self: &Arc<Self>, occurrence: &Occurrence) {
-        for decision in decide(&self.view(), occurrence) {
+        let decisions = decide(&self.view(), occurrence);
+        // All of them before the first is placed, so that the first in rank is.
+        for decision in &decisions {
+            if let Step::RestartElsewhere { vm, left } = decision.step {
+                self.waits_for_a_host(vm, left);
+            }
+        }
+        for decision in decisions {
             self.clone().begin(decision.name(), move |platform| platform.carry_out(decision));
         }
     }
@@ -344,103 +356,30 @@ impl Platform {
         );
     }
 
-    fn restart_elsewhere(&self, vm: usize, left: Left) {
-        let mut told = false;
-        loop {
-            // Not held while waiting: its own host may return first.
-            let hand = self.hands[vm].lock().unwrap_or_else(PoisonError::into_inner);
-            if self.datacentre.vms[vm].is_on() {
-                return;
-            }
-            match self.start_somewhere(vm, left) {
-                Ok(()) => return,
-                // Its volume may be out of reach for now. Told once, however often it is tried.
-                Err(refused) if !told && !refused.is_empty() => {
-                    told = true;
-                    self.trouble(&format!("boot {} elsewhere yet", node_name(vm)), &refused.join("; "));
-                }
-                Err(_) => {}
-            }
-            drop(hand);
-            if !self.pause(RETRY) {
-                return;
-            }
-        }
-    }
-
-    /// Boots the VM on the best host that can have it; why none can. What is behind is promoted only where nothing that is up
-    /// to date can be had from anywhere.
-    fn start_somewhere(&self, vm: usize, left: Left) -> Result<(), Vec<String>> {
-        let from = self.datacentre.hosts[self.datacentre.vms[vm].host()].name();
-        let forces = self.datacentre.vms[vm].volume().mirrored().is_some_and(MirroredDisk::promotes_by_force);
-        let mut refused: Vec<String> = Vec::new();
-        for may_force in [false, true] {
-            // Why a host was refused without force says nothing about the same host with it.
-            refused.clear();
-            for host in self.datacentre.hosts_for_restart(vm, left) {
-                let mut why = match left {
-                    Left::Host => format!("lost with {from}"),
-                    Left::Volume => format!("its volume lost on {from}"),
-                };
-                if !refused.is_empty() {
-                    why = format!("{why} ({})", refused.join("; "));
-                }
-                match self.start_on(vm, (host, may_force), "ha-restart", &why) {
-                    Ok(()) => return Ok(()),
-                    Err(error) if !refused.contains(&error) => refused.push(error),
-                    Err(_) => {}
-                }
-                if self.state().stopping {
-                    return Err(refused);
-                }
-            }
-            if !forces {
-                break;
-            }
-        }
-        Err(refused)
-    }
-
-    fn start_at_home(&self, vm: usize, why: &str) {
-        if matches!(self.failover, Failover::Promote { .. }) {
-            // Whether this node may still lead is known once the promotion is over.
-            while self.leader() == vm && self.promotion_possible() {
-                if !self.pause(RETRY) {
-                    return;
-                }
-            }
-        }
-        let _hand = self.hands[vm].lock().unwrap_or_else(PoisonError::into_inner);
-        if !self.datacentre.vms[vm].is_on() {
-            let host = self.datacentre.vms[vm].host();
-            if let Err(error) = self.start_on(vm, (host, true), "return", why) {
-                if self.datacentre.vms[vm].volume().mirrored().is_some() {
-                    self.state().waiting_for_their_volume.insert(vm);
-                }
-                self.trouble(&format!("boot {} at home", node_name(vm)), &error);
-            }
-        }
-    }
-
     /// Whether somebody is up who could be promoted.
-    fn promotion_possible(&self) -> bool {
+    pub(crate) fn promotion_possible(&self) -> bool {
         let leader = self.leader();
         self.datacentre.vms_on().iter().any(|vm| *vm != leader)
     }
 
     /// Boots the VM there and starts its database; why it could not be booted.
-    fn start_on(
+    pub(crate) fn start_on(
         &self,
         vm: usize,
         (host, may_force): (usize, bool),
         action: &str,
-        why: &str,
+        (why, chosen): (&str, Option<&str>),
     ) -> Result<(), String> {
         let (node, place) = (node_name(vm), self.datacentre.hosts[host].name());
-        self.datacentre.power_on_vm(vm, host, may_force).map_err(|error| format!("{place}: {error}"))?;
+        if let Err(error) = self.datacentre.power_on_vm(vm, host, may_force) {
+            self.did_not_boot(vm);
+            return Err(format!("{place}: {error}"));
+        }
+        self.is_placed(vm);
         self.state().waiting_for_their_volume.remove(&vm);
         self.events.say(EventKind::NodeUp { node: node.clone(), host: place.clone() });
-        let what = format!("{node}, {why}, boots on {place}");
+        let chosen = chosen.map(|chosen| format!(": {chosen}")).unwrap_or_default();
+        let what = format!("{node}, {why}, boots on {place}{chosen}");
         self.events.say(EventKind::Platform { action: action.to_owned(), node: node.clone(), what });
         self.start_database(vm);
         Ok(())

@@ -54,6 +54,9 @@ pub struct LabResult {
     /// not be had.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nothing_to_lose: Option<String>,
+    /// Where nodes ran against the scenario's own capacities and rules.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub placement: Vec<PlacementResult>,
 }
 
 /// Syncs that were answered after the time of a described medium, over the whole run.
@@ -77,6 +80,15 @@ pub struct InterferenceResult {
     /// What was done, and to whom.
     #[serde(flatten)]
     pub interference: history::Interference,
+}
+
+/// A node that ran where the scenario does not let it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlacementResult {
+    /// When it began, seconds on the run's clock.
+    pub t_s: f64,
+    /// What ran where, and against what.
+    pub violation: String,
 }
 
 /// A doubt about the measurement.

@@ -20,7 +20,9 @@ mod volume;
 
 pub use by_second::{LoadSeconds, Second, by_load, recorded_until};
 pub use fault::{FaultLoadResult, FaultResult, RecoveryResult};
-pub use lab::{InterferenceResult, LabResult, LinkResult, ModelledSyncsResult, WarningResult};
+pub use lab::{
+    InterferenceResult, LabResult, LinkResult, ModelledSyncsResult, PlacementResult, WarningResult,
+};
 pub use links_csv::LinkRow;
 pub use load::{EndedEarly, LatencyUs, LoadFigures, LoadResult, OperationResult, PhaseResult};
 pub use prediction::{PredictionResult, Relation};

@@ -116,8 +116,7 @@ impl Conductor<'_> {
         let platform = Platform::new(
             datacentre.clone(),
             self.prepared.engine.clone(),
-            self.scenario.database.failover,
-            &self.scenario.site,
+            self.scenario,
             self.chronicle.clone(),
         );
         let volumes = VolumeWatch::start(datacentre.clone(), platform.clone(), self.chronicle.clone());

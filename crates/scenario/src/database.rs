@@ -13,8 +13,11 @@ use crate::engines::{self, EngineFiles};
 use crate::language::{AFTER, DATABASE, EXPECTED, FAILOVER, INTERFERENCE, MOST_NODES, REPLICATION, VOLUMES};
 use crate::placement::Spread;
 use crate::places::Places;
+use crate::platform::{self, PlatformDocument};
 use crate::rejection::{Finding, Findings, Spanned, Spot};
-use crate::resolved::{Database, Failover, Host, Level, Place, StorageClass, Synchronous, Volumes};
+use crate::resolved::{
+    Database, Failover, Host, Level, Place, StorageClass, Synchronous, VmPlatform, Volumes,
+};
 use crate::settings;
 use crate::storage::{self, Ground, StorageDocument};
 use crate::tree::{Node, Value};
@@ -41,6 +44,7 @@ pub(crate) struct DatabaseDocument {
     cpus: Option<f64>,
     volumes: Volumes,
     storage: Option<StorageDocument>,
+    platform: Option<PlatformDocument>,
     interference_expected: bool,
 }
 
@@ -71,6 +75,7 @@ pub(crate) fn decode(node: &Node, files: &EngineFiles, decoder: &mut Decoder) ->
     let cpus = record.get("cpus").and_then(|node| decode_cpus(node, decoder));
     let volumes = record.get("volumes").and_then(|node| decoder.word(node, "kind of volume", VOLUMES));
     let storage = record.get("storage").and_then(|node| storage::decode(node, decoder));
+    let platform = record.get("platform").and_then(|node| platform::decode(node, decoder));
     let interference =
         record.get("interference").and_then(|node| decoder.word(node, "kind of interference", INTERFERENCE));
     if let (Some(leader), Some(Spanned { value: NodesDocument::Places(_), .. })) = (&leader, &nodes) {
@@ -100,6 +105,7 @@ pub(crate) fn decode(node: &Node, files: &EngineFiles, decoder: &mut Decoder) ->
             _ => Volumes::Virtual,
         },
         storage,
+        platform,
         interference_expected: interference.is_some_and(|word| word.value == EXPECTED),
     })
 }
@@ -271,6 +277,10 @@ impl DatabaseDocument {
             Some(storage) => Some(storage.resolve(&ground, findings)?),
             None => None,
         };
+        let platform = match self.platform {
+            Some(platform) => platform.resolve((hosts, places), &nodes, self.failover, findings)?,
+            None => VmPlatform::default(),
+        };
         Some(Database {
             engine: self.engine,
             path: self.path,
@@ -282,6 +292,7 @@ impl DatabaseDocument {
             cpus: self.cpus,
             volumes: self.volumes,
             storage,
+            platform,
             interference_expected: self.interference_expected,
         })
     }

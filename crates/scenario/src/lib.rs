@@ -26,6 +26,7 @@ mod pace;
 mod parse;
 mod placement;
 mod places;
+mod platform;
 pub mod quantity;
 mod quoted;
 mod repeated;
@@ -47,9 +48,9 @@ pub use parse::{Plan, Refusal, Source, engine_files, parse, plan, plan_with, poi
 pub use quantity::Quantity;
 pub use resolved::{
     Acknowledge, Apart, Arrival, Comparison, Conditions, Consistency, ConsistencyLevel, Database, DiskSync,
-    Disks, Distribution, Edge, Ends, Expectation, Failover, Host, IpVersion, Jitter, Level, Link, Load, Pace,
-    Place, Promotion, Queue, Ramp, Reads, Reproduces, Site, Storage, StorageClass, Sweep, Synchronous,
-    ThinkTime, Timestamps, Volumes, Within,
+    Disks, Distribution, Edge, Ends, Expectation, Failover, Host, IpVersion, Jitter, Level, Link, Load,
+    Memory, Pace, Place, Promotion, Queue, Ramp, Reads, Reproduces, Site, Storage, StorageClass, Sweep,
+    Synchronous, ThinkTime, Timestamps, VmPlatform, Volumes, Within,
 };
 pub use scenario::{Phase, Scenario};
 pub use write::to_yaml;

@@ -14,6 +14,7 @@ use crate::faults::Fault;
 use crate::language::EXPECTED;
 use crate::network;
 use crate::pace;
+use crate::platform;
 use crate::quoted::quoted;
 use crate::resolved::{
     Comparison, Database, Expectation, Failover, Host, IpVersion, Load, Place, Reads, Site, Synchronous,
@@ -180,6 +181,8 @@ fn write_database(text: &mut String, database: &Database, site: &Site) {
     }
     line(text, 2, &format!("volumes: {}", database.volumes.name()));
     database.storage.iter().for_each(|of| line(text, 2, &storage::written(of, &site.hosts)));
+    let platform = platform::written(&database.platform, &site.hosts);
+    platform.iter().for_each(|of| line(text, 2, of));
     if database.interference_expected {
         line(text, 2, &format!("interference: {EXPECTED}"));
     }

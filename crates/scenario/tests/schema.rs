@@ -170,6 +170,9 @@ fn full() -> [Value; 7] {
             "settings": { "shared_buffers": "64MB", "fsync": true, "max_connections": 5000 }, "cpus": 1.5,
             "volumes": "torn",
             "interference": "expected",
+            "platform": { "host_memory": "64GiB", "node_memory": "16GiB", "host_nodes": 3, "priority": ["n2", "n1"],
+                "rules": [{ "apart": "racks", "nodes": ["n1", "n2"], "strength": "should" }, { "within": ["dc1", "dc2"] }],
+                "admission": "one-host-failure", "drs": "off" },
             "storage": { "replicas": 2, "acknowledge": "semi", "apart": "racks", "rebuild_after": "60s", "timeout": "2s",
                 "unreachable_after": "20s",
                 "promote": "forced", "class": "fast" }
@@ -203,6 +206,7 @@ fn chosen_otherwise(first: &Value) -> Value {
     second["database"].as_object_mut().unwrap().remove("leader");
     second["expect"] = json!({ "lost_writes": 0, "accounts.fault.latency_p99": "< 50ms", "fault-1.gap": "< 5s",
         "accounts.*.errors_timeout": 0, "tpcc.tpmC": "> 10" });
+    second["database"]["platform"].as_object_mut().unwrap().remove("admission");
     second["database"]["failover"] = json!({ "promote": { "after": "3s" } });
     second["schedule"][1]["faults"] = json!([{ "power-off": { "zone": "dc2/b" } }, { "power-off": { "region": "dc1" }, "at": "3s" },
             { "partition": { "between": ["dc1", "dc2"], "answer": "reset" } }, { "partition": { "halves": "nodes" } },

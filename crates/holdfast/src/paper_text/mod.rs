@@ -2,6 +2,7 @@
 
 mod capacity_text;
 mod cost_text;
+mod placement_text;
 mod practice_text;
 mod scale_text;
 mod survival_text;
@@ -21,6 +22,7 @@ pub fn lines(paper: &Analysis) -> Vec<String> {
     let mut lines = survival_text::survival(paper);
     lines.extend(too_short_text::too_short(&paper.too_short));
     lines.extend(cost_text::costs(paper));
+    lines.extend(paper.placement.iter().flat_map(placement_text::placement));
     lines.push(String::new());
     lines.push("Best practice, from the scenario".to_owned());
     lines.extend(practice(&paper.practice));

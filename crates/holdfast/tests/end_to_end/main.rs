@@ -30,6 +30,7 @@ mod mirrors;
 mod network;
 mod on_paper;
 mod patroni;
+mod placement;
 mod power_loss;
 mod processes;
 mod receipts;

@@ -156,6 +156,7 @@ run_whole! {
     process_stop "process-stop",
     pressure "pressure",
     clock_jump "clock-jump",
+    placement "placement",
     power_loss "power-loss",
     power_loss_no_fsync "power-loss-no-fsync",
     ramp "ramp",

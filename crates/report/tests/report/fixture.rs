@@ -104,6 +104,7 @@ pub fn host_failure() -> Fixture {
         migrations: Vec::new(),
         lab: LabResult {
             nothing_to_lose: None,
+            placement: Vec::new(),
             packets: std::collections::BTreeMap::new(),
             boot_s: Some(2.4),
             nodes: 3,

@@ -7,6 +7,7 @@ mod damage;
 mod ended_early;
 mod faults;
 mod loads;
+mod placement;
 mod verdict;
 mod warnings;
 
@@ -69,6 +70,7 @@ pub fn draw(
         stalls: shown.watched.stalls.clone(),
         interference: interference(shown),
         nothing_to_lose: nothing_to_lose(scenario, prepared),
+        placement: self::placement::violations_of(scenario, &chronicle.events()),
     };
     let events = chronicle.events();
     let mut result = RunResult {

@@ -96,6 +96,10 @@ fn lab(result: &RunResult, parts: &mut Vec<(Verdict, String)>) {
             parts.push((Verdict::Unknown, format!("{why}; {remedy}")));
         }
     }
+    for of in &result.lab.placement {
+        let why = format!("{} at {:.1} s; the platform did what it must not", of.violation, of.t_s);
+        parts.push((Verdict::Unknown, why));
+    }
     if let Some(why) = &result.lab.nothing_to_lose {
         let what = "that no acknowledged write is lost at a power-off has not been shown";
         parts.push((Verdict::Unknown, format!("{what}: {why}")));

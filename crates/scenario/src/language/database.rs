@@ -1,5 +1,6 @@
 //! Keys of `database`.
 
+use super::platform::PLATFORM;
 use super::shapes::{
     ENGINE, Fields, MOST_NODES, PLACE, SYNCHRONOUS, Shape, choice, optional, plain, required,
 };
@@ -54,6 +55,11 @@ pub(crate) static DATABASE: Fields = plain(
             "storage",
             Shape::Map(&STORAGE),
             "how each node's volume is mirrored; when absent it is not, and outlives its host",
+        ),
+        optional(
+            "platform",
+            Shape::Map(&PLATFORM),
+            "what hosts can run and which rules the placement of nodes keeps; when absent nothing is short and nothing is ruled",
         ),
         optional(
             "interference",

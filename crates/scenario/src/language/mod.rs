@@ -6,6 +6,7 @@ mod database;
 mod disks;
 mod loads;
 mod network;
+mod platform;
 mod schema;
 mod shapes;
 mod site;
@@ -17,6 +18,7 @@ pub(crate) use database::*;
 pub(crate) use disks::*;
 pub(crate) use loads::*;
 pub(crate) use network::*;
+pub(crate) use platform::*;
 pub(crate) use shapes::*;
 pub(crate) use site::*;
 

@@ -7,6 +7,7 @@ mod disks;
 mod expectation;
 mod load;
 pub(crate) mod pace;
+mod platform;
 mod site;
 pub(crate) mod storage;
 
@@ -20,6 +21,7 @@ pub use disks::{DiskSync, Disks};
 pub use expectation::{Comparison, Expectation, Within};
 pub use load::{Consistency, ConsistencyLevel, Load, Reads, Timestamps};
 pub use pace::{Arrival, Ends, Pace, Ramp, Sweep, ThinkTime};
+pub use platform::{Memory, VmPlatform};
 pub use site::{Conditions, Distribution, Edge, Host, IpVersion, Jitter, Level, Link, Place, Queue, Site};
 pub use storage::{Acknowledge, Apart, Promotion, Storage, StorageClass};
 
@@ -56,6 +58,8 @@ pub struct Database {
     pub volumes: Volumes,
     /// How they are mirrored, where anything is said of it.
     pub storage: Option<Storage>,
+    /// What the placement of its nodes' VMs keeps to.
+    pub platform: VmPlatform,
     /// Whether it is foreseen that somebody outside the schedule stops or kills processes of nodes.
     pub interference_expected: bool,
 }

@@ -1,0 +1,71 @@
+//! Hosts, VMs and rules as they are at a moment.
+//!
+//! Owns what is free. What follows from it is decided elsewhere.
+
+use crate::rules::Rule;
+
+/// What a host has for VMs; no bound where nothing is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Capacity {
+    /// Memory of all VMs on it together.
+    pub memory_bytes: Option<u64>,
+    /// VMs at most.
+    pub vms: Option<usize>,
+}
+
+/// A physical machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Host {
+    /// Names from the region down to its own.
+    pub path: Vec<String>,
+    /// What it has.
+    pub capacity: Capacity,
+    /// Whether it has power.
+    pub is_on: bool,
+}
+
+/// A virtual machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Vm {
+    /// What it takes of its host.
+    pub memory_bytes: u64,
+    /// Who is started first: the lower number; of equals the first in order.
+    pub rank: usize,
+    /// Where it runs or is being started; none while it is off.
+    pub at: Option<usize>,
+    /// Where it ran last.
+    pub last: usize,
+    /// Where it belongs: where it ran at the beginning.
+    pub home: usize,
+}
+
+/// All of it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Cluster {
+    /// The hosts.
+    pub hosts: Vec<Host>,
+    /// The VMs.
+    pub vms: Vec<Vm>,
+    /// What keeps VMs apart or together.
+    pub rules: Vec<Rule>,
+}
+
+impl Cluster {
+    /// VMs on a host, without one that is to be put there or moved away.
+    pub(crate) fn others_on(&self, host: usize, vm: usize) -> impl Iterator<Item = usize> {
+        let on = move |(number, of): (usize, &Vm)| (number != vm && of.at == Some(host)).then_some(number);
+        self.vms.iter().enumerate().filter_map(on)
+    }
+
+    /// How many names the paths of two hosts share, from the region down.
+    pub(crate) fn names_shared(&self, one: usize, other: usize) -> usize {
+        let pair = self.hosts[one].path.iter().zip(&self.hosts[other].path);
+        pair.take_while(|(one, other)| one == other).count()
+    }
+
+    /// The VM is there from now on.
+    pub(crate) fn put(&mut self, vm: usize, host: usize) {
+        self.vms[vm].at = Some(host);
+        self.vms[vm].last = host;
+    }
+}

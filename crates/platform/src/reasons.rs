@@ -1,0 +1,71 @@
+//! Why a VM is started where it is: a sentence from what the core `placement` gives as facts.
+
+use paper::{obstacles_in_words, rule_in_words};
+use placement::{Better, Cluster, Obstacle, StartReason};
+
+/// Why this host and no other; nothing where there was no choice to make.
+pub(crate) fn start(reason: &StartReason, cluster: &Cluster) -> String {
+    let mut parts = Vec::new();
+    let better = reason.better.map(|better| match better {
+        Better::Data => "it has the node's data",
+        Better::NotForStorage => "it is not there for storage alone",
+        Better::Rules => "it breaks the fewest rules",
+        Better::FewerVms => "it runs the fewest nodes",
+        Better::Nearer => "it is the nearest to the one left",
+        Better::Order => "it is the first of equals",
+    });
+    match better {
+        Some(better) => parts.push(format!("of {} hosts that could have it, {better}", reason.candidates)),
+        None => parts.push("no other host could have it".to_owned()),
+    }
+    let limits =
+        |of: &Obstacle| matches!(of, Obstacle::Memory { .. } | Obstacle::Full { .. } | Obstacle::Rule { .. });
+    let in_the_way: Vec<(usize, Obstacle)> =
+        reason.obstacles.iter().filter(|(_, of)| limits(of)).copied().collect();
+    if !in_the_way.is_empty() {
+        parts.push(obstacles_in_words(&in_the_way, cluster));
+    }
+    for rule in &reason.broken {
+        parts.push(format!("the rule that {} gives way", rule_in_words(&cluster.rules[*rule])));
+    }
+    parts.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use placement::{Bond, Capacity, Group, Host, Left, Rule, Strength};
+
+    use super::*;
+
+    #[test]
+    fn a_reason_names_the_choice_what_was_in_the_way_and_what_gave_way() {
+        let host = |name: &str| Host {
+            path: ["dc1", "a", name].map(str::to_owned).to_vec(),
+            capacity: Capacity::default(),
+            is_on: true,
+        };
+        let rule = |strength| Rule { bond: Bond::Apart { vms: vec![0, 1], by: Group::Host }, strength };
+        let cluster = Cluster {
+            hosts: ["h1", "h2", "h3"].map(host).to_vec(),
+            vms: Vec::new(),
+            rules: vec![rule(Strength::Must), rule(Strength::Should)],
+        };
+        let reason = StartReason {
+            left: Left::Host,
+            candidates: 2,
+            better: Some(Better::FewerVms),
+            broken: vec![1],
+            obstacles: vec![(0, Obstacle::NoPower), (1, Obstacle::Rule { rule: 0, with: Some(1) })],
+        };
+        assert_eq!(
+            start(&reason, &cluster),
+            "of 2 hosts that could have it, it runs the fewest nodes; dc1/a/h2: n1, n2 must not share a host, and n2 is \
+             there; the rule that n1, n2 should not share a host gives way"
+        );
+        let short = Obstacle::Memory { free_bytes: 1 << 30, needed_bytes: 4 << 30 };
+        assert_eq!(
+            obstacles_in_words(&[(0, short), (1, Obstacle::NoPower), (2, short)], &cluster),
+            "dc1/a/h2: no power; dc1/a/h1, dc1/a/h3: 1GiB free of 4GiB needed"
+        );
+    }
+}

@@ -1,0 +1,241 @@
+//! Starts of VMs that were lost: where, asked of the core `placement` with the site as it is at that moment; and again while
+//! no host can have them.
+//!
+//! Owns carrying that out. Which host it is `placement` says, and nobody else.
+
+use std::collections::BTreeSet;
+use std::sync::{MutexGuard, PoisonError};
+
+use faults::Lie;
+use history::EventKind;
+use paper::obstacles_in_words;
+use placement::{Cluster, Data, Decision, Holds, Left, Wanted};
+use scenario::{Failover, node_name};
+use storage::MirroredDisk;
+
+use crate::datacentre::Datacentre;
+use crate::placing::{Placing, Where};
+use crate::platform::{Platform, RETRY};
+use crate::reasons;
+
+impl Platform {
+    fn placing(&self) -> MutexGuard<'_, Placing> {
+        self.placing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The VM waits for a host from now on: whoever comes after it is placed after it.
+    pub(crate) fn waits_for_a_host(&self, vm: usize, left: Left) {
+        self.placing().waiting.insert(vm, left);
+    }
+
+    /// Nothing is being tried for the VM any more, or it runs.
+    pub(crate) fn is_placed(&self, vm: usize) {
+        let mut placing = self.placing();
+        placing.waiting.remove(&vm);
+        placing.booting.remove(&vm);
+    }
+
+    /// Its host did not take it: another may have the place.
+    pub(crate) fn did_not_boot(&self, vm: usize) {
+        self.placing().booting.remove(&vm);
+    }
+
+    /// Where the VM is started, if it can be. The place is its own until it is told what became of it.
+    pub(crate) fn place(&self, vm: usize, to: Where, tried: &BTreeSet<usize>) -> Decision {
+        let mut placing = self.placing();
+        let cluster = self.cluster_now(&placing);
+        let datacentre = &self.datacentre;
+        let others =
+            placing.waiting.iter().filter(|(other, _)| **other != vm && cluster.vms[**other].at.is_none());
+        let of_other = |(vm, left): (&usize, &Left)| {
+            let (data, tried) = (datacentre.data_of(*vm), BTreeSet::new());
+            Wanted { vm: *vm, left: *left, data, only: None, tried }
+        };
+        let mut wanted: Vec<Wanted> = others.map(of_other).collect();
+        let tried = tried.clone();
+        wanted.push(match to {
+            Where::Anywhere(left) => Wanted { vm, left, data: datacentre.data_of(vm), only: None, tried },
+            Where::Home => {
+                // Where its data can be had from is found when it boots.
+                let only = Some(vec![datacentre.vms[vm].host()]);
+                Wanted { vm, left: Left::Host, data: Data::Anywhere, only, tried }
+            }
+        });
+        let decisions = placement::start(&cluster, &wanted);
+        let is_mine = |decision: &Decision| matches!(decision, Decision::Start { vm: of, .. } | Decision::Wait { vm: of, .. } if *of == vm);
+        let mine = decisions.into_iter().find(is_mine);
+        if let Some(Decision::Start { host, .. }) = &mine {
+            placing.booting.insert(vm, *host);
+        }
+        mine.unwrap_or(Decision::Wait { vm, obstacles: Vec::new() })
+    }
+
+    pub(crate) fn restart_elsewhere(&self, vm: usize, left: Left) {
+        self.waits_for_a_host(vm, left);
+        let mut told = false;
+        let mut told_waiting = String::new();
+        loop {
+            // Not held while waiting: its own host may return first.
+            let hand = self.hands[vm].lock().unwrap_or_else(PoisonError::into_inner);
+            if self.datacentre.vms[vm].is_on() {
+                return self.is_placed(vm);
+            }
+            match self.start_somewhere(vm, left, &mut told_waiting) {
+                Ok(()) => return,
+                // Its volume may be out of reach for now. Told once, however often it is tried.
+                Err(refused) if !told && !refused.is_empty() => {
+                    told = true;
+                    self.trouble(&format!("boot {} elsewhere yet", node_name(vm)), &refused.join("; "));
+                }
+                Err(_) => {}
+            }
+            drop(hand);
+            if !self.pause(RETRY) {
+                return;
+            }
+        }
+    }
+
+    /// Boots the VM on the best host that can have it; why those that were tried could not. What is behind is promoted only
+    /// where nothing that is up to date can be had from anywhere.
+    fn start_somewhere(&self, vm: usize, left: Left, told_waiting: &mut String) -> Result<(), Vec<String>> {
+        let from = self.datacentre.hosts[self.datacentre.vms[vm].host()].name();
+        let forces = self.datacentre.vms[vm].volume().mirrored().is_some_and(MirroredDisk::promotes_by_force);
+        let mut refused: Vec<String> = Vec::new();
+        for may_force in [false, true] {
+            // Why a host was refused without force says nothing about the same host with it.
+            refused.clear();
+            let mut tried = BTreeSet::new();
+            loop {
+                let (host, reason) = match self.place(vm, Where::Anywhere(left), &tried) {
+                    Decision::Start { host, reason, .. } => (host, reason),
+                    Decision::Wait { obstacles, .. } if tried.is_empty() => {
+                        self.tell_waiting(vm, &obstacles_in_words(&obstacles, &self.cluster), told_waiting);
+                        return Err(Vec::new());
+                    }
+                    Decision::Wait { .. } | Decision::Move { .. } => break,
+                };
+                let mut why = match left {
+                    Left::Host => format!("lost with {from}"),
+                    Left::Volume => format!("its volume lost on {from}"),
+                    Left::Room => format!("without room on {from}"),
+                };
+                if !refused.is_empty() {
+                    why = format!("{why} ({})", refused.join("; "));
+                }
+                let chosen = reasons::start(&reason, &self.cluster);
+                match self.start_on(vm, (host, may_force), "ha-restart", (&why, Some(&chosen))) {
+                    Ok(()) => return Ok(()),
+                    Err(error) if !refused.contains(&error) => refused.push(error),
+                    Err(_) => {}
+                }
+                tried.insert(host);
+                if self.state().stopping {
+                    return Err(refused);
+                }
+            }
+            if !forces {
+                break;
+            }
+        }
+        Err(refused)
+    }
+
+    /// Says why no host can have the VM, once as long as the reason stays the same.
+    fn tell_waiting(&self, vm: usize, why: &str, told: &mut String) {
+        if why == told {
+            return;
+        }
+        why.clone_into(told);
+        let node = node_name(vm);
+        let what = format!("{node} stays off until a host can have it; {why}");
+        self.events.say(EventKind::Platform { action: "wait".to_owned(), node, what });
+    }
+
+    pub(crate) fn start_at_home(&self, vm: usize, why: &str) {
+        if matches!(self.failover, Failover::Promote { .. }) {
+            // Whether this node may still lead is known once the promotion is over.
+            while self.leader() == vm && self.promotion_possible() {
+                if !self.pause(RETRY) {
+                    return;
+                }
+            }
+        }
+        let mut told = String::new();
+        loop {
+            let hand = self.hands[vm].lock().unwrap_or_else(PoisonError::into_inner);
+            if self.datacentre.vms[vm].is_on() {
+                return;
+            }
+            let home = self.datacentre.vms[vm].host();
+            let obstacles = match self.place(vm, Where::Home, &BTreeSet::new()) {
+                Decision::Wait { obstacles, .. } if self.datacentre.hosts[home].is_on() => obstacles,
+                // One without power says so when it is tried.
+                _ => return self.boot_at_home(vm, home, why),
+            };
+            drop(hand);
+            if matches!(self.failover, Failover::HaRestart { .. }) {
+                return self.restart_elsewhere(vm, Left::Room);
+            }
+            let at_home: Vec<_> = obstacles.into_iter().filter(|(host, _)| *host == home).collect();
+            self.tell_waiting(vm, &obstacles_in_words(&at_home, &self.cluster), &mut told);
+            if !self.pause(RETRY) {
+                return;
+            }
+        }
+    }
+
+    fn boot_at_home(&self, vm: usize, home: usize, why: &str) {
+        if let Err(error) = self.start_on(vm, (home, true), "return", (why, None)) {
+            if self.datacentre.vms[vm].volume().mirrored().is_some() {
+                self.state().waiting_for_their_volume.insert(vm);
+            }
+            self.trouble(&format!("boot {} at home", node_name(vm)), &error);
+        }
+    }
+
+    /// Hosts that a VM which runs could be moved to, the best first.
+    pub(crate) fn hosts_that_could_take(&self, vm: usize) -> Vec<usize> {
+        let cluster = self.cluster_now(&self.placing());
+        let (data, tried) = (self.datacentre.data_of(vm), BTreeSet::new());
+        placement::hosts_in_order(&cluster, &Wanted { vm, left: Left::Host, data, only: None, tried })
+    }
+
+    /// What stands against a VM that runs being moved to a host, in words.
+    pub(crate) fn stands_against(&self, vm: usize, host: usize) -> Option<String> {
+        let cluster = self.cluster_now(&self.placing());
+        Some(obstacles_in_words(&[(host, cluster.obstacle(vm, host)?)], &self.cluster))
+    }
+
+    /// Who runs or boots where now.
+    fn cluster_now(&self, placing: &Placing) -> Cluster {
+        let mut cluster = self.cluster.clone();
+        if self.datacentre.planted.contains(&Lie::RulesForgotten) {
+            cluster.rules.clear();
+            cluster.hosts.iter_mut().for_each(|host| host.capacity = placement::Capacity::default());
+        }
+        for (host, of) in cluster.hosts.iter_mut().zip(&self.datacentre.hosts) {
+            host.is_on = of.is_on();
+        }
+        for (vm, of) in cluster.vms.iter_mut().enumerate() {
+            let real = &self.datacentre.vms[vm];
+            of.last = real.host();
+            of.at = real.is_on().then_some(of.last).or_else(|| placing.booting.get(&vm).copied());
+        }
+        cluster
+    }
+}
+
+impl Datacentre {
+    /// Where a VM's data can be had now.
+    fn data_of(&self, vm: usize) -> Data {
+        let Some(disk) = self.vms[vm].volume().mirrored() else { return Data::Anywhere };
+        let rank = |(rank, (host, is_up_to_date)): (usize, (usize, bool))| {
+            (host, if is_up_to_date { Holds::UpToDate(rank) } else { Holds::Behind(rank) })
+        };
+        let with_power = MirroredDisk::hosts_to_start(disk).into_iter().enumerate();
+        let holds = with_power.filter(|(_, (host, _))| self.hosts[*host].is_on()).map(rank).collect();
+        let for_storage = (0..self.hosts.len()).filter(|host| disk.is_for_storage(*host)).collect();
+        Data::On { holds, for_storage }
+    }
+}

@@ -1,0 +1,99 @@
+//! Whether nodes ran where the scenario's rules and capacities let them, by the events of the run.
+//!
+//! Owns reading the events. What is a violation says `placement::violations`, which shares nothing with what decided.
+
+use history::{Event, EventKind};
+use placement::{Bond, Violation, violations};
+use results::PlacementResult;
+use scenario::units::format_size;
+use scenario::{Scenario, node_name};
+
+/// Every violation, once, when it was first there.
+pub(super) fn violations_of(scenario: &Scenario, events: &[Event]) -> Vec<PlacementResult> {
+    let mut cluster = scenario.database.platform.cluster(&scenario.site, &scenario.database);
+    let host_at = |path: &str| scenario.site.hosts.iter().position(|host| host.path().join("/") == path);
+    let node_of = |name: &str| (0..scenario.database.nodes.len()).find(|node| node_name(*node) == name);
+    let mut found: Vec<PlacementResult> = Vec::new();
+    for event in events {
+        let (node, host, is_up) = match &event.kind {
+            EventKind::NodeUp { node, host } => (node, host, true),
+            EventKind::NodeDown { node, host } => (node, host, false),
+            EventKind::Migration { facts } if facts.given_up.is_none() => (&facts.node, &facts.to, true),
+            _ => continue,
+        };
+        let (Some(vm), Some(host)) = (node_of(node), host_at(host)) else { continue };
+        if is_up {
+            cluster.vms[vm].at = Some(host);
+        } else if cluster.vms[vm].at == Some(host) {
+            // One that was started elsewhere before its end was told runs on.
+            cluster.vms[vm].at = None;
+        }
+        for violation in violations(&cluster) {
+            let violation = in_words(scenario, &violation);
+            if found.iter().all(|told| told.violation != violation) {
+                found.push(PlacementResult { t_s: event.t_s, violation });
+            }
+        }
+    }
+    found
+}
+
+fn in_words(scenario: &Scenario, violation: &Violation) -> String {
+    let path = |host: usize| scenario.site.hosts[host].path().join("/");
+    let kind = |rule: usize| match scenario.database.platform.rules[rule].bond {
+        Bond::Apart { .. } => "keeps them apart",
+        Bond::Within { .. } => "keeps it elsewhere",
+    };
+    match violation {
+        Violation::Memory { host, needed_bytes, has_bytes } => format!(
+            "nodes on {} need {} of memory, and it has {}",
+            path(*host),
+            format_size(*needed_bytes),
+            format_size(*has_bytes)
+        ),
+        Violation::Full { host, vms, most } => {
+            format!("{} runs {vms} nodes, and may run {most}", path(*host))
+        }
+        Violation::Together { rule, one, other } => format!(
+            "{} and {} run together although rule {} {}",
+            node_name(*one),
+            node_name(*other),
+            rule + 1,
+            kind(*rule)
+        ),
+        Violation::Outside { rule, vm, host } => {
+            format!("{} runs on {} although rule {} {}", node_name(*vm), path(*host), rule + 1, kind(*rule))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use scenario::Source;
+
+    use super::*;
+
+    #[test]
+    fn nodes_that_share_a_host_against_a_rule_are_found_in_the_events_and_others_are_not() {
+        let text = "name: t\nsite: { regions: { dc1: { zones: { a: { hosts: 3 } } } } }\n\
+            database: { engine: postgres, nodes: 2, platform: { rules: [{ apart: hosts }] } }\n\
+            loads: [{ workload: ledger, clients: 1, from: dc1 }]\n\
+            schedule: [{ phase: baseline, for: 5s }]\n";
+        let source = Source { name: "t".to_owned(), text: text.to_owned() };
+        let scenario = scenario::parse(&source, &[]).expect("a sound scenario");
+        let event = |t_s, is_up, node: &str, host: &str| {
+            let (node, host) = (node.to_owned(), host.to_owned());
+            let kind = match is_up {
+                true => EventKind::NodeUp { node, host },
+                false => EventKind::NodeDown { node, host },
+            };
+            Event { t_s, kind }
+        };
+        let down = event(5.0, false, "n1", "dc1/a/h1");
+        let honest = [down.clone(), event(6.0, true, "n1", "dc1/a/h3")];
+        assert_eq!(violations_of(&scenario, &honest), []);
+        let lying = violations_of(&scenario, &[down, event(6.0, true, "n1", "dc1/a/h2")]);
+        assert_eq!(lying.len(), 1);
+        assert_eq!(lying[0].violation, "n1 and n2 run together although rule 1 keeps them apart");
+    }
+}

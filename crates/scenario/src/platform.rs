@@ -1,0 +1,327 @@
+//! `database.platform`: capacities, rules, admission.
+//!
+//! Owns reading it and refusing what does not hold from the beginning. What follows from it when a host is lost is the
+//! business of the crate `placement`.
+
+use std::collections::BTreeMap;
+
+use placement::{Bond, Drs, Group, Rule, Strength, Violation, stranded_by, violations};
+
+use crate::decode::Decoder;
+use crate::language::{ADMISSIONS, DRS, GROUPS, MOST_NODES, PLATFORM, RULE, STRENGTHS};
+use crate::node_name::node_name;
+use crate::places::Places;
+use crate::rejection::{Findings, Spanned, Spot};
+use crate::resolved::{Failover, Host, Memory, VmPlatform};
+use crate::tree::Node;
+use crate::units::format_size;
+use crate::wording::{listed, nearest, shortened};
+
+/// The section as written.
+pub(crate) struct PlatformDocument {
+    at: Spot,
+    host_memory: Option<Spanned<u64>>,
+    node_memory: Option<Spanned<u64>>,
+    host_nodes: Option<Spanned<u64>>,
+    priority: Vec<Spanned<String>>,
+    rules: Vec<RuleDocument>,
+    admission_at: Option<Spot>,
+}
+
+struct RuleDocument {
+    at: Spot,
+    bond: BondDocument,
+    nodes: Option<Vec<Spanned<String>>>,
+    strength: Strength,
+}
+
+enum BondDocument {
+    Apart(Group),
+    Within(Vec<Spanned<String>>),
+}
+
+/// Reads the section.
+pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<PlatformDocument> {
+    let record = decoder.record(node, &PLATFORM)?;
+    let host_memory = record.get("host_memory").and_then(|node| decoder.size(node, "`host_memory`"));
+    let node_memory = record.get("node_memory").and_then(|node| decoder.size(node, "`node_memory`"));
+    let host_nodes =
+        record.get("host_nodes").and_then(|node| decoder.count(node, "`host_nodes`", 1, MOST_NODES));
+    let priority = record.get("priority").map(|node| texts(node, "`priority`", "a node's name", decoder));
+    let rules = record.get("rules").and_then(|node| decoder.list(node, "rules", 1));
+    let rules: Vec<Option<RuleDocument>> =
+        rules.unwrap_or_default().iter().map(|node| decode_rule(node, decoder)).collect();
+    let admission = record.get("admission").and_then(|node| decoder.word(node, "admission", ADMISSIONS));
+    let drs = record.get("drs").and_then(|node| decoder.word(node, "way to balance", DRS));
+    if let Some(drs) = drs.filter(|drs| drs.value != "off") {
+        decoder.findings.add(
+            "not-yet",
+            drs.at,
+            "moving running nodes to balance hosts is not in this version of holdfast",
+            "not available yet",
+            "write `drs: off`, or leave `drs` out",
+        );
+    }
+    if let (Some(alone), None, missing) | (None, Some(alone), missing) =
+        (&host_memory, &node_memory, if host_memory.is_some() { "node_memory" } else { "host_memory" })
+    {
+        decoder.findings.add(
+            "missing-key",
+            alone.at,
+            format!("memory of hosts and of nodes is given together; `{missing}` is missing"),
+            "alone",
+            format!("add `{missing}: 16GiB`"),
+        );
+    }
+    Some(PlatformDocument {
+        at: node.at,
+        host_memory,
+        node_memory,
+        host_nodes,
+        priority: priority.unwrap_or(Some(Vec::new()))?,
+        rules: rules.into_iter().collect::<Option<_>>()?,
+        admission_at: admission.filter(|word| word.value != "off").map(|word| word.at),
+    })
+}
+
+fn texts(node: &Node, list: &str, what: &str, decoder: &mut Decoder) -> Option<Vec<Spanned<String>>> {
+    decoder.list(node, list, 1)?.iter().map(|item| decoder.text(item, what)).collect()
+}
+
+fn decode_rule(node: &Node, decoder: &mut Decoder) -> Option<RuleDocument> {
+    let record = decoder.record(node, &RULE)?;
+    let nodes = record.get("nodes").map(|node| texts(node, "`nodes`", "a node's name", decoder));
+    let strength =
+        record.get("strength").and_then(|node| decoder.word(node, "strength of a rule", STRENGTHS));
+    let (kind, entry) = record.first_of(RULE.exactly_one_of)?;
+    let bond = if kind == "apart" {
+        BondDocument::Apart(match decoder.word(&entry.value, "group of hosts", GROUPS)?.value {
+            "racks" => Group::Rack,
+            "zones" => Group::Zone,
+            _ => Group::Host,
+        })
+    } else {
+        BondDocument::Within(texts(&entry.value, "`within`", "a place", decoder)?)
+    };
+    let strength = match strength.map(|word| word.value) {
+        Some("should") => Strength::Should,
+        _ => Strength::Must,
+    };
+    Some(RuleDocument {
+        at: entry.key_at,
+        bond,
+        nodes: nodes.unwrap_or(Some(Vec::new())).map(Some)?,
+        strength,
+    })
+}
+
+impl PlatformDocument {
+    /// The platform over nodes on hosts, if it holds from the beginning.
+    pub(crate) fn resolve(
+        self,
+        (hosts, places): (&[Host], &Places),
+        nodes: &[usize],
+        failover: Failover,
+        findings: &mut Findings,
+    ) -> Option<VmPlatform> {
+        let before = findings.len();
+        let count = nodes.len();
+        let priority = nodes_named(&self.priority, count, findings);
+        let rules: Vec<Option<Rule>> =
+            self.rules.iter().map(|rule| rule.resolve(hosts, places, count, findings)).collect();
+        let memory = self.host_memory.as_ref().zip(self.node_memory.as_ref());
+        let platform = VmPlatform {
+            memory: memory.map(|(host, node)| Memory { host_bytes: host.value, node_bytes: node.value }),
+            host_nodes: self.host_nodes.as_ref().map(|most| most.value as u32),
+            priority: priority?,
+            rules: rules.into_iter().collect::<Option<_>>()?,
+            admits_one_host_failure: self.admission_at.is_some(),
+            drs: Drs::Off,
+        };
+        self.check_beginning(&platform, hosts, nodes, findings);
+        if findings.len() == before {
+            self.check_admission(&platform, (hosts, nodes), failover, findings);
+        }
+        (findings.len() == before).then_some(platform)
+    }
+
+    /// Refuses a rule or a capacity that is broken before anything happens.
+    fn check_beginning(
+        &self,
+        platform: &VmPlatform,
+        hosts: &[Host],
+        nodes: &[usize],
+        findings: &mut Findings,
+    ) {
+        let cluster = platform.cluster_of(hosts.iter().map(Host::path), nodes);
+        let path = |host: usize| hosts[host].path().join("/");
+        let mut told = BTreeMap::new();
+        for violation in violations(&cluster) {
+            let (at, message) = match violation {
+                Violation::Memory { has_bytes, needed_bytes, .. } => (
+                    self.node_memory.as_ref().map_or(self.at, |memory| memory.at),
+                    format!(
+                        "a node needs {}, and a host has {}",
+                        format_size(needed_bytes),
+                        format_size(has_bytes)
+                    ),
+                ),
+                // At least one, and each node starts on a host of its own.
+                Violation::Full { .. } => (self.at, "a host has more nodes than it may run".to_owned()),
+                Violation::Together { rule, one, other } => (
+                    self.rules[rule].at,
+                    format!(
+                        "{} and {} begin on {} and {}, which the rule forbids",
+                        node_name(one),
+                        node_name(other),
+                        path(nodes[one]),
+                        path(nodes[other])
+                    ),
+                ),
+                Violation::Outside { rule, vm, host } => (
+                    self.rules[rule].at,
+                    format!("{} begins on {}, which the rule forbids", node_name(vm), path(host)),
+                ),
+            };
+            told.entry(at.start).or_insert((at, message));
+        }
+        for (at, message) in told.into_values() {
+            findings.add(
+                "broken-from-the-start",
+                at,
+                message,
+                "does not hold at the start",
+                "name places in `database.nodes` so that it holds, change it, or write `strength: should`",
+            );
+        }
+    }
+
+    /// Refuses a site on which a node would stay off after the loss of one host, where that is asked for.
+    fn check_admission(
+        &self,
+        platform: &VmPlatform,
+        (hosts, nodes): (&[Host], &[usize]),
+        failover: Failover,
+        findings: &mut Findings,
+    ) {
+        let Some(at) = self.admission_at else { return };
+        if !matches!(failover, Failover::HaRestart { .. }) {
+            let message =
+                "admission reserves room to restart nodes elsewhere, and nothing restarts them there";
+            let help = "write `failover: { ha-restart: { after: 5s } }`, or leave `admission` out";
+            return findings.add("nothing-restarts", at, message, "reserves for nothing", help);
+        }
+        let cluster = platform.cluster_of(hosts.iter().map(Host::path), nodes);
+        let strands = |host: &usize| stranded_by(&cluster, &[*host]).first().map(|first| (*host, first.vm));
+        if let Some((host, vm)) = nodes.iter().find_map(strands) {
+            let (node, host) = (node_name(vm), hosts[host].path().join("/"));
+            findings.add(
+                "not-admitted",
+                at,
+                format!("after the loss of {host} no other host may have {node}"),
+                "does not hold",
+                "add hosts or memory, loosen a rule, or write `admission: off`; `check` says then what stands against each host",
+            );
+        }
+    }
+}
+
+impl RuleDocument {
+    fn resolve(
+        &self,
+        hosts: &[Host],
+        places: &Places,
+        count: usize,
+        findings: &mut Findings,
+    ) -> Option<Rule> {
+        let named = self.nodes.as_ref().filter(|named| !named.is_empty());
+        let vms = match named {
+            Some(named) => nodes_named(named, count, findings)?,
+            None => (0..count).collect(),
+        };
+        let bond = match &self.bond {
+            BondDocument::Apart(by) => Bond::Apart { vms, by: *by },
+            BondDocument::Within(written) => {
+                let found: Vec<_> = written.iter().map(|place| places.find(place, None, findings)).collect();
+                let found: Vec<_> = found.into_iter().collect::<Option<_>>()?;
+                let is_in =
+                    |host: &usize| found.iter().any(|place| hosts[*host].path().starts_with(&place.path));
+                Bond::Within { vms, hosts: (0..hosts.len()).filter(is_in).collect() }
+            }
+        };
+        Some(Rule { bond, strength: self.strength })
+    }
+}
+
+/// Nodes by their names, each once.
+fn nodes_named(written: &[Spanned<String>], count: usize, findings: &mut Findings) -> Option<Vec<usize>> {
+    let names: Vec<String> = (0..count).map(node_name).collect();
+    let mut found = Vec::new();
+    for text in written {
+        let (code, message, help) = match names.iter().position(|name| *name == text.value) {
+            Some(node) if !found.contains(&node) => {
+                found.push(node);
+                continue;
+            }
+            Some(_) => (
+                "duplicate-node",
+                format!("`{}` is named twice", text.value),
+                "name each node once".to_owned(),
+            ),
+            None => (
+                "unknown-node",
+                format!("there is no node `{}`", shortened(&text.value)),
+                match nearest(&text.value, names.iter().map(String::as_str)) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("nodes are {}", listed(&names)),
+                },
+            ),
+        };
+        findings.add(code, text.at, message, "no node to be found here", help);
+        return None;
+    }
+    Some(found)
+}
+
+/// The platform as lines of a resolved scenario's `database`; none where nothing is said.
+pub(crate) fn written(platform: &VmPlatform, hosts: &[Host]) -> Vec<String> {
+    if *platform == VmPlatform::default() {
+        return Vec::new();
+    }
+    let names = |nodes: &[usize]| nodes.iter().map(|node| node_name(*node)).collect::<Vec<_>>().join(", ");
+    let mut lines = vec!["platform:".to_owned()];
+    if let Some(Memory { host_bytes, node_bytes }) = platform.memory {
+        lines.push(format!("  host_memory: {}", format_size(host_bytes)));
+        lines.push(format!("  node_memory: {}", format_size(node_bytes)));
+    }
+    lines.extend(platform.host_nodes.map(|most| format!("  host_nodes: {most}")));
+    if !platform.priority.is_empty() {
+        lines.push(format!("  priority: [{}]", names(&platform.priority)));
+    }
+    if platform.admits_one_host_failure {
+        lines.push("  admission: one-host-failure".to_owned());
+    }
+    if !platform.rules.is_empty() {
+        lines.push("  rules:".to_owned());
+    }
+    for Rule { bond, strength } in &platform.rules {
+        let (bond, vms) = match bond {
+            Bond::Apart { vms, by } => {
+                let by = match by {
+                    Group::Host => "hosts",
+                    Group::Rack => "racks",
+                    Group::Zone => "zones",
+                };
+                (format!("apart: {by}"), vms)
+            }
+            Bond::Within { vms, hosts: within } => {
+                let path = |host: &usize| format!("\"{}\"", hosts[*host].path().join("/"));
+                let within: Vec<String> = within.iter().map(path).collect();
+                (format!("within: [{}]", within.join(", ")), vms)
+            }
+        };
+        let strength = if *strength == Strength::Should { "should" } else { "must" };
+        lines.push(format!("    - {{ {bond}, nodes: [{}], strength: {strength} }}", names(vms)));
+    }
+    lines
+}

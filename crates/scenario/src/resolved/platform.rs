@@ -1,0 +1,61 @@
+//! What the platform under the database must keep to, as the rest of the program sees it.
+//!
+//! Owns these types and how they are told to the core that decides, the crate `placement`.
+
+use placement::{Capacity, Cluster, Drs, Rule, Vm};
+use serde::Serialize;
+
+use super::{Database, Site};
+
+/// What VMs and hosts have, and which rules hold. By default nothing is short and nothing is ruled.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct VmPlatform {
+    /// Memory of each host, and what a node's VM takes of it.
+    pub memory: Option<Memory>,
+    /// Nodes that a host may run at most.
+    pub host_nodes: Option<u32>,
+    /// Nodes that are started first, the first first.
+    pub priority: Vec<usize>,
+    /// The rules, with indexes of nodes and of the site's hosts.
+    pub rules: Vec<Rule>,
+    /// Whether the loss of any one host must leave no node without a place.
+    pub admits_one_host_failure: bool,
+    /// Whether running nodes are moved without anybody asking.
+    pub drs: Drs,
+}
+
+/// Memory of hosts and VMs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Memory {
+    /// What each host has for VMs.
+    pub host_bytes: u64,
+    /// What each node's VM takes.
+    pub node_bytes: u64,
+}
+
+impl VmPlatform {
+    /// The site at the beginning, as the core that decides on placement sees it: every node runs where it was placed.
+    #[must_use]
+    pub fn cluster(&self, site: &Site, database: &Database) -> Cluster {
+        self.cluster_of(site.hosts.iter().map(super::Host::path), &database.nodes)
+    }
+
+    pub(crate) fn cluster_of(&self, hosts: impl Iterator<Item = Vec<String>>, nodes: &[usize]) -> Cluster {
+        let capacity = Capacity {
+            memory_bytes: self.memory.map(|memory| memory.host_bytes),
+            vms: self.host_nodes.map(|most| most as usize),
+        };
+        let vm = |(node, host): (usize, &usize)| Vm {
+            memory_bytes: self.memory.map_or(0, |memory| memory.node_bytes),
+            rank: self.priority.iter().position(|first| *first == node).unwrap_or(self.priority.len()),
+            at: Some(*host),
+            last: *host,
+            home: *host,
+        };
+        Cluster {
+            hosts: hosts.map(|path| placement::Host { path, capacity, is_on: true }).collect(),
+            vms: nodes.iter().enumerate().map(vm).collect(),
+            rules: self.rules.clone(),
+        }
+    }
+}
