@@ -142,6 +142,13 @@ const CASES: &[Case] = &[
     ),
     honest("migration"),
     lie(
+        ["rules-forgotten", "placement", "the platform starts nodes wherever there is power"],
+        &["--plant", "rules-forgotten"],
+        2,
+        &["run together although rule 1 keeps them apart"],
+    ),
+    honest("placement"),
+    lie(
         ["dropped-insert", "load", "an acknowledged insert was never sent"],
         &["--plant", "dropped-insert"],
         1,

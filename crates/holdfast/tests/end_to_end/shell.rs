@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout};
 
-use crate::holdfast::{Desk, RESTART_SOON, Running, SHORT, SMALL, arguments};
+use crate::holdfast::{Desk, RESTART_SOON, Running, SHORT, SMALL, arguments, unless_stalled};
 use crate::traces::Before;
 use crate::turns::beside_others;
 
@@ -128,18 +128,21 @@ fn a_stopped_command_does_not_hold_up_a_power_off_and_ends_with_its_node() {
     if !desk.can_have_a_lab("a_stopped_command_does_not_hold_up_a_power_off") {
         return;
     }
-    // Long enough for the shell to be open before the power goes, on a slow machine too.
-    let running = desk.start(&arguments(&[&SMALL, &["--set", "schedule.1.for=8s"]]));
-    assert!(running.says("phase baseline"));
-    let shell = desk.start(&["shell", "n1", "sh", "-c", "echo open; sleep 1000; sleep 1000"]);
-    assert!(shell.says("open"));
-    // As Ctrl-Z does, to all that the terminal's keys reach.
-    shell.signal_group(libc::SIGSTOP);
-    assert!(running.says("took effect: pass"), "the power-off has its receipt");
-    assert!(running.says("ready: the database on n1"), "the platform goes on");
-    shell.signal_group(libc::SIGCONT);
-    shell.wait().ends_with(137);
-    running.wait().ends_with(0);
+    let attempt = || {
+        // Long enough for the shell to be open before the power goes, on a slow machine too.
+        let running = desk.start(&arguments(&[&SMALL, &["--set", "schedule.1.for=8s"]]));
+        assert!(running.says("phase baseline"));
+        let shell = desk.start(&["shell", "n1", "sh", "-c", "echo open; sleep 1000; sleep 1000"]);
+        assert!(shell.says("open"));
+        // As Ctrl-Z does, to all that the terminal's keys reach.
+        shell.signal_group(libc::SIGSTOP);
+        assert!(running.says("took effect: pass"), "the power-off has its receipt");
+        assert!(running.says("ready: the database on n1"), "the platform goes on");
+        shell.signal_group(libc::SIGCONT);
+        shell.wait().ends_with(137);
+        running.wait()
+    };
+    unless_stalled(attempt).ends_with(0);
 }
 
 /// The far end of a terminal of its own.
