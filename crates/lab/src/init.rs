@@ -3,7 +3,7 @@
 //! Killing it is the power-off: the kernel ends every process of the node at once, with no chance to tidy up.
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, Write};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -58,6 +58,8 @@ pub fn main() -> Result<(), InitError> {
     let set_up: NodeSetUp = serde_json::from_str(&line).map_err(io::Error::other)?;
     let mut lab = Lab(socket);
     let logs = open_folder(&set_up.logs)?;
+    // While the machine's files are to be seen.
+    let group = set_up.group.as_ref().map(|path| OpenOptions::new().write(true).open(path)).transpose()?;
     let (limits, listener) = match prepare(&set_up) {
         Ok(prepared) => prepared,
         Err(error) => {
@@ -72,6 +74,7 @@ pub fn main() -> Result<(), InitError> {
     let mut init = Init {
         lab,
         logs,
+        group: group.map(Arc::new),
         files,
         limits: Arc::new(limits),
         users_mapped,
@@ -122,6 +125,8 @@ struct Init {
     lab: Lab,
     /// Where logs are: the lab's folder, which no process of the node sees.
     logs: OwnedFd,
+    /// The way into the control group of what is started and left running.
+    group: Option<Arc<File>>,
     files: VolumeFiles,
     limits: Arc<Limits>,
     users_mapped: bool,
@@ -230,9 +235,17 @@ impl Init {
             process.stderr = Some(stderr);
         }
         let (users_mapped, limits) = (self.users_mapped, self.limits.clone());
+        // What ends soon and is waited for does its work for the lab, which is not to wait among a busy database's threads.
+        let group = self.group.clone().filter(|_| log.is_some());
         // SAFETY: between fork and exec the child makes only system calls, and plain file writes without locks
         // that another thread could hold: an init has one thread.
-        unsafe { command.pre_exec(move || become_ordinary_user(users_mapped, &limits)) };
+        unsafe {
+            command.pre_exec(move || {
+                // A process that cannot move stays: nothing but the lab's own ease depends on it.
+                let _ = group.as_deref().map(|mut group| group.write_all(b"0"));
+                become_ordinary_user(users_mapped, &limits)
+            })
+        };
         let child = command.spawn()?;
         // Every child is reaped in one place, by number; dropping `Child` neither waits nor kills.
         self.processes.insert(child.id() as i32, process);

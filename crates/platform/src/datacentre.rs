@@ -253,7 +253,10 @@ impl Datacentre {
             if let (Some(clock), true) = (&clock, settings.planted.contains(&Lie::ClockCOnly)) {
                 clock.leave_out_static_programs();
             }
+            let cpus = scenario.database.cpus;
+            let share = settings.cpu_groups.clone().map(|groups| CpuShare { groups, cpus });
             let set_up = NodeSetUp {
+                group: share.as_ref().and_then(|share| share.entrance(&name)),
                 clock: clock.as_ref().map(|clock| clock.folder().to_owned()),
                 volume: settings.folders.volume_of(&name)?,
                 making,
@@ -265,8 +268,6 @@ impl Datacentre {
                 users_mapped: settings.users_mapped,
                 name,
             };
-            let cpus = scenario.database.cpus;
-            let share = settings.cpu_groups.clone().map(|groups| CpuShare { groups, cpus });
             let network = Network { addresses: addresses(2, index)?, family, fabric: self.fabric.clone() };
             let volume = self.node_volume(&set_up, index, (scenario, settings))?;
             let seed = settings.seed.wrapping_add(index as u64);

@@ -104,6 +104,14 @@ pub struct CpuShare {
     pub cpus: Option<f64>,
 }
 
+impl CpuShare {
+    /// How the node's processes get into a group of their own that has no limit; one with a limit holds the init, and so all
+    /// that it starts. None where that cannot be: nothing but the lab's own ease depends on it.
+    pub(crate) fn entrance(&self, node: &str) -> Option<PathBuf> {
+        if self.cpus.is_some() { None } else { self.groups.entrance(node).ok() }
+    }
+}
+
 /// A VM's place in the network.
 #[derive(Debug, Clone)]
 pub struct Network {
@@ -533,9 +541,6 @@ impl engine::Node for Vm {
         let process = node
             .spawn(&command.program, &command.arguments, &command.environment, log)
             .map_err(|error| self.translate(error, command))?;
-        if let Some(CpuShare { groups, cpus: None }) = &self.cpu_share {
-            groups.hold_descendants(&self.name, node.init_pid());
-        }
         Ok(ProcessId(boot << BOOT_SHIFT | process.0))
     }
 

@@ -113,6 +113,7 @@ impl Ground {
             logs: folder("logs"),
             programs: None,
             clock: clock.as_ref().map(|clock| clock.folder().to_owned()),
+            group: None,
             follows_links: true,
             names: BTreeMap::from([(name.to_owned(), addresses(number).all(Family::V4))]),
             users_mapped: self.users_mapped,
