@@ -98,6 +98,15 @@ enum Bench {
         #[arg(long, default_value_t = 7)]
         pairs: usize,
     },
+    /// The same database under the same load in a lab and by a shell script: CPU, throughput, time for a hop
+    Weight {
+        /// How many times each is measured
+        #[arg(long, default_value_t = 5)]
+        pairs: usize,
+        /// How many seconds each measurement takes
+        #[arg(long, default_value_t = 15)]
+        seconds: u32,
+    },
     /// A node's clock beside the machine's: what a call costs, and what starting a program does
     Clock {
         /// How many times each is measured
@@ -165,6 +174,9 @@ fn main() -> anyhow::Result<ExitCode> {
         }
         Command::Bench { bench: Bench::Check { times } } => xtask::bench::check::run(times),
         Command::Bench { bench: Bench::Lab { pairs } } => xtask::bench::lab::run(pairs),
+        Command::Bench { bench: Bench::Weight { pairs, seconds } } => {
+            xtask::bench::weight::run(pairs, seconds)
+        }
         Command::Bench { bench: Bench::Fabric { pairs, only } } => xtask::bench::fabric::run(pairs, &only),
         Command::Flaws { seeds, seeds_without, only } => {
             xtask::flaws::run(&xtask::flaws::Asked { seeds, seeds_without, only })

@@ -145,8 +145,8 @@ fn boot_lab(holdfast: &Path) -> anyhow::Result<Boot> {
 fn boot_script(installation: &Installation) -> anyhow::Result<Boot> {
     let folder = tempfile::Builder::new().prefix("holdfast-bench-").tempdir().context("a folder")?;
     let before = cpu_of_reaped_children()?;
-    let mut command = shell_cluster::command(installation, folder.path())?;
-    let (wall, cpu) = measured(&mut command, shell_cluster::UP, |child| {
+    let mut script = shell_cluster::command(installation, folder.path())?.script;
+    let (wall, cpu) = measured(&mut script, shell_cluster::UP, |child| {
         drop(child.stdin.take());
         Ok(())
     })?;

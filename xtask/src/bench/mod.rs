@@ -18,3 +18,4 @@ mod packages;
 pub mod paper;
 mod shell_cluster;
 pub mod table;
+pub mod weight;

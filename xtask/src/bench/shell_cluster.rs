@@ -61,11 +61,19 @@ read -r end || true
 kill -9 $(head -qn 1 n1/postmaster.pid n2/postmaster.pid n3/postmaster.pid)
 "#;
 
-/// The script, ready to start in the empty folder `home`.
+/// A cluster to be.
+pub struct Cluster {
+    /// The script, ready to start.
+    pub script: Command,
+    /// Where its servers will listen; the primary's address is 127.0.0.2.
+    pub port: u16,
+}
+
+/// A cluster in the empty folder `home`.
 ///
 /// # Errors
 /// When its folder cannot be prepared.
-pub fn command(installation: &Installation, home: &Path) -> anyhow::Result<Command> {
+pub fn command(installation: &Installation, home: &Path) -> anyhow::Result<Cluster> {
     let settings = home.join("settings.conf");
     fs::write(&settings, settings_text(installation)?)
         .with_context(|| format!("write {}", settings.display()))?;
@@ -83,7 +91,7 @@ pub fn command(installation: &Installation, home: &Path) -> anyhow::Result<Comma
         chown(home, Some(NOBODY), Some(NOBODY))?;
         shell.uid(NOBODY).gid(NOBODY);
     }
-    Ok(shell)
+    Ok(Cluster { script: shell, port })
 }
 
 /// What the engine sets on each of the lab's nodes, as configuration text.
