@@ -6,7 +6,6 @@
 //! database is installed and started is the engine's own.
 
 pub mod file;
-pub mod operations;
 mod shipped;
 pub mod workloads;
 

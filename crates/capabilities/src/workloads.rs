@@ -1,10 +1,121 @@
-//! What may be set of each workload, what it means and what it is when absent.
+//! The workloads: what each is and times, what may be set of it, what that means and what it is when absent.
 //!
-//! Owns the tables. What a workload makes of its options is the workload's.
+//! Owns the names and the tables. What a transaction does, and what a workload makes of its options, is the workload's.
 
 use yaml::language::{Field, Fields, Shape, choice, optional, plain};
 
-pub use crate::operations::NAMES;
+/// What is known of a workload whatever its options are.
+#[derive(Debug)]
+pub struct WorkloadFacts {
+    /// Its name in scenarios.
+    pub name: &'static str,
+    /// What it does, one line for people.
+    pub summary: &'static str,
+    /// The operation whose rate is the load's throughput.
+    pub transaction: &'static str,
+    /// Names of the kinds of transaction it draws, each an operation of its own in the results beside the total; none where
+    /// all are alike, or where its user names them.
+    pub kinds: &'static [&'static str],
+    /// The statements that are timed by themselves.
+    pub timed: Timed,
+}
+
+/// Statements that are timed by themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Timed {
+    /// None: every transaction is a single statement, whose latency is the transaction's.
+    None,
+    /// These, in this order.
+    These(&'static [&'static str]),
+    /// All it has: they are many, or are named by its user.
+    All,
+}
+
+impl Timed {
+    /// Their names, where they are told.
+    #[must_use]
+    pub const fn names(self) -> &'static [&'static str] {
+        match self {
+            Timed::These(names) => names,
+            Timed::None | Timed::All => &[],
+        }
+    }
+}
+
+/// The facts of a workload each, and the list of all in the order they are told to people.
+macro_rules! workloads {
+    ($($fact:ident: $name:literal, $transaction:literal, $summary:literal, kinds $kinds:expr, timed $timed:expr;)*) => {
+        $(
+            #[doc = concat!("`", $name, "`.")]
+            pub const $fact: WorkloadFacts = WorkloadFacts {
+                name: $name,
+                summary: $summary,
+                transaction: $transaction,
+                kinds: &$kinds,
+                timed: $timed,
+            };
+        )*
+
+        /// Every workload that a scenario may name.
+        pub const NAMES: &[&str] = &[$($name),*];
+
+        /// The workload of that name.
+        #[must_use]
+        pub fn workload(name: &str) -> Option<&'static WorkloadFacts> {
+            match name {
+                $($name => Some(&$fact),)*
+                _ => None,
+            }
+        }
+    };
+}
+
+workloads! {
+    TPCB: "tpcb", "transaction",
+        "TPC-B as pgbench runs it: three updates, a select and an insert in each transaction",
+        kinds [],
+        timed Timed::These(&["BEGIN", "UPDATE accounts", "SELECT accounts", "UPDATE tellers", "UPDATE branches", "INSERT history", "END"]);
+    TPCC: "tpcc", "transaction",
+        "TPC-C: orders, payments, deliveries and queries of a wholesale supplier; scale is the number of warehouses",
+        kinds ["NEW-ORDER", "PAYMENT", "ORDER-STATUS", "DELIVERY", "STOCK-LEVEL"],
+        timed Timed::All;
+    YCSB: "ycsb", "operation",
+        "YCSB's core workloads A to F: reads, updates, inserts, scans and read-modify-writes of rows by key",
+        kinds ["READ", "UPDATE", "INSERT", "SCAN", "READ-MODIFY-WRITE"],
+        timed Timed::None;
+    KV: "kv", "operation",
+        "reads and writes of single keys, as cockroach workload kv has them",
+        kinds ["read", "write", "span"],
+        timed Timed::None;
+    IOT: "iot", "operation",
+        "time series of machines' sensors, as NoSQLBench's cql-iot has them: inserts, and reads of the newest values",
+        kinds ["write", "read"],
+        timed Timed::None;
+    SCRIPT: "script", "transaction",
+        "transactions of your own, in the language of pgbench's scripts; without options pgbench's tpcb-like",
+        kinds [],
+        timed Timed::All;
+    LEDGER: "ledger", "insert",
+        "unique inserts, one a transaction: every acknowledged row must be there at the end, and no other",
+        kinds [],
+        timed Timed::None;
+    APPEND: "append", "transaction",
+        "transactions that append to lists and read them: what they see shows the isolation they ran under",
+        kinds [],
+        timed Timed::These(&["BEGIN", "SELECT", "APPEND", "COMMIT"]);
+    BANK: "bank", "transaction",
+        "transfers between eight accounts and reads of them all: no money may appear or vanish",
+        kinds ["read", "transfer"],
+        timed Timed::These(&["SELECT accounts", "BEGIN", "UPDATE from", "UPDATE to", "END"]);
+    REGISTER: "register", "operation",
+        "reads, writes and compare-and-sets of ten keys: each must behave as one register",
+        kinds ["read", "write", "compare-and-set"],
+        timed Timed::None;
+    RAWIO: "rawio", "pass",
+        "no database: sequential and random reads and writes of a node's volume, each block read back as it was written",
+        kinds ["sequential-write", "sequential-read", "cached-read", "random-write", "random-read"],
+        timed Timed::These(&["write block", "read block", "read cached block", "write random 4 KiB", "read random 4 KiB", "sync"]);
+}
 
 /// A workload's options.
 pub struct OptionTable {
@@ -44,7 +155,7 @@ const fn up_to(most: u64) -> Shape {
     Shape::Count { least: 1, most }
 }
 
-options! { RAWIO, "rawio",
+options! { RAWIO_OPTIONS, "rawio",
     "- { workload: rawio, clients: 1, timeout: 60s, options: { block: 8192, count: 20000 } }";
     "block": Shape::Count { least: 512, most: 4 << 20 } => "8192",
         "bytes of a block of the sequential passes, whole sectors of 512";
@@ -58,7 +169,7 @@ options! { RAWIO, "rawio",
         "when a sequential write is synced: once at its end, with each block, or never";
 }
 
-options! { KV, "kv",
+options! { KV_OPTIONS, "kv",
     "- { workload: kv, clients: 8, options: { read: 95%, keys: 100000, order: zipfian } }";
     "read": Shape::Percent => "0%",
         "share of operations that read keys";
@@ -82,7 +193,7 @@ options! { KV, "kv",
         "keys that are there before the first operation";
 }
 
-options! { YCSB, "ycsb",
+options! { YCSB_OPTIONS, "ycsb",
     "- { workload: ycsb, clients: 8, options: { workload: b, records: 100000 } }";
     "workload": Shape::Word(&["a", "b", "c", "d", "e", "f"]) => "a",
         "the core workload whose shares and keys are taken";
@@ -118,7 +229,7 @@ options! { YCSB, "ycsb",
         "whether names of keys follow a hash or their order";
 }
 
-options! { TPCC, "tpcc",
+options! { TPCC_OPTIONS, "tpcc",
     "- { workload: tpcc, scale: 2, clients: 20, options: { pauses: on } }";
     "pauses": SWITCH => "off",
         "the standard's keying and think times, without which `efficiency_percent` cannot be compared with published figures";
@@ -130,7 +241,7 @@ options! { TPCC, "tpcc",
         "the level transactions run at";
 }
 
-options! { IOT, "iot",
+options! { IOT_OPTIONS, "iot",
     "- { workload: iot, clients: 150, options: { write: 50%, machines: 10000 } }";
     "write": Shape::Percent => "90%",
         "share of writes, the rest reads";
@@ -150,19 +261,19 @@ options! { IOT, "iot",
         "values that are there before the first operation";
 }
 
-options! { APPEND, "append",
+options! { APPEND_OPTIONS, "append",
     "- { workload: append, clients: 8, options: { isolation: repeatable-read } }";
     "isolation": Shape::Word(ISOLATION_LEVELS),
         "the level transactions begin at, which the database is then held to; its own default when absent";
 }
 
-options! { BANK, "bank",
+options! { BANK_OPTIONS, "bank",
     "- { workload: bank, clients: 8, options: { isolation: serializable } }";
     "isolation": Shape::Word(ISOLATION_LEVELS),
         "the level transactions begin at, which the database is then held to; its own default when absent";
 }
 
-options! { REGISTER, "register",
+options! { REGISTER_OPTIONS, "register",
     "- { workload: register, clients: 4, options: { compare_and_set: off } }";
     "compare_and_set": SWITCH => "on",
         "whether keys are compared and set as well; off on Cassandra, writes are plain, and the latest timestamp wins, in place of lightweight transactions";
@@ -191,7 +302,7 @@ pub static ONE_SCRIPT: Fields = choice(
 
 const BUILTIN_SCRIPTS: &[&str] = &["tpcb-like", "simple-update", "select-only"];
 
-options! { SCRIPT, "script",
+options! { SCRIPT_OPTIONS, "script",
     "- { workload: script, clients: 8, options: { scripts: [{ builtin: select-only }] } }";
     "scripts": Shape::List { of: &Shape::Map(&ONE_SCRIPT), least: 1, most: Some(100) },
         "the scripts, of which each transaction is one; tpcb-like when absent";
@@ -202,7 +313,17 @@ options! { SCRIPT, "script",
 }
 
 /// Every workload that has options.
-pub static OPTIONS: &[&OptionTable] = &[&KV, &YCSB, &TPCC, &RAWIO, &IOT, &APPEND, &BANK, &REGISTER, &SCRIPT];
+pub static OPTIONS: &[&OptionTable] = &[
+    &KV_OPTIONS,
+    &YCSB_OPTIONS,
+    &TPCC_OPTIONS,
+    &RAWIO_OPTIONS,
+    &IOT_OPTIONS,
+    &APPEND_OPTIONS,
+    &BANK_OPTIONS,
+    &REGISTER_OPTIONS,
+    &SCRIPT_OPTIONS,
+];
 
 /// The options of a workload; none where it has none.
 #[must_use]
@@ -227,4 +348,10 @@ pub fn option(workload: &str, name: &str) -> Option<&'static Field> {
 pub fn default(workload: &str, name: &str) -> Option<&'static str> {
     let defaults = table(workload)?.defaults;
     defaults.iter().find(|(option, _)| *option == name).map(|(_, absent)| *absent)
+}
+
+/// An operation's name as a figure's name has it.
+#[must_use]
+pub fn spelt(operation: &str) -> String {
+    operation.to_lowercase().replace([' ', '-'], "_")
 }

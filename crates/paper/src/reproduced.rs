@@ -2,7 +2,7 @@
 //!
 //! Owns what a figure's name in a scenario stands for in a result; what was published stands in the scenario.
 
-use capabilities::operations::spelt;
+use capabilities::workloads::spelt;
 use results::{
     LatencyUs, LoadFigures, LoadResult, OperationResult, PhaseResult, ReproducedFigure, ReproducedReport,
     RunResult,

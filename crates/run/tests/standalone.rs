@@ -146,7 +146,7 @@ fn lists_are_held_against_the_level_that_transactions_begin_at() {
 struct Hesitant(Arc<dyn Workload>, AtomicU64);
 
 impl Workload for Hesitant {
-    fn facts(&self) -> &'static capabilities::operations::WorkloadFacts {
+    fn facts(&self) -> &'static capabilities::workloads::WorkloadFacts {
         self.0.facts()
     }
     fn statements(&self) -> &[Statement] {

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use capabilities::operations::{NAMES, WorkloadFacts, spelt, workload};
+use capabilities::workloads::{NAMES, WorkloadFacts, spelt, workload};
 
 use crate::rejection::{Findings, Spot};
 use crate::wording::{closest, listed, shortened};

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use capabilities::operations::{self, WorkloadFacts};
+use capabilities::workloads::{self, WorkloadFacts};
 use client::key_value::Operation;
 use client::{Dialect, Session, SessionError, SessionFuture, SqlValue};
 use history::{Action, Key, Step};
@@ -30,7 +30,7 @@ const READ_TOGETHER: usize = 100;
 const SEQUENCE_BITS: u32 = 40;
 
 /// Names of the statements.
-const TIMED: &[&str] = operations::APPEND.timed.names();
+const TIMED: &[&str] = workloads::APPEND.timed.names();
 
 /// See the module.
 pub struct Append {
@@ -69,7 +69,7 @@ impl Append {
 
 impl Workload for Append {
     fn facts(&self) -> &'static WorkloadFacts {
-        &operations::APPEND
+        &workloads::APPEND
     }
 
     fn statements(&self) -> &[Statement] {

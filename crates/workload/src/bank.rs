@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use capabilities::operations::{self, WorkloadFacts};
+use capabilities::workloads::{self, WorkloadFacts};
 use client::key_value::{Operation, Value};
 use client::{Session, SessionError, SessionFuture, SqlValue};
 use history::{Action, ErrorClass, Key};
@@ -26,7 +26,7 @@ const TRANSFER: usize = 1;
 const PREFIX: &str = "bank/";
 
 /// Names of the statements.
-const TIMED: &[&str] = operations::BANK.timed.names();
+const TIMED: &[&str] = workloads::BANK.timed.names();
 
 /// See the module.
 pub struct Bank {
@@ -58,7 +58,7 @@ impl Bank {
 
 impl Workload for Bank {
     fn facts(&self) -> &'static WorkloadFacts {
-        &operations::BANK
+        &workloads::BANK
     }
 
     fn statements(&self) -> &[Statement] {

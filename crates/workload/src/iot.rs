@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use capabilities::operations::{self, WorkloadFacts};
+use capabilities::workloads::{self, WorkloadFacts};
 use client::{BulkLoad, Dialect, Session, SessionError, SessionFuture, SqlSession, SqlValue};
 use history::Action;
 use rand::{Rng, RngExt};
@@ -29,7 +29,7 @@ use crate::workload::{Attempt, ClientState, Ground, Request, Statement, Workload
 
 const WRITE: usize = 0;
 const READ: usize = 1;
-const KINDS: &[&str] = operations::IOT.kinds;
+const KINDS: &[&str] = workloads::IOT.kinds;
 
 /// Milliseconds between two values of a machine.
 const INTERVAL_MS: u64 = 100;
@@ -144,7 +144,7 @@ fn standard_normal(rng: &mut impl Rng) -> f64 {
 
 impl Workload for Iot {
     fn facts(&self) -> &'static WorkloadFacts {
-        &operations::IOT
+        &workloads::IOT
     }
 
     fn statements(&self) -> &[Statement] {

@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use capabilities::operations::{self, WorkloadFacts};
+use capabilities::workloads::{self, WorkloadFacts};
 use client::{BulkLoad, Dialect, Session, SessionError, SessionFuture, SqlValue};
 use history::Action;
 use rand::{Rng, RngExt};
@@ -27,7 +27,7 @@ use crate::workload::{Attempt, ClientState, Ground, Request, Statement, Workload
 const READ: usize = 0;
 const WRITE: usize = 1;
 const SPAN: usize = 2;
-const KINDS: &[&str] = operations::KV.kinds;
+const KINDS: &[&str] = workloads::KV.kinds;
 
 /// How keys are chosen.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -179,7 +179,7 @@ fn statements(batch: usize, span_limit: u64) -> [Statement; 3] {
 
 impl Workload for Kv {
     fn facts(&self) -> &'static WorkloadFacts {
-        &operations::KV
+        &workloads::KV
     }
 
     fn statements(&self) -> &[Statement] {

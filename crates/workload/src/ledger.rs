@@ -2,7 +2,7 @@
 //!
 //! Owns the numbering. What was acknowledged and what must be there at the end is the ledger check's to judge.
 
-use capabilities::operations::{self, WorkloadFacts};
+use capabilities::workloads::{self, WorkloadFacts};
 use client::key_value::{Operation, Value};
 use client::{Dialect, KeyValueSession, Rows, Session, SessionError, SessionFuture, SqlValue};
 use history::Action;
@@ -29,7 +29,7 @@ pub struct Ledger;
 
 impl Workload for Ledger {
     fn facts(&self) -> &'static WorkloadFacts {
-        &operations::LEDGER
+        &workloads::LEDGER
     }
 
     fn statements(&self) -> &[Statement] {

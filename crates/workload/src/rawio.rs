@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use capabilities::operations::{self, WorkloadFacts};
+use capabilities::workloads::{self, WorkloadFacts};
 use client::volume::{Done, Durability, Pass, Shape};
 use client::{Session, SessionFuture};
 use history::{Action, Key};
@@ -32,7 +32,7 @@ const SYNC: usize = TURNS.len();
 const SECTOR_BYTES: u64 = 512;
 
 /// Names of the statements.
-const TIMED: &[&str] = operations::RAWIO.timed.names();
+const TIMED: &[&str] = workloads::RAWIO.timed.names();
 
 /// See the module.
 pub struct Rawio {
@@ -134,7 +134,7 @@ fn found_in_the_end(done: &Done, is_written: bool) -> Vec<Option<i64>> {
 
 impl Workload for Rawio {
     fn facts(&self) -> &'static WorkloadFacts {
-        &operations::RAWIO
+        &workloads::RAWIO
     }
 
     fn statements(&self) -> &[Statement] {

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use capabilities::operations::{self, WorkloadFacts};
+use capabilities::workloads::{self, WorkloadFacts};
 use client::key_value::{Operation, Value};
 use client::{Dialect, Session, SessionError, SessionFuture, SqlValue};
 use history::{Action, ErrorClass, Key};
@@ -72,7 +72,7 @@ impl Register {
 
 impl Workload for Register {
     fn facts(&self) -> &'static WorkloadFacts {
-        &operations::REGISTER
+        &workloads::REGISTER
     }
 
     fn statements(&self) -> &[Statement] {

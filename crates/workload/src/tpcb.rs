@@ -10,7 +10,7 @@ mod provisional;
 use std::io::Write as _;
 use std::rc::Rc;
 
-use capabilities::operations::{self, WorkloadFacts};
+use capabilities::workloads::{self, WorkloadFacts};
 use client::{BulkLoad, Dialect, Session, SessionError, SessionFuture, SqlSession, SqlValue};
 use history::Action;
 use rand::RngExt;
@@ -26,7 +26,7 @@ const LARGEST_DELTA: i64 = 5_000;
 const SCALE_OF_BIG_ACCOUNTS: u32 = 20_000;
 
 /// Names of the statements.
-const TIMED: &[&str] = operations::TPCB.timed.names();
+const TIMED: &[&str] = workloads::TPCB.timed.names();
 
 /// See the module.
 pub struct Tpcb;
@@ -38,7 +38,7 @@ impl Workload for Tpcb {
     }
 
     fn facts(&self) -> &'static WorkloadFacts {
-        &operations::TPCB
+        &workloads::TPCB
     }
 
     fn statements(&self) -> &[Statement] {

@@ -9,7 +9,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use capabilities::operations::{Timed, WorkloadFacts};
+use capabilities::workloads::{Timed, WorkloadFacts};
 use client::{
     Connector, Dialect, Execution, Rows, Session, SessionError, SessionFuture, SqlValue, StatementId,
 };

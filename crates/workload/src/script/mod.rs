@@ -23,7 +23,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use capabilities::operations::{self, WorkloadFacts};
+use capabilities::workloads::{self, WorkloadFacts};
 use client::{Dialect, Session, SessionError, SessionFuture, SqlSession};
 use history::{Action, ConditionFound};
 use rand::rngs::Xoshiro256PlusPlus;
@@ -212,7 +212,7 @@ fn shortened(sql: &str) -> String {
 
 impl Workload for Scripts {
     fn facts(&self) -> &'static WorkloadFacts {
-        &operations::SCRIPT
+        &workloads::SCRIPT
     }
 
     fn kinds(&self) -> Vec<&str> {

@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use capabilities::operations::{self, WorkloadFacts};
+use capabilities::workloads::{self, WorkloadFacts};
 use client::{BulkLoad, Dialect, Session, SessionError, SessionFuture};
 use history::Action;
 
@@ -85,7 +85,7 @@ impl Workload for Tpcc {
     }
 
     fn facts(&self) -> &'static WorkloadFacts {
-        &operations::TPCC
+        &workloads::TPCC
     }
 
     fn figures(&self, succeeded: &BTreeMap<String, u64>, seconds: f64, scale: u32) -> BTreeMap<String, f64> {

@@ -62,7 +62,7 @@ pub(super) const ORDER_STATUS: usize = 2;
 pub(super) const DELIVERY: usize = 3;
 
 /// Their names, as operations in results.
-pub(super) const KINDS: &[&str] = capabilities::operations::TPCC.kinds;
+pub(super) const KINDS: &[&str] = capabilities::workloads::TPCC.kinds;
 
 /// Cards of a deck (clause 5.2.4.2).
 const DECK: [usize; 5] = [10, 10, 1, 1, 1];

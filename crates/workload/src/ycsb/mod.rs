@@ -11,7 +11,7 @@ mod settings;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use capabilities::operations::{self, WorkloadFacts};
+use capabilities::workloads::{self, WorkloadFacts};
 use client::{BulkLoad, Dialect, Session, SessionError, SessionFuture, SqlSession, SqlValue};
 use history::Action;
 use rand::{Rng, RngExt};
@@ -145,7 +145,7 @@ impl Workload for Ycsb {
     }
 
     fn facts(&self) -> &'static WorkloadFacts {
-        &operations::YCSB
+        &workloads::YCSB
     }
 
     fn statements(&self) -> &[Statement] {

@@ -30,7 +30,7 @@ pub const SCAN: usize = 3;
 pub const READ_MODIFY_WRITE: usize = 4;
 
 /// Names of the operations, as YCSB prints them.
-pub(super) const KINDS: &[&str] = capabilities::operations::YCSB.kinds;
+pub(super) const KINDS: &[&str] = capabilities::workloads::YCSB.kinds;
 
 /// Names of the options that hold their shares, in the same order.
 const SHARES: [&str; 5] = ["read", "update", "insert", "scan", "read_modify_write"];
