@@ -1,10 +1,11 @@
 //! The project's chores, as a library so that the tests can use them too.
 //!
 //! Owns how the whole project is tested ([`test`]), kept tidy ([`tidy`]), measured against others ([`bench`]), its checks shown
-//! the defects that they must find ([`flaws`]), and its lab made to lie ([`lies`]). Writes the reference pages from the
-//! registries ([`reference`]).
+//! the defects that they must find ([`flaws`]), its lab made to lie ([`lies`]), and its engines put under the same faults
+//! ([`atlas`]). Writes the reference pages from the registries ([`reference`]).
 //! Nothing that is shipped depends on this crate.
 
+pub mod atlas;
 pub mod bench;
 pub mod flaws;
 pub mod lies;

@@ -64,6 +64,18 @@ enum Command {
     /// The first process of the lab in which a bench measures; started by the bench itself
     #[command(name = lab::supervisor::SUPERVISOR_SUBCOMMAND, hide = true)]
     LabSupervisor,
+    /// Every engine under the same faults, several runs each: makes the runs that are missing and writes docs/atlas/
+    Atlas {
+        /// Runs of each cell
+        #[arg(long, default_value_t = 10)]
+        runs: usize,
+        /// Only these cells: ENGINE, FAULT or ENGINE/FAULT
+        #[arg(long, value_delimiter = ',')]
+        only: Vec<String>,
+        /// No run begins after so many minutes; the next campaign goes on where this one was
+        #[arg(long)]
+        minutes: Option<u64>,
+    },
     /// Asks for the time again and again and prints what a call took; started by the bench itself
     #[command(name = xtask::bench::clock::CALLS_SUBCOMMAND, hide = true)]
     ClockCalls,
@@ -186,6 +198,9 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Bench { bench: Bench::Paper { times } } => xtask::bench::paper::run(times),
         Command::Lies { runs, at_once, only } => {
             xtask::lies::run(&xtask::lies::Asked { runs, at_once, only })
+        }
+        Command::Atlas { runs, only, minutes } => {
+            xtask::atlas::run(&xtask::atlas::Asked { runs, only, minutes })
         }
         Command::Survival { only } => xtask::survival::run(&only),
         Command::LabSupervisor => xtask::bench::fabric::measure_inside().map(|()| ExitCode::SUCCESS),

@@ -25,11 +25,22 @@ pub(crate) fn build() -> anyhow::Result<PathBuf> {
 /// # Errors
 /// When the run leaves no result.
 pub(crate) fn run(holdfast: &Path, scenario: &str, further: &[&str]) -> anyhow::Result<(Option<i32>, Value)> {
+    run_file(holdfast, &crate::repository_root().join(format!("scenarios/{scenario}.yaml")), further)
+}
+
+/// The same with a scenario's file, wherever it lies.
+///
+/// # Errors
+/// When the run leaves no result.
+pub(crate) fn run_file(
+    holdfast: &Path,
+    scenario: &Path,
+    further: &[&str],
+) -> anyhow::Result<(Option<i32>, Value)> {
     let out = tempfile::Builder::new().prefix("holdfast-chore-").tempdir().context("a folder")?;
-    let file = crate::repository_root().join(format!("scenarios/{scenario}.yaml"));
     let output = Command::new(holdfast)
         .arg("run")
-        .arg(&file)
+        .arg(scenario)
         .args(further)
         .args(["--json", "--out"])
         .arg(out.path())
@@ -38,7 +49,7 @@ pub(crate) fn run(holdfast: &Path, scenario: &str, further: &[&str]) -> anyhow::
         .context("holdfast run")?;
     let told = || {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        format!("{scenario} {}: {}: no result: {said}", further.join(" "), output.status)
+        format!("{} {}: {}: no result: {said}", scenario.display(), further.join(" "), output.status)
     };
     Ok((output.status.code(), serde_json::from_slice(&output.stdout).with_context(told)?))
 }

@@ -1,0 +1,91 @@
+//! The engines of the atlas, as their scenarios have them. An engine more is one entry more.
+
+/// An engine in the atlas.
+#[derive(Debug)]
+pub(super) struct EngineSetting {
+    /// Its name in scenarios.
+    pub(super) name: &'static str,
+    /// Whether one of its nodes leads, so that a fault can be aimed at that role.
+    pub(super) has_leader: bool,
+    /// Further lines of `database`.
+    pub(super) database: &'static str,
+    /// The loads, without where they come from.
+    pub(super) loads: &'static [&'static str],
+    /// Seconds until its figures are even.
+    pub(super) warm_up_s: u32,
+    /// Seconds after the fault's phase in which it may recover.
+    pub(super) recovery_s: u32,
+    /// How the setting differs from what one might expect, for the page.
+    pub(super) remark: &'static str,
+}
+
+const LEDGER: &str = "workload: ledger, clients: 4";
+const REGISTER: &str = "workload: register, clients: 3";
+const APPEND: &str = "workload: append, clients: 3";
+const BANK: &str = "workload: bank, clients: 3";
+
+pub(super) static ENGINES: [EngineSetting; 7] = [
+    EngineSetting {
+        name: "postgres",
+        has_leader: true,
+        database: "  replication: { synchronous: any 1 }\n  failover: { promote: { after: 3s } }\n",
+        loads: &[LEDGER, APPEND],
+        warm_up_s: 3,
+        recovery_s: 12,
+        remark: "three nodes, any one standby acknowledges; the platform promotes after 3 s and fences the old primary",
+    },
+    EngineSetting {
+        name: "patroni",
+        has_leader: true,
+        database: "  replication: { synchronous: any 1 }\n",
+        loads: &[LEDGER, APPEND],
+        warm_up_s: 3,
+        recovery_s: 20,
+        remark: "three nodes, strictly synchronous, etcd beside each node",
+    },
+    EngineSetting {
+        name: "etcd",
+        has_leader: true,
+        database: "",
+        loads: &[LEDGER, REGISTER],
+        warm_up_s: 3,
+        recovery_s: 12,
+        remark: "three members, as shipped",
+    },
+    EngineSetting {
+        name: "cassandra",
+        has_leader: false,
+        database: "  replication: { copies: 3 }\n",
+        loads: &[LEDGER, REGISTER],
+        warm_up_s: 8,
+        recovery_s: 30,
+        remark: "three copies, reads and writes at QUORUM, registers by lightweight transactions, commit log synced periodically",
+    },
+    EngineSetting {
+        name: "galera",
+        has_leader: false,
+        database: "",
+        loads: &[LEDGER, BANK, APPEND],
+        warm_up_s: 4,
+        recovery_s: 20,
+        remark: "three nodes, all of which take writes",
+    },
+    EngineSetting {
+        name: "redis",
+        has_leader: true,
+        database: "  replication: { synchronous: off }\n",
+        loads: &[LEDGER],
+        warm_up_s: 3,
+        recovery_s: 20,
+        remark: "a primary, two replicas, Sentinel beside each; asynchronous, append-only file synced once a second",
+    },
+    EngineSetting {
+        name: "control",
+        has_leader: true,
+        database: "  replication: { synchronous: any 1 }\n  failover: { promote: { after: 3s } }\n",
+        loads: &[LEDGER, REGISTER],
+        warm_up_s: 3,
+        recovery_s: 12,
+        remark: "our own small database, to compare with: it does what it says and nothing else",
+    },
+];

@@ -1,0 +1,175 @@
+//! The atlas: every engine that runs here under the same faults, several runs each, as data, tables and scenarios that
+//! anybody can run again.
+//!
+//! Owns which cells there are and the order of the runs. A run that was made once stays: the campaign may be cut short at
+//! any time and goes on where it was. What is drawn from a run stands in `data`, the pages in `page`.
+
+mod data;
+mod engines;
+mod faults;
+mod page;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+
+use self::data::{Cell, Run};
+use self::engines::{ENGINES, EngineSetting};
+use self::faults::{FAULTS, FaultSetting};
+use crate::program;
+
+/// What is asked of the campaign.
+#[derive(Debug)]
+pub struct Asked {
+    /// Runs of each cell.
+    pub runs: usize,
+    /// Cells by `ENGINE`, `FAULT` or `ENGINE/FAULT`; all when empty.
+    pub only: Vec<String>,
+    /// No run begins after so many minutes.
+    pub minutes: Option<u64>,
+}
+
+/// Makes the runs that are missing and writes `docs/atlas/`.
+///
+/// # Errors
+/// When the program does not build, a cell is named that there is none of, or a file cannot be written.
+pub fn run(asked: &Asked) -> anyhow::Result<ExitCode> {
+    let cells = chosen(&asked.only)?;
+    let holdfast = program::build()?;
+    let folder = crate::repository_root().join("docs/atlas");
+    let began = Instant::now();
+    let may_begin =
+        || asked.minutes.is_none_or(|minutes| began.elapsed() < Duration::from_secs(minutes * 60));
+    // Round by round: a campaign that is cut short has a little of each cell, not all of a few.
+    for round in 1..=asked.runs {
+        for (engine, fault) in &cells {
+            if may_begin() {
+                one_more(&holdfast, &folder, (engine, fault), round)?;
+            }
+        }
+    }
+    page::write(&folder)?;
+    println!("{}", folder.join("README.md").display());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn chosen(only: &[String]) -> anyhow::Result<Vec<(&'static EngineSetting, &'static FaultSetting)>> {
+    let all = || ENGINES.iter().flat_map(|engine| FAULTS.iter().map(move |fault| (engine, fault)));
+    let is_named = |engine: &EngineSetting, fault: &FaultSetting, name: &str| {
+        name == engine.name || name == fault.name || name == format!("{}/{}", engine.name, fault.name)
+    };
+    for name in only {
+        ensure!(
+            all().any(|(engine, fault)| is_named(engine, fault, name)),
+            "no cell of the atlas is called {name:?}: write ENGINE, FAULT or ENGINE/FAULT\nengines: {}\nfaults: {}",
+            ENGINES.iter().map(|engine| engine.name).collect::<Vec<_>>().join(", "),
+            FAULTS.iter().map(|fault| fault.name).collect::<Vec<_>>().join(", "),
+        );
+    }
+    let is_asked = |(engine, fault): &(&EngineSetting, &FaultSetting)| {
+        only.is_empty() || only.iter().any(|name| is_named(engine, fault, name))
+    };
+    Ok(all().filter(is_asked).collect())
+}
+
+/// Adds a run to a cell that has fewer than so many. A cell whose scenario has changed since begins anew.
+fn one_more(
+    holdfast: &Path,
+    folder: &Path,
+    (engine, fault): (&EngineSetting, &FaultSetting),
+    runs: usize,
+) -> anyhow::Result<()> {
+    let scenario = scenario_text(engine, fault);
+    let path = scenario_path(folder, engine.name, fault.name);
+    let before = fs::read_to_string(&path).unwrap_or_default();
+    let mut cell = match data::read(folder, engine.name, fault.name)? {
+        Some(cell) if before == scenario => cell,
+        _ => Cell::new(engine.name, fault.name),
+    };
+    if cell.runs.len() >= runs {
+        return Ok(());
+    }
+    write(&path, &scenario)?;
+    let seed = cell.runs.len() as u64 + 1;
+    let (_, result) = program::run_file(holdfast, &path, &["--seed", &seed.to_string()])?;
+    let run = Run::of(&result)?;
+    println!("{}/{}: run {seed}: {}", engine.name, fault.name, run.in_a_line());
+    cell.take(run, &result);
+    data::save(folder, &cell)
+}
+
+/// The scenario of a cell: three nodes in two zones, a spare host, and one fault.
+fn scenario_text(engine: &EngineSetting, fault: &FaultSetting) -> String {
+    let EngineSetting { name, database, loads, warm_up_s, recovery_s, .. } = engine;
+    let loads: String = loads.iter().map(|load| format!("  - {{ {load}, from: dc1 }}\n")).collect();
+    let (title, faults) = (fault.title, fault.on(engine));
+    format!(
+        "\
+# {title}, on {name}: a cell of the atlas. `cargo xtask atlas --only {name}/{cell}` adds runs to its figures.
+name: atlas-{name}-{cell}
+site:
+  regions:
+    dc1:
+      zones:
+        a: {{ racks: {{ r1: {{ hosts: 1 }} }} }}
+        b: {{ racks: {{ r2: {{ hosts: 1 }}, r3: {{ hosts: 1 }} }} }}
+        c: {{ racks: {{ r4: {{ hosts: 1 }} }} }}
+database:
+  engine: {name}
+  nodes: [dc1/a/r1/h1, dc1/b/r2/h1, dc1/b/r3/h1]
+{database}loads:
+{loads}schedule:
+  - {{ phase: warm-up, for: {warm_up_s}s }}
+  - {{ phase: baseline, for: 8s }}
+  - phase: fault
+    for: 16s
+    faults:
+      - {faults}
+  - {{ phase: recovery, for: {recovery_s}s }}
+expect:
+  lost_writes: 0
+  invented_writes: 0
+",
+        cell = fault.name,
+    )
+}
+
+fn scenario_path(folder: &Path, engine: &str, fault: &str) -> PathBuf {
+    folder.join(format!("scenarios/{engine}/{fault}.yaml"))
+}
+
+fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    let folder = path.parent().context("a folder")?;
+    fs::create_dir_all(folder).with_context(|| format!("make {}", folder.display()))?;
+    fs::write(path, text).with_context(|| format!("write {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_scenario_of_every_cell_is_sound() {
+        for (engine, fault) in chosen(&[]).expect("all") {
+            let text = scenario_text(engine, fault);
+            let source = scenario::Source { name: format!("{}/{}", engine.name, fault.name), text };
+            scenario::parse(&source, &[]).unwrap_or_else(|rejection| panic!("{rejection}"));
+        }
+    }
+
+    #[test]
+    fn cells_are_chosen_by_engine_by_fault_or_by_both_and_a_wrong_name_is_refused() {
+        let count = |only: &[&str]| {
+            chosen(&only.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).map(|cells| cells.len())
+        };
+        assert_eq!(count(&["etcd"]).ok(), Some(FAULTS.len()));
+        assert_eq!(count(&["process-killed"]).ok(), Some(ENGINES.len()));
+        assert_eq!(count(&["etcd/process-killed", "redis/process-killed"]).ok(), Some(2));
+        assert_eq!(count(&[]).ok(), Some(FAULTS.len() * ENGINES.len()));
+        let error = count(&["etcd/nothing"]).expect_err("no such cell").to_string();
+        assert!(error.contains("process-killed") && error.contains("redis"), "{error}");
+    }
+}

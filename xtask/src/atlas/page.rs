@@ -1,0 +1,257 @@
+//! The pages of the atlas: one for all, one for each engine, made from the data that are there.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use super::data::{self, Cell, Run};
+use super::engines::{ENGINES, EngineSetting};
+use super::faults::{FAULTS, FaultSetting};
+use crate::bench::table::Spread;
+
+/// Writes `README.md` and a page for each engine that has a run.
+pub(super) fn write(folder: &Path) -> anyhow::Result<()> {
+    let mut cells = BTreeMap::new();
+    for engine in &ENGINES {
+        for fault in &FAULTS {
+            if let Some(cell) = data::read(folder, engine.name, fault.name)? {
+                cells.insert((engine.name, fault.name), cell);
+            }
+        }
+    }
+    super::write(&folder.join("README.md"), &overview(&cells))?;
+    for engine in &ENGINES {
+        if FAULTS.iter().any(|fault| cells.contains_key(&(engine.name, fault.name))) {
+            super::write(&folder.join(format!("{}.md", engine.name)), &engine_page(engine, &cells))?;
+        }
+    }
+    Ok(())
+}
+
+type Cells = BTreeMap<(&'static str, &'static str), Cell>;
+
+fn overview(cells: &Cells) -> String {
+    let mut text = String::from(
+        "\
+# Atlas
+
+<!-- Written by `cargo xtask atlas`. -->
+
+Each engine under the same faults, on the same site, with the same load. A cell says how long clients went without a
+success (median, and from best to worst where there are several runs), and how many acknowledged writes were lost, in
+how many runs. **Bold** is a loss or a failed check. Each engine's page has all figures, its settings and its scenarios.
+
+",
+    );
+    let shown: Vec<&EngineSetting> = ENGINES
+        .iter()
+        .filter(|engine| FAULTS.iter().any(|fault| cells.contains_key(&(engine.name, fault.name))))
+        .collect();
+    let heads: String = shown.iter().map(|engine| format!(" [{0}]({0}.md) |", engine.name)).collect();
+    let _ = writeln!(text, "| fault |{heads}\n|---|{}", "---|".repeat(shown.len()));
+    for fault in &FAULTS {
+        let row: String = shown
+            .iter()
+            .map(|engine| {
+                let cell = cells.get(&(engine.name, fault.name));
+                format!(" {} |", cell.map_or_else(|| "not run".to_owned(), in_short))
+            })
+            .collect();
+        let _ = writeln!(text, "| {} |{row}", fault.title);
+    }
+    let runs: usize = cells.values().map(|cell| cell.runs.len()).sum();
+    let cpu_hours = cells.values().flat_map(|cell| &cell.runs).map(|run| run.cpu_s).sum::<f64>() / 3_600.0;
+    let _ = writeln!(
+        text,
+        "\n{runs} runs in {} cells, {cpu_hours:.1} CPU hours. `cargo xtask atlas` makes the runs that are missing; its data \
+         are in `data/`, the scenarios in `scenarios/`.",
+        cells.len()
+    );
+    text
+}
+
+/// A cell on the overview.
+fn in_short(cell: &Cell) -> String {
+    let runs = cell.runs.len();
+    let lost: Vec<&Run> =
+        cell.runs.iter().filter(|run| run.lost_writes.is_some_and(|lost| lost > 0)).collect();
+    let unread = cell.runs.iter().filter(|run| run.lost_writes.is_none()).count();
+    let mut words = interruptions(cell);
+    words.push_str(&match lost.len() {
+        0 => "; none lost".to_owned(),
+        with_loss => format!(
+            "; **{} lost** in {with_loss} of {runs}",
+            range(&lost.iter().filter_map(|run| Some(run.lost_writes? as f64)).collect::<Vec<_>>(), 0)
+        ),
+    });
+    if unread > 0 {
+        let _ = write!(words, "; losses unknown in {unread} of {runs}");
+    }
+    let failed = failed_checks(cell);
+    if !failed.is_empty() {
+        let _ = write!(words, "; **{}**", failed.join(", "));
+    }
+    words
+}
+
+/// How long clients went without a success.
+fn interruptions(cell: &Cell) -> String {
+    let runs = cell.runs.len();
+    let gaps: Vec<f64> =
+        cell.runs.iter().filter(|run| run.interrupted == Some(true)).filter_map(|run| run.gap_s).collect();
+    let unknown = cell.runs.iter().filter(|run| run.interrupted.is_none() || run.gap_s.is_none()).count();
+    let mut words = match gaps.len() {
+        0 if unknown == runs => return "interruption unknown".to_owned(),
+        0 => "no interruption".to_owned(),
+        some if some + unknown == runs => format!("{} s", range(&gaps, 1)),
+        some => format!("{} s in {some} of {runs}", range(&gaps, 1)),
+    };
+    if unknown > 0 {
+        let _ = write!(words, "; unknown in {unknown} of {runs}");
+    }
+    words
+}
+
+/// Checks other than the ledger's that failed, with how often.
+fn failed_checks(cell: &Cell) -> Vec<String> {
+    let mut failed: BTreeMap<&str, usize> = BTreeMap::new();
+    for run in &cell.runs {
+        for (check, _) in
+            run.checks.iter().filter(|(check, verdict)| *check != "ledger" && *verdict == "fail")
+        {
+            *failed.entry(check).or_default() += 1;
+        }
+    }
+    failed.iter().map(|(check, times)| format!("{check} failed in {times} of {}", cell.runs.len())).collect()
+}
+
+/// The median, and the ends where they differ.
+fn range(values: &[f64], digits: usize) -> String {
+    let Spread { median, min, max } = Spread::of(values);
+    if values.len() < 2 || min == max {
+        return format!("{median:.digits$}");
+    }
+    format!("{median:.digits$} ({min:.digits$} to {max:.digits$})")
+}
+
+fn engine_page(engine: &EngineSetting, cells: &Cells) -> String {
+    let mut text = format!("# {}\n\n<!-- Written by `cargo xtask atlas`. -->\n\n", engine.name);
+    let of_engine: Vec<(&FaultSetting, &Cell)> =
+        FAULTS.iter().filter_map(|fault| Some((fault, cells.get(&(engine.name, fault.name))?))).collect();
+    let versions = joined(of_engine.iter().flat_map(|(_, cell)| &cell.versions));
+    let machines = joined(of_engine.iter().flat_map(|(_, cell)| &cell.machines));
+    let _ = writeln!(text, "Version {versions}; {}. Ran on: {machines}.\n", engine.remark);
+    text.push_str(
+        "\
+| fault | runs | verdicts | interruption | back to 95 % for good, s | acknowledged | lost | errors | scenario |
+|---|---|---|---|---|---|---|---|---|
+",
+    );
+    for (fault, cell) in of_engine {
+        let _ = writeln!(text, "{}", row(engine, fault, cell));
+    }
+    text.push_str(
+        "\nInterruption: the longest time without a success, of all loads. Back for good: the end of the last second below \
+         95 % of the baseline; `never` within the run where a run has none.\n",
+    );
+    text
+}
+
+fn row(engine: &EngineSetting, fault: &FaultSetting, cell: &Cell) -> String {
+    let mut verdicts: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut errors: BTreeMap<&str, u64> = BTreeMap::new();
+    for run in &cell.runs {
+        *verdicts.entry(&run.verdict).or_default() += 1;
+        for (class, count) in &run.errors {
+            *errors.entry(class).or_default() += count;
+        }
+    }
+    let counted = |counts: Vec<String>| if counts.is_empty() { "none".to_owned() } else { counts.join(", ") };
+    let sustained: Vec<f64> = cell.runs.iter().filter_map(|run| run.sustained_s).collect();
+    let back = match cell.runs.len() - sustained.len() {
+        0 => range(&sustained, 1),
+        never if sustained.is_empty() => format!("never in {never}"),
+        never => format!("{}; never in {never}", range(&sustained, 1)),
+    };
+    let of_each = |of: fn(&Run) -> Option<u64>| {
+        let values: Vec<f64> = cell.runs.iter().filter_map(|run| Some(of(run)? as f64)).collect();
+        if values.is_empty() { "unknown".to_owned() } else { range(&values, 0) }
+    };
+    format!(
+        "| {} | {} | {} | {} | {back} | {} | {} | {} | [yaml](scenarios/{}/{}.yaml) |",
+        fault.title,
+        cell.runs.len(),
+        counted(verdicts.iter().map(|(verdict, times)| format!("{times} {verdict}")).collect()),
+        interruptions(cell),
+        of_each(|run| run.acknowledged_writes),
+        of_each(|run| run.lost_writes),
+        counted(errors.iter().map(|(class, count)| format!("{count} {class}")).collect()),
+        engine.name,
+        fault.name,
+    )
+}
+
+fn joined<'a>(words: impl Iterator<Item = &'a String>) -> String {
+    let words: std::collections::BTreeSet<&str> = words.map(String::as_str).collect();
+    words.into_iter().collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(interrupted: Option<bool>, gap_s: f64, lost: Option<u64>) -> Run {
+        Run {
+            verdict: if lost == Some(0) { "pass" } else { "fail" }.to_owned(),
+            interrupted,
+            gap_s: Some(gap_s),
+            sustained_s: Some(gap_s + 1.0),
+            lost_writes: lost,
+            acknowledged_writes: Some(1_000),
+            ..Run::default()
+        }
+    }
+
+    fn cell(runs: Vec<Run>) -> Cell {
+        Cell { runs, ..Cell::new("etcd", "leader-off") }
+    }
+
+    #[test]
+    fn a_cell_says_how_long_and_how_many_and_in_how_many_runs() {
+        let told = |runs| in_short(&cell(runs));
+        assert_eq!(told(vec![run(Some(true), 2.0, Some(0))]), "2.0 s; none lost");
+        assert_eq!(
+            told(vec![
+                run(Some(true), 2.0, Some(0)),
+                run(Some(true), 3.0, Some(7)),
+                run(Some(true), 4.0, Some(0))
+            ]),
+            "3.0 (2.0 to 4.0) s; **7 lost** in 1 of 3"
+        );
+        assert_eq!(told(vec![run(Some(false), 0.1, Some(0))]), "no interruption; none lost");
+        assert_eq!(
+            told(vec![run(Some(false), 0.1, Some(0)), run(None, 0.1, None)]),
+            "no interruption; unknown in 1 of 2; none lost; losses unknown in 1 of 2"
+        );
+        let mut failed = run(Some(true), 2.0, Some(0));
+        failed.checks = BTreeMap::from([("append".to_owned(), "fail".to_owned())]);
+        assert_eq!(told(vec![failed]), "2.0 s; none lost; **append failed in 1 of 1**");
+    }
+
+    #[test]
+    fn pages_are_made_of_the_cells_that_are_there_and_the_others_are_told() {
+        let folder = tempfile::tempdir().expect("a folder");
+        data::save(folder.path(), &cell(vec![run(Some(true), 2.0, Some(0))])).expect("saved");
+        write(folder.path()).expect("written");
+        let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).expect("a page");
+        let overview = read("README.md");
+        assert!(overview.contains("[etcd](etcd.md)") && overview.contains("2.0 s; none lost"), "{overview}");
+        assert!(overview.contains("not run") && !overview.contains("redis"), "{overview}");
+        assert!(
+            read("etcd.md").contains("| 1 pass | 2.0 s | 3.0 | 1000 | 0 | none |"),
+            "{}",
+            read("etcd.md")
+        );
+        assert!(!folder.path().join("redis.md").exists());
+    }
+}
