@@ -5,6 +5,7 @@
 //! where. Breaks nothing itself;
 //! how a database starts, is promoted and rejoins is its engine's knowledge.
 
+mod balancing;
 mod datacentre;
 mod decisions;
 mod fabric_rules;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use engine::{Engine, EngineError, Node};
 use history::{EventKind, EventSink, Verdict};
-use placement::Cluster;
+use placement::{Cluster, Drs};
 use scenario::{Failover, Scenario, node_name};
 use storage::Opening;
 
@@ -54,6 +54,10 @@ pub struct Platform {
     changed: Condvar,
     /// One at a time per VM, so that a restart elsewhere and a host's return do not both start it.
     pub(crate) hands: Vec<Mutex<()>>,
+    /// Whether VMs that run are moved without anybody asking.
+    pub(crate) drs: Drs,
+    /// Held by whoever moves them.
+    pub(crate) balancing: Mutex<()>,
     work: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -79,6 +83,8 @@ impl Platform {
             state: Mutex::default(),
             changed: Condvar::new(),
             hands,
+            drs: database.platform.drs,
+            balancing: Mutex::default(),
             work: Mutex::default(),
         })
     }
@@ -134,6 +140,9 @@ impl Platform {
         }
         for decision in decisions {
             self.clone().begin(decision.name(), move |platform| platform.carry_out(decision));
+        }
+        if matches!(occurrence, Occurrence::VmsLost(_) | Occurrence::HostsReturned(_)) {
+            self.balance();
         }
     }
 

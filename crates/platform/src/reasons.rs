@@ -1,7 +1,7 @@
-//! Why a VM is started where it is: a sentence from what the core `placement` gives as facts.
+//! Why a VM is started or moved: sentences from what the core `placement` gives as facts.
 
 use paper::{obstacles_in_words, rule_in_words};
-use placement::{Better, Cluster, Obstacle, StartReason};
+use placement::{Better, Cluster, MoveReason, Obstacle, StartReason};
 
 /// Why this host and no other; nothing where there was no choice to make.
 pub(crate) fn start(reason: &StartReason, cluster: &Cluster) -> String {
@@ -29,6 +29,17 @@ pub(crate) fn start(reason: &StartReason, cluster: &Cluster) -> String {
         parts.push(format!("the rule that {} gives way", rule_in_words(&cluster.rules[*rule])));
     }
     parts.join("; ")
+}
+
+/// Why a VM that runs is moved.
+pub(crate) fn moved(reason: MoveReason, cluster: &Cluster) -> String {
+    match reason {
+        MoveReason::RepairsRule { rule } => rule_in_words(&cluster.rules[rule]),
+        MoveReason::GoesHome => "it began there, and the host is back".to_owned(),
+        MoveReason::Balances { vms_here, vms_there } => {
+            format!("one host runs {vms_here} nodes, the other {vms_there}")
+        }
+    }
 }
 
 #[cfg(test)]
@@ -62,6 +73,7 @@ mod tests {
             "of 2 hosts that could have it, it runs the fewest nodes; dc1/a/h2: n1, n2 must not share a host, and n2 is \
              there; the rule that n1, n2 should not share a host gives way"
         );
+        assert_eq!(moved(MoveReason::RepairsRule { rule: 1 }, &cluster), "n1, n2 should not share a host");
         let short = Obstacle::Memory { free_bytes: 1 << 30, needed_bytes: 4 << 30 };
         assert_eq!(
             obstacles_in_words(&[(0, short), (1, Obstacle::NoPower), (2, short)], &cluster),

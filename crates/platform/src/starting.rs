@@ -207,6 +207,17 @@ impl Platform {
         Some(obstacles_in_words(&[(host, cluster.obstacle(vm, host)?)], &self.cluster))
     }
 
+    /// Whether a VM is on its way to a host, or waits for one.
+    pub(crate) fn is_placing(&self) -> bool {
+        let placing = self.placing();
+        !placing.waiting.is_empty() || !placing.booting.is_empty()
+    }
+
+    /// Who runs where now.
+    pub(crate) fn cluster_as_it_is(&self) -> Cluster {
+        self.cluster_now(&self.placing())
+    }
+
     /// Who runs or boots where now.
     fn cluster_now(&self, placing: &Placing) -> Cluster {
         let mut cluster = self.cluster.clone();

@@ -26,6 +26,7 @@ pub(crate) struct PlatformDocument {
     priority: Vec<Spanned<String>>,
     rules: Vec<RuleDocument>,
     admission_at: Option<Spot>,
+    drs: Drs,
 }
 
 struct RuleDocument {
@@ -53,15 +54,11 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<PlatformDocum
         rules.unwrap_or_default().iter().map(|node| decode_rule(node, decoder)).collect();
     let admission = record.get("admission").and_then(|node| decoder.word(node, "admission", ADMISSIONS));
     let drs = record.get("drs").and_then(|node| decoder.word(node, "way to balance", DRS));
-    if let Some(drs) = drs.filter(|drs| drs.value != "off") {
-        decoder.findings.add(
-            "not-yet",
-            drs.at,
-            "moving running nodes to balance hosts is not in this version of holdfast",
-            "not available yet",
-            "write `drs: off`, or leave `drs` out",
-        );
-    }
+    let drs = match drs.map(|word| word.value) {
+        Some("conservative") => Drs::Conservative,
+        Some("eager") => Drs::Eager,
+        _ => Drs::Off,
+    };
     if let (Some(alone), None, missing) | (None, Some(alone), missing) =
         (&host_memory, &node_memory, if host_memory.is_some() { "node_memory" } else { "host_memory" })
     {
@@ -81,6 +78,7 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<PlatformDocum
         priority: priority.unwrap_or(Some(Vec::new()))?,
         rules: rules.into_iter().collect::<Option<_>>()?,
         admission_at: admission.filter(|word| word.value != "off").map(|word| word.at),
+        drs,
     })
 }
 
@@ -136,7 +134,7 @@ impl PlatformDocument {
             priority: priority?,
             rules: rules.into_iter().collect::<Option<_>>()?,
             admits_one_host_failure: self.admission_at.is_some(),
-            drs: Drs::Off,
+            drs: self.drs,
         };
         self.check_beginning(&platform, hosts, nodes, findings);
         if findings.len() == before {

@@ -26,3 +26,28 @@ fn a_platform_that_forgets_its_rules_is_caught_and_an_honest_one_says_why_a_node
     }
     before.nothing_is_left(&[]);
 }
+
+#[test]
+fn a_node_that_was_restarted_elsewhere_moves_home_live_when_its_host_is_back() {
+    let _turn = beside_others();
+    let desk = Desk::new();
+    if !desk.can_have_a_lab("a_node_that_was_restarted_elsewhere_moves_home_live_when_its_host_is_back") {
+        return;
+    }
+    let scenario = "name: home\nsite: { regions: { dc1: { zones: { a: { hosts: 4 } } } } }\n\
+                    database: { engine: control, nodes: [dc1/a/h1, dc1/a/h2, dc1/a/h3], failover: { ha-restart: { after: 500ms } }, \
+                    platform: { drs: conservative } }\n\
+                    loads: [ { workload: ledger, clients: 1, rate: 40/s, from: dc1 } ]\n\
+                    schedule: [ { phase: baseline, for: 3s }, { phase: fault, for: 12s, faults: [ { power-off: { host: dc1/a/h3 }, \
+                    for: 2s } ] } ]\nexpect: { lost_writes: 0 }\n";
+    std::fs::write(desk.path().join("home.yaml"), scenario).expect("a scenario");
+    let finished = desk.run(&["run", "home.yaml"]);
+    finished.ends_with(0);
+    let migrations = &finished.result()["migrations"];
+    let moved = |key: &str| migrations[0][key].as_str().map(str::to_owned);
+    assert_eq!(moved("node").as_deref(), Some("n3"), "{migrations:#}");
+    assert_eq!(moved("from").as_deref(), Some("dc1/a/h4"), "{migrations:#}");
+    assert_eq!(moved("to").as_deref(), Some("dc1/a/h3"), "{migrations:#}");
+    assert!(migrations[0]["given_up"].is_null() && migrations[1].is_null(), "{migrations:#}");
+    assert!(finished.stdout.contains("it began there, and the host is back"), "{}", finished.stdout);
+}

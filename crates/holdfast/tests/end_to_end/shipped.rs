@@ -106,6 +106,7 @@ run_whole! {
     cassandra_clock "cassandra-clock",
     cassandra_power_loss "cassandra-power-loss",
     disk_faults_lost_flush "disk-faults-lost-flush",
+    drs "drs",
     fr1_host_failure "fr1-host-failure",
     fr1_host_failure_symmetric "fr1-host-failure-symmetric",
     fr1_migration "fr1-migration",

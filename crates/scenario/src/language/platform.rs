@@ -46,7 +46,8 @@ pub(crate) static PLATFORM: Fields = plain(
         optional(
             "drs",
             Shape::Word(DRS),
-            "whether running nodes are moved to other hosts without anybody asking; off when absent, and the only choice yet",
+            "whether running nodes are moved to other hosts without anybody asking: out of a broken rule and back to the host where \
+             they began (conservative), also from full hosts to emptier ones (eager); off when absent",
         ),
     ],
 );
