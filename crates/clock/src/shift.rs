@@ -62,6 +62,12 @@ impl Shift {
         Shift { offset_ns, rate: self.rate.saturating_add(other.rate), ..self }
     }
 
+    /// The same offset from `true_ns` on, and no rate any more.
+    #[must_use]
+    pub fn stopped_at(self, true_ns: i64) -> Shift {
+        Shift::jump(self.offset_ns_at(true_ns))
+    }
+
     /// How far ahead of the true time the clock is.
     #[must_use]
     pub fn offset_ns_at(self, true_ns: i64) -> i64 {
@@ -114,6 +120,13 @@ mod tests {
     fn a_clock_that_stands_still_shows_the_same_for_ever() {
         let shift = Shift::running_away(Rate::STANDING_STILL, NOW_NS);
         assert_eq!(shift.shown_ns_at(NOW_NS + 86_400 * SECOND_NS + 7), NOW_NS);
+    }
+
+    #[test]
+    fn a_clock_that_is_stopped_from_running_away_stays_as_far_away_as_it_was() {
+        let away = Shift::jump(SECOND_NS).and(Shift::running_away(parts(500_000), NOW_NS));
+        let stopped = away.stopped_at(NOW_NS + 4 * SECOND_NS);
+        assert_eq!(stopped.offset_ns_at(NOW_NS + 99 * SECOND_NS), 3 * SECOND_NS);
     }
 
     proptest! {

@@ -44,6 +44,8 @@ pub(crate) struct Onlooker {
 pub(crate) struct Before {
     seen: Receipt,
     machine: MachineClock,
+    /// How often a time service had corrected the clock.
+    corrections: u64,
 }
 
 /// The machine's wall clock beside its steady one: whoever sets the former moves it against the latter.
@@ -69,7 +71,11 @@ impl Onlooker {
     /// Before the fault: the clock shows what the others that stand leave it.
     pub(crate) fn look_before(&self, fault: usize) -> Before {
         let seen = self.look("before the fault", &self.vm, || self.without(fault), None);
-        Before { seen, machine: MachineClock::now() }
+        Before { seen, machine: MachineClock::now(), corrections: self.corrections() }
+    }
+
+    fn corrections(&self) -> u64 {
+        self.vm.clock().map_or(0, |clock| clock.corrections())
     }
 
     fn without(&self, fault: usize) -> Shift {
@@ -92,6 +98,11 @@ impl Onlooker {
         };
         if !over.load(Ordering::Acquire) {
             add(self.look("with the fault", &self.vm, || self.wrong(wrong), Some(wrong.shift)));
+            if self.corrections() != before.corrections {
+                let what =
+                    "the node's time service corrected the clock before anybody had looked at it".to_owned();
+                add(Receipt { verdict: Verdict::Unknown, evidence: vec![what] });
+            }
         }
         if let Some(other) = &self.other {
             let its_own = || other.clock().map_or(Shift::NONE, |clock| clock.shift());

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use clock::{Clock, ClockError, Shift};
+use clock::{Clock, ClockError, Rate, Shift};
 
 use crate::protocol::CLOCK;
 use crate::supervisor::LAB_FOLDER;
@@ -49,8 +49,25 @@ pub enum NodeClockError {
 pub struct NodeClock {
     clock: Arc<Clock>,
     folder: PathBuf,
-    /// What it is made of: each fault that stands has a share.
-    shares: Mutex<BTreeMap<usize, Shift>>,
+    shares: Mutex<Shares>,
+}
+
+/// What the clock's shift is made of.
+#[derive(Debug, Default)]
+struct Shares {
+    /// Of each fault that stands.
+    of_faults: BTreeMap<usize, Shift>,
+    /// By how much a time service has corrected it since.
+    correction: Shift,
+    /// How often.
+    corrections: u64,
+}
+
+impl Shares {
+    fn without(&self, name: Option<usize>) -> Shift {
+        let others = self.of_faults.iter().filter(|(other, _)| Some(**other) != name);
+        others.fold(self.correction, |sum, (_, share)| sum.and(*share))
+    }
 }
 
 impl NodeClock {
@@ -98,25 +115,52 @@ impl NodeClock {
 
     /// Adds a shift by this name, or replaces it: every program of the node sees the sum at once.
     pub fn impose(&self, name: usize, shift: Shift) {
-        self.change(|shares| _ = shares.insert(name, shift));
+        self.change(|shares| _ = shares.of_faults.insert(name, shift));
     }
 
-    /// Takes the shift of this name away.
+    /// Takes the shift of this name away. What a time service had corrected by then it has corrected for nothing.
     pub fn lift(&self, name: usize) {
-        self.change(|shares| _ = shares.remove(&name));
+        self.change(|shares| {
+            if shares.of_faults.remove(&name).is_some() {
+                shares.correction = Shift::NONE;
+            }
+        });
     }
 
-    fn change(&self, change: impl FnOnce(&mut BTreeMap<usize, Shift>)) {
+    /// A time service corrects it in one step: it shows the true time.
+    pub fn step(&self) {
+        self.change(|shares| {
+            let wrong_ns = shares.without(None).offset_ns_at(machine_ns());
+            shares.correction = shares.correction.stopped_at(machine_ns()).and(Shift::jump(-wrong_ns));
+            shares.corrections += 1;
+        });
+    }
+
+    /// A time service lets it run at a rate until it is told otherwise; zero ends that.
+    pub fn slew(&self, rate: Rate) {
+        self.change(|shares| {
+            let now_ns = machine_ns();
+            shares.correction = shares.correction.stopped_at(now_ns).and(Shift::running_away(rate, now_ns));
+            shares.corrections += 1;
+        });
+    }
+
+    /// How often a time service has changed it.
+    #[must_use]
+    pub fn corrections(&self) -> u64 {
+        self.shares.lock().unwrap_or_else(PoisonError::into_inner).corrections
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Shares)) {
         let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut shares);
-        self.clock.set(sum(shares.values()));
+        self.clock.set(shares.without(None));
     }
 
     /// What it is without the shift of this name.
     #[must_use]
     pub fn without(&self, name: usize) -> Shift {
-        let shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
-        sum(shares.iter().filter(|(other, _)| **other != name).map(|(_, shift)| shift))
+        self.shares.lock().unwrap_or_else(PoisonError::into_inner).without(Some(name))
     }
 
     /// How far it is from the true time, as it was set.
@@ -135,10 +179,6 @@ impl NodeClock {
     pub fn misses(&self) -> Vec<String> {
         self.clock.misses()
     }
-}
-
-fn sum<'s>(shares: impl Iterator<Item = &'s Shift>) -> Shift {
-    shares.fold(Shift::NONE, |sum, share| sum.and(*share))
 }
 
 /// The machine's clock, which the lab itself goes by.

@@ -19,6 +19,7 @@ mod processes;
 mod processes_left;
 mod reasons;
 mod starting;
+mod time_service;
 mod vm;
 mod volume_watch;
 

@@ -72,7 +72,7 @@ impl Platform {
     ) -> Arc<Platform> {
         let database = &scenario.database;
         let hands = datacentre.vms.iter().map(|_| Mutex::new(())).collect();
-        Arc::new(Platform {
+        let platform = Arc::new(Platform {
             datacentre,
             engine,
             failover: database.failover,
@@ -86,7 +86,11 @@ impl Platform {
             drs: database.platform.drs,
             balancing: Mutex::default(),
             work: Mutex::default(),
-        })
+        });
+        if let Some(service) = database.platform.time_service {
+            platform.keep_time(service);
+        }
+        platform
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {

@@ -47,10 +47,10 @@ pub use node_name::node_name;
 pub use parse::{Plan, Refusal, Source, engine_files, parse, plan, plan_with, point_at};
 pub use quantity::Quantity;
 pub use resolved::{
-    Acknowledge, Apart, Arrival, Comparison, Conditions, Consistency, ConsistencyLevel, Database, DiskSync,
-    Disks, Distribution, Edge, Ends, Expectation, Failover, Host, IpVersion, Jitter, Level, Link, Load,
-    Memory, Pace, Place, Promotion, Queue, Ramp, Reads, Reproduces, Site, Storage, StorageClass, Sweep,
-    Synchronous, ThinkTime, Timestamps, VmPlatform, Volumes, Within,
+    Acknowledge, Apart, Arrival, ClockCorrection, Comparison, Conditions, Consistency, ConsistencyLevel,
+    Database, DiskSync, Disks, Distribution, Edge, Ends, Expectation, Failover, Host, IpVersion, Jitter,
+    Level, Link, Load, Memory, Pace, Place, Promotion, Queue, Ramp, Reads, Reproduces, Site, Storage,
+    StorageClass, Sweep, Synchronous, ThinkTime, TimeService, Timestamps, VmPlatform, Volumes, Within,
 };
 pub use scenario::{Phase, Scenario};
 pub use write::to_yaml;

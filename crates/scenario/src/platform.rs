@@ -1,21 +1,28 @@
-//! `database.platform`: capacities, rules, admission.
+//! `database.platform`: capacities, rules, admission, what is moved, and what corrects clocks.
 //!
 //! Owns reading it and refusing what does not hold from the beginning. What follows from it when a host is lost is the
 //! business of the crate `placement`.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use placement::{Bond, Drs, Group, Rule, Strength, Violation, stranded_by, violations};
 
 use crate::decode::Decoder;
-use crate::language::{ADMISSIONS, DRS, GROUPS, MOST_NODES, PLATFORM, RULE, STRENGTHS};
+use crate::language::{
+    ADMISSIONS, CORRECTIONS, DRS, GROUPS, MOST_NODES, PLATFORM, RULE, STRENGTHS, TIME_SERVICE,
+};
 use crate::node_name::node_name;
 use crate::places::Places;
 use crate::rejection::{Findings, Spanned, Spot};
-use crate::resolved::{Failover, Host, Memory, VmPlatform};
+use crate::resolved::{ClockCorrection, Failover, Host, Memory, TimeService, VmPlatform};
 use crate::tree::Node;
-use crate::units::format_size;
+use crate::units::{format_duration, format_size};
 use crate::wording::{listed, nearest, shortened};
+
+/// How often a clock is compared where nothing is said: the default of chrony(8) and ntpd(8) is from 16 s to 64 s.
+const POLL: Duration = Duration::from_secs(16);
+const POLL_MIN: Duration = Duration::from_millis(100);
 
 /// The section as written.
 pub(crate) struct PlatformDocument {
@@ -27,6 +34,7 @@ pub(crate) struct PlatformDocument {
     rules: Vec<RuleDocument>,
     admission_at: Option<Spot>,
     drs: Drs,
+    time_service: Option<TimeService>,
 }
 
 struct RuleDocument {
@@ -59,6 +67,10 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<PlatformDocum
         Some("eager") => Drs::Eager,
         _ => Drs::Off,
     };
+    let time_service = match record.get("time_service") {
+        Some(node) => Some(decode_time_service(node, decoder)?),
+        None => None,
+    };
     if let (Some(alone), None, missing) | (None, Some(alone), missing) =
         (&host_memory, &node_memory, if host_memory.is_some() { "node_memory" } else { "host_memory" })
     {
@@ -79,7 +91,27 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<PlatformDocum
         rules: rules.into_iter().collect::<Option<_>>()?,
         admission_at: admission.filter(|word| word.value != "off").map(|word| word.at),
         drs,
+        time_service,
     })
+}
+
+fn decode_time_service(node: &Node, decoder: &mut Decoder) -> Option<TimeService> {
+    let record = decoder.record(node, &TIME_SERVICE)?;
+    let how = match decoder.word(record.get("how")?, "way to correct a clock", CORRECTIONS)?.value {
+        "slew" => ClockCorrection::Slew,
+        _ => ClockCorrection::Step,
+    };
+    let mut time = |key: &str, absent: Duration| match record.get(key) {
+        Some(node) => decoder.duration(node, &format!("`{key}`"), "s"),
+        None => Some(Spanned { value: absent, at: node.at }),
+    };
+    let (poll, notice) = (time("poll", POLL), time("notice", Duration::ZERO));
+    let (poll, notice) = (poll?, notice?);
+    if poll.value < POLL_MIN {
+        let message = format!("a time service that compares the clock every {}", format_duration(poll.value));
+        decoder.findings.add("too-small", poll.at, message, "too often", "write 100ms or more");
+    }
+    Some(TimeService { how, poll: poll.value, notice: notice.value })
 }
 
 fn texts(node: &Node, list: &str, what: &str, decoder: &mut Decoder) -> Option<Vec<Spanned<String>>> {
@@ -135,6 +167,7 @@ impl PlatformDocument {
             rules: rules.into_iter().collect::<Option<_>>()?,
             admits_one_host_failure: self.admission_at.is_some(),
             drs: self.drs,
+            time_service: self.time_service,
         };
         self.check_beginning(&platform, hosts, nodes, findings);
         if findings.len() == before {

@@ -22,8 +22,9 @@ impl StandingFault for StandingClock {
     fn mend(self: Box<Self>, faulting: &mut Faulting, number: usize, _: bool) {
         self.over.store(true, Ordering::Release);
         let stood = self.onlooker.look_while_wrong(&self.wrong);
-        let step_ns = self.wrong.shift.offset_ns_at(machine_ns());
+        let wrong_ns = self.offset_ns();
         self.set_right();
+        let step_ns = wrong_ns - self.offset_ns();
         let mended_s = faulting.mended_now(number);
         faulting.stood_teller()(number, stood);
         let (told, onlooker, wrong) = (faulting.healing_teller(), self.onlooker.clone(), self.wrong.clone());
@@ -36,6 +37,11 @@ impl StandingFault for StandingClock {
 }
 
 impl StandingClock {
+    /// How far ahead the clock is.
+    fn offset_ns(&self) -> i64 {
+        self.onlooker.vm.clock().map_or(0, |clock| clock.shift().offset_ns_at(machine_ns()))
+    }
+
     fn set_right(&self) {
         if let Some(clock) = self.onlooker.vm.clock() {
             clock.lift(self.wrong.fault);

@@ -101,3 +101,25 @@ fn an_ordinary_user_s_database_sees_its_node_s_clock() {
         the_database_sees(&desk);
     }
 }
+
+#[test]
+fn a_time_service_steps_a_clock_that_jumped_and_programs_see_it_right_while_the_fault_stands() {
+    let _turn = beside_others();
+    let desk = Desk::new();
+    let name = "a_time_service_steps_a_clock_that_jumped_and_programs_see_it_right_while_the_fault_stands";
+    if !desk.can_have_a_lab(name) || !can_have_clocks(name) {
+        return;
+    }
+    let scenario = "name: served\nsite: { regions: { dc1: { zones: { a: { hosts: 3 } } } } }\n\
+                    database: { engine: control, nodes: 3, platform: { time_service: { how: step, poll: 2s, notice: 1s } } }\n\
+                    loads: [ { workload: ledger, clients: 1, rate: 40/s, from: dc1 } ]\n\
+                    schedule: [ { phase: baseline, for: 2s }, { phase: fault, for: 8s, faults: [ { clock-jump: { node: n2, by: 5s }, \
+                    for: 7s } ] } ]\nexpect: { lost_writes: 0 }\n";
+    std::fs::write(desk.path().join("served.yaml"), scenario).expect("a scenario");
+    let finished = desk.run(&["run", "served.yaml"]);
+    finished.ends_with(0);
+    let evidence = finished.result()["faults"][0]["receipt"]["evidence"].to_string();
+    assert!(evidence.contains("it must be 5000.000 ms"), "it jumped: {evidence}");
+    assert!(evidence.contains("set right by a step of 0.000 ms"), "it had been right: {evidence}");
+    assert!(finished.stdout.contains("steps the clock, which is 5.000 s ahead"), "{}", finished.stdout);
+}

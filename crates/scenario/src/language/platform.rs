@@ -1,11 +1,12 @@
 //! Keys of `platform`.
 
-use super::shapes::{Fields, MOST_NODES, PLACE, Shape, choice, optional, plain};
+use super::shapes::{Fields, MOST_NODES, PLACE, Shape, choice, optional, plain, required};
 
 pub(crate) const GROUPS: &[&str] = &["hosts", "racks", "zones"];
 pub(crate) const STRENGTHS: &[&str] = &["must", "should"];
 pub(crate) const ADMISSIONS: &[&str] = &["off", "one-host-failure"];
 pub(crate) const DRS: &[&str] = &["off", "conservative", "eager"];
+pub(crate) const CORRECTIONS: &[&str] = &["step", "slew"];
 /// Most rules.
 pub(crate) const MOST_RULES: usize = 100;
 
@@ -48,6 +49,29 @@ pub(crate) static PLATFORM: Fields = plain(
             Shape::Word(DRS),
             "whether running nodes are moved to other hosts without anybody asking: out of a broken rule and back to the host where \
              they began (conservative), also from full hosts to emptier ones (eager); off when absent",
+        ),
+        optional(
+            "time_service",
+            Shape::Map(&TIME_SERVICE),
+            "what corrects the wall clock of each node; nothing when absent: a clock stays wrong until its fault is healed",
+        ),
+    ],
+);
+
+/// `database.platform.time_service`.
+pub(crate) static TIME_SERVICE: Fields = plain(
+    "a time service",
+    &[
+        required(
+            "how",
+            Shape::Word(CORRECTIONS),
+            "in one step (step), or by running 8.3 % faster or slower until the clock is right (slew)",
+        ),
+        optional("poll", Shape::Duration, "how often the clock is compared, at least 100ms; 16s when absent"),
+        optional(
+            "notice",
+            Shape::Duration,
+            "how long a clock is seen wrong before it is corrected; 0s when absent",
         ),
     ],
 );

@@ -21,7 +21,7 @@ pub use disks::{DiskSync, Disks};
 pub use expectation::{Comparison, Expectation, Within};
 pub use load::{Consistency, ConsistencyLevel, Load, Reads, Timestamps};
 pub use pace::{Arrival, Ends, Pace, Ramp, Sweep, ThinkTime};
-pub use platform::{Memory, VmPlatform};
+pub use platform::{ClockCorrection, Memory, TimeService, VmPlatform};
 pub use site::{Conditions, Distribution, Edge, Host, IpVersion, Jitter, Level, Link, Place, Queue, Site};
 pub use storage::{Acknowledge, Apart, Promotion, Storage, StorageClass};
 

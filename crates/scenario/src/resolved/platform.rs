@@ -2,6 +2,8 @@
 //!
 //! Owns these types and how they are told to the core that decides, the crate `placement`.
 
+use std::time::Duration;
+
 use placement::{Capacity, Cluster, Drs, Rule, Vm};
 use serde::Serialize;
 
@@ -22,6 +24,29 @@ pub struct VmPlatform {
     pub admits_one_host_failure: bool,
     /// Whether running nodes are moved without anybody asking.
     pub drs: Drs,
+    /// What corrects the nodes' wall clocks.
+    pub time_service: Option<TimeService>,
+}
+
+/// A time service on each node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct TimeService {
+    /// How it corrects.
+    pub how: ClockCorrection,
+    /// How often it compares the clock.
+    pub poll: Duration,
+    /// How long it has seen the clock wrong before it corrects it.
+    pub notice: Duration,
+}
+
+/// How a time service corrects a clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClockCorrection {
+    /// At once.
+    Step,
+    /// By letting it run a little faster or slower.
+    Slew,
 }
 
 /// Memory of hosts and VMs.
