@@ -1,6 +1,6 @@
 //! The kernel's requests, turned into calls of a volume, and its answers turned back.
 //!
-//! The only file that speaks FUSE and the only one that reads a clock. Every request passes the power's gate first: when
+//! The only file that speaks FUSE and, with the mount's time of day, the only one that reads a clock. Every request passes the power's gate first: when
 //! the power is off it gets `EIO`, so that no process waits for a dead disk.
 //!
 //! The kernel checks permissions itself (`default_permissions`) and may keep names, attributes and pages for as long as
@@ -26,6 +26,7 @@ use crate::attributes::{Attributes, Change, Kind, Status};
 use crate::block_log::BLOCK_BYTES;
 use crate::cpu::CpuTime;
 use crate::files::Files;
+use crate::mount::TimeOfDay;
 use crate::power::Power;
 use crate::store::Seek;
 use crate::succession::ask;
@@ -48,6 +49,7 @@ pub(crate) struct Served {
     pub(crate) cpu: Arc<CpuTime>,
     /// Under way now.
     requests: Arc<Waits>,
+    time_of_day: Arc<TimeOfDay>,
     listings: Mutex<BTreeMap<u64, Arc<Vec<Listed>>>>,
     next_listing: AtomicU64,
 }
@@ -64,9 +66,15 @@ impl Served {
         power: Arc<Power>,
         cpu: Arc<CpuTime>,
         requests: Arc<Waits>,
+        time_of_day: Arc<TimeOfDay>,
     ) -> Served {
         let (listings, next_listing) = (Mutex::default(), AtomicU64::new(1));
-        Served { volume, power, cpu, requests, listings, next_listing }
+        Served { volume, power, cpu, requests, time_of_day, listings, next_listing }
+    }
+
+    /// What files are stamped with.
+    fn now(&self) -> SystemTime {
+        self.time_of_day.get().map_or_else(SystemTime::now, |now| now())
     }
 
     fn pass(&self) -> Result<UnderWay<'_>, Refusal> {
@@ -93,7 +101,7 @@ impl Served {
         new: &NewInode,
         mode: u32,
     ) -> Result<Status, Refusal> {
-        let attributes = Attributes::new(mode, request.uid(), request.gid(), SystemTime::now());
+        let attributes = Attributes::new(mode, request.uid(), request.gid(), self.now());
         self.ask(|files| files.make(parent.0, name, new, attributes))
     }
 }
@@ -226,7 +234,7 @@ impl Filesystem for Served {
         _flags: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
-        let now = SystemTime::now();
+        let now = self.now();
         let (accessed, modified) = (moment(accessed, now), moment(modified, now));
         let change = Change { mode, user, group, size, accessed, modified };
         answer_attributes(self.ask(|files| files.change(number.0, &change, now)), reply);
@@ -273,12 +281,12 @@ impl Filesystem for Served {
     }
 
     fn unlink(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        let removed = self.ask(|files| files.remove(parent.0, name, false, SystemTime::now()));
+        let removed = self.ask(|files| files.remove(parent.0, name, false, self.now()));
         answer_empty(removed, reply);
     }
 
     fn rmdir(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        let removed = self.ask(|files| files.remove(parent.0, name, true, SystemTime::now()));
+        let removed = self.ask(|files| files.remove(parent.0, name, true, self.now()));
         answer_empty(removed, reply);
     }
 
@@ -304,12 +312,12 @@ impl Filesystem for Served {
             _ => return reply.error(Errno::EINVAL),
         };
         let (from, to) = ((parent.0, name), (new_parent.0, new_name));
-        let renamed = self.ask(|files| files.rename(from, to, kind, SystemTime::now()));
+        let renamed = self.ask(|files| files.rename(from, to, kind, self.now()));
         answer_empty(renamed, reply);
     }
 
     fn link(&self, _request: &Request, number: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        let linked = self.ask(|files| files.link(number.0, parent.0, name, SystemTime::now()));
+        let linked = self.ask(|files| files.link(number.0, parent.0, name, self.now()));
         answer_entry(linked, reply);
     }
 
@@ -381,7 +389,7 @@ impl Filesystem for Served {
         reply: ReplyWrite,
     ) {
         let unprivileged = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
-        let (through, now) = (write_through(flags.0), SystemTime::now());
+        let (through, now) = (write_through(flags.0), self.now());
         let written = self.ask(|files| files.write(number.0, offset, content, through, unprivileged, now));
         match written {
             // A request has at most a megabyte.
@@ -528,7 +536,7 @@ impl Filesystem for Served {
             libc::XATTR_REPLACE => Some(true),
             _ => None,
         };
-        let now = SystemTime::now();
+        let now = self.now();
         let set = self.ask(|files| files.set_extended(number.0, name, Some(value), must_exist, now));
         answer_empty(set, reply);
     }
@@ -546,8 +554,7 @@ impl Filesystem for Served {
     }
 
     fn removexattr(&self, _request: &Request, number: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        let removed =
-            self.ask(|files| files.set_extended(number.0, name, None, Some(true), SystemTime::now()));
+        let removed = self.ask(|files| files.set_extended(number.0, name, None, Some(true), self.now()));
         answer_empty(removed, reply);
     }
 
@@ -561,7 +568,7 @@ impl Filesystem for Served {
         mode: i32,
         reply: ReplyEmpty,
     ) {
-        let allocated = self.ask(|files| files.allocate(number.0, mode, offset, bytes, SystemTime::now()));
+        let allocated = self.ask(|files| files.allocate(number.0, mode, offset, bytes, self.now()));
         answer_empty(allocated, reply);
     }
 

@@ -13,8 +13,8 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Once};
-use std::time::Duration;
+use std::sync::{Arc, Once, OnceLock};
+use std::time::{Duration, SystemTime};
 
 use fuser::{Config, Session, SessionACL};
 use nix::mount::MsFlags;
@@ -65,11 +65,15 @@ pub struct MountPoint {
     device: SyncSender<OwnedFd>,
 }
 
+/// The clock that files are stamped by; the machine's where it is not set.
+pub(crate) type TimeOfDay = OnceLock<Box<dyn Fn() -> SystemTime + Send + Sync>>;
+
 /// A volume as mounted for one boot of its node.
 pub struct Mount {
     power: Arc<Power>,
     cpu: Arc<CpuTime>,
     requests: Arc<Waits>,
+    time_of_day: Arc<TimeOfDay>,
     /// Whether operations may wait for the disk.
     interrupt: Box<dyn Fn(bool) + Send + Sync>,
 }
@@ -89,8 +93,10 @@ pub fn prepare(volume: Arc<dyn Files>) -> Result<(MountPoint, Mount), MountError
     let (device, opened) = sync_channel(1);
     let disk = volume.clone();
     let interrupt = Box::new(move |interrupted| disk.interrupt(interrupted));
-    let mount = Mount { power: Arc::default(), cpu: Arc::default(), requests: Arc::default(), interrupt };
-    let served = Served::new(volume, mount.power.clone(), mount.cpu.clone(), mount.requests.clone());
+    let (power, cpu, requests) = (Arc::default(), Arc::default(), Arc::default());
+    let mount = Mount { power, cpu, requests, time_of_day: Arc::default(), interrupt };
+    let (power, cpu, requests) = (mount.power.clone(), mount.cpu.clone(), mount.requests.clone());
+    let served = Served::new(volume, power, cpu, requests, mount.time_of_day.clone());
     let serve = move || serve(served, &opened);
     std::thread::Builder::new().name("disk".to_owned()).spawn(serve).map_err(MountError::Thread)?;
     Ok((MountPoint { device }, mount))
@@ -153,6 +159,11 @@ fn mount_over(folder: &Path) -> Result<OwnedFd, MountError> {
 }
 
 impl Mount {
+    /// Files are stamped by this clock from now on. The first that is given stays.
+    pub fn stamp_by(&self, now: impl Fn() -> SystemTime + Send + Sync + 'static) {
+        let _ = self.time_of_day.set(Box::new(now));
+    }
+
     /// The power is off: from here on every request gets `EIO`, at once, and none is under way any more.
     pub fn power_off(&self) {
         self.power.cut(|| (self.interrupt)(true));

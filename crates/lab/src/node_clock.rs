@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clock::{Clock, ClockError, Rate, Shift};
 
@@ -167,6 +167,13 @@ impl NodeClock {
     #[must_use]
     pub fn shift(&self) -> Shift {
         self.clock.shift()
+    }
+
+    /// What it shows now.
+    #[must_use]
+    pub fn time_of_day(&self) -> SystemTime {
+        let shown_ns = self.shift().shown_ns_at(machine_ns());
+        UNIX_EPOCH + Duration::from_nanos(u64::try_from(shown_ns).unwrap_or(0))
     }
 
     /// A lie that tests plant: static programs do not get it.

@@ -262,6 +262,9 @@ impl Vm {
         };
         let (point, mount) =
             prepared.map_err(|source| VmError::Volume { node: self.name.clone(), source })?;
+        if let Some(clock) = self.clock.clone() {
+            mount.stamp_by(move || clock.time_of_day());
+        }
         let folder = self.set_up.volume.clone();
         let dress = move || point.mount_over(&folder).map_err(io::Error::other);
         match lab::Node::boot_with(&plan, dress) {

@@ -1,15 +1,19 @@
 //! What a power-off does to a mounted volume and to the processes on it.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, FileTimes, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 use disk::Defect;
 use libtest_mimic::Failed;
 
 use crate::contract::Check;
 use crate::ground::{self, Mounted};
+
+/// What a clock shows that is far from right, seconds since 1970.
+const THEN_S: u64 = 1_000_000_000;
 
 /// A test by its name.
 type Test = (&'static str, fn() -> Result<(), Failed>);
@@ -22,6 +26,7 @@ pub const TESTS: &[Test] = &[
     ("a_process_that_waits_for_a_stalled_disk_is_let_go_when_the_power_goes", stalled),
     ("what_was_made_beside_a_volume_is_taken_over_durable_from_the_start", taken_over),
     ("a_file_with_two_names_is_not_taken_over", not_taken_over),
+    ("files_are_stamped_by_the_clock_of_their_node", stamped_by_the_nodes_clock),
     ("each_of_a_hundred_mounts_at_once_takes_less_than_5_mb", memory),
 ];
 
@@ -34,7 +39,35 @@ pub const PARTS: &[Check] = &[
     ("find the tree and change it", find_the_tree_and_change_it),
     ("find the tree as it was made", find_the_tree_as_it_was_made),
     ("write through a mapping", write_through_a_mapping),
+    ("tell how files are stamped", tell_how_files_are_stamped),
 ];
+
+fn stamped_by_the_nodes_clock() -> Result<(), Failed> {
+    let mounted = Mounted::new();
+    mounted.mount.stamp_by(|| SystemTime::UNIX_EPOCH + Duration::from_secs(THEN_S));
+    ground::run("tell how files are stamped", &mounted.place)?;
+    Ok(())
+}
+
+fn tell_how_files_are_stamped(folder: &Path) {
+    let stamp_s = |name: &str| fs::metadata(folder.join(name)).expect("there").mtime() as u64;
+    fs::write(folder.join("written"), "x").expect("written");
+    assert_eq!(stamp_s("written"), THEN_S);
+    fs::create_dir(folder.join("made")).expect("made");
+    assert_eq!(stamp_s("made"), THEN_S);
+    // As `touch` does: the kernel is told to take the time of now.
+    let file = File::open(folder.join("written")).expect("there");
+    let earlier = FileTimes::new().set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(7));
+    file.set_times(earlier).expect("set");
+    assert_eq!(stamp_s("written"), 7, "a time that is given is taken as it is");
+    nix::sys::stat::futimens(
+        &file,
+        &nix::sys::time::TimeSpec::UTIME_NOW,
+        &nix::sys::time::TimeSpec::UTIME_NOW,
+    )
+    .expect("set");
+    assert_eq!(stamp_s("written"), THEN_S);
+}
 
 fn synced_and_not() -> Result<(), Failed> {
     let mut mounted = Mounted::new();
