@@ -82,11 +82,11 @@ workloads! {
         kinds ["READ", "UPDATE", "INSERT", "SCAN", "READ-MODIFY-WRITE"],
         timed Timed::None;
     KV: "kv", "operation",
-        "reads and writes of single keys, as cockroach workload kv has them",
+        "reads and writes of single keys, like `cockroach workload kv`",
         kinds ["read", "write", "span"],
         timed Timed::None;
     IOT: "iot", "operation",
-        "time series of machines' sensors, as NoSQLBench's cql-iot has them: inserts, and reads of the newest values",
+        "sensor time series like NoSQLBench's cql-iot: inserts, and reads of the newest values",
         kinds ["write", "read"],
         timed Timed::None;
     SCRIPT: "script", "transaction",
@@ -94,11 +94,11 @@ workloads! {
         kinds [],
         timed Timed::All;
     LEDGER: "ledger", "insert",
-        "unique inserts, one a transaction: every acknowledged row must be there at the end, and no other",
+        "unique inserts, one per transaction: at the end exactly the acknowledged rows must exist",
         kinds [],
         timed Timed::None;
     APPEND: "append", "transaction",
-        "transactions that append to lists and read them: what they see shows the isolation they ran under",
+        "transactions that append to lists and read them, to test the isolation level",
         kinds [],
         timed Timed::These(&["BEGIN", "SELECT", "APPEND", "COMMIT"]);
     BANK: "bank", "transaction",
