@@ -47,7 +47,7 @@ const CASES: &[Case] = &[
         ["delay-short", "network", "added delays are 45 ms where 50 ms were asked for"],
         &["--plant", "delay-short"],
         2,
-        &["asked 50.00 ms", "the delay is shorter than asked"],
+        &["expected 50.00 ms", "the delay is too short"],
     ),
     lie(
         ["leak-packets", "network", "a partition lets 1 packet of 50 through"],
@@ -60,13 +60,13 @@ const CASES: &[Case] = &[
         ["rate-double", "rate", "a link that the database fills carries twice of what was asked"],
         &["--plant", "rate-double"],
         2,
-        &["more gets through than asked"],
+        &["the rate is too high"],
     ),
     lie(
         ["rate-half", "rate", "a link that the database fills carries half of what was asked"],
         &["--plant", "rate-half"],
         2,
-        &["it carries less than asked"],
+        &["the rate is too low"],
     ),
     honest("rate"),
     lie(
@@ -132,7 +132,7 @@ const CASES: &[Case] = &[
         ["migration-drops", "migration", "a live migration cuts the connections of the node that it moves"],
         &["--plant", "migration-drops"],
         2,
-        &["migrate", "has no receipt", "did not live through it"],
+        &["migrate", "has no receipt", "did not survive the migration"],
     ),
     lie(
         [PREVENTED, "migration", "a fault is announced and does not happen"],

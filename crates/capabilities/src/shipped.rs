@@ -66,7 +66,7 @@ static POSTGRES: Capabilities = Capabilities {
         decided: &[
             ("listen_addresses", "the lab decides which address a node has"),
             ("port", "clients and standbys find a node at the port the lab gives it"),
-            ("data_directory", "a node's data lies on its volume"),
+            ("data_directory", "a node's data must be on its volume"),
             ("synchronous_standby_names", "write `replication: { synchronous: any 1 }` instead"),
             ("primary_conninfo", "a standby follows whichever node is the leader"),
             ("hot_standby", "standbys are asked how far they are, which needs them readable"),

@@ -84,11 +84,11 @@ workloads! {
         kinds ["READ", "UPDATE", "INSERT", "SCAN", "READ-MODIFY-WRITE"],
         timed Timed::None;
     KV: "kv", "operation",
-        "reads and writes of single keys, as cockroach workload kv has them",
+        "reads and writes of single keys, like `cockroach workload kv`",
         kinds ["read", "write", "span"],
         timed Timed::None;
     IOT: "iot", "operation",
-        "time series of machines' sensors, as NoSQLBench's cql-iot has them: inserts, and reads of the newest values",
+        "sensor time series like NoSQLBench's cql-iot: inserts, and reads of the newest values",
         kinds ["write", "read"],
         timed Timed::None;
     SCRIPT: "script", "transaction",
@@ -96,11 +96,11 @@ workloads! {
         kinds [],
         timed Timed::All;
     LEDGER: "ledger", "insert",
-        "unique inserts, one a transaction: every acknowledged row must be there at the end, and no other",
+        "unique inserts, one per transaction: at the end exactly the acknowledged rows must exist",
         kinds [],
         timed Timed::None;
     APPEND: "append", "transaction",
-        "transactions that append to lists and read them: what they see shows the isolation they ran under",
+        "transactions that append to lists and read them, to test the isolation level",
         kinds [],
         timed Timed::These(&["BEGIN", "SELECT", "APPEND", "COMMIT"]);
     BANK: "bank", "transaction",
@@ -137,7 +137,7 @@ macro_rules! options {
             workload: $workload,
             fields: &plain(
                 concat!("the options of ", $workload),
-                &[$(optional($name, $shape, concat!($meaning $(, "; ", $absent, " when absent")?))),*],
+                &[$(optional($name, $shape, concat!($meaning $(, "; default ", $absent)?))),*],
             ),
             defaults: &[$($(($name, $absent),)?)*],
             example: $example,
@@ -162,9 +162,9 @@ options! { RAWIO_OPTIONS, "rawio",
     "count": up_to(1 << 20) => "2000",
         "blocks of a sequential pass";
     "random": up_to(1 << 20) => "200",
-        "blocks of 4 KiB of a pass by chance";
+        "number of 4 KiB blocks of a random pass";
     "direct": SWITCH => "off",
-        "whether the page cache is left out (O_DIRECT), save by cached reads";
+        "whether to bypass the page cache (O_DIRECT), except for cached reads";
     "durable": Shape::Word(&["end", "each", "none"]) => "end",
         "when a sequential write is synced: once at its end, with each block, or never";
 }
@@ -174,31 +174,31 @@ options! { KV_OPTIONS, "kv",
     "read": Shape::Percent => "0%",
         "share of operations that read keys";
     "span": Shape::Percent => "0%",
-        "share of operations that count the keys from one on";
+        "share of operations that count the keys from a given key on";
     "span_limit": Shape::Count { least: 0, most: 1_000_000 } => "100",
-        "most keys a span counts, 0 for all there are";
+        "most keys that a span counts; 0 means all";
     "batch": up_to(1_000) => "1",
         "keys of one operation";
     "block_min": up_to(1_000_000) => "1",
         "fewest bytes of a value";
     "block_max": up_to(1_000_000),
-        "most bytes of a value; as block_min when absent";
+        "most bytes of a value; default block_min";
     "keys": up_to(1_000_000_000) => "100000",
-        "keys before they begin anew";
+        "number of distinct keys";
     "order": Shape::Word(&["hashed", "sequential", "zipfian"]) => "hashed",
-        "how keys are chosen: one after another, spread by a hash or in order, or some far more often";
+        "how keys are chosen: hashed or in order, one after another, or zipfian (some far more often)";
     "exponent": Shape::Positive => "1.1",
-        "of zipfian keys, from 1.001 to 1000";
+        "exponent of zipfian keys, from 1.001 to 1000";
     "preload": Shape::Count { least: 0, most: 1_000_000_000 } => "0",
-        "keys that are there before the first operation";
+        "keys loaded before the first operation";
 }
 
 options! { YCSB_OPTIONS, "ycsb",
     "- { workload: ycsb, clients: 8, options: { workload: b, records: 100000 } }";
     "workload": Shape::Word(&["a", "b", "c", "d", "e", "f"]) => "a",
-        "the core workload whose shares and keys are taken";
+        "the core workload that sets shares and keys";
     "read": Shape::Percent,
-        "share of reads; given one share, those not given are 0%";
+        "share of reads; if one share is given, the others default to 0%";
     "update": Shape::Percent,
         "share of updates";
     "insert": Shape::Percent,
@@ -208,9 +208,9 @@ options! { YCSB_OPTIONS, "ycsb",
     "read_modify_write": Shape::Percent,
         "share of read-modify-writes";
     "distribution": Shape::Word(&["uniform", "zipfian", "latest", "hotspot", "sequential", "exponential"]),
-        "how keys are chosen; as the core workload has it when absent";
+        "how keys are chosen; default that of the core workload";
     "records": up_to(1_000_000_000) => "10000",
-        "rows that are there before the first operation";
+        "rows loaded before the first operation";
     "fields": up_to(100) => "10",
         "fields of a row";
     "field_length": Shape::Count { least: 16, most: 100_000 } => "100",
@@ -220,13 +220,13 @@ options! { YCSB_OPTIONS, "ycsb",
     "write_all_fields": SWITCH => "off",
         "whether an update writes every field";
     "scan_length": up_to(1_000_000) => "100",
-        "most rows of a scan";
+        "most rows per scan";
     "hotspot_keys": Shape::Percent => "20%",
         "share of the keys that is hot";
     "hotspot_operations": Shape::Percent => "80%",
         "share of the operations on hot keys";
     "insert_order": Shape::Word(&["hashed", "ordered"]) => "hashed",
-        "whether names of keys follow a hash or their order";
+        "whether key names are hashed or ordered";
 }
 
 options! { TPCC_OPTIONS, "tpcc",
@@ -234,11 +234,11 @@ options! { TPCC_OPTIONS, "tpcc",
     "pauses": SWITCH => "off",
         "the standard's keying and think times, without which `efficiency_percent` cannot be compared with published figures";
     "mix": Shape::Word(&["deck", "weights"]) => "deck",
-        "whether kinds of transaction come by decks of cards or by weights";
+        "how transaction types are chosen: from shuffled decks (as the standard allows) or by random weights";
     "deliveries": Shape::Word(&["queued", "at-once"]) => "queued",
-        "whether deliveries wait in a queue or their terminal carries them out";
+        "whether deliveries go through a queue or run at the terminal";
     "isolation": Shape::Word(ISOLATION_LEVELS) => "read-committed",
-        "the level transactions run at";
+        "isolation level of the transactions";
 }
 
 options! { IOT_OPTIONS, "iot",
@@ -250,33 +250,34 @@ options! { IOT_OPTIONS, "iot",
     "sensors": up_to(100_000) => "100",
         "kinds of sensor";
     "stations": up_to(1_000_000) => "100",
-        "stations the machines stand at";
+        "stations that the machines belong to";
     "limit": up_to(100_000) => "10",
-        "newest values that a read asks for";
+        "number of newest values that a read asks for";
     "data_min": up_to(1_000_000) => "800",
-        "fewest characters sent beside a value";
+        "least additional characters per value";
     "data_max": up_to(1_000_000) => "1200",
-        "most characters sent beside a value";
+        "most additional characters per value";
     "preload": Shape::Count { least: 0, most: 1_000_000_000 } => "10000",
-        "values that are there before the first operation";
+        "values loaded before the first operation";
 }
 
 options! { APPEND_OPTIONS, "append",
     "- { workload: append, clients: 8, options: { isolation: repeatable-read } }";
     "isolation": Shape::Word(ISOLATION_LEVELS),
-        "the level transactions begin at, which the database is then held to; its own default when absent";
+        "isolation level of the transactions, which the check then requires; default the database's default level";
 }
 
 options! { BANK_OPTIONS, "bank",
     "- { workload: bank, clients: 8, options: { isolation: serializable } }";
     "isolation": Shape::Word(ISOLATION_LEVELS),
-        "the level transactions begin at, which the database is then held to; its own default when absent";
+        "isolation level of the transactions, which the check then requires; default the database's default level";
 }
 
 options! { REGISTER_OPTIONS, "register",
     "- { workload: register, clients: 4, options: { compare_and_set: off } }";
     "compare_and_set": SWITCH => "on",
-        "whether keys are compared and set as well; off on Cassandra, writes are plain, and the latest timestamp wins, in place of lightweight transactions";
+        "whether the load also uses compare-and-set. With `off` on Cassandra, writes are plain (the latest timestamp \
+         wins) instead of lightweight transactions";
 }
 
 /// An element of `scripts`.
@@ -289,13 +290,9 @@ pub static ONE_SCRIPT: Fields = choice(
         optional(
             "name",
             Shape::Name,
-            "its name in results; script-1, script-2 ..., the file's or the builtin's when absent",
+            "its name in results; default the name of the file or builtin, or script-1, script-2 ...",
         ),
-        optional(
-            "weight",
-            up_to(1_000_000),
-            "how often it is run, in proportion to the others; 1 when absent",
-        ),
+        optional("weight", up_to(1_000_000), "relative weight of this script; default 1"),
     ],
     &["text", "file", "builtin"],
 );
@@ -305,11 +302,11 @@ const BUILTIN_SCRIPTS: &[&str] = &["tpcb-like", "simple-update", "select-only"];
 options! { SCRIPT_OPTIONS, "script",
     "- { workload: script, clients: 8, options: { scripts: [{ builtin: select-only }] } }";
     "scripts": Shape::List { of: &Shape::Map(&ONE_SCRIPT), least: 1, most: Some(100) },
-        "the scripts, of which each transaction is one; tpcb-like when absent";
+        "the scripts; each transaction runs one of them; default tpcb-like";
     "setup": Shape::Text,
-        "SQL that makes the tables, beside pgbench's own where a builtin needs them";
+        "SQL that creates the tables, in addition to pgbench's tables if a builtin needs them";
     "conditions": Shape::Named(&Shape::Text),
-        "queries by name, each of which must find nothing in the end: what it finds violates the condition";
+        "queries by name, each of which must return no row at the end; each returned row is a violation";
 }
 
 /// Every workload that has options.

@@ -108,7 +108,7 @@ impl Check for Conditions {
         report.counts.insert("transactions".into(), acknowledged);
         report.indeterminate = u64::try_from(indeterminate).ok();
         if acknowledged == 0 {
-            story.doubt("no transaction was acknowledged, so nothing was put to the test".into());
+            story.doubt("no transaction was acknowledged, so nothing was tested".into());
         }
         let Some(look) = &self.look else {
             story.doubt(
@@ -125,7 +125,7 @@ impl Check for Conditions {
             demand_all_twelve(look, &mut story);
             rows = self.judge_rows(look, &mut report, &mut story);
         } else if look.conditions.is_empty() {
-            story.doubt("there are no conditions, so nothing can be said of the data".into());
+            story.doubt("there are no conditions, so nothing is known about the data".into());
         }
         if self.last_acknowledged_s > look.began_s {
             story.doubt(format!(

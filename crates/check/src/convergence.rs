@@ -172,7 +172,7 @@ impl Convergence {
         self.judge_replicas(&ages, report, &mut story);
         if !ages.reused.is_empty() {
             let reused: Vec<u32> = ages.reused.iter().copied().collect();
-            let claim = "values were written more than once, so their age cannot be told, for key";
+            let claim = "values were written more than once, so their order is unknown, for key";
             story.doubt(with_examples(claim, &reused, |key| self.keys.key(*key).to_string()));
         }
         if report.acknowledged == Some(0) {
@@ -252,7 +252,8 @@ impl Convergence {
     fn judge_sessions(&self, ages: &Ages, report: &mut Report, story: &mut Story) {
         report.count("invented", ages.invented.len());
         if !ages.invented.is_empty() {
-            let claim = format!("{} found what nobody wrote", counted(ages.invented.len(), "read"));
+            let claim =
+                format!("{} found a value that no client wrote", counted(ages.invented.len(), "read"));
             story.fail(with_examples(&claim, &ages.invented, |at| {
                 format!("key {}: {}", self.keys.key(self.touches[*at].key), self.told(*at))
             }));
@@ -260,7 +261,7 @@ impl Convergence {
         report.count("vanished", ages.vanished.len());
         if !ages.vanished.is_empty() {
             let claim =
-                format!("{} found nothing where there was something", counted(ages.vanished.len(), "read"));
+                format!("{} found nothing where a value was written", counted(ages.vanished.len(), "read"));
             story.fail(with_examples(&claim, &ages.vanished, |(seen, at)| {
                 let key = self.keys.key(self.touches[*at].key);
                 format!("key {key}: {}, then {}", self.told(*seen), self.told(*at))
@@ -363,7 +364,7 @@ impl Convergence {
                 continue;
             };
             match ages.versions.get(&(touches[0].key, *held)) {
-                None => wrong.push(format!("key {key} holds {held}, which nobody wrote")),
+                None => wrong.push(format!("key {key} holds {held}, which no client wrote")),
                 Some(version) => {
                     wrong.extend(ages.newer[*version as usize].first().map(|(_, older, newer)| {
                         let (older, newer) = (self.told(*older), self.told(*newer));
@@ -373,7 +374,7 @@ impl Convergence {
             }
         }
         let invented = replica.values.keys().filter(|key| !self.keys.knows(key));
-        wrong.extend(invented.map(|key| format!("key {key} is there, to which nobody wrote")));
+        wrong.extend(invented.map(|key| format!("key {key} is there, to which no client wrote")));
         report.count("wrong_at_the_end", wrong.len());
         if !wrong.is_empty() {
             let claim = format!("in the end {name} is wrong in {}", counted(wrong.len(), "register"));

@@ -58,9 +58,7 @@ impl FinalReads {
                 && !self.missed.contains_key(&((*load).clone(), (*workload).clone()))
         });
         let silent = silent.map(|(load, _)| {
-            format!(
-                "the final state of load {load} was not read: the history does not say that anybody asked for it"
-            )
+            format!("the final state of load {load} was not read: the history contains no attempt to read it")
         });
         let doubts: Vec<String> = missed.chain(silent).collect();
         if doubts.is_empty() {

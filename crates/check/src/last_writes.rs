@@ -277,7 +277,7 @@ impl Findings {
         if !self.invented.is_empty() {
             let count = self.invented.len();
             let claim = format!(
-                "{} {} a write that nobody made",
+                "{} {} a write that no client made",
                 counted(count, "cell"),
                 if count == 1 { "holds" } else { "hold" }
             );

@@ -13,7 +13,7 @@ pub struct RegisteredCheck {
     pub doc: &'static str,
     /// What is shown when it passes.
     pub proves: &'static str,
-    /// What is not shown when it passes, though a reader might think so.
+    /// What it does not prove, although a reader might think so.
     pub does_not_prove: &'static str,
     /// The workloads whose histories it judges.
     pub workloads: &'static [&'static str],
@@ -39,7 +39,7 @@ pub const CHECKS: &[RegisteredCheck] = &[
     },
     RegisteredCheck {
         name: convergence::NAME,
-        doc: "all replicas hold the same in the end, and no client sees a register go back in time",
+        doc: "all replicas end with the same values, and no client sees a register go back in time",
         proves: "After the faults every replica held the same, for each register a value that was written and that \
             no client had seen replaced. During the run no client saw a register go back in time, nor did the \
             clients disagree about the order of the values.",
@@ -52,7 +52,7 @@ pub const CHECKS: &[RegisteredCheck] = &[
     },
     RegisteredCheck {
         name: last_writes::NAME,
-        doc: "every key or field ends with a write that somebody made and no acknowledged later write replaced",
+        doc: "every key or field ends with a client's write that no later acknowledged write replaced",
         proves: "At the end every cell (a key, or a field of a row) holds a write that a client sent, and no \
             acknowledged write to that cell was sent after it had ended: no acknowledged write is lost.",
         does_not_prove: "Anything about what reads returned during the run, or about isolation. That an \
@@ -63,9 +63,9 @@ pub const CHECKS: &[RegisteredCheck] = &[
     },
     RegisteredCheck {
         name: ledger::NAME,
-        doc: "every acknowledged insert is there at the end, once, and nothing that nobody asked for",
-        proves: "After the faults every row was read back: each acknowledged insert is there, once, and no row is \
-            there that nobody sent or that was refused.",
+        doc: "at the end every acknowledged insert exists once, and no other row",
+        proves: "After the faults every row was read back: each acknowledged insert exists once, and no row exists \
+                 that no client sent or that was refused.",
         does_not_prove: "Anything about what reads returned during the run, or about isolation: only the rows at \
             the end are judged.",
         workloads: &["ledger"],
@@ -74,7 +74,7 @@ pub const CHECKS: &[RegisteredCheck] = &[
     },
     RegisteredCheck {
         name: list_append::NAME,
-        doc: "what transactions read of lists keeps to the isolation level claimed; without a claim, the strictest",
+        doc: "reads of lists satisfy the claimed isolation level, or the strictest one if none is claimed",
         proves: "All that acknowledged transactions read and appended, during the run and at the end, fits the \
             claimed isolation level: no aborted, intermediate, invented, lost or future data was read, and no \
             cycle of transactions contradicts the level.",
@@ -99,7 +99,7 @@ pub const CHECKS: &[RegisteredCheck] = &[
     },
     RegisteredCheck {
         name: conditions::SCRIPT,
-        doc: "the conditions written down beside a script of the user's own hold in the end",
+        doc: "the conditions of a user's script hold at the end",
         proves: "The conditions written beside the script held in one transaction after the faults.",
         does_not_prove: "Anything that the conditions do not say. What single transactions read during the run is \
             not recorded, so isolation is not judged, and a lost transaction is found only if it breaks a \

@@ -140,7 +140,7 @@ impl TpcbSums {
         }
         let open = match self.lost() {
             Some(_) => "",
-            None => ", and whether one of these stands in the place of a lost one cannot be told",
+            None => ", one of which may have replaced a lost one",
         };
         story.conclude(format!(
             "accounts, tellers, branches and history all add up to {}; the history has {} for {} \
@@ -217,7 +217,7 @@ impl TpcbSums {
             };
             story.fail(format!(
                 "the history adds up to {}, the {acknowledged} acknowledged transactions to {}, and \
-                {others}: some are lost in the place of others, or amounts are wrong",
+                {others}: some are lost and others added, or amounts are wrong",
                 read.history, self.acknowledged_sum
             ));
         }

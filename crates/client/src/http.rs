@@ -36,7 +36,7 @@ enum HttpError {
     #[error("{0}")]
     Io(#[from] io::Error),
     /// Not what HTTP calls an answer.
-    #[error("an answer that is no HTTP: {0}")]
+    #[error("an answer that is not HTTP: {0}")]
     Malformed(&'static str),
     /// Longer than any we wait for.
     #[error("an answer longer than {ANSWER_BYTES_MAX} bytes")]
@@ -259,10 +259,10 @@ mod tests {
         let chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
         let chunk = [&b"3fa\r\n"[..], &[b'x'; 0x3fa], b"\r\n"].concat();
         assert_eq!(given_up(chunked, &chunk), "an answer longer than 67108864 bytes");
-        assert_eq!(given_up(b"HTTP/1.1 200 OK\r\n", &[b'a'; 1024]), "an answer that is no HTTP: its head");
+        assert_eq!(given_up(b"HTTP/1.1 200 OK\r\n", &[b'a'; 1024]), "an answer that is not HTTP: its head");
         assert_eq!(
             given_up(&[chunked, &b"0\r\n"[..]].concat(), &[b'a'; 1024]),
-            "an answer that is no HTTP: its chunks"
+            "an answer that is not HTTP: its chunks"
         );
     }
 
@@ -270,19 +270,19 @@ mod tests {
     fn what_is_no_answer_is_refused() {
         let refused =
             |bytes: &[u8]| whole_answer(bytes).map_err(|error| error.to_string()).expect_err("none");
-        assert_eq!(refused(b"220 mail.example ESMTP\r\n\r\n"), "an answer that is no HTTP: its head");
-        assert_eq!(refused(b"HTTP/1.1 200 OK\r\n\r\n"), "an answer that is no HTTP: it has no length");
+        assert_eq!(refused(b"220 mail.example ESMTP\r\n\r\n"), "an answer that is not HTTP: its head");
+        assert_eq!(refused(b"HTTP/1.1 200 OK\r\n\r\n"), "an answer that is not HTTP: it has no length");
         assert_eq!(
             refused(b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n"),
-            "an answer that is no HTTP: its length"
+            "an answer that is not HTTP: its length"
         );
         assert_eq!(
             refused(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n"),
-            "an answer that is no HTTP: its chunks"
+            "an answer that is not HTTP: its chunks"
         );
         assert_eq!(
             refused(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nab\r\n"),
-            "an answer that is no HTTP: its chunks"
+            "an answer that is not HTTP: its chunks"
         );
     }
 }

@@ -96,7 +96,7 @@ pub enum EngineError {
         message: String,
     },
     /// The database answered something that makes no sense here.
-    #[error("the database on {node} gave an answer that was not expected to `{statement}`: {answer}")]
+    #[error("the database on {node} gave an unexpected answer to `{statement}`: {answer}")]
     Answer {
         /// The node.
         node: String,
@@ -126,7 +126,7 @@ pub enum EngineError {
         log: String,
     },
     /// The cluster has gone on without this node.
-    #[error("{node} must not be started as it is: {leader} leads now, {node} has to rejoin it")]
+    #[error("{node} must rejoin before it starts: {leader} is the leader now")]
     Fenced {
         /// The node.
         node: String,
@@ -146,7 +146,7 @@ pub enum EngineError {
         node: String,
     },
     /// The node that was to be followed does not lead.
-    #[error("{node} cannot be followed: it does not take writes")]
+    #[error("no node can follow {node}: it does not take writes")]
     NotLeader {
         /// The node.
         node: String,
@@ -164,7 +164,7 @@ pub enum EngineError {
         reasons: String,
     },
     /// More acknowledgements asked for than there are standbys, or none.
-    #[error("`synchronous: {wanted}` cannot be had with {standbys} standbys")]
+    #[error("`synchronous: {wanted}` is not possible with {standbys} standbys")]
     Synchronous {
         /// What was asked for.
         wanted: String,

@@ -31,7 +31,7 @@ pub enum Origin {
 impl std::fmt::Display for Origin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Origin::Explicit => "named in the scenario",
+            Origin::Explicit => "set by `database.path`",
             Origin::Path => "on PATH",
             Origin::Distribution => "from the distribution",
             Origin::Cache => "in the cache directory",

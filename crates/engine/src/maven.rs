@@ -41,7 +41,7 @@ pub(crate) fn with_maven(
         let found = sha256_of(&path).map_err(|error| at(&path, &error))?;
         if found != jar.sha256 {
             return Err(format!(
-                "{} has the SHA-256 {found}, and the engine's file says {}: it is not the jar that was tested",
+                "{} has the SHA-256 {found}, but the engine's file expects {}: it is not the tested jar",
                 file_name(jar),
                 jar.sha256
             ));

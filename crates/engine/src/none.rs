@@ -52,7 +52,7 @@ impl Volumes {
     /// When there are settings or replication is asked for: there is no database to have either.
     pub fn new(installation: &Installation, configuration: Configuration) -> Result<Self, EngineError> {
         if let Some(name) = configuration.settings.keys().next() {
-            let why = "without a database there are no settings";
+            let why = "`settings` needs a database";
             return Err(EngineError::Setting { name: name.clone(), why });
         }
         if configuration.synchronous != Synchronous::Off {
@@ -148,8 +148,7 @@ impl Engine for Volumes {
     }
 
     fn promote(&self, _: &[Arc<dyn Node>]) -> Result<Promotion, EngineError> {
-        let reasons =
-            "without a database no node stands in for another: write `failover: none` or `ha-restart`";
+        let reasons = "without a database no node can be promoted: write `failover: none` or `ha-restart`";
         Err(EngineError::NoCandidate { reasons: reasons.to_owned() })
     }
 

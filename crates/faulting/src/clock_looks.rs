@@ -106,7 +106,7 @@ impl Onlooker {
         }
         if let Some(other) = &self.other {
             let its_own = || other.clock().map_or(Shift::NONE, |clock| clock.shift());
-            add(self.look("meanwhile", other, its_own, None));
+            add(self.look("during the fault", other, its_own, None));
         }
         add(judge_machine(before.machine.moved_ns()));
         add(self.judge_misses());
@@ -121,7 +121,7 @@ impl Onlooker {
     /// After it was set right by such a step.
     pub(crate) fn look_at_healing(&self, wrong: &WrongClock, step_ns: i64) -> Receipt {
         let mut receipt = self.look("after the fault", &self.vm, || self.without(wrong.fault), None);
-        receipt.evidence.insert(0, format!("set right by a step of {}", milliseconds(-step_ns)));
+        receipt.evidence.insert(0, format!("corrected by a step of {}", milliseconds(-step_ns)));
         let misses = self.judge_misses();
         receipt.verdict = receipt.verdict.and(misses.verdict);
         receipt.evidence.extend(misses.evidence);
@@ -131,12 +131,14 @@ impl Onlooker {
     /// Looks until the machine was quiet enough to tell, and nobody has set the clock meanwhile.
     fn look(&self, when: &str, vm: &Vm, expected: impl Fn() -> Shift, added: Option<Shift>) -> Receipt {
         let node = vm.name();
-        let mut last =
-            Receipt { verdict: Verdict::Unknown, evidence: vec![format!("{when}: {node} was not seen")] };
+        let mut last = Receipt {
+            verdict: Verdict::Unknown,
+            evidence: vec![format!("{when}: the clock of {node} was not read")],
+        };
         for _ in 0..ATTEMPTS {
             let shift = expected();
             let Ok(look) = vm.look_at_clock() else {
-                let what = format!("{when}: {node} has no power, so nobody sees its clock");
+                let what = format!("{when}: {node} has no power, so its clock cannot be read");
                 return Receipt { verdict: Verdict::Unknown, evidence: vec![what] };
             };
             if expected() != shift {
@@ -154,13 +156,14 @@ impl Onlooker {
         let misses = self.vm.clock().map(|clock| clock.misses()).unwrap_or_default();
         let verdict = if misses.is_empty() { Verdict::Pass } else { Verdict::Unknown };
         let evidence =
-            misses.iter().map(|miss| format!("{}: without the node's clock: {miss}", self.vm.name()));
+            misses.iter().map(|miss| format!("{}: does not use the node's clock: {miss}", self.vm.name()));
         Receipt { verdict, evidence: evidence.collect() }
     }
 }
 
 fn judge_machine(moved_ns: i64) -> Receipt {
-    let what = format!("the machine's own clock moved by {} beside its steady one", milliseconds(moved_ns));
+    let what =
+        format!("the machine's own clock moved by {} against its monotonic clock", milliseconds(moved_ns));
     let verdict = if moved_ns.abs() <= TOLERANCE_NS { Verdict::Pass } else { Verdict::Unknown };
     Receipt { verdict, evidence: vec![what] }
 }
@@ -181,7 +184,7 @@ fn judge(who: &str, look: &ClockLook, expected: Shift, added: Option<Shift>) -> 
     let middle_ns = |(least, most): (i64, i64)| least + (most - least) / 2;
     let mut verdict = compare(asked, seen, tolerance_ns);
     let mut evidence = vec![format!(
-        "{who}: the clock is {} ahead of the machine's, give or take {:.1} us; it must be {}",
+        "{who}: the clock is {} ± {:.1} us ahead of the machine's; expected {}",
         milliseconds(middle_ns(seen)),
         (seen.1 - seen.0) as f64 / 2e3,
         milliseconds(middle_ns(asked)),
@@ -191,10 +194,10 @@ fn judge(who: &str, look: &ClockLook, expected: Shift, added: Option<Shift>) -> 
             let (asked, seen) = (asked_ns(reading, expected), reading.offset_ns());
             let sees = seen.0 <= asked.1 + TOLERANCE_NS && asked.0 - TOLERANCE_NS <= seen.1;
             let (least, most) = (milliseconds(seen.0), milliseconds(seen.1));
-            evidence.push(format!("{who}: to `date` it is between {least} and {most} ahead"));
+            evidence.push(format!("{who}: `date` shows it between {least} and {most} ahead"));
             verdict = verdict.and(if sees { Verdict::Pass } else { Verdict::Fail });
         }
-        Err(why) => evidence.push(format!("{who}: no program in C told the time: {why}")),
+        Err(why) => evidence.push(format!("{who}: no C program could read the time: {why}")),
     }
     Receipt { verdict, evidence }
 }

@@ -111,10 +111,10 @@ impl Subject {
                 let (patience, blocks) = among.effort(stands);
                 judged = match disks.look(disk, patience, blocks, true) {
                     Ok(_) if imposed.changes(name) != changes => {
-                        unknown(format!("faults on disk {name} came or went while it was being looked at"))
+                        unknown(format!("faults on disk {name} changed while it was being probed"))
                     }
                     Ok(Some(seen)) => judge(&among, name, &seen),
-                    Ok(None) => unknown(format!("disk {name} could not be looked at")),
+                    Ok(None) => unknown(format!("disk {name} could not be probed")),
                     Err(why) => Judged { next: Next::Done, ..unknown(why) },
                 };
                 match judged.next {

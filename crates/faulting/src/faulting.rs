@@ -197,7 +197,7 @@ impl Faulting {
 
     /// A fault whose target is nobody's at the moment.
     fn nothing_answers(&self, number: usize, record: &FaultRecord) {
-        let evidence = vec![format!("nothing answers to `{}` at this moment", record.target)];
+        let evidence = vec![format!("no target matches `{}` now", record.target)];
         self.receive(number, None, Receipt { verdict: Verdict::Fail, evidence });
     }
 

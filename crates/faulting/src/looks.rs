@@ -171,13 +171,11 @@ fn mtu(
     send: Send<'_>,
 ) -> Observations {
     if bytes == otherwise {
-        let told = format!(
-            "packets {way} may have {bytes} bytes with this fault and without it: it changes nothing"
-        );
+        let told = format!("packets {way} may have {bytes} bytes with and without this fault");
         return vec![(Verdict::Unknown, told)];
     }
     if lost >= 1.0 {
-        return vec![(Verdict::Unknown, format!("no packet {way} arrives whatever its size"))];
+        return vec![(Verdict::Unknown, format!("no packet {way} arrives, of any size"))];
     }
     // The chance that all are lost though they pass is as small as that of the others with none lost.
     let count = (PROBES * (0.5_f64.ln() / lost.max(0.5).ln())).clamp(PROBES, PROBES_MAX) as u32;

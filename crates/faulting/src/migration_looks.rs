@@ -303,7 +303,7 @@ impl MigrationWatch for MigrationLooks {
 fn in_words(error: io::Error) -> String {
     match error.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-            format!("nothing came through within {} s", KEPT_PATIENCE.as_secs())
+            format!("no answer within {} s", KEPT_PATIENCE.as_secs())
         }
         _ => error.to_string(),
     }
@@ -312,22 +312,22 @@ fn in_words(error: io::Error) -> String {
 fn judge_still(node: &str, looks: &[Result<Table, String>]) -> (Verdict, String) {
     let (Some(Ok(first)), Some(Ok(last))) = (looks.first(), looks.last()) else {
         let why = looks.iter().find_map(|look| look.as_ref().err().cloned());
-        let why = why.unwrap_or_else(|| format!("nobody looked at the processes of {node}"));
+        let why = why.unwrap_or_else(|| format!("the processes of {node} were not observed"));
         return (Verdict::Unknown, why);
     };
     if looks.len() < 2 || first.is_empty() {
-        return (Verdict::Unknown, format!("the processes of {node} were not seen to stand still"));
+        return (Verdict::Unknown, format!("the processes of {node} were not observed during the stun"));
     }
     let running = [first, last].into_iter().flat_map(Table::values).find(|seen| !seen.is_stopped());
     if let Some(running) = running {
-        return (Verdict::Fail, format!("{} of {node} did not stand still during the stun", running.program));
+        return (Verdict::Fail, format!("{} of {node} did not stop during the stun", running.program));
     }
     let ticks = |table: &Table| table.values().map(|seen| seen.cpu_ticks).sum::<u64>();
     if first.keys().ne(last.keys()) || ticks(first) != ticks(last) {
         return (Verdict::Fail, format!("processes of {node} began, ended or used CPU time during the stun"));
     }
     let what = format!(
-        "{} of {node} stood still when it was stopped and when it was about to go on, and used no CPU time between",
+        "{} of {node} were stopped at the start and at the end of the stun, and used no CPU time between",
         processes(first.len())
     );
     (Verdict::Pass, what)
@@ -340,21 +340,21 @@ fn judge_silence(
     answered_before: bool,
 ) -> (Verdict, String) {
     match silence {
-        None => (Verdict::Unknown, format!("nobody listened whether {node} was silent")),
-        Some(Err(why)) => (Verdict::Unknown, format!("{node} could not be asked during the stun: {why}")),
+        None => (Verdict::Unknown, format!("the silence of {node} was not measured")),
+        Some(Err(why)) => (Verdict::Unknown, format!("{node} could not be probed during the stun: {why}")),
         Some(Ok((sent, answered))) if answered > 0 => (
             Verdict::Fail,
             format!("{node} answered {answered} of {sent} echo requests from {place} during the stun"),
         ),
         Some(Ok((0, _))) => (
             Verdict::Unknown,
-            format!("the stun was over before {place} could have had an answer: ask for a longer `stun`"),
+            format!("the stun ended before an answer could reach {place}: set a longer `stun`"),
         ),
         Some(Ok(_)) if !answered_before => {
             (Verdict::Unknown, format!("{node} did not answer {place} before the migration either"))
         }
         Some(Ok((sent, _))) => {
-            (Verdict::Pass, format!("it answered none of {sent} echo requests from {place} meanwhile"))
+            (Verdict::Pass, format!("it answered none of {sent} echo requests from {place} during the stun"))
         }
     }
 }
@@ -366,7 +366,7 @@ fn judge_place(
     after: Option<Arrivals>,
 ) -> (Verdict, String) {
     let (Some(before), Some(after)) = (before, after) else {
-        return (Verdict::Unknown, format!("where the packets to {node} go could not be counted"));
+        return (Verdict::Unknown, format!("the packets to {node} could not be counted"));
     };
     let ms = |time: Option<Duration>| {
         time.map_or("silence".to_owned(), |time| format!("{:.1} ms", time.as_secs_f64() * 1e3))
@@ -389,14 +389,14 @@ fn judge_kept(
     kept: Option<&Result<KeptConnection, String>>,
     answer: Option<&Result<Duration, String>>,
 ) -> (Verdict, String) {
-    let what = format!("a connection from {place} to {node} that was opened before");
+    let what = format!("an existing connection from {place} to {node}");
     match (kept, answer) {
         (_, Some(Ok(took))) => {
-            (Verdict::Pass, format!("{what} still answers, in {:.1} ms", took.as_secs_f64() * 1e3))
+            (Verdict::Pass, format!("{what} still answers after {:.1} ms", took.as_secs_f64() * 1e3))
         }
-        (_, Some(Err(why))) => (Verdict::Fail, format!("{what} did not live through it: {why}")),
-        (Some(Err(why)), None) => (Verdict::Unknown, format!("{what} could not be had: {why}")),
-        (_, None) => (Verdict::Unknown, format!("{what} was not asked")),
+        (_, Some(Err(why))) => (Verdict::Fail, format!("{what} did not survive the migration: {why}")),
+        (Some(Err(why)), None) => (Verdict::Unknown, format!("{what} could not be opened: {why}")),
+        (_, None) => (Verdict::Unknown, format!("{what} was not tested")),
     }
 }
 

@@ -110,7 +110,7 @@ impl Watched {
             let seen = self.probing.while_paused(|| show(self.probing.stations(), &self.shown.looks));
             if self.mended().is_some() {
                 receipt.verdict = receipt.verdict.and(Verdict::Unknown);
-                let told = "the fault was lifted before its rate, queue or packet size had been looked at; let it stand for longer";
+                let told = "the fault was healed before its rate, queue or packet size was measured; make it last longer";
                 receipt.evidence.push(told.to_owned());
             } else {
                 receipt.verdict = receipt.verdict.and(seen.verdict);
@@ -120,7 +120,7 @@ impl Watched {
         told(self.shown.number, Some(self.shown.effect_s), receipt);
         self.is_told.store(true, Ordering::Release);
         if let Some(tell) = tell.filter(|_| self.mended().is_none()) {
-            tell("stands", self.probing.stations(), &self.shown.with);
+            tell("is active", self.probing.stations(), &self.shown.with);
         }
         while self.mended().is_none() {
             if self.probing.has_enough(Occasion::Stands(&self.stood), Instant::now(), false) {
@@ -166,7 +166,7 @@ impl Watched {
         }
         let mut receipt = self.probing.judge(Occasion::Stands(&self.stood), until, counted, false);
         for sentence in &mut receipt.evidence {
-            sentence.insert_str(0, "all the time it stood: ");
+            sentence.insert_str(0, "throughout the fault: ");
         }
         receipt
     }
@@ -199,7 +199,7 @@ impl Watched {
         receipt.evidence.extend(seen.evidence);
         if receipt.evidence.is_empty() {
             receipt.verdict = Verdict::Unknown;
-            receipt.evidence.push("no probe shows that it has healed".to_owned());
+            receipt.evidence.push("no evidence that it healed".to_owned());
         }
         receipt
     }

@@ -60,9 +60,8 @@ impl Pressed {
                 && now.held_up > began.held_up
             {
                 let (node, left) = (&self.node, self.left);
-                let what = format!(
-                    "{node} is left {left:.2} processors, and the kernel throttles it when it asks for more"
-                );
+                let what =
+                    format!("{node} has {left:.2} processors left, and the kernel throttles it beyond that");
                 return Receipt { verdict: Verdict::Pass, evidence: vec![what] };
             }
             if started.elapsed() >= HELD_UP_WITHIN || over.load(Ordering::Acquire) {
@@ -79,7 +78,7 @@ impl Pressed {
         let node = &self.node;
         let receipt = |verdict, what: String| Receipt { verdict, evidence: vec![what] };
         let (Some(began), Some(ended)) = (began, ended) else {
-            return receipt(Verdict::Unknown, format!("what {node} used could not be read"));
+            return receipt(Verdict::Unknown, format!("the CPU time of {node} could not be read"));
         };
         if began.pid_namespace != ended.pid_namespace {
             return receipt(Verdict::Unknown, format!("{node} was booted again meanwhile"));
@@ -89,16 +88,16 @@ impl Pressed {
         let (times, held) =
             (ended.held_up - began.held_up, ended.held_up_for.saturating_sub(began.held_up_for));
         let what = format!(
-            "in {:.1} s {node} used {used:.2} processors, {:.2} were left to it; the kernel throttled it {times} times, for {:.1} s \
-             in all",
+            "in {:.1} s {node} used {used:.2} of the {:.2} processors left to it; the kernel throttled it {times} \
+             times, for {:.1} s in total",
             time.as_secs_f64(),
             self.left,
             held.as_secs_f64()
         );
         match () {
-            () if time < LEAST => receipt(Verdict::Unknown, format!("{what}; that is too short to tell")),
+            () if time < LEAST => receipt(Verdict::Unknown, format!("{what}; too short to judge")),
             () if used > self.left * ABOVE + ABOVE_PROCESSORS => receipt(Verdict::Fail, what),
-            () if times == 0 => receipt(Verdict::Unknown, format!("{what}: it never asked for more")),
+            () if times == 0 => receipt(Verdict::Unknown, format!("{what}: it never needed more")),
             () => receipt(Verdict::Pass, what),
         }
     }
@@ -110,7 +109,7 @@ impl Pressed {
         let began = Meter::read(vm);
         std::thread::sleep(AFTER);
         let (Some(began), Some(ended)) = (began, Meter::read(vm)) else {
-            let what = format!("what {} used afterwards could not be read", self.node);
+            let what = format!("the CPU time of {} after the fault could not be read", self.node);
             return Receipt { verdict: Verdict::Unknown, evidence: vec![what] };
         };
         self.judge_healing(&began, &ended)

@@ -139,7 +139,7 @@ impl Onlooker {
             let stayed =
                 table.as_ref().is_ok_and(|table| before.targets.keys().any(|of| table.contains_key(of)));
             if stayed && began.elapsed() > OBEYED_WITHIN {
-                let what = format!("processes of {} that were to be gone run on", self.node());
+                let what = format!("processes of {} that should be gone are still running", self.node());
                 return Receipt { verdict: Verdict::Fail, evidence: vec![what] };
             }
             let now = table.map(|table| roots_by_program_without(&table, &before.targets));
@@ -161,7 +161,7 @@ impl Onlooker {
                     (_, programs) => {
                         let programs: Vec<&str> = programs.iter().map(|program| program.as_str()).collect();
                         format!(
-                            "{} did not run again on {} within {after_s:.1} s",
+                            "{} did not restart on {} within {after_s:.1} s",
                             programs.join(", "),
                             self.node()
                         )
@@ -198,11 +198,11 @@ impl Onlooker {
                     wanted.keys().filter(|program| now.contains_key(*program)).map(String::as_str).collect();
                 if again.is_empty() {
                     let what =
-                        format!("they were not started again on {}, as the scenario asks", self.node());
+                        format!("they were not started again on {}, as the scenario demands", self.node());
                     return Receipt { verdict: Verdict::Pass, evidence: vec![what] };
                 }
                 let what = format!(
-                    "{} runs again on {}, though nothing was to start it",
+                    "{} runs again on {}, although nothing should start it",
                     again.join(", "),
                     self.node()
                 );
@@ -273,17 +273,19 @@ pub(crate) fn gone(onlooker: &Onlooker, before: &Before) -> Receipt {
     }
     let mut connection = before.connection.lock().unwrap_or_else(PoisonError::into_inner).take();
     let (port, place) = (onlooker.port(), &onlooker.place);
-    let (verdict, what) =
-        match connection.as_mut().map(|held| knock::is_cut(held, OBEYED_WITHIN + onlooker.round_trip)) {
-            Some(Ok(true)) => (Verdict::Pass, format!("a connection from {place} to {port} was cut")),
-            Some(Ok(false)) => {
-                (Verdict::Unknown, format!("a connection from {place} to {port} was not seen to be cut"))
-            }
-            Some(Err(error)) => {
-                (Verdict::Unknown, format!("a connection from {place} to {port} could not be read: {error}"))
-            }
-            None => (Verdict::Unknown, format!("{port} took no connection from {place} before the fault")),
-        };
+    let (verdict, what) = match connection
+        .as_mut()
+        .map(|held| knock::is_cut(held, OBEYED_WITHIN + onlooker.round_trip))
+    {
+        Some(Ok(true)) => (Verdict::Pass, format!("a connection from {place} to {port} was cut")),
+        Some(Ok(false)) => {
+            (Verdict::Unknown, format!("a connection from {place} to {port} could not be shown to be cut"))
+        }
+        Some(Err(error)) => {
+            (Verdict::Unknown, format!("a connection from {place} to {port} could not be read: {error}"))
+        }
+        None => (Verdict::Unknown, format!("{port} accepted no connection from {place} before the fault")),
+    };
     receipt.verdict = receipt.verdict.and(verdict);
     receipt.evidence.push(what);
     receipt

@@ -201,7 +201,7 @@ pub enum EventKind {
     Check {
         /// Its name.
         name: String,
-        /// How it came out.
+        /// Its verdict.
         verdict: Verdict,
         /// The story.
         explanation: String,

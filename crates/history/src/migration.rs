@@ -19,13 +19,13 @@ pub struct MigrationFacts {
     pub memory_bytes: u64,
     /// The rounds that were copied while it ran.
     pub rounds: Vec<MigrationRound>,
-    /// What was copied while it stood still.
+    /// Bytes copied during the stun.
     pub last_bytes: u64,
     /// When it was stopped; null when it never was.
     pub stunned_s: Option<f64>,
-    /// How long it stood still; null when it never did.
+    /// Length of the stun; null if there was none.
     pub stun_s: Option<f64>,
-    /// Whether a part of its processors was taken from it while its memory was copied.
+    /// Whether its processors were limited while its memory was copied.
     pub slowed: bool,
     /// Its TCP connections with others; null where they could not be listed.
     pub connections: Option<MigratedConnections>,
@@ -47,9 +47,9 @@ pub struct MigrationRound {
 /// The connections of a node that was moved, one of them the lab's own where a fault moved it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MigratedConnections {
-    /// How many stood when it was stopped.
+    /// Open connections when it was stopped.
     pub before: u64,
-    /// How many of these still stood a second after it ran again.
+    /// How many of these were still open a second after it ran again.
     pub survived: u64,
     /// How many of the node's were cut off meanwhile, by a reset or a timeout, and not closed in order.
     pub cut_off: u64,

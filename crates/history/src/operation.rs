@@ -249,7 +249,7 @@ pub struct Operation {
     /// When it ended, seconds.
     #[serde(serialize_with = "crate::seconds::serialize")]
     pub completed_s: f64,
-    /// How it came out.
+    /// Its outcome.
     pub outcome: Outcome,
     /// The class of its error, when there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -27,36 +27,36 @@ pub struct Arguments {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// The whole job: lab up, database up, load on, faults in and healed, data verified, report written
+    /// Run a scenario: build the lab, start the database and the load, inject and heal faults, verify the data, write the report
     Run(RunOptions),
-    /// The generator alone, against a database that is already there; the same files as a run's
+    /// Run only the load generator against an existing database; writes the same files as a run
     ///
     /// Exit codes: 0 pass, 1 fail, 2 unknown, 254 the arguments are wrong, 255 the load could not do its job. Without
     /// --prepare the data is not checked, so the verdict is unknown.
     Load(LoadOptions),
-    /// On paper only: whether the scenario is right, which failures it survives, what a commit costs, what best
-    /// practice says; starts nothing
+    /// Analyse a scenario on paper: mistakes, failures it survives, cost of a commit, best practice; starts nothing
     Check {
         /// The scenario
         #[arg(required_unless_present = "this_host")]
         scenario: Option<PathBuf>,
-        /// Another value for one of the scenario's settings: `--set loads.0.clients=8`
+        /// Change a setting of the scenario: `--set loads.0.clients=8`; a number in the path is a list position, from 0
         #[arg(long, value_name = "PATH=VALUE", value_parser = path_and_value)]
         set: Vec<(String, String)>,
-        /// Hold this machine against best practice as well; needs no scenario
+        /// Also compare this machine with best practice; needs no scenario
         #[arg(long)]
         this_host: bool,
     },
-    /// On paper at any scale: what failures stop, how likely data is lost, what a rebuild moves; starts nothing
+    /// Predict on paper at any scale: what failures stop, how likely data loss is, what a rebuild moves; starts nothing
     Predict(PredictOptions),
-    /// Writes the report of a run again, from its directory alone
+    /// Write the report of a run again from its run directory
     Report {
         /// The run directory
         run_directory: PathBuf,
     },
-    /// Runs beside each other, from their directories alone: a table, and a page with charts and intervals. Runs of the same
-    /// settings are repetitions; the directory of a matrix stands for all its runs. Exit code 0 whatever the runs' verdicts;
-    /// with --fail-if 1 when an expression holds, 2 when it cannot be told
+    /// Compare runs: a table, and a page with charts and intervals
+    ///
+    /// Runs of the same settings count as repetitions; the directory of a matrix means all its runs. The exit code is 0
+    /// whatever the runs' verdicts are. With --fail-if it is 1 if an expression holds and 2 if it is undecided.
     Compare {
         /// The run directories; the others are compared with the first one's settings. `NAME=DIR` names a side: runs of one
         /// name are its repetitions
@@ -65,14 +65,14 @@ pub enum Command {
         /// Where the page is written [default: compare.html in the working directory]
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
-        /// End with exit code 1 when a figure differs from the first settings' by more: `--fail-if 'tpcb.latency_p99 > +20%'`.
-        /// Before the quantity stands a load, LOAD.PHASE, LOAD.OPERATION or fault-1; the bound is a share or has a unit
-        /// (`throughput_per_s < -50/s`). May be given several times
+        /// Exit with code 1 if a figure differs from the first settings by more than a bound: `--fail-if 'tpcb.latency_p99 >
+        /// +20%'`. The scope before the quantity is a load, LOAD.PHASE, LOAD.OPERATION or fault-1; the bound is a percentage
+        /// or has a unit (`throughput_per_s < -50/s`). May be given several times
         #[arg(long, value_name = "EXPRESSION")]
         fail_if: Vec<String>,
     },
-    /// The page of all runs in a folder, live and past: filter, follow and compare them; until Ctrl-C, on this machine alone
-    /// unless another address is given
+    /// Serve a page of all runs in a folder, live and past, to filter, follow and compare them; until Ctrl-C, only on this
+    /// machine unless another address is given
     Serve {
         /// The folder with run directories
         #[arg(default_value = "runs", value_name = "DIR")]
@@ -81,40 +81,40 @@ pub enum Command {
         #[arg(long, value_name = "ADDR", default_value = web::LOOPBACK, value_parser = web::address)]
         at: SocketAddr,
     },
-    /// A run in a form that other programs read, from its directory alone
+    /// Export a run in a format that other programs read
     Export(ExportOptions),
-    /// A shell inside a node of a lab that is up, while it runs or is kept; or a command, with its exit code
+    /// Open a shell, or run a command, inside a node of a lab that is up
     Shell(ShellOptions),
-    /// One check on a history: ours (JSON lines, plain or compressed) or Jepsen's (EDN)
+    /// Run one check on a recorded history: Holdfast's (JSON lines, plain or compressed) or Jepsen's (EDN)
     Verify {
         /// The check, as in `holdfast list checks`
         #[arg(long)]
         model: String,
-        /// For list-append, the isolation level claimed; without it, strict-serializable
+        /// The claimed isolation level, for list-append [default: strict-serializable]
         #[arg(long)]
         level: Option<String>,
         /// The history, as JSON lines or Jepsen's EDN; `-` is standard input
         history: PathBuf,
     },
-    /// What there is, one line each
+    /// List engines, workloads, faults, checks or scenarios, one line each
     List {
-        /// Of what
+        /// What to list
         what: Listed,
     },
-    /// What a word means: a key of a scenario, a fault, a workload, an engine, a check, a quantity to expect
+    /// Explain a word: a key of a scenario, a fault, workload, engine, check, quantity, shipped scenario or glossary term
     Explain {
         /// The word
         thing: String,
     },
-    /// What this machine allows, and the exact remedy for what is missing
+    /// Test what this machine allows, and print the remedy for what is missing
     Doctor,
-    /// The JSON Schema of scenarios, for editors
+    /// Print the JSON Schema of scenarios, for editors
     Schema {
-        /// That of engine files
+        /// Print the schema of engine files instead
         #[arg(long)]
         engine: bool,
     },
-    /// Engine files of your own
+    /// Work with your own engine files
     Engines {
         #[command(subcommand)]
         what: EnginesCommand,
@@ -124,7 +124,7 @@ pub enum Command {
 /// What can be done with engine files.
 #[derive(Debug, Clone, Subcommand)]
 pub enum EnginesCommand {
-    /// Says whether an engine file is right, and where not; starts nothing but what tells the database's version
+    /// Check an engine file for mistakes; starts only the command that prints the database's version
     Check {
         /// The file
         file: PathBuf,
@@ -145,35 +145,35 @@ pub enum CapacityBy {
 pub struct RunOptions {
     /// The scenario
     pub scenario: PathBuf,
-    /// Another value for one of the scenario's settings: `--set loads.0.clients=8`
+    /// Change a setting of the scenario: `--set loads.0.clients=8`; a number in the path is a list position, from 0
     #[arg(long, value_name = "PATH=VALUE", value_parser = path_and_value)]
     pub set: Vec<(String, String)>,
-    /// The folder with the database's programs, for one that is not looked for and not installed: the same as
-    /// `--set database.path=DIR`, and may be relative
+    /// The folder with the database's programs; skips searching and installing. Like `--set database.path=DIR`, but may be
+    /// relative
     #[arg(long, value_name = "DIR")]
     pub engine_dir: Option<PathBuf>,
-    /// The seed; wins over the scenario's. Within 53 bits
+    /// The seed; overrides the scenario's. At most 53 bits
     #[arg(long, value_parser = clap::value_parser!(u64).range(0..1 << 53))]
     pub seed: Option<u64>,
-    /// Folder under which the run directory is made
+    /// The folder that gets the run directory
     #[arg(long, default_value = "runs", value_name = "DIR")]
     pub out: PathBuf,
-    /// Run it so many times, each with its own seed, and tell its figures as distributions. Of a matrix, how often each cell
-    /// is run
+    /// Run it N times, each with its own seed, and report the figures as distributions. With a matrix: how often each
+    /// combination is run
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: Option<u32>,
-    /// Leave the lab up at the end until Ctrl-C, and print how to reach each node
+    /// Keep the lab up at the end until Ctrl-C, and print how to reach each node
     #[arg(long)]
     pub keep: bool,
-    /// Write packets to `captures/` in the run directory, for Wireshark's tools: of a node (`n1`), of a place
-    /// (`dc1/a/h2`), or of what goes from one place to another (`"dc1 -> dc2"`). May be given several times
+    /// Capture packets into `captures/` of the run directory, for Wireshark: those of a node (`n1`), of a place
+    /// (`dc1/a/h2`), or from one place to another (`"dc1 -> dc2"`). May be given several times
     #[arg(long, value_name = "WHAT")]
     pub capture: Vec<String>,
-    /// Serve a page with the run as it goes on, on this machine alone unless another address is given
+    /// Serve a live page of the run, only on this machine unless another address is given
     #[arg(long, value_name = "ADDR", num_args = 0..=1, require_equals = true, default_missing_value = web::LOOPBACK,
           value_parser = web::address)]
     pub live: Option<SocketAddr>,
-    /// Print result.json (of a matrix, matrix.json) to standard output, and everything else to standard error
+    /// Print result.json (with a matrix: matrix.json) to standard output and everything else to standard error
     #[arg(long)]
     pub json: bool,
     /// Announce faults without carrying them out: shows that such a run ends `unknown`
@@ -188,13 +188,13 @@ pub struct RunOptions {
 /// ranges of replicas with a majority each, one node on each host.
 #[derive(Debug, Args)]
 pub struct PredictOptions {
-    /// A scenario, for what follows from it at any scale; or run directories, for what more clients or nodes would give
+    /// A scenario, to predict at any scale; or run directories, to predict the effect of more clients or nodes
     #[arg(required = true, value_name = "SCENARIO|RUN_DIRECTORY")]
     pub of: Vec<PathBuf>,
-    /// From run directories: what there is more of [default: what they differ in]
+    /// With run directories: what to vary [default: what they differ in]
     #[arg(long)]
     pub by: Option<CapacityBy>,
-    /// Another value for one of the scenario's settings: `--set loads.0.clients=8`
+    /// Change a setting of the scenario: `--set loads.0.clients=8`; a number in the path is a list position, from 0
     #[arg(long, value_name = "PATH=VALUE", value_parser = path_and_value)]
     pub set: Vec<(String, String)>,
     /// Nodes [default: the scenario's]
@@ -218,19 +218,19 @@ pub struct PredictOptions {
     /// Place ranges in copysets of this scatter width instead of at random
     #[arg(long, value_name = "WIDTH")]
     pub copysets: Option<usize>,
-    /// What one range holds
+    /// Size of one range
     #[arg(long, default_value = "512MiB", value_parser = scenario::units::size_bytes)]
     pub range_size: u64,
-    /// What a host reads or writes for a rebuild, each way
+    /// Bandwidth of a host for a rebuild, each way
     #[arg(long, default_value = "1Gbit/s", value_parser = scenario::units::bit_rate_per_s)]
     pub host_rate: u64,
-    /// What the edge around a zone carries [default: the narrowest the scenario has around a zone or region, else 10Gbit/s]
+    /// Bandwidth of the edge around a zone [default: the scenario's narrowest around a zone or region, else 10Gbit/s]
     #[arg(long, value_parser = scenario::units::bit_rate_per_s)]
     pub edge_rate: Option<u64>,
-    /// Mean time between a host's failures for good, hours
+    /// Mean time between permanent failures of a host, hours
     #[arg(long, default_value_t = 35_000.0, value_name = "HOURS", value_parser = positive)]
     pub host_failure_hours: f64,
-    /// Mean time until what it held is elsewhere, hours
+    /// Mean time until its data is rebuilt elsewhere, hours
     #[arg(long, default_value_t = 1.0, value_name = "HOURS", value_parser = positive)]
     pub repair_hours: f64,
     /// Share of hosts that do not return after an outage of the whole cluster
@@ -239,7 +239,7 @@ pub struct PredictOptions {
     /// Share of time that a host is down
     #[arg(long, default_value = "0.1%", value_parser = scenario::units::ratio)]
     pub host_down: f64,
-    /// The seed; wins over the scenario's. Within 53 bits
+    /// The seed; overrides the scenario's. At most 53 bits
     #[arg(long, value_parser = clap::value_parser!(u64).range(0..1 << 53))]
     pub seed: Option<u64>,
 }
@@ -256,47 +256,47 @@ pub struct LoadOptions {
     /// A file whose first line is the password, readable by its owner alone
     #[arg(long, value_name = "FILE")]
     pub password_file: Option<PathBuf>,
-    /// Connections; with a rate, the most at once
+    /// Number of clients; with --rate, the most connections
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub clients: u32,
-    /// Open loop: transactions due a second, `2000/s`, whatever becomes of those before
+    /// Open loop: transactions due per second, `2000/s`, whether or not earlier ones have ended
     #[arg(long, value_parser = rate)]
     pub rate: Option<f64>,
-    /// Open loop: how they are spread
+    /// Open loop: how arrivals are spread
     #[arg(long, value_enum, default_value_t = ArrivalWord::Constant, requires = "rate")]
     pub arrival: ArrivalWord,
     /// Closed loop: how long each client waits between an answer and its next transaction, `50ms`
     #[arg(long, value_parser = duration, conflicts_with = "rate")]
     pub think_time: Option<Duration>,
-    /// How long it is measured, in whole seconds: `60s`
+    /// Duration of the measurement in whole seconds: `60s`
     #[arg(long = "for", value_name = "TIME", value_parser = whole_seconds)]
     pub length: Duration,
-    /// Left out of the figures, in whole seconds: `10s`
+    /// Duration of the warm-up, which does not count, in whole seconds: `10s`
     #[arg(long, value_name = "TIME", value_parser = whole_seconds)]
     pub warm_up: Option<Duration>,
     /// An option of the workload: `--option read=95%`
     #[arg(long, value_name = "KEY=VALUE", value_parser = path_and_value)]
     pub option: Vec<(String, String)>,
-    /// The workload script: a file with a script, in pgbench's language; several are chosen from by weight, 1 where there is
-    /// none: `--file read.sql@9 --file write.sql`
+    /// For the workload `script`: a file in pgbench's language. Several files are chosen by weight, 1 by default: `--file
+    /// read.sql@9 --file write.sql`
     #[arg(long, short = 'f', value_name = "PATH[@WEIGHT]", value_parser = file_and_weight)]
     pub file: Vec<(PathBuf, u32)>,
     /// Scale factor of the workload's tables
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub scale: u32,
-    /// Make the workload's tables first, THROWING AWAY those of the same name, and check the data at the end
+    /// Create the workload's tables first, DROPPING existing ones of the same name, and check the data at the end
     #[arg(long)]
     pub prepare: bool,
     /// How long a client waits for an answer
     #[arg(long, value_parser = duration, default_value = "10s")]
     pub timeout: Duration,
-    /// The seed. Within 53 bits
+    /// The seed. At most 53 bits
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(0..1 << 53))]
     pub seed: u64,
-    /// Keep figures only, not every operation by itself; then nothing can be checked
+    /// Record only figures, not single operations; then the data cannot be checked
     #[arg(long, conflicts_with = "prepare")]
     pub no_history: bool,
-    /// Folder under which the run directory is made
+    /// The folder that gets the run directory
     #[arg(long, default_value = "runs", value_name = "DIR")]
     pub out: PathBuf,
     /// Print result.json to standard output, and everything else to standard error
@@ -307,9 +307,9 @@ pub struct LoadOptions {
 /// How the operations of an open loop are spread.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub enum ArrivalWord {
-    /// Evenly
+    /// At equal intervals
     Constant,
-    /// As independent users come
+    /// At random, as from independent users
     Poisson,
 }
 
@@ -324,7 +324,7 @@ pub struct ExportOptions {
     /// csv: what a row is
     #[arg(long, value_enum, default_value_t = RowsWord::Timeline)]
     pub rows: RowsWord,
-    /// This load only; jepsen needs it where several loads have a form there
+    /// Only this load; jepsen needs it if several loads can be exported
     #[arg(long, value_name = "NAME")]
     pub load: Option<String>,
     /// Where it is written [default: standard output]
@@ -364,7 +364,7 @@ pub struct ShellOptions {
     pub run: PathBuf,
     /// The node; or a host by its path, or the place of the clients in a region (`dc1/clients`)
     pub node: String,
-    /// What to run in it instead of a shell
+    /// A command to run instead of a shell; its exit code is passed on
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub command: Vec<OsString>,
 }

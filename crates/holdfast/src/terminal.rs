@@ -52,13 +52,13 @@ impl Terminal {
             Show::Step(step) => self.line(&format!("         {step}")),
             Show::Directory(path) => self.line(&format!("         run directory {}", path.display())),
             Show::Reach { nodes, others, run_directory } => {
-                self.line("the lab is kept; Ctrl-C ends it");
+                self.line("the lab stays up until Ctrl-C; to open a shell:");
                 let which = which_run(run_directory);
                 for node in *nodes {
                     self.line(&format!("  holdfast shell {which}{node}"));
                 }
                 let some: Vec<&str> = others.iter().take(OTHERS_MAX).map(String::as_str).collect();
-                self.line(&format!("  without a database, in the same way: {}", some.join(", ")));
+                self.line(&format!("  without a database: {}", some.join(", ")));
             }
             Show::News(News::Event { event }) => {
                 if let Some(text) = told(&event.kind) {
@@ -190,7 +190,7 @@ fn told(kind: &EventKind) -> Option<String> {
             format!("{} with seed {}, {} {}", facts.scenario, facts.seed, facts.engine, facts.engine_version)
         }
         EventKind::Progress { what } => what.clone(),
-        EventKind::LabUp { boot_s, .. } => format!("the lab is up after {boot_s:.1} s"),
+        EventKind::LabUp { boot_s, .. } => format!("the lab is ready after {boot_s:.1} s"),
         EventKind::RoundTrips { occasion, pairs } => {
             let slowest = pairs.iter().filter_map(|pair| pair.measured_us).max().unwrap_or(0);
             let silent = pairs.iter().filter(|pair| pair.measured_us.is_none()).count();
@@ -215,11 +215,11 @@ fn told(kind: &EventKind) -> Option<String> {
         EventKind::Migration { facts } => format!("  migrate: {}", report::migration_in_words(facts)),
         EventKind::Platform { action, what, .. } => format!("  {action}: {what}"),
         EventKind::VolumeMoved { node, host, why } => {
-            format!("  {host} serves the volume of {node} now, with every write: {why}")
+            format!("  {host} now serves the volume of {node} and has every write: {why}")
         }
-        EventKind::Leader { node } => format!("  {node} takes the writes now"),
+        EventKind::Leader { node } => format!("  {node} is now the leader"),
         EventKind::FirstSuccess { load, after_s, .. } => {
-            format!("  {load} succeeds again after {after_s:.2} s")
+            format!("  {load} first success after {after_s:.2} s")
         }
         EventKind::Warning { what, remedy } => format!("WARNING {what}; {remedy}"),
         EventKind::LoadEnded { why, .. } => format!("LOAD ENDED EARLY {why}"),

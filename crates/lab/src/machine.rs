@@ -49,7 +49,7 @@ pub fn findings() -> Vec<Finding> {
             what: "user namespaces",
             needed: true,
             found: try_in_a_child(CloneFlags::CLONE_NEWUSER, || Ok(()))
-                .map(|()| "user namespace may be made".to_owned()),
+                .map(|()| "a user namespace can be created".to_owned()),
             remedy: "Ubuntu 23.10 and later: `sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0`; older \
                      Debian: `sudo sysctl kernel.unprivileged_userns_clone=1`; everywhere: \
                      `sudo sysctl user.max_user_namespaces=15000`; in a container: run it with a seccomp profile that \
@@ -67,7 +67,7 @@ pub fn findings() -> Vec<Finding> {
                     | CloneFlags::CLONE_NEWIPC,
                 || Ok(()),
             )
-            .map(|()| "all kinds may be made".to_owned()),
+            .map(|()| "all kinds can be created".to_owned()),
             remedy: "a kernel with CONFIG_NET_NS, CONFIG_PID_NS, CONFIG_UTS_NS and CONFIG_IPC_NS, which every \
                      distribution's kernel has; in a container see `user namespaces`",
         },
@@ -89,7 +89,7 @@ pub fn findings() -> Vec<Finding> {
             } else {
                 Err("the kernel knows no IPv6".to_owned())
             },
-            remedy: "only scenarios with `site.ip: 6` need it: boot without `ipv6.disable=1`",
+            remedy: "only needed for `site.ip: 6`: boot without `ipv6.disable=1`",
         },
         Finding {
             what: "/dev/fuse",
@@ -102,7 +102,7 @@ pub fn findings() -> Vec<Finding> {
             what: "CPU limits",
             needed: false,
             found: cgroup::available().map_err(|error| error.to_string()),
-            remedy: "only scenarios with `cpus` profit: run as root, or in a systemd user session whose `cpu` \
+            remedy: "only needed for `cpus`: run as root, or in a systemd user session whose `cpu` \
                      controller is delegated (`systemd-run --user --scope -p Delegate=yes`)",
         },
     ]
@@ -114,9 +114,9 @@ fn clocks() -> Finding {
         what: "clocks of nodes",
         needed: false,
         found: clock::trial()
-            .map(|()| "a program sees a clock of its own".to_owned())
+            .map(|()| "a program can have its own clock".to_owned())
             .map_err(|error| error.to_string()),
-        remedy: "only scenarios with faults of clocks need it: seccomp with user notification, and ptrace of one's own children \
+        remedy: "only needed for clock faults: seccomp with user notification, and ptrace of one's own children \
                  (`kernel.yama.ptrace_scope` below 3; in a container a seccomp profile that allows both); x86-64",
     }
 }

@@ -202,7 +202,7 @@ impl LoadPlan {
             return impossible("it has no endpoints".to_owned());
         }
         if self.program.is_some() != (self.protocol == Protocol::Process) {
-            return impossible("a client program goes with the protocol `process` alone".to_owned());
+            return impossible("a client program needs the protocol `process`".to_owned());
         }
         let last_client = self.first_client.saturating_add(u64::from(self.most_clients()) - 1);
         if last_client > workload::ledger::LARGEST_CLIENT {

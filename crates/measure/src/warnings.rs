@@ -165,21 +165,22 @@ impl Doubt {
                 )
             }
             Doubt::NotSettled { load, first_half_per_s, second_half_per_s } => format!(
-                "load {load} had not settled: {first_half_per_s:.1} operations a second in the first \
-                half of the baseline, {second_half_per_s:.1} in the second"
+                "load {load} was not steady: {first_half_per_s:.1} operations per second in the first half of the \
+                 baseline, {second_half_per_s:.1} in the second"
             ),
             Doubt::ShortBaseline { load, seconds } => format!(
-                "the baseline of load {load} has {seconds} whole seconds, too few to tell whether it had settled"
+                "the baseline of load {load} has {seconds} whole seconds, too few to tell whether it was steady"
             ),
             Doubt::GeneratorLate { load, late_us_p99, response_us_p50 } => format!(
-                "the generator of load {load} sent one operation in a hundred {late_us_p99} us late or later, with a median \
-                response of {response_us_p50} us"
+                "the generator of load {load} sent 1 % of its operations at least {late_us_p99} us late; the median \
+                 response took {response_us_p50} us"
             ),
             Doubt::RateNotKept { load, operations } => format!(
-                "{operations} operations of load {load} were due at its end and had not been sent: all its connections were busy"
+                "{operations} operations of load {load} were due but never sent: all its connections were busy"
             ),
             Doubt::SyncsLate { late_us_mean, asked_us } => format!(
-                "the modelled disks answered syncs {late_us_mean:.0} us late on average, with a latency of {asked_us} us asked for"
+                "the modelled disks answered syncs {late_us_mean:.0} us late on average; the configured latency is \
+                 {asked_us} us"
             ),
             Doubt::NoBaseline { load } => {
                 format!(
@@ -205,14 +206,12 @@ impl Doubt {
             }
             Doubt::NotSettled { .. } => "make the warm-up longer",
             Doubt::ShortBaseline { .. } => "make the baseline longer: ten seconds or more",
-            Doubt::GeneratorLate { .. } => {
-                "lower the rate, or leave the generator more of the machine's processors"
-            }
+            Doubt::GeneratorLate { .. } => "lower the rate, or free processors for the generator",
             Doubt::RateNotKept { .. } => {
-                "the database is slower than the rate: lower it, or give the load more connections with `clients`"
+                "the database is slower than the rate: lower the rate, or allow more connections with `clients`"
             }
             Doubt::SyncsLate { .. } => {
-                "lower the load, so that the machine has a processor free when a sync is due, or ask for a longer latency"
+                "lower the load, so that a processor is free when a sync is due, or configure a longer latency"
             }
             Doubt::NoBaseline { .. } => "look at the load's errors in the baseline first",
         }
@@ -270,11 +269,11 @@ fn what_of_all(group: &[&Doubt]) -> String {
             of_each(&Doubt::place_and_figures)
         ),
         [Doubt::NotSettled { .. }, _, ..] => format!(
-            "loads had not settled, operations a second in the halves of the baseline: {}",
+            "loads were not steady; operations per second in the halves of the baseline: {}",
             of_each(&Doubt::place_and_figures)
         ),
         [Doubt::ShortBaseline { .. }, _, ..] => format!(
-            "baselines have too few whole seconds to tell whether the loads had settled: {}",
+            "baselines have too few whole seconds to tell whether the loads were steady: {}",
             of_each(&Doubt::place_and_figures)
         ),
         [Doubt::NoBaseline { .. }, _, ..] => format!(

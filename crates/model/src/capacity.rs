@@ -35,21 +35,19 @@ pub struct Point {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum CapacityError {
     /// Too few measurements.
-    #[error(
-        "{found} measurements are too few for three numbers and their uncertainty: at least {POINTS_MIN}"
-    )]
+    #[error("{found} measurements are too few to fit the law: at least {POINTS_MIN} are needed")]
     TooFewPoints {
         /// How many there are.
         found: usize,
     },
     /// Too few different counts.
-    #[error("{found} different counts are too few to tell a law by: at least {COUNTS_MIN}")]
+    #[error("{found} different counts are too few to fit the law: at least {COUNTS_MIN} are needed")]
     TooFewCounts {
         /// How many there are.
         found: usize,
     },
     /// A measurement that none can be.
-    #[error("{per_s} a second at a count of {count} is no measurement of a yield")]
+    #[error("{per_s} per second at a count of {count} is not a valid measurement")]
     BadPoint {
         /// The count.
         count: f64,

@@ -51,12 +51,13 @@ pub enum CapacityError {
     Read(#[from] results::ReadError),
     /// No phase counts.
     #[error(
-        "no phase of these runs counts: it takes closed loops, and phases without a fault and beside {WARM_UP}"
+        "no phase of these runs can be used: only closed-loop phases without a fault count, and not {WARM_UP}"
     )]
     NoPhases,
     /// More than one thing changed.
     #[error(
-        "load {load} was measured with different numbers of clients and of nodes; say by which to tell: `--by clients` or `--by nodes`"
+        "load {load} was measured with different numbers of clients and of nodes; choose one: `--by clients` or \
+         `--by nodes`"
     )]
     BothVary {
         /// The load.

@@ -104,7 +104,8 @@ pub fn conditions_in_words(conditions: &Conditions) -> String {
     for (name, ratio) in ratios {
         words.extend(ratio.map(|ratio| format!("{name} {} %", ratio * 100.0)));
     }
-    words.extend(conditions.rate_bits_per_s.map(|rate| format!("rate {} Mbit/s", rate as f64 / 1e6)));
+    let rate = conditions.rate_bits_per_s.map(scenario::units::approximate_bit_rate);
+    words.extend(rate.map(|rate| format!("rate {rate}")));
     words.extend(conditions.queue.map(|queue| match queue {
         scenario::Queue::Bytes(bytes) => format!("queue {} KiB", bytes as f64 / 1024.0),
         scenario::Queue::Packets(packets) => format!("queue {packets} packets"),

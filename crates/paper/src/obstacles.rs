@@ -28,11 +28,11 @@ pub fn obstacles_in_words(obstacles: &[(usize, Obstacle)], cluster: &Cluster) ->
 fn in_words(obstacle: Obstacle, cluster: &Cluster) -> String {
     match obstacle {
         Obstacle::NoPower => "no power".to_owned(),
-        Obstacle::LeftThere => "it was lost there".to_owned(),
+        Obstacle::LeftThere => "the node was lost there".to_owned(),
         Obstacle::Memory { free_bytes, needed_bytes } => {
             format!("{} free of {} needed", format_size(free_bytes), format_size(needed_bytes))
         }
-        Obstacle::Full { vms } => format!("runs {vms} nodes, as many as it may"),
+        Obstacle::Full { vms } => format!("already runs its maximum of {vms} nodes"),
         Obstacle::Rule { rule, with } => {
             let rule = rule_in_words(&cluster.rules[rule]);
             match with {
@@ -40,9 +40,9 @@ fn in_words(obstacle: Obstacle, cluster: &Cluster) -> String {
                 None => rule,
             }
         }
-        Obstacle::NoData => "no component of its volume can be had".to_owned(),
-        Obstacle::ForStorage => "there for storage alone, without this volume".to_owned(),
-        Obstacle::Tried => "tried just now".to_owned(),
+        Obstacle::NoData => "no component of its volume is reachable".to_owned(),
+        Obstacle::ForStorage => "storage host without this volume".to_owned(),
+        Obstacle::Tried => "just tried".to_owned(),
     }
 }
 

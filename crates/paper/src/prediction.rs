@@ -59,8 +59,8 @@ fn more_clients(found: &Capacity) -> String {
         "no peak is seen".to_owned()
     };
     format!(
-        "By the universal scalability law over {} phases of {load}, {:.1} % of its work goes one after another ({:.1} to \
-         {:.1} %); {peak}, and twice the most clients measured would give {:.0} a second ({:.0} to {:.0}).",
+        "By the universal scalability law over {} phases of {load}, {:.1} % of its work is serial ({:.1} to \
+         {:.1} %); {peak}, and twice the measured maximum of clients would give {:.0} a second ({:.0} to {:.0}).",
         found.points.len(),
         contention.value * 100.0,
         contention.low * 100.0,
@@ -125,7 +125,7 @@ fn figure(
         agrees,
         agrees_within: (agrees == Some(true) && reaches(0.0) == Some(false)).then_some(tolerance),
         predicted_in_words: None,
-        measured_in_words: measured.is_none().then(|| "too few seconds to tell".to_owned()),
+        measured_in_words: measured.is_none().then(|| "too few seconds to judge".to_owned()),
     }
 }
 

@@ -30,18 +30,16 @@ pub(crate) fn failure_of(
 ) -> Result<Failure, &'static str> {
     let nodes_here = (0..deployment.nodes.len()).filter(|node| deployment.host_of(*node) == host).count();
     if fault.only.is_some() {
-        return Err("it strikes one program of several on a node");
+        return Err("it affects one of several programs on a node");
     }
     if fault.how == ProcessDeed::Restart {
-        return Err("the database is started again as soon as it has ended in order");
+        return Err("the database restarts as soon as its shutdown is complete");
     }
     if takes_over_after.is_some_and(|after| stands < after) {
-        return Err(
-            "it is over before another takes the leader's place; what the kernel holds of the volume stays",
-        );
+        return Err("it ends before a failover, and the page cache survives");
     }
     if nodes_here > 1 {
-        return Err("several nodes stand on the host, and it strikes one of them");
+        return Err("it affects one of several nodes on the host");
     }
     Ok(Failure::Silent(host.to_vec()))
 }

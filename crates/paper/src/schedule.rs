@@ -86,7 +86,7 @@ pub(crate) fn planned(scenario: &Scenario, deployment: &Deployment) -> Vec<Judge
         if failures.len() > 1 {
             planned.push(JudgedFault {
                 phase: phase.name.clone(),
-                what: "all that stands at once".to_owned(),
+                what: "all faults that overlap".to_owned(),
                 judgement: worst(deployment, std::iter::once(failures)),
             });
         }
@@ -137,7 +137,7 @@ fn worst(deployment: &Deployment, choices: impl Iterator<Item = Vec<Failure>>) -
     let judged = choices.map(|failures| (outcome(deployment, &failures), failures));
     judged
         .min_by_key(|(outcome, _)| *outcome)
-        .map_or(Judgement::NotOnPaper("there is nothing it could affect"), |(outcome, failures)| {
+        .map_or(Judgement::NotOnPaper("it affects nothing in this site"), |(outcome, failures)| {
             Judgement::Worst { failures, outcome }
         })
 }
@@ -150,10 +150,10 @@ fn time_is_wrong(action: &ClockFault, stands: Duration, scenario: &Scenario) -> 
             "its clock is wrong, and the engine states no tolerance (`paper.clock-tolerance` of its file): leases and time stamps may be wrong"
         }
         Some(ClockTolerance::Any) => {
-            "its clock is wrong, and nothing that the engine decides depends on the time of day: clients should notice nothing"
+            "its clock is wrong, and the engine does not depend on the time of day: no effect on clients expected"
         }
         Some(ClockTolerance::UpTo(most)) if off_s <= most.as_secs_f64() => {
-            "its clock stays within the engine's tolerance: clients should notice nothing"
+            "its clock stays within the engine's tolerance: no effect on clients expected"
         }
         Some(ClockTolerance::UpTo(_)) => {
             "its clock goes beyond the engine's tolerance: expect the node to give up, or leases and time stamps to be wrong"
@@ -165,10 +165,9 @@ fn time_is_wrong(action: &ClockFault, stands: Duration, scenario: &Scenario) -> 
 fn moves(action: &MigrationFault, takes_over_after: Option<Duration>) -> &'static str {
     match takes_over_after {
         Some(after) if action.stun >= after => {
-            "it is stunned for longer than a silent leader is waited for: where it leads, expect another to take its place, and it to \
-             be the leader no more when it goes on"
+            "its stun is longer than the election timeout: if it is the leader, expect a failover"
         }
-        _ => "it moves while it runs: clients should notice its stun and nothing else",
+        _ => "it moves while it runs: clients should notice only its stun",
     }
 }
 
@@ -179,9 +178,7 @@ fn strikes(action: &FaultAction, deployment: &Deployment) -> Result<Vec<Vec<Fail
             Ok(places(target, deployment).into_iter().map(|place| vec![Failure::Down(place)]).collect())
         }
         Takes::NothingJudged(why) => Err(why),
-        Takes::Processes(_) | Takes::Time(_) | Takes::Pause(_) => {
-            Err("what it leaves depends on how long it stands")
-        }
+        Takes::Processes(_) | Takes::Time(_) | Takes::Pause(_) => Err("the outcome depends on its duration"),
         Takes::Disk(DiskFault { target, defect }) => {
             let struck = disks(target, deployment);
             match struck.iter().find_map(|struck| not_judged(defect, deployment, struck)) {
@@ -197,7 +194,7 @@ fn strikes(action: &FaultAction, deployment: &Deployment) -> Result<Vec<Vec<Fail
             PartitionShape::OneWay { from, to } | PartitionShape::Between(from, to) => {
                 let others = places(to, deployment);
                 if places(from, deployment).len() * others.len() > MOST_CHOICES {
-                    return Err("a role decides who is cut off from whom, in too many ways");
+                    return Err("the target is a role, and there are too many possible partitions");
                 }
                 let pairs = places(from, deployment).into_iter().flat_map(|one| {
                     let cut = move |other: &Path| vec![Failure::Cut(one.clone(), other.clone())];
@@ -246,8 +243,8 @@ fn splits(
     let nodes: Vec<usize> = (0..deployment.nodes.len()).collect();
     let mut choices = Vec::new();
     for shape in shapes {
-        let ways =
-            possible(&shape, &nodes).ok_or("the seed decides who is cut off from whom, in too many ways")?;
+        let ways = possible(&shape, &nodes)
+            .ok_or("the seed chooses the partition, and there are too many possible ones")?;
         let place = |node: usize| deployment.host_of(node).to_vec();
         let cut = |(from, to): (usize, usize)| {
             (place(from) != place(to)).then(|| Failure::Cut(place(from), place(to)))

@@ -75,9 +75,9 @@ pub(crate) fn not_judged(
 ) -> Option<&'static str> {
     match defect {
         DiskDefect::Fail | DiskDefect::FailAfter { .. } => None,
-        DiskDefect::Slow { .. } => Some("it changes what a disk costs, not who serves"),
+        DiskDefect::Slow { .. } => Some("it changes disk latency, not availability"),
         DiskDefect::Stall if holds_copies_alone(deployment, struck) => {
-            Some("writes wait for a copy that does not answer until the timeout, then go on without it")
+            Some("writes wait for the silent copy until the timeout, then continue without it")
         }
         DiskDefect::Stall => {
             Some("how long a database waits for a disk that does not answer is not modelled")
@@ -85,12 +85,12 @@ pub(crate) fn not_judged(
         // A copy that refuses a change is out: it is gone on without, as without one whose disk has failed.
         DiskDefect::Full | DiskDefect::ReadOnly if holds_copies_alone(deployment, struck) => None,
         DiskDefect::Full | DiskDefect::ReadOnly => {
-            Some("what a database does on a full or read-only disk depends on what it writes then")
+            Some("the behaviour on a full or read-only disk depends on what the database writes")
         }
         DiskDefect::Corrupt { .. } if holds_copies_alone(deployment, struck) => {
-            Some("nothing is read from a copy; if it comes to serve, it depends on what is read then")
+            Some("nothing is read from a copy; after a failover the effect depends on which blocks are read")
         }
-        DiskDefect::Corrupt { .. } => Some("what is read wrongly depends on what is read"),
+        DiskDefect::Corrupt { .. } => Some("the effect depends on which blocks are read"),
         DiskDefect::LoseFlush => Some("it has no effect until power is lost"),
     }
 }

@@ -70,9 +70,9 @@ impl Return {
     /// As a person would say it.
     pub(crate) fn in_words(self) -> &'static str {
         match self {
-            Return::HostHasPower => "its host has power again",
-            Return::VolumeTriedAgain => "its volume being tried again",
-            Return::FaultIsOver => "the fault of its processes being over",
+            Return::HostHasPower => "because its host has power again",
+            Return::VolumeTriedAgain => "because its volume may work again",
+            Return::FaultIsOver => "because its process fault has ended",
         }
     }
 }

@@ -85,7 +85,7 @@ pub enum NotMigrated {
         node: String,
     },
     /// It lost its power in the midst.
-    #[error("{node} lost its power while it was moved")]
+    #[error("{node} lost power during the migration")]
     Lost {
         /// The node.
         node: String,
@@ -97,7 +97,7 @@ pub enum NotMigrated {
         node: String,
     },
     /// Nowhere to go.
-    #[error("no other host could take {node}")]
+    #[error("no other host can run {node}")]
     NoTarget {
         /// The node.
         node: String,
@@ -117,7 +117,7 @@ pub enum NotMigrated {
         host: String,
     },
     /// The other host may not have it.
-    #[error("{node} may not run there: {why}")]
+    #[error("{node} cannot run there: {why}")]
     NotAllowed {
         /// The node.
         node: String,
@@ -137,8 +137,8 @@ pub enum NotMigrated {
     },
     /// It dirties its memory faster than it can be copied.
     #[error(
-        "it does not converge: after round {rounds}, the last, {left_mib:.1} MiB were left, dirtied at {dirty_mib_per_s:.1} MiB/s where \
-         {copied_mib_per_s:.1} MiB/s were copied"
+        "it does not converge: after round {rounds}, the last one, {left_mib:.1} MiB were left; the node dirtied \
+         {dirty_mib_per_s:.1} MiB/s, and {copied_mib_per_s:.1} MiB/s were copied"
     )]
     DoesNotConverge {
         /// Rounds that were copied.
@@ -171,7 +171,7 @@ pub enum NotMigrated {
         source: io::Error,
     },
     /// It was called off.
-    #[error("it was called off, because the run is to end")]
+    #[error("it was cancelled because the run ended")]
     CalledOff,
     /// The VM.
     #[error(transparent)]

@@ -203,8 +203,8 @@ impl Platform {
         // Whoever is starting its database fails by that, and lets go of it.
         let Some((verdict, shown)) = self.switch_off(vm) else { return false };
         let what = format!(
-            "{} has not reached {}, which serves the volume of {node}, for {:.1} s: the volume counts as lost there, and the \
-             VM is switched off; {shown}",
+            "{} has not reached {}, which serves the volume of {node}, for {:.1} s: the volume counts as lost there, \
+             and the platform switches the VM off; {shown}",
             open.host,
             open.component,
             open.lost_after.unwrap_or_default().as_secs_f64()
@@ -212,8 +212,8 @@ impl Platform {
         self.events.say(EventKind::Platform { action: "fence".to_owned(), node: node.clone(), what });
         self.events.say(EventKind::NodeDown { node: node.clone(), host: open.host.clone() });
         if verdict != Verdict::Pass {
-            let why = "it is not known to be off, and nobody else may have its volume";
-            self.trouble(&format!("start {node} anywhere"), why);
+            let why = "it may still be running, and its volume may be open only once";
+            self.trouble(&format!("start {node} on another host"), why);
         }
         verdict == Verdict::Pass
     }
@@ -273,7 +273,9 @@ impl Platform {
         let _hand = self.hands[vm].lock().unwrap_or_else(PoisonError::into_inner);
         let (node, host) = (node_name(vm), self.datacentre.hosts[self.datacentre.vms[vm].host()].name());
         let Some((_, shown)) = self.switch_off(vm) else { return };
-        let what = format!("{why}: its VM is switched off so that it cannot come back as leader; {shown}");
+        let what = format!(
+            "{why}: fencing, the platform switches its VM off so that it cannot return as leader; {shown}"
+        );
         self.events.say(EventKind::Platform { action: "fence".to_owned(), node: node.clone(), what });
         self.events.say(EventKind::NodeDown { node, host });
     }
@@ -300,7 +302,8 @@ impl Platform {
 
     fn restart_database(&self, vm: usize) {
         let node = node_name(vm);
-        let what = format!("the database on {node} had ended and is started again, its disk being sound");
+        let what =
+            format!("the database on {node} had stopped; its disk is healthy, so the platform restarts it");
         self.start_once_ended(vm, RECOVERY_PATIENCE, what);
     }
 
@@ -364,8 +367,8 @@ impl Platform {
 
     pub(crate) fn trouble(&self, doing: &str, why: &str) {
         self.events.warn(
-            format!("the platform could not {doing}: {why}"),
-            "look at the node's log under logs/; the database was not brought back by the platform in time",
+            format!("the platform failed to {doing}: {why}"),
+            "see the node's log under logs/; the platform did not restore the database in time",
         );
     }
 
@@ -465,8 +468,8 @@ impl Platform {
                         .map(|(vm, apart)| format!("{} {:.1} ms", node_name(*vm), apart.as_secs_f64() * 1e3))
                         .collect();
                     let mut what = format!(
-                        "{} promoted, the most advanced of: {}; among equals the nearest to the lost leader's host, by the \
-                         site's round trips: {}",
+                        "{} promoted, the most advanced of: {}; tie-break: lowest round trip to the lost leader's \
+                         host: {}",
                         promotion.leader,
                         positions.join(", "),
                         distances.join(", ")

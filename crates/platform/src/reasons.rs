@@ -8,15 +8,15 @@ pub(crate) fn start(reason: &StartReason, cluster: &Cluster) -> String {
     let mut parts = Vec::new();
     let better = reason.better.map(|better| match better {
         Better::Data => "it has the node's data",
-        Better::NotForStorage => "it is not there for storage alone",
+        Better::NotForStorage => "it is not a storage host",
         Better::Rules => "it breaks the fewest rules",
         Better::FewerVms => "it runs the fewest nodes",
-        Better::Nearer => "it is the nearest to the one left",
-        Better::Order => "it is the first of equals",
+        Better::Nearer => "it is the nearest to the previous host",
+        Better::Order => "it is the first of equal candidates",
     });
     match better {
-        Some(better) => parts.push(format!("of {} hosts that could have it, {better}", reason.candidates)),
-        None => parts.push("no other host could have it".to_owned()),
+        Some(better) => parts.push(format!("best of {} hosts because {better}", reason.candidates)),
+        None => parts.push("no other host can run it".to_owned()),
     }
     let limits =
         |of: &Obstacle| matches!(of, Obstacle::Memory { .. } | Obstacle::Full { .. } | Obstacle::Rule { .. });
@@ -26,7 +26,7 @@ pub(crate) fn start(reason: &StartReason, cluster: &Cluster) -> String {
         parts.push(obstacles_in_words(&in_the_way, cluster));
     }
     for rule in &reason.broken {
-        parts.push(format!("the rule that {} gives way", rule_in_words(&cluster.rules[*rule])));
+        parts.push(format!("breaks the rule that {}", rule_in_words(&cluster.rules[*rule])));
     }
     parts.join("; ")
 }
@@ -70,8 +70,8 @@ mod tests {
         };
         assert_eq!(
             start(&reason, &cluster),
-            "of 2 hosts that could have it, it runs the fewest nodes; dc1/a/h2: n1, n2 must not share a host, and n2 is \
-             there; the rule that n1, n2 should not share a host gives way"
+            "best of 2 hosts because it runs the fewest nodes; dc1/a/h2: n1, n2 must not share a host, and n2 is \
+             there; breaks the rule that n1, n2 should not share a host"
         );
         assert_eq!(moved(MoveReason::RepairsRule { rule: 1 }, &cluster), "n1, n2 should not share a host");
         let short = Obstacle::Memory { free_bytes: 1 << 30, needed_bytes: 4 << 30 };

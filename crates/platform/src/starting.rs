@@ -85,7 +85,7 @@ impl Platform {
                 // Its volume may be out of reach for now. Told once, however often it is tried.
                 Err(refused) if !told && !refused.is_empty() => {
                     told = true;
-                    self.trouble(&format!("boot {} elsewhere yet", node_name(vm)), &refused.join("; "));
+                    self.trouble(&format!("boot {} on another host", node_name(vm)), &refused.join("; "));
                 }
                 Err(_) => {}
             }
@@ -117,8 +117,8 @@ impl Platform {
                 };
                 let mut why = match left {
                     Left::Host => format!("lost with {from}"),
-                    Left::Volume => format!("its volume lost on {from}"),
-                    Left::Room => format!("without room on {from}"),
+                    Left::Volume => format!("after its volume was lost on {from}"),
+                    Left::Room => format!("for lack of capacity on {from}"),
                 };
                 if !refused.is_empty() {
                     why = format!("{why} ({})", refused.join("; "));
@@ -148,7 +148,7 @@ impl Platform {
         }
         why.clone_into(told);
         let node = node_name(vm);
-        let what = format!("{node} stays off until a host can have it; {why}");
+        let what = format!("{node} stays off until a host can run it; {why}");
         self.events.say(EventKind::Platform { action: "wait".to_owned(), node, what });
     }
 
@@ -190,7 +190,7 @@ impl Platform {
             if self.datacentre.vms[vm].volume().mirrored().is_some() {
                 self.state().waiting_for_their_volume.insert(vm);
             }
-            self.trouble(&format!("boot {} at home", node_name(vm)), &error);
+            self.trouble(&format!("boot {} on its own host", node_name(vm)), &error);
         }
     }
 

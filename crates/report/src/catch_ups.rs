@@ -33,8 +33,8 @@ pub(crate) fn section(volumes: &[&VolumeResult]) -> String {
     html.push_str("</tbody></table></div>");
     if volumes.iter().any(|volume| volume.acknowledge != "async") {
         html.push_str(
-            "<p class=\"note\">No sync waits for a component that catches up until it is up to date: a median below the \
-             baseline’s is what that saves. What is copied shares the way, and the buffer, with the changes that go on.</p>",
+            "<p class=\"note\">Syncs do not wait for a component until it has caught up, so the median can be below \
+             the baseline’s. The copy shares the network and the buffer with new changes.</p>",
         );
     }
     let is_few = |of: &MeanwhileResult| of.transactions < Percentile::P99.samples_needed();
@@ -74,8 +74,8 @@ fn in_words(all: &[(&VolumeResult, &CatchUpResult)]) -> String {
         let all_of_them = if text.is_empty() { "Components caught up " } else { " Components caught up " };
         let _ = write!(
             text,
-            "{all_of_them}{} in less than a second: latencies are kept by whole seconds, so its cost to the loads cannot be separated \
-             from what else happened in the same second.",
+            "{all_of_them}{} in less than a second. Latencies are recorded per second, so the cost to the loads \
+             cannot be separated.",
             format::counted(short as u64, "time", "times")
         );
     }
@@ -105,7 +105,7 @@ fn rows(volume: &VolumeResult, caught: &CatchUpResult) -> Vec<String> {
     );
     if caught.loads.is_empty() {
         return vec![format!(
-            "{first}<td colspan=\"6\">over within a second, the grain of the time line</tr>"
+            "{first}<td colspan=\"6\">took less than a second, too short for the time line</tr>"
         )];
     }
     let latency = |latency_us: Option<u64>| format::latency(latency_us.unwrap_or(0) as f64);
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn of_one_shorter_than_a_second_it_is_said_that_nothing_can_be_told() {
-        let expected = ["caught up 1 time in less than a second", "over within a second"];
+        let expected = ["caught up 1 time in less than a second", "took less than a second"];
         check(vec![caught(0.4, &[])], &expected, &["p99 of"]);
         assert_eq!(section(&[&volume(Vec::new())]), "");
     }

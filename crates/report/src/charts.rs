@@ -39,13 +39,13 @@ pub(crate) fn over_time(run: &RunDirectory) -> String {
     }
     if shaded(ShadeKind::Gap) {
         html.push_str(
-            "<p class=\"note\">Shaded red: the longest time after a fault in which nothing of a load succeeded though \
-             something was due.</p>",
+            "<p class=\"note\">Shaded red: the longest time after a fault without a success of a load while \
+             operations were due.</p>",
         );
     }
     if shaded(ShadeKind::CatchUp) {
         html.push_str(
-            "<p class=\"note\">Shaded blue: components of mirrored volumes catch up with what changed while they were away.</p>",
+            "<p class=\"note\">Shaded blue: components of mirrored volumes catch up with changes they missed.</p>",
         );
     }
     html.push_str(&legend_of_moments(&marks));

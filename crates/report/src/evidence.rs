@@ -28,9 +28,9 @@ pub(crate) fn badge(verdict: Verdict) -> String {
 pub(crate) fn expectations(run: &RunDirectory) -> String {
     if run.result.expectations.is_empty() {
         let why = if run.is_derived {
-            "The run ended before any was judged."
+            "The run ended before the expectations were judged."
         } else {
-            "The scenario expects nothing in particular."
+            "The scenario has no expectations."
         };
         return format!("<p>{why}</p>");
     }
@@ -78,7 +78,7 @@ fn check(check: &CheckResult) -> String {
         escape(&check.name),
         escape(&check.explanation),
         counts.join(" "),
-        proof("What it proves when it passes", &check.proves),
+        proof("What it proves if it passes", &check.proves),
         proof("What it does not prove", &check.does_not_prove)
     )
 }
@@ -93,7 +93,7 @@ fn proof(term: &str, sentences: &str) -> String {
 /// Every fault with the evidence of its effect and of its healing.
 pub(crate) fn faults(run: &RunDirectory) -> String {
     if run.result.faults.is_empty() {
-        return "<p>This run broke nothing.</p>".to_owned();
+        return "<p>No fault was injected in this run.</p>".to_owned();
     }
     run.result.faults.iter().enumerate().map(|(index, fault)| self::fault(run, index, fault)).collect()
 }
@@ -136,7 +136,7 @@ fn fault(run: &RunDirectory, index: usize, fault: &FaultResult) -> String {
             ),
         ),
         (
-            "Operations that did not happen",
+            "Missing operations, compared with the baseline",
             fault
                 .lost_operations
                 .map_or_else(|| "unknown".to_owned(), |lost| format::count(lost.max(0.0).round() as u64)),
@@ -169,7 +169,7 @@ fn by_load(fault: &FaultResult) -> String {
     let seconds = |value: Option<f64>| value.map_or_else(|| "unknown".to_owned(), format::seconds);
     let mut html = "<div class=\"scroll\"><table><thead><tr><th>Load<th class=\"n\">Longest time without a success\
                     <th class=\"n\">in the baseline<th class=\"n\">First success<th class=\"n\">Sustained recovery\
-                    <th class=\"n\">Below 95 %<th class=\"n\">Below 50 %<th class=\"n\">Did not happen</tr></thead><tbody>"
+                    <th class=\"n\">Below 95 %<th class=\"n\">Below 50 %<th class=\"n\">Missing operations</tr></thead><tbody>"
         .to_owned();
     for load in &fault.loads {
         let back = match load.recovery_s.sustained {
@@ -324,7 +324,7 @@ fn told(run: &RunDirectory, kind: &EventKind) -> (&'static str, String) {
         EventKind::RunStarted { .. } => ("", "The run starts.".to_owned()),
         EventKind::Progress { what } => ("", what.clone()),
         EventKind::LabUp { boot_s, .. } => {
-            ("", format!("Lab and database are up after {}.", format::seconds(*boot_s)))
+            ("", format!("Lab and database are ready after {}.", format::seconds(*boot_s)))
         }
         EventKind::RoundTrips { occasion, pairs } => {
             let pairs = format::counted(pairs.len() as u64, "pair", "pairs");
@@ -336,10 +336,7 @@ fn told(run: &RunDirectory, kind: &EventKind) -> (&'static str, String) {
         EventKind::FaultAsked { kind, target, hits, nodes, .. } => {
             let nodes =
                 if nodes.is_empty() { String::new() } else { format!(", with {}", format::listed(nodes)) };
-            (
-                "fault",
-                format!("Fault asked for: {kind} of {target}, which is {}{nodes}.", format::listed(hits)),
-            )
+            ("fault", format!("Fault requested: {kind} of {target} ({}){nodes}.", format::listed(hits)))
         }
         EventKind::FaultTookEffect { fault, receipt } => match receipt.verdict {
             Verdict::Pass => ("fault", format!("The {} took effect.", name(fault))),
@@ -356,20 +353,19 @@ fn told(run: &RunDirectory, kind: &EventKind) -> (&'static str, String) {
             }
         },
         EventKind::Canary { receipt, .. } => {
-            ("", format!("Marks on a volume: {}.", format::listed(&receipt.evidence)))
+            ("", format!("Canary marks: {}.", format::listed(&receipt.evidence)))
         }
-        EventKind::NodeDown { node, host } => ("", format!("{node} on {host} is gone.")),
-        EventKind::NodeUp { node, host } => ("", format!("{node} is there, on {host}.")),
+        EventKind::NodeDown { node, host } => ("", format!("{node} on {host} is down.")),
+        EventKind::NodeUp { node, host } => ("", format!("{node} is up on {host}.")),
         EventKind::Migration { facts } => ("platform", migrations::sentence(facts)),
         EventKind::Platform { action, node, what } => ("platform", format!("{action} of {node}: {what}")),
         EventKind::VolumeMoved { node, host, why } => {
-            ("platform", format!("{host} serves the volume of {node} now, with every write: {why}"))
+            ("platform", format!("{host} now serves the volume of {node} and has every write: {why}"))
         }
-        EventKind::Leader { node } => ("platform", format!("{node} takes the writes.")),
-        EventKind::FirstSuccess { load, after_s, .. } => (
-            "platform",
-            format!("First success of {load} since the fault, {} after it.", format::seconds(*after_s)),
-        ),
+        EventKind::Leader { node } => ("platform", format!("{node} is now the leader.")),
+        EventKind::FirstSuccess { load, after_s, .. } => {
+            ("platform", format!("First success of {load}, {} after the fault.", format::seconds(*after_s)))
+        }
         EventKind::Warning { what, .. } => ("", format!("Warning: {what}")),
         EventKind::LoadEnded { why, .. } => ("fault", format!("A load ended early: {why}")),
         EventKind::FinalReadMissed { load, nodes, why } => {
@@ -377,7 +373,7 @@ fn told(run: &RunDirectory, kind: &EventKind) -> (&'static str, String) {
         }
         EventKind::LabStall { stall } => ("fault", format!("Stall: {stall}.")),
         EventKind::Interference { interference } => {
-            ("fault", format!("Not by the schedule: {interference}."))
+            ("fault", format!("Outside the schedule: {interference}."))
         }
         EventKind::Check { name, verdict, .. } => ("", format!("Check {name}: {verdict}.")),
         EventKind::Interrupted { why } => ("fault", format!("Interrupted: {why}")),

@@ -123,17 +123,6 @@ fn signed(written: String) -> String {
     }
 }
 
-/// A rate: `2 Mbit/s`.
-pub(crate) fn bit_rate(bits_per_s: u64) -> String {
-    let (value, unit) = match bits_per_s {
-        rate if rate >= 1_000_000_000 => (rate as f64 / 1e9, "Gbit/s"),
-        rate if rate >= 1_000_000 => (rate as f64 / 1e6, "Mbit/s"),
-        rate => (rate as f64 / 1e3, "kbit/s"),
-    };
-    let written = format!("{value:.2}");
-    format!("{} {unit}", written.trim_end_matches('0').trim_end_matches('.'))
-}
-
 /// Bytes in binary units: `24.0 GiB`.
 pub(crate) fn bytes(value: u64) -> String {
     scenario::units::approximate_size(value as f64).replace(' ', "\u{a0}")

@@ -154,7 +154,7 @@ pub(crate) fn not_sustained(fault: &FaultResult) -> String {
 pub(crate) fn headline(result: &RunResult) -> (String, String) {
     let text = |value: &str, detail: &str| (value.to_owned(), detail.to_owned());
     if result.faults.is_empty() {
-        return text("no fault", "this run broke nothing");
+        return text("no fault", "no fault was injected");
     }
     if result.faults.iter().all(|fault| fault.took_effect_s.is_none()) {
         return text("unknown", "no fault is known to have taken effect");

@@ -13,6 +13,7 @@ use crate::series::{Point, seconds_per_point};
 use results::LinkResult;
 use results::LinkRow;
 use results::RunDirectory;
+use scenario::units::approximate_bit_rate;
 
 /// Curves of one chart; the busiest links have them.
 const MOST_CURVES: usize = 6;
@@ -63,7 +64,7 @@ fn table(links: &[LinkResult]) -> String {
         .to_owned();
     let share = |share: Option<f64>| share.map_or_else(String::new, format::percent);
     for link in links.iter().take(MOST_LINKS) {
-        let rate = link.rate_bits_per_s.map_or_else(|| "no limit".to_owned(), format::bit_rate);
+        let rate = link.rate_bits_per_s.map_or_else(|| "no limit".to_owned(), approximate_bit_rate);
         let waiting = if link.rate_bits_per_s.is_some() || link.waiting_bytes_max > 0 {
             format::bytes(link.waiting_bytes_max)
         } else {

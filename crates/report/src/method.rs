@@ -14,37 +14,37 @@ pub(crate) fn method(run: &RunDirectory) -> String {
     let mut items = vec![("Load", load(result))];
     items.push((
         "Latency",
-        "from the moment a client sends an operation to the moment it has the whole answer, as the client sees it, in \
-         microseconds, in a high dynamic range histogram per operation and second with three significant digits. The \
-         tail is not capped: the longest one is the longest there was. Only operations that succeeded have a latency here; \
-         those that did not are counted as errors by class."
+        "the time from sending an operation to receiving its whole answer, measured by the client in microseconds, \
+         in a high dynamic range histogram per operation and second with three significant digits. The tail is not \
+         capped. Only successful operations have a latency; failed ones are counted as errors by class."
             .to_owned(),
     ));
     items.push((
         "Time",
-        "seconds on one clock, the machine's monotonic clock, which no fault touches. It starts at 0 with the first load; \
-         preparation has negative times. A charted second covers that second up to the next."
+        "seconds on the machine's monotonic clock, which no fault changes. Zero is the start of the first load; \
+         preparation has negative times. A point of a chart covers the second that follows it."
             .to_owned(),
     ));
     items.push((
         "Outcomes",
-        "an operation is acknowledged, refused, or unknown. Unknown means that the client sent it and never had a definite \
-         answer (the connection broke, or the answer did not come in time): it may have happened, it may not, and no \
-         client could know. Such writes count neither as acknowledged nor as lost."
+        "an operation is acknowledged, refused, or unknown. Unknown means that the client sent it and got no \
+         definite answer (the connection broke or the client timed out), so it may or may not have happened. Such \
+         writes count neither as acknowledged nor as lost."
             .to_owned(),
     ));
     items.push((
         "Recovery",
-        "A fault is charged with what happens from its effect, by its receipt, until the next fault is asked for or the loads \
-         end. Longest time without a success: of any client of a load while something was due, in a closed loop whenever a \
-         client wants to send, in an open loop from the moment an operation is due; measured operation by operation. It is an \
-         interruption when it is longer than 0.25 s and than three times the longest in the baseline. Below 95 %: whole \
-         seconds with less than 95 % of the baseline's mean throughput that are also slower than the baseline's own spread \
-         explains, its slowest second and its mean less four standard deviations. Below 50 %: whole seconds with less than \
-         half. Sustained recovery: the end of the last interruption, the last second below 50 % and the last two neighbouring \
-         seconds below 95 %, whichever is latest, with at least three seconds after it. First success: the first operation \
-         sent after the effect that succeeded, less the time in which nothing was due. Where the baseline is shorter than \
-         four seconds, has itself a second below 50 %, or the number of clients changed, low seconds are unknown."
+        "A fault accounts for everything from its effect (by its receipt) until the next fault or the end of the \
+         loads. Longest time without a success: over all clients of a load while operations were due, measured \
+         operation by operation; in a closed loop an operation is due whenever a client is ready to send. It counts \
+         as an interruption if it is longer than 0.25 s and longer than three times the baseline's longest. Below 95 \
+         %: whole seconds with less than 95 % of the baseline's mean throughput that are also below the baseline's \
+         own spread (its slowest second, and its mean minus four standard deviations). Below 50 %: whole seconds \
+         with less than half. Sustained recovery: the latest of the end of the last interruption, the last second \
+         below 50 % and the last pair of neighbouring seconds below 95 %, followed by at least three good seconds. \
+         First success: the first successful operation sent after the effect, without the time in which nothing was \
+         due. Low seconds are unknown if the baseline is shorter than four seconds, has a second below 50 % itself, \
+         or the number of clients changed."
             .to_owned(),
     ));
     items.push((
@@ -86,9 +86,9 @@ fn load(result: &RunResult) -> String {
     let mut sentences = Vec::new();
     if !closed.is_empty() {
         sentences.push(format!(
-            "closed loop ({}): each client sends its next operation as soon as the last has ended. During an outage closed \
-             clients wait, so that few operations meet it: the outage shows in throughput and in the time to recover rather \
-             than in percentiles.",
+            "closed loop ({}): each client sends its next operation as soon as the last one has ended. During an \
+             outage the clients wait, so few operations are affected: the outage shows in throughput and recovery \
+             time, not in percentiles.",
             format::listed(&closed)
         ));
     }
@@ -99,8 +99,8 @@ fn load(result: &RunResult) -> String {
         ));
     }
     sentences.push(
-        "Clients stand in their own place in the site, reconnect by themselves with growing pauses, look for the node that takes \
-         writes, and never stop the run."
+        "Clients have their own place in the site. They reconnect with growing pauses, search for the node that \
+         takes writes, and never stop the run."
             .to_owned(),
     );
     sentences.join(" ")
@@ -111,16 +111,16 @@ fn proofs(result: &RunResult) -> String {
     let mut unproven = Vec::new();
     if result.volumes.is_empty() {
         unproven.push(
-            "Whether unsynced data survives a loss of power. In this run a node's volume is a plain directory: a power-off \
-             ends all processes of a host at once, but what they had written without fsync stays. A database that acknowledges before \
-             fsync is not caught.",
+            "Whether unsynced data survives a power loss. In this run a node's volume is a plain directory: a \
+             power-off ends all processes of a host at once, but data written without fsync stays. A database that \
+             acknowledges before fsync is not caught.",
         );
     }
     unproven.push(
-        "Absolute speed on other hardware. Everything here shares one machine; what carries over is the shape: ratios, the order \
-         of events, whether data survived.",
+        "Absolute speed on other hardware. Everything here shares one machine; only ratios, the order of events and \
+         data survival carry over.",
     );
-    unproven.push("Other moments and other orders of the same fault. One run is one sample; run it again with other seeds.");
+    unproven.push("Other timings of the same fault. One run is one sample; repeat it with other seeds.");
     let list = |sentences: &[&str]| -> String {
         sentences.iter().map(|sentence| format!("<li>{sentence}</li>")).collect()
     };
@@ -170,9 +170,9 @@ fn modelled_disks(result: &RunResult) -> Vec<(String, String)> {
     let Some(syncs) = &result.lab.modelled_syncs else { return Vec::new() };
     [
         ("syncs", format::count(syncs.count)),
-        ("latency asked for", format::latency_or_zero(syncs.asked_us as f64)),
-        ("answered later than due, mean", format::latency_or_zero(syncs.late_us_mean)),
-        ("answered later than due, most", format::latency_or_zero(syncs.late_us_max as f64)),
+        ("configured latency", format::latency_or_zero(syncs.asked_us as f64)),
+        ("late answers, mean", format::latency_or_zero(syncs.late_us_mean)),
+        ("late answers, longest", format::latency_or_zero(syncs.late_us_max as f64)),
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .to_vec()
@@ -210,7 +210,7 @@ fn facts_list(title: &str, rows: Vec<(String, String)>) -> String {
 pub(crate) fn again(run: &RunDirectory) -> String {
     let result = &run.result;
     let mut html = format!(
-        "<p>The same scenario with the same seed, from the resolved scenario that lies beside this report:</p>\
+        "<p>To repeat this run with the same seed, use the resolved scenario beside this report:</p>\
          <pre>holdfast run scenario.yaml --seed {}</pre>",
         result.seed
     );

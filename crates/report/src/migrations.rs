@@ -33,9 +33,9 @@ pub(crate) fn section(result: &RunResult) -> String {
         );
     }
     html.push_str(
-        "<p>Copied bytes cross the network from host to host. A node's dirty rate is what its processes hand to the \
-         kernel in write calls and what they grow by. Connections: how many of those that its kernel lists when it is stopped \
-         still stand a second after it runs again; cut off are those that a reset or a timeout ended meanwhile.</p>",
+        "<p>Copied bytes cross the network between the hosts. The dirty rate is the data that the node's processes \
+         write plus the growth of their memory. Connections: those open when the node was stopped, and how many of \
+         them were still open one second after it ran again. Cut off: ended by a reset or a timeout.</p>",
     );
     html
 }

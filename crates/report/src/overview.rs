@@ -126,8 +126,8 @@ fn table(rows: &[Row<'_>]) -> String {
         html.push_str(&line(row));
     }
     html.push_str(
-        "</tbody></table></div><p><button>Compare the chosen runs</button> <span class=\"note\">The first one from the top \
-         is what the others are held against.</span></p></form>\n",
+        "</tbody></table></div><p><button>Compare the chosen runs</button> <span class=\"note\">The first chosen run \
+         is the reference.</span></p></form>\n",
     );
     html
 }
@@ -137,7 +137,7 @@ fn line(row: &Row<'_>) -> String {
     let name = escape(&found.name);
     let state = match (found.state, verdict_of(found)) {
         (State::UnderWay, _) => "<span class=\"badge\">under way</span>".to_owned(),
-        (State::Abandoned, _) => format!("{} <small>left no result</small>", badge(Verdict::Unknown)),
+        (State::Abandoned, _) => format!("{} <small>no result</small>", badge(Verdict::Unknown)),
         (State::Ended, verdict) => badge(verdict.unwrap_or(Verdict::Unknown)),
     };
     let (scenario, began, engine, numbers) = match &found.result {

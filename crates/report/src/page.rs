@@ -22,8 +22,8 @@ pub fn html(run: &RunDirectory) -> String {
     page.push_str(&sections);
     let _ = write!(
         page,
-        "<footer>Made by Holdfast {} from the run directory alone. The datacentre is pretend; the database, its packets and \
-         its data are real.</footer>\n</main></body></html>\n",
+        "<footer>Made by Holdfast {} from the run directory. The datacentre is simulated; the database, its packets \
+         and its data are real.</footer>\n</main></body></html>\n",
         escape(&result.holdfast)
     );
     page
@@ -94,6 +94,16 @@ pub(crate) fn contents(sections: &str) -> String {
     format!("<nav aria-label=\"Contents\"><ul>{links}</ul></nav>\n")
 }
 
+/// What happened: a paragraph, or with several faults a list with a line for each.
+fn lead(run: &RunDirectory) -> String {
+    let sentences = story::sentences(run);
+    if run.result.faults.len() < 2 {
+        return format!("<p class=\"story lead\">{}</p>", escape(&sentences.join(" ")));
+    }
+    let lines: String = sentences.iter().map(|sentence| format!("<li>{}</li>", escape(sentence))).collect();
+    format!("<ul class=\"lead\">{lines}</ul>")
+}
+
 fn head(run: &RunDirectory) -> String {
     let (result, facts) = (&run.result, &run.result.facts);
     let word = verdict_title::of(result);
@@ -135,9 +145,8 @@ fn head(run: &RunDirectory) -> String {
             escape(&number.detail)
         );
     }
-    html.push_str("</div><p class=\"story lead\">");
-    html.push_str(&escape(&story::sentences(run).join(" ")));
-    html.push_str("</p>");
+    html.push_str("</div>");
+    html.push_str(&lead(run));
     if !result.lab.warnings.is_empty() || !run.notes.is_empty() {
         let warnings = result.lab.warnings.len() + run.notes.len();
         let _ = write!(

@@ -40,7 +40,7 @@ pub(crate) fn predictions(result: &RunResult) -> String {
             .map(|row| [row.name.clone(), figure(row.reported), measured(row.measured), String::new()])
             .collect();
         html.push_str(&figures(&format!("Beside {report}"), ["Figure", report, "This run", ""], &rows));
-        html.push_str("<p class=\"note\">Absolute speeds belong to the report's own hardware; what carries over is the shape.</p>");
+        html.push_str("<p class=\"note\">Absolute speeds depend on the report's hardware; only ratios and the order of events carry over.</p>");
     }
     html
 }

@@ -18,7 +18,7 @@ const MARGIN: f64 = 8.0;
 pub(crate) fn figure(run: &RunDirectory) -> String {
     let site = &run.result.facts.site;
     if site.hosts.is_empty() {
-        return "<p>This run has no site of its own.</p>".to_owned();
+        return "<p>This run has no simulated site.</p>".to_owned();
     }
     let story = site::story(run);
     let mut html = "<figure class=\"site\">".to_owned();
@@ -29,11 +29,11 @@ pub(crate) fn figure(run: &RunDirectory) -> String {
     html.push_str("<figcaption class=\"key\">");
     html.push_str(match site::has_leader(run) {
         true => "<span><i class=\"node leader\"></i>leader at the end</span> <span><i class=\"node\"></i>follower</span>",
-        false => "<span><i class=\"node\"></i>node: every one takes writes, and none leads</span>",
+        false => "<span><i class=\"node\"></i>node: every node takes writes</span>",
     });
     if !story.moves.is_empty() {
         html.push_str(
-            " <span><i class=\"node gone\"></i>was here; the arrow leads to where it was started again</span>",
+            " <span><i class=\"node gone\"></i>was here; the arrow points to where it was restarted</span>",
         );
     }
     if !story.copies.is_empty() {

@@ -10,6 +10,7 @@ use history::{LinkFacts, SiteFacts};
 use crate::format;
 use crate::markup::escape;
 use crate::site::{Block, LINK_GAP, LINK_ROW};
+use scenario::units::approximate_bit_rate;
 
 /// Delays between places that stand side by side or one below the other, in the gap between them.
 pub(crate) fn draw(links: &[LinkFacts], block: &Block, svg: &mut String, class: &str) {
@@ -141,7 +142,12 @@ pub(crate) fn in_words(site: &SiteFacts) -> String {
         );
     }
     let edges = site.edges.iter().take(TOLD).map(|edge| {
-        format!("{} around {}, {} each way", edge.name, edge.around, format::bit_rate(edge.rate_bits_per_s))
+        format!(
+            "{} around {}, {} each way",
+            edge.name,
+            edge.around,
+            approximate_bit_rate(edge.rate_bits_per_s)
+        )
     });
     let edges: Vec<String> = edges.collect();
     if !edges.is_empty() {

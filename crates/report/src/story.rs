@@ -52,12 +52,12 @@ fn ledger(result: &RunResult) -> Option<Ledger> {
 
 fn lost_writes(result: &RunResult) -> Number {
     let (value, detail) = match ledger(result) {
-        None => ("not checked".to_owned(), "no check of this run counted acknowledged writes".to_owned()),
+        None => ("not checked".to_owned(), "no check in this run counts acknowledged writes".to_owned()),
         Some(ledger) => match ledger.known_lost() {
             None if ledger.verdict == Verdict::Pass => (
                 "not counted".to_owned(),
                 format!(
-                    "of {} acknowledged; the check passed, and it does not count losses",
+                    "of {} acknowledged; the check passed and does not count losses",
                     format::count(ledger.acknowledged)
                 ),
             ),
@@ -85,14 +85,14 @@ fn throughput_during(result: &RunResult) -> Number {
     let (value, detail) = if result.faults.is_empty() {
         ("no fault".to_owned(), "nothing to compare".to_owned())
     } else if ratios.is_empty() {
-        ("unknown".to_owned(), "there is no baseline, or no fault to compare with it".to_owned())
+        ("unknown".to_owned(), "no baseline, or no fault that can be compared with it".to_owned())
     } else {
         let worst = ratios.iter().copied().fold(f64::INFINITY, f64::min);
         let which =
             if ratios.len() > 1 { format!(", the lowest of {} faults", ratios.len()) } else { String::new() };
         let is_healed = result.faults.iter().all(|fault| fault.healed_s.is_some());
-        let until = if is_healed { "its healing" } else { "the end of the recording" };
-        (format::percent(worst), format!("of the baseline, as a mean from its effect to {until}{which}"))
+        let until = if is_healed { "its end" } else { "the end of the recording" };
+        (format::percent(worst), format!("of the baseline; mean from the fault's effect to {until}{which}"))
     };
     Number { label: "Throughput under fault", value, detail }
 }
@@ -120,9 +120,9 @@ fn undisturbed(result: &RunResult) -> String {
         .map(|load| format!("{} ran at {}", load.name, format::rate(load.measured.throughput_per_s)))
         .collect();
     if rates.is_empty() {
-        "Nothing was broken in this run.".to_owned()
+        "No fault was injected in this run.".to_owned()
     } else {
-        format!("Nothing was broken in this run; {}.", format::listed(&rates))
+        format!("No fault was injected in this run; {}.", format::listed(&rates))
     }
 }
 
@@ -150,7 +150,7 @@ fn loss(result: &RunResult) -> String {
 fn fault_sentence(run: &RunDirectory, fault: &FaultResult) -> String {
     let Some(effect_s) = fault.took_effect_s else {
         return format!(
-            "At {} a {} of {} was asked for; there is no evidence that it took effect.",
+            "At {} a {} of {} was requested; there is no evidence that it took effect.",
             format::seconds(fault.asked_s),
             fault.kind,
             fault.target
@@ -164,7 +164,7 @@ fn fault_sentence(run: &RunDirectory, fault: &FaultResult) -> String {
     if felt.is_empty() {
         parts.push(match fault.recovery_s.first_success {
             Some(after_s) => format!("the first success came after {}", format::seconds(after_s)),
-            None => "service was not seen to come back".to_owned(),
+            None => "no success was seen afterwards".to_owned(),
         });
     }
     parts.extend(felt);
@@ -180,7 +180,7 @@ fn struck(fault: &FaultResult) -> String {
     match fault_kind(&fault.kind).map(|kind| kind.story.clause) {
         Some(Clause::Hosts(clause)) => format!("{what} {clause}"),
         Some(Clause::Target(clause)) => format!("{clause} ({})", fault.target),
-        None => format!("{} began on {what}", fault.kind),
+        None => format!("{} started on {what}", fault.kind),
     }
 }
 
@@ -234,7 +234,7 @@ fn answers(run: &RunDirectory, fault: &FaultResult, effect_s: f64) -> Vec<String
             {
                 restarted.push(node);
                 told.push(format!(
-                    "{node} was started again on {host} after {}",
+                    "{node} was restarted on {host} after {}",
                     format::seconds(event.t_s - effect_s)
                 ));
             }

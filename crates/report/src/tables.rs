@@ -39,7 +39,7 @@ fn first_errors(load: &LoadResult) -> String {
         return String::new();
     }
     let mut html = "<div class=\"scroll\"><table><thead><tr><th>First error of its class<th>Code<th class=\"n\">At<th>Node\
-                    <th>What was said</tr></thead><tbody>"
+                    <th>Message</tr></thead><tbody>"
         .to_owned();
     for error in &load.first_errors {
         let hint =
@@ -79,9 +79,9 @@ fn standard(load: &LoadResult) -> String {
     html.push_str("</tbody></table></div>");
     if load.measured.figures.get(EFFICIENCY).is_some_and(|percent| *percent > 100.0) {
         html.push_str(
-            "<p class=\"note\">An efficiency above 100 % is possible in a short run: the standard’s pauses limit the mean rate \
-             over hours, while a few minutes can hold more new orders than the mean. Without the standard’s pauses \
-             (<code>pauses: off</code>) there is no limit, and the figure says nothing.</p>",
+            "<p class=\"note\">An efficiency above 100 % is possible in a short run, because the standard’s pauses \
+             limit only the mean rate over hours. Without these pauses (<code>pauses: off</code>) there is no limit, \
+             and the figure has no meaning.</p>",
         );
     }
     html
@@ -302,8 +302,8 @@ fn by_statement(result: &RunResult, load: &LoadResult) -> String {
     html.push_str("</tbody></table></div>");
     if few {
         html.push_str(
-            "<p class=\"note\"><sup>†</sup> From fewer than 1,000 samples: less than ten lie beyond this percentile, \
-             so it says little more than the longest one does.</p>",
+            "<p class=\"note\"><sup>†</sup> Fewer than 1,000 samples: less than ten are beyond this percentile, so \
+             it is little more than the maximum.</p>",
         );
     }
     html
@@ -354,7 +354,7 @@ fn errors_by_operation(load: &LoadResult) -> String {
     }
     let mut html = "<div class=\"scroll\"><table class=\"operation-errors\"><thead><tr><th>Operation<th class=\"n\">Succeeded\
                     <th class=\"errors\">Errors<th class=\"errors\">of which without a definite answer\
-                    <th class=\"n\">Tried again</tr></thead><tbody>"
+                    <th class=\"n\">Retried</tr></thead><tbody>"
         .to_owned();
     for (name, operation) in rows {
         let _ = write!(
@@ -368,9 +368,9 @@ fn errors_by_operation(load: &LoadResult) -> String {
         );
     }
     html.push_str(
-        "</tbody></table></div><p class=\"note\">The errors of a kind of transaction and of a statement are those of the \
-         transactions they belong to, counted separately. Tried again: met a serialization failure or a deadlock, and was followed \
-         by another try; what fails in such a try is counted with its statement.</p>",
+        "</tbody></table></div><p class=\"note\">Errors are counted for the transaction and again for its type and \
+         statement. Retried: ended with a serialization failure or a deadlock and was retried; errors of a retry are \
+         counted with its statement.</p>",
     );
     html
 }

@@ -21,19 +21,19 @@ pub(crate) fn of(result: &RunResult) -> String {
             verdicts: result.checks.iter().map(|check| check.verdict).collect(),
             singular: "check",
             plural: "checks",
-            said: ["passed", "failed", "could not be decided"],
+            said: ["passed", "failed", "undecided"],
         },
         Judged {
             verdicts: result.expectations.iter().map(|expectation| expectation.verdict).collect(),
             singular: "expectation",
             plural: "expectations",
-            said: ["passed", "failed", "could not be decided"],
+            said: ["passed", "failed", "undecided"],
         },
         Judged {
             verdicts: result.faults.iter().map(|fault| fault.receipt.verdict).collect(),
             singular: "fault",
             plural: "faults",
-            said: ["shown by evidence", "did not do what was asked", "not shown by evidence"],
+            said: ["shown by evidence", "refuted by evidence", "not shown by evidence"],
         },
     ];
     let parts: Vec<String> = judged.iter().filter_map(|judged| part(judged, result.verdict)).collect();

@@ -54,8 +54,8 @@ pub(crate) fn section(run: &RunDirectory) -> String {
         let Some(lost_after_s) = opening.lost_after_s else { continue };
         let _ = write!(
             html,
-            "<p><strong>Out of reach:</strong> the volume of {}, open on {}, counted as lost there when {}, which served it, \
-             had not been reached for {}: its operations failed, and the node was switched off.</p>",
+            "<p><strong>Out of reach:</strong> the volume of {}, open on {}, counted as lost when {}, which served \
+             it, was unreachable for {}: its I/O failed, and the node was switched off.</p>",
             escape(&volume.node),
             escape(&opening.host),
             escape(&opening.component),
@@ -71,12 +71,12 @@ pub(crate) fn section(run: &RunDirectory) -> String {
 
 fn in_words(volume: &VolumeResult) -> String {
     let acknowledged = match volume.acknowledge.as_str() {
-        "sync" => "every live component has made it durable",
-        "semi" => "the node's own component has made it durable and every live one has received it",
-        _ => "the node's own component has made it durable; the others follow",
+        "sync" => "it is durable on every live component",
+        "semi" => "it is durable on the node's own component and received by every live one",
+        _ => "it is durable on the node's own component; the others follow",
     };
     format!(
-        "Each volume has {} of class {}, on different hosts; what they say to each other crosses the network like all else. \
+        "Each volume has {} of class {}, on different hosts; their replication traffic crosses the network. \
          A sync is acknowledged when {acknowledged}.",
         format::counted(u64::from(volume.replicas), "component", "components"),
         volume.class
@@ -85,7 +85,7 @@ fn in_words(volume: &VolumeResult) -> String {
 
 fn table(volumes: &[&VolumeResult]) -> String {
     let mut html = "<div class=\"scroll\"><table><thead><tr><th>Volume of<th>Component on<th>In the end\
-                    <th class=\"n\">Sent as changes<th class=\"n\">Sent to catch up<th class=\"n\">Still lacking</tr></thead><tbody>"
+                    <th class=\"n\">Sent as new changes<th class=\"n\">Sent to catch up<th class=\"n\">Still missing</tr></thead><tbody>"
         .to_owned();
     let rows = volumes.iter().flat_map(|volume| volume.components.iter().map(|of| (&volume.node, of)));
     for (node, component) in rows.take(MOST_ROWS) {
@@ -127,9 +127,8 @@ fn syncs(volumes: &[&VolumeResult]) -> String {
         return String::new();
     }
     format!(
-        "<p>What mirroring cost each sync: it is made durable where the volume is served and, at the same time, elsewhere; \
-         beyond its own disk it waited for the others.</p><div class=\"scroll\"><table><thead><tr><th>Volume of\
-         <th class=\"n\">Syncs<th class=\"n\">Own disk, median<th class=\"n\">99th percentile<th class=\"n\">Beyond it, median\
+        "<p>Cost of mirroring per sync. A sync goes to the primary copy's disk and to the other components at the same time; the table separates the wait for its own disk from the additional wait for the others.</p><div class=\"scroll\"><table><thead><tr><th>Volume of\
+         <th class=\"n\">Syncs<th class=\"n\">Own disk, median<th class=\"n\">99th percentile<th class=\"n\">Additional wait, median\
          <th class=\"n\">99th percentile<th class=\"n\">Shortest round trip between the hosts</tr></thead><tbody>{rows}</tbody>\
          </table></div>"
     )
@@ -160,8 +159,7 @@ fn openings(volumes: &[&VolumeResult]) -> String {
         return String::new();
     }
     format!(
-        "<p>On a host without a component that was up to date, a volume was open over the network: each request and its \
-         answer crossed it.</p><div class=\"scroll\"><table><thead><tr><th>Volume of<th>Open on<th>Served from<th>Requests\
+        "<p>A host without an up-to-date component opened the volume over the network, so each request and its answer crossed the network.</p><div class=\"scroll\"><table><thead><tr><th>Volume of<th>Open on<th>Served from<th>Requests\
          <th class=\"n\">How many<th class=\"n\">Median<th class=\"n\">99th percentile</tr></thead><tbody>{rows}</tbody></table></div>"
     )
 }
@@ -209,9 +207,10 @@ fn left(volumes: &[&VolumeResult], until: u64) -> Option<Figure> {
     (!curves.is_empty()).then(|| Figure {
         id: "resync".to_owned(),
         title: "Left to copy".to_owned(),
-        caption: "what components that were away lack, in all, at the end of each second; it grows while they are away \
-                  and falls while they catch up"
-            .to_owned(),
+        caption:
+            "data that components missed while they were away, in total, at the end of each second; it grows \
+                  while they are away and falls while they catch up"
+                .to_owned(),
         unit_note: "",
         manner: Manner::Line,
         scale: Scale::linear(highest(&curves)),
@@ -233,8 +232,7 @@ fn lag(volumes: &[&VolumeResult], until: u64) -> Option<Figure> {
     (!curves.is_empty()).then(|| Figure {
         id: "lag".to_owned(),
         title: "How far the copy was behind".to_owned(),
-        caption: "age of the oldest change that was not known to be carried out on the furthest component that was live"
-            .to_owned(),
+        caption: "age of the oldest change not yet confirmed by the slowest live component".to_owned(),
         unit_note: "",
         manner: Manner::Line,
         scale: Scale::linear(highest(&curves)),

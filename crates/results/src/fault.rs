@@ -4,7 +4,7 @@ use history::Receipt;
 use measure::recovery::{Incomparable, SUSTAINED_SECONDS_MIN};
 use serde::{Deserialize, Serialize};
 
-/// A fault: what was asked, what happened, what it cost.
+/// A fault: what was requested, what happened, what it cost.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FaultResult {
     /// Its kind: `power-off`.
@@ -15,9 +15,9 @@ pub struct FaultResult {
     pub hits: Vec<String>,
     /// Nodes that ran there.
     pub nodes: Vec<String>,
-    /// When it was asked for.
+    /// When it was requested.
     pub asked_s: f64,
-    /// When it had taken effect, by its receipt; null when it never did.
+    /// When it took effect, by its receipt; null if it never did.
     pub took_effect_s: Option<f64>,
     /// When it was healed; null when it was not.
     pub healed_s: Option<f64>,
@@ -26,8 +26,8 @@ pub struct FaultResult {
     /// The lab lost data that a node had synced, so that what is missing says nothing about the database.
     #[serde(default)]
     pub lab_lost_synced: bool,
-    /// The longest time without a success against what was due, of all loads, until the next fault was asked for or the
-    /// loads ended; null where that is not known of each load.
+    /// The longest time without a success while operations were due, of all loads, until the next fault or the end of
+    /// the loads; null if that is not known of each load.
     #[serde(default)]
     pub gap_s: Option<f64>,
     /// Whole seconds below 50 % of the baseline in the same stretch, of the load that has most; null as above.
@@ -41,17 +41,17 @@ pub struct FaultResult {
     pub interrupted: Option<bool>,
     /// Times to recover, of the load that took longest.
     pub recovery_s: RecoveryResult,
-    /// Until when what happens is charged to it: when the next fault was asked for, or the end of the loads.
+    /// End of the time that counts for this fault: the next fault, or the end of the loads.
     #[serde(default)]
     pub charged_until_s: Option<f64>,
     /// What it did to each load.
     #[serde(default)]
     pub loads: Vec<FaultLoadResult>,
-    /// Operations that did not happen, of all loads: what seconds below 95 % fell short of the baseline.
+    /// Missing operations, of all loads: what seconds below 95 % fell short of the baseline.
     pub lost_operations: Option<f64>,
     /// Acknowledged writes missing at the end, acknowledged before this fault took effect.
     pub lost_writes: Option<u64>,
-    /// Throughput while the fault stood, as a share of the baseline's.
+    /// Throughput during the fault, as a share of the baseline's.
     pub throughput_ratio_during: Option<f64>,
 }
 
@@ -76,12 +76,12 @@ pub struct RecoveryResult {
     pub first_success: Option<f64>,
     /// End of the first whole second with at least 95 % of the baseline's throughput, whatever followed.
     pub back_to_95_percent: Option<f64>,
-    /// End of the last relapse before the next fault was asked for or the loads ended; 0 where there was none.
+    /// End of the last relapse before the next fault or the end of the loads; 0 if there was none.
     #[serde(default)]
     pub sustained: Option<f64>,
 }
 
-/// What a fault did to one load until the next one was asked for or the loads ended. What is not known is null.
+/// What a fault did to one load until the next fault or the end of the loads. Unknown values are null.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct FaultLoadResult {
     /// The load.
@@ -109,8 +109,8 @@ pub struct FaultLoadResult {
     pub incomparable: Option<Incomparable>,
     /// Times to recover.
     pub recovery_s: RecoveryResult,
-    /// Operations that did not happen.
+    /// Missing operations.
     pub lost_operations: Option<f64>,
-    /// Throughput while the fault stood, as a share of the baseline's.
+    /// Throughput during the fault, as a share of the baseline's.
     pub throughput_ratio_during: Option<f64>,
 }

@@ -39,7 +39,7 @@ pub struct LabResult {
     /// Syncs of disks whose medium the scenario describes, all disks together; absent where the machine's own disk answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub modelled_syncs: Option<ModelledSyncsResult>,
-    /// Packets by what became of them, over the whole run: `delivered`, `lost` by chance, `blocked` ...
+    /// Packets by their fate, over the whole run: `delivered`, `lost` by chance, `blocked` ...
     #[serde(default)]
     pub packets: BTreeMap<String, u64>,
     /// Doubts about the measurement, with their remedies.

@@ -68,7 +68,7 @@ pub struct LoadFigures {
     pub transactions: u64,
     /// Errors by class: of transactions, and of attempts to connect.
     pub errors: BTreeMap<String, u64>,
-    /// Of these, those after which nobody knows whether the transaction happened, by class.
+    /// Of these, those with an unknown outcome of the transaction, by class.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub errors_indefinite: BTreeMap<String, u64>,
     /// Transactions a second.
@@ -108,7 +108,7 @@ pub struct LoadResult {
     /// The first error of each class over the whole run, in order of time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub first_errors: Vec<FirstError>,
-    /// Why it ended before it was told to: a defect of the load generator. Its figures are not complete then.
+    /// Why it ended early: a defect of the load generator. Its figures are then incomplete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_early: Option<EndedEarly>,
 }

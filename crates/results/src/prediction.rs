@@ -16,13 +16,13 @@ pub struct PredictionResult {
     /// What the prediction says of the measurement.
     #[serde(default)]
     pub relation: Relation,
-    /// Lower end of the measurement's interval of 99 %, where one can be told.
+    /// Lower end of the measurement's 99 % interval, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub low: Option<f64>,
     /// Its upper end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub high: Option<f64>,
-    /// Whether they agree within noise; absent where that cannot be told.
+    /// Whether they agree within noise; absent if undecided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agrees: Option<bool>,
     /// How much they may differ and still agree; present where the interval excludes the prediction, so that they agree by

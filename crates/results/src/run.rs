@@ -24,7 +24,7 @@ pub struct RunResult {
     pub started_at: String,
     /// The verdict.
     pub verdict: Verdict,
-    /// Why the verdict is what it is, one sentence each, the weightiest first.
+    /// Reasons for the verdict, one sentence each, most important first.
     pub reasons: Vec<String>,
     /// Each expectation of the scenario.
     pub expectations: Vec<ExpectationResult>,
@@ -37,7 +37,7 @@ pub struct RunResult {
     /// Predicted beside measured.
     #[serde(default)]
     pub prediction: Vec<PredictionResult>,
-    /// What follows from the figures, in sentences made from them.
+    /// Conclusions from the figures, in sentences.
     #[serde(default)]
     pub explanations: Vec<String>,
     /// The published report that the scenario reproduces; without figures when it reproduces none.
@@ -49,10 +49,10 @@ pub struct RunResult {
     /// What each link of the site carried while loads ran.
     #[serde(default)]
     pub links: Vec<LinkResult>,
-    /// Whether the site's links did what was asked of them before the load; absent where it has none.
+    /// Whether the site's links behaved as configured before the load; absent where it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub links_receipt: Option<Receipt>,
-    /// Nodes that moved live, or were to, in the order in which that ended.
+    /// Live migrations, completed or not, in the order of their end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub migrations: Vec<MigrationFacts>,
     /// The lab itself.
@@ -89,7 +89,7 @@ impl RunResult {
     }
 }
 
-/// A published report's own figures, to stand beside the measured ones.
+/// A published report's figures, to compare with the measured ones.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ReproducedReport {
     /// The report's name: `FR-3`.
@@ -109,7 +109,7 @@ pub struct ReproducedFigure {
     pub measured: Option<f64>,
 }
 
-/// An expectation and how it came out.
+/// An expectation and its verdict.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ExpectationResult {
     /// Its name: `lost_writes`.
@@ -119,32 +119,32 @@ pub struct ExpectationResult {
     /// What was measured, with its unit, and of which load, phase or fault where there are several: the worst of them.
     /// `nothing` when it was not measured.
     pub measured: String,
-    /// How it came out.
+    /// Its verdict.
     pub verdict: Verdict,
 }
 
-/// A check and how it came out.
+/// A check and its verdict.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CheckResult {
     /// Its name: `ledger`, `tpcb-sums`.
     pub name: String,
-    /// How it came out.
+    /// Its verdict.
     pub verdict: Verdict,
-    /// The minimal story.
+    /// The explanation: for a failure, a minimal story that a reader can verify.
     pub explanation: String,
-    /// What is shown when the check passes.
+    /// What the check proves if it passes.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub proves: String,
-    /// What is not shown when it passes, though a reader might think so.
+    /// What it does not prove, although a reader might think so.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub does_not_prove: String,
     /// Writes acknowledged: the ledger's inserts, or TPC-B's transactions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acknowledged: Option<u64>,
-    /// Acknowledged and not there; absent where that could not be told.
+    /// Acknowledged writes that are missing; absent if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<u64>,
-    /// Ledger: there and never asked for.
+    /// Ledger: rows that no client sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub invented: Option<u64>,
     /// Writes without a definite answer.

@@ -101,7 +101,7 @@ pub fn read(directory: &Path) -> Result<RunDirectory, ReadError> {
     let events = match text_of(directory, "events.jsonl", LONGEST_FILE_BYTES, &mut notes)? {
         Some(text) => events(&text, &mut notes),
         None => {
-            notes.push("events.jsonl: not there, so that the events of the run are missing below".to_owned());
+            notes.push("events.jsonl is missing, so the events of the run are not shown".to_owned());
             Vec::new()
         }
     };
@@ -114,7 +114,7 @@ pub fn read(directory: &Path) -> Result<RunDirectory, ReadError> {
             }
             None => {
                 notes.push(
-                    "timeline.csv: not there, so that the charts over time are missing below".to_owned(),
+                    "timeline.csv is missing, so the charts over time are not shown".to_owned(),
                 );
                 (Vec::new(), true)
             }

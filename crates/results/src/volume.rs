@@ -17,7 +17,7 @@ pub struct VolumeResult {
     /// Its storage class.
     #[serde(default)]
     pub class: String,
-    /// Its components as they stood in the end.
+    /// Its components at the end.
     #[serde(default)]
     pub components: Vec<ComponentResult>,
     /// How far the furthest live component was behind, in each second.
@@ -70,7 +70,7 @@ pub struct CatchUpResult {
     pub copied_bytes: u64,
     /// Whether it was up to date in the end.
     pub complete: bool,
-    /// What the loads' transactions took meanwhile; nothing where it was over within a second, the grain of the time line.
+    /// Latencies of the loads' transactions during the catch-up; absent if it took less than a second.
     pub loads: Vec<MeanwhileResult>,
 }
 
@@ -139,7 +139,7 @@ pub struct AskedResult {
 pub struct ComponentResult {
     /// Path of its host.
     pub host: String,
-    /// How it stood in the end: `serving`, `live`, `catching up`, `away`, `given up`, `idle`.
+    /// Its state at the end: `serving`, `live`, `catching up`, `away`, `given up`, `idle`.
     pub role: String,
     /// Bytes sent to it as changes.
     pub replicated_bytes: u64,

@@ -21,8 +21,7 @@ pub enum BesideError {
         source: WholeFileError,
     },
     /// A link leads out of the scenario's folder.
-    #[error("{path}: it points to {target}, outside the scenario's folder; copy the file there, or name it on the command line, \
-             with --set", path = .path.display(), target = .target.display())]
+    #[error("{path}: it points to {target}, outside the scenario's folder; copy the file into that folder, or name it on the command line with --set", path = .path.display(), target = .target.display())]
     Outside {
         /// Its path.
         path: PathBuf,

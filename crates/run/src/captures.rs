@@ -21,7 +21,7 @@ const ARROW: &str = "->";
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
     /// The name means nothing in this scenario.
-    #[error("packets cannot be captured at `{name}`: there is no such place; there are {known}")]
+    #[error("packets cannot be captured at `{name}`: no such place; known places: {known}")]
     Unknown {
         /// As asked for.
         name: String,

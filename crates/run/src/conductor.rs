@@ -212,7 +212,7 @@ impl Conductor<'_> {
         for missing in missing {
             self.chronicle.warn(
                 missing.what(),
-                "its first figures are from fewer clients than configured; ask for fewer, or give the nodes more \
+                "its first figures are from fewer clients than configured; use fewer clients, or give the nodes more \
                  processors",
             );
         }
@@ -242,7 +242,7 @@ impl Conductor<'_> {
                 }
                 Action::Strike { fault } => {
                     faulting.strike(fault, faults[fault]);
-                    let what = format!("{} stands", faults[fault].action.kind_name());
+                    let what = format!("{} active", faults[fault].action.kind_name());
                     collector.scene().standing.insert(fault, what);
                 }
                 Action::Heal { fault } => {
@@ -282,7 +282,7 @@ impl Conductor<'_> {
         let left = platform.settle(if at_once { Duration::ZERO } else { SETTLE_PATIENCE });
         if left > 0 && !at_once {
             self.chronicle.warn(
-                format!("{left} of the platform's actions had not finished when the run ended"),
+                format!("{left} of the platform's actions were unfinished when the run ended"),
                 "give the recovery phase more time",
             );
         }
@@ -296,7 +296,7 @@ impl Conductor<'_> {
         }
         let mut patience = FINAL_READ_PATIENCE;
         for (plan, load) in self.prepared.plans.iter().zip(&self.scenario.loads) {
-            self.chronicle.progress(format!("reading what {} left", plan.name));
+            self.chronicle.progress(format!("reading back what {} wrote", plan.name));
             let place = enter_place(&self.prepared.datacentre, load).map_err(|error| error.to_string());
             let read = final_read(plan, &self.clock, place, patience);
             operations.extend(read.operations);
@@ -321,7 +321,7 @@ impl Conductor<'_> {
             },
         );
         read.unwrap_or_else(|error| {
-            let what = format!("{error}: whether the replicas hold the same could not be looked at");
+            let what = format!("{error}: the replicas could not be compared");
             self.chronicle.warn(what, "give the recovery phase more time; look at the nodes' logs");
             Vec::new()
         })

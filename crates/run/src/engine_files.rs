@@ -53,9 +53,8 @@ fn refused(
         code: "engine-file",
         message: format!("engine file {error}"),
         label: "this file cannot be used".to_owned(),
-        help:
-            "name an engine file in the scenario's folder; `holdfast explain engine` says what stands in one"
-                .to_owned(),
+        help: "name an engine file in the scenario's folder; `holdfast explain engine` shows its keys"
+            .to_owned(),
     };
     let pointed = file.is_the_engine.then(|| scenario::point_at(source, overrides, ENGINE, refusal));
     match pointed.flatten() {

@@ -236,8 +236,7 @@ fn installation(
     let orders = orders_for(found);
     let home = std::env::var_os("HOME").map(PathBuf::from).and_then(|home| home.canonicalize().ok());
     if orders.shows_to_nodes(Path::new("/")) || home.is_some_and(|home| orders.shows_to_nodes(&home)) {
-        let why = "a node sees the whole folder of its database, and this one has your home in it: move the database into \
-                   a folder of its own";
+        let why = "nodes can read the whole folder of the database, and this folder contains your home: move the database into a separate folder";
         return Err(engine::InstallError::Explicit { path: orders.root, why: why.to_owned() }.into());
     }
     Ok(orders)

@@ -68,8 +68,8 @@ pub enum PreparationError {
     },
     /// More sockets are needed than this process may have open.
     #[error(
-        "the loads hold {sessions} sessions at once, for which this process needs {needed} open files; it may have \
-         {most}: raise the limit (`ulimit -Hn {needed}`, or LimitNOFILE of the service), or ask for fewer clients"
+        "{sessions} client sessions need {needed} open files, and the limit is {most}: raise it (`ulimit -Hn \
+         {needed}`, or LimitNOFILE of the service), or use fewer clients"
     )]
     OpenFiles {
         /// The loads' sessions.
@@ -326,9 +326,7 @@ fn volumes(
     }
     let Err(error) = disk::try_out(directory.path()) else { return (asked, None) };
     chronicle.warn(
-        format!(
-            "volumes are plain directories, a power-off loses nothing that was written but not synced: {error}"
-        ),
+        format!("volumes are plain directories, so a power-off does not lose unsynced data: {error}"),
         "allow this user to use /dev/fuse (see `holdfast doctor`), or write `volumes: directory`",
     );
     (Volumes::Directory, Some(error.to_string()))
@@ -336,9 +334,11 @@ fn volumes(
 
 fn volumes_in_words(volumes: Volumes) -> &'static str {
     match volumes {
-        Volumes::Virtual => "virtual disks: a power-off loses what was not synced",
-        Volumes::Torn => "virtual disks: a power-off loses what was not synced and tears the last write",
-        Volumes::Directory => "plain directories: a power-off loses nothing that was written",
+        Volumes::Virtual => "virtual disks: a power-off loses unsynced data",
+        Volumes::Torn => {
+            "virtual disks: a power-off loses unsynced data and may leave the last write partial"
+        }
+        Volumes::Directory => "plain directories: a power-off loses no written data",
     }
 }
 
@@ -347,7 +347,7 @@ fn sync_in_words(sync: DiskSync) -> Option<String> {
     let DiskSync::Modelled { latency, at_once, bytes_per_second } = sync else { return None };
     let rate = bytes_per_second.map(|rate| format!(", {} a second", format_size(rate)));
     Some(format!(
-        "a sync is modelled, not the machine's disk's: {}, {at_once} at once{} on each disk",
+        "syncs are modelled, not those of the machine's disk: {}, {at_once} at once{} on each disk",
         format_duration(latency),
         rate.unwrap_or_default()
     ))
@@ -453,15 +453,14 @@ fn phases(scenario: &Scenario) -> Vec<PhaseFacts> {
 fn failover_in_words(failover: Failover, leadership: Leadership) -> String {
     match failover {
         Failover::None | Failover::Promote { .. } if matches!(leadership, Leadership::Elected(_)) => {
-            "the nodes elect another leader; a lost node starts again when its host returns".to_owned()
+            "the nodes elect another leader; a lost node restarts when its host returns".to_owned()
         }
         Failover::None if leadership == Leadership::Nobody => {
-            "none is needed: every node takes writes; a lost node starts again when its host returns"
-                .to_owned()
+            "not needed: every node takes writes; a lost node restarts when its host returns".to_owned()
         }
-        Failover::None => "none: a node starts again when its host returns".to_owned(),
+        Failover::None => "none: a lost node restarts when its host returns".to_owned(),
         Failover::HaRestart { after } => {
-            format!("the platform starts a lost node on another host after {} s", after.as_secs_f64())
+            format!("the platform restarts a lost node on another host after {} s", after.as_secs_f64())
         }
         Failover::Promote { after } => {
             format!(

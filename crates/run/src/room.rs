@@ -24,8 +24,8 @@ pub enum RoomError {
     },
     /// Control groups, which pressure needs.
     #[error(
-        "pressure holds nodes to a part of their processors by control groups, and none can be made here: {why}; run as root or \
-         with a delegated cpu controller (see `holdfast doctor`), or remove `pressure` from the schedule"
+        "`pressure` needs control groups, and none can be created here: {why}; run as root or with a delegated cpu \
+         controller (see `holdfast doctor`), or remove `pressure` from the schedule"
     )]
     Groups {
         /// Why not.
@@ -33,8 +33,8 @@ pub enum RoomError {
     },
     /// Clocks of nodes' own.
     #[error(
-        "faults of clocks give nodes wall clocks of their own, and this machine allows none: {why}; see `holdfast doctor`, or remove \
-         `clock-` faults from the schedule"
+        "clock faults need a separate wall clock for each node, which this machine does not allow: {why}; see \
+         `holdfast doctor`, or remove `clock-` faults from the schedule"
     )]
     Clocks {
         /// Why not.
@@ -42,8 +42,8 @@ pub enum RoomError {
     },
     /// Room on a file system.
     #[error(
-        "{}: about {} are needed and {} are free; remove old runs, use fewer nodes or a smaller scale, or name another \
-         folder with --out",
+        "{}: about {} are needed, {} are free; remove old runs, use fewer nodes or a smaller scale, or choose \
+         another folder with --out",
         folder.display(), approximate_size(*needed_bytes as f64), approximate_size(*free_bytes as f64)
     )]
     Disk {

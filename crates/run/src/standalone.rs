@@ -57,7 +57,7 @@ pub enum StandaloneError {
     Load(#[from] load::LoadError),
     /// The server takes fewer sessions than the load has clients.
     #[error(
-        "load {load}: the server refuses more sessions when {connected} of {clients} clients have one: {error}\n  raise \
+        "load {load}: the server accepts only {connected} of {clients} clients: {error}\n  raise \
          its max_connections above {clients}, with room for superuser_reserved_connections and other users, or ask for \
          at most {connected} clients"
     )]
@@ -172,7 +172,7 @@ pub fn run_alone(
     result.lab.warnings = doubts(asked, &record, &result.loads, busy_share);
     result.lab.warnings.extend(missing.iter().map(|missing| WarningResult {
         what: missing.what(),
-        remedy: "its first figures are from fewer clients than configured; ask for fewer".to_owned(),
+        remedy: "its first figures are from fewer clients than configured; use fewer clients".to_owned(),
     }));
     if asked.makes_tables && !was_interrupted {
         result.checks = checks_of(&result, &asked.options, &directory);
@@ -306,7 +306,7 @@ fn facts(asked: &Standalone, started_at: &str, engine_version: String) -> RunFac
     RunFacts {
         holdfast: asked.version.to_owned(),
         scenario: plan.name.clone(),
-        description: "a load alone, against a database that was already there".to_owned(),
+        description: "a load without a lab, against an existing database".to_owned(),
         seed: plan.seed,
         started_at: started_at.to_owned(),
         engine: "postgres".to_owned(),
@@ -403,13 +403,13 @@ fn verdict(result: &RunResult, makes_tables: bool, interrupted: bool) -> (Verdic
         doubt("the load was interrupted");
     }
     if let Some(ended) = result.loads.iter().find_map(|load| load.ended_early.as_ref()) {
-        doubt(&format!("{}. It ended before its time, so its figures are not complete", ended.why));
+        doubt(&format!("{}. The load ended early, so its figures are incomplete", ended.why));
     }
     if result.loads.iter().all(|load| load.measured.transactions == 0) {
         doubt("no transaction succeeded");
     }
     if !makes_tables {
-        doubt("the load ran on tables it had not made, so nothing is proved about the data");
+        doubt("the load used existing tables, so nothing is proved about the data");
     } else if result.checks.is_empty() && !interrupted {
         doubt("no check applies to this workload, so nothing is proved about the data");
     }

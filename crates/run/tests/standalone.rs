@@ -95,7 +95,7 @@ fn a_load_alone_leaves_a_runs_files_and_proves_only_what_it_could_see() {
     })
     .expect("an event loop");
     let end = run_alone(&asked(&server, &out, None, false), &|| false, &|_| {}).expect("ran");
-    assert!(told(&end).starts_with("unknown the load ran on tables it had not made"), "{}", told(&end));
+    assert!(told(&end).starts_with("unknown the load used existing tables"), "{}", told(&end));
     assert_eq!(
         (end.result.loads[0].measured.clients, end.result.loads[0].measured.rate_per_s),
         (Some(4), None)
@@ -222,24 +222,20 @@ fn every_doubt_is_told_where_what_it_doubts_is_provoked() {
         end
     });
     is_doubted(&end, "the machine's processors were", "lower the load, or run on a machine with more");
-    is_doubted(
-        &end,
-        "the generator of load ledger sent one operation in a hundred",
-        "lower the rate, or leave",
-    );
+    is_doubted(&end, "the generator of load ledger sent 1 % of its operations", "lower the rate, or leave");
     is_doubted(&end, "too few samples for p99 of ledger", "make the phase longer or raise");
 
     let rising = |asked: &mut Standalone| {
         let step = |from_s, per_s| Step { from_s, clients: 4, rate_per_s: Some(per_s) };
         asked.plan.steps = vec![step(0.0, 20.0), step(3.0, 200.0)];
     };
-    is_doubted(&run(&rising), "load ledger had not settled", "make the warm-up longer");
+    is_doubted(&run(&rising), "load ledger was not steady", "make the warm-up longer");
 
     let flooded = |asked: &mut Standalone| {
         asked.plan.steps = vec![Step { from_s: 0.0, clients: 1, rate_per_s: Some(200_000.0) }];
         asked.length = Duration::from_secs(1);
     };
     let end = run(&flooded);
-    is_doubted(&end, "were due at its end and had not been sent", "give the load more connections");
-    is_doubted(&end, "too few to tell whether it had settled", "make the baseline longer");
+    is_doubted(&end, "were due but never sent", "allow more connections");
+    is_doubted(&end, "too few to tell whether it was steady", "make the baseline longer");
 }

@@ -17,13 +17,13 @@ pub const WORKLOADS: &[&str] = workloads::NAMES;
 
 /// Roles a fault may be aimed at instead of a name.
 pub const ROLES: &[RoleEntry] = &[
-    RoleEntry { name: "leader", meaning: "where the leader is when the fault strikes" },
-    RoleEntry { name: "a-follower", meaning: "where a follower is; which one, the seed decides" },
+    RoleEntry { name: "leader", meaning: "the place of the leader when the fault starts" },
+    RoleEntry { name: "a-follower", meaning: "the place of one follower, drawn from the seed" },
     RoleEntry {
         name: "coordinator",
-        meaning: "on an engine without a leader: where one of the nodes is that take writes; which one, the seed decides",
+        meaning: "for an engine without a leader: the place of one of the nodes, drawn from the seed",
     },
-    RoleEntry { name: "random", meaning: "a place that holds a node; which one, the seed decides" },
+    RoleEntry { name: "random", meaning: "the place of one node, drawn from the seed" },
 ];
 
 /// An option of a workload.

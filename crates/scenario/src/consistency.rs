@@ -56,7 +56,7 @@ fn of_writes(written: &Spanned<&'static str>, decoder: &mut Decoder) -> Option<C
     decoder.findings.add(
         "serial-writes",
         written.at,
-        "no write has the consistency `serial`: it is one of reads",
+        "`serial` is a consistency of reads, not of writes",
         "of reads only",
         "write `consistency: { reads: serial, writes: quorum }`",
     );
@@ -80,7 +80,7 @@ pub(crate) fn check(given: Option<&Spanned<Consistency>>, engine: &Capabilities,
     findings.add(
         "no-consistency-levels",
         given.at,
-        format!("clients of the engine `{}` do not choose by how many nodes they are answered", engine.name),
+        format!("clients of the engine `{}` cannot choose a consistency level", engine.name),
         "not a choice here",
         help,
     );

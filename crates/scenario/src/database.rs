@@ -82,7 +82,7 @@ pub(crate) fn decode(node: &Node, files: &EngineFiles, decoder: &mut Decoder) ->
         decoder.findings.add(
             "one-too-many",
             leader.at,
-            "`leader` is given beside a list of nodes",
+            "`leader` cannot be combined with a list of nodes",
             "not together with a list",
             "put the leader's place first in `nodes` and remove `leader`",
         );
@@ -160,15 +160,15 @@ fn decode_synchronous(node: &Node, decoder: &mut Decoder) -> Option<Spanned<Sync
         Some(Synchronous::Any(0)) => decoder.findings.add(
             "too-small",
             text.at,
-            "a commit cannot wait for any 0 standbys",
+            "`any 0` waits for no standby",
             "none at all",
-            "write `off`, which says the same",
+            "write `off` instead",
         ),
         Some(value) => return Some(Spanned { value, at: text.at }),
         None => decoder.findings.add(
             "unknown-word",
             text.at,
-            format!("`{}` is no way to replicate", shortened(&text.value)),
+            format!("`{}` is not a replication mode", shortened(&text.value)),
             "unknown",
             "write `any 1` (or any other number of standbys), `all` or `off`",
         ),
@@ -262,7 +262,7 @@ impl DatabaseDocument {
                 self.nodes.at,
                 format!("{count} nodes need {count} hosts; the site has {}", hosts.len()),
                 "more nodes than hosts",
-                "add hosts under `site`, or ask for fewer nodes: each starts on a host of its own",
+                "add hosts under `site`, or ask for fewer nodes: each needs its own host",
             );
             return None;
         }
@@ -305,12 +305,12 @@ impl DatabaseDocument {
         let engine = self.engine.name;
         if let Some(leader) = &self.leader {
             let message = format!("the engine `{engine}` has no leader: every node takes writes");
-            let help = "take `leader` out; a list of places under `nodes` says where the nodes stand";
+            let help = "remove `leader`; a list of places under `nodes` sets where the nodes run";
             findings.add("no-leader", leader.at, message, "nobody leads", help);
         }
         if let (Failover::Promote { .. }, Some(at)) = (self.failover, self.failover_at) {
             let message = format!(
-                "the engine `{engine}` has no leader: every node takes writes, and none can be promoted"
+                "the engine `{engine}` has no leader: every node takes writes, so there is no standby to promote"
             );
             let help = "write `ha-restart`, or `none`";
             findings.add("no-leader", at, message, "nobody to promote", help);
@@ -324,16 +324,16 @@ impl DatabaseDocument {
         let all = u32::try_from(nodes).unwrap_or(u32::MAX);
         if self.engine.quorum != Quorum::PerRequest {
             if let Some(copies) = asked {
-                let message = format!("every node of the engine `{engine}` holds every row");
+                let message =
+                    format!("`copies` does not apply: every node of the engine `{engine}` holds every row");
                 let help = "take `copies` out; `synchronous` says how many standbys a commit waits for";
                 findings.add("not-a-choice", copies.at, message, "not a choice", help);
             }
             return all;
         }
         if let Some(synchronous) = &self.synchronous {
-            let message = format!(
-                "on the engine `{engine}` each request says how many nodes it waits for, not the database"
-            );
+            let message =
+                format!("on the engine `{engine}` each request chooses how many nodes it waits for");
             let help = "write `consistency: quorum` in each load, and `replication: { copies: 3 }` for how many nodes hold a row";
             findings.add("not-a-choice", synchronous.at, message, "not said here", help);
         }
@@ -372,10 +372,7 @@ impl DatabaseDocument {
             findings.add(
                 "not-a-choice",
                 other.at,
-                format!(
-                    "{} waits for a majority of its {nodes} members, whatever is asked",
-                    self.engine.name
-                ),
+                format!("{} always waits for a majority of its {nodes} members", self.engine.name),
                 "not a choice",
                 format!("take `replication` out, or write `{written}`, which says the same"),
             );
@@ -462,10 +459,10 @@ fn place_list(
             complete = false;
             let place = &found[index];
             let message = match place.level {
-                Level::Host => format!("host `{place}` is given to two nodes"),
+                Level::Host => format!("two nodes are placed on host `{place}`"),
                 _ => format!("every host of `{place}` holds a node already"),
             };
-            let help = "each node starts on a host of its own: name another place, or add hosts there";
+            let help = "each node needs its own host: name another place, or add hosts there";
             findings.add(
                 "too-few-hosts",
                 wanted[index].at,

@@ -47,7 +47,7 @@ pub(crate) fn decode_disks(node: &Node, decoder: &mut Decoder) -> Option<(Disks,
         decoder.findings.add(
             "missing-key",
             groups_at,
-            "`groups` needs `cache: true`: a disk group is what stands behind one cache disk",
+            "`groups` needs `cache: true`: a disk group is one cache disk with its capacity disks",
             "without cache disks",
             "add `cache: true`, or remove `groups`",
         );

@@ -45,7 +45,7 @@ pub(crate) fn resolve(
             findings.add(
                 "nothing-outside",
                 document.around.at,
-                format!("every host of the site stands in `{around}`: nothing crosses an edge around it"),
+                format!("`{around}` contains every host of the site, so no traffic crosses an edge around it"),
                 "the whole site",
                 "name a smaller place",
             );
@@ -61,7 +61,7 @@ pub(crate) fn resolve(
                 message: format!("two edges are named `{name}`"),
                 at,
                 label: "the same name again".to_owned(),
-                help: "give each edge a `name` of its own".to_owned(),
+                help: "give each edge a different `name`".to_owned(),
                 also: Some((earlier, "first here".to_owned())),
             });
         }

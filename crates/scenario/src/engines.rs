@@ -41,7 +41,7 @@ pub(crate) fn decode(
                 decoder.findings.add(
                     "engine-file",
                     path.at,
-                    format!("the engine file `{}` is not at hand", shortened(&path.value)),
+                    format!("the engine file `{}` was not read", shortened(&path.value)),
                     "not read",
                     "`holdfast run`, `check` and `predict` read it; elsewhere name an engine that ships",
                 );
@@ -74,7 +74,7 @@ fn in_full(node: &Node, decoder: &mut Decoder) -> Option<&'static Capabilities> 
                 text.at,
                 format!("the engine file `{}` is refused: {first}", shortened(&name.value)),
                 "not an engine",
-                "write it into a file of its own and look at it with `holdfast engines check FILE`",
+                "write it into a separate file and check it with `holdfast engines check FILE`",
             );
             None
         }

@@ -127,7 +127,7 @@ fn decode_bound(
         decoder.findings.add(
             "exact-quantity",
             text.at,
-            format!("`{}` would have to be exactly {quantity}, which no measurement ever is", entry.name),
+            format!("`{}` would have to equal {quantity} exactly, and a measurement never does", entry.name),
             "no comparison",
             format!("write `<`, `<=`, `>` or `>=` in front, such as `{}: \"{}\"`", entry.name, entry.example),
         );
@@ -137,9 +137,9 @@ fn decode_bound(
         decoder.findings.add(
             "always-holds",
             text.at,
-            format!("`{}: {written}` holds whatever happens", entry.name),
+            format!("`{}: {written}` always holds", entry.name),
             "cannot fail",
-            format!("write a bound that can be missed, such as `{}: \"{}\"`", entry.name, entry.example),
+            format!("write a bound that can fail, such as `{}: \"{}\"`", entry.name, entry.example),
         );
         return None;
     }
@@ -228,14 +228,14 @@ impl<'s> Surroundings<'s> {
                 "needs-fault",
                 document.name_at,
                 format!("`{name}` is expected, but the schedule has no fault"),
-                "nothing to measure it by",
+                "cannot be measured in this scenario",
                 "add `faults:` to a phase after `baseline`, or remove the expectation",
             ),
             Needs::Load(workloads) if !has_load(workloads) => findings.add(
                 "needs-load",
                 document.name_at,
                 format!("`{name}` is expected, but no load has the workload {}", either(workloads)),
-                "nothing to measure it by",
+                "cannot be measured in this scenario",
                 if has_load(&[WITHOUT_DATABASE]) {
                     "remove the expectation: without a database the check `register` reads back what was written"
                         .to_owned()
@@ -265,12 +265,15 @@ impl<'s> Surroundings<'s> {
         if document.scope.len() > most {
             let (message, help) = match measured {
                 Measured::OfRun => (
-                    format!("`{name}` is measured of the run as a whole"),
+                    format!("`{name}` is measured for the whole run"),
                     format!("write `{name}` without a scope"),
                 ),
                 _ => (
                     format!("`{}` has more parts than `{name}` has scopes", shortened(&document.name)),
-                    format!("`{name}` has the {}; write `*` for a part that is left open", measured.syntax()),
+                    format!(
+                        "`{name}` has the {}; write `*` for a part that may be anything",
+                        measured.syntax()
+                    ),
                 ),
             };
             findings.add("bad-scope", document.name_at, message, "too many parts", help);
@@ -355,7 +358,7 @@ impl<'s> Surroundings<'s> {
             "needs-load",
             part.at,
             format!("`{}` has no `{}`: its workload is {}", part.text, document.entry.name, load.workload),
-            "nothing to measure it by",
+            "cannot be measured in this scenario",
             format!("name a load with the workload {}", either(workloads)),
         );
         None
@@ -422,7 +425,7 @@ fn refuse_name(part: &Part, what: &str, known: &[String], findings: &mut Finding
     let help = match nearest(&part.text, known.iter().map(String::as_str)) {
         Some(near) => format!("did you mean `{near}`?"),
         None if known.is_empty() => "the scenario has none".to_owned(),
-        None => format!("what it may be: {}, or `*` for each", listed(known)),
+        None => format!("choose one of {}, or `*` for all", listed(known)),
     };
     let message = format!("the scenario has no {what} `{}`", shortened(&part.text));
     findings.add("bad-scope", part.at, message, format!("no such {what}"), help);

@@ -23,7 +23,7 @@ pub fn explain(word: &str) -> Vec<Explanation> {
     if word == "scenario" {
         found.push(Explanation {
             path: "the whole file".to_owned(),
-            meaning: "one file that says everything a run needs".to_owned(),
+            meaning: "the file that describes a run".to_owned(),
             holds: "a map".to_owned(),
             keys: keys(&SCENARIO),
             examples: Vec::new(),
@@ -41,7 +41,7 @@ pub fn explain(word: &str) -> Vec<Explanation> {
     found.extend(ROLES.iter().filter(|role| role.name == word).map(|role| Explanation {
         path: "a fault's target".to_owned(),
         meaning: role.meaning.to_owned(),
-        holds: "a role: stands where a place may stand".to_owned(),
+        holds: "a role, usable wherever a fault takes a place".to_owned(),
         keys: Vec::new(),
         examples: vec![format!("- {{ power-off: {{ host: {} }}, for: 20s }}", role.name)],
     }));

@@ -22,7 +22,7 @@ pub(crate) static SCENARIO: Fields = plain(
         optional(
             "seed",
             Shape::Count { least: 0, most: u64::MAX },
-            "the seed of every random choice; drawn when absent",
+            "seed of all random choices; by default it is drawn at random",
         ),
         optional(
             "target",
@@ -30,7 +30,7 @@ pub(crate) static SCENARIO: Fields = plain(
             "what it runs against; this version has only the lab",
         ),
         required("site", Shape::Map(&SITE), "the pretend datacentre"),
-        required("database", Shape::Map(&DATABASE), "the database and how it is laid out"),
+        required("database", Shape::Map(&DATABASE), "the database and its layout"),
         required(
             "loads",
             Shape::List { of: &Shape::Map(&LOAD), least: 1, most: None },
@@ -53,7 +53,7 @@ pub(crate) static PHASE: Fields = plain(
         required(
             "phase",
             Shape::Name,
-            "its name; warm-up is left out of totals, recovery is compared with baseline",
+            "its name; `warm-up` does not count in totals, `baseline` is the reference for recovery",
         ),
         required("for", Shape::Duration, "how long it lasts, in whole seconds"),
         optional(

@@ -50,7 +50,7 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<Vec<LoadDocum
                 message: format!("two loads are named `{}`", load.name.value),
                 at: load.name.at,
                 label: "the same name again".to_owned(),
-                help: format!("give it a name of its own, such as `name: {}-2`", load.name.value),
+                help: format!("give it another name, such as `name: {}-2`", load.name.value),
                 also: Some((earlier, "first here".to_owned())),
             });
         }
@@ -78,7 +78,7 @@ fn decode_load(node: &Node, decoder: &mut Decoder) -> Option<LoadDocument> {
         decoder.findings.add(
             "too-small",
             timeout.at,
-            "a timeout of nothing",
+            "a timeout of zero",
             "too short",
             "write 2s, or leave it out",
         );
@@ -115,29 +115,30 @@ pub(crate) fn check_language(documents: &[LoadDocument], engine: &Capabilities, 
         let workload = document.workload;
         let (message, label, help) = match engine.understands {
             Understands::Volume(raw) => (
-                format!("the engine `{name}` is no database, which `{workload}` asks"),
+                format!("the workload `{workload}` needs a database, and the engine `{name}` is none"),
                 "needs a database",
                 format!("use another engine, or the workload `{raw}`"),
             ),
             Understands::Only(spoken) if workload != VOLUME_WORKLOAD => (
-                format!("the engine `{name}` speaks no SQL, which `{workload}` asks in"),
+                format!("the workload `{workload}` needs SQL, and the engine `{name}` does not speak it"),
                 "needs SQL",
                 format!("use another engine, or one of {}", listed(spoken)),
             ),
             Understands::Rows(spoken) if workload != VOLUME_WORKLOAD => (
                 format!(
-                    "a transaction of `{workload}` has several statements, which the engine `{name}` does not have"
+                    "the workload `{workload}` needs transactions of several statements, and the engine `{name}` has \
+                     none"
                 ),
                 "needs transactions",
                 format!("use another engine, or one of {}", listed(spoken)),
             ),
             Understands::SqlBut(_) if workload != VOLUME_WORKLOAD => (
-                format!("`{workload}` has no form in the SQL of the engine `{name}`"),
+                format!("the workload `{workload}` does not support the SQL dialect of the engine `{name}`"),
                 "needs another SQL",
                 "use another engine, or another workload".to_owned(),
             ),
             _ => (
-                format!("`{workload}` asks a node's volume and no database"),
+                format!("the workload `{workload}` measures a node's volume without a database"),
                 "needs a bare volume",
                 format!("write `engine: {}`, or use another workload", without_database()),
             ),
@@ -153,8 +154,8 @@ pub(crate) fn check_language(documents: &[LoadDocument], engine: &Capabilities, 
         findings.add(
             "one-isolation-level",
             document.workload_at,
-            format!("the engine `{name}` knows no isolation level but serializable"),
-            "begins at a level of its own",
+            format!("the engine `{name}` supports only the isolation level serializable"),
+            "chooses an isolation level",
             "take the option `isolation` out, or use another engine",
         );
     }
@@ -187,23 +188,20 @@ pub(crate) fn check_reads(
             let able = capabilities::engines().iter().filter(|engine| engine.reads_from_replicas);
             let able: Vec<&str> = able.map(|engine| engine.name).collect();
             refuse(
-                format!(
-                    "reads of the engine `{}` cannot be sent to other nodes than its writes",
-                    engine.name
-                ),
+                format!("the engine `{}` cannot serve reads from replicas", engine.name),
                 format!("leave `reads` out, or use the engine `{}`", able.join("` or `")),
             );
         } else if !READS_MAY_BE_OLD.contains(&document.workload) {
             refuse(
                 format!(
-                    "what replicas answer may be old, and `{}` draws conclusions from what it reads",
+                    "replicas may return stale data, and the check of `{}` needs current reads",
                     document.workload
                 ),
                 format!("leave `reads` out, or use one of {}", listed(READS_MAY_BE_OLD)),
             );
         } else if document.workload == "ycsb" && inserts(&document.options) {
             refuse(
-                "a row that was just inserted may not be at the replica yet that is asked for it".to_owned(),
+                "a replica may not have a row yet that was just inserted".to_owned(),
                 "use one of the core workloads without inserts: a, b, c, f".to_owned(),
             );
         } else if nodes == Some(1) {

@@ -155,7 +155,7 @@ fn axis(name: &str, at: Spot, node: &Node, decoder: &mut Decoder) -> Option<Axis
     for choice in &choices {
         if !seen.insert(choice.name.as_str()) {
             let message =
-                format!("`{}` stands twice in the axis `{}`", shortened(&choice.name), shortened(name));
+                format!("`{}` appears twice in the axis `{}`", shortened(&choice.name), shortened(name));
             let help = "keep one; to run each combination several times write `repeat: 3` beside `axes`";
             decoder.findings.add("duplicate-value", choice.at, message, "again here", help);
             return None;
@@ -202,10 +202,10 @@ fn setting(path: &str, at: Spot, value: &Node, decoder: &mut Decoder) -> Option<
         decoder.findings.add(
             "bad-axis",
             at,
-            format!("`{}` cannot be different from run to run of a matrix", first.key),
+            format!("a matrix cannot vary `{}`", first.key),
             "not for an axis",
             match first.key.as_str() {
-                "seed" => "leave it out: every repetition has a seed of its own, drawn from the scenario's",
+                "seed" => "leave it out: every repetition gets its own seed, derived from the scenario's",
                 _ => {
                     "write the path of a setting, such as loads.0.clients or database.replication.synchronous"
                 }

@@ -78,9 +78,9 @@ pub(crate) fn decode_conditions(record: &Record<'_>, of: Of, decoder: &mut Decod
     let queue = record.get("queue").and_then(|node| decode_queue(node, decoder));
     let mtu_bytes = record.get("mtu").and_then(|node| decode_mtu(node, decoder));
     let needs = [
-        ("jitter", "delay", "there is no delay that could differ", true),
-        ("reorder", "delay", "where nothing takes time, nothing can be overtaken", of == Of::Link),
-        ("queue", "rate", "where everything is sent at once, nothing waits", of == Of::Link),
+        ("jitter", "delay", "there is no delay to vary", true),
+        ("reorder", "delay", "without a delay no packet can be overtaken", of == Of::Link),
+        ("queue", "rate", "without a rate no packet waits in a queue", of == Of::Link),
     ];
     for (name, needed, why, applies) in needs {
         if let (true, Some(at), None) = (applies, record.key_at(name), record.get(needed)) {
@@ -129,7 +129,8 @@ fn check_filling(rate_bits_per_s: u64, queue: Queue, at: Spot, decoder: &mut Dec
         "no-receipt",
         at,
         format!(
-            "a queue of a fault is filled to show that it is there; this one takes {packets} packets and {:.1} s, in which the database waits",
+            "the evidence for a queue is to fill it, and this one takes {packets} packets and {:.1} s, in which the \
+             database waits",
             takes.as_secs_f64()
         ),
         "too long to fill",
@@ -144,7 +145,7 @@ fn check_nothing_hidden(record: &Record<'_>, at: Spot, decoder: &mut Decoder) {
         decoder.findings.add(
             "no-receipt",
             at,
-            format!("with a loss of 100% nothing arrives, so that nothing shows `{hidden}`"),
+            format!("with a loss of 100% no packet arrives, so there is no evidence for `{hidden}`"),
             "hides all else",
             format!("remove `{hidden}`, or write a smaller loss"),
         );
@@ -157,7 +158,7 @@ fn decode_delay(node: &Node, decoder: &mut Decoder) -> Option<Duration> {
         decoder.findings.add(
             "too-large",
             delay.at,
-            "a delay of more than 10s is not a network any more",
+            "a delay of more than 10s is not supported",
             "too long",
             "write 10s or less; to cut two places off from each other is a fault, not a delay",
         );
@@ -216,7 +217,7 @@ fn decode_share(name: &str, node: &Node, decoder: &mut Decoder) -> Option<f64> {
         decoder.findings.add(
             "too-large",
             share.at,
-            format!("`{name}` of {}: more packets than there are", format_percent(share.value)),
+            format!("`{name}` of {} is more than all packets", format_percent(share.value)),
             "more than all",
             "write 100% or less",
         );
@@ -231,7 +232,7 @@ pub(crate) fn decode_rate(node: &Node, decoder: &mut Decoder) -> Option<u64> {
         decoder.findings.add(
             "too-small",
             rate.at,
-            format!("a rate of less than {} carries nothing to speak of", format_bit_rate(LEAST_RATE)),
+            format!("a rate of less than {} is too low", format_bit_rate(LEAST_RATE)),
             "too little",
             format!(
                 "write {} or more; to cut two places off from each other is a fault, not a rate",
@@ -243,9 +244,9 @@ pub(crate) fn decode_rate(node: &Node, decoder: &mut Decoder) -> Option<u64> {
         decoder.findings.add(
             "too-large",
             rate.at,
-            format!("a rate of more than {} limits nothing here", format_bit_rate(MOST_RATE)),
+            format!("a rate of more than {} has no effect here", format_bit_rate(MOST_RATE)),
             "too much",
-            "leave the rate out: a link without one has no limit",
+            "remove the rate: a link without one has no limit",
         );
     }
     Some(rate.value)
@@ -272,7 +273,7 @@ pub(crate) fn decode_queue(node: &Node, decoder: &mut Decoder) -> Option<Queue> 
         decoder.findings.add(
             "too-large",
             queue.at,
-            format!("a queue of more than {} is never full here", format_size(MOST_QUEUE)),
+            format!("a queue of more than {} never fills here", format_size(MOST_QUEUE)),
             "too large",
             format!("write {} or less", format_size(MOST_QUEUE)),
         );

@@ -56,7 +56,7 @@ pub(crate) fn steps(path: &str, from: Spot) -> Result<Vec<Step>, Box<Finding>> {
             return Err(finding(
                 "bad-path",
                 at,
-                "a path has an empty step".to_owned(),
+                "a path has an empty part".to_owned(),
                 "a key is missing",
                 help,
             ));
@@ -91,7 +91,7 @@ pub(crate) fn set(node: &mut Node, steps: &[Step], value: Node) -> Result<(), Bo
             return Err(finding(
                 "bad-path",
                 step.at,
-                format!("there is nothing to go into at `{}`: what stands there is a single value", step.key),
+                format!("the path goes on below `{}`, which holds a single value", step.key),
                 "not a key of a map",
                 "set the whole value instead, such as database.failover='{ promote: { after: 3s } }'",
             ));

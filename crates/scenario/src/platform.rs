@@ -238,7 +238,7 @@ impl PlatformDocument {
         let Some(at) = self.admission_at else { return };
         if !matches!(failover, Failover::HaRestart { .. }) {
             let message =
-                "admission reserves room to restart nodes elsewhere, and nothing restarts them there";
+                "`admission` reserves capacity for restarts, and nothing in the scenario restarts nodes";
             let help = "write `failover: { ha-restart: { after: 5s } }`, or leave `admission` out";
             return findings.add("nothing-restarts", at, message, "reserves for nothing", help);
         }
@@ -249,9 +249,10 @@ impl PlatformDocument {
             findings.add(
                 "not-admitted",
                 at,
-                format!("after the loss of {host} no other host may have {node}"),
+                format!("after the loss of {host} no other host can run {node}"),
                 "does not hold",
-                "add hosts or memory, loosen a rule, or write `admission: off`; `check` says then what stands against each host",
+                "add hosts or memory, relax a rule, or write `admission: off`; `check` then says why each host is \
+                 excluded",
             );
         }
     }
@@ -308,7 +309,7 @@ fn nodes_named(written: &[Spanned<String>], count: usize, findings: &mut Finding
                 },
             ),
         };
-        findings.add(code, text.at, message, "no node to be found here", help);
+        findings.add(code, text.at, message, "unknown node", help);
         return None;
     }
     Some(found)

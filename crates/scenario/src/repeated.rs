@@ -30,9 +30,9 @@ pub(crate) fn moments(
         findings.add(
             "repeated-without-length",
             every.at,
-            "a fault that strikes again and again, but never heals between",
+            "a repeated fault needs a duration, so that it heals in between",
             "healed when?",
-            format!("add `for`, shorter than {}: how long it stands each time", format_duration(every.value)),
+            format!("add `for`, shorter than {}: how long it lasts each time", format_duration(every.value)),
         );
         return vec![at];
     };
@@ -40,7 +40,7 @@ pub(crate) fn moments(
         findings.add(
             "overlapping-faults",
             every.at,
-            format!("the fault lasts {} and strikes again before it is healed", format_duration(length)),
+            format!("the fault lasts {} and repeats before it is healed", format_duration(length)),
             "not after its end",
             format!("write more than {}", format_duration(length)),
         );
@@ -57,8 +57,8 @@ pub(crate) fn moments(
         findings.add(
             "repeated-once",
             every.at,
-            format!("the phase of {} has room for the fault once", format_duration(phase)),
-            "never a second time",
+            format!("the phase of {} is long enough for the fault only once", format_duration(phase)),
+            "does not repeat",
             format!(
                 "make the phase {} or longer, or remove `every`",
                 format_duration(at + every.value + length)

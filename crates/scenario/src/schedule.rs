@@ -45,7 +45,7 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<Vec<PhaseDocu
                 message: format!("two phases are named `{}`", phase.name.value),
                 at: phase.name.at,
                 label: "the same name again".to_owned(),
-                help: format!("give it a name of its own, such as `{}-2`", phase.name.value),
+                help: format!("give it another name, such as `{}-2`", phase.name.value),
                 also: Some((earlier, "first here".to_owned())),
             });
         }
@@ -81,7 +81,7 @@ fn check_length(length: &Spanned<Duration>, decoder: &mut Decoder) {
             length.at,
             "a phase must end on a whole second",
             "not whole seconds",
-            format!("write {}s: what is measured is counted second by second", seconds + 1),
+            format!("write {}s: figures are counted per second", seconds + 1),
         );
     } else if length.value > MOST_RUN {
         decoder.findings.add(
@@ -176,7 +176,7 @@ fn no_baseline(at: Spot, findings: &mut Findings) {
     findings.add(
         "no-baseline",
         at,
-        "a fault without a `baseline` phase before it",
+        "a fault needs a `baseline` phase before it",
         "nothing to compare with",
         "put `- { phase: baseline, for: 15s }` before this phase: the effect of a fault is measured against it",
     );
@@ -207,7 +207,7 @@ fn check_times(fault: &FaultDocument, phase: &str, span: Span, findings: &mut Fi
         findings.add(
             "outside-phase",
             written.at,
-            format!("the fault strikes at {}, when phase `{phase}` of {phase_length} is over", format_duration(at)),
+            format!("the fault starts at {}, after the end of phase `{phase}` ({phase_length})", format_duration(at)),
             "after the phase's end",
             format!("`at` counts from the start of its phase: write less than {phase_length}, or move the fault to a later phase"),
         );
@@ -219,7 +219,7 @@ fn check_times(fault: &FaultDocument, phase: &str, span: Span, findings: &mut Fi
             "outside-run",
             written.at,
             format!(
-                "the fault lasts {}, but the run ends {} after it strikes",
+                "the fault lasts {}, but the run ends {} after it starts",
                 format_duration(written.value),
                 format_duration(left)
             ),
@@ -235,11 +235,11 @@ fn strike(new: Strike, strikes: &mut Vec<Strike>, findings: &mut Findings) {
     if let Some(old) = strikes.iter().find(overlaps) {
         findings.push(Finding {
             code: "overlapping-faults",
-            message: format!("`{}` loses power while `{}` is still without it", new.place, old.place),
+            message: format!("`{}` loses power while `{}` is still off", new.place, old.place),
             at: new.at,
             label: "without power already".to_owned(),
             help: format!(
-                "let it strike {} into the run or later, or end the earlier fault sooner with `for`",
+                "start it {} into the run or later, or end the earlier fault sooner with `for`",
                 format_duration(old.to)
             ),
             also: Some((

@@ -92,7 +92,7 @@ fn decode_busy_poll(node: &Node, decoder: &mut Decoder) -> Option<Duration> {
         decoder.findings.add(
             "too-large",
             time.at,
-            "looking for packets for more than 1ms without sleeping",
+            "`busy-poll` of more than 1ms",
             "too long",
             "write 1ms or less; 50us shortens a round trip as much as it can be",
         );
@@ -138,7 +138,7 @@ fn decode_hosts(node: &Node, decoder: &mut Decoder) -> Option<HostsDocument> {
                 message: format!("two hosts here are named `{}`", name.value),
                 at: name.at,
                 label: "again here".to_owned(),
-                help: "give each host of a rack a name of its own".to_owned(),
+                help: "give each host of a rack a different name".to_owned(),
                 also: Some((earlier, "first here".to_owned())),
             });
         }
@@ -152,9 +152,9 @@ fn check_reserved(name: &Spanned<String>, decoder: &mut Decoder) {
         decoder.findings.add(
             "bad-name",
             name.at,
-            format!("`{}` is a role and cannot be the name of a place", name.value),
+            format!("`{}` is a role, so it cannot name a place", name.value),
             "reserved",
-            "choose another name: faults are aimed at roles by this word",
+            "choose another name: faults use this word for a role",
         );
     }
 }

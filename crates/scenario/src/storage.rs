@@ -63,12 +63,9 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<StorageDocume
         decoder.findings.add(
             "too-small",
             written.at,
-            format!("a host cannot be unreachable after {}", format_duration(unreachable_after)),
+            format!("`unreachable_after` of {} is too short", format_duration(unreachable_after)),
             "before anybody notices",
-            format!(
-                "silence is noticed after `timeout`, {}: write as much or more",
-                format_duration(timeout)
-            ),
+            format!("it must be at least `timeout`, {}", format_duration(timeout)),
         );
     }
     let promote = record.get("promote").and_then(|node| decoder.word(node, "promotion", PROMOTIONS));
@@ -230,7 +227,7 @@ impl StorageDocument {
             findings.add(
                 "not-mirrored",
                 first.at,
-                "a plain directory stands on no host's disk",
+                "a plain directory is not on any host's disk",
                 "no component to place",
                 "remove `volumes: directory`, or `hosts`",
             );

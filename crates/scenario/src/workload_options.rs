@@ -25,7 +25,7 @@ pub(crate) fn decode(
             node.head,
             format!("the workload `{}` has no options", workload.value),
             "options",
-            "remove them; `scale` and `clients` stand beside `workload`",
+            "remove them; `scale` and `clients` are keys of the load, beside `workload`",
         ),
         (None, None) => {}
         (Some(table), node) => {

@@ -194,7 +194,7 @@ impl Canary {
         state.early = state.early.take().filter(holds);
         if let Some(pending) = state.pending.as_mut().filter(|pending| !holds(pending)) {
             let why =
-                "a component of the volume has caught up, or taken service over, since marks were written";
+                "a component of the volume has caught up or become primary since the marks were written";
             pending.planted = Err(why.to_owned());
         }
     }
@@ -285,7 +285,7 @@ impl Canary {
     /// What was planted cannot be looked for.
     pub fn give_up(&self, why: &str) {
         let Some(pending) = self.state().take() else { return };
-        let sentence = format!("{}: the marks on its volume were not looked for: {why} (canary)", self.node);
+        let sentence = format!("{}: the marks on its volume were not checked: {why} (canary)", self.node);
         (pending.tell)(Finding { verdict: Verdict::Unknown, sentence, lab_lost_synced: false });
     }
 }
@@ -305,7 +305,7 @@ fn order(node: &Arc<lab::Node>, order: Order, patience: Duration) -> io::Result<
             Err(io::Error::new(io::ErrorKind::TimedOut, format!("the volume did not answer for {seconds} s")))
         }
         Err(RecvTimeoutError::Disconnected) => {
-            Err(io::Error::other("the thread that asked the node panicked"))
+            Err(io::Error::other("the thread that queried the node panicked"))
         }
     }
 }
@@ -385,7 +385,7 @@ impl Tally {
         if self.synced_there < self.synced {
             Some(kept.to_owned())
         } else {
-            let spoilt = "but what the unsynced marks had changed is not as it was before";
+            let spoilt = "but the rollback of the unsynced marks did not restore the previous content";
             (!is_accounted_for).then(|| format!("{kept}, {spoilt}"))
         }
     }
@@ -419,9 +419,9 @@ fn judge(node: &str, kind: VolumeKind, marks: Result<&Marks, &String>, excuse: O
         (Ok(marks), _) => Tally::of(marks),
         // What was on the volume before nothing could be written any more may have stayed.
         (Err(why), Some(excuse)) => {
-            return finding(Verdict::Unknown, format!("no marks could be had: {why}; {excuse}"));
+            return finding(Verdict::Unknown, format!("the marks could not be read: {why}; {excuse}"));
         }
-        (Err(why), None) => return finding(Verdict::Unknown, format!("no marks could be had: {why}")),
+        (Err(why), None) => return finding(Verdict::Unknown, format!("the marks could not be read: {why}")),
     };
     if kind == VolumeKind::Directory {
         let (verdict, sentence) = marks.on_a_directory();
@@ -537,7 +537,7 @@ mod tests {
                 );
             }
         }
-        let spoilt = "n1: 4 synced marks are there, but what the unsynced marks had changed is not as it was before: \
+        let spoilt = "n1: 4 synced marks are there, but the rollback of the unsynced marks did not restore the previous content: \
             the lab lost data that it must keep, so missing data may be the lab's fault (canary)";
         assert!(
             check(VolumeKind::Virtual, &[(Mark::Renamed, Seen::Neither)], None, (Verdict::Unknown, spoilt))
@@ -551,10 +551,11 @@ mod tests {
         let found = judge("n1", VolumeKind::Virtual, Err(&why), None);
         assert_eq!(
             (found.verdict, found.sentence.as_str(), found.lab_lost_synced),
-            (Verdict::Unknown, "n1: no marks could be had: Input/output error (canary)", false)
+            (Verdict::Unknown, "n1: the marks could not be read: Input/output error (canary)", false)
         );
         let found = judge("n1", VolumeKind::Virtual, Err(&why), Some("a disk fault stands there"));
-        let sentence = "n1: no marks could be had: Input/output error; a disk fault stands there (canary)";
+        let sentence =
+            "n1: the marks could not be read: Input/output error; a disk fault stands there (canary)";
         assert_eq!((found.verdict, found.sentence.as_str()), (Verdict::Unknown, sentence));
     }
 }

@@ -256,7 +256,7 @@ impl Decoder {
             format!("{what} leads out of the {}'s folder", self.language.noun),
             "an absolute path, or one with `..`",
             format!(
-                "put the file beside the {}; a file elsewhere can be named on the command line, with --set",
+                "put the file into the folder of the {}; a file elsewhere can be named on the command line with --set",
                 self.language.noun
             ),
         );

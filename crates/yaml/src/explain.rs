@@ -123,7 +123,7 @@ pub fn holds(shape: &Shape) -> String {
         Shape::Flag => "true or false".to_owned(),
         Shape::Packets => "a number of packets (100 packets)".to_owned(),
         Shape::Percent => "a percentage (0.5%)".to_owned(),
-        Shape::Setting => "text, a number or a boolean, handed on as it stands".to_owned(),
+        Shape::Setting => "text, a number or a boolean, passed on unchanged".to_owned(),
         Shape::Map(_) => "a map".to_owned(),
         Shape::Named(_) => "a map by names of your choice".to_owned(),
         Shape::Rate => "a rate (2000/s)".to_owned(),

@@ -123,7 +123,7 @@ impl<'t> Reader<'t> {
                         "the file holds a second YAML document",
                         "the second document begins here",
                         format!(
-                            "put each {} into a file of its own and remove the `---` between them",
+                            "put each {} into a separate file and remove the `---` between them",
                             self.language.noun
                         ),
                     ));

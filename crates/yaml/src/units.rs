@@ -265,6 +265,18 @@ pub fn approximate_size(bytes: f64) -> String {
     format!("{value:.decimals$} {}", UNITS[unit])
 }
 
+/// A bit rate for people, in the unit that keeps the number small: `2 Mbit/s`, `1 Gbit/s`.
+#[must_use]
+pub fn approximate_bit_rate(bits_per_s: u64) -> String {
+    let (value, unit) = match bits_per_s {
+        rate if rate >= 1_000_000_000 => (rate as f64 / 1e9, "Gbit/s"),
+        rate if rate >= 1_000_000 => (rate as f64 / 1e6, "Mbit/s"),
+        rate => (rate as f64 / 1e3, "kbit/s"),
+    };
+    let written = format!("{value:.2}");
+    format!("{} {unit}", written.trim_end_matches('0').trim_end_matches('.'))
+}
+
 /// Writes a duration so that [`duration`] reads the same back, in the largest unit that divides it. What is finer
 /// than a microsecond is cut off; no scenario holds any.
 #[must_use]
@@ -426,6 +438,9 @@ mod tests {
         assert_eq!(size_bytes("1.5KiB"), Ok(1536));
         let sizes = [512.0, 1536.0, 734_003_200.0, 25_276_502_016.0, 3.0 * (1_u64 << 60) as f64];
         assert_eq!(sizes.map(approximate_size), ["512 B", "1.5 KiB", "700 MiB", "23.5 GiB", "3.0 EiB"]);
+        let rates = [64_000, 1_500_000, 100_000_000, 1_000_000_000, 40_000_000_000];
+        let in_words = ["64 kbit/s", "1.5 Mbit/s", "100 Mbit/s", "1 Gbit/s", "40 Gbit/s"];
+        assert_eq!(rates.map(approximate_bit_rate), in_words);
         assert!(matches!(size_bytes("4096"), Err(UnitError::NoUnit { .. })));
         assert_eq!(bit_rate_per_s("10Gbit/s"), Ok(10_000_000_000));
         assert!(matches!(bit_rate_per_s("10GB/s"), Err(UnitError::UnknownUnit { .. })));

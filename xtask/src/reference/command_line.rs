@@ -68,7 +68,7 @@ pub(super) fn page(helps: &[(String, String)]) -> String {
     }
     markdown::page(
         "Command line",
-        "`holdfast COMMAND --help` prints the same text. The commands are stable: more may be added, these keep their names.",
+        "`holdfast COMMAND --help` prints the same text. The commands are stable: more may be added, and existing ones keep their names.",
         &body,
     )
 }

@@ -104,7 +104,7 @@ pub(super) fn faults() -> String {
     }
     page(
         "Faults",
-        "A fault stands in the `faults` of a phase. It counts only with its [receipts](../receipts.md): independent \
+        "A fault is listed under `faults` of a phase. It counts only with its [receipts](../receipts.md): independent \
          observations that it took effect and that it healed.",
         &body,
     )
@@ -130,7 +130,7 @@ pub(super) fn expectations() -> String {
     body.push_str(&table(&["quantity", "meaning", "bound", "scope", "needs"], rows.collect()));
     page(
         "Expectations",
-        "An expectation is a gate: the run passes only when every one was shown to hold. [How to choose them](../guide/expectations.md).",
+        "An expectation is a gate: the run passes only if every one was shown to hold. [How to choose them](../guide/expectations.md).",
         &body,
     )
 }

@@ -77,7 +77,7 @@ pub(super) fn checks() -> String {
     let mut body = String::new();
     for entry in check::CHECKS {
         body.push_str(&format!("## {}\n\n{}\n\n", entry.name, sentence(entry.doc)));
-        body.push_str(&format!("- **Proves when it passes.** {}\n", entry.proves));
+        body.push_str(&format!("- **Proves if it passes.** {}\n", entry.proves));
         body.push_str(&format!("- **Does not prove.** {}\n", entry.does_not_prove));
         let judged = entry.workloads.iter().copied().filter(|name| is_a_workload(name));
         let judged = links(judged, "workloads.md");

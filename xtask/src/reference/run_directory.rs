@@ -38,7 +38,7 @@ pub(super) fn page() -> String {
         FILES.iter().map(|(name, by, content)| vec![code(name), (*by).to_owned(), (*content).to_owned()]);
     markdown::page(
         "Files of a run",
-        "A run writes a directory of its own, `runs/SCENARIO/TIME/`; `runs/latest` points to the last one. Every file is \
+        "A run writes its own directory, `runs/SCENARIO/TIME/`; `runs/latest` points to the last one. Every file is \
          complete up to the last second at any time, so a run that was killed can still be reported on.",
         &table(&["file", "written by", "content"], rows.collect()),
     )

@@ -33,6 +33,8 @@ const PHRASES: &[(&str, &str)] = &[
     ("was told", "was sent, or was reported"),
     ("untold", "not judged"),
     ("becomes of", "happens to"),
+    ("passed over", "skipped, or ignored"),
+    ("as without it", "the default"),
 ];
 /// Documents that people write.
 const WRITTEN_BY_PEOPLE: &[&str] = &[

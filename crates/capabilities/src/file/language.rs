@@ -111,17 +111,18 @@ pub(super) static ENGINE: Fields = plain(
         optional(
             "install",
             Shape::List { of: &Shape::Map(&WAY), least: 1, most: None },
-            "ways to install it into the cache directory, without root, tried in this order; when absent it has to be there",
+            "ways to install it into the cache directory, without root, tried in this order; without it the database \
+             must already be installed",
         ),
         optional(
             "by-hand",
             Shape::Named(&Shape::Text),
-            "the command with which a person installs it, by the distribution's name in its os-release",
+            "the command to install it by hand, by the distribution's name in os-release",
         ),
         optional(
             "environment",
             VALUES,
-            "what every process and command has in its environment; nothing else is there",
+            "environment variables of every process and command; nothing else is inherited",
         ),
         required(
             "ports",
@@ -136,50 +137,51 @@ pub(super) static ENGINE: Fields = plain(
         required(
             "roles",
             Shape::Either(&[Shape::Map(&ROLES), Shape::Word(&[NONE])]),
-            "how a node is asked whether it leads; none where every node takes writes",
+            "how a node reports whether it is the leader; `none` if every node takes writes",
         ),
         optional(
             "hand-over",
             Shape::Map(&HAND_OVER),
-            "how the node that leads is asked to let another lead, so that the scenario's choice leads at first; its templates \
-             have `to.name`, `to.identity` and `from.name`",
+            "how the leader hands its role to another node, so that the first leader is the one that the scenario \
+             names; its templates have `to.name`, `to.identity` and `from.name`",
         ),
         optional(
             "once-ready",
             Shape::List { of: &Shape::Map(&ASK), least: 1, most: None },
-            "what is done on a node whenever its processes have become ready, at first and after each return, in order; 30s when \
-             `within` is absent",
+            "steps on a node each time its processes become ready, at first and after each return, in order; \
+             `within` defaults to 30s",
         ),
         optional(
             "bootstrap",
             Shape::List { of: &Shape::Map(&STEP), least: 1, most: None },
-            "what is done once all processes are ready, in order; where no node leads, on the first node where a step does not say \
+            "steps once all processes are ready, in order; if no node leads, on the first node unless a step says \
              otherwise",
         ),
         optional(
             "shell",
             VALUES,
-            "what the shell of a person has in its environment; the list `reached` holds the node it is on, or all nodes elsewhere",
+            "environment variables of `holdfast shell`; the list `reached` holds the node of the shell, or all nodes \
+             if it is on none",
         ),
         optional(
             "links",
             Shape::Flag,
-            "whether the database makes symbolic links on its volume; not when absent",
+            "whether the database creates symbolic links on its volume; default false",
         ),
         optional(
             "memory",
             Shape::Size,
-            "about what a node's processes take, for `check` and `run` to reckon with; 90MiB when absent",
+            "approximate memory of a node's processes, used by the estimates of `check` and `run`; default 90MiB",
         ),
         required("client", Shape::Map(&CLIENT), "how the loads speak to it"),
-        required("claims", Shape::Map(&CLAIMS), "what it promises; the checks hold it to that"),
-        required("paper", Shape::Map(&PAPER), "what `check` and `predict` assume of it"),
+        required("claims", Shape::Map(&CLAIMS), "guarantees of the database, which the checks test"),
+        required("paper", Shape::Map(&PAPER), "how `check` and `predict` model it"),
         optional(
             "settings",
             Shape::Map(&SETTINGS),
-            "what `database.settings` of a scenario may hold; nothing when absent",
+            "settings that `database.settings` of a scenario may hold; default none",
         ),
-        required("tested", Shape::Map(&TESTED), "what was tried of this file"),
+        required("tested", Shape::Map(&TESTED), "how this file was tested"),
     ],
 );
 
@@ -190,11 +192,11 @@ pub(super) static FIND: Fields = plain(
         optional(
             "folders",
             TEXTS,
-            "folders to look in beside those of PATH, from the root of the machine and of what was installed; `*` stands for any \
-             name, the greatest version first. usr/bin when absent",
+            "folders to search besides PATH, relative to the root of the machine and of the installation; `*` \
+             matches any name, newest version first; default usr/bin",
         ),
-        required("version", Shape::Map(&VERSION), "how its version is told"),
-        required("at-least", Shape::Text, "the oldest version that will do"),
+        required("version", Shape::Map(&VERSION), "how its version is found"),
+        required("at-least", Shape::Text, "the oldest version that is accepted"),
     ],
 );
 
@@ -204,18 +206,18 @@ pub(super) static VERSION: Fields = choice(
         optional(
             "command",
             TEXTS,
-            "a command that writes it: one of `programs`, and a word such as --version. It is run outside of the lab",
+            "a command that prints it: one of `programs`, and a word such as --version. It runs outside the lab",
         ),
         optional(
             "file",
             TEXTS,
-            "or the name of a file in one of `folders` with `*` where the version stands, such as my-database-*.jar; then that \
-             file's folder is the engine's. The first of several that is there tells",
+            "or the name of a file in one of `folders` with `*` in place of the version, such as my-database-*.jar; \
+             that file's folder is then the engine's. Of several names the first that exists is used",
         ),
         optional(
             "after",
             Shape::Text,
-            "with `command`: what stands before it there; it is the first number when absent",
+            "with `command`: the text before the version; by default the version is the first number",
         ),
     ],
     &["command", "file"],
@@ -225,20 +227,20 @@ pub(super) static WAY: Fields = choice(
     "a way of installing",
     &[
         optional("apt", TEXTS, "Debian's packages, unpacked into the cache directory"),
-        optional("dependencies", Shape::Flag, "with `apt`: also what they depend on and this machine lacks"),
+        optional("dependencies", Shape::Flag, "with `apt`: also install missing dependencies"),
         optional("pip", Shape::Text, "the name of a wheel on PyPI"),
         optional(
             "maven",
             NAMED_TEXTS,
-            "jars of Maven Central, all that are needed: `group:artifact:version`, perhaps `:classifier`, each with its SHA-256; \
-             they lie in `lib` of what is installed. Needs `curl`",
+            "all jars needed from Maven Central: `group:artifact:version`, optionally `:classifier`, each with its \
+             SHA-256; they are put into `lib` of the installation. Needs `curl`",
         ),
         optional("version", Shape::Text, "with `pip`: its version"),
         optional("sha256", NAMED_TEXTS, "with `pip`: its checksum for each architecture (x86_64, aarch64)"),
         optional(
             "megabytes",
             Shape::Count { least: 1, most: 10_000 },
-            "with `pip` and `maven`: its size, for people",
+            "with `pip` and `maven`: download size, for the message to the user",
         ),
     ],
     &["apt", "pip", "maven"],
@@ -251,10 +253,10 @@ pub(super) static PROCESS: Fields = plain(
         required(
             "command",
             TEMPLATES,
-            "the program, one of `find.programs`, and its arguments; one that is nothing but a list without `join` becomes an \
-             argument for each element",
+            "the program, one of `find.programs`, and its arguments; an argument that is a list without `join` \
+             becomes one argument per element",
         ),
-        optional("environment", VALUES, "what it has in its environment beside what all have"),
+        optional("environment", VALUES, "additional environment variables"),
         optional(
             "files",
             VALUES,
@@ -263,32 +265,34 @@ pub(super) static PROCESS: Fields = plain(
         optional(
             "prepare",
             Shape::List { of: &Shape::Map(&PREPARATION), least: 1, most: None },
-            "commands that are run to their end, in order, before the process starts on a node for the first time; its files are \
-             there already",
+            "commands that run to completion, in order, before the process first starts on a node; `files` are \
+             written before them",
         ),
         optional(
             "keeps",
             TEXTS,
-            "those of `files` that the database writes to itself: once such a file is there it is left as it is",
+            "those of `files` that the database itself changes: they are written only if they do not exist",
         ),
         optional(
             "start",
             Shape::Word(STARTS),
-            "at first: on all nodes together, as without it, or on the first node alone and on the others once that is ready",
+            "the first start: on all nodes together (default), or on the first node and then, once it is ready, on \
+             the others",
         ),
         optional(
             "form",
             Shape::List { of: &Shape::Map(&ASK), least: 1, most: None },
-            "what makes a cluster of the processes that have been started for the first time, before they are ready: asked of the \
-             first node, in order; 30s when `within` is absent",
+            "steps that form a cluster of the newly started processes, before they are ready: on the first node, in \
+             order; `within` defaults to 30s",
         ),
-        required("ready", Shape::Map(&ASK), "what shows that it is ready; 20s when `within` is absent"),
+        required("ready", Shape::Map(&ASK), "how to tell that it is ready; `within` defaults to 20s"),
         optional(
             "turns-down",
             TEXTS,
-            "texts by which it tells in its log that it does not know a setting, so that this line is shown and not the last ones",
+            "texts in its log that report an unknown setting, so that the error message shows that line instead of \
+             the last lines",
         ),
-        optional("stop", Shape::Word(SIGNALS), "the signal that asks it to end; TERM when absent"),
+        optional("stop", Shape::Word(SIGNALS), "the signal for a clean shutdown; default TERM"),
     ],
 );
 
@@ -296,29 +300,25 @@ pub(super) static PREPARATION: Fields = plain(
     "a preparation",
     &[
         required("command", TEMPLATES, "the program, one of `find.programs`, and its arguments"),
-        optional("on", Shape::Word(SHARES), "on the first node alone, as without it, or on every node"),
+        optional("on", Shape::Word(SHARES), "on the first node only (default), or on every node"),
     ],
 );
 
 pub(super) static CLAIMS: Fields = plain(
     "`claims`",
     &[
-        required(
-            "isolation",
-            Shape::Word(ISOLATIONS),
-            "the isolation of a transaction that asks for nothing special",
-        ),
+        required("isolation", Shape::Word(ISOLATIONS), "the default isolation level"),
         optional(
             "order",
             Shape::Word(ORDERS),
-            "whether transactions take effect in the order of real time (strict serializability); any when absent",
+            "`real-time` if transactions take effect in real-time order (strict serializability); default any",
         ),
         optional(
             "isolation-levels",
             Shape::Flag,
-            "whether a transaction can ask for a level of its own; not when absent",
+            "whether a transaction can choose its isolation level; default false",
         ),
-        optional("replica-reads", Shape::Flag, "whether reads can be sent to replicas; not when absent"),
+        optional("replica-reads", Shape::Flag, "whether reads can be sent to replicas; default false"),
     ],
 );
 
@@ -333,24 +333,25 @@ pub(super) static PAPER: Fields = plain(
         required(
             "quorum",
             Shape::Word(QUORUMS),
-            "what it waits for: always a majority of the nodes, or what the scenario's `replication` asks for, or what each load asks \
-             for with `consistency`, of the nodes that hold a row",
+            "what it waits for: always a majority of the nodes (`majority`), the number that the scenario's \
+             `replication` sets (`as-asked`), or the number of replicas that each load's `consistency` sets \
+             (`per-request`)",
         ),
         optional(
             "elects",
             Shape::Map(&ELECTS),
-            "when the nodes elect another leader; not with `roles: none`, and else required",
+            "when the nodes elect another leader; required unless `roles: none`",
         ),
         optional(
             "unsynced",
             Shape::Map(&UNSYNCED),
-            "when a node acknowledges a write before it is synced, so that a loss of power takes it back; never when absent",
+            "when a node acknowledges a write before it is synced, so that a power loss destroys it; default never",
         ),
         optional(
             "clock-tolerance",
             Shape::Either(&[Shape::Word(&[ANY_TIME]), Shape::Duration]),
-            "how far a node's clock may be off before the database notices, or any where nothing that it decides depends on the time \
-             of day; nothing is said of it when absent",
+            "how far a node's clock may be off before the database reacts, or `any` if it does not depend on the \
+             time of day; unknown by default",
         ),
     ],
 );
@@ -370,16 +371,12 @@ pub(super) static UNSYNCED: Fields = plain(
 pub(super) static ELECTS: Fields = plain(
     "`elects`",
     &[
-        required(
-            "timeout",
-            PERIOD,
-            "how long nothing is heard of the leader until another is elected, at least",
-        ),
-        required("heartbeat", PERIOD, "how often the leader gives a sign of life"),
+        required("timeout", PERIOD, "shortest time without a heartbeat before another leader is elected"),
+        required("heartbeat", PERIOD, "how often the leader sends a heartbeat"),
         optional(
             "heartbeats-late",
             Shape::Positive,
-            "the oldest that the last sign may be when the timeout begins, in heartbeats; 1 when absent",
+            "how old the last heartbeat may be when the timeout starts, in heartbeats; default 1",
         ),
     ],
 );
@@ -395,14 +392,18 @@ pub(super) static PERIOD_OF_A_SETTING: Fields = plain(
 pub(super) static SETTINGS: Fields = plain(
     "`settings`",
     &[
-        optional("signs", Shape::Text, "what may stand in a name beside small letters and digits"),
-        required("help", Shape::Text, "how a name is written, in words, with an example"),
+        optional("signs", Shape::Text, "characters allowed in a name besides small letters and digits"),
+        required("help", Shape::Text, "the form of a name, in words, with an example"),
         optional(
             "decided",
             NAMED_TEXTS,
-            "names that this file decides, with the reason; one that ends with a hyphen stands for all that begin so",
+            "names that this file sets itself, each with the reason; a name that ends with a hyphen is a prefix",
         ),
-        optional("known", TEXTS, "names there are, so that a misspelt one is found; others are handed on"),
+        optional(
+            "known",
+            TEXTS,
+            "known names, so that a misspelt one can be corrected; other names are passed on",
+        ),
     ],
 );
 
@@ -411,7 +412,7 @@ pub(super) static TESTED: Fields = plain(
     &[
         required("here", Shape::Flag, "whether the project's own tests run it"),
         optional("versions", TEXTS, "the versions that were run"),
-        optional("from", Shape::Text, "where it is from, where it was not run"),
+        optional("from", Shape::Text, "the source of this file, if it was not run"),
     ],
 );
 
@@ -426,7 +427,7 @@ pub fn json_schema() -> Value {
 pub fn explain() -> Vec<Explanation> {
     let whole = Explanation {
         path: "the whole engine file".to_owned(),
-        meaning: "one file that says how a database is found, run and asked".to_owned(),
+        meaning: "one file that describes how to find, run and query a database".to_owned(),
         holds: "a map".to_owned(),
         keys: keys(&ENGINE),
         examples: Vec::new(),

@@ -32,33 +32,30 @@ pub const LEADING: &str = "leading";
 type Entry = (&'static str, &'static str);
 
 const OF_THE_MACHINE: &[Entry] = &[
-    ("installation", "the folder of what was installed; nothing where the programs are the machine's own"),
+    ("installation", "the folder of the installation; empty if the programs are the machine's own"),
     ("architecture", "the processor's, such as x86_64"),
-    ("folder", "the folder in which the first program, or the file that tells the version, lies"),
+    ("folder", "the folder of the first program, or of the file that states the version"),
 ];
 const OF_A_NODE: &[Entry] = &[
     ("node.name", "the node's name"),
     ("node.number", "its number, from 1"),
-    ("node.address", "its address; one of IPv6 stands in brackets where a colon follows"),
+    ("node.address", "its address; an IPv6 address is put in brackets if a colon follows"),
     ("node.region", "the region of the host that it first ran on"),
     ("node.zone", "the zone"),
     ("node.rack", "the zone and the rack, as in a-r1; the zone where that has no racks"),
     ("node.host", "the name of that host"),
-    (
-        "node.token",
-        "where it begins on a ring of hashes from -2^63 on, on which all nodes stand evenly, in their order",
-    ),
+    ("node.token", "its start on a hash ring from -2^63 on, on which all nodes are spread evenly, in order"),
     ("copies", "how many nodes hold each row, in each region: `replication: { copies: ... }`"),
     ("count.nodes", "how many nodes there are"),
-    ("count.others", "how many beside the node itself"),
-    ("count.majority", "the least that is more than half of the nodes"),
+    ("count.others", "how many besides the node itself"),
+    ("count.majority", "the smallest majority of the nodes"),
     ("first.name", "the name of the first node"),
     ("first.address", "its address"),
     ("volume", "the folder of the node's volume"),
     ("sockets", "a folder for sockets, which is not on the volume"),
-    ("sessions", "how many sessions the loads may hold at a node"),
-    ("synchronous.on", "true where commits wait for standbys, else false"),
-    ("synchronous.count", "for how many they wait; 1 where they wait for none"),
+    ("sessions", "most sessions that the loads open on one node"),
+    ("synchronous.on", "true if commits wait for standbys, else false"),
+    ("synchronous.count", "how many standbys they wait for; 1 if they wait for none"),
 ];
 const OF_A_HAND_OVER: &[Entry] = &[
     ("to.name", "in `hand-over`: the node that is to lead"),
@@ -67,7 +64,7 @@ const OF_A_HAND_OVER: &[Entry] = &[
 ];
 const FAMILIES: &[Entry] = &[
     ("program.NAME", "the path of a program of `find.programs`"),
-    ("folder.NAME", "the folder it lies in"),
+    ("folder.NAME", "its folder"),
     ("ports.NAME", "a port of `ports`"),
 ];
 
@@ -94,17 +91,18 @@ const LISTS_OF_A_START: &[ListEntry] = &[
     (
         LEADING,
         NODE_VALUES,
-        "in a process's command, environment and files: the node that leads by its own word when the process is started, as an \
-         operator sees it whatever the network does; nothing where that is the node itself, or nobody does",
+        "in a process's command, environment and files: the current leader when the process starts, as an operator \
+         sees it regardless of the network; empty if that is the node itself or there is no leader",
     ),
     (
         FOUNDING,
         NODE_VALUES,
-        "in the same: the node itself when it is the first one and the cluster is made; nothing at any other time",
+        "in the same places: the node itself if it is the first node and the cluster is being created; empty \
+         otherwise",
     ),
 ];
 const LISTS_OF_A_SHELL: &[ListEntry] =
-    &[("reached", NODE_VALUES, "in `shell`: the node the shell is on, or all nodes where it is on none")];
+    &[("reached", NODE_VALUES, "in `shell`: the node of the shell, or all nodes if it is on none")];
 
 /// The names of a context in a file with these programs and ports.
 pub(super) fn known(context: Context, programs: &[String], ports: &BTreeMap<String, u16>) -> Names {
@@ -141,9 +139,9 @@ pub(super) fn explained() -> Explanation {
     let lists = [LISTS_OF_A_NODE, LISTS_OF_A_START, LISTS_OF_A_SHELL].concat();
     Explanation {
         path: "names in templates".to_owned(),
-        meaning: "a template is text with names in braces, which stand for values; `{{` and `}}` are braces that are meant as such. \
-                  A list says what is written for each of its elements and what between them; a whole argument of a command may be \
-                  a list without `join`, and becomes an argument for each"
+        meaning: "a template is text with names in braces, which are replaced by values; `{{` and `}}` are literal \
+                  braces. A list states the text for each element and the text between elements; an argument of a \
+                  command that is a list without `join` becomes one argument per element"
             .to_owned(),
         holds: "text".to_owned(),
         keys: values.iter().map(value).chain(lists.iter().map(list)).collect(),

@@ -175,7 +175,7 @@ impl Reader<'_> {
 
     fn refuse_hand_over(&mut self, record: &Record<'_>) {
         let Some(at) = record.key_at("hand-over") else { return };
-        let message = "`hand-over` stands beside `roles: none`: nobody leads who could hand over";
+        let message = "`hand-over` needs a leader, and `roles: none` says that no node leads";
         self.decoder.findings.add("unused-key", at, message, "does nothing here", "take it out");
     }
 

@@ -91,11 +91,12 @@ impl Template {
                     code: "list-in-text",
                     culprit: format!("{{{name}"),
                     message: format!(
-                        "the list `{name}` stands within a text and says not what is between its elements"
+                        "the list `{name}` within a text needs `join`, the text between its elements"
                     ),
                     label: "needs `join`",
                     help: format!(
-                        "write `{{{name}: '...', join: ','}}`; only a whole argument of a command may be a list without"
+                        "write `{{{name}: '...', join: ','}}`; only an argument that is nothing but a list may be \
+                         without `join`"
                     ),
                 });
             }
@@ -179,7 +180,7 @@ fn brace(culprit: &str, message: &str) -> Mistake {
         culprit: culprit.lines().next().unwrap_or_default().to_owned(),
         message: message.to_owned(),
         label: "this brace",
-        help: "write `{{` and `}}` for braces that are meant as such; names stand in single ones, as in `{node.name}`"
+        help: "write `{{` and `}}` for literal braces; names are in single braces, as in `{node.name}`"
             .to_owned(),
     }
 }

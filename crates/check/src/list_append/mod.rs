@@ -176,8 +176,8 @@ impl ListAppend {
         if !versions.reused.is_empty() {
             let count = versions.reused.len();
             let claim = format!(
-                "{} appended to one list more than once and {} passed over, for nothing follows from who appended \
-                 them",
+                "{} appended to one list more than once and {} ignored, because the append that a read saw is \
+                 ambiguous",
                 counted(count, "value"),
                 was_or_were(count)
             );
@@ -189,14 +189,13 @@ impl ListAppend {
         }
         let incompatible = self.record.incompatible();
         if !incompatible.is_empty() {
-            let claim = "reads disagree about the order of appends, so no order can be told, for key";
+            let claim = "reads disagree about the order of appends, so the order is unknown, for key";
             let is_weakest = |level: &Level| level.isolation == Isolation::ReadUncommitted;
             let told = with_examples(claim, &incompatible, key);
             doubts.push(Doubt { levels: Level::all().filter(is_weakest).collect(), told });
         }
         if !cycles.undecided.is_empty() {
-            let claim = "of several appends that nobody read no order is known, and their transactions hang together by \
-                         cycles, so snapshot isolation is not decided, for key";
+            let claim = "the order of several appends that were never read is unknown and their transactions form cycles, so snapshot isolation is undecided, for key";
             let told = with_examples(claim, &cycles.undecided_lists, key);
             doubts.push(Doubt { levels: cycles.undecided.clone(), told });
         }

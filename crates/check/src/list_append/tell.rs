@@ -142,8 +142,8 @@ impl Teller<'_> {
                 && **writer == link.from
             {
                 return format!(
-                    "{from} appended {last} to {key_name}, the last value that anybody read of it, and {to} appended \
-                     {value}, which nobody read"
+                    "{from} appended {last} to {key_name}, the last value that any read of it shows, and {to} \
+                     appended {value}, which no read shows"
                 );
             }
         }
@@ -207,7 +207,7 @@ impl Teller<'_> {
 
     pub(super) fn told_invented(&self, seen: &Seen) -> String {
         format!(
-            "{} read {} of {}, which nobody appended",
+            "{} read {} of {}, which no client appended",
             self.told(seen.reader),
             seen.value,
             self.key(seen.key)
@@ -235,7 +235,7 @@ impl Teller<'_> {
 
     pub(super) fn told_out_of_order(&self, seen: &Seen) -> String {
         format!(
-            "{} stands in {} without what {} had appended before it",
+            "{} is in {} without what {} had appended before it",
             seen.value,
             self.key(seen.key),
             self.told(seen.writer)
@@ -253,7 +253,7 @@ impl Teller<'_> {
     }
 
     pub(super) fn told_duplicate(&self, (key, value): &(u32, i64)) -> String {
-        format!("{value} stands in {} more often than it was appended", self.key(*key))
+        format!("{value} is in {} more often than it was appended", self.key(*key))
     }
 
     pub(super) fn told_disagreement(&self, one: &Disagreement) -> String {

@@ -273,7 +273,7 @@ impl Register {
         let told = |at: &usize| self.told(&entries[*at]);
         match violation {
             Violation::NeverWritten { reader } => {
-                format!("{} found a value that nobody wrote, or whose write was refused", told(reader))
+                format!("{} found a value that no client wrote, or whose write was refused", told(reader))
             }
             Violation::TwoSuccessors { one, other } => format!(
                 "{} and {} both found the value that each replaced, which was written once: the register cannot \

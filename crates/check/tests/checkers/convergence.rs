@@ -66,7 +66,7 @@ fn clients_that_disagree_about_the_order_are_found() {
 
 #[test]
 fn not_reading_ones_own_write_is_found() {
-    check_with_end("0-1 c2 write x 2\n2-3 c2 read x -", Fail, "found nothing where there was something");
+    check_with_end("0-1 c2 write x 2\n2-3 c2 read x -", Fail, "found nothing where a value was written");
     let text = "0-1 c1 write x 1\n2-3 c2 read x 1\n4-5 c2 write x 2\n6-7 c2 read x 1\n8-9 c2 read x 2\n10-11 c2 read x 1";
     check_with_end(text, Fail, "go back in time");
 }
@@ -89,13 +89,13 @@ fn a_lost_or_invented_register_is_found() {
         Fail,
         "key y holds nothing, although a write by client 1 was acknowledged",
     );
-    check_with_end("0-1 c1 write x 1", Fail, "key x holds 2, which nobody wrote");
+    check_with_end("0-1 c1 write x 1", Fail, "key x holds 2, which no client wrote");
     check(
         "0-1 c1 write x 1\n90-91 c9 replica n1 x=1 y=3\n90-91 c8 replica n2 x=1 y=3",
         Fail,
-        "key y is there, to which nobody wrote",
+        "key y is there, to which no client wrote",
     );
-    check_with_end("0-1 c1 write x 2\n2-3 c3 read x 7", Fail, "found what nobody wrote");
+    check_with_end("0-1 c1 write x 2\n2-3 c3 read x 7", Fail, "found a value that no client wrote");
 }
 
 #[test]

@@ -251,7 +251,7 @@ fn a_value_twice_in_a_list_or_from_nowhere_is_found_at_any_level() {
         "read-uncommitted",
         "0-1 c1 append x 1\n2-3 c1 r x [1 7]",
         Fail,
-        "read 7 of key x, which nobody appended",
+        "read 7 of key x, which no client appended",
     );
 }
 
@@ -283,15 +283,14 @@ fn transactions_without_an_answer_happened_if_anybody_saw_them() {
 
 #[test]
 fn nothing_follows_from_who_appended_a_value_that_was_appended_twice() {
-    let told = "1 value appended to one list more than once and was passed over, for nothing follows from who appended \
-                them: 1 of key x";
+    let told = "1 value appended to one list more than once and was ignored, because the append that a read saw is ambiguous: 1 of key x";
     check("serializable", "0-1 c1 append x 1\n2-3 c2 append x 1\n4-5 c1 r x [1]", Unknown, told);
     check("strict-serializable", "0-1 c1 append x 1\n2-3 c2 append x 1\n4-5 c1 r x [1 1]", Unknown, told);
     check("strict-serializable", "0-1 c1 append x 1\n2-3 c2 append x 1 fail\n4-5 c1 r x [1]", Unknown, told);
     check("strict-serializable", "0-1 c1 append x 1\n2-3 c2 r x [1], append x 1", Unknown, told);
     // Whoever appended it, it cannot be there more often than it was appended.
     let thrice = "0-1 c1 append x 1\n2-3 c2 append x 1\n4-5 c1 r x [1 1 1]";
-    check("read-uncommitted", thrice, Fail, "1 stands in key x more often than it was appended");
+    check("read-uncommitted", thrice, Fail, "1 is in key x more often than it was appended");
     // What was appended once is judged all the same.
     let beside =
         "0-1 c1 append x 1\n0-1 c2 append x 1\n2-3 c2 append x 2\n4-5 c1 r x [1 1]\n6-7 c1 r x [1 1 2]";
@@ -304,7 +303,12 @@ fn nothing_follows_from_who_appended_a_value_that_was_appended_twice() {
 fn snapshot_isolation_is_undecided_where_no_order_of_unread_appends_is_known() {
     // Whichever of the two appends to z comes first, its transaction has missed what the other one wrote.
     let skewed = "0-5 c1 r x [], append y 1, append z 1\n0-5 c2 r y [], append x 2, append z 2\n6-7 c3 r x [2], r y [1]";
-    check("snapshot-isolation", skewed, Unknown, "of several appends that nobody read no order is known");
+    check(
+        "snapshot-isolation",
+        skewed,
+        Unknown,
+        "the order of several appends that were never read is unknown",
+    );
     let report = at("serializable", skewed);
     assert_eq!((report.verdict, report.strongest_levels), (Fail, vec!["strong-read-committed".to_owned()]));
     assert!(

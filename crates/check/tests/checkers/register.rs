@@ -50,9 +50,9 @@ fn a_value_nobody_wrote_or_that_was_refused_is_found() {
     check(
         "0-1 c1 write x 1\n2-3 c2 read x 7",
         Fail,
-        "the read of 7 by client 2 (2.000 s to 3.000 s) found a value that nobody wrote, or",
+        "the read of 7 by client 2 (2.000 s to 3.000 s) found a value that no client wrote, or",
     );
-    check("0-1 c1 write x 1 fail\n2-3 c2 read x 1", Fail, "that nobody wrote");
+    check("0-1 c1 write x 1 fail\n2-3 c2 read x 1", Fail, "that no client wrote");
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn a_write_without_an_answer_may_take_effect_late_or_never() {
     check("0-1 c1 write x 1 unknown\n2-3 c2 read x -", Pass, "");
     check("0-1 c1 write x 1 unknown\n2-3 c2 read x 1\n4-5 c2 read x -", Fail, "");
     check("0-1 c1 cas x - 1 unknown\n2-3 c2 cas x 1 2 unknown\n4-5 c3 read x 2", Pass, "");
-    check("0-1 c1 cas x 5 1 unknown\n2-3 c2 cas x 1 2 unknown\n4-5 c3 read x 2", Fail, "nobody wrote");
+    check("0-1 c1 cas x 5 1 unknown\n2-3 c2 cas x 1 2 unknown\n4-5 c3 read x 2", Fail, "no client wrote");
 }
 
 #[test]

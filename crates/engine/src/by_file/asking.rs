@@ -117,7 +117,7 @@ fn as_expected(status: u16, answer: String, expect: &Expect, scope: &Scope) -> i
 
 fn in_json(answer: &str) -> io::Result<Value> {
     serde_json::from_str(answer)
-        .map_err(|_| io::Error::other(format!("an answer that is no JSON: {}", answer.trim())))
+        .map_err(|_| io::Error::other(format!("an answer that is not JSON: {}", answer.trim())))
 }
 
 /// A field of an answer as text; none where it is not there or is no single value.
@@ -200,7 +200,7 @@ impl Request<'_> {
 /// The status and the body of an answer, whose end was the connection's.
 fn taken_apart(answer: &[u8]) -> io::Result<(u16, String)> {
     let text = String::from_utf8_lossy(answer);
-    let malformed = || io::Error::new(io::ErrorKind::InvalidData, "an answer that is no HTTP");
+    let malformed = || io::Error::new(io::ErrorKind::InvalidData, "an answer that is not HTTP");
     let (head, body) = text.split_once("\r\n\r\n").ok_or_else(malformed)?;
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).ok_or_else(malformed)?;
     Ok((status, body.to_owned()))

@@ -83,7 +83,7 @@ fn expect(stream: &mut impl Read, wanted: u8) -> io::Result<()> {
     match head[4] {
         found if found == wanted => Ok(()),
         ERROR => Err(io::Error::other(error_in(&body))),
-        AUTHENTICATE => Err(io::Error::other("it asks for a password, which nobody has inside the lab")),
+        AUTHENTICATE => Err(io::Error::other("it asks for a password, and the lab has none")),
         other => Err(io::Error::other(format!("an answer of kind {other:#04x} where {wanted:#04x} was due"))),
     }
 }
@@ -91,7 +91,7 @@ fn expect(stream: &mut impl Read, wanted: u8) -> io::Result<()> {
 /// Its code and its words.
 fn error_in(body: &[u8]) -> String {
     let Some((code, rest)) = body.split_first_chunk::<4>() else {
-        return "an error without words".to_owned();
+        return "an error without a message".to_owned();
     };
     let words = rest.get(2..).unwrap_or_default();
     let length = rest.first_chunk::<2>().map_or(0, |length| usize::from(u16::from_be_bytes(*length)));

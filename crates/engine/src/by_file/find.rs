@@ -363,7 +363,7 @@ fn told_by(
     let said = String::from_utf8_lossy(&output.stdout);
     parse_version(&said, after).ok_or_else(|| {
         let first = said.lines().next().unwrap_or_default();
-        format!("`{program}` says `{first}`, which is no version")
+        format!("`{program}` prints `{first}`, which is not a version")
     })
 }
 

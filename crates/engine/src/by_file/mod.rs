@@ -184,7 +184,7 @@ impl ByFile {
 
     fn role(&self, node: &dyn Node) -> Result<Role, EngineError> {
         if !self.database().is_running(node) {
-            let source = std::io::Error::other("its process is not there");
+            let source = std::io::Error::other("its process is not running");
             return Err(EngineError::Silent { node: node.name().to_owned(), source });
         }
         let scope = self.scope(node)?;
@@ -296,7 +296,7 @@ impl ByFile {
             }
             std::thread::sleep(GLANCE);
         }
-        Err(self.database().not_ready(wanted, "it does not come to lead", ELECTION_PATIENCE))
+        Err(self.database().not_ready(wanted, "it did not become the leader", ELECTION_PATIENCE))
     }
 
     fn hand_over(&self, from: &dyn Node, to: &dyn Node, question: &file::Ask) -> Result<(), EngineError> {
@@ -334,7 +334,7 @@ impl ByFile {
             }
             std::thread::sleep(GLANCE);
         }
-        Err(self.database().not_ready(node, "it does not come to follow", ELECTION_PATIENCE))
+        Err(self.database().not_ready(node, "it did not become a follower", ELECTION_PATIENCE))
     }
 
     /// Everybody who answers, and why the others do not.
@@ -526,7 +526,7 @@ impl Engine for ByFile {
         loop {
             let (asked, mut notes) = self.all_asked(candidates);
             if let Some((leader, _)) = asked.iter().find(|(_, role)| role.leads) {
-                notes.push("the nodes had elected it by themselves".to_owned());
+                notes.push("the nodes had already elected it".to_owned());
                 let is_other = |node: &String| node != leader;
                 return Ok(Promotion {
                     positions: asked
@@ -539,7 +539,7 @@ impl Engine for ByFile {
                 });
             }
             if asked.is_empty() || Instant::now() >= deadline {
-                notes.push("the nodes elect nobody by themselves".to_owned());
+                notes.push("the nodes elect no leader by themselves".to_owned());
                 return Err(EngineError::NoCandidate { reasons: notes.join("; ") });
             }
             std::thread::sleep(GLANCE);

@@ -102,7 +102,7 @@ impl Control {
             if value != "none" {
                 let known = value.parse().map_err(|_| {
                     refused(
-                        "no flaw has this name; there are none, ack-before-fsync, ack-before-replication, \
+                        "unknown flaw; known are none, ack-before-fsync, ack-before-replication, \
                          clock-last-write-wins, dirty-read, duplicate-on-retry, forget-on-restart, lost-update, \
                          non-repeatable-order, split-brain, stale-reads and write-skew",
                     )
@@ -157,7 +157,7 @@ impl Control {
     fn ask(&self, node: &dyn Node, campaign: bool) -> Result<Status, EngineError> {
         let silent = |source| EngineError::Silent { node: node.name().to_owned(), source };
         if !self.processes.is_running(node) {
-            return Err(silent(std::io::Error::other("its process is not there")));
+            return Err(silent(std::io::Error::other("its process is not running")));
         }
         let socket = node.socket_directory_outside().join(SOCKET);
         server::status(&socket, campaign, ANSWER_PATIENCE)
@@ -179,7 +179,7 @@ impl Control {
             }
             std::thread::sleep(GLANCE);
         }
-        Err(self.processes.not_ready(node, "it does not come to lead", ELECTION_PATIENCE))
+        Err(self.processes.not_ready(node, "it did not become the leader", ELECTION_PATIENCE))
     }
 
     fn await_follower(&self, node: &dyn Node, leader: &Status) -> Result<(), EngineError> {
@@ -191,7 +191,7 @@ impl Control {
             }
             std::thread::sleep(GLANCE);
         }
-        Err(self.processes.not_ready(node, "it does not come to follow", ELECTION_PATIENCE))
+        Err(self.processes.not_ready(node, "it did not become a follower", ELECTION_PATIENCE))
     }
 }
 
@@ -303,7 +303,7 @@ impl Engine for Control {
         };
         let mut notes = reasons;
         if status.leads {
-            notes.push("the nodes had elected it already, by themselves".to_owned());
+            notes.push("the nodes had already elected it".to_owned());
         } else {
             self.elect(chosen.as_ref())?;
         }

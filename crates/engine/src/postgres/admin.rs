@@ -219,7 +219,11 @@ impl<S: Timed> Connection<S> {
                 | Message::BackendKeyData(_)
                 | Message::ParameterStatus(_)
                 | Message::NoticeResponse(_) => {}
-                _ => return Err(invalid("the server asks for something other than trust").into()),
+                _ => {
+                    return Err(
+                        invalid("the server requires an authentication method other than trust").into()
+                    );
+                }
             }
         }
     }

@@ -59,7 +59,7 @@ const SETTINGS: &[(&str, &str, &str)] = &[
     ("tcp_keepalives_count", "3", "the same"),
     ("log_line_prefix", "%m [%p] %a ", "times to the millisecond, beside the run's events"),
     ("log_timezone", "UTC", "logs of different machines can be laid side by side"),
-    ("timezone", "UTC", "results must not depend on where the machine stands"),
+    ("timezone", "UTC", "results must not depend on the machine's time zone"),
 ];
 
 /// Settings the engine must have to itself: with another value the cluster could not be run.
@@ -128,7 +128,7 @@ pub fn validate(settings: &BTreeMap<String, String>) -> Result<(), EngineError> 
             return refuse("not a name PostgreSQL could have given a setting");
         }
         if OWNED.contains(&name.to_ascii_lowercase().as_str()) {
-            return refuse("set by the engine itself, which could not run the cluster with another value");
+            return refuse("the engine sets it itself and needs this value");
         }
         if value.chars().any(|letter| letter == '\n' || letter == '\r' || letter == '\0') {
             return refuse("the value must be on one line");
@@ -351,7 +351,7 @@ mod tests {
     fn settings_that_would_break_the_cluster_are_refused() {
         check_setting("work_mem", "8MB", Ok(()));
         check_setting("auto_explain.log_min_duration", "1s", Ok(()));
-        let owned = "set by the engine itself, which could not run the cluster with another value";
+        let owned = "the engine sets it itself and needs this value";
         check_setting("Port", "1", Err(&format!("setting `Port`: {owned}")));
         check_setting("a b", "1", Err("setting `a b`: not a name PostgreSQL could have given a setting"));
         check_setting("", "1", Err("setting ``: not a name PostgreSQL could have given a setting"));

@@ -185,7 +185,7 @@ fn surroundings(bin: &Path) -> (PathBuf, Option<PathBuf>) {
 
 /// The version in `postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`.
 fn parse_version(output: &str) -> Result<String, String> {
-    let unclear = || format!("`postgres --version` says `{}`, which is no version", output.trim());
+    let unclear = || format!("`postgres --version` prints `{}`, which is not a version", output.trim());
     let (_, rest) = output.split_once("(PostgreSQL) ").ok_or_else(unclear)?;
     let version = rest.split_whitespace().next().ok_or_else(unclear)?;
     let major = numbers(version).first().copied().ok_or_else(unclear)?;
@@ -313,9 +313,9 @@ mod tests {
         check_version("postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)\n", Ok("15.18"));
         check_version("postgres (PostgreSQL) 19beta2\n", Ok("19beta2"));
         check_version("postgres (PostgreSQL) 9.6.24\n", Err("version 9.6.24 is older than 13"));
-        check_version("", Err("`postgres --version` says ``, which is no version"));
+        check_version("", Err("`postgres --version` prints ``, which is not a version"));
         check_version("postgres (PostgreSQL) x", {
-            Err("`postgres --version` says `postgres (PostgreSQL) x`, which is no version")
+            Err("`postgres --version` prints `postgres (PostgreSQL) x`, which is not a version")
         });
     }
 }

@@ -81,7 +81,7 @@ fn with_apt(staging: &Path, progress: &mut dyn FnMut(&str)) -> Result<PathBuf, S
 
 /// Whether any program we run misses a library.
 fn lacks_libraries(tree: &Path) -> Result<bool, String> {
-    let bin = programs_in_cached(tree).ok_or("no server was in what was downloaded")?;
+    let bin = programs_in_cached(tree).ok_or("the download contains no server")?;
     for program in PROGRAMS {
         if run(Command::new("ldd").arg(bin.join(program)))?.contains("not found") {
             return Ok(true);

@@ -170,7 +170,7 @@ impl Postgres {
         let at_risk = wanted == 0 || unheard.len() >= wanted;
         (at_risk && !unheard.is_empty()).then(|| {
             format!(
-                "promoted without hearing from {}: acknowledged writes may be only there",
+                "promoted without an answer from {}, which may hold acknowledged writes that no other node has",
                 unheard.join(", ")
             )
         })

@@ -35,8 +35,7 @@ impl Postgres {
 
         let mut notes = Vec::new();
         let method = if interrupted {
-            notes
-                .push("an earlier attempt was interrupted, so that its data could not be trusted".to_owned());
+            notes.push("an earlier attempt was interrupted, so its data is not trustworthy".to_owned());
             None
         } else if was_standby {
             self.try_following(node, leader, &mut notes)?
@@ -135,7 +134,7 @@ impl Postgres {
             // A leader's log is never behind its standby's unless it lost some of what it had flushed; then what it
             // wrote while recovering is in its new leader's way.
             notes.push(
-                "its log ends before the new leader's begins to differ: it lost part of its own".to_owned(),
+                "its log ends before the point where the new leader's log diverges, so it lost part of its own log".to_owned(),
             );
             return Ok(None);
         }

@@ -61,7 +61,7 @@ pub struct Foreseen {
 }
 
 /// What to add where a limited way leaves doubt.
-const MAY_BE_FULL: &str = "; a link of the way that has a rate may be full of other traffic";
+const MAY_BE_FULL: &str = "; a rate-limited link on the path may be full of other traffic";
 
 impl Foreseen {
     /// What a treatment makes of datagrams that the rates of the way hold up for so long.
@@ -127,7 +127,7 @@ impl Wanted {
     #[must_use]
     pub fn judge(&self, probes: &[Probe], counted: Option<PairCounters>, way: &str) -> Observations {
         if self.expected.block != Block::Open {
-            let told = format!("a partition stands {way}, so nothing of this fault can be seen there");
+            let told = format!("no evidence: a partition blocks all packets {way}");
             return vec![(Verdict::Unknown, told)];
         }
         let times = self.times_ms(probes);
@@ -195,9 +195,7 @@ impl Wanted {
             return Vec::new();
         }
         if self.expected.overtaking > 0.0 && self.threshold_ms().is_none() {
-            let told = format!(
-                "those that overtake {way} cannot be told from the others, so the delay is not known"
-            );
+            let told = format!("overtaking packets {way} cannot be distinguished, so the delay is unknown");
             return vec![(Verdict::Unknown, told)];
         }
         let overtakers = self.threshold_ms().map_or(0, |least| times_ms.partition_point(|ms| *ms < least));
@@ -206,7 +204,7 @@ impl Wanted {
             let few = times_ms.len();
             return vec![(
                 Verdict::Unknown,
-                format!("only {few} datagrams {way} arrived, too few to tell their delay"),
+                format!("only {few} datagrams {way} arrived, too few to measure the delay"),
             )];
         }
         let asked = self.expected.delays;
@@ -215,20 +213,20 @@ impl Wanted {
         let verdict = match seen.fit {
             delays::Fit::AsAsked => Verdict::Pass,
             delays::Fit::Short => {
-                sentence.push_str("; the delay is shorter than asked");
+                sentence.push_str("; the delay is too short");
                 Verdict::Fail
             }
             delays::Fit::Long if self.expected.is_limited => {
-                sentence.push_str("; the delay is longer than asked");
+                sentence.push_str("; the delay is too long");
                 sentence.push_str(MAY_BE_FULL);
                 Verdict::Unknown
             }
             delays::Fit::Long => {
-                sentence.push_str("; the delay is longer than asked");
+                sentence.push_str("; the delay is too long");
                 Verdict::Fail
             }
             delays::Fit::Wide => {
-                sentence.push_str("; the interval is too wide to tell: the machine is too busy, or the datagrams are too few");
+                sentence.push_str("; the interval is too wide to judge: the machine is too busy, or there are too few datagrams");
                 Verdict::Unknown
             }
         };
@@ -237,7 +235,7 @@ impl Wanted {
         match alike {
             Some(property) => {
                 let which = if *property == Property::Delay { "delay" } else { "jitter" };
-                sentence.push_str(&format!("; without this fault's {which} the same would be seen"));
+                sentence.push_str(&format!("; the {which} of this fault makes no measurable difference"));
                 vec![(Verdict::Unknown, sentence)]
             }
             None => vec![(verdict, sentence)],
@@ -273,7 +271,7 @@ impl Wanted {
         let (low, high) = counted.interval();
         let Counted { count, of } = counted;
         let mut sentence = format!(
-            "{count} of {of} datagrams {way} {what} ({:.1} to {:.1} %), asked {} %",
+            "{count} of {of} datagrams {way} {what} ({:.1} to {:.1} %), expected {} %",
             low * 100.0,
             high * 100.0,
             percent(asked)
@@ -287,13 +285,13 @@ impl Wanted {
             }
             shares::Fit::Off => Verdict::Fail,
             shares::Fit::Wide => {
-                sentence.push_str("; the interval is too wide to tell");
+                sentence.push_str("; the interval is too wide to judge");
                 Verdict::Unknown
             }
         };
         let without = self.otherwise.map(|otherwise| otherwise.share(property));
         if verdict == Verdict::Pass && without.is_some_and(|share| counted.is_explained_by(share)) {
-            sentence.push_str("; without this fault the same would be seen");
+            sentence.push_str("; this fault makes no measurable difference");
             return (Verdict::Unknown, sentence);
         }
         (verdict, sentence)
@@ -305,7 +303,7 @@ impl Wanted {
         let is_over = self.expected.overtaking == 0.0;
         let told = || {
             format!(
-                "reordering {way} cannot be seen: hardly anything takes longer than {OVERTAKEN_MIN_MS} ms there"
+                "reordering {way} cannot be measured: almost no packet takes longer than {OVERTAKEN_MIN_MS} ms there"
             )
         };
         (!is_over).then(|| (Verdict::Unknown, told()))
@@ -329,7 +327,7 @@ impl Wanted {
         Some((
             verdict,
             format!(
-                "by the fabric's own count {count} of {of} packets {way} {what}, asked {} %",
+                "the fabric counted: {count} of {of} packets {way} {what}, expected {} %",
                 percent(asked)
             ),
         ))
@@ -352,23 +350,25 @@ pub fn judge_cut(
     let verdict = if arrived > 0 {
         Verdict::Fail
     } else if sent < least {
-        sentence.push_str(&format!("; {least} must be sent to show that nothing gets through"));
+        sentence.push_str(&format!("; at least {least} must be sent to show that no packet gets through"));
         Verdict::Unknown
     } else {
         Verdict::Pass
     };
     if answer == Block::Reset {
-        sentence.push_str(&format!("; {refusals} were refused to their sender"));
+        sentence.push_str(&format!("; {refusals} got a reset"));
     }
     seen.push((verdict, sentence));
     if sent >= OPEN_MIN {
         match (answer, refusals) {
             (Block::Reset, 0) => {
-                seen.push((Verdict::Fail, format!("no datagram {way} was answered, asked for a reset")));
+                seen.push((
+                    Verdict::Fail,
+                    format!("no datagram {way} got a reset, although the fault sets `answer: reset`"),
+                ));
             }
             (Block::BlackHole, 1..) => {
-                let told =
-                    format!("{refusals} datagrams {way} were refused to their sender, asked for silence");
+                let told = format!("{refusals} datagrams {way} got a reset, although the fault sets silence");
                 seen.push((Verdict::Fail, told));
             }
             _ => {}
@@ -377,7 +377,7 @@ pub fn judge_cut(
     if let Some(pair) = counted {
         let (passed, all) = (pair.passed_packets(), pair.packets);
         let verdict = if passed > 0 { Verdict::Fail } else { Verdict::Pass };
-        let told = format!("by the fabric's own count {passed} of {all} packets {way} were let through");
+        let told = format!("the fabric counted: {passed} of {all} packets {way} were let through");
         seen.push((verdict, told));
     }
     seen
@@ -391,7 +391,7 @@ pub fn judge_open(probes: &[Probe], expected: &Foreseen, way: &str) -> (Verdict,
     let lost = Counted { count: sent - arrived, of: sent };
     let sentence = format!("{arrived} of {sent} datagrams {way} arrived");
     let verdict = if sent < OPEN_MIN && arrived > 0 {
-        return (Verdict::Unknown, format!("{sentence}; that is too few to tell that it is open"));
+        return (Verdict::Unknown, format!("{sentence}; too few to show that the path is open"));
     } else if lost.interval().0 > expected.lost + OPEN_LOSS || arrived == 0 {
         if expected.is_limited && arrived > 0 {
             return (Verdict::Unknown, format!("{sentence}{MAY_BE_FULL}"));
@@ -408,7 +408,8 @@ fn delay_in_words(asked: &Delays, seen: delays::Seen, count: usize, way: &str) -
     let (low_ms, high_ms, may_miss_ms) = (seen.low_ms, seen.high_ms, asked.tolerance_ms());
     let Some(jitter) = asked.jitter else {
         return format!(
-            "the fastest twentieth of {count} datagrams {way} takes {low_ms:.2} to {high_ms:.2} ms, asked {asked_ms:.2} ms give or take {may_miss_ms:.2} ms"
+            "the fastest twentieth of {count} datagrams {way} takes {low_ms:.2} to {high_ms:.2} ms, expected \
+             {asked_ms:.2} ms ± {may_miss_ms:.2} ms"
         );
     };
     let shape = match jitter.distribution {
@@ -419,6 +420,7 @@ fn delay_in_words(asked: &Delays, seen: delays::Seen, count: usize, way: &str) -
     };
     let spread_ms = jitter.spread.as_secs_f64() * 1e3;
     format!(
-        "{count} datagrams {way} fit a {shape} jitter of {spread_ms:.2} ms around {low_ms:.2} to {high_ms:.2} ms, asked {asked_ms:.2} ms give or take {may_miss_ms:.2} ms; the jitter itself widens the interval"
+        "{count} datagrams {way} fit a {shape} jitter of {spread_ms:.2} ms around {low_ms:.2} to {high_ms:.2} ms, \
+         expected {asked_ms:.2} ms ± {may_miss_ms:.2} ms; the jitter itself widens the interval"
     )
 }

@@ -234,7 +234,8 @@ impl Probing {
             if before.block != Block::Open || arrived == 0 {
                 let (sent, way) = (probes.len(), self.in_words(number));
                 let told = format!(
-                    "before the fault {arrived} of {sent} datagrams {way} arrived: what was cut before cannot be shown to be cut now"
+                    "before the fault {arrived} of {sent} datagrams {way} arrived: the path was already cut, so the \
+                     fault cannot be verified"
                 );
                 seen.push((Verdict::Unknown, told));
             }
@@ -264,7 +265,7 @@ impl Probing {
         if probes.len() < OPEN_MIN && is_closed {
             let sent = probes.len();
             let told = format!(
-                "{when}only {sent} datagrams {way} were sent before its ends or its way were changed again"
+                "{when}only {sent} datagrams {way} were sent before its ends or its path changed again"
             );
             let verdict = if self.ways[number].shows.is_changed() { Verdict::Unknown } else { Verdict::Pass };
             return vec![(verdict, told)];
@@ -281,7 +282,7 @@ impl Probing {
             Shows::Open(expected) if expected.block != Block::Open => {
                 let is_changed = self.ways[number].shows.is_changed();
                 let verdict = if is_changed { Verdict::Unknown } else { Verdict::Pass };
-                vec![(verdict, format!("another fault cuts the way {way}"))]
+                vec![(verdict, format!("another fault cuts the path {way}"))]
             }
             Shows::Open(expected) => vec![judge_open(&probes, expected, &way)],
             Shows::Conditions(wanted) => wanted.judge(&probes, counted, &way),

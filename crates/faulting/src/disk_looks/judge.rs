@@ -151,10 +151,9 @@ impl StackedDefect {
     }
 }
 
-const ALIKE: &str =
-    "with this fault and without it the same would be seen, so that the two cannot be told apart";
-const WAS_AS_SLOW: &str = "it was as slow before";
-const STILL_AS_SLOW: &str = "it is as slow as with the fault";
+const ALIKE: &str = "no evidence: the fault makes no difference that the probe can measure";
+const WAS_AS_SLOW: &str = "it was equally slow before the fault";
+const STILL_AS_SLOW: &str = "it is still as slow as during the fault";
 
 /// A defect as a person would say it.
 #[must_use]
@@ -166,8 +165,8 @@ pub fn defect_in_words(defect: &DiskDefect) -> String {
         DiskDefect::Stall => "stalls".to_owned(),
         DiskDefect::Full => "is full".to_owned(),
         DiskDefect::Corrupt { share, checksums } => {
-            let noticed = if *checksums { "and notices" } else { "and does not notice" };
-            format!("reads {} % of its blocks wrongly {noticed}", share * 100.0)
+            let noticed = if *checksums { "and detects it" } else { "and does not detect it" };
+            format!("returns wrong data for {} % of its blocks {noticed}", share * 100.0)
         }
         DiskDefect::LoseFlush => "loses flushes".to_owned(),
         DiskDefect::ReadOnly => "is read-only".to_owned(),
@@ -187,17 +186,14 @@ fn in_words(disk: &str, seen: &Seen) -> String {
         one("a read", seen.read),
     ];
     if seen.blocks_wrong > 0 {
-        words.push(format!(
-            "{} of {} blocks read were not what had been written",
-            seen.blocks_wrong, seen.blocks_read
-        ));
+        words.push(format!("{} of {} blocks read returned wrong data", seen.blocks_wrong, seen.blocks_read));
     }
     if seen.reads_refused > 0 {
         words.push(format!("{} of {} reads were refused", seen.reads_refused, seen.blocks_read));
     }
     match seen.survived {
-        Some(true) => words.push("what was synced outlived a power-off of the probe".to_owned()),
-        Some(false) => words.push("what was synced was gone after a power-off of the probe".to_owned()),
+        Some(true) => words.push("synced data survived a power-off of the probe".to_owned()),
+        Some(false) => words.push("synced data was lost at a power-off of the probe".to_owned()),
         None => {}
     }
     format!("probe of disk {disk}: {}", words.join(", "))
@@ -211,20 +207,20 @@ fn millis(time: Duration) -> String {
 #[must_use]
 pub fn defect_effects_in_words(what: &str, met: &DefectEffects) -> String {
     if met.asked == 0 {
-        return format!("{what} was not used meanwhile");
+        return format!("{what} was not used during the fault");
     }
     let parts: Vec<String> = [
         (met.refused, "refused"),
         (met.held_up, "held up"),
-        (met.flushes_lost, "syncs answered and not done"),
-        (met.corrupted, "blocks read wrongly"),
+        (met.flushes_lost, "syncs acknowledged but not durable"),
+        (met.corrupted, "blocks returned with wrong data"),
     ]
     .iter()
     .filter(|(count, _)| *count > 0)
     .map(|(count, what)| format!("{count} {what}"))
     .collect();
-    let parts = if parts.is_empty() { "none was touched by the fault".to_owned() } else { parts.join(", ") };
-    format!("of {} operations on {what} meanwhile: {parts}", met.asked)
+    let parts = if parts.is_empty() { "the fault affected none".to_owned() } else { parts.join(", ") };
+    format!("of {} operations on {what} during the fault: {parts}", met.asked)
 }
 
 #[cfg(test)]
@@ -362,7 +358,7 @@ mod tests {
             let among = StackedDefect::new(std::slice::from_ref(&other), &healed, &[]);
             for judged in [among.is_gone("d1", &seen), among.took_effect("d1", Some(&sound()), &seen)] {
                 assert_eq!(judged.verdict, Verdict::Unknown, "{other:?} {healed:?}");
-                assert!(judged.told.contains("cannot be told apart"), "{}", judged.told);
+                assert!(judged.told.contains("no difference that the probe can measure"), "{}", judged.told);
             }
         }
     }
@@ -387,18 +383,18 @@ mod tests {
     fn the_evidence_is_told_in_words() {
         let seen = Seen { append: Tried::Refused(Refusal::ENOSPC, TOOK), ..sound() };
         let told = "probe of disk r1/h1/d1: a write done in 2.00 ms, an append refused with ENOSPC after 2.00 ms, a sync done \
-                    in 2.00 ms, a read done in 2.00 ms, what was synced outlived a power-off of the probe";
+                    in 2.00 ms, a read done in 2.00 ms, synced data survived a power-off of the probe";
         assert_eq!(alone(&DiskDefect::Full).took_effect("r1/h1/d1", None, &seen).told, told);
         let slow = DiskDefect::Slow { by: Duration::from_millis(1) };
         let beside = StackedDefect::new(&[slow, DiskDefect::LoseFlush], &DiskDefect::Full, &[]);
         let both = beside.is_gone("r1/h1/d1", &seen).told;
         assert_eq!(both, format!("{told}; beside this fault it is 1 ms slower, loses flushes"));
         let met = DefectEffects { asked: 7, refused: 2, flushes_lost: 1, ..DefectEffects::default() };
-        let told = "of 7 operations on the volume of n1 meanwhile: 2 refused, 1 syncs answered and not done";
+        let told = "of 7 operations on the volume of n1 during the fault: 2 refused, 1 syncs acknowledged but not durable";
         assert_eq!(defect_effects_in_words("the volume of n1", &met), told);
         assert_eq!(
             defect_effects_in_words("the volume of n1", &DefectEffects::default()),
-            "the volume of n1 was not used meanwhile"
+            "the volume of n1 was not used during the fault"
         );
     }
 }

@@ -69,7 +69,7 @@ impl Faulting {
             let served_from = vm.volume().mirrored().and_then(storage::MirroredDisk::serving_host);
             let is_remote = served_from.is_some_and(|host| host != vm.host());
             (is_network_faulty && is_remote).then(|| Excused {
-                why: "a network fault stands, and its volume is served over the network".to_owned(),
+                why: "a network fault is active, and its volume is served over the network".to_owned(),
                 loses_synced: false,
             })
         })

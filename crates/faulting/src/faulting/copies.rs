@@ -52,7 +52,7 @@ impl Faulting {
         let (live, others): (Vec<_>, Vec<_>) =
             disk.peers_on(vm, hosts).into_iter().partition(|(_, _, is_live)| *is_live);
         let of = |(component, in_words, _), planted| OnCopy { vm, component, in_words, planted };
-        let behind = NoMark::Behind("it is not up to date, and nothing is started from it before it is");
+        let behind = NoMark::Behind("it is not up to date, so no node is started from it");
         let mut all: Vec<OnCopy> = others.into_iter().map(|copy| of(copy, Err(behind.clone()))).collect();
         if live.is_empty() {
             return all;
@@ -69,9 +69,9 @@ impl Faulting {
     /// Whether a mark is missing from a copy, or cannot be there yet.
     fn no_mark(&self, disk: &MirroredDisk, why: String) -> NoMark {
         if self.is_network_faulty() {
-            NoMark::Missing(format!("{why}; a network fault stands"))
+            NoMark::Missing(format!("{why}; a network fault is active"))
         } else if disk.acknowledges() == Acknowledge::Async {
-            NoMark::Behind("nothing that is acknowledged waits for it (`acknowledge: async`)")
+            NoMark::Behind("no acknowledged write waits for it (`acknowledge: async`)")
         } else {
             NoMark::Missing(why)
         }

@@ -103,7 +103,7 @@ impl Faulting {
                 true if waits.until_refused() => events.now_s(),
                 true => {
                     let evidence =
-                        vec!["the fault was healed before the disk had been asked that often".to_owned()];
+                        vec!["the fault was healed before the disk served that many operations".to_owned()];
                     return told(number, None, Receipt { verdict: Verdict::Unknown, evidence });
                 }
             };
@@ -113,7 +113,7 @@ impl Faulting {
                 of_looks.look_at_effect(&waits.datacentre.disks, &imposed, (&before, &gives_up));
             if receipt.verdict == Verdict::Fail && is_over() {
                 receipt.verdict = Verdict::Unknown;
-                receipt.evidence.push("the fault was healed while the disk was being looked at".to_owned());
+                receipt.evidence.push("the fault was healed while the disk was being probed".to_owned());
             }
             if before.receipt.verdict != Verdict::Pass {
                 receipt.verdict = receipt.verdict.and(Verdict::Unknown);
@@ -213,7 +213,7 @@ impl Faulting {
         }
         let failed = |vm: &usize| {
             let error = self.datacentre.vms[*vm].forget_what_was_read().err()?;
-            Some(format!("what {} had read before may still be in its memory: {error}", node_name(*vm)))
+            Some(format!("the page cache of {} may still hold earlier reads: {error}", node_name(*vm)))
         };
         vms.iter().filter(|vm| self.datacentre.vms[**vm].is_on()).filter_map(failed).collect()
     }
@@ -251,7 +251,7 @@ impl Waits {
 fn stand_on_disks(datacentre: &Datacentre, receipt: &mut Receipt) {
     if !datacentre.vms.iter().any(|vm| vm.volume().disk().is_some()) {
         receipt.verdict = receipt.verdict.and(Verdict::Unknown);
-        receipt.evidence.push("no volume stands on any disk: they are plain directories".to_owned());
+        receipt.evidence.push("no volume is on a disk: they are plain directories".to_owned());
     }
 }
 

@@ -107,7 +107,10 @@ impl Faulting {
 /// A migration that was not made has shown nothing.
 fn not_made(error: &NotMigrated, has_run_again: bool) -> Receipt {
     let where_it_is = if has_run_again { "after it had arrived" } else { "the node stays where it was" };
-    Receipt { verdict: Verdict::Fail, evidence: vec![format!("it was given up, {where_it_is}: {error}")] }
+    Receipt {
+        verdict: Verdict::Fail,
+        evidence: vec![format!("the migration was aborted, {where_it_is}: {error}")],
+    }
 }
 
 /// What was copied, and how long the node stood still for it.

@@ -158,7 +158,7 @@ impl Faulting {
             return None;
         };
         for rule in &mut rules {
-            rule.name = Some(format!("{} -> {} in fault {number}", named(&rule.from), named(&rule.to)));
+            rule.name = Some(format!("{} -> {} in fault {}", named(&rule.from), named(&rule.to), number + 1));
         }
         let nodes: Vec<Path> = self.datacentre.vms_on().into_iter().map(|vm| self.vm_path(vm)).collect();
         record.struck = Struck::directions(&directions, &nodes);
@@ -227,7 +227,7 @@ impl Faulting {
             }
             let pairs = matrix(stations, asked);
             if changes.load(Ordering::Acquire) == begun {
-                let occasion = format!("while fault {number} {what}");
+                let occasion = format!("while fault {} {what}", number + 1);
                 events.say(EventKind::RoundTrips { occasion, pairs });
             }
         }
@@ -395,7 +395,7 @@ fn named(path: &Path) -> String {
 }
 
 fn in_turns(flap: Flap) -> String {
-    format!(", {} s down and {} s up in turns", flap.down.as_secs_f64(), flap.up.as_secs_f64())
+    format!(", alternating {} s down and {} s up", flap.down.as_secs_f64(), flap.up.as_secs_f64())
 }
 
 /// A network fault as a person would say it.

@@ -114,8 +114,10 @@ impl Faulting {
                 Some((signal, at_most)) => {
                     let strike = lab::Strike { signal, only, at_most };
                     if let Err(error) = self.datacentre.vms[vm].strike_processes(strike) {
-                        self.events
-                            .warn(format!("process fault: {error}"), "the node lost its power meanwhile");
+                        self.events.warn(
+                            format!("process fault: {error}"),
+                            "the node lost its power during the fault",
+                        );
                     }
                 }
                 None => {

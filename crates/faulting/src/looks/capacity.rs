@@ -68,10 +68,7 @@ impl Capacity {
     /// Sends trains and bursts and looks.
     pub fn look(&self, header_bytes: usize, way: &str, patience: Duration, send: Send<'_>) -> Observations {
         if self.lost > LOST_MAX || self.corrupted > LOST_MAX {
-            return vec![(
-                Verdict::Unknown,
-                format!("too little arrives {way} to see what the link carries"),
-            )];
+            return vec![(Verdict::Unknown, format!("too few packets arrive {way} to measure the rate"))];
         }
         let mut seen = Vec::new();
         if self.shows_rate {
@@ -99,7 +96,7 @@ impl Capacity {
     ) -> (Verdict, String) {
         let rates = [self.asked, self.otherwise].map(|link| link.map(|link| link.rate_bits_per_s));
         let (Some(rate), false) = (rates[0].or(rates[1]), rates[0] == rates[1]) else {
-            return (Verdict::Unknown, format!("the rate {way} is the same with this fault and without it"));
+            return (Verdict::Unknown, format!("the rate {way} is the same with and without this fault"));
         };
         let mut trains = Vec::new();
         for attempt in 0..TRAINS {
@@ -107,12 +104,14 @@ impl Capacity {
             if plan.patience > patience + TRAIN_MAX {
                 return (
                     Verdict::Unknown,
-                    format!("to see the rate {way} would hold up the database for seconds"),
+                    format!("measuring the rate {way} would block the database for seconds"),
                 );
             }
             match send(plan) {
                 Ok(sent) => trains.extend(self.train_arrived(&sent, wire)),
-                Err(error) => return (Verdict::Unknown, format!("a train {way} could not be sent: {error}")),
+                Err(error) => {
+                    return (Verdict::Unknown, format!("a packet train {way} could not be sent: {error}"));
+                }
             }
             let judged = self.judge_rate(&trains, way);
             if judged.0 == Verdict::Pass {
@@ -178,8 +177,8 @@ impl Capacity {
 
     fn judge_rate(&self, trains: &[Train], way: &str) -> (Verdict, String) {
         let seen = match trains {
-            [] => return (Verdict::Unknown, format!("too little of a train of datagrams {way} arrived")),
-            _ => format!("trains of datagrams {way} got through at {}", through(trains)),
+            [] => return (Verdict::Unknown, format!("too few packets of a train {way} arrived")),
+            _ => format!("packet trains {way} arrived at {}", through(trains)),
         };
         let near = |train: &&Train, rate: f64, share: f64| (train.together / rate - 1.0).abs() <= share;
         let count = |is: &dyn Fn(&&Train) -> bool| trains.iter().filter(is).count();
@@ -191,29 +190,30 @@ impl Capacity {
                 return (Verdict::Pass, sentence);
             }
             return if count(&|train| near(train, faulty, TOLERANCE_SHARE)) * 2 > trains.len() {
-                (Verdict::Fail, format!("{sentence}; no more gets through than before"))
+                (Verdict::Fail, format!("{sentence}; the rate is no higher than before"))
             } else {
-                (Verdict::Unknown, format!("{sentence}; the machine is too busy to tell"))
+                (Verdict::Unknown, format!("{sentence}; the machine is too busy to judge"))
             };
         };
         let rate = link.rate_bits_per_s as f64;
         let tolerance = self.rate_tolerance(rate);
-        let sentence = format!("{seen}, asked {} give or take {:.0} %", in_words(rate), tolerance * 100.0);
+        let sentence = format!("{seen}, expected {} ± {:.0} %", in_words(rate), tolerance * 100.0);
         // A machine that held packets back lets them through all at once; it does not do so most of the time.
         let above = count(&|train| train.together > rate * (1.0 + tolerance));
         let within = count(&|train| near(train, rate, tolerance) && train.offered > rate * OFFERED_MIN);
         if within > above {
             (Verdict::Pass, sentence)
         } else if above == trains.len() {
-            (Verdict::Fail, format!("{sentence}; more gets through than asked"))
+            (Verdict::Fail, format!("{sentence}; the rate is too high"))
         } else if count(&|train| train.offered > rate * OFFERED_MIN) == 0 {
-            (Verdict::Unknown, format!("{sentence}; the machine is too busy to offer more than that"))
+            (Verdict::Unknown, format!("{sentence}; the machine is too busy to offer more"))
         } else {
-            let why = if link.is_in_series() { "another link of the way is full, " } else { "" };
+            let why = if link.is_in_series() { "another link of the path is full, " } else { "" };
             (
                 Verdict::Unknown,
                 format!(
-                    "{sentence}; it carries less than asked, {why}packets were dropped behind it, or the machine is too busy to tell"
+                    "{sentence}; the rate is too low: {why}packets were dropped further on, or the machine is too \
+                     busy"
                 ),
             )
         }
@@ -242,7 +242,7 @@ fn through(trains: &[Train]) -> String {
     if trains.iter().all(|train| train.alone == train.together) {
         return alone;
     }
-    format!("{alone}, with what arrived of others over the same link at {}", listed(|train| train.together))
+    format!("{alone}, together with other traffic on the same link at {}", listed(|train| train.together))
 }
 
 /// The slope of the line through bytes that came one after the other, which those that come together do not bend. `None` where

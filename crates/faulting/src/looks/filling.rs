@@ -99,7 +99,7 @@ impl Capacity {
         let (asked, without) = (room(link.room, wire_bytes), room(self.room_without(link), wire_bytes));
         if asked == without {
             let told =
-                format!("the queue of the narrowest link {way} is the same with this fault and without it");
+                format!("the queue of the narrowest link {way} is the same with and without this fault");
             return (Verdict::Unknown, told);
         }
         let filling = Filling { link, wire_bytes, asked, without };
@@ -107,7 +107,7 @@ impl Capacity {
         let is_partly = self.is_healing && asked > without * LARGER_MIN;
         let plan = match self.filling_plan(filling, is_partly, patience) {
             Ok(plan) => plan,
-            Err(why) => return (Verdict::Unknown, format!("the queue {way} was not seen: {why}")),
+            Err(why) => return (Verdict::Unknown, format!("the queue {way} could not be measured: {why}")),
         };
         let mut seen = Vec::new();
         for _ in 0..BURSTS {
@@ -125,7 +125,7 @@ impl Capacity {
                 return judged;
             }
         }
-        (Verdict::Unknown, format!("too little of what was to fill the queue {way} arrived"))
+        (Verdict::Unknown, format!("too few of the packets that fill the queue {way} arrived"))
     }
 
     /// What is sent to fill a queue, or why it is not.
@@ -145,7 +145,10 @@ impl Capacity {
                 let most = (before as f64 * BEFORE_SHARE).min(PACED_MAX_BITS_PER_S);
                 let offered = most.min(rate * OFFERED);
                 if offered < rate * BEFORE_MIN {
-                    return Err("the link before it carries hardly more, or more than can be paced, so that both queues would fill".to_owned());
+                    return Err(
+                        "the previous link is hardly faster, or too fast to pace, so both queues would fill"
+                            .to_owned(),
+                    );
                 }
                 let fills_s = filled.as_secs_f64() * rate / (offered - rate) * OFFERED + TAKEN.as_secs_f64();
                 let interval = Duration::from_secs_f64(bits / offered * (1.0 - self.lost));
@@ -156,7 +159,8 @@ impl Capacity {
         if filled > FILLED_MAX || count > BURST_MAX {
             let (ms, limit_ms) = (filled.as_millis(), FILLED_MAX.as_millis());
             return Err(format!(
-                "to fill it takes {count} datagrams and holds up the database for {ms} ms; {BURST_MAX} and {limit_ms} ms are the most"
+                "filling it takes {count} datagrams and blocks the database for {ms} ms; at most {BURST_MAX} and \
+                 {limit_ms} ms are allowed"
             ));
         }
         Ok(Plan {
@@ -210,7 +214,7 @@ impl Capacity {
 
     fn judge_queue(&self, filling: Filling, seen: &[Full], way: &str) -> (Verdict, String) {
         let Some(last) = seen.last() else {
-            return (Verdict::Unknown, format!("nothing of a burst {way} arrived"));
+            return (Verdict::Unknown, format!("no packet of a burst {way} arrived"));
         };
         let Filling { asked, without, link, .. } = filling;
         let fits = |full: &Full, packets: f64| {
@@ -225,14 +229,14 @@ impl Capacity {
         if fits(last, asked) {
             return match (fits(last, without), last.dropped) {
                 (true, _) => {
-                    (Verdict::Unknown, format!("{sentence}; without this fault the same would be seen"))
+                    (Verdict::Unknown, format!("{sentence}; this fault makes no measurable difference"))
                 }
                 (false, true) => (Verdict::Pass, sentence),
-                (false, false) => (Verdict::Unknown, format!("{sentence}; nothing found it full")),
+                (false, false) => (Verdict::Unknown, format!("{sentence}; no packet found it full")),
             };
         }
         if link.is_in_series() {
-            let told = "other links of the way have queues too, and what waits where cannot be told apart";
+            let told = "other links of the path have queues too, so the queues cannot be distinguished";
             return (Verdict::Unknown, format!("{sentence}; {told}"));
         }
         // What a busy machine adds differs from one to the next; what a queue holds does not.
@@ -242,16 +246,16 @@ impl Capacity {
             seen.iter().all(|full| full.packets < asked && full.dropped) && asked < INTERFACE_PACKETS;
         let is_larger = seen.iter().all(|full| full.packets > asked);
         if agree && is_known && (is_larger || is_smaller) {
-            (Verdict::Fail, format!("{sentence}; it is not the queue that was asked for"))
+            (Verdict::Fail, format!("{sentence}; the queue has the wrong size"))
         } else {
-            (Verdict::Unknown, format!("{sentence}; the machine is too busy to tell"))
+            (Verdict::Unknown, format!("{sentence}; the machine is too busy to judge"))
         }
     }
 
     /// Whether more of a burst was taken at once than a smaller queue has room for: whoever waits behind that many takes longer.
     fn judge_larger(&self, filling: Filling, seen: &[Full], way: &str) -> (Verdict, String) {
         let Some(last) = seen.last() else {
-            return (Verdict::Unknown, format!("nothing of a burst {way} arrived"));
+            return (Verdict::Unknown, format!("no packet of a burst {way} arrived"));
         };
         let Filling { without, link, .. } = filling;
         let sentence = format!("{}, the fault's queue had room for {without:.0} packets", last.in_words(way));
@@ -263,9 +267,9 @@ impl Capacity {
             full.dropped && full.others == Some(0) && filling.wait_ms(full.packets) <= behind_ms
         };
         if !link.is_in_series() && without < INTERFACE_PACKETS && seen.iter().all(is_as_before) {
-            (Verdict::Fail, format!("{sentence}; it still holds no more"))
+            (Verdict::Fail, format!("{sentence}; the queue is still as small"))
         } else {
-            (Verdict::Unknown, format!("{sentence}; what else uses the way, or a busy machine, leaves doubt"))
+            (Verdict::Unknown, format!("{sentence}; other traffic or a busy machine makes this uncertain"))
         }
     }
 

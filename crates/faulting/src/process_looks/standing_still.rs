@@ -206,7 +206,7 @@ fn judge(watched: &Watched, node: &str, what: &str) -> Receipt {
     let (looks, length_s) = (&watched.looks, watched.length.as_secs_f64());
     let until = match watched.off_after {
         Some(after) => format!("until {node} was switched off after {:.1} s", after.as_secs_f64()),
-        None => "all the time it stood".to_owned(),
+        None => "throughout the fault".to_owned(),
     };
     let receipt = |verdict, what: String| Receipt { verdict, evidence: vec![format!("{until}: {what}")] };
     if let Some(why) = &watched.untold {
@@ -216,27 +216,30 @@ fn judge(watched: &Watched, node: &str, what: &str) -> Receipt {
         let bad = looks.iter().filter(|look| !look.running.is_empty()).count();
         let running = look.running.len();
         let what = format!(
-            "{bad} of {} looks found processes of {node} that were not stopped, {running} in the first",
+            "{bad} of {} observations found processes of {node} that were not stopped, {running} in the first",
             looks.len()
         );
         return receipt(Verdict::Fail, what);
     }
     let (Some(first), Some(last)) = (looks.first(), looks.last()) else {
-        return receipt(Verdict::Unknown, format!("the processes of {node} were not looked at"));
+        return receipt(Verdict::Unknown, format!("the processes of {node} were not observed"));
     };
     if let Some(look) = looks.iter().find(|look| look.count < first.count) {
         let gone = processes(first.count - look.count);
-        return receipt(Verdict::Unknown, format!("{gone} of {node} ended though they were stopped"));
+        return receipt(Verdict::Unknown, format!("{gone} of {node} ended although they were stopped"));
     }
     if last.cpu_ticks != first.cpu_ticks {
         let ticks = last.cpu_ticks.abs_diff(first.cpu_ticks);
         return receipt(Verdict::Fail, format!("processes of {node} used {ticks} ticks of CPU time"));
     }
     if looks.len() < LEAST_LOOKS {
-        return receipt(Verdict::Unknown, format!("only {} looks at the processes of {node}", looks.len()));
+        return receipt(
+            Verdict::Unknown,
+            format!("only {} observations of the processes of {node}", looks.len()),
+        );
     }
     let what = format!(
-        "{} looks over {length_s:.1} s found {what} stopped, and their CPU time stood still",
+        "{} observations over {length_s:.1} s found {what} stopped and using no CPU time",
         looks.len()
     );
     receipt(Verdict::Pass, what)
@@ -259,7 +262,7 @@ fn judge_knocks(
         return (Verdict::Unknown, format!("{port} did not answer {place} before the fault either"));
     }
     match all {
-        0 => (Verdict::Unknown, format!("{port} was not asked from {place}")),
+        0 => (Verdict::Unknown, format!("{port} was not probed from {place}")),
         all => (
             Verdict::Pass,
             format!(
@@ -293,12 +296,12 @@ mod tests {
     #[test]
     fn processes_that_stand_still_at_every_look_are_shown_to_and_others_are_not() {
         let still = || look(&[], 3, 50);
-        check(vec![still(), still(), still()], Verdict::Pass, "CPU time stood still");
-        check(vec![still(), look(&["postgres"], 3, 50), still()], Verdict::Fail, "1 of 3 looks");
+        check(vec![still(), still(), still()], Verdict::Pass, "using no CPU time");
+        check(vec![still(), look(&["postgres"], 3, 50), still()], Verdict::Fail, "1 of 3 observations");
         check(vec![still(), still(), look(&[], 3, 51)], Verdict::Fail, "used 1 ticks");
         check(vec![still(), look(&[], 2, 50), still()], Verdict::Unknown, "1 process of n1 ended");
-        check(vec![still(), still()], Verdict::Unknown, "only 2 looks");
-        check(vec![], Verdict::Unknown, "were not looked at");
+        check(vec![still(), still()], Verdict::Unknown, "only 2 observations");
+        check(vec![], Verdict::Unknown, "were not observed");
     }
 
     #[test]

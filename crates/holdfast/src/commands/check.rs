@@ -48,9 +48,9 @@ fn check_scenario(path: &Path, set: &[(String, String)]) -> Result<(), Exit> {
             .map_err(|error| refused(error, Some(&cell.label)))?;
     }
     let length_s: u64 = matrix.cells.iter().map(|cell| length_s(&cell.scenario)).sum();
-    printed!("{}: {} is valid with every setting of its matrix", path.display(), plan.scenario.name);
+    printed!("{}: {} is valid for every combination of its matrix", path.display(), plan.scenario.name);
     printed!(
-        "  {} combinations, {} each: {} runs, {} s of load in all; building and checking come on top",
+        "  {} combinations, {} each: {} runs, {} s of load in all; plus set-up and checks",
         matrix.cells.len(),
         matrix.repeat,
         matrix.cells.len() * matrix.repeat as usize,
@@ -86,7 +86,7 @@ fn say_needs<'s>(scenarios: impl Iterator<Item = &'s Scenario>) {
         bytes.map_or_else(|| "unknown".to_owned(), |bytes| approximate_size(bytes as f64))
     };
     printed!(
-        "  needs about {} on disk and {} of memory; free on this machine: {} and {}",
+        "  needs about {} of disk and {} of memory; free on this machine: {} and {}",
         most(|needs| needs.disk_bytes),
         most(|needs| needs.memory_bytes),
         free(room.disk_bytes),

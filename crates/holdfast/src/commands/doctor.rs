@@ -54,13 +54,13 @@ pub fn doctor() -> Result<Exit, Exit> {
 fn what_fits() {
     let room = run::room::room(Path::new("runs"));
     let (Some(disk_bytes), Some(memory_bytes)) = (room.disk_bytes, room.memory_bytes) else {
-        printed!("unknown  size of a lab: the free room or the free memory cannot be read");
+        printed!("unknown  size of a lab: free disk space or free memory cannot be read");
         return;
     };
     let processors =
         std::thread::available_parallelism().map_or_else(|_| "?".to_owned(), |number| number.to_string());
     printed!(
-        "ok       size of a lab: {} of disk and {} of memory are free; before tables are loaded there is room for about",
+        "ok       size of a lab: {} of disk and {} of memory are free; before tables are loaded, enough for about",
         approximate_size(disk_bytes as f64),
         approximate_size(memory_bytes as f64),
     );
@@ -77,7 +77,7 @@ fn what_fits() {
             engines.join(", ")
         );
     }
-    printed!("         how fast they are depends on the {processors} processors");
+    printed!("         their speed depends on the {processors} processors");
     printed!("         `holdfast check SCENARIO` says what a scenario needs");
 }
 
@@ -91,7 +91,7 @@ fn what_a_scenario_may_do() {
     } else {
         ("as you, without access to your files".to_owned(), "you")
     };
-    printed!("what a scenario may do on this machine:");
+    printed!("what a scenario can do on this machine:");
     printed!("  may      run any program and any SQL inside its nodes, {user}");
     printed!("  may      read what {reader} may read in {seen}, and the database's programs");
     printed!(

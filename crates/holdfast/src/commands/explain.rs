@@ -22,7 +22,8 @@ pub fn explain(word: &str) -> Result<Exit, Exit> {
     if named.is_empty() && explanations.is_empty() && meaning.is_none() && shipped.is_none() {
         let hint = nearest(word).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
         return Err(Exit::wrong(anyhow::anyhow!(
-            "there is nothing named `{word}` to explain{hint} (known are the words of a scenario and of the glossary, and what `holdfast list` shows)"
+            "`{word}` is unknown{hint} (`explain` knows the words of scenarios, of the glossary and of `holdfast \
+             list`)"
         )));
     }
     if let Some(meaning) = meaning {
@@ -59,7 +60,7 @@ fn things(word: &str) -> Vec<(&'static str, String)> {
     let named = engines.chain(workloads).filter(|(_, name, _)| *name == word);
     let checks = check::CHECKS.iter().filter(|entry| entry.name == word).map(|entry| {
         let meaning = format!(
-            "{}\n  proves when it passes: {}\n  does not prove: {}\n  judges workloads: {}",
+            "{}\n  proves if it passes: {}\n  does not prove: {}\n  judges workloads: {}",
             entry.doc,
             entry.proves,
             entry.does_not_prove,

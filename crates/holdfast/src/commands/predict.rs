@@ -41,13 +41,16 @@ fn capacity(runs: &[PathBuf], options: &PredictOptions) -> Result<Exit, Exit> {
 
 fn at_scale(path: &Path, options: &PredictOptions) -> Result<Exit, Exit> {
     if options.by.is_some() {
-        return Err(Exit::wrong(anyhow::anyhow!("--by is for run directories; {} is none", path.display())));
+        return Err(Exit::wrong(anyhow::anyhow!(
+            "--by needs run directories; {} is not one",
+            path.display()
+        )));
     }
     let plan = run::plan(&read_source(path)?, &options.set, &folder_of(path)).map_err(not_planned)?;
     let scenario = plan.scenario;
     for (name, share) in [("--not-returning", options.not_returning), ("--host-down", options.host_down)] {
         if !(0.0..=1.0).contains(&share) {
-            return Err(Exit::wrong(anyhow::anyhow!("{name} is a share: write from 0% to 100%")));
+            return Err(Exit::wrong(anyhow::anyhow!("{name} must be from 0% to 100%")));
         }
     }
     let scale = Scale {

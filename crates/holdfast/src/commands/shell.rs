@@ -39,7 +39,7 @@ fn door(options: &ShellOptions) -> Result<Door, Exit> {
     let found = Lab::find(&options.run).and_then(|lab| lab.door(&options.node));
     found.map_err(|error| match error {
         EntranceError::NoLab { .. } => Exit::wrong(anyhow!(
-            "{error}; `holdfast run --keep SCENARIO` leaves one up, `--run DIR` names the run directory of another"
+            "{error}; start one with `holdfast run --keep SCENARIO`, or name its run directory with `--run DIR`"
         )),
         EntranceError::Unknown { .. } | EntranceError::NotYours { .. } => Exit::wrong(error),
         EntranceError::BeingBuilt { .. } | EntranceError::NoPower { .. } | EntranceError::File { .. } => {

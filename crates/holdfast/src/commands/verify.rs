@@ -52,7 +52,7 @@ pub fn verify(model: &str, level: Option<&str>, path: &Path) -> Result<Exit, Exi
     printed!("{}", counts.chain(further).collect::<Vec<_>>().join(", "));
     printed!("{}", fed.told(registered));
     if has_mark {
-        printed!("the byte-order mark at the beginning was ignored");
+        printed!("the byte-order mark at the start is ignored");
     }
     for remark in fed.remarks {
         printed!("{remark}");
@@ -144,13 +144,13 @@ impl Fed {
     fn remark(&mut self, remarks: &Remarks) {
         if remarks.of_no_client > 0 {
             self.remarks.push(format!(
-                "passed over {} events of processes that are no clients, as the nemesis is",
+                "skipped {} events of processes that are not clients, such as the nemesis",
                 remarks.of_no_client
             ));
         }
         if remarks.back_in_time > 0 {
             self.remarks.push(format!(
-                "times go back {} times, first on line {}: the order of the events counts, not their times",
+                "times go backwards {} times, first on line {}; the order of the events is used, not their times",
                 remarks.back_in_time, remarks.first_back_in_time_line
             ));
         }
@@ -161,11 +161,11 @@ impl Fed {
             if remarks.named.len() > NAMED_MAX {
                 told.push(format!("and {} more", remarks.named.len() - NAMED_MAX));
             }
-            self.remarks.push(format!("processes are named by texts: {}", told.join(", ")));
+            self.remarks.push(format!("processes have text names: {}", told.join(", ")));
         }
     }
 
-    /// `read 5 operations; passed over 2, which register does not judge: ledger-insert 2`.
+    /// `read 5 operations; skipped 2 that register does not judge: ledger-insert 2`.
     fn told(&self, registered: &RegisteredCheck) -> String {
         let count: u64 = self.read.values().sum();
         if count == 0 {
@@ -184,7 +184,7 @@ impl Fed {
         let by_name: Vec<String> =
             passed_over.iter().map(|(name, count)| format!("{name} {count}")).collect();
         let mut told = format!(
-            "read {count} operations; passed over {passed_over_count}, which {} does not judge: {}",
+            "read {count} operations; skipped {passed_over_count} that {} does not judge: {}",
             registered.name,
             by_name.join(", ")
         );
@@ -193,7 +193,7 @@ impl Fed {
                 |check: &&RegisteredCheck| passed_over.iter().any(|(name, _)| check.actions.contains(name));
             let others: Vec<String> =
                 CHECKS.iter().filter(judges).map(|check| format!("--model {}", check.name)).collect();
-            told += &format!(". Nothing is left; for this history use {}", others.join(" or "));
+            told += &format!(". No operation is left; for this history use {}", others.join(" or "));
         }
         told
     }

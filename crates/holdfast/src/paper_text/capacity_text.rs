@@ -18,7 +18,7 @@ pub fn capacity(found: &Capacity) -> Vec<String> {
         ),
         format!("  one {one} yields {}; brackets hold 95 %", per_s(fit.one_per_s())),
         format!(
-            "  contention {}, coherency {}; measurements lie {:.1} % about the law",
+            "  contention {}, coherency {}; the fit is within {:.1} %",
             percent(fit.contention()),
             percent(fit.coherency()),
             fit.residual * 100.0
@@ -42,7 +42,7 @@ fn peak(found: &Capacity) -> String {
     let (fit, several) = (&found.fit, found.by.name());
     let Estimate { value, low, high } = fit.peak();
     if !value.is_finite() {
-        return format!("  no peak is seen; were there one, it would be at {low:.0} {several} or more");
+        return format!("  no peak was found; it would be at {low:.0} {several} or more");
     }
     let high = if high.is_finite() { format!("{high:.0}") } else { "none at all".to_owned() };
     format!("  most at {value:.0} {several} ({low:.0} to {high}): {}", per_s(fit.at(value)))

@@ -20,9 +20,9 @@ pub(super) fn costs(paper: &Analysis) -> Vec<String> {
         lines.push("Network delay of a request".to_owned());
         let waits = match quorums.contains(&Quorum::Majority) {
             true => "the nodes agree on its order",
-            false => "waits for as many of the row's copies as it asks for",
+            false => "it waits for as many replicas of the row as its consistency level says",
         };
-        lines.push(format!("  not computed: any node takes it, and {waits}"));
+        lines.push(format!("  not computed: any node can handle it, and {waits}"));
     }
     lines
 }
@@ -31,7 +31,7 @@ fn of_load(paper: &Analysis, load: &CommitCost) -> Vec<String> {
     let mut lines =
         vec![format!("Network delay of one {} transaction (packet loss and queues left out)", load.load)];
     if load.phases.is_empty() {
-        lines.push("  not computed: its transactions are of several kinds, drawn at random".to_owned());
+        lines.push("  not computed: its transactions are of several types, chosen at random".to_owned());
     }
     for phase in &load.phases {
         lines.extend(of_phase(paper, phase));
@@ -42,7 +42,7 @@ fn of_load(paper: &Analysis, load: &CommitCost) -> Vec<String> {
 fn of_phase(paper: &Analysis, phase: &PhaseCost) -> Vec<String> {
     let head = format!("  {}", phase.names.join(", "));
     if !phase.steady {
-        return beside(&head, LABEL, "not computed: more than delays changes, or not for the whole phase");
+        return beside(&head, LABEL, "not computed: more than delays change, or not for the whole phase");
     }
     let Some(cost) = &phase.cost else {
         return beside(&head, LABEL, "a commit waits forever: it needs more standbys than there are");
@@ -70,7 +70,7 @@ fn of_phase(paper: &Analysis, phase: &PhaseCost) -> Vec<String> {
     if let Some(raft) = phase.on_raft.as_ref().filter(|raft| raft.total_ms.mean > cost.total_ms.mean) {
         let trips: usize = raft.statements.iter().map(|cost| cost.quorum_round_trips).sum();
         let text = format!(
-            "with a Raft group for each tablet the same would be {}: {trips} quorum round {}",
+            "on a database with a Raft group for each tablet it would be {}: {trips} quorum round {}",
             latency(&raft.total_ms),
             if trips == 1 { "trip" } else { "trips, one after the other" }
         );

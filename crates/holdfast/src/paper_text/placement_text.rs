@@ -7,7 +7,7 @@ use super::beside;
 pub(super) fn placement(survey: &PlacementSurvey) -> Vec<String> {
     let mut lines = vec![String::new(), "Placement, by capacities and rules".to_owned()];
     if survey.stranded.is_empty() {
-        lines.push("  after the loss of any one host every node finds a place".to_owned());
+        lines.push("  after the loss of any one host every node can restart".to_owned());
     }
     for (host, stranded) in &survey.stranded {
         for of in stranded {

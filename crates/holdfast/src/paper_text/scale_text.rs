@@ -29,7 +29,8 @@ pub fn prediction(name: &str, found: &Prediction) -> Vec<String> {
             found.seed
         ),
         String::new(),
-        "Every single and every double failure; a range is taken to stop without a majority of its replicas (Raft)".to_owned(),
+        "Every single and every double failure; a range stops without a majority of its replicas (Raft)"
+            .to_owned(),
         format!(
             "  {:16}{:>14}{:>22}{:>22}{:>14}{:>14}",
             "", "failures", "stop some range", "leave no replica", "worst stops", "mean stops"
@@ -49,7 +50,7 @@ pub fn prediction(name: &str, found: &Prediction) -> Vec<String> {
     if !found.rebuilds.is_empty() {
         lines.push(String::new());
         lines.push(
-            "Rebuild after the fullest of these is lost for good, with all of hosts and edges to itself"
+            "Rebuild after the permanent loss of the fullest of these, with the full bandwidth of hosts and edges"
                 .to_owned(),
         );
     }

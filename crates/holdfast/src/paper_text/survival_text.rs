@@ -104,7 +104,7 @@ fn copies_on(deployment: &Deployment, shared: &Crowded) -> String {
         [] => format!("components of {}", named(&shared.mirrors)),
         nodes => format!("{} and a component of {}", named(nodes), named(&shared.mirrors)),
     };
-    format!("{} holds {what}: {copies} copies die with it. ", deployment.hosts[shared.host].join("/"))
+    format!("{} holds {what}: {copies} copies are lost with it. ", deployment.hosts[shared.host].join("/"))
 }
 
 /// Pairs that do more harm than either failure alone; the rest is counted.
@@ -135,7 +135,7 @@ fn doubles(paper: &Analysis) -> Vec<String> {
     let count: usize = worse.values().map(Vec::len).sum();
     let pairs = counted(doubles.len(), "pair", "pairs");
     let worse_than_alone = match count {
-        0 => "none is worse than one of its failures alone".to_owned(),
+        0 => "no pair is worse than its worse single failure".to_owned(),
         1 => "1 is worse than either failure alone:".to_owned(),
         count => format!("{count} are worse than either failure alone:"),
     };
@@ -257,7 +257,7 @@ fn scheduled(paper: &Analysis, planned: &JudgedFault) -> Vec<String> {
         Judgement::Worst { failures, outcome } => {
             let names: Vec<String> = failures.iter().map(|failure| named(paper, failure)).collect();
             let names =
-                if names.is_empty() { "no two nodes are parted".to_owned() } else { names.join(" + ") };
+                if names.is_empty() { "all nodes reach each other".to_owned() } else { names.join(" + ") };
             format!("{names}: {}", label(*outcome).trim_start())
         }
         Judgement::NotOnPaper(why) => format!("not judged: {why}"),

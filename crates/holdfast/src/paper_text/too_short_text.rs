@@ -14,13 +14,14 @@ pub fn too_short(phases: &[TooShort]) -> Vec<String> {
     for phase in phases {
         let text = match phase {
             TooShort::Baseline { length, needed } => format!(
-                "the baseline lasts {}: how long throughput is low after a fault is not told; give it {} or more",
+                "the baseline lasts {}, too short to measure how long throughput is low after a fault; make it {} or \
+                 longer",
                 format_duration(*length),
                 format_duration(*needed)
             ),
             TooShort::AfterLastFault { phase, length, needed } => format!(
-                "{} are left after the fault of `{phase}` is healed: whether recovery is sustained may not be told; let the run \
-                 go on for {} or more, as by `{{ phase: recovery, for: 10s }}`",
+                "only {} are left after the fault of `{phase}` is healed, which may be too short to show sustained \
+                 recovery; allow {} or more, for example with `{{ phase: recovery, for: 10s }}`",
                 format_duration(*length),
                 format_duration(*needed)
             ),

@@ -85,7 +85,7 @@ fn devices_pipes_and_files_of_other_folders_are_refused_with_a_caret() {
     };
     caret("/dev/zero", "leads out of the scenario's folder");
     caret("../beside.sql", "leads out of the scenario's folder");
-    caret("link.sql", "outside the scenario's folder; copy the file there");
+    caret("link.sql", "outside the scenario's folder; copy the file into that folder");
     caret("../own", "leads out of the scenario's folder");
     caret("missing.sql", "No such file");
     // The same typed by the user.

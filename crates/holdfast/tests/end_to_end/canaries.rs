@@ -198,7 +198,7 @@ fn without_virtual_disks_a_power_off_has_shown_nothing_unless_plain_directories_
     finished.ends_with(2);
     let result = finished.result();
     let reasons = result["reasons"].to_string();
-    let doubt = "that no acknowledged write is lost at a power-off has not been shown";
+    let doubt = "it was not shown that no acknowledged write is lost at a power-off";
     assert!(reasons.contains(doubt) && reasons.contains("/dev/fuse"), "{reasons}");
     assert_eq!(result["volumes"], Value::Array(Vec::new()));
     desk.run(&one_host(&ON_CONTROL, "database.volumes=directory", &[])).ends_with(0);

@@ -78,7 +78,7 @@ fn the_database_sees(desk: &Desk) {
     let finished = desk.run(&["run", "sees.yaml"]);
     finished.ends_with(0);
     let receipt = &finished.result()["faults"][0]["receipt"];
-    assert!(receipt["evidence"].to_string().contains("meanwhile: n2"), "{receipt:#}");
+    assert!(receipt["evidence"].to_string().contains("during the fault: n2"), "{receipt:#}");
 }
 
 #[test]

@@ -15,7 +15,7 @@ const STAGES: [(&str, u64, usize); 6] = [
     ("phase warm-up", 3_500, 4),
     ("FAULT", 2_500, 4),
     ("healed", 1_500, 1),
-    ("reading what", 400, 2),
+    ("reading back what", 400, 2),
 ];
 
 /// xorshift64*: enough for picking moments, and nothing to depend on.

@@ -16,7 +16,13 @@ fn a_migration_has_a_receipt_and_one_that_cuts_connections_has_none() {
     let result = finished.result();
     contract::holds(&result);
     let evidence = result["faults"][0]["receipt"]["evidence"].to_string();
-    for seen in ["stood still", "answered none of", "still answers", "packets to n1", "answers dc1 again"] {
+    for seen in [
+        "were stopped at the start",
+        "answered none of",
+        "still answers",
+        "packets to n1",
+        "answers dc1 again",
+    ] {
         assert!(evidence.contains(seen), "{seen}: {evidence}");
     }
     let migration = &result["migrations"][0];
@@ -33,7 +39,7 @@ fn a_migration_has_a_receipt_and_one_that_cuts_connections_has_none() {
     let result = lying.result();
     let receipt = &result["faults"][0]["receipt"];
     assert_eq!(receipt["verdict"], "fail", "{receipt:#}");
-    assert!(receipt["evidence"].to_string().contains("did not live through it"), "{receipt:#}");
+    assert!(receipt["evidence"].to_string().contains("did not survive the migration"), "{receipt:#}");
     assert_ne!(result["migrations"][0]["connections"]["cut_off"], 0, "{result:#}");
 }
 

@@ -170,7 +170,7 @@ fn a_node_cut_off_from_what_serves_its_volume_is_switched_off_and_started_beside
     assert_eq!((&openings[0]["lost_after_s"], &openings[2]["lost_after_s"]), (&Value::Null, &Value::Null));
     let cut = "\"event\":\"fault-asked\",\"fault\":1";
     let fenced = ["\"fence\"", "counts as lost there", "no process of n1 is left"];
-    let started = ["\"ha-restart\"", "its volume lost on dc1/a/spare", "boots on dc1/a/store"];
+    let started = ["\"ha-restart\"", "after its volume was lost on dc1/a/spare", "boots on dc1/a/store"];
     let healed = "\"event\":\"fault-healed\",\"fault\":1";
     let places = places_of(&finished, &[&[cut], &fenced, &started, &[healed]]);
     assert!(places.is_sorted(), "the old one is known to be off before the other begins: {places:?}");
@@ -200,8 +200,9 @@ fn a_node_whose_volume_cannot_be_reached_when_its_host_returns_is_started_when_i
     finished.ends_with(0);
     let openings = finished.result()["volumes"][0]["openings"].as_array().expect("openings").clone();
     assert_eq!(openings.len(), 2, "{openings:?}");
-    let refused = ["\"warning\"", "could not boot n1 at home", "cannot reach the component on dc1/a/store"];
-    let started = ["\"return\"", "its volume being tried again", "boots on dc1/a/spare"];
+    let refused =
+        ["\"warning\"", "failed to boot n1 on its own host", "cannot reach the component on dc1/a/store"];
+    let started = ["\"return\"", "because its volume may work again", "boots on dc1/a/spare"];
     assert!(places_of(&finished, &[&refused, &started, &["\"ready\""]]).is_sorted());
     before.nothing_is_left(&[]);
 }
@@ -352,16 +353,16 @@ fn whatever_goes_wrong_with_the_disk_of_a_copy_the_node_goes_on_and_each_fault_h
         (2, "an append refused with ENOSPC"),
         (3, "a write refused with EROFS"),
         (4, "a write refused with EIO"),
-        (5, "were not what had been written"),
+        (5, "returned wrong data"),
         (6, "reads were refused"),
-        (7, "syncs answered and not done"),
+        (7, "syncs acknowledged but not durable"),
     ] {
         let told = receipt(fault);
         assert!(told.contains(seen) && told.contains(met), "{fault}: {told}");
     }
     // A copy is not read.
     for fault in [5, 6] {
-        assert!(receipt(fault).contains("none was touched by the fault"), "{}", receipt(fault));
+        assert!(receipt(fault).contains("the fault affected none"), "{}", receipt(fault));
     }
     let told = told(&finished);
     for (what, times) in [
@@ -455,7 +456,7 @@ fn a_copy_that_reads_wrongly_is_not_taken_for_sound_when_it_is_promoted() {
     let result = finished.result();
     let receipt = result["faults"][0]["receipt"]["evidence"].to_string();
     let promoted = receipt.split("on the component on dc1/a/h2 of the volume of n1 meanwhile").nth(1);
-    assert!(promoted.is_some_and(|told| told.contains("blocks read wrongly")), "{receipt}");
+    assert!(promoted.is_some_and(|told| told.contains("blocks returned with wrong data")), "{receipt}");
 }
 
 #[test]

@@ -51,10 +51,10 @@ fn a_host_with_a_replica_and_the_mirror_of_another_is_named() {
     let desk = Desk::new();
     let shared = desk.run(&["check", "scenarios/fr4-replicated-datastore.yaml"]);
     let unfolded = shared.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    let words = "dc1/a/h1 holds n1 and a component of n2: 2 copies die with it.";
+    let words = "dc1/a/h1 holds n1 and a component of n2: 2 copies are lost with it.";
     assert!(unfolded.contains(words), "{}", shared.stdout);
     let alone = desk.run(&["check", "scenarios/mirror-sync.yaml"]);
-    assert!(!alone.stdout.contains("copies die"), "{}", alone.stdout);
+    assert!(!alone.stdout.contains("copies are lost"), "{}", alone.stdout);
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn capacity_is_told_of_run_directories_only_and_never_from_too_little() {
         assert!(finished.stderr.contains(words), "{arguments:?}: {}", finished.stderr);
     };
     check(&["scenarios"], "is not a run directory");
-    check(&["scenarios/host-failure.yaml", "--by", "clients"], "--by is for run directories");
+    check(&["scenarios/host-failure.yaml", "--by", "clients"], "--by needs run directories");
     check(&["scenarios/host-failure.yaml", "scenarios/partition.yaml"], "not a directory");
     // A run of one phase: `result.json` and `timeline.csv` are all that is read.
     let run = desk.path().join("one-phase");

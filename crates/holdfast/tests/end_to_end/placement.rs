@@ -21,7 +21,9 @@ fn a_platform_that_forgets_its_rules_is_caught_and_an_honest_one_says_why_a_node
     let honest = desk.run(&["run", SCENARIO]);
     honest.ends_with(0);
     let events = std::fs::read_to_string(honest.run_directory().join("events.jsonl")).expect("events");
-    for said in ["stays off until a host can have it", "must not share a host", "its host has power again"] {
+    for said in
+        ["stays off until a host can have it", "must not share a host", "because its host has power again"]
+    {
         assert!(events.contains(said), "{said}: {events}");
     }
     before.nothing_is_left(&[]);

@@ -18,7 +18,7 @@ fn a_kill_and_a_stop_have_receipts_and_nobody_takes_them_for_a_strangers() {
     for seen in ["gone, seen after", "was cut", "runs again"] {
         assert!(evidence(0).contains(seen), "{seen}: {}", evidence(0));
     }
-    for seen in ["is stopped (state T)", "CPU time stood still", "answered none of", "use CPU time again"] {
+    for seen in ["is stopped (state T)", "using no CPU time", "answered none of", "use CPU time again"] {
         assert!(evidence(1).contains(seen), "{seen}: {}", evidence(1));
     }
     assert!(result["lab"]["interference"].is_null(), "{result:#}");

@@ -51,18 +51,12 @@ fn honest_faults_of_a_network_are_shown_with_their_intervals_and_counts() {
         receipt["evidence"].to_string()
     };
     let delay = evidence(0);
-    assert!(delay.contains("asked 50.00 ms give or take 1.20 ms"), "{delay}");
+    assert!(delay.contains("expected 50.00 ms ± 1.20 ms"), "{delay}");
     // The way back is not touched.
-    assert!(
-        delay.contains("from n2 to n1") && delay.contains("asked 10.00 ms give or take 0.40 ms"),
-        "{delay}"
-    );
+    assert!(delay.contains("from n2 to n1") && delay.contains("expected 10.00 ms ± 0.40 ms"), "{delay}");
     let cut = evidence(1);
-    assert!(
-        cut.contains("all the time it stood: 0 of ") && cut.contains("by the fabric's own count 0 of"),
-        "{cut}"
-    );
-    assert!(evidence(2).contains("were refused to their sender"));
+    assert!(cut.contains("throughout the fault: 0 of ") && cut.contains("the fabric counted: 0 of"), "{cut}");
+    assert!(evidence(2).contains("got a reset"));
     assert_eq!(result["links_receipt"]["verdict"], "pass", "{:#}", result["links_receipt"]);
     finished.ends_with(0);
     contract::holds(&result);
@@ -77,13 +71,13 @@ fn delays_that_are_nine_tenths_of_what_was_asked_are_found_out() {
     }
     let finished = run(&desk, &scenario("", &[DELAY]), &["--plant", "delay-short"]);
     let told = reasons(&finished.result());
-    assert!(told.contains("asked 50.00 ms give or take 1.20 ms; the delay is shorter than asked"), "{told}");
+    assert!(told.contains("expected 50.00 ms ± 1.20 ms; the delay is too short"), "{told}");
     finished.ends_with(2);
     // Those of the site's links too, without any fault.
     let links = "  links:\n    - { between: [dc1, dc2], delay: 50ms }\n";
     let finished = run(&desk, &scenario(links, &[]), &["--plant", "delay-short"]);
     let told = reasons(&finished.result());
-    assert!(told.contains("the site's links do not do what was asked of them"), "{told}");
+    assert!(told.contains("the site's links do not behave as configured"), "{told}");
     finished.ends_with(2);
 }
 
@@ -96,7 +90,7 @@ fn a_partition_that_lets_one_packet_of_fifty_through_is_found_out() {
     }
     let finished = run(&desk, &scenario("", &[CUT]), &["--plant", "leak-packets"]);
     let told = reasons(&finished.result());
-    let counted = told.split("by the fabric's own count ").skip(1).filter(|told| !told.starts_with("0 of"));
+    let counted = told.split("the fabric counted: ").skip(1).filter(|told| !told.starts_with("0 of"));
     assert!(told.contains("has no receipt") && counted.count() > 0, "{told}");
     finished.ends_with(2);
 }
@@ -114,7 +108,7 @@ fn conditions_beside_each_other_each_have_their_receipt() {
     let finished = run(&desk, &scenario("", &[jitter, fates]), &[]);
     let result = finished.result();
     let evidence = |fault: usize| result["faults"][fault]["receipt"]["evidence"].to_string();
-    for seen in ["fit a normal jitter of 4.00 ms around", "took less than", "asked 10 %"] {
+    for seen in ["fit a normal jitter of 4.00 ms around", "took less than", "expected 10 %"] {
         assert!(evidence(0).contains(seen), "{}", evidence(0));
     }
     for seen in ["were lost", "arrived twice", "arrived with a bit flipped"] {
@@ -169,7 +163,7 @@ fn a_rate_on_a_link_that_the_database_fills_is_shown_with_what_the_database_took
     assert_eq!(receipt["verdict"], "pass", "{receipt:#} {healed:#}");
     let told = receipt["evidence"].to_string();
     for seen in
-        ["with what arrived of others over the same link", "asked 4.00 Mbit/s", "a full queue of 40 packets"]
+        ["together with other traffic on the same link", "expected 4.00 Mbit/s", "a full queue of 40 packets"]
     {
         assert!(told.contains(seen), "{seen}: {told}");
     }
@@ -183,9 +177,7 @@ fn twice_and_half_of_a_rate_beside_the_databases_traffic_are_found_out() {
     if !desk.can_have_a_lab("twice_and_half_of_a_rate_are_found_out") {
         return;
     }
-    for (lie, seen) in
-        [("rate-double", "more gets through than asked"), ("rate-half", "it carries less than asked")]
-    {
+    for (lie, seen) in [("rate-double", "the rate is too high"), ("rate-half", "the rate is too low")] {
         let finished = run(&desk, FILLED, &["--plant", lie]);
         let result = finished.result();
         let receipt = &result["faults"][0]["receipt"];

@@ -66,7 +66,7 @@ fn a_history_in_edn_is_known_by_its_name_or_its_beginning() {
 #[test]
 fn what_was_read_and_what_was_passed_over_is_said() {
     let register = ["--model", "register"];
-    let wrong = "read 1 operations; passed over 1, which register does not judge: ledger-insert 1. Nothing is left; for this \
+    let wrong = "read 1 operations; skipped 1 that register does not judge: ledger-insert 1. No operation is left; for this \
                  history use --model ledger";
     check("h.jsonl", INSERT.as_bytes(), &register, 2, &["register: unknown", wrong]);
     check("h.jsonl", b"", &register, 2, &["register: unknown", "read 0 operations: the history is empty"]);
@@ -81,9 +81,9 @@ fn what_was_read_and_what_was_passed_over_is_said() {
         + "{:type :info, :f :kill, :process :nemesis}";
     let words = [
         "register: fail",
-        "passed over 1 events of processes that are no clients",
-        "times go back 1 times, first on line 3: the order of the events counts, not their times",
-        "processes are named by texts: \"b\" is client 1",
+        "skipped 1 events of processes that are not clients",
+        "times go backwards 1 times, first on line 3; the order of the events is used, not their times",
+        "processes have text names: \"b\" is client 1",
     ];
     check("h.edn", back.as_bytes(), &register, 1, &words);
 }
@@ -104,8 +104,7 @@ fn what_a_check_proves_is_explained() {
     let desk = Desk::new();
     let finished = desk.run(&["explain", "register"]);
     finished.ends_with(0);
-    for words in ["proves when it passes: Every key was linearizable", "does not prove: Anything across keys"]
-    {
+    for words in ["proves if it passes: Every key was linearizable", "does not prove: Anything across keys"] {
         assert!(finished.stdout.contains(words), "`{words}` is not in\n{}", finished.stdout);
     }
 }

@@ -95,7 +95,7 @@ fn a_stranger_who_stops_and_kills_processes_of_a_node_is_named_and_leaves_the_ve
     assert!(seen.contains("PostgreSQL's") && seen.contains("/postgres"), "{seen}");
     let reasons = result["reasons"].to_string();
     assert!(
-        reasons.contains("not by the schedule") && reasons.contains("interference: expected"),
+        reasons.contains("outside the schedule") && reasons.contains("interference: expected"),
         "{reasons}"
     );
     assert!(finished.stdout.contains("INTERFERENCE"), "{}", finished.stdout);

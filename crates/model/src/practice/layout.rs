@@ -55,7 +55,7 @@ pub const LAYOUT_RULES: &[Rule<LayoutFacts>] = &[
     Rule {
         id: "one-node-per-host",
         source: "FR-1 (anti-affinity)",
-        remedy: "give each node a host of its own",
+        remedy: "place each node on a separate host",
         judge: one_node_per_host,
     },
     Rule {
@@ -67,13 +67,15 @@ pub const LAYOUT_RULES: &[Rule<LayoutFacts>] = &[
     Rule {
         id: "acknowledged-elsewhere",
         source: "FR-2, PostgreSQL documentation, Synchronous Replication",
-        remedy: "let commits wait for more standbys than stand beside the leader, or move those away from it",
+        remedy: "let commits wait for more standbys than share a rack, zone or region with the leader, or move those \
+                 standbys",
         judge: acknowledged_elsewhere,
     },
     Rule {
         id: "spare-standby",
         source: "PostgreSQL documentation, Planning for High Availability",
-        remedy: "have more standbys than a commit waits for, so that one may fail: `synchronous: any 1` of two",
+        remedy: "use more standbys than a commit waits for, so that one can fail: `synchronous: any 1` with two \
+                 standbys",
         judge: spare_standby,
     },
     Rule {
@@ -91,7 +93,7 @@ pub const LAYOUT_RULES: &[Rule<LayoutFacts>] = &[
     Rule {
         id: "spare-host",
         source: "FR-1 (high availability on)",
-        remedy: "keep one host more than nodes, so that a restart does not put two nodes on one",
+        remedy: "keep one spare host, so that a restart does not put two nodes on one host",
         judge: spare_host,
     },
     Rule {
@@ -103,13 +105,13 @@ pub const LAYOUT_RULES: &[Rule<LayoutFacts>] = &[
     Rule {
         id: "edge-carries-rebuild",
         source: "FR-1 (edges sized for steady state and rebuild)",
-        remedy: "size the edge for clients and rebuild together, or keep leader, standbys and clients on one side of it",
+        remedy: "size the edge for clients plus rebuild, or keep leader, standbys and clients on one side of it",
         judge: edge_carries_rebuild,
     },
     Rule {
         id: "three-replicas",
         source: "FR-2, FR-3 (replication factor 3)",
-        remedy: "have three nodes: with two, what is left after one failure has no second copy",
+        remedy: "use three nodes: with two, no second copy is left after one failure",
         judge: three_replicas,
     },
     Rule {
@@ -121,31 +123,31 @@ pub const LAYOUT_RULES: &[Rule<LayoutFacts>] = &[
     Rule {
         id: "copies-apart",
         source: "FR-1 (anti-affinity), FR-2 (placement matches failure domains)",
-        remedy: "have hosts for mirrors that hold no node, or as many nodes that a host may take two copies with it",
+        remedy: "use separate hosts for mirrors, or enough nodes that a host may take two copies with it",
         judge: copies_apart,
     },
     Rule {
         id: "rebuild-waits",
         source: "FR-2 (faults cleared before the rebuild timer)",
-        remedy: "raise `storage.rebuild_after` above the time in which hosts and disks come back, so that nothing is copied twice",
+        remedy: "set `storage.rebuild_after` longer than outages of hosts and disks, so that nothing is copied twice",
         judge: rebuild_waits,
     },
     Rule {
         id: "never-forced-behind",
         source: "FR-4 (asynchronous replication, promoted by hand)",
-        remedy: "write `acknowledge: sync`, or leave `promote: forced` out and wait for the host",
+        remedy: "write `acknowledge: sync`, or remove `promote: forced` and wait for the host",
         judge: never_forced_behind,
     },
     Rule {
         id: "fsync-on",
         source: "PostgreSQL documentation, Write Ahead Log settings",
-        remedy: "take `fsync: off` out: a loss of power then corrupts the database",
+        remedy: "remove `fsync: off`: with it a power loss corrupts the database",
         judge: |facts| switched_on(facts, "fsync"),
     },
     Rule {
         id: "members-sync",
         source: "etcd documentation, Configuration flags (unsafe flags)",
-        remedy: "take `unsafe-no-fsync` out: a loss of power then takes writes that a majority acknowledged",
+        remedy: "remove `unsafe-no-fsync`: with it a power loss destroys writes that a majority acknowledged",
         judge: |facts| match setting(facts, "unsafe-no-fsync") {
             Some(value) => judged(is_off(value), format!("unsafe-no-fsync = {value}")),
             None => Judgement::DoesNotApply,
@@ -154,7 +156,9 @@ pub const LAYOUT_RULES: &[Rule<LayoutFacts>] = &[
     Rule {
         id: "synced-before-acknowledged",
         source: "Apache Cassandra documentation, Storage engine (commit log); Redis documentation, Redis persistence; jepsen.io, Cassandra",
-        remedy: "sync before a write is acknowledged: on Cassandra `settings: { commitlog_sync: batch, commitlog_sync_period: 0ms }`, on Redis `{ appendfsync: always }`; else a loss of power of all who acknowledged takes the last writes",
+        remedy: "sync before a write is acknowledged: on Cassandra `settings: { commitlog_sync: batch, \
+                 commitlog_sync_period: 0ms }`, on Redis `{ appendfsync: always }`; otherwise a power loss of all \
+                 acknowledging nodes destroys the last writes",
         judge: |facts| match &facts.acknowledged_before_sync {
             Some((before_sync, setting)) => judged(!before_sync, setting.clone()),
             None => Judgement::DoesNotApply,
@@ -163,19 +167,19 @@ pub const LAYOUT_RULES: &[Rule<LayoutFacts>] = &[
     Rule {
         id: "full-page-writes-on",
         source: "PostgreSQL documentation, Write Ahead Log settings",
-        remedy: "take `full_page_writes: off` out: a torn page cannot be repaired without them",
+        remedy: "remove `full_page_writes: off`: with it a torn page cannot be repaired",
         judge: |facts| switched_on(facts, "full_page_writes"),
     },
     Rule {
         id: "synchronous-commit-on",
         source: "PostgreSQL documentation, Asynchronous Commit",
-        remedy: "take `synchronous_commit` out or write `on`: with less a commit is acknowledged before it is durable where it must be",
+        remedy: "remove `synchronous_commit` or write `on`: lower levels acknowledge a commit before it is durable",
         judge: synchronous_commit_on,
     },
     Rule {
         id: "autovacuum-on",
         source: "PostgreSQL documentation, Routine Vacuuming",
-        remedy: "take `autovacuum: off` out: tables bloat, and transaction numbers run out",
+        remedy: "remove `autovacuum: off`: with it tables bloat and transaction IDs run out",
         judge: |facts| switched_on(facts, "autovacuum"),
     },
 ];
@@ -235,12 +239,11 @@ fn three_data_centres(facts: &LayoutFacts) -> Judgement {
     match (regions.len(), across) {
         (0 | 1, _) | (2, false) => Judgement::DoesNotApply,
         (2, true) => Judgement::Departs(format!(
-            "two data centres ({}) with synchronous replication between them are not highly available: when the link or the second one fails, commits wait, and no third place can say which of the two is right",
+            "two data centres ({}) with synchronous replication between them are not highly available: if the link \
+             or the second one fails, commits wait, and there is no third place to decide between the two",
             names.join(", ")
         )),
-        (count, _) => {
-            Judgement::Follows(format!("nodes stand in {count} data centres ({})", names.join(", ")))
-        }
+        (count, _) => Judgement::Follows(format!("nodes are in {count} data centres ({})", names.join(", "))),
     }
 }
 
@@ -254,7 +257,7 @@ fn one_node_per_host(facts: &LayoutFacts) -> Judgement {
     match crowded {
         Some((host, nodes)) => {
             let path = facts.deployment.hosts.get(*host).map(|host| host.join("/")).unwrap_or_default();
-            Judgement::Departs(format!("{nodes} nodes stand on host {path} and fall with it"))
+            Judgement::Departs(format!("{nodes} nodes share host {path} and fail with it"))
         }
         None => Judgement::Follows(format!("{} nodes on as many hosts", nodes.len())),
     }
@@ -271,7 +274,7 @@ fn spread_over_racks(facts: &LayoutFacts) -> Judgement {
     judged(
         used >= could,
         format!(
-            "{} nodes stand in {used} of {} racks (or zones without racks)",
+            "{} nodes are in {used} of {} racks (or zones without racks)",
             facts.deployment.nodes.len(),
             there.len()
         ),
@@ -292,13 +295,17 @@ fn acknowledged_elsewhere(facts: &LayoutFacts) -> Judgement {
         let elsewhere = deployment.nodes.len() - 1 - beside;
         if elsewhere > 0 && beside >= wanted {
             return Judgement::Departs(format!(
-                "{beside} standbys stand in {} with the leader, and a commit waits for {wanted}: when that {} fails, what was acknowledged there may be nowhere else",
+                "{beside} standbys share {} with the leader, and a commit waits for {wanted}: if that {} fails, \
+                 acknowledged writes may have no other copy",
                 place.join("/"),
                 deployment.kind(place)
             ));
         }
     }
-    Judgement::Follows("every commit is acknowledged outside the leader's own rack, zone or region as far as nodes stand there".to_owned())
+    Judgement::Follows(
+        "every commit is acknowledged outside the leader's rack, zone and region, if there are nodes"
+            .to_owned(),
+    )
 }
 
 fn spare_standby(facts: &LayoutFacts) -> Judgement {
@@ -322,7 +329,7 @@ fn synchronous_before_promotion(facts: &LayoutFacts) -> Judgement {
 fn failover_on(facts: &LayoutFacts) -> Judgement {
     match takeover(facts).filter(|_| facts.is_database) {
         Some(Takeover::None) => {
-            Judgement::Departs("nobody takes over when the leader's host is gone".to_owned())
+            Judgement::Departs("no failover: nothing takes over when the leader's host fails".to_owned())
         }
         Some(Takeover::Restart) => Judgement::Follows("lost nodes start on another host".to_owned()),
         Some(Takeover::Promote) => Judgement::Follows("a standby is promoted".to_owned()),
@@ -354,10 +361,13 @@ fn edge_carries_rebuild(facts: &LayoutFacts) -> Judgement {
         let leader = inside(deployment.host_of(0));
         let nodes = (1..deployment.nodes.len()).any(|node| inside(deployment.host_of(node)) != leader);
         let clients = deployment.clients.iter().any(|client| inside(client) != leader);
-        let megabits = edge.rate_bits_per_s as f64 / 1e6;
+        let rate = match edge.rate_bits_per_s as f64 {
+            bits if bits >= 1e9 => format!("{} Gbit/s", bits / 1e9),
+            bits => format!("{} Mbit/s", bits / 1e6),
+        };
         if nodes && clients {
             return Judgement::Departs(format!(
-                "edge {} of {megabits} Mbit/s lies between the leader and clients and between the leader and a standby: a rebuild and the load share it",
+                "edge {} ({rate}) carries both the clients' traffic and the replication: a rebuild and the load share it",
                 edge.name
             ));
         }
@@ -398,7 +408,7 @@ fn switched_on(facts: &LayoutFacts, name: &str) -> Judgement {
     }
     match setting(facts, name) {
         Some(value) => judged(!is_off(value), format!("{name} = {value}")),
-        None => Judgement::Follows(format!("{name} is on, as is the default")),
+        None => Judgement::Follows(format!("{name} is on (the default)")),
     }
 }
 
@@ -407,7 +417,7 @@ fn synchronous_commit_on(facts: &LayoutFacts) -> Judgement {
         return Judgement::DoesNotApply;
     }
     match setting(facts, "synchronous_commit") {
-        None => Judgement::Follows("synchronous_commit is on, as is the default".to_owned()),
+        None => Judgement::Follows("synchronous_commit is on (the default)".to_owned()),
         Some(value) => {
             let durable = !is_off(value) && !matches!(value, "local" | "remote_write");
             judged(durable, format!("synchronous_commit = {value}"))

@@ -207,7 +207,7 @@ pub const MACHINE_RULES: &[Rule<MachineFacts>] = &[
 fn known<T>(fact: Option<T>, what: &str, judge: impl FnOnce(T) -> Judgement) -> Judgement {
     match fact {
         Some(fact) => judge(fact),
-        None => Judgement::Unknown(format!("this machine does not tell: {what}")),
+        None => Judgement::Unknown(format!("not readable on this machine: {what}")),
     }
 }
 
@@ -240,14 +240,14 @@ fn numa_reclaim(facts: &MachineFacts) -> Judgement {
         Some(nodes) => known(facts.zone_reclaim_mode, "vm.zone_reclaim_mode", |mode| {
             judged(mode == 0, format!("{nodes} NUMA nodes, vm.zone_reclaim_mode: {mode}"))
         }),
-        None => Judgement::Unknown("this machine does not tell: NUMA nodes".to_owned()),
+        None => Judgement::Unknown("not readable on this machine: NUMA nodes".to_owned()),
     }
 }
 
 fn power_governor(facts: &MachineFacts) -> Judgement {
     match facts.governors.as_deref() {
         None | Some([]) => Judgement::Unknown(
-            "this machine does not tell: power governors (usual in a guest; ask its host)".to_owned(),
+            "not readable on this machine: power governors (usual in a guest; ask its host)".to_owned(),
         ),
         Some(governors) => {
             let slow = governors.iter().find(|governor| *governor != "performance");
@@ -262,7 +262,7 @@ fn hyperthreading(facts: &MachineFacts) -> Judgement {
         Some("on") => Judgement::Follows("simultaneous multithreading is on".to_owned()),
         Some("notsupported" | "notimplemented") => Judgement::DoesNotApply,
         Some(word) => Judgement::Departs(format!("simultaneous multithreading is {word}")),
-        None => Judgement::Unknown("this machine does not tell: simultaneous multithreading".to_owned()),
+        None => Judgement::Unknown("not readable on this machine: simultaneous multithreading".to_owned()),
     }
 }
 
@@ -274,11 +274,11 @@ fn clock_source(facts: &MachineFacts) -> Judgement {
 }
 
 fn one_time_source(facts: &MachineFacts) -> Judgement {
-    known(facts.clock_synchronized, "whether its clock is kept in time", |kept| {
+    known(facts.clock_synchronized, "whether its clock is synchronised", |kept| {
         let found = if kept {
-            "the kernel's clock is kept in time"
+            "the kernel's clock is synchronised"
         } else {
-            "nothing keeps the kernel's clock in time"
+            "no time service keeps the kernel's clock synchronised"
         };
         judged(kept, found.to_owned())
     })
@@ -287,7 +287,7 @@ fn one_time_source(facts: &MachineFacts) -> Judgement {
 fn clock_error(facts: &MachineFacts) -> Judgement {
     if facts.clock_synchronized == Some(false) {
         return Judgement::Unknown(
-            "the kernel's bound means nothing while nothing keeps its clock in time".to_owned(),
+            "the kernel's error bound is meaningless without a time service".to_owned(),
         );
     }
     known(facts.clock_error_us_max, "how far its clock may be off", |error_us| {
@@ -324,9 +324,9 @@ fn compression_off(facts: &MachineFacts) -> Judgement {
         match compressed {
             Some(found) => Judgement::Departs(found),
             // Its properties are not among the options.
-            None if hides() => Judgement::Unknown(
-                "a zfs is mounted, which does not tell here: zfs get compression".to_owned(),
-            ),
+            None if hides() => {
+                Judgement::Unknown("a ZFS is mounted; check it with: zfs get compression".to_owned())
+            }
             None => Judgement::Follows("nothing is mounted with compression".to_owned()),
         }
     })
@@ -334,7 +334,7 @@ fn compression_off(facts: &MachineFacts) -> Judgement {
 
 fn disk_scheduler(facts: &MachineFacts) -> Judgement {
     let Some(disks) = facts.disks.as_deref().filter(|disks| !disks.is_empty()) else {
-        return Judgement::Unknown("this machine does not tell: disks".to_owned());
+        return Judgement::Unknown("not readable on this machine: disks".to_owned());
     };
     let word = |disk: &DiskFacts| chosen(&disk.scheduler).unwrap_or(disk.scheduler.trim()).to_owned();
     let wrong = disks.iter().find(|disk| match (disk.rotates, word(disk).as_str()) {

@@ -36,7 +36,7 @@ pub(super) fn copies_apart(facts: &LayoutFacts) -> Judgement {
     }
     match crowded(deployment).first() {
         Some(shared) => Judgement::Departs(format!(
-            "{} copies of the same data die with host {}",
+            "{} copies of the same data are lost with host {}",
             shared.nodes.len() + shared.mirrors.len(),
             deployment.hosts[shared.host].join("/")
         )),
@@ -66,14 +66,14 @@ pub(super) fn never_forced_behind(facts: &LayoutFacts) -> Judgement {
     };
     match (volume.acknowledge, volume.promotion) {
         (Acknowledge::Async, Promotion::Forced) => Judgement::Departs(
-            "a mirror that follows asynchronously is promoted by force: what had not reached it is lost"
+            "an asynchronous mirror is promoted by force: writes that it has not received are lost"
                 .to_owned(),
         ),
         (Acknowledge::Async, Promotion::UpToDate) => {
-            Judgement::Follows("a mirror that may lack something is not promoted".to_owned())
+            Judgement::Follows("a mirror that may lack writes is not promoted".to_owned())
         }
         (Acknowledge::Sync | Acknowledge::Semi, _) => {
-            Judgement::Follows("the mirror has what was acknowledged".to_owned())
+            Judgement::Follows("the mirror has every acknowledged write".to_owned())
         }
     }
 }

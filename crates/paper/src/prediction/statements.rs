@@ -189,9 +189,9 @@ impl Compared<'_> {
         if largest.fold(0.0, most) <= others.fold(0.0, most) {
             ""
         } else if elects {
-            ": one Raft group, in which every request waits for a quorum by itself"
+            ": one Raft group, so every request waits for a quorum"
         } else {
-            ": one write-ahead log, streamed as it is written, so only the commit waits for the standby's answer"
+            ": one write-ahead log, streamed continuously, so only the commit waits for the standby"
         }
     }
 }

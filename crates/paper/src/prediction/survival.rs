@@ -68,7 +68,7 @@ pub(super) fn of_faults(
         rows.push(match () {
             () if depends => depending(row, "who leads"),
             // Whether standbys are ahead of a leader that was forced back is decided by moments.
-            () if forced_back(expected) => depending(row, "what had reached the mirror"),
+            () if forced_back(expected) => depending(row, "what the mirror had received"),
             () => row,
         });
         if possible.len() == 1 {
@@ -332,9 +332,9 @@ fn service(
     let too_short = length < SECONDS_MIN
         || (serves && !served && Duration::from_secs(length) < takeover_due(scenario, expected));
     let told = if counts.is_empty() {
-        "no load here separates its writes from its reads".to_owned()
+        "no load in this run counts writes and reads separately".to_owned()
     } else if too_short {
-        format!("stood for {length} whole seconds, too short to tell")
+        format!("lasted {length} whole seconds, too short to judge")
     } else {
         let of_each: Vec<String> = counts.iter().map(|(load, count)| format!("{load} {count}")).collect();
         let of_each = if counts.len() > 1 { format!(" ({})", of_each.join(", ")) } else { String::new() };
@@ -380,7 +380,7 @@ fn recovery(
     let (predicted, what) = match (&scenario.database.failover, expected.action) {
         (Failover::HaRestart { after }, Action::Restarted) => (after.as_secs_f64(), "the platform restarts"),
         (Failover::Promote { after }, Action::Promoted) => (after.as_secs_f64(), "the platform promotes"),
-        _ => (election_s_least(scenario)?, "a follower misses its leader"),
+        _ => (election_s_least(scenario)?, "a follower's election timeout ends"),
     };
     let measured = fault.recovery_s.first_success;
     Some(PredictionResult {
@@ -403,7 +403,7 @@ fn losses(result: &RunResult, data: Data) -> Option<PredictionResult> {
     let lost = results::losses::lost_writes(&result.checks)?;
     let (relation, words) = match data {
         Data::MayBeLost => (Relation::AtLeast, "some may be lost"),
-        Data::OnFailedOnly => (Relation::Equal, "none, since what failed returns with its volumes"),
+        Data::OnFailedOnly => (Relation::Equal, "none, because the failed volumes return"),
         Data::Kept => (Relation::Equal, "none"),
     };
     Some(PredictionResult {

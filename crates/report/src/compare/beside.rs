@@ -75,8 +75,8 @@ pub(super) fn html(comparison: &Comparison) -> String {
         );
     }
     html.push_str(
-        "</tbody></table></div><p class=\"note\">Absolute speeds belong to the report’s own hardware; what carries over is how \
-         the settings compare.</p>",
+        "</tbody></table></div><p class=\"note\">Absolute speeds depend on the report’s hardware; only the \
+         comparison of settings carries over.</p>",
     );
     html
 }

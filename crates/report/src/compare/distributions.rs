@@ -195,9 +195,9 @@ pub(super) fn html(comparison: &Comparison) -> String {
     }
     if !html.is_empty() {
         html.push_str(
-            "<p class=\"note\">Nine of ten: what at least nine of ten runs keep to, from ten runs on. The worst of a \
-             throughput is the lowest. A run without a figure, for one that did not recover, has no dot: see the column of \
-             runs.</p>",
+            "<p class=\"note\">Nine of ten: at least nine of ten runs were this good or better; shown from ten runs \
+             on. The worst throughput is the lowest. A run without a figure, such as one that did not recover, has \
+             no dot: see the column of runs.</p>",
         );
     }
     html

@@ -34,7 +34,7 @@ pub struct Gate {
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum GateError {
     /// All runs are of the same settings.
-    #[error("all runs have the same settings and count as repetitions, so there is no difference to judge")]
+    #[error("all runs have the same settings and count as repetitions, so no difference can be judged")]
     OneVariant,
     /// No subject of this name.
     #[error("there is no load, phase, operation or fault `{scope}` in these runs")]
@@ -151,7 +151,7 @@ fn of_row(comparison: &Comparison, row: &Row, bound: Bound) -> Vec<Judged> {
 fn of_cell(first: &Cell, cell: &Cell, bound: Bound) -> (Verdict, String) {
     let unknown = |why: &str| (Verdict::Unknown, why.to_owned());
     let (Some(difference), Some(reference)) = (cell.difference, first.mean()) else {
-        return unknown("no run that counts has this figure");
+        return unknown("no valid run has this figure");
     };
     let measured = difference.measured;
     let (Basis::Runs { .. }, true) = (difference.basis, measured.finding != Finding::Unknown) else {
@@ -162,7 +162,7 @@ fn of_cell(first: &Cell, cell: &Cell, bound: Bound) -> (Verdict, String) {
             {
                 unknown("single runs; repeat each at least three times")
             }
-            _ => unknown("no ratio can be made of these figures"),
+            _ => unknown("these figures have no ratio"),
         };
     };
     let limit = match bound {
@@ -187,9 +187,8 @@ fn of_cell(first: &Cell, cell: &Cell, bound: Bound) -> (Verdict, String) {
     match (is_shown && is_beyond, is_within) {
         (true, _) => (Verdict::Fail, format!("{seen}: beyond the bound")),
         (false, true) => (Verdict::Pass, format!("{seen}: within the bound")),
-        (false, false) => (
-            Verdict::Unknown,
-            format!("{seen}: noise hides whether the bound is exceeded; repeat each more often"),
-        ),
+        (false, false) => {
+            (Verdict::Unknown, format!("{seen}: too much noise to decide; repeat each more often"))
+        }
     }
 }

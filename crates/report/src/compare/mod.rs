@@ -358,8 +358,8 @@ fn notes(taken: &[Taken], groups: &[Vec<&Taken>]) -> Vec<String> {
         ));
     } else if counted.iter().any(|runs| *runs < measure::compare::RUNS_MIN) {
         notes.push(
-            "Some settings have a single run beside others with several: how far runs of it differ is not known, so that it \
-             is compared with nothing. Repeat it."
+            "Some settings have a single run, so their run-to-run noise is unknown and they are not compared. Repeat \
+             them."
                 .to_owned(),
         );
     }
@@ -368,14 +368,12 @@ fn notes(taken: &[Taken], groups: &[Vec<&Taken>]) -> Vec<String> {
         ["cpu", "cores", "kernel", "memory_bytes", "user"].map(|key| facts.get(key).cloned())
     };
     if taken.iter().any(|other| machine(other) != machine(&taken[0])) {
-        notes.push("The runs were made on different machines: differences may be the machines'.".to_owned());
+        notes.push("The runs come from different machines, which may cause differences.".to_owned());
     }
     let doubted = taken.iter().filter(|taken| !taken.run.result.lab.warnings.is_empty()).count();
     if doubted > 0 {
-        notes.push(format!(
-            "{doubted} of {} runs carry warnings about their own measurement; their reports say which.",
-            taken.len()
-        ));
+        notes
+            .push(format!("{doubted} of {} runs have measurement warnings; see their reports.", taken.len()));
     }
     notes
 }

@@ -61,7 +61,7 @@ pub fn html(comparison: &Comparison) -> String {
         section(&mut page, "How the differences were judged", &method(comparison));
     }
     page.push_str(
-        "<footer>Made by Holdfast from the run directories alone.</footer>\n</main></body></html>\n",
+        "<footer>Made by Holdfast from the run directories.</footer>\n</main></body></html>\n",
     );
     page
 }
@@ -141,7 +141,7 @@ fn differing(comparison: &Comparison) -> String {
     let letters: String =
         comparison.variants.iter().map(|variant| format!("<th>{}", escape(&variant.name))).collect();
     format!(
-        "<h3>What distinguishes them</h3><div class=\"scroll\"><table><thead><tr><th>Setting{letters}</tr></thead><tbody>{rows}\
+        "<h3>Differences in the settings</h3><div class=\"scroll\"><table><thead><tr><th>Setting{letters}</tr></thead><tbody>{rows}\
          </tbody></table></div>"
     )
 }

@@ -120,9 +120,7 @@ pub(super) fn html(comparison: &Comparison) -> String {
     if costs.is_empty() {
         return String::new();
     }
-    let mut html = "<p>Settings whose volumes have a further component that each sync waits for, beside the same settings \
-                    without. A sync goes to all components at once, so it should cost one storage round trip: there, being made \
-                    durable, and back, as far as its own disk is not slower; a read should cost nothing.</p>\
+    let mut html = "<p>Settings with an additional synchronous component, compared with the same settings without it. A sync goes to all components at once, so it should cost one storage round trip (network there and back plus the remote sync), unless the local disk is slower. A read should cost nothing.</p>\
                     <div class=\"scroll\"><table><thead><tr><th>Operation<th>Without<th>With<th class=\"n\">Median without\
                     <th class=\"n\">Median with<th class=\"n\">Difference<th class=\"n\">One storage round trip\
                     <th class=\"n\">Difference in these<th class=\"n\">Network alone</tr></thead><tbody>"

@@ -116,8 +116,7 @@ pub(super) fn take(given: &Given) -> Result<Taken, CompareError> {
         EventKind::Interrupted { why } => Some(why.clone()),
         _ => None,
     });
-    let left_out =
-        if read.is_derived { Some("the run did not come to its end".to_owned()) } else { interrupted };
+    let left_out = if read.is_derived { Some("the run did not complete".to_owned()) } else { interrupted };
     let mut notes = Vec::new();
     let recorded_s = read.timeline.iter().map(|row| row.second + 1).max().unwrap_or(0);
     let seconds = match seconds(&read, recorded_s) {
@@ -135,7 +134,7 @@ pub(super) fn take(given: &Given) -> Result<Taken, CompareError> {
 /// `recorded_s` is the end of the last second there is anything of.
 fn seconds(run: &RunDirectory, recorded_s: u64) -> Result<Seconds, String> {
     if run.is_timeline_damaged {
-        return Err("timeline.csv: it is not there, or lines of it cannot be read".to_owned());
+        return Err("timeline.csv is missing, or some lines cannot be read".to_owned());
     }
     let log = whole_file::open(&run.path.join("timeline.hlog"), Link::Refused);
     let log = log.map_err(|error| format!("timeline.hlog: {error}"))?;

@@ -182,6 +182,6 @@ pub(super) fn grounds(basis: Basis) -> String {
     match basis {
         Basis::Runs { first, second } => format!("{first} and {second} runs"),
         Basis::Seconds => "the seconds of one run each".to_owned(),
-        Basis::Nothing => "too little to judge by".to_owned(),
+        Basis::Nothing => "too little data to judge".to_owned(),
     }
 }

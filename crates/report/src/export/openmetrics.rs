@@ -113,7 +113,7 @@ fn of_the_run(result: &RunResult) -> Vec<Family> {
     let mut verdict = Family::new("holdfast_verdict", "stateset", "", "The run's verdict.");
     verdict.add_verdict(&[], result.verdict);
     let mut expectations =
-        Family::new("holdfast_expectation", "stateset", "", "How each expectation of the scenario came out.");
+        Family::new("holdfast_expectation", "stateset", "", "Verdict of each expectation of the scenario.");
     // A scenario may expect two things of the same quantity.
     let unique: BTreeMap<(&str, &str), Verdict> = result
         .expectations
@@ -123,7 +123,7 @@ fn of_the_run(result: &RunResult) -> Vec<Family> {
     for ((name, wanted), verdict) in unique {
         expectations.add_verdict(&[("name", name), ("wanted", wanted)], verdict);
     }
-    let mut checks = Family::new("holdfast_check", "stateset", "", "How each check of the data came out.");
+    let mut checks = Family::new("holdfast_check", "stateset", "", "Verdict of each check of the data.");
     let mut writes = Family::new("holdfast_check_writes", "gauge", "", "Writes as a check counted them.");
     for check in &result.checks {
         checks.add_verdict(&[("check", &check.name)], check.verdict);
@@ -195,7 +195,7 @@ fn of_faults(result: &RunResult) -> Vec<Family> {
         "holdfast_fault_throughput_ratio",
         "gauge",
         "ratio",
-        "Throughput while the fault stood, as a share of the baseline's.",
+        "Throughput during the fault, as a share of the baseline's.",
     );
     for (index, fault) in result.faults.iter().enumerate() {
         let number = (index + 1).to_string();

@@ -73,7 +73,7 @@ fn a_run_killed_in_its_outage_has_not_come_back() {
     assert_eq!(fault.recovery_s.first_success, None);
     assert_eq!(fault.recovery_s.back_to_95_percent, None);
     assert_eq!(fault.throughput_ratio_during, Some(0.0));
-    assert!(report::html(&run).contains("service was not seen to come back"));
+    assert!(report::html(&run).contains("no success was seen afterwards"));
 }
 
 #[test]

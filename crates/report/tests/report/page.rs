@@ -51,7 +51,7 @@ fn the_three_numbers_and_the_sentence_stand_on_top() {
             "Longest interruption 7.3 s no success of ledger after the fault (power-off of host: leader); throughput was below \
              95 % of the baseline for 9 s, 8 s of it below 50 %; recovery was sustained after 10.0 s",
             "Throughput under fault 60 % of the baseline",
-            "At 20.0 s the host dc1/a/r1/h1 lost power with the leader n1 on it; n1 was started again on dc1/a/r1/h2 after 5.3 s; \
+            "At 20.0 s the host dc1/a/r1/h1 lost power with the leader n1 on it; n1 was restarted on dc1/a/r1/h2 after 5.3 s; \
              ledger had no success for 7.3 s from 20.0 s on; throughput was below 95 % of the baseline for 9 s, 8 s of it \
              below 50 %; recovery was sustained after 10.0 s. None of 17,310 acknowledged writes was lost.",
         ],
@@ -79,6 +79,13 @@ fn the_worst_of_all_faults_stands_on_top() {
              next fault or the end of the run came before 3 s without a relapse; make the phase longer",
             "no interruption: longest gap 0.04 s",
         ],
+    );
+    let html = page(&fixture);
+    let told = html.split("<ul class=\"lead\">").nth(1).and_then(|rest| rest.split("</ul>").next());
+    assert_eq!(
+        told.map(|lines| lines.matches("<li>").count()),
+        Some(3),
+        "a line for each fault and one for the data"
     );
 }
 
@@ -148,7 +155,7 @@ fn a_fault_without_evidence_is_told_as_unproven() {
         &fixture,
         &[
             "? unknown",
-            "At 20.0 s a power-off of host: leader was asked for; there is no evidence that it took effect.",
+            "At 20.0 s a power-off of host: leader was requested; there is no evidence that it took effect.",
         ],
     );
 }
@@ -209,7 +216,7 @@ fn what_each_check_proves_and_does_not_prove_stands_beside_it() {
         &fixture,
         &[
             "register all in order",
-            "What it proves when it passes: Every key was linearizable",
+            "What it proves if it passes: Every key was linearizable",
             "What it does not prove: Anything across keys: each is judged by itself.",
         ],
     );

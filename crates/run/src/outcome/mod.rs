@@ -137,8 +137,8 @@ fn nothing_to_lose(scenario: &Scenario, prepared: &Prepared) -> Option<String> {
     let mut faults = scenario.schedule.iter().flat_map(|phase| &phase.faults);
     faults.any(|fault| matches!(fault.action.takes(), Takes::Power(_))).then(|| {
         format!(
-            "the volumes are plain directories, which lose nothing, because virtual disks could not be had ({why}). Allow \
-             this user to use /dev/fuse, or write `volumes: directory` if this is what you want"
+            "the volumes are plain directories, which lose nothing, because virtual disks are not available ({why}). \
+             Allow this user to use /dev/fuse, or write `volumes: directory` if this is intended"
         )
     })
 }

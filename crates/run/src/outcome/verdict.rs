@@ -27,14 +27,14 @@ pub(super) fn verdict(
         parts.push((Verdict::Unknown, format!("the run ended early: {why}")));
     }
     if let Some(why) = untold {
-        parts.push((Verdict::Unknown, format!("the record is not complete: {why}")));
+        parts.push((Verdict::Unknown, format!("the recording is incomplete: {why}")));
     }
     for load in &result.loads {
         if let Some(ended) = &load.ended_early {
             let why = &ended.why;
             parts.push((
                 Verdict::Unknown,
-                format!("{why}. It ended before the schedule did, so its figures are not complete"),
+                format!("{why}. The load ended before the schedule, so its figures are incomplete"),
             ));
         }
     }
@@ -44,7 +44,10 @@ pub(super) fn verdict(
     }
     parts.extend(result.loads.iter().filter_map(|load| Some((Verdict::Unknown, broken_baseline(load)?))));
     if result.checks.is_empty() && interrupted.is_none() {
-        parts.push((Verdict::Unknown, "no check applies to any load, so nothing was proved".to_owned()));
+        parts.push((
+            Verdict::Unknown,
+            "no check applies to any load, so the run proves nothing about the data".to_owned(),
+        ));
     }
     let lab_lost_synced = result.faults.iter().any(|fault| fault.lab_lost_synced);
     let whole = match lab_lost_synced {
@@ -59,7 +62,8 @@ pub(super) fn verdict(
         reasons.insert(0, why.to_owned());
     }
     if whole == Verdict::Pass {
-        reasons = vec!["every check passed, every expectation held, every fault has its receipt".to_owned()];
+        reasons =
+            vec!["every check passed, every expectation held, and every fault has its receipts".to_owned()];
     }
     (whole, reasons)
 }
@@ -71,14 +75,11 @@ fn faults_and_links(result: &RunResult, parts: &mut Vec<(Verdict, String)>) {
         let doubt = if fault.receipt.verdict == Verdict::Pass { Verdict::Pass } else { Verdict::Unknown };
         let (kind, target) = (&fault.kind, &fault.target);
         let evidence = fault.receipt.evidence.join("; ");
-        parts.push((doubt, format!("fault {number} ({kind}, {target}) has no receipt: {evidence}")));
+        parts.push((doubt, format!("fault {} ({kind}, {target}) has no receipt: {evidence}", number + 1)));
     }
     if let Some(links) = result.links_receipt.as_ref().filter(|links| links.verdict == Verdict::Fail) {
         let evidence = links.evidence.join("; ");
-        parts.push((
-            Verdict::Unknown,
-            format!("the site's links do not do what was asked of them: {evidence}"),
-        ));
+        parts.push((Verdict::Unknown, format!("the site's links do not behave as configured: {evidence}")));
     }
 }
 
@@ -91,17 +92,17 @@ fn lab(result: &RunResult, parts: &mut Vec<(Verdict, String)>) {
     for seen in &result.lab.interference {
         if seen.interference.is_doubtful() {
             let what = &seen.interference;
-            let why = format!("{what} at {:.1} s, and not by the schedule", seen.t_s);
-            let remedy = "if that is meant, write `interference: expected` in `database`";
+            let why = format!("{what} at {:.1} s, outside the schedule", seen.t_s);
+            let remedy = "if this is intended, write `interference: expected` in `database`";
             parts.push((Verdict::Unknown, format!("{why}; {remedy}")));
         }
     }
     for of in &result.lab.placement {
-        let why = format!("{} at {:.1} s; the platform did what it must not", of.violation, of.t_s);
+        let why = format!("{} at {:.1} s; the platform broke its own rules", of.violation, of.t_s);
         parts.push((Verdict::Unknown, why));
     }
     if let Some(why) = &result.lab.nothing_to_lose {
-        let what = "that no acknowledged write is lost at a power-off has not been shown";
+        let what = "it was not shown that no acknowledged write is lost at a power-off";
         parts.push((Verdict::Unknown, format!("{what}: {why}")));
     }
 }
@@ -126,8 +127,8 @@ fn broken_baseline(load: &LoadResult) -> Option<String> {
         .sum();
     (failed > baseline.measured.transactions).then(|| {
         format!(
-            "load {}: its baseline has {} errors beside {} transactions, so what came after it shows nothing; \
-             see the first errors, then correct the setup or lower the load",
+            "load {}: its baseline has {} errors and {} transactions, so later figures prove nothing; look at the \
+             first errors, then correct the setup or lower the load",
             load.name,
             report::with_thousands(failed),
             report::with_thousands(baseline.measured.transactions)
@@ -151,7 +152,7 @@ mod tests {
     #[test]
     fn a_baseline_of_mostly_errors_is_named_and_one_of_conflicts_or_few_errors_is_not() {
         let broken = broken_baseline(&load(9, "connection", 25_794)).expect("a reason");
-        assert!(broken.contains("25,794 errors beside 9 transactions"), "{broken}");
+        assert!(broken.contains("25,794 errors and 9 transactions"), "{broken}");
         assert_eq!(broken_baseline(&load(100, "connection", 100)), None);
         assert_eq!(broken_baseline(&load(9, "serialization", 25_794)), None);
     }

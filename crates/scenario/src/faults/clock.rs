@@ -25,7 +25,7 @@ const BILLION: f64 = 1e9;
 
 /// The key that every kind has.
 pub(super) const OF_NODE: Field =
-    required("node", NODE, "the node: by name (n1), or in a role: leader, a-follower, random");
+    required("node", NODE, "the node: by name (n1), or by role: leader, a-follower, random");
 
 /// A number with a unit and, perhaps, a minus before it.
 pub(super) const SIGNED_DURATION: Shape = Shape::Own(&OwnShape {
@@ -186,7 +186,7 @@ pub(super) fn jump(record: &Record<'_>, decoder: &mut Decoder) -> Option<Spanned
         let message = format!("a clock that jumps by {}", format_duration(by));
         decoder.findings.add("too-small", written.at, message, "too little to matter", "write 10ms or more");
     } else if by > MOST_JUMP {
-        let message = "a clock that jumps by more than ten years";
+        let message = "`by` is more than ten years";
         decoder.findings.add("too-large", written.at, message, "too far", "write 87600h or less");
     }
     let value = if minus { ClockDeviation::Behind(by) } else { ClockDeviation::Ahead(by) };
@@ -217,7 +217,7 @@ pub(super) fn race(record: &Record<'_>, decoder: &mut Decoder) -> Option<Spanned
     let most = if minus { 0.99 } else { 10.0 };
     if !(0.01..=most).contains(&share) {
         let message = format!("a clock that races by {}", written.value);
-        let help = "write 1% to 1000%, or -1% to -99% for a slow one; `clock-drift` is for less, `clock-stop` stands still";
+        let help = "write 1% to 1000%, or -1% to -99% for a slow one; use `clock-drift` for less and `clock-stop` to stop it";
         decoder.findings.add("out-of-range", written.at, message, "not a race", help);
     }
     let value = ClockDeviation::Race(if minus { -share } else { share });
@@ -240,11 +240,11 @@ impl Written for Document {
         let offset_ns = self.deviation.value.offset_ns_after(stands).abs();
         if offset_ns < LEAST_SHOWN_NS {
             let message = format!(
-                "in {} the clock gets {:.0} us away from the true time, which nothing could show",
+                "in {} the clock drifts by {:.0} us, too little to measure",
                 format_duration(stands),
                 offset_ns / 1e3
             );
-            let help = "let it stand longer, or run away faster: 100 us is the least";
+            let help = "make the fault longer or the rate higher: at least 100 us can be measured";
             findings.add("no-receipt", self.deviation.at, message, "too slow", help);
         }
     }

@@ -7,13 +7,12 @@ use crate::language::{Fields, plain, required};
 pub(super) const KIND: FaultKind = FaultKind {
     name: "clock-drift",
     noun: "clock drift",
-    summary: "a node's wall clock runs a little too fast or too slowly, as a bad oscillator does",
-    meaning: "the wall clock of a node gains or loses, for every program on it; when healed it is set right in one step. Shown \
-              when a program of its own on the node reads the offset, within 1 ms, as it grows",
+    summary: "a node's wall clock runs slightly fast or slow, as with a bad oscillator",
+    meaning: "the wall clock of a node runs slightly fast or slow, for every program on it; on healing it is corrected in one step. Evidence: a separate program on the node reads the growing offset, within 1 ms",
     examples: &["- { clock-drift: { node: random, rate: 200ppm }, for: 30s }"],
     story: Story { clause: Clause::Target("a clock drifted"), nodes: Nodes::On },
     keys: &CLOCK_DRIFT,
-    key_meaning: "a node's wall clock runs a little too fast or too slowly",
+    key_meaning: "a node's wall clock runs slightly fast or slow",
     comes_and_goes: false,
     read: |entry, decoder| {
         let record = decoder.record(&entry.value, &CLOCK_DRIFT)?;
@@ -26,6 +25,10 @@ static CLOCK_DRIFT: Fields = plain(
     "a clock drift",
     &[
         OF_NODE,
-        required("rate", PARTS_PER_MILLION, "how much it gains, or loses, in millionths: 10ppm to 10000ppm"),
+        required(
+            "rate",
+            PARTS_PER_MILLION,
+            "how fast it gains or loses time, in parts per million: 10ppm to 10000ppm",
+        ),
     ],
 );

@@ -8,8 +8,7 @@ pub(super) const KIND: FaultKind = FaultKind {
     name: "clock-jump",
     noun: "clock jump",
     summary: "a node's wall clock is set forward or back, as after a stun or by a wrong time server",
-    meaning: "the wall clock of a node is set, for every program on it at once; when healed it is set right in one step. Shown \
-              when a program of its own on the node reads the offset, within 1 ms, and another node's clock stays right",
+    meaning: "the wall clock of a node is set, for every program on it at once; on healing it is corrected in one step. Evidence: a separate program on the node reads the offset, within 1 ms, and another node's clock does not change",
     examples: &[
         "- { clock-jump: { node: leader, by: 5s }, for: 10s }",
         "- { clock-jump: { node: n2, by: -500ms }, at: 2s, for: 10s }",

@@ -7,16 +7,15 @@ use crate::language::{Fields, plain, required};
 pub(super) const KIND: FaultKind = FaultKind {
     name: "clock-race",
     noun: "clock race",
-    summary: "a node's wall clock races, or crawls, as a guest's does whose ticks are counted wrongly",
-    meaning: "the wall clock of a node runs faster or slower by a share of the true speed, for every program on it; when healed \
-              it is set right in one step. Shown when a program of its own on the node reads the offset, within 1 ms, as it grows",
+    summary: "a node's wall clock runs much too fast or too slow, as in a guest that miscounts its ticks",
+    meaning: "the wall clock of a node runs faster or slower by a share of the true speed, for every program on it; on healing it is corrected in one step. Evidence: a separate program on the node reads the growing offset, within 1 ms",
     examples: &[
         "- { clock-race: { node: leader, by: 50% }, for: 10s }",
         "- { clock-race: { node: a-follower, by: -20% }, for: 10s }",
     ],
     story: Story { clause: Clause::Target("a clock raced"), nodes: Nodes::On },
     keys: &CLOCK_RACE,
-    key_meaning: "a node's wall clock races, or crawls",
+    key_meaning: "a node's wall clock runs much too fast or too slow",
     comes_and_goes: false,
     read: |entry, decoder| {
         let record = decoder.record(&entry.value, &CLOCK_RACE)?;

@@ -8,13 +8,12 @@ use crate::rejection::Spanned;
 pub(super) const KIND: FaultKind = FaultKind {
     name: "clock-stop",
     noun: "clock stop",
-    summary: "a node's wall clock stands still",
-    meaning: "the wall clock of a node shows the same time to every program on it until it is healed, and is set right in one \
-              step then. Shown when a program of its own on the node reads the offset, within 1 ms, as it grows",
+    summary: "a node's wall clock stops",
+    meaning: "the wall clock of a node stops for every program on it; on healing it is corrected in one step. Evidence: a separate program on the node reads the growing offset, within 1 ms",
     examples: &["- { clock-stop: { node: leader }, for: 10s }"],
-    story: Story { clause: Clause::Target("a clock stood still"), nodes: Nodes::On },
+    story: Story { clause: Clause::Target("a clock stopped"), nodes: Nodes::On },
     keys: &CLOCK_STOP,
-    key_meaning: "a node's wall clock stands still",
+    key_meaning: "a node's wall clock stops",
     comes_and_goes: false,
     read: |entry, decoder| {
         let record = decoder.record(&entry.value, &CLOCK_STOP)?;

@@ -26,8 +26,8 @@ const LEAST_CORRUPT: f64 = 0.001;
 pub(super) const KIND: FaultKind = FaultKind {
     name: "disk",
     noun: "disk fault",
-    summary: "a disk fails, stalls, slows down, fills up, reads wrongly, loses flushes, becomes read-only; a cache disk takes its group",
-    meaning: "a disk under a node's volume fails, stalls, slows down, fills up, reads wrongly, loses flushes or becomes read-only, until it is cleared; a cache disk takes its group with it",
+    summary: "a disk fails, stalls, slows down, fills up, returns wrong data, loses flushes or becomes read-only; a cache disk takes its group with it",
+    meaning: "a disk under a node's volume fails, stalls, slows down, fills up, returns wrong data, loses flushes or becomes read-only, until the fault is healed; a cache disk takes its group with it",
     examples: &[
         "- { disk: { of: leader, how: fail }, for: 20s }",
         "- { disk: { cache-of: leader, how: stall }, for: 5s }",
@@ -59,13 +59,13 @@ static DISK: Fields = Fields {
         optional(
             "cache-of",
             Shape::Word(WHOSE_DISKS),
-            "the cache disk before that one, with which all disks of its group go",
+            "the cache disk of that disk's group; all disks of the group fail with it",
         ),
         required(
             "how",
             Shape::Either(&[Shape::Word(PLAIN_DEFECTS), Shape::Map(&HOW)]),
-            "what goes wrong: fail (I/O errors), stall (no answer until it is healed), full (no more room), lose-flush \
-             (syncs are answered and nothing becomes durable), read-only; or one that takes a figure",
+            "the defect: fail (I/O errors), stall (no answer until healed), full (no space left), lose-flush (syncs \
+             are acknowledged and nothing becomes durable), read-only; or one with a figure",
         ),
     ],
     exactly_one_of: &["disk", "of", "cache-of"],
@@ -83,10 +83,10 @@ static HOW: Fields = choice(
         optional(
             "fail-after",
             Shape::Count { least: 1, most: MOST_OPERATIONS },
-            "I/O errors after so many more reads, writes and syncs",
+            "I/O errors after this many more reads, writes and syncs",
         ),
-        optional("slow", Shape::Duration, "every operation takes so much longer, 1ms to 10s"),
-        optional("corrupt", Shape::Map(&CORRUPT), "some of what is read is wrong"),
+        optional("slow", Shape::Duration, "extra time of every operation, 1ms to 10s"),
+        optional("corrupt", Shape::Map(&CORRUPT), "some reads return wrong data"),
     ],
     &["fail-after", "slow", "corrupt"],
 );
@@ -95,11 +95,11 @@ static HOW: Fields = choice(
 static CORRUPT: Fields = plain(
     "a corruption",
     &[
-        required("reads", Shape::Percent, "share of the blocks of 4 KiB that are read wrongly, 0.1% to 100%"),
+        required("reads", Shape::Percent, "share of 4 KiB blocks that return wrong data, 0.1% to 100%"),
         optional(
             "checksums",
             Shape::Flag,
-            "whether the disk notices by a checksum, and answers with an I/O error instead; not when absent",
+            "whether the disk detects it by a checksum and returns an I/O error instead; default false",
         ),
     ],
 );
@@ -271,7 +271,7 @@ fn example(figure: &str) -> &'static str {
 fn decode_slow(node: &Node, decoder: &mut Decoder) -> Option<DiskDefect> {
     let by = decoder.duration(node, "`slow`", "ms")?;
     if by.value < LEAST_SLOW {
-        let message = format!("a disk that is {} slower is no slow disk", format_duration(by.value));
+        let message = format!("a delay of {} is too short for a slow disk", format_duration(by.value));
         decoder.findings.add("too-small", by.at, message, "too little", "write 1ms or more");
     } else if by.value > MOST_SLOW {
         let message = format!("a disk that takes {} for every operation", format_duration(by.value));
@@ -284,10 +284,10 @@ fn decode_corrupt(record: &Record<'_>, decoder: &mut Decoder) -> Option<DiskDefe
     let checksums = record.get("checksums").map(|node| decoder.flag(node, "`checksums`"));
     let reads = decoder.percent(record.get("reads")?, "`reads`")?;
     if reads.value > 1.0 {
-        let message = format!("`reads` of {}: more blocks than are read", format_percent(reads.value));
+        let message = format!("`reads` of {} is more than all reads", format_percent(reads.value));
         decoder.findings.add("too-large", reads.at, message, "more than all", "write 100% or less");
     } else if reads.value < LEAST_CORRUPT {
-        let message = format!("`reads` of {}: too rare to be shown to happen", format_percent(reads.value));
+        let message = format!("`reads` of {} is too rare for evidence", format_percent(reads.value));
         decoder.findings.add("too-small", reads.at, message, "too rare", "write 0.1% or more");
     }
     let checksums = match checksums {

@@ -26,8 +26,8 @@ const MOST_ROUNDS: u64 = 1_000;
 pub(super) const KIND: FaultKind = FaultKind {
     name: "migrate",
     noun: "migration",
-    summary: "a node moves live to another host: memory is copied, then it is stunned and goes on there",
-    meaning: "the node's memory is copied to another host over the network while it runs, again and again what it dirtied meanwhile, until little is left; for that it is stunned: all its processes stand still, and nothing comes from it or reaches it. Then it goes on on the other host, with its address and its connections. Shown when its processes stood still, nobody answered meanwhile, its packets go to the other host, and a connection of the lab's own still stands",
+    summary: "live migration: a node's memory is copied to another host, then the node is stunned and continues there",
+    meaning: "the node's memory is copied to another host over the network while the node runs. Memory that it dirties meanwhile is copied again, round after round, until little is left. For the last round the node is stunned: its processes stop, and no packet leaves or reaches it. Then it continues on the other host with its address and its connections. Evidence: its processes stopped, it answered nothing meanwhile, its packets go to the other host, and a connection of the lab survived",
     examples: &[
         "- { migrate: { of: leader } }",
         "- { migrate: { of: random, memory: 256MiB }, every: 20s }",
@@ -49,39 +49,40 @@ static NOT_CONVERGING: &[&str] = &["give-up", "stun"];
 static MIGRATE: Fields = plain(
     "a migration",
     &[
-        required("of", NODE, "the node that moves: by name (n1), or in a role: leader, a-follower, random"),
+        required("of", NODE, "the node to move: by name (n1), or by role: leader, a-follower, random"),
         optional(
             "to",
             PLACE,
-            "the host that it moves to; when absent the platform chooses the one with the fewest nodes",
+            "the destination host; by default the platform chooses the host with the fewest nodes",
         ),
         optional(
             "memory",
             Shape::Size,
-            "the memory of its virtual machine, all of which is copied once, 1MiB or more; what its processes hold when absent",
+            "memory of its virtual machine, all of which is copied once, 1MiB or more; default the memory of its \
+             processes",
         ),
         optional(
             "stun",
             Shape::Duration,
-            "how long it stands still at least, 10m at most; when absent as long as the last round takes, which is begun when it \
-             would take 300ms or less",
+            "shortest stun, at most 10m; by default the stun lasts as long as the last round, which starts once it \
+             is expected to take 300ms or less",
         ),
         optional(
             "max-rounds",
             Shape::Count { least: 1, most: MOST_ROUNDS },
-            "rounds of copying after which it counts as not converging; 30 when absent",
+            "rounds of copying after which the migration counts as not converging; default 30",
         ),
         optional(
             "not-converging",
             Shape::Word(NOT_CONVERGING),
-            "what is done when it dirties its memory faster than the network copies it: give-up (it stays, and the migration has no \
-             receipt; when absent), or stun (it is stunned for as long as the rest takes)",
+            "what happens if the node dirties memory faster than the network copies it: give-up (default; the node \
+             stays, and the migration has no receipt), or stun (the node is stunned until the rest is copied)",
         ),
         optional(
             "clock",
             Shape::Word(CLOCKS),
-            "guest: its wall clock stands still during the stun, and lags by that until the end of the phase, when a time service \
-             sets it right; host: it reads the host's clock, which goes on, when absent",
+            "host (default): the node reads the host's clock, which keeps running; guest: its wall clock stops \
+             during the stun and lags until the end of the phase, when a time service corrects it",
         ),
     ],
 );
@@ -159,7 +160,7 @@ fn decode(entry: &Entry, decoder: &mut Decoder) -> Option<Box<dyn Written>> {
         decoder.findings.add(
             "too-small",
             memory.at,
-            format!("a virtual machine with {} bytes of memory", memory.value),
+            format!("`memory` of {} bytes is too small", memory.value),
             "too little",
             "write 1MiB or more, or remove `memory`: then it is what the node's processes hold",
         );
@@ -169,9 +170,9 @@ fn decode(entry: &Entry, decoder: &mut Decoder) -> Option<Box<dyn Written>> {
         decoder.findings.add(
             "too-large",
             stun.at,
-            format!("a node that stands still for {}", format_duration(stun.value)),
+            format!("a `stun` of {} is too long", format_duration(stun.value)),
             "too long",
-            "write 10m or less; `process: { how: stop }` lets a node stand still for longer",
+            "write 10m or less; `process: { how: stop }` stops a node for longer",
         );
     }
     let rounds = record.get("max-rounds");
@@ -194,8 +195,8 @@ fn decode(entry: &Entry, decoder: &mut Decoder) -> Option<Box<dyn Written>> {
 impl Written for Document {
     fn refuses_length(&self) -> Option<(&'static str, &'static str)> {
         Some((
-            "a migration is over when the node runs on the other host, and takes no `for`",
-            "remove `for`; `stun: 2s` in `migrate` says how long the node stands still at least",
+            "a migration takes no `for`: it ends when the node runs on the other host",
+            "remove `for`; `stun: 2s` in `migrate` sets the shortest stun",
         ))
     }
 
@@ -220,7 +221,7 @@ impl Written for Document {
             findings.add(
                 "no-other-host",
                 kind_at,
-                "the site has a single host, and a node can move nowhere",
+                "the site has a single host, so no node can move",
                 "nowhere to go",
                 "give the site another host: `hosts: 2`",
             );
@@ -251,7 +252,7 @@ fn host(written: &Spanned<String>, around: &Surroundings<'_>, findings: &mut Fin
     findings.add(
         "wrong-level",
         written.at,
-        format!("`{place}` is a {}, and a node moves to a host", word(place.level)),
+        format!("`{place}` is a {}, and a node can only move to a host", word(place.level)),
         "not a host",
         "name a host within it, or remove `to`: the platform chooses one",
     );

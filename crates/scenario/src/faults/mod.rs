@@ -79,21 +79,23 @@ macro_rules! kinds {
             what: "a fault",
             fields: &[
                 $(optional($file::KIND.name, Shape::Map($file::KIND.keys), $file::KIND.key_meaning),)*
-                optional("at", Shape::Duration, "when it strikes, from the start of its phase; 0s when absent"),
+                optional("at", Shape::Duration, "when it starts, counted from the start of its phase; default 0s"),
                 optional(
                     "for",
                     Shape::Duration,
-                    "how long until it is healed; until the end of its phase when absent. Not of a kill or a restart of processes, nor of a migration",
+                    "how long it lasts; default until the end of its phase. Not allowed for a kill or restart of \
+                     processes, or for a migration",
                 ),
                 optional(
                     "every",
                     Shape::Duration,
-                    "strikes again so often until its phase ends, each time for `for`; a role such as random is chosen anew each time",
+                    "repeats the fault at this interval until its phase ends, each time for `for`; a role such as \
+                     random is chosen again each time",
                 ),
                 optional(
                     "flap",
                     Shape::Map(&FLAP),
-                    "the fault comes and goes until it is healed; of network faults and partitions only",
+                    "the fault comes and goes until it is healed; only for network faults and partitions",
                 ),
             ],
             exactly_one_of: &[$($file::KIND.name),*],
@@ -114,7 +116,7 @@ kinds! {
     ClockJump(ClockFault) in clock_jump: "A node's clock is set.";
     ClockDrift(ClockFault) in clock_drift: "A node's clock runs a little too fast or too slowly.";
     ClockRace(ClockFault) in clock_race: "A node's clock races.";
-    ClockStop(ClockFault) in clock_stop: "A node's clock stands still.";
+    ClockStop(ClockFault) in clock_stop: "A node's clock stops.";
     Migrate(MigrationFault) in migrate: "A node moves to another host while it runs.";
 }
 
@@ -332,9 +334,9 @@ static FLAP: Fields = Fields {
         required(
             "down",
             Shape::Duration,
-            "how long the fault stands each time, 100ms or more; it stands first",
+            "how long the fault is active each time, 100ms or more; it starts active",
         ),
-        required("up", Shape::Duration, "how long everything is as before in between, 100ms or more"),
+        required("up", Shape::Duration, "how long the fault is inactive in between, 100ms or more"),
     ],
     exactly_one_of: &[],
     at_least_one_of: &[],
@@ -402,9 +404,9 @@ fn decode_flap(node: &Node, decoder: &mut Decoder) -> Option<Flap> {
             decoder.findings.add(
                 "too-small",
                 time.at,
-                format!("a network that changes every {}", format_duration(time.value)),
+                format!("a fault that flaps every {}", format_duration(time.value)),
                 "too short",
-                format!("write {} or more: shorter than that nothing shows it", format_duration(LEAST_FLAP)),
+                format!("write {} or more: shorter changes cannot be measured", format_duration(LEAST_FLAP)),
             );
         }
         Some(time.value)

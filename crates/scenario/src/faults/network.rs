@@ -18,7 +18,7 @@ pub(super) const KIND: FaultKind = FaultKind {
     name: "network",
     noun: "network fault",
     summary: "between two places, one way or both: delay, jitter, loss, duplicates, reordering, corruption, rate",
-    meaning: "between two places the network gets a delay, jitter, loss, duplicates, reordering, corruption, a rate or a queue; what is not given stays as the links have it; shown when a delay is within 2 % + 0.2 ms (with jitter 5 % + 0.2 ms or what chance leaves), a rate within 2 %, a share in its 99.99 % interval",
+    meaning: "the network between two places gets a delay, jitter, loss, duplicates, reordering, corruption, a rate or a queue; conditions that are not given stay as the links set them. Evidence: the measured delay is within 2 % + 0.2 ms (with jitter 5 % + 0.2 ms, or the sampling error if that is larger), a rate within 2 %, a share within its 99.99 % interval",
     examples: &[
         "- { network: { from: dc1, to: dc2, delay: 50ms }, for: 20s }",
         "- { network: { between: [dc1, a-follower], delay: 20ms, jitter: { normal: 3ms }, loss: 1% } }",
@@ -27,7 +27,7 @@ pub(super) const KIND: FaultKind = FaultKind {
     ],
     story: Story { clause: Clause::Target("the network changed"), nodes: Nodes::With },
     keys: &NETWORK,
-    key_meaning: "between two places the network becomes as given; what is not given stays as the links have it",
+    key_meaning: "the network between two places changes; conditions that are not given stay as the links set them",
     comes_and_goes: true,
     read: |entry, decoder| decode(entry, decoder),
 };
@@ -56,7 +56,7 @@ impl Facts for NetworkFault {
     }
 
     fn takes(&self) -> Takes<'_> {
-        Takes::NothingJudged("it changes what the network costs, not who reaches whom")
+        Takes::NothingJudged("it changes network performance, not reachability")
     }
 
     fn written(&self) -> String {
@@ -107,8 +107,10 @@ impl Written for Document {
             decoder.findings.add(
                 "no-receipt",
                 flap_at,
-                format!("`{name}` cannot be shown to come and go: looking at it takes longer than a turn"),
-                "not with this condition",
+                format!(
+                    "`{name}` cannot be verified while it flaps: one measurement takes longer than one turn"
+                ),
+                "not possible with this condition",
                 format!("remove `flap`, and write several faults with `at` and `for`; or remove `{name}`"),
             );
         }

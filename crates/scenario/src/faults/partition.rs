@@ -17,8 +17,8 @@ const LEAST_SPLIT: usize = 3;
 pub(super) const KIND: FaultKind = FaultKind {
     name: "partition",
     noun: "partition",
-    summary: "nothing gets through: around a place, between two, one way, or nodes in halves, on a bridge, in a ring",
-    meaning: "nothing gets through: around a place, between two places or one way, or among the database's nodes (halves, bridge, ring); shown when of 500 datagrams or more in each direction, sent all the time it stands, none arrives and the network lets no packet through",
+    summary: "no packet gets through: around a place, between two, one way, or nodes in halves, on a bridge, in a ring",
+    meaning: "no packet gets through: around a place, between two places or one way, or among the database's nodes (halves, bridge, ring). Evidence: of at least 500 datagrams per direction, sent throughout the fault, none arrives, and the network counts no packet that passed",
     examples: &[
         "- { partition: { isolate: leader }, at: 2s, for: 15s }",
         "- { partition: { from: dc1, to: dc2 } }",
@@ -44,21 +44,29 @@ const WHOSE: &[&str] = &["nodes"];
 static PARTITION: Fields = Fields {
     what: "a partition",
     fields: &[
-        optional("isolate", PLACE, "a place, or the host of a role: cut off from all else, clients too"),
+        optional(
+            "isolate",
+            PLACE,
+            "a place, or the host of a role: cut off from everything else, including clients",
+        ),
         BETWEEN,
         FROM,
         TO,
         optional(
             "halves",
             Shape::Word(WHOSE),
-            "the database's nodes in two halves that do not see each other",
+            "the database's nodes in two halves that cannot reach each other",
         ),
-        optional("bridge", PLACE, "two halves as well, but the nodes of this place see both"),
-        optional("ring", Shape::Word(WHOSE), "each node hears a majority of the nodes, no two the same one"),
+        optional("bridge", PLACE, "two halves, and the nodes of this place reach both"),
+        optional(
+            "ring",
+            Shape::Word(WHOSE),
+            "each node reaches a majority of the nodes, each a different one",
+        ),
         optional(
             "answer",
             Shape::Word(ANSWERS),
-            "what a packet gets that is stopped: silence, or a reset at once; silence when absent",
+            "what happens to a blocked packet: silence (dropped) or an immediate reset; default silence",
         ),
     ],
     exactly_one_of: &["isolate", "between", "from", "halves", "bridge", "ring"],
@@ -195,7 +203,7 @@ impl Surroundings<'_> {
                         "nothing-outside",
                         written.at,
                         format!(
-                            "every host of the site stands in `{place}`: there is nothing to isolate it from"
+                            "`{place}` contains every host of the site, so there is nothing to isolate it from"
                         ),
                         "the whole site",
                         "name a smaller place",
@@ -233,7 +241,7 @@ impl Surroundings<'_> {
             format!(
                 "`{name}` splits the database's nodes and needs {LEAST_SPLIT} of them; there are {nodes}"
             ),
-            "too few to split so",
+            "too few for this split",
             format!("ask for {LEAST_SPLIT} nodes or more, or cut places off with `isolate` or `between`"),
         );
         None
@@ -250,7 +258,7 @@ impl Surroundings<'_> {
             findings.add(
                 "no-node",
                 written.at,
-                format!("no node of the database starts in `{place}`: there is nobody to be the bridge"),
+                format!("no node of the database starts in `{place}`, so there is no bridge"),
                 "holds no node",
                 format!("name a place that holds a node: {}", listed(&paths)),
             );

@@ -13,8 +13,8 @@ use crate::tree::Entry;
 pub(super) const KIND: FaultKind = FaultKind {
     name: "power-off",
     noun: "power-off",
-    summary: "every host of a host, rack, zone or region loses power; nodes die without a chance to tidy up",
-    meaning: "every host of the target loses power at once, and has it back when the fault is healed",
+    summary: "a host, rack, zone or region loses power; nodes end without a shutdown",
+    meaning: "every host of the target loses power at once and gets it back when the fault is healed",
     examples: &[
         "- { power-off: { host: leader }, at: 0s, for: 20s }",
         "- { power-off: { host: random }, for: 5s, every: 10s }",

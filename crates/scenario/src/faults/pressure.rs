@@ -19,14 +19,14 @@ pub(super) const KIND: FaultKind = FaultKind {
     name: "pressure",
     noun: "pressure fault",
     summary: "a noisy neighbour takes a share of a node's processors",
-    meaning: "a noisy neighbour takes a share of the processors that a node may use (`database.cpus`, or the whole machine's); the node is held to the rest by its control group; shown when the kernel holds it up and it uses no more than that",
+    meaning: "a noisy neighbour takes a share of the processors that a node may use (`database.cpus`, or the whole machine's); the node's control group limits it to the rest. Evidence: the kernel throttles the node, and the node uses no more than the rest",
     examples: &[
         "- { pressure: { of: leader, processor: 80% }, for: 10s }",
         "- { pressure: { of: random, processor: 50% }, for: 5s, every: 10s }",
     ],
     story: Story { clause: Clause::Target("a neighbour took processors"), nodes: Nodes::On },
     keys: &PRESSURE,
-    key_meaning: "a node is left a part of its processors",
+    key_meaning: "a node gets only part of its processors",
     comes_and_goes: false,
     read: |entry, decoder| decode(entry, decoder),
 };
@@ -34,12 +34,12 @@ pub(super) const KIND: FaultKind = FaultKind {
 static PRESSURE: Fields = plain(
     "a pressure fault",
     &[
-        required("of", NODE, "the node: by name (n1), or in a role: leader, a-follower, random"),
+        required("of", NODE, "the node: by name (n1), or by role: leader, a-follower, random"),
         required(
             "processor",
             Shape::Percent,
-            "share of the processors that the node may use (`database.cpus`, or the whole machine's) which a noisy neighbour \
-             takes, 10% to 99%: the node is held to the rest by its control group",
+            "share of the node's processors (`database.cpus`, or the whole machine's) that a noisy neighbour takes, \
+             10% to 99%; the node's control group limits it to the rest",
         ),
     ],
 );
@@ -59,7 +59,7 @@ impl Facts for PressureFault {
     }
 
     fn takes(&self) -> Takes<'_> {
-        Takes::NothingJudged("it slows a node down, and changes nothing of who reaches whom")
+        Takes::NothingJudged("it slows a node down and does not change reachability")
     }
 
     fn written(&self) -> String {
@@ -91,8 +91,8 @@ fn decode(entry: &Entry, decoder: &mut Decoder) -> Option<Box<dyn Written>> {
             "write 10% or more",
         );
     } else if processor.value > MOST_SHARE {
-        let message = format!("a neighbour that takes {share} of the processors leaves nothing to run on");
-        let help = "write 99% or less; `process: { how: stop }` lets a node stand still";
+        let message = format!("a neighbour that takes {share} of the processors leaves the node none");
+        let help = "write 99% or less; `process: { how: stop }` stops a node completely";
         decoder.findings.add("too-large", processor.at, message, "too much", help);
     }
     Some(Box::new(Document { node: node?, processor }))

@@ -23,7 +23,7 @@ pub(super) const KIND: FaultKind = FaultKind {
     name: "process",
     noun: "process fault",
     summary: "a node's database processes are killed, stopped for a time (a zombie primary), or restarted; the node stays up",
-    meaning: "the database's processes on a node are killed (and started again after 1s, if `restart` does not say otherwise), stopped by SIGSTOP until the fault is healed, or restarted in order; the node keeps its power, its memory and its addresses",
+    meaning: "the database's processes on a node are killed (and started again after 1s unless `restart` says otherwise), stopped by SIGSTOP until the fault is healed, or shut down and restarted; the node keeps its power, its memory and its addresses",
     examples: &[
         "- { process: { of: leader, how: kill } }",
         "- { process: { of: leader, how: kill, restart: { after: 5s } }, at: 2s }",
@@ -45,27 +45,24 @@ static DEEDS: &[&str] = &["kill", "stop", "restart"];
 static PROCESS: Fields = plain(
     "a process fault",
     &[
-        required(
-            "of",
-            NODE,
-            "the node whose processes are meant: by name (n1), or in a role: leader, a-follower, random",
-        ),
+        required("of", NODE, "the affected node: by name (n1), or by role: leader, a-follower, random"),
         required(
             "how",
             Shape::Word(DEEDS),
-            "kill (SIGKILL; the node, its volume and its memory stay), stop (SIGSTOP, then SIGCONT when it is healed), \
-             restart (stopped in order, then started)",
+            "kill (SIGKILL; the node, its volume and its memory stay), stop (SIGSTOP, then SIGCONT on healing), \
+             restart (clean shutdown, then start)",
         ),
         optional(
             "restart",
             Shape::Either(&[Shape::Word(&["never"]), Shape::Map(&RESTART)]),
-            "after a kill: when the node's service manager starts the processes again, or never; { after: 1s } when absent",
+            "after a kill: when the node's service manager starts the processes again, or never; default { after: 1s \
+             }",
         ),
         optional(
             "only",
             Shape::Text,
-            "one program of several that the node runs, as the engine's file calls it (Patroni: etcd, patroni, postgres); all \
-             when absent",
+            "one of the programs that the node runs, by its name in the engine's file (Patroni: etcd, patroni, \
+             postgres); default all",
         ),
     ],
 );
@@ -197,8 +194,8 @@ fn decode_restart(node: &Node, decoder: &mut Decoder) -> Option<Option<Duration>
         decoder.findings.add(
             "too-small",
             after.at,
-            format!("processes that are started again after {}", format_duration(after.value)),
-            "too soon to be seen gone",
+            format!("a restart after {}", format_duration(after.value)),
+            "too soon to observe the kill",
             format!("write {} or more", format_duration(LEAST_RESTART)),
         );
         return None;
@@ -210,12 +207,13 @@ impl Written for Document {
     fn refuses_length(&self) -> Option<(&'static str, &'static str)> {
         let help = match self.how {
             ProcessDeed::Kill { .. } => {
-                "write `restart: { after: 10s }` in `process`: how long the processes are gone; or `restart: never`"
+                "write how long the processes are gone with `restart: { after: 10s }` in `process`, or `restart: \
+                 never`"
             }
-            ProcessDeed::Restart => "remove `for`: it is over when the database accepts connections again",
+            ProcessDeed::Restart => "remove `for`: it ends when the database accepts connections again",
             ProcessDeed::Stop => return None,
         };
-        Some(("a kill or a restart of processes is over by itself, and takes no `for`", help))
+        Some(("a kill or restart of processes takes no `for`", help))
     }
 
     fn resolve(&self, _: Spot, around: &Surroundings<'_>, findings: &mut Findings) -> Option<FaultAction> {
@@ -251,7 +249,7 @@ fn one_program(
     let near = nearest(&written.value, names.iter().copied());
     let near = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
     let help = match names.as_slice() {
-        [] => "remove `only`: all processes of the node are one program's".to_owned(),
+        [] => "remove `only`: the node runs only one program".to_owned(),
         names => format!("{near}There are: {}", listed(names)),
     };
     let what = match how {

@@ -96,7 +96,7 @@ pub(crate) fn check(
                 "no-receipt",
                 share.at,
                 format!(
-                    "no packet takes {} on this way, so that those which overtake cannot be told from the others",
+                    "no packet takes {} on this path, so overtaking packets cannot be distinguished",
                     format_duration(OVERTAKEN_MIN)
                 ),
                 "nothing to overtake",
@@ -134,14 +134,14 @@ fn check_share(
     };
     let needs = Duration::from_secs((needed / per_s).ceil() as u64);
     let (message, help) = if needed > DATAGRAMS_MAX {
-        (format!("of the {DATAGRAMS_MAX} datagrams that show it at most, too few"), written)
+        (format!("of at most {DATAGRAMS_MAX} datagrams, too few"), written)
     } else {
-        let longer = format!("let it stand for {} or longer", format_duration(needs));
+        let longer = format!("make the fault last {} or longer", format_duration(needs));
         let help = if enough < 0.5 { format!("{longer}, or {written}") } else { longer };
         (format!("of the datagrams that can be sent in {}, too few", format_duration(stands)), help)
     };
     let told = format!("{message} would show `{}: {}`", share.name, format_percent(value));
-    let label = if value <= 0.5 { "too rare to be shown" } else { "what is left is too rare to be shown" };
+    let label = if value <= 0.5 { "too rare for evidence" } else { "the rest is too rare for evidence" };
     findings.add("no-receipt", share.at, told, label, help);
 }
 

@@ -18,18 +18,15 @@ const PAUSE: Duration = Duration::from_secs(2);
 pub(super) const KIND: FaultKind = FaultKind {
     name: "rolling-restart",
     noun: "rolling restart",
-    summary: "the database is restarted on one node after the other, the leader's last",
-    meaning: "the database is stopped in order and started again on every node that has power, one after the other; the next one \
-              follows when every node answers clients again and, where one leads, a leader is known, and after `pause`. It goes \
-              on beyond its phase until the last node answers. Shown when on each node the old processes were seen to end and \
-              new ones to answer; a node that does not answer within 90s ends it, and it has no receipt",
+    summary: "the database is restarted node by node, the leader last",
+    meaning: "the database is shut down and restarted on every node that has power, one after the other. The next node follows once every node answers clients again, the leader is known (on engines that have one) and `pause` has passed. The restart may last beyond its phase, until the last node answers. Evidence: on each node the old processes ended and new ones answered. If a node does not answer within 90s, the restart stops and has no receipt",
     examples: &[
         "- { rolling-restart: {}, at: 1s }",
         "- { rolling-restart: { order: leader-first, pause: 5s } }",
     ],
     story: Story { clause: Clause::Target("the database was restarted node by node"), nodes: Nodes::On },
     keys: &ROLLING_RESTART,
-    key_meaning: "the database is restarted on one node after the other",
+    key_meaning: "the database is restarted node by node",
     comes_and_goes: false,
     read: |entry, decoder| decode(entry, decoder),
 };
@@ -43,12 +40,12 @@ static ROLLING_RESTART: Fields = plain(
         optional(
             "order",
             Shape::Word(ORDERS),
-            "leader-last (whoever leads then), leader-first, by-name (n1, n2, ...); leader-last when absent",
+            "leader-last (default; the leader at that moment), leader-first, by-name (n1, n2, ...)",
         ),
         optional(
             "pause",
             Shape::Duration,
-            "how long is waited after a node answers again and before the next one is stopped, so that it can catch up; 2s when absent",
+            "pause after a node answers again and before the next one is stopped, so that it can catch up; default 2s",
         ),
     ],
 );
@@ -92,7 +89,7 @@ impl Facts for RollingRestart {
     }
 
     fn takes(&self) -> Takes<'_> {
-        Takes::NothingJudged("its nodes are away one at a time, each only once all others answer")
+        Takes::NothingJudged("its nodes are down one at a time, each only while all others answer")
     }
 
     fn written(&self) -> String {
@@ -121,8 +118,8 @@ fn decode(entry: &Entry, decoder: &mut Decoder) -> Option<Box<dyn Written>> {
 
 impl Written for Document {
     fn refuses_length(&self) -> Option<(&'static str, &'static str)> {
-        let help = "remove `for`: it is over when the database on the last node answers again";
-        Some(("a rolling restart is over by itself, and takes no `for`", help))
+        let help = "remove `for`: it ends when the database on the last node answers again";
+        Some(("a rolling restart takes no `for`", help))
     }
 
     fn resolve(&self, at: Spot, around: &Surroundings<'_>, findings: &mut Findings) -> Option<FaultAction> {

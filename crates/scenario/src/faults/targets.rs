@@ -124,7 +124,7 @@ impl Surroundings<'_> {
             findings.add(
                 "no-processes",
                 at,
-                format!("the nodes of `{}` run no database whose processes could be meant", self.engine.name),
+                format!("the nodes of `{}` run no database processes", self.engine.name),
                 "there are none",
                 "remove this fault, or name a database under `database.engine`",
             );
@@ -137,15 +137,11 @@ impl Surroundings<'_> {
         let engine = self.engine.name;
         let (message, help) = match (written.value.as_str(), self.engine.is_leaderless()) {
             (role @ ("leader" | "a-follower"), true) => (
-                format!(
-                    "`{role}` is nobody on the engine `{engine}`: every node takes writes, and none leads"
-                ),
+                format!("the engine `{engine}` has no `{role}`: every node takes writes"),
                 "write `coordinator`, one of the nodes that take writes, or name a place",
             ),
             ("coordinator", false) => (
-                format!(
-                    "`coordinator` is nobody on the engine `{engine}`: one node leads, and takes the writes"
-                ),
+                format!("the engine `{engine}` has no `coordinator`: only the leader takes writes"),
                 "write `leader`, or `a-follower`",
             ),
             _ => return true,

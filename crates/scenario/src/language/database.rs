@@ -23,7 +23,7 @@ pub(crate) static DATABASE: Fields = plain(
         optional(
             "path",
             Shape::Text,
-            "absolute path of the folder with the database's programs; searched for when absent",
+            "absolute path of the folder with the database's programs; by default Holdfast searches for it",
         ),
         required(
             "nodes",
@@ -33,38 +33,41 @@ pub(crate) static DATABASE: Fields = plain(
             ]),
             "how many, spread over the site; or a list of places, the leader's first",
         ),
-        optional("leader", PLACE, "where the first leader stands; only with a number of nodes"),
+        optional("leader", PLACE, "place of the first leader; only if `nodes` is a number"),
         optional("replication", Shape::Map(&REPLICATION), "what a commit waits for"),
         optional(
             "failover",
             Shape::Either(&[Shape::Word(&["none"]), Shape::Map(&FAILOVER)]),
-            "what the platform does when a node's host is gone; none when absent",
+            "what the platform does when a node's host fails; default none",
         ),
         optional(
             "settings",
             Shape::Settings(&Shape::Setting),
             "further settings for the database's own configuration",
         ),
-        optional("cpus", Shape::Positive, "CPUs each node may use; no limit when absent"),
+        optional("cpus", Shape::Positive, "CPUs each node may use; default no limit"),
         optional(
             "volumes",
             Shape::Word(VOLUMES),
-            "what nodes keep their data on: virtual disks that lose at a power-off what was not synced; such that also tear the last write; or plain directories, which lose nothing. virtual when absent",
+            "where nodes store data. `virtual` (default): virtual disks that lose unsynced data at a power-off; \
+             `torn`: like `virtual`, and the last write may be partial; `directory`: plain directories, which lose \
+             nothing",
         ),
         optional(
             "storage",
             Shape::Map(&STORAGE),
-            "how each node's volume is mirrored; when absent it is not, and outlives its host",
+            "how each node's volume is mirrored; by default it is not mirrored and survives the loss of its host",
         ),
         optional(
             "platform",
             Shape::Map(&PLATFORM),
-            "what hosts can run and which rules the placement of nodes keeps; when absent nothing is short and nothing is ruled",
+            "capacity of the hosts and placement rules; by default capacity is unlimited and there are no rules",
         ),
         optional(
             "interference",
             Shape::Word(INTERFERENCE),
-            "what it means when somebody outside the schedule stops or kills a node's process, such as a script of yours: unexpected, and the verdict is unknown; or expected, and it is only told. unexpected when absent",
+            "what to do if something outside the schedule, such as your own script, stops or kills a process of a \
+             node. `unexpected` (default): the verdict is unknown; `expected`: the report mentions it",
         ),
     ],
 );
@@ -77,8 +80,8 @@ pub(crate) static REPLICATION: Fields = plain(
         optional(
             "copies",
             Shape::Count { least: 1, most: MOST_NODES },
-            "on an engine whose loads choose their consistency: how many nodes of each region hold each row; 3, or as many as \
-             there are nodes, when absent",
+            "for engines whose loads choose a consistency: how many nodes of each region hold each row; default 3, \
+             or all nodes if there are fewer",
         ),
     ],
 );
@@ -87,7 +90,7 @@ pub(crate) static REPLICATION: Fields = plain(
 pub(crate) static FAILOVER: Fields = choice(
     "a failover",
     &[
-        optional("ha-restart", Shape::Map(&AFTER), "the node's VM is started on another host"),
+        optional("ha-restart", Shape::Map(&AFTER), "restart the node's VM on another host"),
         optional("promote", Shape::Map(&AFTER), "the most advanced standby becomes the leader"),
     ],
     &["ha-restart", "promote"],

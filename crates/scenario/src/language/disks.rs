@@ -14,19 +14,19 @@ pub(crate) static DISKS: Fields = plain(
         optional(
             "capacity",
             Shape::Count { least: 1, most: MOST_DISKS },
-            "capacity disks of each host (d1, d2 ...), on which volumes lie; 1 when absent",
+            "capacity disks of each host (d1, d2 ...), on which volumes lie; default 1",
         ),
         optional(
             "groups",
             Shape::Count { least: 1, most: MOST_DISKS },
-            "disk groups of each host, each with a cache disk (c1, c2 ...) before its capacity disks; 1 when absent",
+            "disk groups of each host, each with a cache disk (c1, c2 ...) before its capacity disks; default 1",
         ),
-        optional("cache", Shape::Flag, "whether there are cache disks; not when absent"),
+        optional("cache", Shape::Flag, "whether there are cache disks; default false"),
         optional(
             "sync",
             Shape::Either(&[Shape::Word(SYNCS), Shape::Map(&SYNC)]),
-            "what a sync costs: what the machine's own disk takes (machine, as without it), nothing (modelled), or what a medium takes \
-             that is described here. Unsynced data is lost at a power-off either way",
+            "how long a sync takes: `machine` (default): as long as on this machine's disk; `modelled`: no time; or \
+             a map that describes a medium. Unsynced data is lost at a power-off in all cases",
         ),
     ],
 );
@@ -45,12 +45,12 @@ pub(crate) static SYNC: Fields = plain(
         optional(
             "at-once",
             Shape::Count { least: 1, most: MOST_SYNCS_AT_ONCE },
-            "syncs that a disk serves at the same time; 32 when absent",
+            "syncs that a disk serves at the same time; default 32",
         ),
         optional(
             "per-second",
             Shape::Size,
-            "how many bytes a second reach the medium, as 500MiB; at once when absent",
+            "bytes per second that reach the medium, such as 500MiB; default unlimited",
         ),
     ],
 );

@@ -8,50 +8,46 @@ use super::shapes::{Fields, PLACE, Shape, WORKLOAD_OPTIONS, choice, optional, pl
 pub(crate) static LOAD: Fields = plain(
     "a load",
     &[
-        required("workload", Shape::Word(workloads::NAMES), "what is asked of the database"),
-        optional("name", Shape::Name, "the load's name; the workload's when absent"),
+        required("workload", Shape::Word(workloads::NAMES), "what the clients do"),
+        optional("name", Shape::Name, "the load's name; default the workload's"),
         required(
             "clients",
             Shape::Count { least: 1, most: 100_000 },
-            "connections that work at the same time",
+            "number of concurrent clients, each with its own connection",
         ),
-        optional("scale", Shape::Count { least: 1, most: 100_000 }, "scale factor; 1 when absent"),
-        optional("from", PLACE, "where the clients stand; the first leader's region when absent"),
+        optional("scale", Shape::Count { least: 1, most: 100_000 }, "scale factor; default 1"),
+        optional("from", PLACE, "place of the clients; default the first leader's region"),
         optional(
             "reads",
             Shape::Word(READS),
-            "where reads go: to the leader (as without it), to replicas only, or to any node, each client at one of its own; \
-             PostgreSQL, and workloads whose reads no check takes for the latest",
+            "where reads go: `leader` (default), `replicas` only, or `any` node; each client keeps to one node. Only \
+             on PostgreSQL, and only for workloads whose checks accept stale reads",
         ),
         optional(
             "consistency",
             Shape::Either(&[Shape::Word(CONSISTENCY_LEVELS), Shape::Map(&CONSISTENCY)]),
-            "where clients choose it: by how many of the nodes that hold a row a read or a write must be answered; quorum when \
-             absent, and for reads of the workload register serial",
+            "for engines where clients choose it: how many replicas of a row must answer a read or a write; default \
+             quorum, and serial for reads of the workload `register`",
         ),
-        optional("timeout", Shape::Duration, "how long a client waits for an answer; 2s when absent"),
+        optional("timeout", Shape::Duration, "how long a client waits for an answer; default 2s"),
         optional("options", WORKLOAD_OPTIONS, "options of the workload"),
         optional(
             "rate",
             Shape::Rate,
-            "open loop: transactions due a second, whatever becomes of those before; `clients` is then the most \
-             connections at once",
+            "open loop: transactions due per second, whether or not earlier ones have ended; `clients` then limits \
+             the connections",
         ),
-        optional("arrival", Shape::Word(ARRIVALS), "open loop: how they are spread; constant when absent"),
+        optional("arrival", Shape::Word(ARRIVALS), "open loop: how arrivals are spread; default constant"),
         optional(
             "think_time",
             Shape::Either(&[Shape::Duration, Shape::Map(&THINK_TIME)]),
             "closed loop: how long a client waits between an answer and its next transaction",
         ),
-        optional(
-            "sweep",
-            Shape::Map(&SWEEP),
-            "one value for each phase beside warm-up, which takes the first",
-        ),
+        optional("sweep", Shape::Map(&SWEEP), "one value for each phase; warm-up uses the first one"),
         optional(
             "ramp",
             Shape::Map(&RAMP),
-            "clients or a rate that rise or fall evenly once the warm-up has ended, and stay",
+            "a number of clients or a rate that changes linearly after the warm-up and then stays",
         ),
     ],
 );
@@ -68,12 +64,12 @@ pub(crate) static CONSISTENCY: Fields = plain(
     "a consistency",
     &[
         optional("reads", Shape::Word(CONSISTENCY_LEVELS), "of reads"),
-        optional("writes", Shape::Word(CONSISTENCY_LEVELS), "of writes, which have no serial"),
+        optional("writes", Shape::Word(CONSISTENCY_LEVELS), "of writes; `serial` is for reads only"),
         optional(
             "timestamps",
             Shape::Word(TIMESTAMPS),
-            "whose clock says which of two plain writes is the later one, where the last one wins: the client's, or that of the \
-             node it asks (coordinator); client when absent",
+            "whose clock orders plain writes, where the last write wins: the client's, or that of the node it \
+             contacts (coordinator); default client",
         ),
     ],
 );
@@ -108,9 +104,9 @@ pub(crate) static SWEEP: Fields = choice(
 pub(crate) static RAMP: Fields = plain(
     "a ramp",
     &[
-        required("from", RAMP_END, "clients or a rate at first, and in the warm-up"),
-        required("to", RAMP_END, "clients or a rate at last, and for the rest of the run"),
-        required("over", Shape::Duration, "how long it takes from the one to the other"),
+        required("from", RAMP_END, "clients or rate at the start and during the warm-up"),
+        required("to", RAMP_END, "clients or rate at the end and for the rest of the run"),
+        required("over", Shape::Duration, "how long the change takes"),
     ],
 );
 

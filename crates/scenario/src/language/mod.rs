@@ -69,12 +69,13 @@ pub(crate) static MATRIX: Fields = plain(
         required(
             "axes",
             AXES,
-            "what differs: every combination of one value of each axis is run; the order is drawn from the seed",
+            "the settings to vary: every combination of one value per axis is run, in an order drawn from the seed",
         ),
         optional(
             "repeat",
             Shape::Count { least: 1, most: MOST_REPETITIONS },
-            "how often each combination is run; 1 when absent; from 2 on differences can be distinguished from noise between runs, 5 are better",
+            "how often each combination is run; default 1. Two or more are needed to tell a difference from \
+             run-to-run noise; five are better",
         ),
     ],
 );

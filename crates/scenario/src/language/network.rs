@@ -35,29 +35,29 @@ pub(crate) const ENDS_AND_CONDITIONS: &[Field] = &[
     optional(
         "jitter",
         Shape::Either(JITTERS),
-        "how much the delay differs from packet to packet: a duration (evenly, so much less or more), or a distribution",
+        "how much the delay varies from packet to packet: a duration (uniform, plus or minus), or a distribution",
     ),
     optional("loss", Shape::Percent, "share of packets that are lost"),
     optional("duplicate", Shape::Percent, "share of packets that arrive twice"),
-    optional("reorder", Shape::Percent, "share of packets that take no delay and overtake those before them"),
+    optional("reorder", Shape::Percent, "share of packets that skip the delay and overtake earlier ones"),
     optional("corrupt", Shape::Percent, "share of packets that arrive with a bit flipped"),
-    optional("rate", Shape::BitRate, "what each direction carries, shared by all that crosses it"),
+    optional("rate", Shape::BitRate, "bandwidth of each direction, shared by all traffic"),
     QUEUE,
-    optional("mtu", Shape::Size, "the largest IP packet that passes; 1500B when absent"),
+    optional("mtu", Shape::Size, "largest IP packet that passes; default 1500B"),
 ];
 
 const QUEUE: Field = optional(
     "queue",
     Shape::Either(&[Shape::Size, Shape::Packets]),
-    "how much waits for the rate before packets are dropped: 64KiB, or 100 packets",
+    "queue in front of the rate limit, before packets are dropped: 64KiB, or 100 packets",
 );
 
 /// An edge.
 pub(crate) static EDGE: Fields = Fields {
     what: "an edge",
     fields: &[
-        optional("name", Shape::Name, "its name in the report; `edge of` its place when absent"),
-        required("around", PLACE, "the place: everything that leaves it or enters it crosses the edge"),
+        optional("name", Shape::Name, "its name in the report; default `edge of` and its place"),
+        required("around", PLACE, "the place: all traffic that enters or leaves it crosses the edge"),
         required("rate", Shape::BitRate, "what it carries each way"),
         QUEUE,
     ],
@@ -70,10 +70,14 @@ pub(crate) static EDGE: Fields = Fields {
 pub(crate) static JITTER: Fields = choice(
     "a jitter",
     &[
-        optional("uniform", Shape::Duration, "evenly, at most so much less or more than the delay"),
+        optional("uniform", Shape::Duration, "uniform distribution, plus or minus this much"),
         optional("normal", Shape::Duration, "a normal distribution with this standard deviation"),
-        optional("exponential", Shape::Duration, "added to the delay, on average so much"),
-        optional("pareto", Shape::Duration, "a heavy tail, as netem's pareto table with this spread"),
+        optional(
+            "exponential",
+            Shape::Duration,
+            "exponential distribution with this mean, added to the delay",
+        ),
+        optional("pareto", Shape::Duration, "heavy tail: netem's pareto table with this spread"),
     ],
     &["uniform", "normal", "exponential", "pareto"],
 );

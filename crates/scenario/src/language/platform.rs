@@ -17,32 +17,28 @@ const PLACES: Shape = Shape::List { of: &PLACE, least: 1, most: Some(MOST_NODES 
 pub(crate) static PLATFORM: Fields = plain(
     "a platform",
     &[
-        optional("host_memory", Shape::Size, "memory that each host has for VMs; no bound when absent"),
+        optional("host_memory", Shape::Size, "memory that each host has for VMs; default unlimited"),
         optional(
             "node_memory",
             Shape::Size,
-            "memory that each node's VM takes of its host; needs `host_memory`",
+            "memory that each node's VM reserves on its host; needs `host_memory`",
         ),
         optional(
             "host_nodes",
             Shape::Count { least: 1, most: MOST_NODES },
-            "nodes that a host may run at most; no bound when absent",
+            "most nodes that a host may run; default unlimited",
         ),
-        optional(
-            "priority",
-            NODES,
-            "nodes that are started before the others when several are lost, the first first; n1, n2 ... when absent",
-        ),
+        optional("priority", NODES, "restart order when several nodes are lost; default n1, n2 ..."),
         optional(
             "rules",
             Shape::List { of: &Shape::Map(&RULE), least: 1, most: Some(MOST_RULES) },
-            "where VMs may run: apart from each other, or within places",
+            "placement rules: keep VMs apart from each other, or within places",
         ),
         optional(
             "admission",
             Shape::Word(ADMISSIONS),
-            "whether the scenario is refused when a node would stay off after the loss of one host, because no other may have \
-             it (one-host-failure); off when absent. `check` tells in any case",
+            "admission control: with `one-host-failure` the scenario is refused if the loss of one host would leave \
+             a node that no other host can run; default off. `check` reports such hosts either way",
         ),
         optional(
             "drs",
@@ -80,14 +76,14 @@ pub(crate) static TIME_SERVICE: Fields = plain(
 pub(crate) static RULE: Fields = choice(
     "a rule",
     &[
-        optional("apart", Shape::Word(GROUPS), "what no two of the nodes share: hosts, racks or zones"),
+        optional("apart", Shape::Word(GROUPS), "what two of the nodes must not share: hosts, racks or zones"),
         optional("within", PLACES, "places on whose hosts the nodes run"),
-        optional("nodes", NODES, "which nodes, by name; all when absent"),
+        optional("nodes", NODES, "which nodes, by name; default all"),
         optional(
             "strength",
             Shape::Word(STRENGTHS),
-            "a node stays off rather than break the rule (must), or breaks it where nothing else is to be had (should); must \
-             when absent",
+            "`must`: a node stays off if it would break the rule; `should`: the rule may be broken if no other host \
+             is free; default must",
         ),
     ],
     &["apart", "within"],

@@ -56,10 +56,10 @@ static EXPECTATIONS_SHAPE: OwnShape = OwnShape {
     keys: quantity::keys,
     tables: no_tables,
 };
-const HOLDS_EXPECTATIONS: &str = "quantities, each with a comparison; a quantity's name may have a scope before it, \
-    LOAD.PHASE.QUANTITY or LOAD.FAULT.QUANTITY. A part that is left out, or `*`, stands for each: the expectation must hold in \
-    the worst load, phase (warm-up left out) and fault; errors are added up. PHASE `all` is all phases but warm-up taken \
-    together. FAULT is the phase it strikes in, its kind, or fault-1, fault-2 ... in the order of the schedule";
+const HOLDS_EXPECTATIONS: &str = "quantities, each with a comparison. A scope may precede the name: \
+    LOAD.PHASE.QUANTITY or LOAD.FAULT.QUANTITY. If a part is left out or is `*`, the expectation must hold for every load, \
+    phase (except warm-up) and fault; errors are added up. PHASE `all` is all phases but warm-up taken together. FAULT is \
+    the phase it strikes in, its kind, or fault-1, fault-2 ... in the order of the schedule";
 
 /// A map of numbers by names of the user's choice, possibly empty.
 pub(crate) const FIGURES: Shape = Shape::Own(&FIGURES_SHAPE);
@@ -93,7 +93,7 @@ pub(crate) static ENGINE_IN_FULL: Fields = plain(
 pub(crate) const AXES: Shape = Shape::Own(&AXES_SHAPE);
 static AXES_SHAPE: OwnShape = OwnShape {
     holds: || {
-        "a map: the path of a setting with a list of values, or a name with sets of settings, each by path"
+        "a map: either the path of a setting and a list of values, or a name and several named sets of settings"
             .to_owned()
     },
     schema: schema::axes,

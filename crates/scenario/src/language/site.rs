@@ -13,28 +13,31 @@ pub(crate) static SITE: Fields = plain(
         optional(
             "links",
             Shape::List { of: &Shape::Map(&LINK), least: 0, most: None },
-            "what lies between places; of several that speak of the same pair and condition the narrowest places count, then the last",
+            "links between places; if several entries set the same condition for a pair of places, the one with the \
+             narrowest places counts, then the last one",
         ),
         optional(
             "ip",
             Shape::Version(IP_VERSIONS),
-            "the version of IP that the database and its clients speak: 4 (as without it) or 6; every place has an address of both",
+            "IP version that the database and its clients use: 4 (default) or 6; every place has an address of each",
         ),
         optional(
             "edges",
             Shape::List { of: &Shape::Map(&EDGE), least: 0, most: None },
-            "what all that leaves or enters a place shares: an edge router, a host's network card",
+            "edges: all traffic that enters or leaves a place shares one, such as an edge router or a host's network \
+             card",
         ),
-        optional("disks", Shape::Map(&DISKS), "the disks of every host; one capacity disk when absent"),
+        optional("disks", Shape::Map(&DISKS), "disks of every host; default one capacity disk"),
         optional(
             "busy-poll",
             Shape::Duration,
-            "how long the network looks for packets without sleeping, at most 1ms: shorter round trips for a processor that is never idle",
+            "how long the network polls for packets before it sleeps, at most 1ms: round trips get shorter, and one \
+             processor is never idle",
         ),
         optional(
             "storage_classes",
             Shape::Named(&Shape::Map(&STORAGE_CLASS)),
-            "storage classes by name, beside basic and tuned, which are always there",
+            "storage classes by name; `basic` and `tuned` always exist",
         ),
     ],
 );
@@ -51,7 +54,7 @@ pub(crate) static ZONE: Fields = choice(
     "a zone",
     &[
         optional("racks", Shape::Named(&Shape::Map(&RACK)), "racks by name"),
-        optional("hosts", HOSTS, "hosts straight in the zone: how many (h1, h2 ...), or their names"),
+        optional("hosts", HOSTS, "hosts directly in the zone: how many (h1, h2 ...), or their names"),
     ],
     &["racks", "hosts"],
 );

@@ -17,53 +17,56 @@ pub(crate) static STORAGE: Fields = plain(
         required(
             "replicas",
             Shape::Count { least: 1, most: MOST_REPLICAS },
-            "components of each node's volume, the first on the node's own host; 1 is a volume that outlives its host",
+            "components (copies) of each node's volume, the first on the node's own host; with 1 the volume is not \
+             mirrored but survives the loss of its host",
         ),
         optional(
             "acknowledge",
             Shape::Word(ACKNOWLEDGES),
-            "when a sync is acknowledged: durable on every live component (sync, as without it), received by each \
-             (semi), or durable on the node's own (async)",
+            "when a sync is acknowledged: `sync` (default): it is durable on every live component; `semi`: it is \
+             durable on the node's own component and received by the others; `async`: it is durable on the node's \
+             own component",
         ),
         optional(
             "apart",
             Shape::Word(APARTS),
-            "what components of a volume do not share: hosts, as without it, or racks",
+            "what two components of a volume must not share: hosts (default) or racks",
         ),
         optional(
             "rebuild_after",
             Shape::Duration,
-            "how long a component is missed before it is rebuilt on another host; 60s when absent",
+            "how long a component may be missing before it is rebuilt on another host; default 60s",
         ),
         optional(
             "timeout",
             Shape::Duration,
-            "how long service waits for a component's answer before it goes on without it; 2s when absent",
+            "how long a write waits for a component's answer before the volume continues without that component; \
+             default 2s",
         ),
         optional(
             "unreachable_after",
             Shape::Duration,
-            "how long a node waits for the host that serves its volume over the network before the volume counts as lost \
-             there: its operations fail, and the platform switches the node off and, with `ha-restart`, starts it where the \
-             data can be reached; 30s when absent, and no less than `timeout`",
+            "how long a node waits for the host that serves its volume over the network. After that the node's I/O \
+             fails, and the platform switches the node off and, with `ha-restart`, starts it on a host that can \
+             reach the data; default 30s, at least `timeout`",
         ),
         optional(
             "promote",
             Shape::Word(PROMOTIONS),
-            "from which component a node may be started on another host: only from one that is up to date, as without \
-             it, or by force from any, at the price of what that one lacks",
+            "which component a node may start from on another host: `up-to-date` (default): only one that has every \
+             acknowledged write; `forced`: any, and the writes that it lacks are lost",
         ),
         optional(
             "hosts",
             Shape::List { of: &PLACE, least: 1, most: Some(MOST_NODES as usize) },
-            "places whose hosts may hold components; a node on any other host opens its volume over the network. When absent \
-             every host may, each node's own first. Those of them without a node at the start are for storage: the platform \
-             starts nodes there last",
+            "places whose hosts may hold components; a node on any other host opens its volume over the network. \
+             Default: every host, the node's own first. Hosts listed here that have no node at the start are storage \
+             hosts: the platform starts nodes there last",
         ),
         optional(
             "class",
             Shape::Name,
-            "storage class: basic, as without it, tuned, or one of `storage_classes`",
+            "storage class: `basic` (default), `tuned`, or one of `storage_classes`",
         ),
     ],
 );
@@ -75,19 +78,19 @@ pub(crate) static STORAGE_CLASS: Fields = plain(
         optional(
             "metadata",
             Shape::Word(METADATA),
-            "where a component notes which extents are being written: on the data's device, at the price of a flush for \
-             each that is new (with-data, as without it), or on a device of its own that needs none (own-device)",
+            "where a component records which extents are being written: `with-data` (default): on the data device, \
+             with one extra flush for each new extent; `own-device`: on a separate device, without a flush",
         ),
         optional(
             "flush",
             Shape::Word(FLUSHES),
-            "whether components flush the machine's disk: at each sync, as without it, or never, as behind a cache with \
-             a battery",
+            "when components flush the machine's disk: `each-sync` (default), or `never`, as with a battery-backed \
+             cache",
         ),
         optional(
             "buffer",
             Shape::Size,
-            "bytes under way to a component before writes wait; 1MiB when absent",
+            "most bytes in flight to a component before writes wait; default 1MiB",
         ),
     ],
 );

@@ -126,7 +126,7 @@ impl PaceDocument {
             findings.add(
                 "sweep-and-phases",
                 sweep.at,
-                format!("the sweep has {values} values and the schedule {steps} phases beside warm-up"),
+                format!("the sweep has {values} values and the schedule has {steps} phases after warm-up"),
                 "one value for each phase",
                 "give the schedule as many phases as the sweep has values, in the same order",
             );

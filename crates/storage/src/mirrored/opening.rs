@@ -25,7 +25,7 @@ pub enum OpenError {
     #[error(transparent)]
     Mount(#[from] MountError),
     /// Two would write to it.
-    #[error("the volume is open on {host}: opened on {wanted} as well, both would write to it")]
+    #[error("the volume is open on {host}: {wanted} must not open it too, or both would write to it")]
     AlreadyOpen {
         /// Where it is open.
         host: String,
@@ -37,7 +37,8 @@ pub enum OpenError {
     NoComponent,
     /// The component lacks something, or may.
     #[error(
-        "the component on {host} may lack what was acknowledged, and is not promoted: write `promote: forced` to start from it anyway"
+        "the component on {host} may lack acknowledged writes, so it is not promoted; write `promote: forced` to \
+         start from it anyway"
     )]
     NotUpToDate {
         /// The host.
@@ -309,13 +310,11 @@ impl MirroredDisk {
                 lag.as_secs_f64(),
                 in_bytes(*lag_bytes)
             ),
-            _ => {
-                "it had not been reached, or had not caught up, when the one that served was lost".to_owned()
-            }
+            _ => "it was unreachable or had not caught up when the primary copy was lost".to_owned(),
         };
         format!(
-            "the component on {place} is promoted by force: {lag}; what only others have, in {} of blocks, is given up and \
-             overwritten there when they return",
+            "the component on {place} is promoted by force: {lag}; changes that only other components have ({} of \
+             blocks) are discarded and overwritten when they return",
             in_bytes(bytes)
         )
     }
@@ -416,7 +415,7 @@ mod tests {
             let refused = disk.prepare(second, true).err().map(|error| error.to_string());
             let name = ["a", "b", "c"][second];
             let expected =
-                format!("the volume is open on a: opened on {name} as well, both would write to it");
+                format!("the volume is open on a: {name} must not open it too, or both would write to it");
             assert_eq!(refused, Some(expected));
         }
         assert!(disk.settle(Duration::from_secs(30)), "the other component is up to date");
@@ -450,7 +449,7 @@ mod tests {
         let told = disk.hosts_to_start();
         let refused = disk.prepare(2, true).err().map(|error| error.to_string());
         if told.is_empty() {
-            assert!(refused.expect("refused").contains("may lack what was acknowledged"));
+            assert!(refused.expect("refused").contains("may lack acknowledged writes"));
         } else {
             // It caught up in time.
             assert_eq!((told, refused), (vec![(1, true)], None));

@@ -54,7 +54,7 @@ impl MirroredDisk {
         state.components.push(component);
         state.retired.insert(missed);
         let Some(mut serving) = state.serving.take() else {
-            return Ok(format!("the component on {gone} is given up"));
+            return Ok(format!("the component on {gone} is abandoned"));
         };
         // The conversation with the one that is given up ends with it.
         if let Some(peer) = serving.peers.iter().position(|of| *of == missed) {
@@ -68,7 +68,8 @@ impl MirroredDisk {
         begun?;
         let place = &self.hosts[host].name;
         Ok(format!(
-            "the component on {gone} has been missed for {} s and is given up; it is rebuilt on {place}: {} to copy",
+            "the component on {gone} has been missing for {} s and is abandoned; a new one is built on {place}: {} \
+             to copy",
             self.storage.rebuild_after.as_secs_f64(),
             in_bytes(bytes)
         ))

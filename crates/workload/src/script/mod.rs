@@ -131,7 +131,7 @@ impl Scripts {
                 }
                 (None, None) => break,
                 (Some(_), Some(name)) => {
-                    return Err(options.bad(&option("builtin"), name, "the script has a text of its own"));
+                    return Err(options.bad(&option("builtin"), name, "the script has its own text"));
                 }
             };
             needs_pgbench |= BUILTINS.iter().any(|known| known.1 == text);

@@ -332,7 +332,7 @@ fn options_that_cannot_be_are_refused() {
         assert!(told.contains(expected), "{told}");
     };
     check(&[("scripts.0.builtin", "tpcc")], "tpcb-like, simple-update, select-only");
-    check(&[("scripts.0.text", "SELECT 1;"), ("scripts.0.builtin", "select-only")], "a text of its own");
+    check(&[("scripts.0.text", "SELECT 1;"), ("scripts.0.builtin", "select-only")], "its own text");
     check(&[("scripts.0.builtin", "select-only"), ("scripts.1.builtin", "select-only")], "the same name");
     check(&[("scripts.0.text", "\\foo\n")], "line 1: there is no command \\foo");
     check(&[("scripts.0.text", "SELECT 1;"), ("scripts.0.name", "a, b")], "names are made of");

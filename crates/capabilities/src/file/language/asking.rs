@@ -7,10 +7,10 @@ use yaml::language::{Field, Fields, Shape, choice, optional, plain, required};
 use super::{CONSISTENCIES, ONLY, PLACES, TEMPLATE, TEMPLATES, TEXTS};
 
 const HTTP_FIELD: Field = optional("http", Shape::Map(&HTTP), "an HTTP request to a port of the node");
-const TCP_FIELD: Field = optional("tcp", Shape::Text, "that a connection to the port of this name is taken");
-const COMMAND_FIELD: Field = optional("command", TEMPLATES, "a command on the node that ends with 0");
-const EXPECT_FIELD: Field = optional("expect", Shape::Map(&EXPECT), "what its answer must be beside");
-const WITHIN_FIELD: Field = optional("within", Shape::Duration, "for how long it is asked again");
+const TCP_FIELD: Field = optional("tcp", Shape::Text, "succeeds when this named port accepts a connection");
+const COMMAND_FIELD: Field = optional("command", TEMPLATES, "a command on the node that exits with 0");
+const EXPECT_FIELD: Field = optional("expect", Shape::Map(&EXPECT), "what its answer must contain");
+const WITHIN_FIELD: Field = optional("within", Shape::Duration, "how long it is retried");
 const CQL_FIELD: Field = optional("cql", Shape::Map(&CQL), "a statement in CQL, which the node carries out");
 const REDIS_FIELD: Field =
     optional("redis", Shape::Map(&REDIS), "a command in Redis' protocol; its answer is looked at as JSON");
@@ -59,7 +59,7 @@ pub(in crate::file) static STEP: Fields = choice(
         CQL_FIELD,
         EXPECT_FIELD,
         WITHIN_FIELD,
-        optional("on", Shape::Word(PLACES), "on the node that leads, as without it, or on every node"),
+        optional("on", Shape::Word(PLACES), "on the leader (default), or on every node"),
         optional(
             "only",
             Shape::Word(ONLY),
@@ -112,7 +112,7 @@ pub(in crate::file) static CQL: Fields = plain(
         optional(
             "consistency",
             Shape::Word(CONSISTENCIES),
-            "how many of the nodes that hold a row must answer; one when absent",
+            "how many of the nodes that hold a row must answer; default one",
         ),
     ],
 );
@@ -120,14 +120,14 @@ pub(in crate::file) static CQL: Fields = plain(
 pub(in crate::file) static EXPECT: Fields = Fields {
     what: "`expect`",
     fields: &[
-        optional("status", Shape::Count { least: 100, most: 599 }, "the HTTP status; 200 when absent"),
+        optional("status", Shape::Count { least: 100, most: 599 }, "the HTTP status; default 200"),
         optional(
             "field",
             Shape::Text,
             "a field of its JSON, with dots between the names, or the place of a list's element from 0 on, that `is`",
         ),
         optional("is", TEXTS, "one of these"),
-        optional("text", TEMPLATE, "a text that stands in it"),
+        optional("text", TEMPLATE, "a text that it contains"),
     ],
     exactly_one_of: &[],
     at_least_one_of: &["status", "field", "text"],
@@ -147,8 +147,8 @@ pub(in crate::file) static ROLES: Fields = choice(
         optional(
             "position",
             TEXTS,
-            "how far the node has got, a number: the first of these fields that is there. The others have followed when they have \
-             got as far as the one that leads",
+            "the node's position, a number: the first of these fields that exists. A follower has caught up when it \
+             reaches the leader's position",
         ),
     ],
     &["http", "command", "redis", "mysql", "postgres"],

@@ -19,17 +19,18 @@ pub(in crate::file) static CLIENT: Fields = plain(
         required(
             "protocol",
             Shape::Word(PROTOCOLS),
-            "the protocol; which workloads it carries, `holdfast list engines` tells. `postgres-compatible` is another database that \
-             speaks PostgreSQL's protocol: nothing that only PostgreSQL has is asked of it, such as VACUUM and cursors",
+            "the protocol; `holdfast list engines` shows which workloads it supports. Use `postgres-compatible` for \
+             other databases that speak PostgreSQL's protocol: features that only PostgreSQL has, such as VACUUM and \
+             cursors, are not used",
         ),
         optional("user", Shape::Text, "the user; no password is asked for inside the lab"),
-        optional("database", Shape::Text, "the database; for CQL the keyspace, holdfast when absent"),
+        optional("database", Shape::Text, "the database; for CQL the keyspace, default holdfast"),
         optional(
             "program",
             Shape::Either(&[Shape::Word(PROGRAMS), TEMPLATES]),
             "with `process`: the program that has the driver, one that ships or a command, the first word one of `find.programs`",
         ),
-        optional("dialect", Shape::Word(DIALECTS), "with `process`: whose SQL the database takes"),
+        optional("dialect", Shape::Word(DIALECTS), "with `process`: which SQL dialect the database accepts"),
         optional(
             "driver",
             Shape::Text,
@@ -44,7 +45,7 @@ pub(in crate::file) static CLIENT: Fields = plain(
         optional(
             "class-path",
             TEMPLATES,
-            "with `jdbc`: where classes are looked for beside what was installed for it, such as \"{folder}/*\" or \
+            "with `jdbc`: additional class path besides the installed jars, such as \"{folder}/*\" or \
              /usr/share/java/postgresql.jar",
         ),
         optional(
@@ -61,7 +62,7 @@ pub(in crate::file) static CLIENT: Fields = plain(
         optional(
             "takes-writes",
             Shape::Map(&TAKES_WRITES),
-            "with `process`: how a node tells that it takes writes; each does when absent",
+            "with `process`: how to tell whether a node takes writes; by default every node does",
         ),
     ],
 );
@@ -86,7 +87,11 @@ pub(in crate::file) static DRIVER_FILES: Fields = choice(
 pub(in crate::file) static TAKES_WRITES: Fields = plain(
     "`takes-writes`",
     &[
-        required("query", Shape::Text, "a query, asked of every new session"),
-        required("is", TEXTS, "what its first cell is on a node that takes writes; letters in any case"),
+        required("query", Shape::Text, "a query sent on every new session"),
+        required(
+            "is",
+            TEXTS,
+            "the first cell of its answer on a node that takes writes; case does not matter",
+        ),
     ],
 );

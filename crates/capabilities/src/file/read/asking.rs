@@ -30,7 +30,7 @@ impl Reader<'_> {
                     items[number].head,
                     format!("two processes are named `{}`", process.name),
                     "the same name again",
-                    "give it a name of its own: its log is called so",
+                    "give it another name: its log has this name",
                 );
                 return None;
             }
@@ -118,9 +118,9 @@ impl Reader<'_> {
             self.decoder.findings.add(
                 "bad-path",
                 entry.key_at,
-                format!("`{}` is no file at the root of the volume", yaml::wording::shortened(&entry.key)),
+                format!("`{}` is not a file at the root of the volume", yaml::wording::shortened(&entry.key)),
                 "not a file's name",
-                "write the name alone, such as `my-database.conf`; commands find it as `{volume}/my-database.conf`",
+                "write only the name, such as `my-database.conf`; commands find it as `{volume}/my-database.conf`",
             );
             return None;
         }
@@ -156,9 +156,9 @@ impl Reader<'_> {
             self.decoder.findings.add(
                 "no-answer",
                 record.get("expect")?.head,
-                "what is expected does not come with such an answer",
+                "this kind of answer has nothing to compare with",
                 "never there",
-                "a status comes with `http` only, and with `tcp` and `cql` nothing at all",
+                "only `http` returns a status; `tcp` and `cql` return nothing to compare",
             );
             return None;
         }

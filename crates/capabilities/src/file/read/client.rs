@@ -69,8 +69,8 @@ impl Reader<'_> {
     fn without_program(&mut self, record: &Record<'_>, called: &str) -> bool {
         let found = OF_A_PROGRAM.iter().find_map(|key| Some((key, record.key_at(key)?)));
         if let Some((key, at)) = found {
-            let message = format!("`{key}` does nothing beside the protocol {called}");
-            let help = "take it out, or write `protocol: process`, by which a program speaks for the clients";
+            let message = format!("`{key}` has no effect with the protocol {called}");
+            let help = "remove it, or write `protocol: process`, by which a program speaks for the clients";
             self.decoder.findings.add("unused-key", at, message, "does nothing here", help);
         }
         found.is_none()

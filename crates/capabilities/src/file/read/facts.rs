@@ -48,7 +48,7 @@ impl Reader<'_> {
             self.decoder.findings.add(
                 "not-a-number",
                 written.at,
-                format!("`{}` is no version", yaml::wording::shortened(&written.value)),
+                format!("`{}` is not a version", yaml::wording::shortened(&written.value)),
                 "not a version",
                 "write numbers with dots between them, such as \"3.4\"",
             );
@@ -71,7 +71,7 @@ impl Reader<'_> {
             ("command", entry) => {
                 let (program, arguments) = self.version_command(&entry.value)?;
                 let after = record.get("after");
-                let after = after.and_then(|node| self.decoder.text(node, "what stands before the version"));
+                let after = after.and_then(|node| self.decoder.text(node, "the text before the version"));
                 let after = after.map(|after| after.value).unwrap_or_default();
                 Some(VersionSource::Command { program, arguments, after })
             }
@@ -98,7 +98,7 @@ impl Reader<'_> {
                     "no-version",
                     name.at,
                     format!(
-                        "`{}` does not say where the version stands",
+                        "`{}` does not mark the place of the version",
                         yaml::wording::shortened(&name.value)
                     ),
                     "not a name with one `*`",
@@ -113,7 +113,7 @@ impl Reader<'_> {
     fn alone(&mut self, record: &Record<'_>, others: &[&'static str], way: &str) -> bool {
         let found = others.iter().find_map(|other| Some((other, record.key_at(other)?)));
         if let Some((other, at)) = found {
-            let message = format!("`{other}` does nothing beside `{way}`");
+            let message = format!("`{other}` has no effect with `{way}`");
             self.decoder.findings.add("unused-key", at, message, "does nothing here", "take it out");
         }
         found.is_none()
@@ -129,10 +129,13 @@ impl Reader<'_> {
                 self.decoder.findings.add(
                     "version-command",
                     argument.at,
-                    format!("`{}` asks for more than a version", yaml::wording::shortened(&argument.value)),
+                    format!(
+                        "`{}` may do more than print a version",
+                        yaml::wording::shortened(&argument.value)
+                    ),
                     "not a way to ask for it",
                     format!(
-                        "this command is run outside of the lab: write {}",
+                        "this command runs outside the lab, so only these are allowed: {}",
                         yaml::wording::either(VERSION_WORDS)
                     ),
                 );
@@ -159,9 +162,9 @@ impl Reader<'_> {
         };
         for other in others {
             if let Some(at) = record.key_at(other) {
-                let message = format!("`{other}` does nothing beside `{way}`");
+                let message = format!("`{other}` has no effect with `{way}`");
                 let help =
-                    format!("take it out; beside `{way}` there may be {}", yaml::wording::listed(mine));
+                    format!("remove it; with `{way}` the allowed keys are {}", yaml::wording::listed(mine));
                 self.decoder.findings.add("unused-key", at, message, "does nothing here", help);
                 return None;
             }
@@ -255,7 +258,7 @@ impl Reader<'_> {
         self.decoder.findings.add(
             "bad-checksum",
             sum.at,
-            "this is no SHA-256",
+            "this is not a SHA-256",
             "not 64 hexadecimal digits",
             "write the whole checksum, as `sha256sum FILE` gives it",
         );
@@ -297,9 +300,9 @@ impl Reader<'_> {
                 self.decoder.findings.add(
                     "unused-key",
                     at,
-                    "`elects` stands beside `roles: none`: where every node takes writes nobody is elected",
+                    "`elects` needs a leader, and `roles: none` says that every node takes writes",
                     "does nothing here",
-                    "take it out, or say under `roles` how a node tells that it leads",
+                    "remove it, or state under `roles` how to tell that a node is the leader",
                 );
                 return None;
             }
@@ -323,7 +326,7 @@ impl Reader<'_> {
                 self.decoder.findings.add(
                     "no-choice",
                     quorum_at,
-                    "each request chooses what it waits for only where every node takes writes",
+                    "`quorum: per-request` needs `roles: none`",
                     "needs `roles: none`",
                     "write `majority` or `as-asked`, or `roles: none`",
                 );

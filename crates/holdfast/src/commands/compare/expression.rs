@@ -86,14 +86,14 @@ impl Expression {
             .map_err(|(message, help)| wrong(bound_at.clone(), message, help))?;
         let bound = match amount {
             Bound::Share(0.0) | Bound::Absolute(0.0) => {
-                let help = "any difference in the noise would exceed it; write a number above 0".to_owned();
+                let help = "any noise would exceed it; write a number above 0".to_owned();
                 return Err(wrong(bound_at, "the bound is zero".to_owned(), help));
             }
             Bound::Share(share) => Bound::Share(if is_above { share } else { -share }),
             Bound::Absolute(by) => Bound::Absolute(if is_above { by } else { -by }),
         };
         if matches!(bound, Bound::Share(share) if share <= -1.0) {
-            let help = "a figure cannot fall by 100 % or more; write a smaller share".to_owned();
+            let help = "a figure cannot fall by 100 % or more; write a smaller percentage".to_owned();
             return Err(wrong(bound_at, "the bound is never exceeded".to_owned(), help));
         }
         let scoped = (!scope.is_empty()).then(|| text[scope.clone()].to_owned());
@@ -132,7 +132,7 @@ fn amount_of(quantity: &str, text: &str) -> Result<Bound, (String, String)> {
     if let Some(number) = text.strip_suffix('%') {
         let percent =
             number.trim_end().parse::<f64>().ok().filter(|percent| percent.is_finite() && *percent >= 0.0);
-        let percent = percent.ok_or_else(|| (format!("`{text}` is not a share"), EXAMPLE.to_owned()))?;
+        let percent = percent.ok_or_else(|| (format!("`{text}` is not a percentage"), EXAMPLE.to_owned()))?;
         return Ok(Bound::Share(percent / 100.0));
     }
     let seconds = |unit| units::duration(text, unit).map(|duration| duration.as_secs_f64()).map_err(told);

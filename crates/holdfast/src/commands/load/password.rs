@@ -49,7 +49,7 @@ pub enum PasswordError {
     Twice,
     #[error("--password-file {}: {source}", path.display())]
     Unreadable { path: PathBuf, source: WholeFileError },
-    #[error("--password-file {}: others than its owner may read it; chmod 600 it", path.display())]
+    #[error("--password-file {}: other users can read it; run chmod 600 on it", path.display())]
     Open { path: PathBuf },
     #[error("--password-file {}: its first line is empty", path.display())]
     Empty { path: PathBuf },
@@ -74,8 +74,8 @@ pub fn find(
         (Some(_), Some(_)) => return Err(PasswordError::Twice),
         (Some(password), None) => {
             let warnings = warned(
-                "everybody on this machine can see the password in --url, with ps; give it in PGPASSWORD, in \
-                 ~/.pgpass or with --password-file instead",
+                "every user of this machine can see the password in --url with ps; use PGPASSWORD, ~/.pgpass or \
+                 --password-file instead",
             );
             return Ok(Found { password: Some(password.clone()), warnings });
         }
@@ -91,7 +91,7 @@ pub fn find(
     };
     let lines = match private(&path) {
         Ok(Some(lines)) => lines,
-        Ok(None) => return passed_over("others than its owner may read it; chmod 600 it"),
+        Ok(None) => return passed_over("other users can read it; run chmod 600 on it"),
         Err(error) if error.is_absence() => return Ok(Found::default()),
         Err(error) => return passed_over(&error.to_string()),
     };
@@ -280,7 +280,7 @@ mod tests {
         let environment = |file: &Path| Environment { password: None, file: Some(file.to_owned()) };
         let passed_over = found(url, None, environment(&open)).expect("none");
         assert_eq!(passed_over.password, None);
-        assert!(passed_over.warnings[0].ends_with("others than its owner may read it; chmod 600 it"));
+        assert!(passed_over.warnings[0].ends_with("other users can read it; run chmod 600 on it"));
         let refused = |file: &Path| found(url, Some(file), Environment::default()).expect_err("refused");
         assert!(refused(&open).contains("chmod 600"));
         assert!(refused(&places.put("empty", 0o600, "\n")).contains("empty"));

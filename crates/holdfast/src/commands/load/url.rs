@@ -59,16 +59,15 @@ pub enum UrlError {
     )]
     Scheme,
     #[error(
-        "the URL's {0} is not readable: a % is followed by two hexadecimal digits, and the whole is UTF-8"
+        "the URL's {0} is not readable: a % must be followed by two hexadecimal digits, and the result must be UTF-8"
     )]
     Escape(&'static str),
     #[error(
-        "a host of the URL has no readable port; user and password stand before an @, and a / ? # or @ within a password is written %2F %3F %23 %40"
+        "a host of the URL has no readable port; user and password come before an @; in a password write / ? # and @ \
+         as %2F %3F %23 and %40"
     )]
     Port,
-    #[error(
-        "an @ stands behind the hosts of the URL; within a password write / ? # and @ as %2F %3F %23 and %40"
-    )]
+    #[error("an @ follows the hosts of the URL; in a password write / ? # and @ as %2F %3F %23 and %40")]
     Unescaped,
     #[error("a parameter of the URL has no value; write name=value behind the ?")]
     Incomplete,
@@ -78,7 +77,7 @@ pub enum UrlError {
         "the URL asks for {0:?}, which is not supported; host, port, dbname, user, password, sslmode and sslrootcert are"
     )]
     Parameter(String),
-    #[error("the URL's sslmode {0:?} is none of {SSL_MODES}")]
+    #[error("the URL's sslmode {0:?} is not one of {SSL_MODES}")]
     SslMode(String),
     #[error(
         "sslmode={0} needs the authorities' certificates: add sslrootcert=FILE, or put them at ~/.postgresql/root.crt"

@@ -21,7 +21,7 @@ pub fn run(
 ) -> Result<Exit, Exit> {
     if options.keep {
         return Err(Exit::wrong(anyhow::anyhow!(
-            "--keep leaves one lab up, and a matrix or --repeat has many; remove these, or --keep"
+            "--keep needs a single run; remove --keep, or the matrix and --repeat"
         )));
     }
     let folder = folder_of(&options.scenario);
@@ -131,7 +131,7 @@ fn conclude(
     }
     if !left_behind.is_empty() {
         return Err(Exit::failed(anyhow::anyhow!(
-            "a lab was not removed completely; the verdict was {verdict}"
+            "a lab was not removed completely; the verdict is {verdict}"
         )));
     }
     let failures: Vec<&str> = record.cells.iter().filter_map(|cell| cell.failure.as_deref()).collect();
