@@ -44,12 +44,12 @@ pub(crate) static PLATFORM: Fields = plain(
             "drs",
             Shape::Word(DRS),
             "whether running nodes are moved to other hosts without anybody asking: out of a broken rule and back to the host where \
-             they began (conservative), also from full hosts to emptier ones (eager); off when absent",
+             they began (conservative), also from full hosts to emptier ones (eager); default off",
         ),
         optional(
             "time_service",
             Shape::Map(&TIME_SERVICE),
-            "what corrects the wall clock of each node; nothing when absent: a clock stays wrong until its fault is healed",
+            "what corrects the wall clock of each node; by default nothing: a clock stays wrong until its fault is healed",
         ),
     ],
 );
@@ -63,12 +63,8 @@ pub(crate) static TIME_SERVICE: Fields = plain(
             Shape::Word(CORRECTIONS),
             "in one step (step), or by running 8.3 % faster or slower until the clock is right (slew)",
         ),
-        optional("poll", Shape::Duration, "how often the clock is compared, at least 100ms; 16s when absent"),
-        optional(
-            "notice",
-            Shape::Duration,
-            "how long a clock is seen wrong before it is corrected; 0s when absent",
-        ),
+        optional("poll", Shape::Duration, "how often the clock is compared, at least 100ms; default 16s"),
+        optional("notice", Shape::Duration, "how long a clock is wrong before it is corrected; default 0s"),
     ],
 );
 
