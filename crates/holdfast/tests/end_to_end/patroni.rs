@@ -24,3 +24,19 @@ fn asynchronous_patroni_goes_on_and_the_ledger_says_what_it_lost() {
     assert_eq!(ledger["lost"].as_u64() > Some(0), ledger["verdict"] == "fail", "{result:#}");
     assert!(result["faults"][0]["recovery_s"]["first_success"].is_number(), "{result:#}");
 }
+
+/// Whether the defect of this version of Patroni shows is chance; that the verdict follows from what was lost is not.
+#[test]
+#[ignore = "second tier: a scenario of its own, four minutes, and Patroni may have to be fetched"]
+fn a_patroni_primary_that_wakes_up_behind_its_lease_is_judged_by_what_it_lost() {
+    let test = "a_patroni_primary_that_wakes_up";
+    let Some(result) = ended(test, "patroni", &[0, 1], &["scenarios/patroni-stop.yaml"]) else { return };
+    let ledger = check(&result, "ledger");
+    assert!(ledger["acknowledged"].as_u64() > Some(1000), "{result:#}");
+    assert_eq!(ledger["invented"], 0, "{result:#}");
+    assert_eq!(ledger["lost"].as_u64() > Some(0), ledger["verdict"] == "fail", "{result:#}");
+    assert_eq!(ledger["verdict"], result["verdict"], "{result:#}");
+    let faults = result["faults"].as_array().map(Vec::as_slice).unwrap_or_default();
+    assert_eq!(faults.len(), 8, "{result:#}");
+    assert!(faults.iter().all(|fault| fault["receipt"]["verdict"] == "pass"), "{result:#}");
+}
