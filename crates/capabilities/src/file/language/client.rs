@@ -40,7 +40,7 @@ pub(in crate::file) static CLIENT: Fields = plain(
         optional(
             "install",
             Shape::Map(&DRIVER_FILES),
-            "with `process`: how the driver gets into the cache directory; when absent it is among the machine's programs",
+            "with `process`: how the driver is installed into the cache directory; without it the driver must already be on the machine",
         ),
         optional(
             "class-path",
@@ -56,8 +56,8 @@ pub(in crate::file) static CLIENT: Fields = plain(
         optional(
             "options",
             VALUES,
-            "with `process`: what the driver is given for a node; for dbapi the arguments of `connect`, which are host, port, user and \
-             database when absent; for jdbc its properties",
+            "with `process`: what the driver is given for a node; for dbapi the arguments of `connect`, default host, port, user and \
+             database; for jdbc its properties",
         ),
         optional(
             "takes-writes",
