@@ -11,7 +11,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLockReadGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLockReadGuard};
 use std::time::{Duration, SystemTime};
 
 use fuser::{
@@ -26,7 +26,6 @@ use crate::attributes::{Attributes, Change, Kind, Status};
 use crate::block_log::BLOCK_BYTES;
 use crate::cpu::CpuTime;
 use crate::files::Files;
-use crate::mount::TimeOfDay;
 use crate::power::Power;
 use crate::store::Seek;
 use crate::succession::ask;
@@ -41,6 +40,9 @@ const WRITE_BYTES_MAX: u32 = 1 << 20;
 
 /// A name in a listing, with what it leads to.
 type Listed = (OsString, u64, Kind);
+
+/// The clock that files are stamped by; the machine's where it is not set.
+pub(crate) type TimeOfDay = OnceLock<Box<dyn Fn() -> SystemTime + Send + Sync>>;
 
 /// A volume as one mount serves it.
 pub(crate) struct Served {

@@ -13,7 +13,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Once, OnceLock};
+use std::sync::{Arc, Once};
 use std::time::{Duration, SystemTime};
 
 use fuser::{Config, Session, SessionACL};
@@ -22,7 +22,7 @@ use nix::sched::{CloneFlags, unshare};
 
 use crate::cpu::CpuTime;
 use crate::files::Files;
-use crate::fuse::Served;
+use crate::fuse::{Served, TimeOfDay};
 use crate::power::Power;
 use crate::turns;
 use crate::waits::Waits;
@@ -64,9 +64,6 @@ pub enum MountError {
 pub struct MountPoint {
     device: SyncSender<OwnedFd>,
 }
-
-/// The clock that files are stamped by; the machine's where it is not set.
-pub(crate) type TimeOfDay = OnceLock<Box<dyn Fn() -> SystemTime + Send + Sync>>;
 
 /// A volume as mounted for one boot of its node.
 pub struct Mount {

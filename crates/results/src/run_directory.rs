@@ -113,9 +113,7 @@ pub fn read(directory: &Path) -> Result<RunDirectory, ReadError> {
                 (timeline.rows, timeline.is_damaged)
             }
             None => {
-                notes.push(
-                    "timeline.csv is missing, so the charts over time are not shown".to_owned(),
-                );
+                notes.push("timeline.csv is missing, so the charts over time are not shown".to_owned());
                 (Vec::new(), true)
             }
         };

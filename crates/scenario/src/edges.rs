@@ -45,7 +45,9 @@ pub(crate) fn resolve(
             findings.add(
                 "nothing-outside",
                 document.around.at,
-                format!("`{around}` contains every host of the site, so no traffic crosses an edge around it"),
+                format!(
+                    "`{around}` contains every host of the site, so no traffic crosses an edge around it"
+                ),
                 "the whole site",
                 "name a smaller place",
             );

@@ -101,7 +101,7 @@ fn decode_time_service(node: &Node, decoder: &mut Decoder) -> Option<TimeService
         "slew" => ClockCorrection::Slew,
         _ => ClockCorrection::Step,
     };
-    let mut time = |key: &str, absent: Duration| match record.get(key) {
+    let mut time = |key: &'static str, absent: Duration| match record.get(key) {
         Some(node) => decoder.duration(node, &format!("`{key}`"), "s"),
         None => Some(Spanned { value: absent, at: node.at }),
     };

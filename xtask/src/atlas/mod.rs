@@ -39,7 +39,7 @@ pub struct Asked {
 pub fn run(asked: &Asked) -> anyhow::Result<ExitCode> {
     let cells = chosen(&asked.only)?;
     let holdfast = program::build()?;
-    let folder = crate::repository_root().join("docs/atlas");
+    let folder = crate::repository_root().join("docs/atlas/");
     let began = Instant::now();
     let may_begin =
         || asked.minutes.is_none_or(|minutes| began.elapsed() < Duration::from_secs(minutes * 60));

@@ -60,9 +60,7 @@ pub fn html(comparison: &Comparison) -> String {
     if !is_one {
         section(&mut page, "How the differences were judged", &method(comparison));
     }
-    page.push_str(
-        "<footer>Made by Holdfast from the run directories.</footer>\n</main></body></html>\n",
-    );
+    page.push_str("<footer>Made by Holdfast from the run directories.</footer>\n</main></body></html>\n");
     page
 }
 
