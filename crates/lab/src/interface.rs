@@ -95,7 +95,8 @@ impl InterfaceRequest {
         step: &'static str,
     ) -> Result<InterfaceRequest, InterfaceError> {
         // SAFETY: the descriptor is open and `self` is laid out as the kernel's `struct ifreq`.
-        let result = unsafe { libc::ioctl(socket.as_raw_fd(), request, std::ptr::from_mut(&mut self)) };
+        let result =
+            unsafe { libc::ioctl(socket.as_raw_fd(), request as libc::Ioctl, std::ptr::from_mut(&mut self)) };
         if result < 0 {
             Err(InterfaceError::SetUp { step, source: io::Error::last_os_error() })
         } else {
@@ -196,7 +197,9 @@ fn add_ipv6(address: Ipv6Addr) -> Result<(), InterfaceError> {
         interface: libc::c_int::try_from(number).map_err(|error| refused(io::Error::other(error)))?,
     };
     // SAFETY: the descriptor is open and `request` is laid out as the kernel's `struct in6_ifreq`.
-    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFADDR, std::ptr::from_ref(&request)) };
+    let result = unsafe {
+        libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFADDR as libc::Ioctl, std::ptr::from_ref(&request))
+    };
     if result < 0 {
         return Err(refused(io::Error::last_os_error()));
     }
@@ -250,7 +253,7 @@ fn flag(
     step: &'static str,
 ) -> Result<(), InterfaceError> {
     // SAFETY: the descriptor is open; these requests take their argument by value.
-    let result = unsafe { libc::ioctl(tun.as_raw_fd(), request, value) };
+    let result = unsafe { libc::ioctl(tun.as_raw_fd(), request as libc::Ioctl, value) };
     if result < 0 { Err(InterfaceError::SetUp { step, source: io::Error::last_os_error() }) } else { Ok(()) }
 }
 
