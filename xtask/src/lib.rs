@@ -9,6 +9,7 @@ pub mod atlas;
 pub mod bench;
 pub mod flaws;
 pub mod lies;
+pub mod packages;
 mod program;
 pub mod reference;
 pub mod survival;

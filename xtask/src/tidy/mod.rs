@@ -6,6 +6,7 @@
 
 mod cycles;
 pub mod imports;
+pub mod licences;
 mod links;
 mod names;
 mod output;
@@ -46,6 +47,8 @@ pub fn check_repository(root: &Path) -> anyhow::Result<Vec<Violation>> {
     let files = repository::text_files(root)?;
     let crates = imports::crates_of(root)?;
     let mut found = imports::check(&crates);
+    let (packages, allowed) = licences::read(root)?;
+    found.extend(licences::check(packages.all.values(), &allowed));
     found.extend(check_files(&files));
     found.sort();
     Ok(found)
