@@ -2,7 +2,8 @@
 //!
 //! Owns how the whole project is tested ([`test`]), kept tidy ([`tidy`]), measured against others ([`bench`]), its checks shown
 //! the defects that they must find ([`flaws`]), its lab made to lie ([`lies`]), and its engines put under the same faults
-//! ([`atlas`]). Writes the reference pages from the registries ([`reference`]).
+//! ([`atlas`]). Writes the reference pages from the registries ([`reference`]), and the
+//! folder that a release is ([`release`]).
 //! Nothing that is shipped depends on this crate.
 
 pub mod atlas;
@@ -12,6 +13,7 @@ pub mod lies;
 pub mod packages;
 mod program;
 pub mod reference;
+pub mod release;
 pub mod survival;
 pub mod test;
 pub mod tidy;

@@ -24,6 +24,12 @@ enum Command {
     Tidy,
     /// Writes `docs/reference/` from the registries and the program's help
     Reference,
+    /// `target/release-files/`: the program, man pages, completions, licences, bill of materials, checksums
+    Release {
+        /// What it is built for [default: static where that target is installed, else this machine]
+        #[arg(long, value_name = "TRIPLE")]
+        target: Option<String>,
+    },
     /// Ours beside another's, measured in turn; prints a table and writes it under `target/bench/`
     Bench {
         /// Which
@@ -181,6 +187,7 @@ fn main() -> anyhow::Result<ExitCode> {
             Ok(if found.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
         Command::Reference => xtask::reference::write(&xtask::repository_root()).map(|()| ExitCode::SUCCESS),
+        Command::Release { target } => xtask::release::run(target),
         Command::Bench { bench: Bench::Disk { pairs, only_database } } => {
             xtask::bench::disk::run(pairs, only_database)
         }

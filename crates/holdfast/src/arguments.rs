@@ -12,12 +12,18 @@ use crate::web;
 /// Where the last run of the working directory is found.
 pub const LATEST: &str = "runs/latest";
 
+/// A release says the commit as well: `cargo xtask release` gives the words.
+const VERSION: &str = match option_env!("HOLDFAST_VERSION") {
+    Some(words) => words,
+    None => env!("CARGO_PKG_VERSION"),
+};
+
 /// Does your database hold fast? Builds a pretend datacentre on this machine, runs a real database on it, breaks the
 /// datacentre, proves whether committed data survived, and writes the report.
 ///
 /// Exit codes: 0 pass, 1 fail, 2 unknown, 254 the scenario or the arguments are wrong, 255 the lab could not do its job.
 #[derive(Debug, Parser)]
-#[command(version, name = "holdfast")]
+#[command(version = VERSION, name = "holdfast")]
 pub struct Arguments {
     /// The command.
     #[command(subcommand)]

@@ -1,5 +1,5 @@
 //! The hidden doors: this program started again by itself as a lab's supervisor, a node's init, the janitor, a node of
-//! the control database, the process on a volume or a program beside clients.
+//! the control database, the process on a volume or a program beside clients; and what a release asks for.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use lab::{guest, init, janitor, node, supervisor};
 
+use super::manual;
 use crate::complained;
 
 /// Does the job of a hidden door, when the first argument names one.
@@ -37,6 +38,9 @@ pub fn run(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
     } else if door == rawio::server::SUBCOMMAND {
         let node = arguments.next()?;
         Some(told(rawio_node(&node.to_string_lossy())))
+    } else if door == manual::SUBCOMMAND {
+        let folder = PathBuf::from(arguments.next()?);
+        Some(told(manual::write(&folder).map_err(|error| format!("{}: {error}", folder.display()))))
     } else {
         None
     }

@@ -9,6 +9,7 @@ pub mod export;
 pub mod inner;
 pub mod list;
 pub mod load;
+pub mod manual;
 pub mod predict;
 pub mod report;
 pub mod run;
