@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(told(Some(3 << 30), Some(1 << 30)), Ok(String::new()));
         assert_eq!(told(None, None), Ok(String::new()), "what cannot be read refuses nothing");
         let disk = told(Some(700 << 20), None).expect_err("no room");
-        assert!(disk.starts_with("runs: about 3.0 GiB are needed and 700 MiB are free"), "{disk}");
+        assert!(disk.starts_with("runs: about 3.0 GiB are needed, 700 MiB are free"), "{disk}");
         let memory = told(None, Some(1 << 20)).expect("a warning");
         assert!(
             memory.starts_with("memory may be short: about 1.0 GiB are needed and 1.0 MiB are free"),

@@ -333,6 +333,16 @@ pub(crate) fn written(platform: &VmPlatform, hosts: &[Host]) -> Vec<String> {
     if platform.admits_one_host_failure {
         lines.push("  admission: one-host-failure".to_owned());
     }
+    match platform.drs {
+        Drs::Off => {}
+        Drs::Conservative => lines.push("  drs: conservative".to_owned()),
+        Drs::Eager => lines.push("  drs: eager".to_owned()),
+    }
+    if let Some(TimeService { how, poll, notice }) = platform.time_service {
+        let how = if how == ClockCorrection::Step { "step" } else { "slew" };
+        let (poll, notice) = (format_duration(poll), format_duration(notice));
+        lines.push(format!("  time_service: {{ how: {how}, poll: {poll}, notice: {notice} }}"));
+    }
     if !platform.rules.is_empty() {
         lines.push("  rules:".to_owned());
     }

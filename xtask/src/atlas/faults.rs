@@ -9,20 +9,21 @@ pub(super) struct FaultSetting {
     pub(super) name: &'static str,
     /// Its name for people.
     pub(super) title: &'static str,
-    /// As a scenario has it. `LEADER`, `FOLLOWER` and `NODE` are where the leader, a follower and the leader's node are; on
-    /// an engine without a leader the first node, the second and the first.
+    /// As a scenario has it. `LEADER` and `FOLLOWER` are where the leader and a follower are, `NODE` is the leader's node, `DISK`
+    /// its disk; on an engine without a leader the first node stands for the leader, the second for the follower.
     written: &'static str,
 }
 
 impl FaultSetting {
     /// As the scenario of that engine has it.
     pub(super) fn on(&self, engine: &EngineSetting) -> String {
-        let (leader, follower, node) = if engine.has_leader {
-            ("leader", "a-follower", "leader")
+        let (leader, follower, node, disk) = if engine.has_leader {
+            ("leader", "a-follower", "leader", "of: leader")
         } else {
-            ("dc1/a/r1/h1", "dc1/b/r2/h1", "n1")
+            ("dc1/a/r1/h1", "dc1/b/r2/h1", "n1", "disk: dc1/a/r1/h1/d1")
         };
-        self.written.replace("LEADER", leader).replace("FOLLOWER", follower).replace("NODE", node)
+        let of_node = self.written.replace("LEADER", leader).replace("FOLLOWER", follower).replace("NODE", node);
+        of_node.replace("DISK", disk)
     }
 }
 
@@ -60,12 +61,12 @@ pub(super) static FAULTS: [FaultSetting; 13] = [
     FaultSetting {
         name: "disk-fails",
         title: "The leader's disk fails for 10 s",
-        written: "{ disk: { of: NODE, how: fail }, for: 10s }",
+        written: "{ disk: { DISK, how: fail }, for: 10s }",
     },
     FaultSetting {
         name: "disk-stalls",
         title: "The leader's disk does not answer for 5 s",
-        written: "{ disk: { of: NODE, how: stall }, for: 5s }",
+        written: "{ disk: { DISK, how: stall }, for: 5s }",
     },
     FaultSetting {
         name: "process-killed",

@@ -144,10 +144,15 @@ impl Server {
         command.spawn().expect("postgres starts")
     }
 
-    /// SIGKILL to the postmaster, as a power-off looks to the clients of one process group.
+    /// SIGKILL to the postmaster and its children, as a power-off looks to the clients. A child that is left alone may answer
+    /// once more before it notices that its postmaster is gone.
     pub fn kill_postmaster(&mut self) {
         if let Some(mut postmaster) = self.postmaster.take() {
+            let pid = postmaster.id();
+            let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).expect("children");
             postmaster.kill().expect("kill");
+            // Some may have ended meanwhile.
+            let _ = Command::new("kill").arg("-9").args(children.split_whitespace()).output();
             postmaster.wait().expect("wait");
         }
     }
