@@ -49,7 +49,7 @@ pub struct FaultResult {
     pub loads: Vec<FaultLoadResult>,
     /// Missing operations, of all loads: what seconds below 95 % fell short of the baseline.
     pub lost_operations: Option<f64>,
-    /// Acknowledged writes missing at the end, acknowledged before this fault took effect.
+    /// Acknowledged writes missing at the end that were acknowledged during this fault, or before it and during no other.
     pub lost_writes: Option<u64>,
     /// Throughput during the fault, as a share of the baseline's.
     pub throughput_ratio_during: Option<f64>,

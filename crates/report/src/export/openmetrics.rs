@@ -189,7 +189,7 @@ fn of_faults(result: &RunResult) -> Vec<Family> {
         "holdfast_fault_lost_writes",
         "gauge",
         "",
-        "Acknowledged writes missing at the end, acknowledged before the fault took effect.",
+        "Acknowledged writes missing at the end that were acknowledged during the fault, or before it and during no other.",
     );
     let mut during = Family::new(
         "holdfast_fault_throughput_ratio",

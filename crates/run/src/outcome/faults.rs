@@ -22,7 +22,7 @@ pub(super) struct Lost {
 
 pub(super) fn fault_results(prepared: &Prepared, shown: &Shown, lost: &Lost) -> Vec<FaultResult> {
     let (series, windows) = (damage::series(prepared, shown), damage::windows(shown));
-    let effects: Vec<Option<f64>> = shown.faults.iter().map(|fault| fault.took_effect_s).collect();
+    let active: Vec<Option<Active>> = shown.faults.iter().map(Active::of).collect();
     let result = |(number, (fault, window)): (usize, (&FaultRecord, &Option<Window>))| {
         let loads = damage::by_load((number, fault), *window, &series, shown);
         FaultResult {
@@ -46,7 +46,7 @@ pub(super) fn fault_results(prepared: &Prepared, shown: &Shown, lost: &Lost) -> 
             },
             charged_until_s: window.map(|window| window.end_s),
             lost_operations: damage::sum(&loads, |load| load.lost_operations),
-            lost_writes: lost.to_fault(number, &effects),
+            lost_writes: lost.to_fault(number, &active),
             throughput_ratio_during: damage::mean(&loads, |load| load.throughput_ratio_during),
             loads,
         }
@@ -81,27 +81,45 @@ fn whole_receipt(receipts: &[Receipt], findings: &[Finding]) -> Receipt {
     Receipt { verdict, evidence }
 }
 
-impl Lost {
-    /// The part that is laid to one fault that took effect: absent where the lost writes are not known one by one, so
-    /// that several faults would have to share a count.
-    fn to_fault(&self, number: usize, effects: &[Option<f64>]) -> Option<u64> {
-        let (count, _) = (self.count?, effects.get(number).copied().flatten()?);
-        if count == self.known.len() as u64 {
-            return Some(lost_to(number, effects, &self.known));
-        }
-        (effects.iter().flatten().count() == 1).then_some(count)
+/// From when to when a fault was active.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Active {
+    from_s: f64,
+    to_s: f64,
+}
+
+impl Active {
+    /// Nothing for a fault that is not shown to have taken effect; without an end for one that nobody healed.
+    fn of(fault: &FaultRecord) -> Option<Active> {
+        let to_s = fault.mended_s.or(fault.healed_s).unwrap_or(f64::INFINITY);
+        fault.took_effect_s.map(|from_s| Active { from_s, to_s })
     }
 }
 
-/// A lost write is laid to the first fault that took effect after it was acknowledged; one acknowledged after all of
-/// them, to the last.
-fn lost_to(number: usize, effects: &[Option<f64>], lost: &[check::LostWrite]) -> u64 {
-    let known: Vec<(usize, f64)> =
-        effects.iter().enumerate().filter_map(|(number, effect)| Some((number, (*effect)?))).collect();
-    let culprit = |completed_s: f64| {
-        let next =
-            known.iter().filter(|(_, effect)| *effect >= completed_s).min_by(|a, b| a.1.total_cmp(&b.1));
-        next.or_else(|| known.iter().max_by(|a, b| a.1.total_cmp(&b.1))).map(|(number, _)| *number)
+impl Lost {
+    /// The part that is laid to one fault that took effect: absent where the lost writes are not known one by one, so
+    /// that several faults would have to share a count.
+    fn to_fault(&self, number: usize, active: &[Option<Active>]) -> Option<u64> {
+        let (count, _) = (self.count?, active.get(number).copied().flatten()?);
+        if count == self.known.len() as u64 {
+            return Some(lost_to(number, active, &self.known));
+        }
+        (active.iter().flatten().count() == 1).then_some(count)
+    }
+}
+
+/// A lost write is laid to the fault that was active when it was acknowledged, of several to the latest. One acknowledged
+/// while none was active is laid to the next, because a failover loses what was acknowledged just before it; one
+/// acknowledged after all of them, to the last.
+fn lost_to(number: usize, active: &[Option<Active>], lost: &[check::LostWrite]) -> u64 {
+    let known: Vec<(usize, Active)> =
+        active.iter().enumerate().filter_map(|(number, active)| Some((number, (*active)?))).collect();
+    let earlier = |a: &&(usize, Active), b: &&(usize, Active)| a.1.from_s.total_cmp(&b.1.from_s);
+    let culprit = |at_s: f64| {
+        let during = known.iter().filter(|(_, active)| active.from_s <= at_s && at_s <= active.to_s);
+        let next = known.iter().filter(|(_, active)| active.from_s >= at_s);
+        let found = during.max_by(earlier).or_else(|| next.min_by(earlier));
+        found.or_else(|| known.iter().max_by(earlier)).map(|(number, _)| *number)
     };
     lost.iter().filter(|write| culprit(write.completed_s) == Some(number)).count() as u64
 }
@@ -114,25 +132,46 @@ mod tests {
         check::LostWrite { value: 1, load: "l".into(), client: 1, invoked_s: 0.0, completed_s, node: None }
     }
 
+    fn active(from_s: f64, to_s: f64) -> Option<Active> {
+        Some(Active { from_s, to_s })
+    }
+
     #[test]
-    fn a_lost_write_is_laid_to_the_first_fault_after_its_acknowledgement() {
-        let effects = [Some(10.0), None, Some(20.0)];
-        let writes = [lost(5.0), lost(10.0), lost(11.0), lost(30.0)];
-        assert_eq!(lost_to(0, &effects, &writes), 2);
-        assert_eq!(lost_to(1, &effects, &writes), 0);
-        assert_eq!(lost_to(2, &effects, &writes), 2);
+    fn a_lost_write_is_laid_to_the_fault_during_which_it_was_acknowledged() {
+        let faults = [active(10.0, 15.0), None, active(20.0, f64::INFINITY)];
+        let writes = [lost(10.0), lost(11.0), lost(15.0), lost(20.5), lost(30.0)];
+        assert_eq!(lost_to(0, &faults, &writes), 3);
+        assert_eq!(lost_to(1, &faults, &writes), 0);
+        assert_eq!(lost_to(2, &faults, &writes), 2);
+    }
+
+    #[test]
+    fn a_lost_write_of_no_fault_is_laid_to_the_next_or_to_the_last() {
+        let faults = [active(10.0, 15.0), active(20.0, 25.0)];
+        let writes = [lost(5.0), lost(9.9), lost(16.0), lost(26.0)];
+        assert_eq!(lost_to(0, &faults, &writes), 2);
+        assert_eq!(lost_to(1, &faults, &writes), 2);
+    }
+
+    #[test]
+    fn of_two_active_faults_the_later_one_has_the_lost_write() {
+        let faults = [active(10.0, 30.0), active(20.0, 25.0)];
+        let writes = [lost(12.0), lost(21.0), lost(26.0)];
+        assert_eq!(lost_to(0, &faults, &writes), 2);
+        assert_eq!(lost_to(1, &faults, &writes), 1);
     }
 
     #[test]
     fn losses_that_are_only_counted_are_laid_to_the_only_fault_or_to_none() {
+        let (first, second) = (active(10.0, 15.0), active(20.0, 25.0));
         let counted = Lost { count: Some(7), known: Vec::new() };
-        assert_eq!(counted.to_fault(0, &[Some(10.0), None]), Some(7));
-        assert_eq!(counted.to_fault(1, &[Some(10.0), None]), None);
-        assert_eq!(counted.to_fault(0, &[Some(10.0), Some(20.0)]), None);
+        assert_eq!(counted.to_fault(0, &[first, None]), Some(7));
+        assert_eq!(counted.to_fault(1, &[first, None]), None);
+        assert_eq!(counted.to_fault(0, &[first, second]), None);
         let none = Lost { count: Some(0), known: Vec::new() };
-        assert_eq!(none.to_fault(1, &[Some(10.0), Some(20.0)]), Some(0));
+        assert_eq!(none.to_fault(1, &[first, second]), Some(0));
         let open = Lost { count: None, known: Vec::new() };
-        assert_eq!(open.to_fault(0, &[Some(10.0)]), None);
+        assert_eq!(open.to_fault(0, &[first]), None);
     }
 
     #[test]
