@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use history::{Event, EventSink};
+use history::{Event, EventKind, EventSink};
 use load::Clock;
 
 use crate::directory::RunDirectory;
@@ -99,6 +99,12 @@ impl Chronicle {
         self.state().events.clone()
     }
 
+    /// Whether a fault was told to be over, by the schedule or by itself.
+    #[must_use]
+    pub fn is_over(&self, fault: usize) -> bool {
+        is_over(&self.state().events, fault)
+    }
+
     /// Why the file is not complete, when it is not.
     #[must_use]
     pub fn failure(&self) -> Option<String> {
@@ -123,6 +129,12 @@ impl EventSink for Chronicle {
     }
 }
 
+fn is_over(events: &[Event], fault: usize) -> bool {
+    let told =
+        |kind: &EventKind| matches!(kind, EventKind::FaultHealed { fault: healed, .. } if *healed == fault);
+    events.iter().any(|event| told(&event.kind))
+}
+
 fn append(file: &mut File, event: &Event) -> io::Result<()> {
     let mut line = serde_json::to_string(event).map_err(io::Error::other)?;
     line.push('\n');
@@ -134,5 +146,22 @@ pub fn news(news: &News) {
     if let Ok(line) = serde_json::to_string(news) {
         let mut stdout = io::stdout().lock();
         let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use history::{Receipt, Verdict};
+
+    use super::*;
+
+    #[test]
+    fn a_fault_is_over_when_it_itself_was_told_to_be() {
+        let receipt = || Receipt { verdict: Verdict::Pass, evidence: Vec::new() };
+        let took_effect = EventKind::FaultTookEffect { fault: 0, receipt: receipt() };
+        let healed = EventKind::FaultHealed { fault: 1, receipt: receipt() };
+        let events = [Event { t_s: 1.0, kind: took_effect }, Event { t_s: 2.0, kind: healed }];
+        assert!(!is_over(&events, 0));
+        assert!(is_over(&events, 1));
     }
 }

@@ -202,7 +202,7 @@ struct Shown {
 }
 
 impl Shown {
-    fn take(&mut self, batch: &Batch) {
+    fn take(&mut self, batch: &Batch, chronicle: &Chronicle) {
         let second = batch.interval.second;
         let pulse = pulse_of(batch, &self.transactions);
         let loads = self.pulses.entry(second).or_default();
@@ -212,7 +212,9 @@ impl Shown {
         }
         let loads = self.pulses.remove(&second).unwrap_or_default().into_values().collect();
         let scene = self.scene.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let standing = scene.standing.into_values().collect();
+        // Some end by themselves, before the schedule heals them.
+        let active = scene.standing.into_iter().filter(|(fault, _)| !chronicle.is_over(*fault));
+        let standing = active.map(|(_, what)| what).collect();
         news(&News::Pulse(Pulse { t_s: second, of_s: scene.of_s, phase: scene.phase, standing, loads }));
     }
 }
@@ -233,7 +235,7 @@ fn collect(
             files.write_figures(&batch)?;
             recorded.timeline.add(&batch.interval).map_err(recording)?;
             recorded.take_open_loop(&batch);
-            shown.take(&batch);
+            shown.take(&batch, chronicle);
         }
         recorded.waits.entry(batch.interval.load.clone()).or_default().extend(&batch.waits);
         for operation in &batch.history {
