@@ -22,7 +22,8 @@ impl FaultSetting {
         } else {
             ("dc1/a/r1/h1", "dc1/b/r2/h1", "n1", "disk: dc1/a/r1/h1/d1")
         };
-        let of_node = self.written.replace("LEADER", leader).replace("FOLLOWER", follower).replace("NODE", node);
+        let of_node =
+            self.written.replace("LEADER", leader).replace("FOLLOWER", follower).replace("NODE", node);
         of_node.replace("DISK", disk)
     }
 }

@@ -149,7 +149,8 @@ impl Server {
     pub fn kill_postmaster(&mut self) {
         if let Some(mut postmaster) = self.postmaster.take() {
             let pid = postmaster.id();
-            let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).expect("children");
+            let children =
+                std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).expect("children");
             postmaster.kill().expect("kill");
             // Some may have ended meanwhile.
             let _ = Command::new("kill").arg("-9").args(children.split_whitespace()).output();

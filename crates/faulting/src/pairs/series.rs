@@ -54,10 +54,10 @@ fn where_the_links_of_a_way_cannot_be_told_apart_the_receipt_says_so_and_does_no
     // The first is hardly faster; the narrowest is not the fault's; both are equally slow.
     for (site, why) in [
         (edges(Some(21), None), "hardly faster"),
-        (edges(Some(10), None), "the same with this fault and without it"),
-        (edges(None, Some(10)), "the same with this fault and without it"),
-        (edges(None, Some(20)), "the same with this fault and without it"),
-        (edges(Some(20), None), "the same with this fault and without it"),
+        (edges(Some(10), None), "the same with and without this fault"),
+        (edges(None, Some(10)), "the same with and without this fault"),
+        (edges(None, Some(20)), "the same with and without this fault"),
+        (edges(Some(20), None), "the same with and without this fault"),
     ] {
         let (verdict, seen) = judged(&site, &wanted, &wanted);
         assert_eq!(verdict, Verdict::Unknown, "{site:?}: {seen:#?}");
