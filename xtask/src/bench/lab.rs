@@ -41,7 +41,7 @@ expect:
 ";
 
 /// What the terminal says when the lab and its database are up.
-const LAB_IS_UP: &str = "the lab is up after";
+const LAB_IS_UP: &str = "the lab is ready after";
 
 /// One boot.
 #[derive(Debug, Clone, Copy)]

@@ -59,7 +59,7 @@ fn a_clock_that_jumps_and_one_that_drifts_have_receipts_and_lies_about_them_have
     let result = finished.result();
     let evidence = result["faults"][0]["receipt"]["evidence"].to_string();
     for seen in
-        ["before the fault: n1", "with the fault: n1", "before it was healed", "after the fault", "to `date`"]
+        ["before the fault: n1", "with the fault: n1", "before it was healed", "after the fault", "`date` shows it"]
     {
         assert!(evidence.contains(seen), "{seen}: {evidence}");
     }
@@ -119,7 +119,7 @@ fn a_time_service_steps_a_clock_that_jumped_and_programs_see_it_right_while_the_
     let finished = desk.run(&["run", "served.yaml"]);
     finished.ends_with(0);
     let evidence = finished.result()["faults"][0]["receipt"]["evidence"].to_string();
-    assert!(evidence.contains("it must be 5000.000 ms"), "it jumped: {evidence}");
-    assert!(evidence.contains("set right by a step of 0.000 ms"), "it had been right: {evidence}");
+    assert!(evidence.contains("expected 5000.000 ms"), "it jumped: {evidence}");
+    assert!(evidence.contains("corrected by a step of 0.000 ms"), "it had been right: {evidence}");
     assert!(finished.stdout.contains("steps the clock, which is 5.000 s ahead"), "{}", finished.stdout);
 }

@@ -210,7 +210,7 @@ fn what_a_killed_janitor_leaves_the_next_run_removes_and_nothing_of_one_that_liv
         desk.start(&["run", "scenarios/rawio.yaml", "--set", "database.cpus=1", "--set", &time])
     };
     let killed = start("600s");
-    assert!(killed.says("the lab is up"));
+    assert!(killed.says("the lab is ready"));
     let (pid, janitors) = (killed.pid(), processes_of(&desk, " lab-janitor "));
     assert_eq!(janitors.len(), 1, "{janitors:?}");
     // SAFETY: kill(2) takes no pointers; the process is this run's janitor, found a moment ago.
@@ -218,7 +218,7 @@ fn what_a_killed_janitor_leaves_the_next_run_removes_and_nothing_of_one_that_liv
     killed.signal(libc::SIGKILL);
     killed.wait();
     let living = start("600s");
-    assert!(living.says("the lab is up"));
+    assert!(living.says("the lab is ready"));
     assert!(
         !before.left(&[pid]).iter().any(|left| left.starts_with("control group")),
         "removed by the next run"
@@ -231,7 +231,7 @@ fn what_a_killed_janitor_leaves_the_next_run_removes_and_nothing_of_one_that_liv
     assert_eq!(with_volumes().len(), 1, "those of the killed run are removed");
     assert_eq!(with_volumes()[0].canonicalize().expect("it"), lives);
     let third = start("1s");
-    assert!(third.says("the lab is up"));
+    assert!(third.says("the lab is ready"));
     assert!(lives.join("volumes/n1").exists(), "those of a run that lives stay");
     third.signal(libc::SIGINT);
     third.wait();

@@ -22,7 +22,7 @@ fn a_platform_that_forgets_its_rules_is_caught_and_an_honest_one_says_why_a_node
     honest.ends_with(0);
     let events = std::fs::read_to_string(honest.run_directory().join("events.jsonl")).expect("events");
     for said in
-        ["stays off until a host can have it", "must not share a host", "because its host has power again"]
+        ["stays off until a host can run it", "must not share a host", "because its host has power again"]
     {
         assert!(events.contains(said), "{said}: {events}");
     }

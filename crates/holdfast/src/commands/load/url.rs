@@ -310,7 +310,7 @@ mod tests {
         check("postgres://localhost:port/x", "no readable port");
         check("postgres://[::1/x", "no readable port");
         check("postgres://me@/x", "names no host");
-        check("postgres://me@h/x?sslmode=allow", "\"allow\" is none of disable, prefer");
+        check("postgres://me@h/x?sslmode=allow", "\"allow\" is not one of disable, prefer");
         check("postgres://me@h/x?sslcrl=there", "\"sslcrl\", which is not supported");
         check("postgres://me@h/x?sslmode", "a parameter of the URL has no value");
         // A password that is not escaped, or a host forgotten: nothing of it is told.
