@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use history::EventKind;
 use placement::{Decision, Drs, MoveReason};
@@ -31,6 +31,7 @@ impl Platform {
     /// Looks for moves worth making now that something has changed, and makes them one after the other.
     pub(crate) fn balance(self: &Arc<Self>) {
         if self.drs != Drs::Off {
+            self.state().hosts_changed = Some(Instant::now());
             self.clone().begin("balance".to_owned(), Platform::make_moves);
         }
     }
@@ -40,7 +41,8 @@ impl Platform {
         let _one_at_a_time = self.balancing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut refused = BTreeSet::new();
         while self.pause(SETTLED_AFTER) {
-            if self.is_placing() {
+            let changed = self.state().hosts_changed;
+            if self.is_placing() || changed.is_some_and(|changed| changed.elapsed() < SETTLED_AFTER) {
                 continue;
             }
             let Some(next) = self.next_move(&refused) else { return };

@@ -34,6 +34,8 @@ pub(crate) struct State {
     leader: usize,
     /// No new work is begun from here on.
     pub(crate) stopping: bool,
+    /// When a host was last lost, or came back.
+    pub(crate) hosts_changed: Option<Instant>,
     /// VMs that are being switched off because their volume is lost where they run.
     losing_their_volume: BTreeSet<usize>,
     /// VMs that are off because their volume could not be reached, and are tried again when the network changes.

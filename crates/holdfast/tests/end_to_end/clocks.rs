@@ -58,9 +58,13 @@ fn a_clock_that_jumps_and_one_that_drifts_have_receipts_and_lies_about_them_have
     finished.ends_with(0);
     let result = finished.result();
     let evidence = result["faults"][0]["receipt"]["evidence"].to_string();
-    for seen in
-        ["before the fault: n1", "with the fault: n1", "before it was healed", "after the fault", "`date` shows it"]
-    {
+    for seen in [
+        "before the fault: n1",
+        "with the fault: n1",
+        "before it was healed",
+        "after the fault",
+        "`date` shows it",
+    ] {
         assert!(evidence.contains(seen), "{seen}: {evidence}");
     }
     contract::holds(&result);

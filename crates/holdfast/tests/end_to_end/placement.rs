@@ -37,11 +37,11 @@ fn a_node_that_was_restarted_elsewhere_moves_home_live_when_its_host_is_back() {
         return;
     }
     let scenario = "name: home\nsite: { regions: { dc1: { zones: { a: { hosts: 4 } } } } }\n\
-                    database: { engine: control, nodes: [dc1/a/h1, dc1/a/h2, dc1/a/h3], failover: { ha-restart: { after: 500ms } }, \
+                    database: { engine: control, nodes: [dc1/a/h1, dc1/a/h2, dc1/a/h3], failover: { ha-restart: { after: 1500ms } }, \
                     platform: { drs: conservative } }\n\
                     loads: [ { workload: ledger, clients: 1, rate: 40/s, from: dc1 } ]\n\
-                    schedule: [ { phase: baseline, for: 3s }, { phase: fault, for: 12s, faults: [ { power-off: { host: dc1/a/h3 }, \
-                    for: 2s } ] } ]\nexpect: { lost_writes: 0 }\n";
+                    schedule: [ { phase: baseline, for: 3s }, { phase: fault, for: 14s, faults: [ { power-off: { host: dc1/a/h3 }, \
+                    for: 3s } ] } ]\nexpect: { lost_writes: 0 }\n";
     std::fs::write(desk.path().join("home.yaml"), scenario).expect("a scenario");
     let finished = desk.run(&["run", "home.yaml"]);
     finished.ends_with(0);
