@@ -71,6 +71,10 @@ struct Side {
 /// When a side does not do its job.
 pub fn run(pairs: usize, seconds: u32) -> anyhow::Result<ExitCode> {
     ensure!(pairs > 0 && seconds > 0, "nothing to measure: --pairs 0 or --seconds 0");
+    ensure!(
+        seconds.is_multiple_of(5),
+        "`holdfast load` tells of every fifth second: --seconds 10, 15, 20 ..."
+    );
     adopt_orphans()?;
     let holdfast = crate::program::build()?;
     let installation = engine::registry::named("postgres")?.find(None).context("PostgreSQL")?;
