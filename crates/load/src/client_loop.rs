@@ -47,6 +47,10 @@ pub(crate) async fn run_client(shared: Rc<Shared>, place: usize, stop: watch::Re
         client.rest().await;
         shared.seeks_session();
         let connected = client.connect_at_last().await;
+        if connected.is_none() && client.is_told_to_stop() {
+            // It has waited in vain, and that is what the record is to say.
+            break;
+        }
         shared.seeks_no_session();
         if let Some((connected, prepared)) = connected {
             client.serve(connected, &prepared).await;

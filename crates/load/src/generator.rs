@@ -218,9 +218,12 @@ async fn generate(
     ended
 }
 
-/// Records what is still in flight as unknown and hands on the last batch. No client runs any more.
+/// Records what is still in flight as unknown and what is still waited for as open, and hands on the last batch. No client
+/// runs any more.
 fn wind_up(shared: &Shared, sink: &Sender<Batch>, controls: &Controls, failure: Option<&LoadError>) {
     shared.abandon_all();
+    // The word to stop reaches receivers one after another. All clients may have heard it and ended before the load did.
+    shared.end_waits();
     hand_on(shared, sink, controls, failure);
 }
 

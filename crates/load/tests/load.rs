@@ -346,6 +346,8 @@ fn a_load_that_panics_or_ends_with_an_error_leaves_what_was_in_flight_as_unknown
         assert_eq!(ended, expected);
         assert_eq!(gathered.batches.last().and_then(|batch| batch.failure.as_deref()), Some(expected));
         gathered.check_is_sound("insert");
+        let mut waits = gathered.batches.iter().flat_map(|batch| &batch.waits);
+        assert!(waits.any(|wait| wait.is_open), "what was waited for when it ended is not told");
         let there = found(&final_read(&plan, &clock, here(), Duration::from_secs(60)).expect("read"));
         let acknowledged = inserted(&gathered, Outcome::Ok);
         let indeterminate = inserted(&gathered, Outcome::Unknown);
@@ -399,4 +401,30 @@ fn the_first_error_of_each_class_is_told_in_the_servers_words() {
     assert_eq!((first.class, first.node.as_deref()), (ErrorClass::Other, Some("n1")));
     assert_eq!(first.code.as_deref(), Some("42P01"));
     assert!(first.text.contains("relation \"holdfast_ledger\" does not exist"), "{first:?}");
+}
+
+#[test]
+fn what_clients_wait_for_without_a_session_is_open_when_the_load_is_told_to_stop() {
+    let Some(programs) = server::programs() else { return };
+    let server = wait(Server::start(&programs, &[]));
+    let plan = plan("ledger", 4, &[("n1", &server)]);
+    prepare(&plan, here(), &|_| {}).expect("prepared");
+    drop(server);
+    // The word to stop reaches the clients before the load, or after it.
+    for _ in 0..50 {
+        let clock = Clock::new();
+        clock.set_zero(Instant::now());
+        let (sink, batches) = channel();
+        let load = start(plan.clone(), clock, here(), sink);
+        while load.last_beat().is_none() {
+            std::thread::yield_now();
+        }
+        std::thread::sleep(Duration::from_millis(20));
+        load.stop();
+        let mut gathered = Gathered::default();
+        gathered.until(&batches, |_| false);
+        load.join().expect("ended well");
+        let waits: Vec<_> = gathered.batches.iter().flat_map(|batch| &batch.waits).collect();
+        assert!(waits.iter().any(|wait| wait.is_open), "{waits:?}");
+    }
 }
