@@ -120,6 +120,22 @@ pub enum Command {
         #[arg(long)]
         engine: bool,
     },
+    /// Undo what a run left standing on machines that exist, from the journal in its run directory; doing it twice does no more
+    ///
+    /// Exit codes: 0 nothing stands, 1 something still stands, 2 nobody could see whether it does, 254 the arguments are
+    /// wrong or the run still goes on.
+    Heal {
+        /// The run directory
+        run_directory: PathBuf,
+        /// Print what would be run, and where, and run nothing
+        #[arg(long)]
+        print: bool,
+    },
+    /// Work with your own command files: faults of machines that exist
+    Faults {
+        #[command(subcommand)]
+        what: FaultsCommand,
+    },
     /// Work with your own engine files
     Engines {
         #[command(subcommand)]
@@ -131,6 +147,16 @@ pub enum Command {
 #[derive(Debug, Clone, Subcommand)]
 pub enum EnginesCommand {
     /// Check an engine file for mistakes; starts only the command that prints the database's version
+    Check {
+        /// The file
+        file: PathBuf,
+    },
+}
+
+/// What can be done with command files.
+#[derive(Debug, Clone, Subcommand)]
+pub enum FaultsCommand {
+    /// Check a command file for mistakes, and print its commands with the examples of its parameters; runs nothing
     Check {
         /// The file
         file: PathBuf,

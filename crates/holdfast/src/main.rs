@@ -11,7 +11,7 @@ mod web;
 
 use std::process::ExitCode;
 
-use arguments::{Arguments, Command, EnginesCommand};
+use arguments::{Arguments, Command, EnginesCommand, FaultsCommand};
 use clap::Parser;
 use exit::Exit;
 
@@ -45,6 +45,8 @@ fn main() -> ExitCode {
         Command::Doctor => commands::doctor::doctor(),
         Command::Explain { thing } => commands::explain::explain(&thing),
         Command::Schema { engine } => commands::schema::schema(engine),
+        Command::Heal { run_directory, print } => commands::heal::heal(&run_directory, print),
+        Command::Faults { what: FaultsCommand::Check { file } } => commands::faults::check(&file),
         Command::Engines { what: EnginesCommand::Check { file } } => commands::engines::check(&file),
     };
     done.unwrap_or_else(Exit::tell).into()

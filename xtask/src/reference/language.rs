@@ -63,9 +63,8 @@ pub(super) fn scenario() -> String {
     )
 }
 
-/// Every key of an engine file.
-pub(super) fn engine_file() -> String {
-    let explained = capabilities::file::explain();
+/// The maps of a file, the whole first.
+fn of_a_file(explained: &[Explanation]) -> String {
     let mut body = String::from("## Top level\n\n");
     let (whole, parts) =
         explained.split_first().map_or((None, &[][..]), |(whole, parts)| (Some(whole), parts));
@@ -73,6 +72,30 @@ pub(super) fn engine_file() -> String {
     for found in parts {
         body.push_str(&section("##", found));
     }
+    body
+}
+
+/// Every key of a command file, and those that ship.
+pub(super) fn command_file() -> String {
+    let mut body = of_a_file(&remote::language::explain());
+    body.push_str("## Files that ship\n\nIn `faults/external/`. No scenario uses them yet.\n\n");
+    let rows = remote::shipped().iter().map(|file| {
+        let tool = format!("{} {}", file.written_for.tool, file.written_for.version);
+        vec![code(&file.name), sentence(&file.summary), tool, sentence(&file.tested.to_string())]
+    });
+    body.push_str(&table(&["fault", "summary", "written for", "tested"], rows.collect()));
+    page(
+        "Command file",
+        "A command file is one YAML file that describes a fault of a machine that exists, as four commands: do, undo, \
+         stands, gone. `holdfast faults check FILE` reads yours, `holdfast explain NAME` shows one that ships. \
+         [Why it is so](../design/remote-faults.md).",
+        &body,
+    )
+}
+
+/// Every key of an engine file.
+pub(super) fn engine_file() -> String {
+    let body = of_a_file(&capabilities::file::explain());
     page(
         "Engine file",
         "An engine file is one YAML file that describes a database. A scenario names it by `engine: ./my-database.yaml`; those \

@@ -1,7 +1,7 @@
 //! `cargo xtask reference`: the pages of `docs/reference/`, written from the registries and from the program's own help.
 //!
 //! Owns which pages there are and how they are laid out, not what they say: names and meanings come from the registries of
-//! `scenario`, `capabilities`, `engine`, `workload`, `faults` and `check`, from the help of `holdfast`, and from the fields of `report`'s
+//! `scenario`, `capabilities`, `remote`, `engine`, `workload`, `faults` and `check`, from the help of `holdfast`, and from the fields of `report`'s
 //! result. A test compares the pages with the committed ones.
 
 pub mod command_line;
@@ -31,6 +31,11 @@ pub fn pages(root: &Path, helps: &[(String, String)]) -> anyhow::Result<BTreeMap
         ("scenario.md", "every key of a scenario", language::scenario()),
         ("engines.md", "databases, and the workloads of each", registries::engines()),
         ("engine-file.md", "every key of an engine file", language::engine_file()),
+        (
+            "command-file.md",
+            "every key of a command file: faults of machines that exist",
+            language::command_file(),
+        ),
         ("workloads.md", "workloads and their options", registries::workloads()),
         ("faults.md", "faults, their options and targets", language::faults()),
         ("checks.md", "what each check proves and does not prove", registries::checks()),

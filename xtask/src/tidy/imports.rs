@@ -49,6 +49,7 @@ const TABLE: &[(&str, May)] = &[
     ("client", May::Only(&["control", "history", "rawio"])),
     ("workload", May::Only(&["capabilities", "client", "history", "yaml"])),
     ("load", May::Only(&["capabilities", "client", "history", "measure", "workload"])),
+    ("remote", May::Only(&["history", "yaml"])),
     ("results", May::Only(&["check", "history", "measure"])),
     ("report", May::Only(&["history", "measure", "results", "scenario"])),
     (
@@ -104,6 +105,7 @@ const TABLE: &[(&str, May)] = &[
             "lab",
             "measure",
             "model",
+            "remote",
             "scenario",
             "workload",
         ]),

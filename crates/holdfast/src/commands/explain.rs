@@ -4,9 +4,13 @@ use std::path::{Path, PathBuf};
 
 use scenario::explain::{Explanation, Key};
 
+use crate::commands::faults;
 use crate::commands::list::description;
 use crate::exit::Exit;
 use crate::{glossary, printed};
+
+/// The word for the language of command files.
+const COMMAND_FILE: &str = "command-file";
 
 /// Explains.
 pub fn explain(word: &str) -> Result<Exit, Exit> {
@@ -19,7 +23,18 @@ pub fn explain(word: &str) -> Result<Exit, Exit> {
     }
     let meaning = glossary::meaning(word);
     let shipped = shipped(word);
-    if named.is_empty() && explanations.is_empty() && meaning.is_none() && shipped.is_none() {
+    let command_file = remote::named(word);
+    if word == COMMAND_FILE {
+        explanations.extend(remote::language::explain());
+    } else if explanations.is_empty() {
+        explanations = remote::language::words(word);
+    }
+    if command_file.is_none()
+        && named.is_empty()
+        && explanations.is_empty()
+        && meaning.is_none()
+        && shipped.is_none()
+    {
         let hint = nearest(word).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
         return Err(Exit::wrong(anyhow::anyhow!(
             "`{word}` is unknown{hint} (`explain` knows the words of scenarios, of the glossary and of `holdfast \
@@ -33,6 +48,10 @@ pub fn explain(word: &str) -> Result<Exit, Exit> {
         let path = path.display();
         printed!("{word}: a scenario\n  {description}");
         printed!("  holdfast check {path}   what it means on paper\n  holdfast run {path}\n");
+    }
+    if let Some(file) = command_file {
+        faults::show(file);
+        printed!("");
     }
     for (what, meaning) in named {
         printed!("{word}: {what}\n  {meaning}\n");
@@ -96,6 +115,7 @@ fn show(word: &str, explanation: &Explanation) {
 fn nearest(word: &str) -> Option<&'static str> {
     let workloads = workload::all().iter().map(|entry| entry.name());
     let checks = check::CHECKS.iter().map(|entry| entry.name);
-    let words = scenario::explain::words().into_iter().chain(workloads).chain(checks);
+    let commands = remote::shipped().iter().map(|file| file.name.as_str()).chain([COMMAND_FILE]);
+    let words = scenario::explain::words().into_iter().chain(workloads).chain(checks).chain(commands);
     scenario::explain::nearest(word, words.chain(glossary::terms().flat_map(|term| term.words)))
 }

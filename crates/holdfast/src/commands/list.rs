@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::arguments::Listed;
 use crate::commands::engines::not_carried;
+use crate::commands::faults::in_a_line;
 use crate::commands::folder_of;
 use crate::exit::Exit;
 use crate::printed;
@@ -13,7 +14,10 @@ pub fn list(what: Listed) -> Result<Exit, Exit> {
     let lines: Vec<(String, String)> = match what {
         Listed::Engines => engine::registry::engines().iter().map(with_what_was_tested).collect(),
         Listed::Workloads => pairs(workload::all().iter().map(|entry| (entry.name(), entry.facts().summary))),
-        Listed::Faults => pairs(scenario::FAULT_KINDS.iter().map(|kind| (kind.name, kind.summary))),
+        Listed::Faults => {
+            let kinds = pairs(scenario::FAULT_KINDS.iter().map(|kind| (kind.name, kind.summary)));
+            kinds.into_iter().chain(remote::shipped().iter().map(in_a_line)).collect()
+        }
         Listed::Checks => pairs(check::CHECKS.iter().map(|entry| (entry.name, entry.doc))),
         Listed::Scenarios => scenarios(Path::new("scenarios"))?,
     };

@@ -6,6 +6,8 @@ pub mod doctor;
 pub mod engines;
 pub mod explain;
 pub mod export;
+pub mod faults;
+pub mod heal;
 pub mod inner;
 pub mod list;
 pub mod load;

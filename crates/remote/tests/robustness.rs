@@ -1,0 +1,133 @@
+//! No text makes the reader panic, every refusal can be drawn, and a real shell reads quoted words as they were.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::LazyLock;
+
+use miette::{GraphicalReportHandler, GraphicalTheme};
+use proptest::prelude::*;
+use remote::quoting;
+
+static SHIPPED: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../faults/external");
+    let mut files: Vec<_> = [root.clone(), root.join("rejected")]
+        .iter()
+        .flat_map(|folder| std::fs::read_dir(folder).expect("the folder"))
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "yaml"))
+        .collect();
+    files.sort();
+    files.iter().map(|path| std::fs::read_to_string(path).expect("the file")).collect()
+});
+
+/// Reads it; if it is refused, draws the message, which reads every span.
+fn try_text(text: &str) {
+    match remote::read("any.yaml", text) {
+        Ok(file) => {
+            file.with_examples().expect("examples were looked at");
+        }
+        Err(rejection) => {
+            assert!(!rejection.problems().is_empty(), "{text:?}");
+            for problem in rejection.problems() {
+                assert!(!problem.message().is_empty() && !problem.help().is_empty(), "{problem:?}");
+            }
+            let mut drawn = String::new();
+            GraphicalReportHandler::new_themed(GraphicalTheme::unicode_nocolor())
+                .with_width(100)
+                .render_report(&mut drawn, &rejection)
+                .expect("drawn");
+            assert!(!drawn.contains("Failed to read contents"), "{drawn}");
+        }
+    }
+}
+
+/// Pieces that a command file is made of, to be put in place of others.
+const PIECES: &[&str] = &[
+    "fault:",
+    "do:",
+    "undo:",
+    "stands:",
+    "gone:",
+    "run:",
+    "[",
+    "]",
+    "{",
+    "}",
+    "{{",
+    "}}",
+    "{unit}",
+    "{id}",
+    "\"",
+    "'",
+    "- ",
+    "\n",
+    "  ",
+    "#",
+    "&a",
+    "*a",
+    "!t",
+    "null",
+    "~",
+    "\u{fc}",
+    "\u{1f980}",
+    "true",
+    "127",
+    "-1",
+    "10s",
+    ",",
+    ":",
+    "\t",
+    "\\0",
+    "sh",
+    "-c",
+    "kind: path",
+    "parameters:",
+    "lasts: false",
+    "changed: true",
+    "exit:",
+    "within:",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_text_is_read_or_refused(text in "\\PC{0,200}") {
+        try_text(&text);
+    }
+
+    #[test]
+    fn a_shipped_file_with_a_piece_changed_is_read_or_refused(
+        which in any::<prop::sample::Index>(),
+        edits in prop::collection::vec((any::<prop::sample::Index>(), 0..12_usize, prop::sample::select(PIECES)), 1..4),
+    ) {
+        let mut text: Vec<char> = which.get(&SHIPPED).chars().collect();
+        for (at, length, piece) in edits {
+            let start = at.index(text.len() + 1);
+            let end = (start + length).min(text.len());
+            text.splice(start..end, piece.chars());
+        }
+        try_text(&text.into_iter().collect::<String>());
+    }
+}
+
+proptest! {
+    // Each case starts a shell.
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_shell_reads_quoted_words_as_they_were(
+        words in prop::collection::vec("[^\\x00]{0,20}|[ '\"$`\\\\;&|<>(){}*?~#!\\n\\t=-]{0,12}", 1..6)
+    ) {
+        let line = format!("printf '%s\\0' {}", quoting::joined(&words));
+        for shell in ["sh", "bash"] {
+            let Ok(output) = Command::new(shell).args(["-c", &line]).output() else { continue };
+            let read: Vec<String> = String::from_utf8(output.stdout)
+                .expect("UTF-8 as it was given")
+                .split_terminator('\0')
+                .map(str::to_owned)
+                .collect();
+            prop_assert_eq!(&read, &words, "{}: {}", shell, line);
+        }
+    }
+}
