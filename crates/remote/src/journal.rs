@@ -45,6 +45,8 @@ pub enum Step {
     Intent(Intent),
     /// The timer on the machine waits.
     Armed,
+    /// It was not struck after all: nothing would have undone it.
+    NotStruck,
     /// What the strike said of itself.
     Struck {
         /// That.
@@ -209,7 +211,7 @@ pub struct Entry {
     pub fault: String,
     /// How it is undone.
     pub intent: Intent,
-    /// Whether its strike is known to have ended.
+    /// Whether its strike is known to have ended, or never to have begun.
     pub is_struck: bool,
     /// Whether it was seen to be gone.
     pub is_gone: bool,
@@ -271,6 +273,7 @@ fn entries(path: &Path, bytes: &[u8]) -> Read {
                 read.entries.push(entry);
             }
             (Step::Struck { .. }, Some(entry)) => entry.is_struck = true,
+            (Step::NotStruck, Some(entry)) => (entry.is_struck, entry.is_gone) = (true, true),
             (Step::Gone { .. }, Some(entry)) => entry.is_gone = true,
             (Step::TimerEnded { .. }, Some(entry)) => entry.is_disarmed = true,
             _ => {}

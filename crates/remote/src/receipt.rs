@@ -94,8 +94,7 @@ pub enum Doubt {
 
 impl Doubt {
     /// What this doubt makes of a receipt: what was seen to be wrong fails it, what was not seen leaves it open.
-    #[must_use]
-    pub fn verdict(&self) -> Verdict {
+    fn verdict(&self) -> Verdict {
         match self {
             Doubt::DoesNotStand(_) | Doubt::StillStands(_) => Verdict::Fail,
             _ => Verdict::Unknown,
@@ -164,7 +163,13 @@ impl Receipt {
     /// Whether the fault was shown to have stood, and to be gone.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
-        self.doubts.iter().map(Doubt::verdict).fold(Verdict::Pass, Verdict::and)
+        // What the timer undid may have been gone before somebody looked: that it was not seen to stand proves nothing.
+        let fired = matches!(self.timer, Some(TimerEnd::Fired { .. }));
+        let verdict = |doubt: &Doubt| match doubt {
+            Doubt::DoesNotStand(_) if fired => Verdict::Unknown,
+            doubt => doubt.verdict(),
+        };
+        self.doubts.iter().map(verdict).fold(Verdict::Pass, Verdict::and)
     }
 }
 

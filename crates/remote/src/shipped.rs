@@ -6,6 +6,10 @@ use crate::command_file::CommandFile;
 use crate::read::read;
 
 const FILES: &[(&str, &str)] = &[
+    (
+        "faults/external/libvirt-power-off.yaml",
+        include_str!("../../../faults/external/libvirt-power-off.yaml"),
+    ),
     ("faults/external/netem.yaml", include_str!("../../../faults/external/netem.yaml")),
     (
         "faults/external/nftables-partition.yaml",

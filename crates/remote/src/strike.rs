@@ -122,8 +122,11 @@ pub fn strike(
         timer: timer.clone(),
     };
     journal.write(&fault.id, Step::Intent(intent))?;
-    timer.arm(transport, &fault.undo)?;
-    journal.write(&fault.id, Step::Armed)?;
+    let armed = timer.arm(transport, &fault.undo).map_err(StrikeError::from);
+    if let Err(error) = armed.and_then(|()| Ok(journal.write(&fault.id, Step::Armed)?)) {
+        not_struck(&fault, &timer, transport, journal);
+        return Err(error);
+    }
     let mut strike = Vec::new();
     for command in &fault.strike {
         let claim = Claim::after(transport, &timer.guard(), command);
@@ -141,6 +144,15 @@ pub fn strike(
     let written = written.and_then(|()| journal.write(&fault.id, Step::Stood { seen: stood.clone() }));
     doubts.extend(written.err().map(|error| Doubt::Journal(error.to_string())));
     Ok(Standing { fault, timer, version, strike, stood, doubts })
+}
+
+/// Takes a timer away that has nothing to undo, where that can be done; else the journal keeps it for healing.
+fn not_struck(fault: &Filled, timer: &Timer, transport: &dyn Transport, journal: &mut Journal) {
+    let noted = journal.write(&fault.id, Step::NotStruck);
+    if let (Ok(()), Ok(end)) = (noted, timer.disarm(transport, &fault.undo)) {
+        // Without this line healing looks for the timer once more, and finds none.
+        let _ = journal.write(&fault.id, Step::TimerEnded { end });
+    }
 }
 
 fn version(fault: &Filled, transport: &dyn Transport, host: &str) -> Result<String, StrikeError> {

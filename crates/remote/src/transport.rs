@@ -5,6 +5,7 @@
 
 use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Child, Command as Process, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
@@ -45,6 +46,9 @@ pub enum Reach {
         /// Its port, where the configuration does not say.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         port: Option<u16>,
+        /// The configuration of ssh that is used in place of the user's.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        config: Option<PathBuf>,
     },
 }
 
@@ -68,12 +72,14 @@ impl Reach {
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         match self {
             Reach::Local { through } => Ok(through.iter().cloned().chain(words(&["sh", "-s"])).collect()),
-            Reach::Ssh { host, port } => {
+            Reach::Ssh { host, port, config } => {
                 let fits = |c: char| c.is_ascii_alphanumeric() || "._-@:%[]".contains(c);
                 if host.is_empty() || host.starts_with('-') || !host.chars().all(fits) {
                     return Err(TransportError::NotAHost { host: host.clone() });
                 }
-                let mut program = words(&["ssh", "-T", "-o", "BatchMode=yes", "-o"]);
+                let mut program = words(&["ssh", "-T"]);
+                program.extend(config.iter().flat_map(|path| ["-F".to_owned(), path.display().to_string()]));
+                program.extend(words(&["-o", "BatchMode=yes", "-o"]));
                 program.push(format!("ConnectTimeout={}", CONNECT.as_secs()));
                 program.extend(words(&["-o", "ServerAliveInterval=2", "-o", "ServerAliveCountMax=3"]));
                 program.extend(port.iter().flat_map(|port| ["-p".to_owned(), port.to_string()]));

@@ -256,6 +256,38 @@ fn looks_that_show_nothing_keep_the_fault_from_being_struck() {
     assert_ne!(receipt.verdict(), Verdict::Pass);
 }
 
+/// A machine that arms the timer, and whose answer does not come back.
+struct SilentArming(Reach);
+
+impl Transport for SilentArming {
+    fn reach(&self) -> &Reach {
+        &self.0
+    }
+
+    fn run(&self, script: &str, within: Duration) -> Result<Output, TransportError> {
+        let output = self.0.run(script, within);
+        match script.contains("/armed") {
+            true => Err(TransportError::TimedOut { host: "localhost".to_owned(), within }),
+            false => output,
+        }
+    }
+}
+
+#[test]
+fn a_timer_that_is_not_known_to_be_armed_is_taken_away_and_nothing_is_struck() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut journal = Journal::open(folder.path()).expect("a journal");
+    let fault = filled(&marker(folder.path(), &[]));
+    let silent = SilentArming(here());
+    let error =
+        strike(("n1", fault), &silent, &permit(), &mut journal, (LATE, SHORT)).expect_err("not armed");
+    assert!(matches!(error, StrikeError::Timer(_)), "{error}");
+    assert!(!folder.path().join("mark").exists());
+    assert!(!timer_folders(folder.path())[0].exists(), "the timer would undo what was never done");
+    drop(journal);
+    assert_eq!((healed(folder.path()).faults.len(), healed(folder.path()).closed), (0, 1));
+}
+
 #[test]
 fn a_machine_that_nobody_confirmed_is_not_struck() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -188,6 +188,25 @@ fn a_partition_whose_rules_match_nothing_fails_and_one_with_a_silent_probe_is_no
 }
 
 #[test]
+fn a_partition_that_cuts_off_more_than_it_should_fails() {
+    let Some((one, _other)) = machines("a_partition_that_cuts_off_more_than_it_should_fails") else { return };
+    one.run("ip addr add 10.9.0.3/24 dev left");
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut journal = Journal::open(folder.path()).expect("a journal");
+    let given = [("peers", "10.9.0.2, 10.9.0.3"), ("probe", "10.9.0.2"), ("control", "10.9.0.3")];
+    let hosts = BTreeSet::from(["localhost".to_owned()]);
+    let permit = Permit::ask(&hosts, &hosts, "test", Some("test")).expect("leave");
+    let short = Patience { stands: Duration::ZERO, ..PATIENCE };
+    let wide = fault("nftables-partition-in", &given);
+    let standing = strike(("n1", wide), &one.reach(), &permit, &mut journal, (LATE, short)).expect("struck");
+    let receipt = standing.undo(&one.reach(), &mut journal, PATIENCE);
+    assert_eq!(receipt.verdict(), Verdict::Fail);
+    let control =
+        |doubt: &Doubt| matches!(doubt, Doubt::DoesNotStand(seen) if seen.command.ends_with("10.9.0.3"));
+    assert!(receipt.doubts.iter().all(control), "{:?}", receipt.doubts);
+}
+
+#[test]
 fn netem_is_refused_where_the_kernel_has_none_and_stands_where_it_has() {
     let test = "netem_is_refused_where_the_kernel_has_none_and_stands_where_it_has";
     let Some((one, _other)) = machines(test) else { return };

@@ -1,5 +1,6 @@
-//! The command files of systemd against a stand-in for `systemctl`: a script that keeps one unit's state in a file and knows the
-//! words of systemctl(1) that the files use. It shows that the commands fit together, not that systemd does what it says.
+//! Command files of tools that are not on the machines that test Holdfast, against stand-ins: scripts that keep a state in a file
+//! and know the words of systemctl(1) and virsh(1) that the files use. This shows that the commands fit together, not that
+//! systemd or libvirt does what its manual says.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -37,20 +38,45 @@ case "$*" in
 esac
 "#;
 
-fn unit(folder: &Path, restarts: bool) -> Reach {
-    let script = SYSTEMCTL.replace("@FOLDER@", &folder.display().to_string());
-    let program = folder.join("systemctl");
-    fs::write(&program, script.replace("@RESTARTS@", &restarts.to_string())).expect("the stand-in");
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).expect("executable");
-    fs::write(folder.join("unit"), "active 4711 100\n").expect("the unit");
+const VIRSH: &str = r#"#!/bin/sh
+state=@FOLDER@/unit
+read -r word < "$state"
+case "$*" in
+  --version) echo 9.0.0 ;;
+  'destroy db1') echo 'shut off (destroyed)' > "$state"; echo "Domain 'db1' destroyed" ;;
+  'start db1') [ "$word" != running ] || { echo 'error: Domain is already active'; exit 1; }; echo running > "$state" ;;
+  'domstate db1') echo "${word% (*}" ;;
+  'domstate --reason db1') case $word in running) echo 'running (booted)' ;; *) echo "$word" ;; esac ;;
+  *) echo "error: unknown command: $*"; exit 1 ;;
+esac
+"#;
+
+/// A guest that answers while it runs.
+const PING: &str = "#!/bin/sh\nread -r word < @FOLDER@/unit\n[ \"$word\" = running ]\n";
+
+/// A machine with stand-ins for these programs, and what they find at first.
+fn machine(folder: &Path, programs: &[(&str, &str)], state: &str) -> Reach {
+    for (name, script) in programs {
+        let program = folder.join(name);
+        fs::write(&program, script.replace("@FOLDER@", &folder.display().to_string())).expect("the stand-in");
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).expect("executable");
+    }
+    fs::write(folder.join("unit"), format!("{state}\n")).expect("the state");
     let path = std::env::var("PATH").expect("a PATH");
     Reach::Local { through: vec!["env".to_owned(), format!("PATH={}:{path}", folder.display())] }
 }
 
-fn receipt(name: &str, restarts: bool) -> (Receipt, String) {
+fn receipt_of_unit(name: &str, restarts: bool) -> (Receipt, String) {
+    let systemctl = SYSTEMCTL.replace("@RESTARTS@", &restarts.to_string());
+    receipt(name, &[("unit", "db.service")], &[("systemctl", &systemctl)], "active 4711 100")
+}
+
+/// What becomes of a fault, and the state while it stands.
+fn receipt(name: &str, given: &[(&str, &str)], programs: &[(&str, &str)], state: &str) -> (Receipt, String) {
     let folder = tempfile::tempdir().expect("a folder");
-    let reach = unit(folder.path(), restarts);
-    let values = BTreeMap::from([("unit".to_owned(), "db.service".to_owned())]);
+    let reach = machine(folder.path(), programs, state);
+    let values: BTreeMap<String, String> =
+        given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let id = token().expect("randomness")[..8].to_owned();
     let fault = remote::named(name).expect("it ships").filled(&values, &id).expect("sound values");
     let hosts = BTreeSet::from(["localhost".to_owned()]);
@@ -58,27 +84,36 @@ fn receipt(name: &str, restarts: bool) -> (Receipt, String) {
     let mut journal = Journal::open(folder.path()).expect("a journal");
     let late = Duration::from_secs(600);
     let standing = strike(("n1", fault), &reach, &permit, &mut journal, (late, PATIENCE)).expect("struck");
-    let stood = fs::read_to_string(folder.path().join("unit")).expect("the unit");
+    let stood = fs::read_to_string(folder.path().join("unit")).expect("the state");
     (standing.undo(&reach, &mut journal, PATIENCE), stood)
 }
 
 #[test]
 fn a_unit_is_stopped_and_started_again() {
-    let (receipt, stood) = receipt("systemd-stop", false);
+    let (receipt, stood) = receipt_of_unit("systemd-stop", false);
     assert!(stood.starts_with("inactive"), "{stood}");
     assert_eq!((receipt.verdict(), &receipt.doubts[..]), (Verdict::Pass, &[][..]));
 }
 
 #[test]
 fn a_unit_is_killed_and_started_by_us_where_systemd_does_not() {
-    let (receipt, stood) = receipt("systemd-kill", false);
+    let (receipt, stood) = receipt_of_unit("systemd-kill", false);
     assert!(stood.starts_with("failed"), "{stood}");
     assert_eq!((receipt.verdict(), &receipt.doubts[..]), (Verdict::Pass, &[][..]));
 }
 
 #[test]
 fn a_unit_that_is_back_at_once_was_killed_all_the_same() {
-    let (receipt, stood) = receipt("systemd-kill", true);
+    let (receipt, stood) = receipt_of_unit("systemd-kill", true);
     assert!(stood.starts_with("active 4712"), "{stood}");
+    assert_eq!((receipt.verdict(), &receipt.doubts[..]), (Verdict::Pass, &[][..]));
+}
+
+#[test]
+fn a_virtual_machine_loses_power_and_is_started_again() {
+    let programs = [("virsh", VIRSH), ("ping", PING)];
+    let (receipt, stood) =
+        receipt("libvirt-power-off", &[("domain", "db1"), ("address", "10.0.0.2")], &programs, "running");
+    assert!(stood.starts_with("shut off (destroyed)"), "{stood}");
     assert_eq!((receipt.verdict(), &receipt.doubts[..]), (Verdict::Pass, &[][..]));
 }
