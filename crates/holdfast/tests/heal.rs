@@ -83,7 +83,11 @@ fn what_cannot_be_undone_is_named_with_its_commands_and_fails() {
 #[test]
 fn a_run_that_broke_nothing_outside_its_lab_needs_no_healing_and_a_file_is_no_run() {
     let folder = tempfile::tempdir().expect("a folder");
-    let (code, said) = holdfast(&["heal", &folder.path().display().to_string()]);
+    let directory = folder.path().display().to_string();
+    let (code, said) = holdfast(&["heal", &directory]);
+    assert!(code == 254 && said.contains("neither remote.jsonl nor events.jsonl"), "{code}: {said}");
+    fs::write(folder.path().join("events.jsonl"), "").expect("written");
+    let (code, said) = holdfast(&["heal", &directory]);
     assert!(code == 0 && said.contains("broke nothing outside its lab"), "{code}: {said}");
     let (code, said) = holdfast(&["heal", "no-such-folder"]);
     assert!(code == 254 && said.contains("not a run directory"), "{code}: {said}");

@@ -5,8 +5,8 @@
 /// A word that every POSIX shell reads as itself.
 #[must_use]
 pub fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:,+@%".contains(c);
-    // A word such as `-n` or `if` is no problem: what is quoted is never the first word of a line.
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:,+@%=".contains(c);
+    // A word such as `if` or `a=b` is no problem: what is quoted is never the first word of a line.
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();
     }
@@ -26,7 +26,7 @@ mod tests {
 
     #[test]
     fn what_is_special_to_a_shell_is_quoted_and_the_rest_stays_readable() {
-        assert_eq!(joined(&["nft", "list", "table"]), "nft list table");
+        assert_eq!(joined(&["show", "--property=MainPID", "x"]), "show --property=MainPID x");
         assert_eq!(
             joined(&["a b", "", "$HOME", "it's", "`x`", "~", "*"]),
             r"'a b' '' '$HOME' 'it'\''s' '`x`' '~' '*'"

@@ -23,7 +23,7 @@ const RANDOM: &str = "/dev/urandom";
 /// How long what should come about is waited for.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience {
-    /// Until the fault is seen to stand.
+    /// Until the machine is seen to be as without the fault, and then until the fault is seen to stand.
     pub stands: Duration,
     /// Until it is seen to be gone, or the machine answers.
     pub gone: Duration,
@@ -110,7 +110,7 @@ pub fn strike(
         return Err(StrikeError::NotPermitted { host });
     }
     let version = version(&fault, transport, &host)?;
-    let before = baseline(&fault, transport, &host)?;
+    let before = baseline(&fault, transport, &host, patience)?;
     let timer = Timer::new(&token()?, deadline);
     let intent = Intent {
         name: fault.name.clone(),
@@ -169,10 +169,15 @@ fn version(fault: &Filled, transport: &dyn Transport, host: &str) -> Result<Stri
 
 /// Looks before the strike: what shows the fault must not, what shows its absence must. What shows it is kept, for those that
 /// compare.
-fn baseline(fault: &Filled, transport: &dyn Transport, host: &str) -> Result<Vec<Seen>, StrikeError> {
+fn baseline(
+    fault: &Filled,
+    transport: &dyn Transport,
+    host: &str,
+    patience: Patience,
+) -> Result<Vec<Seen>, StrikeError> {
     let no_baseline =
         |when: String| StrikeError::NoBaseline { fault: fault.name.clone(), host: host.to_owned(), when };
-    let gone = look(transport, &fault.gone, &[]);
+    let gone = until(patience.stands, || look(transport, &fault.gone, &[]));
     if let Some(seen) = gone.iter().find(|seen| answer(std::slice::from_ref(seen)) != Answer::Yes) {
         return Err(no_baseline(format!("the machine does not look as without the fault: {seen}")));
     }

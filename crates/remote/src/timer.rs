@@ -14,7 +14,7 @@ use crate::quoting::quoted;
 use crate::transport::{self, Transport, TransportError};
 
 /// How long arming and disarming may take.
-const WITHIN: Duration = Duration::from_secs(20);
+const WITHIN: Duration = Duration::from_secs(40);
 /// How long an undo by the timer may take beyond its commands' own limits.
 const GRACE: Duration = Duration::from_secs(5);
 /// What a strike ends with that comes after its timer.
@@ -136,7 +136,7 @@ impl Timer {
             "set -eu\numask 077\nmkdir -- {folder}\nprintf %s {undo} > {folder}/undo\nprintf %s {timer} > {folder}/timer\n\
              if {by_service}; then\n  systemd-run --quiet --collect --unit={unit} sh {folder}/timer {folder} {seconds}\n\
              else\n  setsid sh {folder}/timer {folder} {seconds} </dev/null >/dev/null 2>&1 &\nfi\n\
-             i=0\nwhile [ ! -e {folder}/armed ]; do\n  i=$((i + 1))\n  [ $i -lt 100 ] || {{ rm -rf -- {folder}; echo late; \
+             i=0\nwhile [ ! -e {folder}/armed ]; do\n  i=$((i + 1))\n  [ $i -lt 300 ] || {{ rm -rf -- {folder}; echo late; \
              exit 1; }}\n  sleep 0.1\ndone\necho {ARMED}\n",
             undo = quoted(&undoing(undo)),
             timer = quoted(TIMER),

@@ -84,7 +84,7 @@ impl Drop for Victim {
 fn marker(folder: &Path, replaced: &[(&str, &str)]) -> CommandFile {
     let mark = folder.join("mark").display().to_string();
     let mut parts = vec![
-        ("do", format!("do: [{{ run: [touch, {mark}], within: 1s }}]\n")),
+        ("do", format!("do: [{{ run: [touch, {mark}], within: 5s }}]\n")),
         ("undo", format!("undo: [{{ run: [rm, -f, {mark}] }}]\n")),
         ("stands", format!("stands: [{{ run: [test, -e, {mark}] }}]\n")),
         ("gone", format!("gone: [{{ run: [test, -e, {mark}], exit: 1 }}]\n")),

@@ -14,6 +14,9 @@ use crate::printed;
 /// How long each fault is given until it is seen to be gone.
 const PATIENCE: Patience = Patience { stands: Duration::ZERO, gone: Duration::from_secs(30) };
 
+/// What every run directory has.
+const EVENTS: &str = "events.jsonl";
+
 /// Heals, or prints what healing would run.
 pub fn heal(run_directory: &Path, print: bool) -> Result<Exit, Exit> {
     if !run_directory.is_dir() {
@@ -27,7 +30,7 @@ pub fn heal(run_directory: &Path, print: bool) -> Result<Exit, Exit> {
     }
     let healing =
         heal::heal(run_directory, PATIENCE, |entry| entry.intent.reach.clone()).map_err(Exit::wrong)?;
-    let Some(healing) = healing else { return Ok(without_journal(run_directory)) };
+    let Some(healing) = healing else { return without_journal(run_directory) };
     if healing.faults.is_empty() && healing.damaged.is_empty() {
         printed!("nothing stands: the journal has {} faults, all seen to be gone", healing.closed);
     }
@@ -39,10 +42,20 @@ pub fn heal(run_directory: &Path, print: bool) -> Result<Exit, Exit> {
     })
 }
 
-fn without_journal(run_directory: &Path) -> Exit {
-    let path = run_directory.join(journal::FILE);
-    printed!("nothing stands: the run broke nothing outside its lab (there is no {})", path.display());
-    Exit::Done
+/// Only of a run: that a folder of runs, say, has no journal means nothing.
+fn without_journal(run_directory: &Path) -> Result<Exit, Exit> {
+    let path = run_directory.display();
+    if !run_directory.join(EVENTS).is_file() {
+        return Err(Exit::wrong(anyhow::anyhow!(
+            "{path} is not a run directory: it holds neither {} nor {EVENTS}",
+            journal::FILE
+        )));
+    }
+    printed!(
+        "nothing stands: the run broke nothing outside its lab (there is no {} in {path})",
+        journal::FILE
+    );
+    Ok(Exit::Done)
 }
 
 fn verdict(healing: &Healing) -> Verdict {
@@ -74,7 +87,7 @@ fn tell(healed: &Healed) {
 
 fn print_only(run_directory: &Path) -> Result<Exit, Exit> {
     let Some(read) = journal::read(run_directory).map_err(Exit::wrong)? else {
-        return Ok(without_journal(run_directory));
+        return without_journal(run_directory);
     };
     for entry in read.entries.iter().filter(|entry| !entry.is_done()) {
         let intent = &entry.intent;
