@@ -82,6 +82,22 @@ enum Command {
         #[arg(long)]
         minutes: Option<u64>,
     },
+    /// Scenarios drawn by chance, most of them killed, interrupted or starved: nothing may be left behind, nothing may panic, no verdict may
+    /// be better than what was seen; writes docs/robustness.md and .json
+    Campaign {
+        /// How many runs
+        #[arg(long, default_value_t = 200)]
+        runs: u64,
+        /// The seed of the first run; each further one has the next
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// How many runs are under way at the same time
+        #[arg(long, default_value_t = 2)]
+        at_once: usize,
+        /// Only these treatments, without writing the pages; a wrong name lists them
+        #[arg(long, value_delimiter = ',')]
+        only: Vec<String>,
+    },
     /// Asks for the time again and again and prints what a call took; started by the bench itself
     #[command(name = xtask::bench::clock::CALLS_SUBCOMMAND, hide = true)]
     ClockCalls,
@@ -208,6 +224,9 @@ fn main() -> anyhow::Result<ExitCode> {
         }
         Command::Atlas { runs, only, minutes } => {
             xtask::atlas::run(&xtask::atlas::Asked { runs, only, minutes })
+        }
+        Command::Campaign { runs, seed, at_once, only } => {
+            xtask::campaign::run(&xtask::campaign::Asked { runs, seed, at_once, only })
         }
         Command::Survival { only } => xtask::survival::run(&only),
         Command::LabSupervisor => xtask::bench::fabric::measure_inside().map(|()| ExitCode::SUCCESS),

@@ -102,6 +102,7 @@ const TABLE: &[(&str, May)] = &[
             "engine",
             "fabric",
             "faults",
+            "history",
             "lab",
             "measure",
             "model",
