@@ -2,7 +2,8 @@
 //!
 //! Owns how the whole project is tested ([`test`]), kept tidy ([`tidy`]), measured against others ([`bench`]), its checks shown
 //! the defects that they must find ([`flaws`]), its lab made to lie ([`lies`]), and its engines put under the same faults
-//! ([`atlas`]), and it disturbed in every way ([`campaign`]). Writes the reference pages from the registries ([`reference`]), and the
+//! ([`atlas`]), and it disturbed in every way ([`campaign`]), its parsers fed by chance
+//! ([`fuzz`]). Writes the reference pages from the registries ([`reference`]), and the
 //! folder that a release is ([`release`]).
 //! Nothing that is shipped depends on this crate.
 
@@ -10,6 +11,7 @@ pub mod atlas;
 pub mod bench;
 pub mod campaign;
 pub mod flaws;
+pub mod fuzz;
 pub mod lies;
 pub mod packages;
 mod program;

@@ -98,6 +98,19 @@ enum Command {
         #[arg(long, value_delimiter = ',')]
         only: Vec<String>,
     },
+    /// Inputs by chance for every parser and for the fabric's core; the same number is the same input. With `cargo run --release -p xtask --
+    /// fuzz` ten times as fast
+    Fuzz {
+        /// Inputs of each target
+        #[arg(long, default_value_t = 100_000)]
+        inputs: u64,
+        /// The number of the first input
+        #[arg(long, default_value_t = 0)]
+        first: u64,
+        /// Only these targets; a wrong name lists them
+        #[arg(long, value_delimiter = ',')]
+        only: Vec<String>,
+    },
     /// Asks for the time again and again and prints what a call took; started by the bench itself
     #[command(name = xtask::bench::clock::CALLS_SUBCOMMAND, hide = true)]
     ClockCalls,
@@ -227,6 +240,9 @@ fn main() -> anyhow::Result<ExitCode> {
         }
         Command::Campaign { runs, seed, at_once, only } => {
             xtask::campaign::run(&xtask::campaign::Asked { runs, seed, at_once, only })
+        }
+        Command::Fuzz { inputs, first, only } => {
+            xtask::fuzz::run(&xtask::fuzz::Asked { inputs, first, only })
         }
         Command::Survival { only } => xtask::survival::run(&only),
         Command::LabSupervisor => xtask::bench::fabric::measure_inside().map(|()| ExitCode::SUCCESS),

@@ -47,7 +47,7 @@ pub(super) fn why(left: &Left) -> String {
     let reasons = left.result.as_ref().and_then(|result| result["reasons"].as_array());
     let first = reasons.and_then(|reasons| reasons.first()).and_then(Value::as_str);
     let why = first.or_else(|| left.stderr.lines().find(|line| !line.trim().is_empty())).unwrap_or_default();
-    why.chars().take(200).collect()
+    why.chars().take(1_500).collect()
 }
 
 fn may_be_killed(treatment: Treatment, left: &Left, signal: i32) -> bool {

@@ -30,7 +30,7 @@ pub(super) enum Treatment {
     Terminate,
     /// The lab's supervisor stands still for some seconds while the load is under way.
     Suspend,
-    /// Little room on the file system of the run directory.
+    /// The file system of the run directory becomes full while the load is under way.
     FullDisk,
     /// 1 GB of memory for all of it.
     LittleMemory,
@@ -86,7 +86,7 @@ impl Treatment {
         let anywhere = || [("", 300), ("run directory", 3_000), ("phase baseline", (length_s + 2) * 1_000)];
         let (said, within_ms) = match self {
             Treatment::Suspend => ("phase baseline", 1_000),
-            Treatment::KillSupervisor => ("phase baseline", length_s * 1_000),
+            Treatment::KillSupervisor | Treatment::FullDisk => ("phase baseline", length_s * 1_000),
             Treatment::Kill | Treatment::Interrupt | Treatment::InterruptTwice | Treatment::Terminate => {
                 anywhere()[dice.from(0, 2) as usize]
             }
@@ -124,6 +124,7 @@ impl Treatment {
                     send(inner, Signal::SIGCONT);
                 }
             }
+            Treatment::FullDisk => fill(&std::env::temp_dir().join(mark).join("runs/ballast")),
             _ => {}
         }
     }
@@ -149,6 +150,13 @@ impl Treatment {
     }
 }
 
+/// Writes until there is no room left.
+fn fill(path: &Path) {
+    let Ok(mut file) = std::fs::File::create(path) else { return };
+    let block = vec![0; 1 << 20];
+    while std::io::Write::write_all(&mut file, &block).is_ok() {}
+}
+
 /// What is made for a treatment outside the run, and taken away on drop.
 pub(super) struct Ground {
     mount: Option<std::path::PathBuf>,
@@ -164,7 +172,7 @@ impl Ground {
         let mut ground = Ground { mount: None, group: None };
         match treatment {
             Treatment::FullDisk => {
-                let size = format!("size={}m", dice.from(1, 80));
+                let size = format!("size={}m", dice.from(450, 900));
                 let arguments = ["-t", "tmpfs", "-o", &size, "tmpfs"];
                 let status = Command::new("mount").args(arguments).arg(runs).status().context("mount")?;
                 ensure!(status.success(), "mount: {status}");

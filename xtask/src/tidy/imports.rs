@@ -97,6 +97,7 @@ const TABLE: &[(&str, May)] = &[
         May::Only(&[
             "capabilities",
             "check",
+            "client",
             "clock",
             "disk",
             "engine",

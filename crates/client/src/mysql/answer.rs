@@ -241,6 +241,23 @@ pub(super) fn cut_off() -> io::Error {
     invalid("a packet shorter than it claims")
 }
 
+/// Reads any bytes as packets of one answer in text and of one in binary, for who looks for bytes that a parser cannot bear.
+/// Before each stands its length in a byte.
+#[doc(hidden)]
+pub fn read_any(bytes: &[u8]) {
+    for is_binary in [false, true] {
+        let (mut answer, mut status) = (Answer::new(is_binary), TransactionStatus::Idle);
+        let mut left = bytes;
+        while let Some((length, rest)) = left.split_first() {
+            let (packet, behind) = rest.split_at(rest.len().min(usize::from(*length)));
+            if !matches!(answer.take(packet, &mut status), Ok(false)) {
+                break;
+            }
+            left = behind;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

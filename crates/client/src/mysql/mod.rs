@@ -20,6 +20,8 @@ use std::time::{Duration, Instant};
 
 use history::ErrorClass;
 
+#[doc(hidden)]
+pub use self::answer::read_any;
 use self::answer::{Answer, Refusal};
 pub use self::discover::MysqlConnector;
 use self::login::LoginError;

@@ -108,6 +108,14 @@ pub(super) fn read_server_message(mut body: &[u8]) -> io::Result<ServerMessage> 
     }
 }
 
+/// Reads any bytes as an error or a notice, for who looks for bytes that a parser cannot bear.
+#[doc(hidden)]
+pub fn read_any(bytes: &[u8]) {
+    if let Ok(message) = read_server_message(bytes) {
+        let _ = (message.ends_the_session(), super::verdict::class_of(&message.code));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -24,6 +24,8 @@ use history::ErrorClass;
 use postgres_protocol::message::frontend;
 use rustls::ClientConfig;
 
+#[doc(hidden)]
+pub use self::messages::read_any;
 pub use crate::tls::{Encryption, EncryptionError, Trust};
 pub use discover::PostgresConnector;
 pub use read_engines::{ReadEngines, Reads};

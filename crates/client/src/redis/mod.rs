@@ -16,6 +16,8 @@ use std::time::Duration;
 use control::transaction::{Found, Operation};
 use history::ErrorClass;
 
+#[doc(hidden)]
+pub use self::resp::read_any;
 use self::resp::{Reader, Reply, RespError, write_command};
 use self::transaction::{Answered, SCRIPT};
 use self::verdict::{code_of, verdict};

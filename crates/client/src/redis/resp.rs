@@ -52,6 +52,19 @@ pub(super) enum RespError {
     TooLong,
 }
 
+/// Reads any bytes as answers, for who looks for bytes that a parser cannot bear: the first half, then the rest.
+#[doc(hidden)]
+pub fn read_any(bytes: &[u8]) {
+    let mut reader = Reader::default();
+    let (first, rest) = bytes.split_at(bytes.len() / 2);
+    for arrived in [first, rest] {
+        reader.take(arrived);
+        while let Ok(Some(reply)) = reader.next() {
+            let _ = reply.text();
+        }
+    }
+}
+
 /// Appends a command.
 pub(super) fn write_command<'w>(words: impl ExactSizeIterator<Item = &'w [u8]>, out: &mut Vec<u8>) {
     // Writing into memory cannot fail.
