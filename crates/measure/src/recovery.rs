@@ -288,6 +288,21 @@ pub fn back_to_95_percent(series: &[(u64, u64)], baseline_per_s: f64, took_effec
         .map(|(second, _)| *second as f64 + 1.0 - took_effect_s)
 }
 
+/// Throughput in the slowest second that lies wholly within `from_s..=to_s`, as a share of the baseline's. `None` when there is no
+/// baseline or no such second.
+#[must_use]
+pub fn throughput_ratio_lowest(
+    series: &[(u64, u64)],
+    baseline_per_s: f64,
+    from_s: f64,
+    to_s: f64,
+) -> Option<f64> {
+    let within = |second: u64| second as f64 >= from_s && second as f64 + 1.0 <= to_s;
+    let counts = series.iter().filter(|(second, _)| within(*second)).map(|(_, count)| *count);
+    let lowest = counts.min().filter(|_| is_baseline(baseline_per_s))?;
+    Some(lowest as f64 / baseline_per_s)
+}
+
 /// Mean throughput over the seconds that lie wholly within `from_s..=to_s`, as a share of the baseline's.
 /// `None` when there is no baseline or no such second.
 #[must_use]

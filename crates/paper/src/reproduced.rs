@@ -3,6 +3,7 @@
 //! Owns what a figure's name in a scenario stands for in a result; what was published stands in the scenario.
 
 use capabilities::workloads::spelt;
+use history::BASELINE;
 use results::{
     LatencyUs, LoadFigures, LoadResult, OperationResult, PhaseResult, ReproducedFigure, ReproducedReport,
     RunResult,
@@ -16,12 +17,27 @@ pub fn reproduced(result: &RunResult, scenario: &Scenario) -> ReproducedReport {
     let phase = scenario.schedule.iter().position(|phase| !phase.faults.is_empty());
     let load = result.loads.first();
     let seen = load.and_then(|load| phase.and_then(|number| load.phases.get(number)));
+    let baseline = load.and_then(|load| load.phases.iter().find(|phase| phase.name == BASELINE));
     let figures = reproduces.figures.iter().map(|(name, reported)| ReproducedFigure {
         name: name.clone(),
         reported: *reported,
-        measured: load.and_then(|load| figure(name, load, seen)),
+        measured: load.and_then(|load| of_the_fault(name, result, load).or_else(|| figure(name, load, seen))),
+        reported_baseline: reproduces.baseline.get(name).copied(),
+        measured_baseline: load.zip(baseline).and_then(|(load, phase)| figure(name, load, Some(phase))),
     });
     ReproducedReport { report: reproduces.report.clone(), figures: figures.collect() }
+}
+
+/// `throughput_during_percent`, `throughput_lowest_percent`: what the first fault left of the baseline, on average and in the slowest
+/// second.
+fn of_the_fault(name: &str, result: &RunResult, load: &LoadResult) -> Option<f64> {
+    let done = result.faults.first()?.loads.iter().find(|done| done.load == load.name)?;
+    let ratio = match name {
+        "throughput_during_percent" => done.throughput_ratio_during,
+        "throughput_lowest_percent" => done.throughput_ratio_lowest,
+        _ => None,
+    };
+    ratio.map(|ratio| ratio * 100.0)
 }
 
 /// `tps`; `latency_ms_p99` of the transactions; `update_us_mean` of an operation; or what the workload itself calls a
@@ -34,7 +50,8 @@ fn figure(name: &str, load: &LoadResult, phase: Option<&PhaseResult>) -> Option<
         "commit_ms" => return operations.get("END").map(|commit| commit.latency_us.mean / 1e3),
         _ => {}
     }
-    if let Some(told) = load.measured.figures.get(name) {
+    let told = phase.and_then(|phase| phase.measured.figures.get(name));
+    if let Some(told) = told.or_else(|| load.measured.figures.get(name)) {
         return Some(*told);
     }
     let (what, us_in_unit, statistic) =

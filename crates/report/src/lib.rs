@@ -24,6 +24,7 @@ mod migrations;
 pub mod overview;
 mod page;
 mod prediction;
+mod reproduction;
 mod round_trips;
 mod scale;
 mod series;

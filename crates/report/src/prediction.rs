@@ -1,11 +1,12 @@
-//! The report's section on what was said on paper: sentences, each prediction beside its measurement, and the published
-//! report's figures beside ours.
+//! The report's section on what was said on paper: sentences, each prediction beside its measurement, and then the published
+//! report's figures.
 //!
 //! Decides nothing: whether two agree stands in the result.
 
 use std::fmt::Write;
 
 use crate::markup::escape;
+use crate::reproduction;
 use results::{PredictionResult, Relation, RunResult};
 
 /// The section; nothing where there is nothing of the kind.
@@ -31,17 +32,7 @@ pub(crate) fn predictions(result: &RunResult) -> String {
              1 % of the phase's largest delay: schedulers and timers cause differences of that size.</p>",
         );
     }
-    if !result.reproduces.figures.is_empty() {
-        let report = &result.reproduces.report;
-        let rows: Vec<[String; 4]> = result
-            .reproduces
-            .figures
-            .iter()
-            .map(|row| [row.name.clone(), figure(row.reported), measured(row.measured), String::new()])
-            .collect();
-        html.push_str(&figures(&format!("Beside {report}"), ["Figure", report, "This run", ""], &rows));
-        html.push_str("<p class=\"note\">Absolute speeds depend on the report's hardware; only ratios and the order of events carry over.</p>");
-    }
+    html.push_str(&reproduction::section(&result.reproduces));
     html
 }
 
@@ -86,10 +77,6 @@ fn row(row: &PredictionResult) -> [String; 4] {
 
 fn figure(value: f64) -> String {
     if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.2}") }
-}
-
-fn measured(value: Option<f64>) -> String {
-    value.map_or_else(|| "not measured".to_owned(), figure)
 }
 
 /// A table of names, two figures each and a last word.

@@ -15,7 +15,11 @@ use results::{LatencyUs, LoadResult, OperationResult, PhaseResult, RunResult};
 const FEWEST_FOR_P99: u64 = 1000;
 
 /// A figure that exceeds 100 % where a run is short.
-const EFFICIENCY: &str = "efficiency_percent";
+pub(crate) const EFFICIENCY: &str = "efficiency_percent";
+/// What it says then.
+pub(crate) const EFFICIENCY_ABOVE_100: &str = "<p class=\"note\">An efficiency above 100 % is possible in a short run, because the \
+    standard’s pauses limit only the mean rate over hours. Without these pauses (<code>pauses: off</code>) there is no limit, and the \
+    figure has no meaning.</p>";
 
 /// Both tables for each load.
 pub(crate) fn loads(result: &RunResult) -> String {
@@ -78,11 +82,7 @@ fn standard(load: &LoadResult) -> String {
     }
     html.push_str("</tbody></table></div>");
     if load.measured.figures.get(EFFICIENCY).is_some_and(|percent| *percent > 100.0) {
-        html.push_str(
-            "<p class=\"note\">An efficiency above 100 % is possible in a short run, because the standard’s pauses \
-             limit only the mean rate over hours. Without these pauses (<code>pauses: off</code>) there is no limit, \
-             and the figure has no meaning.</p>",
-        );
+        html.push_str(EFFICIENCY_ABOVE_100);
     }
     html
 }

@@ -283,6 +283,12 @@ fn consequences(
                 },
                 lost_operations: damage.lost_operations,
                 throughput_ratio_during: ratio,
+                throughput_ratio_lowest: recovery::throughput_ratio_lowest(
+                    &series,
+                    baseline.per_s,
+                    window.effect_s,
+                    stood_until_s,
+                ),
                 ..FaultLoadResult::default()
             })
         };

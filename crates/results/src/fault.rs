@@ -113,4 +113,7 @@ pub struct FaultLoadResult {
     pub lost_operations: Option<f64>,
     /// Throughput during the fault, as a share of the baseline's.
     pub throughput_ratio_during: Option<f64>,
+    /// Throughput in its slowest whole second, as a share of the baseline's.
+    #[serde(default)]
+    pub throughput_ratio_lowest: Option<f64>,
 }

@@ -60,7 +60,7 @@ pub struct LoadFigures {
     /// Where the rate changed: the lowest and the highest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_range_per_s: Option<[f64; 2]>,
-    /// Of the whole load: figures that the workload's standard defines, by name with the unit last: `tpmC`,
+    /// Of the whole load, and of a phase where they can be told of one: figures that the workload's standard defines, by name with the unit last: `tpmC`,
     /// `efficiency_percent`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub figures: BTreeMap<String, f64>,

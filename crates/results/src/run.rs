@@ -107,6 +107,12 @@ pub struct ReproducedFigure {
     pub reported: f64,
     /// In this run; null when this run has no such figure.
     pub measured: Option<f64>,
+    /// In the report's baseline, where the scenario states it.
+    #[serde(default)]
+    pub reported_baseline: Option<f64>,
+    /// In this run's baseline.
+    #[serde(default)]
+    pub measured_baseline: Option<f64>,
 }
 
 /// An expectation and its verdict.

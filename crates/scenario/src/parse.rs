@@ -256,17 +256,20 @@ fn decode_target(node: &Node, decoder: &mut Decoder) {
 fn decode_reproduces(node: &Node, workloads: &[&str], decoder: &mut Decoder) -> Option<Reproduces> {
     let record = decoder.record(node, &REPRODUCES)?;
     let report = record.get("report").and_then(|node| decoder.text(node, "the report's id"));
-    let mut figures = BTreeMap::new();
-    if let Some(node) = record.get("figures") {
-        for entry in decoder.entries(node, "`figures`")? {
+    let mut figures = |key: &'static str| {
+        let mut figures = BTreeMap::new();
+        let Some(node) = record.get(key) else { return Some(figures) };
+        for entry in decoder.entries(node, &format!("`{key}`"))? {
             let known = figure_names::check(&entry.key, entry.key_at, workloads, &mut decoder.findings);
             let number = decoder.number(&entry.value, &format!("`{}`", entry.key));
             if let (Some(()), Some(number)) = (known, number) {
                 figures.insert(entry.key.clone(), number.value);
             }
         }
-    }
-    Some(Reproduces { report: report?.value, figures })
+        Some(figures)
+    };
+    let (figures, baseline) = (figures("figures")?, figures("baseline")?);
+    Some(Reproduces { report: report?.value, figures, baseline })
 }
 
 impl Document {

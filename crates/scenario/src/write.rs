@@ -35,13 +35,17 @@ pub fn to_yaml(scenario: &Scenario, seed: u64) -> String {
         line(&mut text, 0, &format!("description: {}", quoted(&scenario.description)));
     }
     if let Some(reproduces) = &scenario.reproduces {
-        let figures: Vec<_> =
-            reproduces.figures.iter().map(|(name, value)| format!("{}: {value}", quoted(name))).collect();
-        let figures = format!("{{ {} }}", figures.join(", "));
+        let map = |figures: &BTreeMap<String, f64>| {
+            let written: Vec<_> =
+                figures.iter().map(|(name, value)| format!("{}: {value}", quoted(name))).collect();
+            format!("{{ {} }}", written.join(", "))
+        };
+        let (report, figures) = (quoted(&reproduces.report), map(&reproduces.figures));
+        let baseline = map(&reproduces.baseline);
         line(
             &mut text,
             0,
-            &format!("reproduces: {{ report: {}, figures: {figures} }}", quoted(&reproduces.report)),
+            &format!("reproduces: {{ report: {report}, figures: {figures}, baseline: {baseline} }}"),
         );
     }
     line(&mut text, 0, &format!("seed: {seed}"));

@@ -18,6 +18,14 @@ fn series(counts: &[u64]) -> Vec<(u64, u64)> {
     counts.iter().enumerate().map(|(second, count)| (second as u64, *count)).collect()
 }
 
+#[test]
+fn the_slowest_second_is_one_that_lies_wholly_within_and_nothing_where_there_is_none() {
+    let series = [(4, 100), (5, 10), (6, 55), (7, 66), (8, 90)];
+    let lowest = |from_s, to_s| throughput_ratio_lowest(&series, 100.0, from_s, to_s);
+    assert_eq!((lowest(5.5, 8.0), lowest(5.0, 8.0), lowest(6.5, 6.9)), (Some(0.55), Some(0.1), None));
+    assert_eq!(throughput_ratio_lowest(&series, 0.0, 5.0, 8.0), None);
+}
+
 fn wait(from_s: f64, to_s: f64) -> Wait {
     Wait { from_s, to_s, is_open: false }
 }

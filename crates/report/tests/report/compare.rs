@@ -213,8 +213,13 @@ fn what_was_published_stands_beside_each_variant_and_workloads_figures_are_compa
         let text = std::fs::read_to_string(&file).expect("a result");
         let mut result: RunResult = serde_json::from_str(&text).expect("a result");
         let is_first = number % 2 == 0;
-        let figure =
-            |name: &str, reported, measured| ReproducedFigure { name: name.to_owned(), reported, measured };
+        let figure = |name: &str, reported, measured| ReproducedFigure {
+            name: name.to_owned(),
+            reported,
+            measured,
+            reported_baseline: None,
+            measured_baseline: None,
+        };
         result.reproduces = ReproducedReport {
             report: "FR-4".to_owned(),
             figures: vec![

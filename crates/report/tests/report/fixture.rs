@@ -452,6 +452,7 @@ fn fault(events: &[Event]) -> FaultResult {
         recovery_s: recovery(gap_s + 0.02),
         lost_operations: Some(1_639.5),
         throughput_ratio_during: Some(0.598),
+        throughput_ratio_lowest: None,
     };
     FaultResult {
         lab_lost_synced: false,

@@ -73,6 +73,7 @@ fn felt(load: &str, gap_s: f64, first_s: f64, sustained_s: f64) -> FaultLoadResu
         },
         lost_operations: known(gap_s * 100.0),
         throughput_ratio_during: Some(0.5),
+        throughput_ratio_lowest: None,
         ..FaultLoadResult::default()
     }
 }

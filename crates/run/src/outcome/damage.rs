@@ -134,6 +134,9 @@ pub(super) fn by_load(
             throughput_ratio_during: per_s.and_then(|per_s| {
                 recovery::throughput_ratio_during(&load.series, per_s, window.effect_s, stood_until_s)
             }),
+            throughput_ratio_lowest: per_s.and_then(|per_s| {
+                recovery::throughput_ratio_lowest(&load.series, per_s, window.effect_s, stood_until_s)
+            }),
         }
     };
     loads.iter().map(one).collect()

@@ -2,6 +2,8 @@
 //!
 //! Owns how intervals become figures of a phase. The intervals are the collector's.
 
+use std::collections::BTreeMap;
+
 use history::PhaseFacts;
 use history::WARM_UP;
 use load::{Asked, LoadPlan};
@@ -79,33 +81,33 @@ pub(super) fn load_result(load: &scenario::Load, prepared: &Prepared, shown: &Sh
     let facts = prepared.facts.loads.iter().find(|facts| facts.name == load.name);
     let transaction = facts.map_or("", |facts| facts.transaction.as_str());
     let plan = prepared.plans.iter().find(|plan| plan.name == load.name);
-    let measured = |from_s: f64, to_s: f64| {
+    // A workload that counts for itself has figures of its whole run only.
+    let counts_for_itself =
+        plan.is_some_and(|plan| !plan.workload.figures(&BTreeMap::new(), 1.0, 1).is_empty());
+    let measured = |from_s: f64, to_s: f64, is_whole: bool| {
         let figures = shown.recorded.timeline.summarize(&load.name, from_s, to_s).unwrap_or_default();
-        let figures = load_figures(&figures, transaction);
-        match plan {
-            Some(plan) => with_demand(plan, (from_s, to_s), figures),
-            None => figures,
+        let mut figures = load_figures(&figures, transaction);
+        let Some(plan) = plan else { return figures };
+        let succeeded =
+            figures.operations.iter().map(|(name, operation)| (name.clone(), operation.count)).collect();
+        if is_whole || !counts_for_itself {
+            figures.figures = plan.workload.figures(&succeeded, to_s - from_s, load.scale);
         }
+        with_demand(plan, (from_s, to_s), figures)
     };
     let phases = phases_that_were(&prepared.facts.phases, shown.ended_s);
     let from_s =
         phases.iter().find(|phase| !phase.name.starts_with(WARM_UP)).map_or(0.0, |phase| phase.from_s);
-    let mut total = measured(from_s, shown.ended_s);
-    if let Some(plan) = plan {
-        let succeeded =
-            total.operations.iter().map(|(name, operation)| (name.clone(), operation.count)).collect();
-        total.figures = plan.workload.figures(&succeeded, shown.ended_s - from_s, load.scale);
-    }
     let of_phase = |phase: &PhaseFacts| PhaseResult {
         name: phase.name.clone(),
         from_s: phase.from_s,
         to_s: phase.to_s,
-        measured: measured(phase.from_s, phase.to_s),
+        measured: measured(phase.from_s, phase.to_s, false),
     };
     LoadResult {
         name: load.name.clone(),
         workload: load.workload.clone(),
-        measured: total,
+        measured: measured(from_s, shown.ended_s, true),
         phases: phases.iter().map(of_phase).collect(),
         first_errors: shown.recorded.first_errors.get(&load.name).cloned().unwrap_or_default(),
         ended_early: shown.ended_early.get(&load.name).cloned(),

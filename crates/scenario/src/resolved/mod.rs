@@ -32,6 +32,8 @@ pub struct Reproduces {
     pub report: String,
     /// Its figures by name, the unit last in each name.
     pub figures: BTreeMap<String, f64>,
+    /// Those of its baseline.
+    pub baseline: BTreeMap<String, f64>,
 }
 
 /// The database.
