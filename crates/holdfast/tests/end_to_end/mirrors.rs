@@ -455,7 +455,7 @@ fn a_copy_that_reads_wrongly_is_not_taken_for_sound_when_it_is_promoted() {
     finished.ends_with(1);
     let result = finished.result();
     let receipt = result["faults"][0]["receipt"]["evidence"].to_string();
-    let promoted = receipt.split("on the component on dc1/a/h2 of the volume of n1 meanwhile").nth(1);
+    let promoted = receipt.split("on the component on dc1/a/h2 of the volume of n1 during the fault").nth(1);
     assert!(promoted.is_some_and(|told| told.contains("blocks returned with wrong data")), "{receipt}");
 }
 
