@@ -346,7 +346,7 @@ fn whatever_goes_wrong_with_the_disk_of_a_copy_the_node_goes_on_and_each_fault_h
     finished.ends_with(0);
     let result = finished.result();
     let receipt = |fault: usize| result["faults"][fault]["receipt"]["evidence"].to_string();
-    let met = "operations on the component on dc1/a/h2 of the volume of n1 meanwhile";
+    let met = "operations on the component on dc1/a/h2 of the volume of n1 during the fault";
     for (fault, seen) in [
         (0, "held up"),
         (1, "a write not answered"),
