@@ -36,9 +36,9 @@ fn left_standing(folder: &Path, undo: &str) {
     let permit = Permit::ask(&hosts, &hosts, "test", Some("test")).expect("leave");
     let here = Reach::Local { through: Vec::new() };
     let patience = Patience { stands: Duration::from_secs(20), gone: Duration::ZERO };
-    let mut journal = Journal::open(folder).expect("a journal");
+    let journal = Journal::open(folder).expect("a journal");
     let late = Duration::from_secs(600);
-    drop(strike(("n1", fault), &here, &permit, &mut journal, (late, patience)).expect("struck"));
+    drop(strike(("n1", fault), &here, &permit, &journal, (late, patience)).expect("struck"));
     assert!(folder.join("mark").exists());
 }
 

@@ -68,18 +68,18 @@ pub fn heal<T: Transport>(
         return Ok(None);
     }
     // Read again under the lock: what the run wrote last is known then.
-    let mut writer = Journal::open(run_directory)?;
+    let writer = Journal::open(run_directory)?;
     let Some(read) = journal::read(run_directory)? else { return Ok(None) };
     let closed = read.entries.iter().filter(|entry| entry.is_done()).count();
     let left: Vec<Entry> = read.entries.into_iter().filter(|entry| !entry.is_done()).collect();
     // The last first: what was put on top of something else is taken off before.
     let mut faults: Vec<Healed> =
-        left.into_iter().rev().map(|entry| one(open(&entry), entry, &mut writer, patience)).collect();
+        left.into_iter().rev().map(|entry| one(open(&entry), entry, &writer, patience)).collect();
     faults.reverse();
     Ok(Some(Healing { faults, closed, damaged: read.damaged }))
 }
 
-fn one(transport: impl Transport, entry: Entry, journal: &mut Journal, patience: Patience) -> Healed {
+fn one(transport: impl Transport, entry: Entry, journal: &Journal, patience: Patience) -> Healed {
     let (id, intent) = (entry.fault.clone(), entry.intent.clone());
     if !entry.is_struck {
         // Its commands may still be at work on the machine: gone now would not be gone.
@@ -103,7 +103,7 @@ fn one(transport: impl Transport, entry: Entry, journal: &mut Journal, patience:
     Healed { entry, outcome, timer: undone.timer, claims: undone.claims, doubts }
 }
 
-fn was_gone(transport: &impl Transport, entry: Entry, seen: Vec<Seen>, journal: &mut Journal) -> Healed {
+fn was_gone(transport: &impl Transport, entry: Entry, seen: Vec<Seen>, journal: &Journal) -> Healed {
     let mut doubts = Vec::new();
     let mut note = |written: Result<(), JournalError>| {
         doubts.extend(written.err().map(|error| Doubt::Journal(error.to_string())));

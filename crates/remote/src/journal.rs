@@ -8,6 +8,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -140,7 +141,8 @@ pub enum JournalError {
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
-    file: File,
+    /// Several faults may be struck at once; a record is written as a whole.
+    file: Mutex<File>,
 }
 
 impl Journal {
@@ -176,20 +178,21 @@ impl Journal {
         if whole < text.len() {
             file.set_len(whole as u64).map_err(failed)?;
         }
-        Ok(Journal { path, file })
+        Ok(Journal { path, file: Mutex::new(file) })
     }
 
     /// Writes a record, and returns once it is on disk.
     ///
     /// # Errors
     /// When it is not.
-    pub fn write(&mut self, fault: &str, step: Step) -> Result<(), JournalError> {
+    pub fn write(&self, fault: &str, step: Step) -> Result<(), JournalError> {
         let failed = |source| JournalError::Io { path: self.path.clone(), source };
         let record = Record { fault: fault.to_owned(), step };
         let mut line = serde_json::to_string(&record).map_err(|error| failed(error.into()))?;
         line.push('\n');
-        self.file.write_all(line.as_bytes()).map_err(failed)?;
-        self.file.sync_data().map_err(failed)
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        file.write_all(line.as_bytes()).map_err(failed)?;
+        file.sync_data().map_err(failed)
     }
 }
 

@@ -3,6 +3,7 @@
 //! Judges. A claim never makes a receipt pass: only what was seen before, during and after does.
 
 use std::fmt;
+use std::time::Instant;
 
 use history::Verdict;
 use serde::{Deserialize, Serialize};
@@ -94,7 +95,8 @@ pub enum Doubt {
 
 impl Doubt {
     /// What this doubt makes of a receipt: what was seen to be wrong fails it, what was not seen leaves it open.
-    fn verdict(&self) -> Verdict {
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
         match self {
             Doubt::DoesNotStand(_) | Doubt::StillStands(_) => Verdict::Fail,
             _ => Verdict::Unknown,
@@ -149,6 +151,8 @@ pub struct Receipt {
     pub strike: Vec<Claim>,
     /// What was seen of it.
     pub stood: Vec<Seen>,
+    /// Just before the first command that undoes it was sent.
+    pub undone_at: Instant,
     /// What the undoing said of itself.
     pub undo: Vec<Claim>,
     /// What was seen afterwards.

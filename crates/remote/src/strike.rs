@@ -79,7 +79,10 @@ pub struct Standing {
     fault: Filled,
     timer: Timer,
     version: String,
+    struck_at: Instant,
     strike: Vec<Claim>,
+    /// What the same looks showed before the strike.
+    before: Vec<Seen>,
     stood: Vec<Seen>,
     doubts: Vec<Doubt>,
 }
@@ -102,7 +105,7 @@ pub fn strike(
     (member, fault): (&str, Filled),
     transport: &dyn Transport,
     permit: &Permit,
-    journal: &mut Journal,
+    journal: &Journal,
     (deadline, patience): (Duration, Patience),
 ) -> Result<Standing, StrikeError> {
     let host = transport.reach().host().to_owned();
@@ -128,6 +131,7 @@ pub fn strike(
         return Err(error);
     }
     let mut strike = Vec::new();
+    let struck_at = Instant::now();
     for command in &fault.strike {
         let claim = Claim::after(transport, &timer.guard(), command);
         let goes_on = claim.is_success();
@@ -143,11 +147,11 @@ pub fn strike(
     let mut doubts = doubts_during(&strike, &stood, gone.as_deref());
     let written = written.and_then(|()| journal.write(&fault.id, Step::Stood { seen: stood.clone() }));
     doubts.extend(written.err().map(|error| Doubt::Journal(error.to_string())));
-    Ok(Standing { fault, timer, version, strike, stood, doubts })
+    Ok(Standing { fault, timer, version, struck_at, strike, before, stood, doubts })
 }
 
 /// Takes a timer away that has nothing to undo, where that can be done; else the journal keeps it for healing.
-fn not_struck(fault: &Filled, timer: &Timer, transport: &dyn Transport, journal: &mut Journal) {
+fn not_struck(fault: &Filled, timer: &Timer, transport: &dyn Transport, journal: &Journal) {
     let noted = journal.write(&fault.id, Step::NotStruck);
     if let (Ok(()), Ok(end)) = (noted, timer.disarm(transport, &fault.undo)) {
         // Without this line healing looks for the timer once more, and finds none.
@@ -196,15 +200,39 @@ impl Standing {
         &self.fault
     }
 
+    /// What the tool said of its version.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// Just before the first command that strikes was sent.
+    #[must_use]
+    pub fn struck_at(&self) -> Instant {
+        self.struck_at
+    }
+
+    /// What was seen of it.
+    #[must_use]
+    pub fn stood(&self) -> &[Seen] {
+        &self.stood
+    }
+
     /// What is in doubt so far.
     #[must_use]
     pub fn doubts(&self) -> &[Doubt] {
         &self.doubts
     }
 
-    /// Undoes it, sees that it is gone, and only then disarms the timer.
+    /// Looks whether it still stands, undoes it, sees that it is gone, and only then disarms the timer.
     #[must_use]
-    pub fn undo(mut self, transport: &dyn Transport, journal: &mut Journal, patience: Patience) -> Receipt {
+    pub fn undo(mut self, transport: &dyn Transport, journal: &Journal, patience: Patience) -> Receipt {
+        // A machine that could not be asked before is not asked again: the undoing would wait for it.
+        if self.fault.lasts && answer(&self.stood) == Answer::Yes {
+            let still = look(transport, &self.fault.stands, &self.before);
+            self.doubts.extend(doubts_during(&[], &still, None));
+        }
+        let undone_at = Instant::now();
         let undone = undo(
             (&self.fault.id, &self.timer),
             (&self.fault.undo, &self.fault.gone),
@@ -217,6 +245,7 @@ impl Standing {
             version: self.version,
             strike: self.strike,
             stood: self.stood,
+            undone_at,
             undo: undone.claims,
             gone: undone.seen,
             timer: undone.timer,
@@ -239,7 +268,7 @@ pub(crate) fn undo(
     (id, timer): (&str, &Timer),
     (commands, looks): (&[crate::command_file::Command], &[Look]),
     transport: &dyn Transport,
-    journal: &mut Journal,
+    journal: &Journal,
     patience: Duration,
 ) -> Undone {
     let deadline = Instant::now() + patience;

@@ -105,15 +105,15 @@ fn filled(file: &CommandFile) -> Filled {
     file.filled(&BTreeMap::new(), &id()).expect("no values")
 }
 
-fn struck(fault: Filled, reach: &dyn Transport, journal: &mut Journal, patience: Patience) -> Standing {
+fn struck(fault: Filled, reach: &dyn Transport, journal: &Journal, patience: Patience) -> Standing {
     strike(("n1", fault), reach, &permit(), journal, (LATE, patience)).expect("struck")
 }
 
 fn whole(file: &CommandFile, patience: Patience) -> Receipt {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut journal = Journal::open(folder.path()).expect("a journal");
-    let standing = struck(filled(file), &here(), &mut journal, patience);
-    let receipt = standing.undo(&here(), &mut journal, patience);
+    let journal = Journal::open(folder.path()).expect("a journal");
+    let standing = struck(filled(file), &here(), &journal, patience);
+    let receipt = standing.undo(&here(), &journal, patience);
     take_timers_away(folder.path());
     receipt
 }
@@ -157,12 +157,12 @@ fn a_stopped_process_is_seen_to_stand_still_and_to_go_on() {
         return;
     }
     let victim = Victim::new();
-    let mut journal = Journal::open(victim.run_directory()).expect("a journal");
-    let standing = struck(victim.stop(), &here(), &mut journal, PATIENCE);
+    let journal = Journal::open(victim.run_directory()).expect("a journal");
+    let standing = struck(victim.stop(), &here(), &journal, PATIENCE);
     assert_eq!(victim.state(), 'T');
     let folders = timer_folders(victim.run_directory());
     assert!(folders[0].join("armed").exists(), "the timer waits while the fault stands");
-    let receipt = standing.undo(&here(), &mut journal, PATIENCE);
+    let receipt = standing.undo(&here(), &journal, PATIENCE);
     assert_eq!((receipt.verdict(), &receipt.doubts[..]), (Verdict::Pass, &[][..]));
     assert_eq!(receipt.timer, Some(TimerEnd::Disarmed));
     assert!(receipt.version.contains("procps"), "{}", receipt.version);
@@ -184,14 +184,14 @@ fn a_killed_process_is_seen_to_be_gone_and_to_be_back() {
     let file = remote::named("pid-file-kill").expect("it ships");
     let fault =
         file.filled(&values(&[("pid-file", &victim.pid_file()), ("start", &start)]), &id()).expect("values");
-    let mut journal = Journal::open(victim.run_directory()).expect("a journal");
+    let journal = Journal::open(victim.run_directory()).expect("a journal");
     // The test is the process's parent, so that it stays a zombie until it is waited for, as under no service manager.
     let reaper = std::thread::spawn({
         let mut child = std::mem::replace(&mut victim.child, Command::new("true").spawn().expect("true"));
         move || child.wait()
     });
-    let standing = struck(fault, &here(), &mut journal, PATIENCE);
-    let receipt = standing.undo(&here(), &mut journal, PATIENCE);
+    let standing = struck(fault, &here(), &journal, PATIENCE);
+    let receipt = standing.undo(&here(), &journal, PATIENCE);
     let ended = reaper.join().expect("no panic").expect("waited for");
     let started: i32 =
         fs::read_to_string(victim.pid_file()).expect("the PID file").trim().parse().expect("a PID");
@@ -235,7 +235,7 @@ fn an_undoing_that_fails_is_named_and_what_still_stands_fails() {
 #[test]
 fn looks_that_show_nothing_keep_the_fault_from_being_struck() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut journal = Journal::open(folder.path()).expect("a journal");
+    let journal = Journal::open(folder.path()).expect("a journal");
     for (key, look, because) in [
         ("stands", "[{ run: [\"true\"] }]", "shows it already"),
         ("stands", "[{ run: [no-such-program] }]", "cannot be asked"),
@@ -243,7 +243,7 @@ fn looks_that_show_nothing_keep_the_fault_from_being_struck() {
         ("gone", "[{ run: [no-such-program], exit: 1 }]", "does not look as without the fault"),
     ] {
         let fault = filled(&marker(folder.path(), &[(key, look)]));
-        let error = strike(("n1", fault), &here(), &permit(), &mut journal, (LATE, SHORT)).expect_err(look);
+        let error = strike(("n1", fault), &here(), &permit(), &journal, (LATE, SHORT)).expect_err(look);
         assert!(
             matches!(&error, StrikeError::NoBaseline { when, .. } if when.contains(because)),
             "{look}: {error}"
@@ -251,7 +251,7 @@ fn looks_that_show_nothing_keep_the_fault_from_being_struck() {
         assert!(!folder.path().join("mark").exists());
     }
     let always = filled(&marker(folder.path(), &[("gone", "[{ run: [\"true\"] }]")]));
-    let receipt = struck(always, &here(), &mut journal, SHORT).undo(&here(), &mut journal, SHORT);
+    let receipt = struck(always, &here(), &journal, SHORT).undo(&here(), &journal, SHORT);
     assert!(receipt.doubts.contains(&Doubt::GoneWhileStanding), "{:?}", receipt.doubts);
     assert_ne!(receipt.verdict(), Verdict::Pass);
 }
@@ -276,11 +276,10 @@ impl Transport for SilentArming {
 #[test]
 fn a_timer_that_is_not_known_to_be_armed_is_taken_away_and_nothing_is_struck() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut journal = Journal::open(folder.path()).expect("a journal");
+    let journal = Journal::open(folder.path()).expect("a journal");
     let fault = filled(&marker(folder.path(), &[]));
     let silent = SilentArming(here());
-    let error =
-        strike(("n1", fault), &silent, &permit(), &mut journal, (LATE, SHORT)).expect_err("not armed");
+    let error = strike(("n1", fault), &silent, &permit(), &journal, (LATE, SHORT)).expect_err("not armed");
     assert!(matches!(error, StrikeError::Timer(_)), "{error}");
     assert!(!folder.path().join("mark").exists());
     assert!(!timer_folders(folder.path())[0].exists(), "the timer would undo what was never done");
@@ -291,11 +290,11 @@ fn a_timer_that_is_not_known_to_be_armed_is_taken_away_and_nothing_is_struck() {
 #[test]
 fn a_machine_that_nobody_confirmed_is_not_struck() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut journal = Journal::open(folder.path()).expect("a journal");
+    let journal = Journal::open(folder.path()).expect("a journal");
     let others = BTreeSet::from(["db1".to_owned()]);
     let permit = Permit::ask(&others, &others, "test", Some("test")).expect("leave");
     let fault = filled(&marker(folder.path(), &[]));
-    let error = strike(("n1", fault), &here(), &permit, &mut journal, (LATE, SHORT)).expect_err("no leave");
+    let error = strike(("n1", fault), &here(), &permit, &journal, (LATE, SHORT)).expect_err("no leave");
     assert!(matches!(error, StrikeError::NotPermitted { host } if host == "localhost"));
     assert!(!folder.path().join("mark").exists());
 }
@@ -336,12 +335,12 @@ fn came_too_late(receipt: &Receipt) -> bool {
 
 fn cut_off() -> Receipt {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut journal = Journal::open(folder.path()).expect("a journal");
+    let journal = Journal::open(folder.path()).expect("a journal");
     let cut = CutBy { mark: folder.path().join("mark"), reach: here() };
     let fault = filled(&marker(folder.path(), &[]));
     let after = Duration::from_secs(4);
-    let standing = strike(("n1", fault), &cut, &permit(), &mut journal, (after, SHORT)).expect("struck");
-    let receipt = standing.undo(&cut, &mut journal, PATIENCE);
+    let standing = strike(("n1", fault), &cut, &permit(), &journal, (after, SHORT)).expect("struck");
+    let receipt = standing.undo(&cut, &journal, PATIENCE);
     assert!(!cut.mark.exists());
     assert!(!timer_folders(folder.path())[0].exists());
     receipt
@@ -350,14 +349,14 @@ fn cut_off() -> Receipt {
 #[test]
 fn a_strike_after_its_timer_is_not_carried_out() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut journal = Journal::open(folder.path()).expect("a journal");
+    let journal = Journal::open(folder.path()).expect("a journal");
     // The machine is held up between the arming and the strike.
     let late = LateStrike { reach: here(), mark: folder.path().join("mark").display().to_string() };
     let fault = filled(&marker(folder.path(), &[]));
     let after = Duration::from_secs(1);
-    let standing = strike(("n1", fault), &late, &permit(), &mut journal, (after, SHORT)).expect("armed");
+    let standing = strike(("n1", fault), &late, &permit(), &journal, (after, SHORT)).expect("armed");
     assert!(!folder.path().join("mark").exists(), "nothing was struck");
-    let receipt = standing.undo(&here(), &mut journal, SHORT);
+    let receipt = standing.undo(&here(), &journal, SHORT);
     assert!(came_too_late(&receipt), "{:?}", receipt.strike);
     assert_ne!(receipt.verdict(), Verdict::Pass);
 }
@@ -390,8 +389,8 @@ fn healing_undoes_what_stands_once_and_twice_is_nothing_more() {
         return;
     }
     let victim = Victim::new();
-    let mut journal = Journal::open(victim.run_directory()).expect("a journal");
-    let standing = struck(victim.stop(), &here(), &mut journal, PATIENCE);
+    let journal = Journal::open(victim.run_directory()).expect("a journal");
+    let standing = struck(victim.stop(), &here(), &journal, PATIENCE);
     let busy =
         heal(victim.run_directory(), SHORT, |entry| entry.intent.reach.clone()).expect_err("the run goes on");
     assert!(busy.to_string().contains("still at work"), "{busy}");
@@ -409,9 +408,9 @@ fn healing_undoes_what_stands_once_and_twice_is_nothing_more() {
 #[test]
 fn healing_says_what_it_could_not_undo() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut journal = Journal::open(folder.path()).expect("a journal");
+    let journal = Journal::open(folder.path()).expect("a journal");
     let fault = filled(&marker(folder.path(), &[("undo", "[{ run: [\"false\"] }]")]));
-    drop((struck(fault, &here(), &mut journal, SHORT), journal));
+    drop((struck(fault, &here(), &journal, SHORT), journal));
     let open = |entry: &remote::journal::Entry| entry.intent.reach.clone();
     let healing = heal(folder.path(), SHORT, open).expect("healed").expect("a journal");
     assert_eq!(healing.faults[0].outcome, Outcome::Stands);
@@ -427,9 +426,9 @@ fn healing_says_what_it_could_not_undo() {
 #[test]
 fn a_journal_that_a_crash_cut_short_is_read_and_one_that_is_damaged_is_named() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut journal = Journal::open(folder.path()).expect("a journal");
+    let journal = Journal::open(folder.path()).expect("a journal");
     let fault = filled(&marker(folder.path(), &[]));
-    drop((struck(fault, &here(), &mut journal, PATIENCE), journal));
+    drop((struck(fault, &here(), &journal, PATIENCE), journal));
     let path = folder.path().join(journal::FILE);
     let whole = fs::read_to_string(&path).expect("the journal");
     fs::write(&path, format!("{whole}{{\"fault\": \"0a1b")).expect("cut short");
@@ -523,10 +522,10 @@ fn strikes_and_hangs_when_another_test_asks() {
     let Some(folder) = std::env::var_os(STRIKER).map(PathBuf::from) else { return };
     let seconds =
         std::env::var("REMOTE_TEST_SECONDS").ok().and_then(|text| text.parse().ok()).expect("seconds");
-    let mut journal = Journal::open(&folder).expect("a journal");
+    let journal = Journal::open(&folder).expect("a journal");
     let fault = filled(&marker(&folder, &[]));
     let after = Duration::from_secs(seconds);
-    let _standing = strike(("n1", fault), &here(), &permit(), &mut journal, (after, SHORT)).expect("struck");
+    let _standing = strike(("n1", fault), &here(), &permit(), &journal, (after, SHORT)).expect("struck");
     loop {
         std::thread::park();
     }

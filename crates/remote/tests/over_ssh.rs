@@ -193,10 +193,10 @@ fn a_process_there_is_stopped_and_healed_from_the_journal() {
         fs::write(&pid_file, format!("{}\n", victim.0.id())).expect("the PID file");
         let fault = filled("pid-file-stop", &[("pid-file", &pid_file.display().to_string())]);
         let run = tempfile::tempdir().expect("a folder");
-        let mut journal = Journal::open(run.path()).expect("a journal");
+        let journal = Journal::open(run.path()).expect("a journal");
         let late = Duration::from_secs(600);
-        let standing = strike(("n1", fault), &machine.reach(), &permit(), &mut journal, (late, PATIENCE))
-            .expect("struck");
+        let standing =
+            strike(("n1", fault), &machine.reach(), &permit(), &journal, (late, PATIENCE)).expect("struck");
         assert_eq!(standing.doubts(), &[]);
         // The run dies here; the timer was left by a session that is over.
         drop((standing, journal));
@@ -222,18 +222,18 @@ fn a_partition_that_cuts_our_own_connection_is_undone_by_the_timer() {
         let test = "a_partition_that_cuts_our_own_connection_is_undone_by_the_timer";
         let Some(machine) = Machine::new(test, &["nft", "ping"]) else { return };
         let run = tempfile::tempdir().expect("a folder");
-        let mut journal = Journal::open(run.path()).expect("a journal");
+        let journal = Journal::open(run.path()).expect("a journal");
         let fault = filled("nftables-partition", &[("peers", OURS), ("probe", OURS)]);
         let patience = Patience { stands: Duration::ZERO, ..PATIENCE };
         let after = Duration::from_secs(20);
-        let standing = strike(("n1", fault), &machine.reach(), &permit(), &mut journal, (after, patience))
-            .expect("struck");
+        let standing =
+            strike(("n1", fault), &machine.reach(), &permit(), &journal, (after, patience)).expect("struck");
         assert!(
             matches!(standing.doubts().first(), Some(Doubt::StrikeFailed(claim)) if claim.output.is_none()),
             "the strike's own answer was cut off: {:?}",
             standing.doubts()
         );
-        let receipt = standing.undo(&machine.reach(), &mut journal, patience);
+        let receipt = standing.undo(&machine.reach(), &journal, patience);
         assert_eq!(receipt.verdict(), Verdict::Unknown, "{:?}", receipt.doubts);
         assert!(matches!(receipt.timer, Some(TimerEnd::Fired { exit: 0, .. })), "{receipt:?}");
         let rules = machine

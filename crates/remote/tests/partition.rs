@@ -111,7 +111,7 @@ fn partition(name: &str) -> Filled {
     fault(name, &[("peers", "10.9.0.2"), ("probe", "10.9.0.2")])
 }
 
-fn struck(fault: Filled, machine: &Machine, journal: &mut Journal) -> Result<Standing, StrikeError> {
+fn struck(fault: Filled, machine: &Machine, journal: &Journal) -> Result<Standing, StrikeError> {
     let hosts = BTreeSet::from(["localhost".to_owned()]);
     let permit = Permit::ask(&hosts, &hosts, "test", Some("test")).expect("leave");
     strike(("n1", fault), &machine.reach(), &permit, journal, (LATE, PATIENCE))
@@ -141,12 +141,12 @@ fn stands_and_heals(test: &str, name: &str) {
     one.run(&format!("nft '{FOREIGN}'"));
     let before = one.run("nft -s list ruleset");
     let folder = tempfile::tempdir().expect("a folder");
-    let mut journal = Journal::open(folder.path()).expect("a journal");
-    let standing = struck(partition(name), &one, &mut journal).expect("struck");
+    let journal = Journal::open(folder.path()).expect("a journal");
+    let standing = struck(partition(name), &one, &journal).expect("struck");
     assert!(!answers(&other, "10.9.0.1"), "{name}: the other side sees it as well");
     let during = one.run("nft -s list ruleset");
     assert!(during.contains("holdfast_") && during.contains(before.trim()), "{name}: {during}");
-    let receipt = standing.undo(&one.reach(), &mut journal, PATIENCE);
+    let receipt = standing.undo(&one.reach(), &journal, PATIENCE);
     assert_eq!((receipt.verdict(), &receipt.doubts[..]), (Verdict::Pass, &[][..]), "{name}");
     assert!(receipt.version.starts_with("nftables v"), "{}", receipt.version);
     assert_eq!(one.run("nft -s list ruleset"), before, "{name}");
@@ -158,15 +158,15 @@ fn two_partitions_at_once_do_not_undo_each_other() {
     let Some((one, _other)) = machines("two_partitions_at_once_do_not_undo_each_other") else { return };
     one.run("ip addr add 10.9.0.3/24 dev left");
     let folder = tempfile::tempdir().expect("a folder");
-    let mut journal = Journal::open(folder.path()).expect("a journal");
-    let first = struck(partition("nftables-partition-in"), &one, &mut journal).expect("struck");
+    let journal = Journal::open(folder.path()).expect("a journal");
+    let first = struck(partition("nftables-partition-in"), &one, &journal).expect("struck");
     // Of an address of the machine itself, which answers although the first one stands.
     let own = fault("nftables-partition-in", &[("peers", "10.9.0.3"), ("probe", "10.9.0.3")]);
-    let second = struck(own, &one, &mut journal).expect("struck");
-    let receipt = second.undo(&one.reach(), &mut journal, PATIENCE);
+    let second = struck(own, &one, &journal).expect("struck");
+    let receipt = second.undo(&one.reach(), &journal, PATIENCE);
     assert_eq!((receipt.verdict(), &receipt.doubts[..]), (Verdict::Pass, &[][..]));
     assert!(!answers(&one, "10.9.0.2"), "the first one stands still");
-    let receipt = first.undo(&one.reach(), &mut journal, PATIENCE);
+    let receipt = first.undo(&one.reach(), &journal, PATIENCE);
     assert_eq!((receipt.verdict(), &receipt.doubts[..]), (Verdict::Pass, &[][..]));
 }
 
@@ -175,14 +175,14 @@ fn a_partition_whose_rules_match_nothing_fails_and_one_with_a_silent_probe_is_no
     let test = "a_partition_whose_rules_match_nothing_fails_and_one_with_a_silent_probe_is_not_struck";
     let Some((one, _other)) = machines(test) else { return };
     let folder = tempfile::tempdir().expect("a folder");
-    let mut journal = Journal::open(folder.path()).expect("a journal");
+    let journal = Journal::open(folder.path()).expect("a journal");
     // nft says that all is well, and the table is there.
     let wrong = fault("nftables-partition", &[("peers", "10.9.0.77"), ("probe", "10.9.0.2")]);
     let hosts = BTreeSet::from(["localhost".to_owned()]);
     let permit = Permit::ask(&hosts, &hosts, "test", Some("test")).expect("leave");
     let short = Patience { stands: Duration::ZERO, ..PATIENCE };
-    let standing = strike(("n1", wrong), &one.reach(), &permit, &mut journal, (LATE, short)).expect("struck");
-    let receipt = standing.undo(&one.reach(), &mut journal, PATIENCE);
+    let standing = strike(("n1", wrong), &one.reach(), &permit, &journal, (LATE, short)).expect("struck");
+    let receipt = standing.undo(&one.reach(), &journal, PATIENCE);
     assert!(receipt.strike.iter().all(remote::receipt::Claim::is_success));
     assert_eq!(receipt.verdict(), Verdict::Fail);
     let pinged =
@@ -190,7 +190,7 @@ fn a_partition_whose_rules_match_nothing_fails_and_one_with_a_silent_probe_is_no
     assert!(receipt.doubts.iter().any(pinged), "{:?}", receipt.doubts);
     let silent = fault("nftables-partition", &[("peers", "10.9.0.77"), ("probe", "10.9.0.77")]);
     let error =
-        strike(("n1", silent), &one.reach(), &permit, &mut journal, (LATE, short)).expect_err("no baseline");
+        strike(("n1", silent), &one.reach(), &permit, &journal, (LATE, short)).expect_err("no baseline");
     assert!(matches!(&error, StrikeError::NoBaseline { when, .. } if when.contains("ping")), "{error}");
 }
 
@@ -200,14 +200,14 @@ fn a_partition_that_cuts_off_more_than_it_should_fails() {
     let Some((one, _other)) = machines("a_partition_that_cuts_off_more_than_it_should_fails") else { return };
     one.run("ip addr add 10.9.0.3/24 dev left");
     let folder = tempfile::tempdir().expect("a folder");
-    let mut journal = Journal::open(folder.path()).expect("a journal");
+    let journal = Journal::open(folder.path()).expect("a journal");
     let given = [("peers", "10.9.0.2, 10.9.0.3"), ("probe", "10.9.0.2"), ("control", "10.9.0.3")];
     let hosts = BTreeSet::from(["localhost".to_owned()]);
     let permit = Permit::ask(&hosts, &hosts, "test", Some("test")).expect("leave");
     let short = Patience { stands: Duration::ZERO, ..PATIENCE };
     let wide = fault("nftables-partition-in", &given);
-    let standing = strike(("n1", wide), &one.reach(), &permit, &mut journal, (LATE, short)).expect("struck");
-    let receipt = standing.undo(&one.reach(), &mut journal, PATIENCE);
+    let standing = strike(("n1", wide), &one.reach(), &permit, &journal, (LATE, short)).expect("struck");
+    let receipt = standing.undo(&one.reach(), &journal, PATIENCE);
     assert_eq!(receipt.verdict(), Verdict::Fail);
     let control =
         |doubt: &Doubt| matches!(doubt, Doubt::DoesNotStand(seen) if seen.command.ends_with("10.9.0.3"));
@@ -223,14 +223,14 @@ fn netem_is_refused_where_the_kernel_has_none_and_stands_where_it_has() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let mut journal = Journal::open(folder.path()).expect("a journal");
+    let journal = Journal::open(folder.path()).expect("a journal");
     let before = one.run("tc qdisc show dev left");
     let netem = fault("netem", &[("interface", "left"), ("delay", "50ms")]);
     let hosts = BTreeSet::from(["localhost".to_owned()]);
     let permit = Permit::ask(&hosts, &hosts, "test", Some("test")).expect("leave");
     let short = Patience { stands: Duration::ZERO, ..PATIENCE };
-    let standing = strike(("n1", netem), &one.reach(), &permit, &mut journal, (LATE, short)).expect("tried");
-    let receipt = standing.undo(&one.reach(), &mut journal, PATIENCE);
+    let standing = strike(("n1", netem), &one.reach(), &permit, &journal, (LATE, short)).expect("tried");
+    let receipt = standing.undo(&one.reach(), &journal, PATIENCE);
     if receipt.strike[0].is_success() {
         assert_eq!((receipt.verdict(), &receipt.doubts[..]), (Verdict::Pass, &[][..]));
     } else {

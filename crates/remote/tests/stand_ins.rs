@@ -81,11 +81,11 @@ fn receipt(name: &str, given: &[(&str, &str)], programs: &[(&str, &str)], state:
     let fault = remote::named(name).expect("it ships").filled(&values, &id).expect("sound values");
     let hosts = BTreeSet::from(["localhost".to_owned()]);
     let permit = Permit::ask(&hosts, &hosts, "test", Some("test")).expect("leave");
-    let mut journal = Journal::open(folder.path()).expect("a journal");
+    let journal = Journal::open(folder.path()).expect("a journal");
     let late = Duration::from_secs(600);
-    let standing = strike(("n1", fault), &reach, &permit, &mut journal, (late, PATIENCE)).expect("struck");
+    let standing = strike(("n1", fault), &reach, &permit, &journal, (late, PATIENCE)).expect("struck");
     let stood = fs::read_to_string(folder.path().join("unit")).expect("the state");
-    (standing.undo(&reach, &mut journal, PATIENCE), stood)
+    (standing.undo(&reach, &journal, PATIENCE), stood)
 }
 
 #[test]
