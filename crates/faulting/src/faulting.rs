@@ -139,6 +139,12 @@ impl Faulting {
             | FaultAction::ClockRace(action)
             | FaultAction::ClockStop(action) => self.strike_clock(number, fault, action),
             FaultAction::Migrate(action) => self.strike_migration(number, fault, action),
+            // The scenario language refuses it for a lab.
+            FaultAction::External(_) => {
+                let record = self.record(fault, "a machine outside the lab".to_owned());
+                self.enter(number, &record);
+                self.nothing_answers(number, &record);
+            }
         }
     }
 

@@ -141,4 +141,7 @@ pub struct RunFacts {
     /// Lies that a test planted in the lab, by name; empty in every honest run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub planted: Vec<String>,
+    /// Whether it ran on a cluster that exists, and no lab was made.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_external: bool,
 }

@@ -197,6 +197,10 @@ pub struct RunOptions {
     /// Keep the lab up at the end until Ctrl-C, and print how to reach each node
     #[arg(long)]
     pub keep: bool,
+    /// Confirm that a cluster which exists may be broken (`target: external`): the scenario's name. `holdfast check` prints
+    /// every command first
+    #[arg(long, value_name = "NAME")]
+    pub yes_break: Option<String>,
     /// Capture packets into `captures/` of the run directory, for Wireshark: those of a node (`n1`), of a place
     /// (`dc1/a/h2`), or from one place to another (`"dc1 -> dc2"`). May be given several times
     #[arg(long, value_name = "WHAT")]

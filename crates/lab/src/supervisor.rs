@@ -26,6 +26,8 @@ use crate::mounts::{Below, attribute, set_attributes};
 
 /// Hidden subcommand of the program that makes it a lab's supervisor.
 pub const SUPERVISOR_SUBCOMMAND: &str = "lab-supervisor";
+/// Hidden subcommand of the program that makes it the process of a run on machines that exist.
+pub const OUTSIDE_SUBCOMMAND: &str = "run-outside";
 
 /// First outside user number that a root-made lab's ordinary users are mapped to, far from those in use.
 const MAPPED_USERS_FROM: u32 = 524_288;
@@ -75,16 +77,36 @@ fn step<T, E: Into<io::Error>>(step: &'static str, result: Result<T, E>) -> Resu
 /// # Errors
 /// When the program cannot be started or another lab holds the lock.
 pub fn launch(log: fs::File) -> Result<Child, SupervisorError> {
+    launch_as(SUPERVISOR_SUBCOMMAND, log, || {
+        nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
+        Ok(())
+    })
+}
+
+/// The same for a run on machines that exist. It outlives this process for as long as it takes to undo what it broke.
+///
+/// # Errors
+/// As [`launch`].
+pub fn launch_outside(log: fs::File) -> Result<Child, SupervisorError> {
+    launch_as(OUTSIDE_SUBCOMMAND, log, || Ok(()))
+}
+
+/// `first` is called between fork and exec: it may only make system calls.
+fn launch_as(
+    subcommand: &str,
+    log: fs::File,
+    first: impl Fn() -> io::Result<()> + Send + Sync + 'static,
+) -> Result<Child, SupervisorError> {
     use std::os::unix::process::CommandExt;
     step("lock the log", log.try_lock().map_err(io::Error::from))?;
     let mut command = Command::new("/proc/self/exe");
-    command.arg(SUPERVISOR_SUBCOMMAND).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log);
-    // SAFETY: both calls are async-signal-safe. A session of its own keeps the terminal's Ctrl-C away: the outer
+    command.arg(subcommand).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log);
+    // SAFETY: all calls are async-signal-safe. A session of its own keeps the terminal's Ctrl-C away: the outer
     // process decides what an interrupt means.
     unsafe {
-        command.pre_exec(|| {
+        command.pre_exec(move || {
             nix::unistd::setsid()?;
-            nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
+            first()?;
             keep_standard_descriptors_only();
             Ok(())
         });
@@ -238,12 +260,15 @@ pub fn guard_volumes(folder: &Path) -> Result<(), SupervisorError> {
     step("attributes of the folder of volumes", set_attributes(folder, add, 0, Below::Untouched))
 }
 
-/// Ends the whole lab the moment the outer process is gone: reads orders line by line, hands each to `order`, and
-/// at the end of input exits. Runs on a thread of its own.
+/// Reads orders line by line on a thread of its own and hands each to `order`. The end of the input means that the outer
+/// process is gone: then `at_end` is called. A lab's supervisor ends there, and as PID 1 of its namespace takes all else along.
 ///
 /// # Errors
 /// When no thread is to be had.
-pub fn watch_orders(mut order: impl FnMut(&str) + Send + 'static) -> Result<(), SupervisorError> {
+pub fn watch_orders(
+    mut order: impl FnMut(&str) + Send + 'static,
+    at_end: impl FnOnce() + Send + 'static,
+) -> Result<(), SupervisorError> {
     let watch = move || {
         for line in io::stdin().lines() {
             match line {
@@ -251,8 +276,7 @@ pub fn watch_orders(mut order: impl FnMut(&str) + Send + 'static) -> Result<(), 
                 Err(_) => break,
             }
         }
-        // PID 1 of the namespace goes, and the kernel kills the rest.
-        std::process::exit(255);
+        at_end();
     };
     step("start the watch", std::thread::Builder::new().name("orders".to_owned()).spawn(watch)).map(drop)
 }

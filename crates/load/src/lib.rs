@@ -30,6 +30,6 @@ pub use generator::{Batch, LoadEnd, LoadHandle, OpenLoop, start};
 pub use muster::Muster;
 pub use pace::{Arrival, Asked, AskedRate, Step, ThinkTime};
 pub use plan::{ClientProgram, Consistency, LoadError, LoadPlan, OnThread};
-pub use preparation::{final_read, prepare, server_version};
+pub use preparation::{final_read, leader, prepare, server_version};
 pub use replica_read::{are_compared, replica_reads};
 pub use thread_cpu::LoadCpu;

@@ -73,6 +73,30 @@ pub fn server_version(plan: &LoadPlan, on_thread: OnThread) -> Result<String, Lo
     })
 }
 
+/// The node at which clients find the leader now; one of them, where each takes writes. Tries again for as long as `within`.
+///
+/// # Errors
+/// When the plan cannot be carried out, or none was found in the time.
+pub fn leader(plan: &LoadPlan, on_thread: OnThread, within: Duration) -> Result<String, LoadError> {
+    in_place(plan, on_thread, |plan| async move {
+        let mut last_error = "no attempt ended".to_owned();
+        let found = async {
+            let mut leader = Leader::new(plan, plan.connect_timeout);
+            loop {
+                match leader.connect().await {
+                    Ok((_, node)) => return node,
+                    Err(failure) => last_error = failure.why,
+                }
+                leader.pause().await;
+            }
+        };
+        match reactor::timeout(within, found).await {
+            Ok(node) => Ok(node),
+            Err(_) => Err(gave_up(plan, "looking for the leader", last_error)),
+        }
+    })
+}
+
 /// Reads the database's final state as the workload's checks need it, trying again for as long as `within`. Blocks.
 ///
 /// # Errors

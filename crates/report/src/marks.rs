@@ -83,11 +83,12 @@ pub(crate) fn of(run: &RunDirectory, recorded_until_s: f64) -> Marks {
     let bands = run.result.faults.iter().map(|fault| Band {
         from_s: fault.took_effect_s.unwrap_or(fault.asked_s),
         to_s: fault.healed_s,
-        label: format!(
-            "{} {}",
-            fault.kind,
-            if fault.hits.is_empty() { fault.target.clone() } else { format::listed(&fault.hits) }
-        ),
+        label: match run.result.facts.is_external {
+            // The target names the command file.
+            true => fault.target.clone(),
+            false if fault.hits.is_empty() => format!("{} {}", fault.kind, fault.target),
+            false => format!("{} {}", fault.kind, format::listed(&fault.hits)),
+        },
         took_effect: fault.took_effect_s.is_some(),
     });
     let mut moments = moments(run);

@@ -98,28 +98,45 @@ fn load(result: &RunResult) -> String {
             format::listed(&open)
         ));
     }
-    sentences.push(
-        "Clients have their own place in the site. They reconnect with growing pauses, search for the node that \
+    let place = match result.facts.is_external {
+        true => "Clients run in one process on the machine that holdfast ran on.",
+        false => "Clients have their own place in the site.",
+    };
+    sentences.push(format!(
+        "{place} They reconnect with growing pauses, search for the node that \
          takes writes, and never stop the run."
-            .to_owned(),
-    );
+    ));
     sentences.join(" ")
 }
 
 /// What nothing in this run proves. What each check proves stands beside the check.
 fn proofs(result: &RunResult) -> String {
     let mut unproven = Vec::new();
-    if result.volumes.is_empty() {
+    if result.facts.is_external {
+        unproven.push(
+            "What nobody looked at. The receipts are what the command files' own looks saw on the members; what other \
+             programs do to the cluster meanwhile is not watched.",
+        );
+        unproven.push(
+            "Whether unsynced data survives a power loss, unless a command file takes the power away: a process that is \
+             killed leaves its data in the machine's memory.",
+        );
+    } else if result.volumes.is_empty() {
         unproven.push(
             "Whether unsynced data survives a power loss. In this run a node's volume is a plain directory: a \
              power-off ends all processes of a host at once, but data written without fsync stays. A database that \
              acknowledges before fsync is not caught.",
         );
     }
-    unproven.push(
-        "Absolute speed on other hardware. Everything here shares one machine; only ratios, the order of events and \
-         data survival carry over.",
-    );
+    unproven.push(match result.facts.is_external {
+        true => {
+            "Absolute speed on other hardware or in another network. All clients share one machine, which may be the limit."
+        }
+        false => {
+            "Absolute speed on other hardware. Everything here shares one machine; only ratios, the order of events and \
+             data survival carry over."
+        }
+    });
     unproven.push("Other timings of the same fault. One run is one sample; repeat it with other seeds.");
     let list = |sentences: &[&str]| -> String {
         sentences.iter().map(|sentence| format!("<li>{sentence}</li>")).collect()

@@ -22,9 +22,12 @@ pub fn html(run: &RunDirectory) -> String {
     page.push_str(&sections);
     let _ = write!(
         page,
-        "<footer>Made by Holdfast {} from the run directory. The datacentre is simulated; the database, its packets \
-         and its data are real.</footer>\n</main></body></html>\n",
-        escape(&result.holdfast)
+        "<footer>Made by Holdfast {} from the run directory. {}</footer>\n</main></body></html>\n",
+        escape(&result.holdfast),
+        match result.facts.is_external {
+            true => "The cluster existed before the run; Holdfast made the load and the faults.",
+            false => "The datacentre is simulated; the database, its packets and its data are real.",
+        }
     );
     page
 }

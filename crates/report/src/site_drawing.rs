@@ -18,7 +18,7 @@ const MARGIN: f64 = 8.0;
 pub(crate) fn figure(run: &RunDirectory) -> String {
     let site = &run.result.facts.site;
     if site.hosts.is_empty() {
-        return "<p>This run has no simulated site.</p>".to_owned();
+        return "<p>This run has no site.</p>".to_owned();
     }
     let story = site::story(run);
     let mut html = "<figure class=\"site\">".to_owned();
@@ -45,7 +45,12 @@ pub(crate) fn figure(run: &RunDirectory) -> String {
         html.push_str(" <span><i class=\"struck\"></i>affected by a fault</span>");
     }
     html.push_str("</figcaption></figure>");
-    html.push_str(&site_links::in_words(site));
+    match run.result.facts.is_external {
+        true => {
+            html.push_str("<p class=\"note\">How long packets take between the members was not measured.</p>")
+        }
+        false => html.push_str(&site_links::in_words(site)),
+    }
     html
 }
 

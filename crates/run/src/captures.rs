@@ -5,11 +5,14 @@
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 use fabric::{CaptureGuard, Fabric, FabricError, Tap};
+use history::EventSink;
 use scenario::Scenario;
 use scenario::node_name;
 
+use crate::chronicle::Chronicle;
 use crate::directory::RunDirectory;
 
 /// The folder of captures in the run directory.
@@ -39,6 +42,27 @@ pub enum CaptureError {
     /// The network.
     #[error(transparent)]
     Fabric(#[from] FabricError),
+}
+
+/// Captures under way.
+#[derive(Default)]
+pub(crate) struct Captures(Mutex<Vec<CaptureGuard>>);
+
+impl Captures {
+    /// These.
+    pub(crate) fn new(captures: Vec<CaptureGuard>) -> Captures {
+        Captures(Mutex::new(captures))
+    }
+
+    /// Ends them and tells how many packets they hold.
+    pub(crate) fn finish(&self, chronicle: &Chronicle) {
+        for capture in std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner)) {
+            match capture.finish() {
+                Ok(packets) => chronicle.progress(format!("a capture ends with {packets} packets")),
+                Err(error) => chronicle.warn(error.to_string(), "look at the space left on the disk"),
+            }
+        }
+    }
 }
 
 /// What a name on the command line means: `n1`, `dc1/a/h2`, or `dc1 -> dc2`.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -33,8 +33,17 @@ pub enum CollectorError {
         source: io::Error,
     },
     /// Something could not be written or kept.
-    #[error("recording: {0}")]
-    Recording(String),
+    #[error("{}: the run could not be recorded: {why}; if the disk is full, free space there, or choose another folder \
+             with --out", folder.display())]
+    Recording {
+        /// The run directory.
+        folder: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// The thread that records could not be started.
+    #[error("the thread that records could not be started: {0}; raise the limit of processes (`ulimit -u`)")]
+    Thread(#[source] io::Error),
     /// The thread panicked.
     #[error("recording thread panicked")]
     Panicked,
@@ -98,6 +107,7 @@ pub struct Collector {
 
 /// The files of a run directory that loads fill.
 pub(crate) struct Files {
+    folder: PathBuf,
     csv: measure::csv::CsvWriter<BufWriter<File>>,
     hlog: measure::hlog::HlogWriter<BufWriter<File>>,
     history: history::HistoryWriter<BufWriter<File>>,
@@ -124,7 +134,7 @@ impl Collector {
         let thread = std::thread::Builder::new()
             .name("collector".to_owned())
             .spawn(move || collect(&batches, files, shown, end_s, &chronicle))
-            .map_err(|source| CollectorError::Recording(format!("start its thread: {source}")))?;
+            .map_err(CollectorError::Thread)?;
         Ok(Collector { sender, scene, thread })
     }
 
@@ -150,23 +160,29 @@ impl Collector {
 }
 
 impl Files {
+    /// The run directory.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Writes a second's figures.
     pub(crate) fn write_figures(&mut self, batch: &Batch) -> Result<(), CollectorError> {
-        self.csv.write(&batch.interval).map_err(recording)?;
-        self.hlog.write(&batch.interval).map_err(recording)
+        self.csv.write(&batch.interval).map_err(recording(&self.folder))?;
+        self.hlog.write(&batch.interval).map_err(recording(&self.folder))
     }
 
     /// Writes a second's operations, and sees to it that they are in the file.
     pub(crate) fn write_history(&mut self, batch: &Batch) -> Result<(), CollectorError> {
         for operation in &batch.history {
-            self.history.write(operation).map_err(recording)?;
+            self.history.write(operation).map_err(recording(&self.folder))?;
         }
-        self.history.flush().map_err(recording)
+        self.history.flush().map_err(recording(&self.folder))
     }
 
     /// Ends the files.
     pub(crate) fn finish(self) -> Result<(), CollectorError> {
-        self.history.finish().map_err(recording)?.flush().map_err(recording)
+        let mut file = self.history.finish().map_err(recording(&self.folder))?;
+        file.flush().map_err(recording(&self.folder))
     }
 
     pub(crate) fn create(directory: &RunDirectory) -> Result<Files, CollectorError> {
@@ -184,13 +200,15 @@ impl Files {
         let hlog = measure::hlog::HlogWriter::new(file, SystemTime::now())
             .map_err(|source| CollectorError::File { path, source })?;
         let (_, file) = open("history.jsonl.zst")?;
-        let history = history::HistoryWriter::new(file).map_err(recording)?;
-        Ok(Files { csv, hlog, history })
+        let folder = directory.path().to_owned();
+        let history = history::HistoryWriter::new(file).map_err(recording(&folder))?;
+        Ok(Files { folder, csv, hlog, history })
     }
 }
 
-fn recording(error: impl std::fmt::Display) -> CollectorError {
-    CollectorError::Recording(error.to_string())
+/// What could not be recorded in a run directory.
+pub(crate) fn recording<E: std::fmt::Display>(folder: &Path) -> impl Fn(E) -> CollectorError {
+    move |error| CollectorError::Recording { folder: folder.to_owned(), why: error.to_string() }
 }
 
 /// The terminal's side: the loads' figures of a second, gathered until all have told theirs.
@@ -233,13 +251,13 @@ fn collect(
         // After the last phase only what was in flight comes in: history, but not a second to be measured.
         if (second as f64) < end_s {
             files.write_figures(&batch)?;
-            recorded.timeline.add(&batch.interval).map_err(recording)?;
+            recorded.timeline.add(&batch.interval).map_err(recording(&files.folder))?;
             recorded.take_open_loop(&batch);
             shown.take(&batch, chronicle);
         }
         recorded.waits.entry(batch.interval.load.clone()).or_default().extend(&batch.waits);
         for operation in &batch.history {
-            files.history.write(operation).map_err(recording)?;
+            files.history.write(operation).map_err(recording(&files.folder))?;
         }
         for first in batch.first_success {
             let (load, FirstSuccess { fault, at_s, after_s }) = (batch.interval.load.clone(), first);
@@ -257,7 +275,7 @@ fn collect(
             chronicle.say(EventKind::LoadEnded { load, why });
         }
         if second >= flushed_second + HISTORY_FLUSH_S {
-            files.history.flush().map_err(recording)?;
+            files.history.flush().map_err(recording(&files.folder))?;
             flushed_second = second;
         }
     }
@@ -286,9 +304,10 @@ pub fn append_to_history(directory: &RunDirectory, operations: &[Operation]) -> 
         .append(true)
         .open(&path)
         .map_err(|source| CollectorError::File { path: path.clone(), source })?;
-    let mut writer = history::HistoryWriter::new(BufWriter::new(file)).map_err(recording)?;
+    let folder = directory.path();
+    let mut writer = history::HistoryWriter::new(BufWriter::new(file)).map_err(recording(folder))?;
     for operation in operations {
-        writer.write(operation).map_err(recording)?;
+        writer.write(operation).map_err(recording(folder))?;
     }
-    writer.finish().map_err(recording)?.flush().map_err(|source| CollectorError::File { path, source })
+    writer.finish().map_err(recording(folder))?.flush().map_err(|source| CollectorError::File { path, source })
 }

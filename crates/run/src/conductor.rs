@@ -5,33 +5,26 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use faulting::Faulting;
 use faults::FaultRecord;
 use faults::Lie;
 use faults::{Action, PlannedFault, PlannedPhase, timeline};
 use history::{EventKind, EventSink, Operation};
 use load::{Clock, LoadCpu, LoadHandle};
-use platform::Platform;
-use platform::VolumeWatch;
-use results::{EndedEarly, LinkResult};
+use results::EndedEarly;
 use scenario::{Fault, Scenario};
-use storage::Seen;
 
 use crate::chronicle::Chronicle;
 use crate::collector::{Collector, CollectorError, Recorded, append_to_history};
 use crate::directory::RunDirectory;
 use crate::final_read::{FINAL_READ_PATIENCE, PATIENCE_AFTER_A_MISS, final_read};
-use crate::link_watch::{LinkWatch, LinkWatchError};
 use crate::load_end;
 use crate::muster;
-use crate::preparation::{PreparationError, Prepared, enter_place};
+use crate::prepared::Prepared;
+use crate::target::{Beginning, Found, PlaceError, TargetError, Underway};
 use crate::usage::Usage;
-use crate::vigil::{Vigil, Watch, Watched};
 
 /// How far ahead the clock's zero lies when every client has connected, so that all that looks on has begun.
 const LEAD: Duration = Duration::from_millis(300);
-/// How long the platform may take to finish what it has begun when the schedule is over.
-const SETTLE_PATIENCE: Duration = Duration::from_secs(60);
 
 /// What can go wrong while the run is under way.
 #[derive(Debug, thiserror::Error)]
@@ -42,12 +35,12 @@ pub enum ConductorError {
     /// The chronicle.
     #[error(transparent)]
     Chronicle(#[from] crate::chronicle::ChronicleError),
-    /// The links' counters.
+    /// What the target records.
     #[error(transparent)]
-    Links(#[from] LinkWatchError),
+    Target(#[from] TargetError),
     /// A load's place.
     #[error(transparent)]
-    Place(#[from] PreparationError),
+    Place(#[from] PlaceError),
 }
 
 /// Everything the run has shown, before it is judged.
@@ -68,12 +61,8 @@ pub struct Shown {
     pub own_share: Option<f64>,
     /// When the loads were told to stop.
     pub ended_s: f64,
-    /// What was seen of the lab itself and of strangers.
-    pub watched: Watched,
-    /// What each link carried.
-    pub links: Vec<LinkResult>,
-    /// What was seen of the mirrored volumes, by the node's number.
-    pub volumes: BTreeMap<usize, Seen>,
+    /// What the target has seen of itself: stalls, strangers, links, volumes.
+    pub(crate) found: Found,
     /// Loads that ended though nobody had told them to, by name.
     pub ended_early: BTreeMap<String, EndedEarly>,
 }
@@ -104,59 +93,35 @@ impl Conductor<'_> {
     /// # Errors
     /// When recording fails; what the database or the faults do is never an error here.
     pub fn conduct(&self) -> Result<Shown, ConductorError> {
-        let datacentre = &self.prepared.datacentre;
+        let target = self.prepared.target();
         let collector = Collector::start(self.directory, &self.prepared.facts, self.chronicle.clone())?;
         let loads = Arc::new(Mutex::new(self.start_loads(&collector)?));
         let early = self.let_clients_connect(&lock(&loads));
         let zero = Instant::now() + LEAD;
         self.clock.set_zero(zero);
         self.chronicle.zero_is_known(zero)?;
-        let links = LinkWatch::start(datacentre.fabric.clone(), self.directory, zero)?;
-        let vigil = self.watch_over(&loads);
-        let platform = Platform::new(
-            datacentre.clone(),
-            self.prepared.engine.clone(),
-            self.scenario,
-            self.chronicle.clone(),
-        );
-        let volumes = VolumeWatch::start(datacentre.clone(), platform.clone(), self.chronicle.clone());
-        let marked = loads.clone();
-        let on_effect = Arc::new(move |fault: usize, at_s: f64| {
-            for load in marked.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-                load.mark_fault(fault, at_s);
-            }
-        });
-        let mut faulting = Faulting::new(
-            datacentre.clone(),
-            platform.clone(),
-            self.chronicle.clone(),
-            &self.scenario.site,
-            (self.seed, self.prevented),
-            on_effect,
-        );
+        let mut underway = target.begin(self.beginning(zero, &loads))?;
         let early = early.or_else(|| wait_until(zero, self.interrupts));
-        let used = Usage::now(datacentre, &lock(&loads), LoadCpu::default());
+        let used = target.usage(&lock(&loads), LoadCpu::default());
         let (ticks, began) = (busy_ticks(), Instant::now());
-        let interrupted = early.or_else(|| self.follow_schedule(zero, &mut faulting, &collector));
+        let interrupted = early.or_else(|| self.follow_schedule(zero, underway.as_mut(), &collector));
         if let Some(why) = &interrupted {
             self.chronicle.say(EventKind::Interrupted { why: why.clone() });
         }
-        let under_load = Usage::now(datacentre, &lock(&loads), LoadCpu::default()).since(used);
+        let under_load = target.usage(&lock(&loads), LoadCpu::default()).since(used);
         let (busy_share, own_share) = (busy_since(ticks), under_load.share_of_machine(began.elapsed()));
         let ended_s = self.chronicle.now_s();
-        let links = links.finish()?;
-        faulting.heal_all(interrupted.is_some());
+        underway.schedule_is_over()?;
+        underway.heal_all(interrupted.is_some());
         let (load_cpu, ended_early) = self.stop_loads(&loads);
-        let watched = vigil.finish();
-        let faults = self.settle(&mut faulting, &platform, interrupted.is_some());
-        drop(faulting);
-        self.prepared.finish_captures(self.chronicle);
+        underway.loads_have_ended();
+        let faults = underway.settle(interrupted.is_some());
         let recorded = collector.finish()?;
         if interrupted.is_none() {
             append_to_history(self.directory, &self.read_the_end())?;
         }
-        let volumes = volumes.finish();
-        let in_all = Usage::now(datacentre, &[], load_cpu);
+        let found = underway.finish();
+        let in_all = target.usage(&[], load_cpu);
         Ok(Shown {
             recorded,
             faults,
@@ -166,30 +131,36 @@ impl Conductor<'_> {
             busy_share,
             own_share,
             ended_s,
-            watched,
-            links,
-            volumes,
+            found,
             ended_early,
         })
     }
 
-    fn watch_over(&self, loads: &Arc<Mutex<Vec<LoadHandle>>>) -> Vigil {
-        Vigil::start(Watch {
-            datacentre: &self.prepared.datacentre,
-            engine: self.prepared.engine.clone(),
+    /// What the target learns as the clock's zero is known.
+    fn beginning<'a>(&'a self, zero: Instant, loads: &'a Arc<Mutex<Vec<LoadHandle>>>) -> Beginning<'a> {
+        let marked = loads.clone();
+        let on_effect = Arc::new(move |fault: usize, at_s: f64| {
+            for load in marked.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+                load.mark_fault(fault, at_s);
+            }
+        });
+        Beginning {
+            scenario: self.scenario,
+            seed: self.seed,
+            prevented: self.prevented,
             directory: self.directory,
-            chronicle: self.chronicle.clone(),
-            loads: loads.clone(),
+            chronicle: self.chronicle,
+            zero,
+            loads,
             load_names: self.prepared.plans.iter().map(|plan| plan.name.clone()).collect(),
-            interference_expected: self.scenario.database.interference_expected,
-            planted: &self.prepared.planted,
-        })
+            on_effect,
+        }
     }
 
     fn start_loads(&self, collector: &Collector) -> Result<Vec<LoadHandle>, ConductorError> {
         let mut handles = Vec::new();
         for (plan, load) in self.prepared.plans.iter().zip(&self.scenario.loads) {
-            let on_thread = enter_place(&self.prepared.datacentre, load)?;
+            let on_thread = self.prepared.target().enter_place(load)?;
             handles.push(load::start(plan.clone(), self.clock.clone(), on_thread, collector.sink()));
         }
         Ok(handles)
@@ -223,7 +194,7 @@ impl Conductor<'_> {
     fn follow_schedule(
         &self,
         zero: Instant,
-        faulting: &mut Faulting,
+        underway: &mut dyn Underway,
         collector: &Collector,
     ) -> Option<String> {
         let planned = planned(self.scenario);
@@ -241,12 +212,12 @@ impl Conductor<'_> {
                     self.chronicle.say_at(timed.at.as_secs_f64(), EventKind::Phase { name, for_s });
                 }
                 Action::Strike { fault } => {
-                    faulting.strike(fault, faults[fault]);
+                    underway.strike(fault, faults[fault]);
                     let what = format!("{} active", faults[fault].action.kind_name());
                     collector.scene().standing.insert(fault, what);
                 }
                 Action::Heal { fault } => {
-                    faulting.heal(fault);
+                    underway.heal(fault);
                     collector.scene().standing.remove(&fault);
                 }
                 Action::End => {}
@@ -274,21 +245,6 @@ impl Conductor<'_> {
         (used, ended_early)
     }
 
-    /// Waits for what the platform and the gatherers of evidence have under way.
-    fn settle(&self, faulting: &mut Faulting, platform: &Platform, at_once: bool) -> Vec<FaultRecord> {
-        if at_once {
-            platform.stop();
-        }
-        let left = platform.settle(if at_once { Duration::ZERO } else { SETTLE_PATIENCE });
-        if left > 0 && !at_once {
-            self.chronicle.warn(
-                format!("{left} of the platform's actions were unfinished when the run ended"),
-                "give the recovery phase more time",
-            );
-        }
-        faulting.records()
-    }
-
     fn read_the_end(&self) -> Vec<Operation> {
         let mut operations = Vec::new();
         if self.prepared.planted.contains(&Lie::NoFinalRead) {
@@ -297,7 +253,7 @@ impl Conductor<'_> {
         let mut patience = FINAL_READ_PATIENCE;
         for (plan, load) in self.prepared.plans.iter().zip(&self.scenario.loads) {
             self.chronicle.progress(format!("reading back what {} wrote", plan.name));
-            let place = enter_place(&self.prepared.datacentre, load).map_err(|error| error.to_string());
+            let place = self.prepared.target().enter_place(load).map_err(|error| error.to_string());
             let read = final_read(plan, &self.clock, place, patience);
             operations.extend(read.operations);
             if let Some(event) = read.missed {
@@ -314,12 +270,11 @@ impl Conductor<'_> {
     /// What each node holds, for the check that they hold the same.
     fn read_the_replicas(&self, plan: &load::LoadPlan, load: &scenario::Load) -> Vec<Operation> {
         self.chronicle.progress(format!("reading {} at every replica", plan.name));
-        let read = enter_place(&self.prepared.datacentre, load).map_err(|error| error.to_string()).and_then(
-            |place| {
+        let read =
+            self.prepared.target().enter_place(load).map_err(|error| error.to_string()).and_then(|place| {
                 load::replica_reads(plan, &self.clock, place, FINAL_READ_PATIENCE)
                     .map_err(|error| error.to_string())
-            },
-        );
+            });
         read.unwrap_or_else(|error| {
             let what = format!("{error}: the replicas could not be compared");
             self.chronicle.warn(what, "give the recovery phase more time; look at the nodes' logs");

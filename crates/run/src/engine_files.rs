@@ -9,9 +9,6 @@ use scenario::{EngineFiles, NamedFile, Plan, Refusal, Rejection, Source};
 
 use crate::beside_scenario;
 
-/// The setting that names a file.
-const ENGINE: &str = "database.engine";
-
 /// What is wrong with a scenario or with the engine file that it names.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
@@ -56,8 +53,7 @@ fn refused(
         help: "name an engine file in the scenario's folder; `holdfast explain engine` shows its keys"
             .to_owned(),
     };
-    let pointed = file.is_the_engine.then(|| scenario::point_at(source, overrides, ENGINE, refusal));
-    match pointed.flatten() {
+    match file.at.and_then(|at| scenario::point_at(source, overrides, at, refusal)) {
         Some(rejection) => Box::new(rejection).into(),
         None => error.into(),
     }

@@ -14,12 +14,14 @@ use faults::{Lie, Planted};
 use history::Verdict;
 use lab::janitor::Janitor;
 use lab::supervisor;
+use remote::permit::PermitError;
 use scenario::{Rejection, Scenario, Source};
 
 use crate::beside_scenario::BesideError;
 use crate::captures::{self, CaptureError};
 use crate::directory::{DirectoryError, RunDirectory};
 use crate::engine_files::{self, PlanError};
+use crate::external;
 use crate::orders::{INTERRUPT, InstallationOrders, News, Orders};
 use crate::planted_stall;
 use crate::preparation::check_workloads;
@@ -49,6 +51,15 @@ pub enum LaunchError {
     /// What is to be captured.
     #[error("--capture: {0}")]
     Capture(#[from] CaptureError),
+    /// What only a lab has.
+    #[error("{option} is for runs in the lab, and this scenario runs on a cluster that exists; take it out")]
+    NeedsLab {
+        /// The option.
+        option: &'static str,
+    },
+    /// Nobody has confirmed that machines which exist may be broken.
+    #[error(transparent)]
+    NotPermitted(#[from] PermitError),
     /// The machine has no room for it.
     #[error("this machine: {0}")]
     Room(#[from] RoomError),
@@ -58,9 +69,11 @@ pub enum LaunchError {
     /// The supervisor could not be started or spoken to.
     #[error("lab: {0}")]
     Supervisor(String),
-    /// The lab could not do its job.
-    #[error("lab: {why}")]
+    /// The lab, or the process of a run on a cluster that exists, could not do its job.
+    #[error("{part}: {why}")]
     Lab {
+        /// Which of the two: `lab` or `cluster`.
+        part: &'static str,
         /// Why.
         why: String,
         /// What was recorded until then.
@@ -107,6 +120,8 @@ pub struct Options {
     pub planted: Planted,
     /// What packets are to be written down of: nodes, places, links.
     pub captures: Vec<String>,
+    /// The name under which somebody confirms that a cluster which exists may be broken: the scenario's.
+    pub confirmed: Option<String>,
     /// This program's version.
     pub version: &'static str,
 }
@@ -170,17 +185,13 @@ pub fn launch(
             None => LaunchError::Workload(error.to_string()),
         }
     })?;
-    for name in &options.captures {
-        captures::tap(name, &scenario)?;
-    }
-    let folder = match &options.place {
-        Placement::Below(folder) | Placement::At(folder) => folder,
+    let (installation, driver) = match scenario.cluster {
+        Some(_) => {
+            check_external(&mut scenario, options)?;
+            (InstallationOrders::default(), None)
+        }
+        None => check_lab(&scenario, options, show)?,
     };
-    if let Some(short) = room::check(&scenario, folder)? {
-        show(Show::Step(&short.to_string()));
-    }
-    let installation = installation(&scenario, show)?;
-    let driver = driver(&scenario, show)?;
     let seed = options.seed.or(scenario.seed).unwrap_or_else(drawn_seed);
     let now = jiff::Timestamp::now();
     let timestamp = now.strftime("%Y-%m-%dT%H-%M-%SZ").to_string();
@@ -211,14 +222,53 @@ pub fn launch(
         planted: options.planted.clone(),
         keep: options.keep,
         captures: options.captures.clone(),
+        confirmed: options.confirmed.clone(),
     };
-    let janitor = Janitor::start(&run_name, directory.path())
-        .map_err(|error| LaunchError::Supervisor(format!("start the janitor: {error}")))?;
-    let relayed = relay(&orders, &directory, sender, receiver, show);
-    drop(janitor);
+    let relayed = match scenario.cluster {
+        Some(_) => relay((&orders, false), &directory, sender, receiver, show),
+        None => {
+            let janitor = Janitor::start(&run_name, directory.path())
+                .map_err(|error| LaunchError::Supervisor(format!("start the janitor: {error}")))?;
+            let relayed = relay((&orders, true), &directory, sender, receiver, show);
+            drop(janitor);
+            relayed
+        }
+    };
     let left_behind = left_behind(&directory);
-    let verdict = conclude(relayed, &directory)?;
+    let part = if scenario.cluster.is_some() { "cluster" } else { "lab" };
+    let verdict = conclude(part, relayed, &directory)?;
     Ok(Ended { verdict, run_directory: directory.path().to_owned(), left_behind })
+}
+
+/// Whether a cluster that exists can be run against: its command files, and the leave to break it.
+fn check_external(scenario: &mut Scenario, options: &Options) -> Result<(), LaunchError> {
+    for (option, given) in [("--keep", options.keep), ("--capture", !options.captures.is_empty())] {
+        if given {
+            return Err(LaunchError::NeedsLab { option });
+        }
+    }
+    external::check_commands(scenario, &options.source, &options.overrides, &options.folder)?;
+    external::permit(scenario, options.confirmed.as_deref())?;
+    Ok(())
+}
+
+/// Whether a lab can be had, and what it needs from outside: the database's programs, and the driver of the program that speaks
+/// for clients.
+fn check_lab(
+    scenario: &Scenario,
+    options: &Options,
+    show: &mut dyn FnMut(Show<'_>),
+) -> Result<(InstallationOrders, Option<PathBuf>), LaunchError> {
+    for name in &options.captures {
+        captures::tap(name, scenario)?;
+    }
+    let folder = match &options.place {
+        Placement::Below(folder) | Placement::At(folder) => folder,
+    };
+    if let Some(short) = room::check(scenario, folder)? {
+        show(Show::Step(&short.to_string()));
+    }
+    Ok((installation(scenario, show)?, driver(scenario, show)?))
 }
 
 fn installation(
@@ -287,8 +337,9 @@ struct Relayed {
     status: Option<ExitStatus>,
 }
 
+/// Starts the process that does the run, in a lab or outside, and passes on its news until it ends.
 fn relay(
-    orders: &Orders,
+    (orders, in_a_lab): (&Orders, bool),
     directory: &RunDirectory,
     sender: Sender<Message>,
     receiver: &Receiver<Message>,
@@ -299,8 +350,9 @@ fn relay(
     directory.make_lab_logs()?;
     let log =
         File::create(lab::janitor::log_path(directory.path())).map_err(|error| failed("lab.log", &error))?;
-    let mut child = supervisor::launch(log).map_err(|error| LaunchError::Supervisor(error.to_string()))?;
-    let announced = lab::entrance::announce(directory.path(), child.id());
+    let launched = if in_a_lab { supervisor::launch(log) } else { supervisor::launch_outside(log) };
+    let mut child = launched.map_err(|error| LaunchError::Supervisor(error.to_string()))?;
+    let announced = if in_a_lab { lab::entrance::announce(directory.path(), child.id()) } else { Ok(()) };
     let line = serde_json::to_string(orders).map_err(|error| failed("orders", &error))?;
     let (Some(mut input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
         return Err(LaunchError::Supervisor("its input and output are missing".to_owned()));
@@ -367,18 +419,22 @@ fn left_behind(directory: &RunDirectory) -> Vec<String> {
     left
 }
 
-fn conclude(relayed: Result<Relayed, LaunchError>, directory: &RunDirectory) -> Result<Verdict, LaunchError> {
+fn conclude(
+    part: &'static str,
+    relayed: Result<Relayed, LaunchError>,
+    directory: &RunDirectory,
+) -> Result<Verdict, LaunchError> {
     let relayed = relayed?;
     let run_directory = directory.path().to_owned();
     match (relayed.verdict, relayed.failed) {
         (Some(verdict), _) => Ok(verdict),
         (None, _) if relayed.interrupted => Ok(Verdict::Unknown),
-        (None, Some(why)) => Err(LaunchError::Lab { why, run_directory }),
+        (None, Some(why)) => Err(LaunchError::Lab { part, why, run_directory }),
         (None, None) => {
             let status =
                 relayed.status.map_or_else(|| "no exit status".to_owned(), |status| status.to_string());
             let why = format!("the supervisor ended without a message ({status}); see logs/lab/lab.log");
-            Err(LaunchError::Lab { why, run_directory })
+            Err(LaunchError::Lab { part, why, run_directory })
         }
     }
 }

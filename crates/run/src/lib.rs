@@ -1,7 +1,8 @@
 //! The composition root: a scenario becomes a lab, a database, load and faults, checks and a run directory.
 //!
 //! Two processes. The outer one ([`launch`]) prepares, starts the lab's supervisor and relays its news. The
-//! supervisor ([`supervise`]) is PID 1 of the lab and does the run. Prints nothing but the news between them.
+//! supervisor ([`supervise()`]) is PID 1 of the lab and does the run. Where the scenario names a cluster that exists
+//! ([`external`]), the second process is outside of any lab. Prints nothing but the news between them.
 
 mod beside_scenario;
 mod captures;
@@ -13,7 +14,9 @@ mod conductor;
 mod directory;
 mod engine_files;
 mod expectations;
+pub mod external;
 mod final_read;
+mod in_the_lab;
 pub mod launch;
 mod link_watch;
 mod load_end;
@@ -24,12 +27,14 @@ pub mod orders;
 mod outcome;
 mod planted_stall;
 mod preparation;
+mod prepared;
 pub mod room;
 pub mod script_files;
 pub mod series;
 pub mod standalone;
 pub mod supervise;
 mod table_progress;
+mod target;
 mod usage;
 mod vigil;
 
@@ -41,4 +46,4 @@ pub use orders::{LoadPulse, News, Pulse};
 pub use preparation::{PreparationError, check_workloads};
 pub use series::{Series, SeriesError, Turn};
 pub use standalone::{Standalone, StandaloneEnd, StandaloneError, StandaloneNews, run_alone};
-pub use supervise::supervise;
+pub use supervise::{supervise, supervise_outside};

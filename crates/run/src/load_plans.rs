@@ -8,13 +8,11 @@ use std::time::Duration;
 
 use engine::{Engine, EngineError, Node};
 use faults::{Lie, Planted};
-use load::{Defects, Endpoint, LoadPlan, Step};
+use load::{ClientProgram, Defects, Encryption, Endpoint, LoadPlan, Password, Step};
 use scenario::Scenario;
 use workload::{ConfigurationError, Workload};
 
 use crate::client_numbers::first_clients;
-use crate::client_programs;
-use crate::orders::Orders;
 
 /// The workload whose inserts can be dropped or invented.
 const LEDGER: &str = "ledger";
@@ -51,27 +49,54 @@ impl From<EngineError> for PlanError {
     }
 }
 
-/// The loads of a run, in the scenario's order, against the database's nodes.
+/// How clients get a session.
+pub struct Access {
+    /// Every node that may take the writes now or later.
+    pub endpoints: Vec<Endpoint>,
+    /// The database's name.
+    pub database: String,
+    /// The user's name.
+    pub user: String,
+    /// The user's password, for servers that ask.
+    pub password: Option<Password>,
+    /// Whether sessions are encrypted.
+    pub encryption: Encryption,
+    /// How long an attempt to connect may take at first.
+    pub connect_timeout: Duration,
+}
+
+impl Access {
+    /// To nodes of the lab.
+    #[must_use]
+    pub fn to_nodes(engine: &dyn Engine, nodes: &[Arc<dyn Node>]) -> Access {
+        let known: Vec<engine::Endpoint> = nodes.iter().map(|node| engine.endpoint(node.as_ref())).collect();
+        let endpoint = |endpoint: &engine::Endpoint| Endpoint {
+            node: endpoint.node.clone(),
+            address: SocketAddr::new(endpoint.address, endpoint.port).into(),
+        };
+        let first = known.first().map(|endpoint| (endpoint.database.clone(), endpoint.user.clone()));
+        let (database, user) = first.unwrap_or_default();
+        Access {
+            endpoints: known.iter().map(endpoint).collect(),
+            database,
+            user,
+            password: None,
+            encryption: Encryption::Never,
+            connect_timeout: CONNECT_TIMEOUT,
+        }
+    }
+}
+
+/// The loads of a run, in the scenario's order. `program` gives the one that speaks for a load's clients, where one does.
 ///
 /// # Errors
 /// When a workload does not take its options, or the engine does not know its nodes.
 pub fn plans(
     scenario: &Scenario,
-    orders: &Orders,
-    engine: &dyn Engine,
-    nodes: &[Arc<dyn Node>],
-    users_mapped: bool,
+    (seed, planted): (u64, &Planted),
+    access: &Access,
+    program: &dyn Fn(&str) -> Result<Option<ClientProgram>, EngineError>,
 ) -> Result<Vec<LoadPlan>, PlanError> {
-    let known: Vec<engine::Endpoint> = nodes.iter().map(|node| engine.endpoint(node.as_ref())).collect();
-    let endpoints: Vec<Endpoint> = known
-        .iter()
-        .map(|endpoint| Endpoint {
-            node: endpoint.node.clone(),
-            address: SocketAddr::new(endpoint.address, endpoint.port).into(),
-        })
-        .collect();
-    let (database, user) =
-        known.first().map(|endpoint| (endpoint.database.clone(), endpoint.user.clone())).unwrap_or_default();
     let first_clients =
         first_clients(scenario.loads.iter().map(|load| most_clients(load, &scenario.schedule)));
     let plan = |(number, (load, first_client)): (usize, (&scenario::Load, u64))| {
@@ -91,25 +116,25 @@ pub fn plans(
             first_client,
             keeps_history: true,
             scale: load.scale,
-            seed: orders.seed,
+            seed,
             protocol: scenario.database.engine.protocol,
             wait: wait(scenario, load),
             spreads: scenario.database.engine.is_leaderless(),
-            program: client_programs::for_load(&load.name, scenario, orders, engine, nodes, users_mapped)?,
+            program: program(&load.name)?,
             consistency: consistency(load),
             reads: match load.reads {
                 scenario::Reads::Leader => client::postgres::Reads::Leader,
                 scenario::Reads::Replicas => client::postgres::Reads::Replicas,
                 scenario::Reads::Any => client::postgres::Reads::Any,
             },
-            endpoints: endpoints.clone(),
-            database: database.clone(),
-            user: user.clone(),
-            password: None,
-            encryption: load::Encryption::Never,
+            endpoints: access.endpoints.clone(),
+            database: access.database.clone(),
+            user: access.user.clone(),
+            password: access.password.clone(),
+            encryption: access.encryption.clone(),
             timeout: load.timeout,
-            connect_timeout: CONNECT_TIMEOUT,
-            defects: defects(number, scenario, &orders.planted),
+            connect_timeout: access.connect_timeout,
+            defects: defects(number, scenario, planted),
         })
     };
     scenario.loads.iter().zip(first_clients).enumerate().map(plan).collect()

@@ -24,7 +24,8 @@ pub struct Orders {
     pub run_directory: PathBuf,
     /// Name of the run, unique on this machine while it lasts.
     pub run_name: String,
-    /// The database's programs.
+    /// The database's programs; of a cluster that exists none are needed.
+    #[serde(default)]
     pub installation: InstallationOrders,
     /// The folder of the client program's driver, where one was installed.
     #[serde(default)]
@@ -41,10 +42,13 @@ pub struct Orders {
     /// What packets are to be written down of, by name.
     #[serde(default)]
     pub captures: Vec<String>,
+    /// The name under which somebody confirmed that a cluster which exists may be broken.
+    #[serde(default)]
+    pub confirmed: Option<String>,
 }
 
 /// The database's programs, as found outside.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InstallationOrders {
     /// The folder of its programs.
     pub bin: PathBuf,

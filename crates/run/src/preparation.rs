@@ -3,12 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use capabilities::Leadership;
 use engine::{Configuration, Engine, EngineError, Installation, Node, Origin};
-use faults::Planted;
 use history::{EventKind, EventSink, LoadFacts, PhaseFacts, RunFacts};
 use lab::cgroup::CpuGroups;
 use lab::protocol::PROGRAMS;
@@ -21,13 +20,17 @@ use scenario::units::{format_duration, format_size};
 use scenario::{DiskSync, Failover, Need, Scenario, Synchronous, Volumes};
 use workload::ConfigurationError;
 
-use crate::captures::{self, CaptureError};
+use crate::captures::{self, CaptureError, Captures};
 use crate::chronicle::Chronicle;
+use crate::client_programs;
 use crate::directory::RunDirectory;
-use crate::load_plans::{Misconfigured, PlanError, most_clients, plans, workload_of};
+use crate::in_the_lab::{Lab, enter_place};
+use crate::load_plans::{Access, Misconfigured, PlanError, most_clients, plans, workload_of};
 use crate::orders::{InstallationOrders, Orders};
+use crate::prepared::Prepared;
 use crate::script_files::{self, MisnamedFile};
 use crate::table_progress;
+use crate::target::PlaceError;
 use crate::usage::Usage;
 
 /// Descriptors for everything but the loads' sessions: hosts, nodes, volumes, files.
@@ -51,13 +54,8 @@ pub enum PreparationError {
     #[error("{0}")]
     Load(#[from] LoadError),
     /// A load's namespace could not be copied.
-    #[error("load {load}: its place: {source}")]
-    Place {
-        /// The load.
-        load: String,
-        /// Why.
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    Place(#[from] PlaceError),
     /// A workload cannot be had as the scenario asks for it.
     #[error("load {load}: {source}")]
     Workload {
@@ -110,41 +108,6 @@ impl PreparationError {
         match self {
             PreparationError::ScriptFile(misnamed) => misnamed.pointed_at(source, overrides),
             _ => None,
-        }
-    }
-}
-
-/// A datacentre with a database on it, ready for load.
-pub struct Prepared {
-    // Order matters: captures are ended before the network they are of.
-    captures: Mutex<Vec<fabric::CaptureGuard>>,
-    /// The datacentre.
-    pub datacentre: Arc<Datacentre>,
-    /// The engine of its database.
-    pub engine: Arc<dyn Engine>,
-    /// One plan per load.
-    pub plans: Vec<LoadPlan>,
-    /// The facts written into the first event.
-    pub facts: RunFacts,
-    /// Wall seconds from the first namespace to the first quorum write.
-    pub boot_s: f64,
-    /// Lies planted by a test; empty in every honest run.
-    pub planted: Planted,
-    /// What was seen of the site's links; `None` where there are none.
-    pub links: Option<history::Receipt>,
-    /// Why volumes are plain directories, where the scenario asks for something else.
-    pub volumes_fell_back: Option<String>,
-}
-
-impl Prepared {
-    /// Ends the captures and tells how many packets they hold.
-    pub fn finish_captures(&self, chronicle: &Chronicle) {
-        let captures = std::mem::take(&mut *self.captures.lock().unwrap_or_else(PoisonError::into_inner));
-        for capture in captures {
-            match capture.finish() {
-                Ok(packets) => chronicle.progress(format!("a capture ends with {packets} packets")),
-                Err(error) => chronicle.warn(error.to_string(), "look at the space left on the disk"),
-            }
         }
     }
 }
@@ -239,16 +202,12 @@ pub fn prepare(
     let cpu_seconds = Usage::now(&datacentre, &[], LoadCpu::default()).by_part();
     chronicle.say(EventKind::LabUp { boot_s, cpu_seconds });
     chronicle.progress(format!("{} {}: {}", engine.name(), engine.version(), roles(&cluster)));
-    let plans = plans(scenario, orders, engine.as_ref(), &nodes, users_mapped)?;
+    let program =
+        |load: &str| client_programs::for_load(load, scenario, orders, engine.as_ref(), &nodes, users_mapped);
+    let access = Access::to_nodes(engine.as_ref(), &nodes);
+    let plans = plans(scenario, (orders.seed, &orders.planted), &access, &program)?;
     for (plan, load) in plans.iter().zip(&scenario.loads) {
-        chronicle.progress(format!("loading the tables of {}", plan.name));
-        let (place, began) = (enter_place(&datacentre, load)?, Instant::now());
-        table_progress::told(&plan.name, |progress| load::prepare(plan, place, progress))?;
-        chronicle.progress(format!(
-            "the tables of {} are loaded after {:.1} s",
-            plan.name,
-            began.elapsed().as_secs_f64()
-        ));
+        load_tables(plan, enter_place(&datacentre, load)?, chronicle)?;
     }
     datacentre.take_volumes_as_durable();
     datacentre.hold_to_rates(&scenario.site)?;
@@ -257,17 +216,25 @@ pub fn prepare(
     chronicle.say(EventKind::RoundTrips { occasion: "before the load".to_owned(), pairs });
     let datacentre = Arc::new(datacentre);
     let links = faulting::look_at_links(&datacentre, &scenario.site);
-    Ok(Prepared {
-        captures: Mutex::new(captures),
-        datacentre,
-        links,
-        engine,
-        plans,
-        facts,
-        boot_s,
-        planted: orders.planted.clone(),
-        volumes_fell_back,
-    })
+    let isolation = engine.isolation();
+    let captures = Arc::new(Captures::new(captures));
+    let planted = orders.planted.clone();
+    let lab =
+        Lab { captures, datacentre, engine, boot_s, links, volumes_fell_back, planted: planted.clone() };
+    Ok(Prepared::in_the_lab(lab, plans, facts, (planted, isolation)))
+}
+
+/// Makes the tables of a load, and tells how far it is.
+///
+/// # Errors
+/// When the database refuses them.
+pub(crate) fn load_tables(plan: &LoadPlan, place: OnThread, chronicle: &Chronicle) -> Result<(), LoadError> {
+    chronicle.progress(format!("loading the tables of {}", plan.name));
+    let began = Instant::now();
+    table_progress::told(&plan.name, |progress| load::prepare(plan, place, progress))?;
+    let after_s = began.elapsed().as_secs_f64();
+    chronicle.progress(format!("the tables of {} are loaded after {after_s:.1} s", plan.name));
+    Ok(())
 }
 
 /// Who leads and who follows, in words.
@@ -284,7 +251,10 @@ fn roles(cluster: &engine::Cluster) -> String {
 }
 
 /// Every session of a load is a socket of this process.
-fn check_open_files(scenario: &Scenario, most: u64) -> Result<(), PreparationError> {
+///
+/// # Errors
+/// When this process may not have so many.
+pub(crate) fn check_open_files(scenario: &Scenario, most: u64) -> Result<(), PreparationError> {
     let sessions = scenario.sessions();
     let needed = u64::from(sessions).saturating_add(OTHER_OPEN_FILES);
     if needed <= most || sessions < FEW_SESSIONS {
@@ -353,20 +323,6 @@ fn sync_in_words(sync: DiskSync) -> Option<String> {
     ))
 }
 
-/// What a load's thread does first: it moves to where its clients stand.
-///
-/// # Errors
-/// When the place's descriptor cannot be copied.
-pub fn enter_place(datacentre: &Datacentre, load: &scenario::Load) -> Result<OnThread, PreparationError> {
-    let failed = |source| PreparationError::Place { load: load.name.clone(), source };
-    let place = datacentre
-        .client_places
-        .get(&load.from.to_string())
-        .ok_or_else(|| failed(std::io::ErrorKind::NotFound.into()))?;
-    let namespace = place.namespace().try_clone().map_err(failed)?;
-    Ok(Box::new(move || lab::attachment::enter(&namespace)))
-}
-
 fn facts(
     scenario: &Scenario,
     orders: &Orders,
@@ -390,8 +346,7 @@ fn facts(
     let sync = sync_in_words(scenario.site.disks.sync).filter(|_| volumes != Volumes::Directory);
     let volumes = [Some(volumes_in_words(volumes).to_owned()), sync];
     machine.insert("volumes".to_owned(), volumes.into_iter().flatten().collect::<Vec<_>>().join("; "));
-    let loads: Result<Vec<LoadFacts>, PreparationError> =
-        scenario.loads.iter().map(|load| load_facts(load, &scenario.schedule)).collect();
+    let loads = loads_facts(scenario)?;
     Ok(RunFacts {
         holdfast: orders.holdfast.clone(),
         scenario: scenario.name.clone(),
@@ -403,9 +358,10 @@ fn facts(
         engine_settings,
         machine,
         site: datacentre.facts(scenario),
-        loads: loads?,
+        loads,
         phases: phases(scenario),
         planted: orders.planted.iter().map(|lie| lie.name().to_owned()).collect(),
+        is_external: false,
     })
 }
 
@@ -427,6 +383,14 @@ pub fn check_workloads(scenario: &mut Scenario, folder: &Path) -> Result<(), Pre
     Ok(())
 }
 
+/// What is known of each load before it starts.
+///
+/// # Errors
+/// When a workload does not take its options.
+pub(crate) fn loads_facts(scenario: &Scenario) -> Result<Vec<LoadFacts>, PreparationError> {
+    scenario.loads.iter().map(|load| load_facts(load, &scenario.schedule)).collect()
+}
+
 fn load_facts(load: &scenario::Load, schedule: &[scenario::Phase]) -> Result<LoadFacts, PreparationError> {
     let workload = workload_of(load)?;
     Ok(LoadFacts {
@@ -439,7 +403,8 @@ fn load_facts(load: &scenario::Load, schedule: &[scenario::Phase]) -> Result<Loa
     })
 }
 
-fn phases(scenario: &Scenario) -> Vec<PhaseFacts> {
+/// The schedule's phases, with their times.
+pub(crate) fn phases(scenario: &Scenario) -> Vec<PhaseFacts> {
     let mut from_s = 0.0;
     let phase = |phase: &scenario::Phase| {
         let to_s = from_s + phase.length.as_secs_f64();

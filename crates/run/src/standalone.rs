@@ -17,7 +17,7 @@ use load::{Batch, Clock, LoadPlan, OnThread, OpenLoop};
 use measure::{Doubt, Histogram, Timeline, warnings};
 use results::{EndedEarly, LabResult, LoadResult, PhaseResult, RunResult, WarningResult};
 
-use crate::collector::{CollectorError, Files, append_to_history};
+use crate::collector::{CollectorError, Files, append_to_history, recording};
 use crate::directory::{DirectoryError, RunDirectory};
 use crate::final_read::{FINAL_READ_PATIENCE, final_read};
 use crate::load_end;
@@ -74,9 +74,6 @@ pub enum StandaloneError {
     /// A file of the run directory.
     #[error(transparent)]
     Recording(#[from] CollectorError),
-    /// Something could not be written.
-    #[error("recording: {0}")]
-    Writing(String),
 }
 
 /// What is told while it goes on.
@@ -179,7 +176,7 @@ pub fn run_alone(
     }
     (result.verdict, result.reasons) = verdict(&result, asked.makes_tables, was_interrupted);
     write_event(&directory, &EventKind::RunEnded { verdict: result.verdict })?;
-    let text = serde_json::to_string_pretty(&result).map_err(|error| writing(&error))?;
+    let text = serde_json::to_string_pretty(&result).map_err(recording(directory.path()))?;
     directory.write("result.json", &format!("{text}\n"))?;
     Ok(StandaloneEnd { result, directory: directory.path().to_owned(), interrupted: was_interrupted })
 }
@@ -259,7 +256,7 @@ impl Record {
             return Ok(());
         }
         files.write_figures(batch)?;
-        self.timeline.add(&batch.interval).map_err(|error| writing(&error))?;
+        self.timeline.add(&batch.interval).map_err(recording(files.folder()))?;
         if let Some(OpenLoop { lateness, backlog }) = &batch.open_loop {
             let merged = self.lateness.get_or_insert_with(measure::interval::new_histogram);
             // It grows as it needs to, so that adding cannot fail.
@@ -282,14 +279,12 @@ fn here() -> OnThread {
     Box::new(|| Ok(()))
 }
 
-fn writing(error: &dyn std::fmt::Display) -> StandaloneError {
-    StandaloneError::Writing(error.to_string())
-}
-
 fn write_event(directory: &RunDirectory, kind: &EventKind) -> Result<(), StandaloneError> {
     let path = directory.file("events.jsonl");
-    let file = File::options().create(true).append(true).open(path).map_err(|error| writing(&error))?;
-    EventWriter::new(file).write(&Event { t_s: 0.0, kind: kind.clone() }).map_err(|error| writing(&error))
+    let file = File::options().create(true).append(true).open(path).map_err(recording(directory.path()))?;
+    let event = Event { t_s: 0.0, kind: kind.clone() };
+    EventWriter::new(file).write(&event).map_err(recording(directory.path()))?;
+    Ok(())
 }
 
 fn phases(asked: &Standalone) -> Vec<PhaseFacts> {
@@ -324,6 +319,7 @@ fn facts(asked: &Standalone, started_at: &str, engine_version: String) -> RunFac
         }],
         phases: phases(asked),
         planted: Vec::new(),
+        is_external: true,
     }
 }
 

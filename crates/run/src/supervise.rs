@@ -1,7 +1,8 @@
-//! The supervisor: PID 1 of the lab. Reads its orders, does the run, tells the news, ends.
+//! The supervisor: PID 1 of the lab. Reads its orders, does the run, tells the news, ends. A run on a cluster that exists has
+//! such a process too, outside of any lab.
 
 use std::io;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use history::{EventKind, EventSink, Verdict};
@@ -12,12 +13,18 @@ use scenario::{Scenario, Source};
 use crate::chronicle::{Chronicle, ChronicleError, news};
 use crate::conductor::{Conductor, ConductorError};
 use crate::directory::{DirectoryError, RunDirectory};
+use crate::external::{self, ExternalError};
+use crate::in_the_lab::Lab;
 use crate::orders::{INTERRUPT, News, Orders};
 use crate::outcome;
-use crate::preparation::{PreparationError, Prepared, prepare};
+use crate::preparation::{PreparationError, prepare};
+use crate::prepared::Prepared;
 
 /// Why a run ends early that was told to.
 const INTERRUPTED: &str = "interrupted by a signal";
+
+/// Why a run on a cluster that exists ends early when nobody waits for it any more.
+const ABANDONED: &str = "the process that started the run is gone";
 
 /// Exit code of a lab that could not do its job.
 const LAB_FAILED: u8 = 255;
@@ -34,6 +41,8 @@ enum SuperviseError {
     #[error(transparent)]
     Preparation(#[from] PreparationError),
     #[error(transparent)]
+    External(#[from] ExternalError),
+    #[error(transparent)]
     Conductor(#[from] ConductorError),
     #[error(transparent)]
     Chronicle(#[from] ChronicleError),
@@ -46,7 +55,18 @@ enum SuperviseError {
 /// The whole life of the supervisor; the calling process must have one thread. Returns the exit code.
 #[must_use]
 pub fn supervise() -> u8 {
-    match supervised() {
+    told(supervised())
+}
+
+/// The whole life of the process that does a run on a cluster that exists. When nobody waits for it any more it undoes what
+/// stands, and ends. Returns the exit code.
+#[must_use]
+pub fn supervise_outside() -> u8 {
+    told(supervised_outside())
+}
+
+fn told(ended: Result<Verdict, SuperviseError>) -> u8 {
+    match ended {
         Ok(verdict) => {
             news(&News::Finished { verdict });
             verdict.exit_code()
@@ -83,38 +103,59 @@ fn eprint_log(why: &str) {
 
 fn supervised() -> Result<Verdict, SuperviseError> {
     let entered = supervisor::enter()?;
+    let orders = read_orders()?;
+    let volumes = lab::janitor::volumes_path(&orders.run_directory);
+    // PID 1 of the namespace goes, and the kernel kills the rest.
+    let (building, interrupts) = listen(|_| std::process::exit(LAB_FAILED.into()))?;
+    supervisor::guard_volumes(&volumes)?;
+    let run = Run::begin(orders, interrupts)?;
+    building.begin(&run.chronicle);
+    let prepared = prepare(&run.scenario, &run.orders, entered.users_mapped, &run.chronicle)?;
+    building.end();
+    run.perform(&prepared)
+}
+
+fn supervised_outside() -> Result<Verdict, SuperviseError> {
+    let orders = read_orders()?;
+    let (building, interrupts) = listen(|interrupt| {
+        // A run that has ended listens no more.
+        let _ = interrupt.send(ABANDONED.to_owned());
+    })?;
+    let run = Run::begin(orders, interrupts)?;
+    building.begin(&run.chronicle);
+    let prepared = external::prepare(&run.scenario, &run.orders, &run.chronicle)?;
+    building.end();
+    run.perform(&prepared)
+}
+
+fn read_orders() -> Result<Orders, SuperviseError> {
     let mut line = String::new();
     io::stdin().read_line(&mut line).map_err(SuperviseError::Orders)?;
-    let orders: Orders = serde_json::from_str(&line).map_err(|error| SuperviseError::Orders(error.into()))?;
+    serde_json::from_str(&line).map_err(|error| SuperviseError::Orders(error.into()))
+}
+
+/// Listens to the outer process; `when_it_is_gone` is called when it is, except while there is nothing to undo, when this
+/// process ends.
+fn listen(
+    when_it_is_gone: impl FnOnce(&Sender<String>) + Send + 'static,
+) -> Result<(Building, Receiver<String>), SuperviseError> {
     let (interrupt, interrupts) = channel();
     let building = Building::default();
-    let watched = building.clone();
-    supervisor::watch_orders(move |order| {
+    let (watched, abandoned, gone) = (building.clone(), building.clone(), interrupt.clone());
+    let order = move |order: &str| {
         if order == INTERRUPT {
             watched.abandon(INTERRUPTED);
             // A run that has ended listens no more; then there is nothing to interrupt.
             let _ = interrupt.send(INTERRUPTED.to_owned());
         }
-    })?;
+    };
+    let at_end = move || {
+        abandoned.abandon(ABANDONED);
+        when_it_is_gone(&gone);
+    };
+    supervisor::watch_orders(order, at_end)?;
     raise_open_files_limit();
-    let directory = RunDirectory::at(orders.run_directory.clone());
-    supervisor::guard_volumes(&lab::janitor::volumes_path(directory.path()))?;
-    let source = Source { name: "scenario.yaml".to_owned(), text: orders.scenario.clone() };
-    let scenario =
-        scenario::parse(&source, &[]).map_err(|error| SuperviseError::Scenario(error.to_string()))?;
-    let clock = Clock::set_later();
-    let chronicle = Arc::new(Chronicle::begin(&directory, clock.clone())?);
-    building.begin(&chronicle);
-    let prepared = prepare(&scenario, &orders, entered.users_mapped, &chronicle)?;
-    building.end();
-    if let Ok(why) = interrupts.try_recv() {
-        chronicle.say(EventKind::Interrupted { why });
-        return Ok(Verdict::Unknown);
-    }
-    let run = Run { scenario, orders, directory, chronicle, clock, interrupts };
-    let verdict = run.perform(&prepared)?;
-    drop(prepared);
-    Ok(verdict)
+    Ok((building, interrupts))
 }
 
 /// The time in which there is nothing to heal and nothing to write but that it ended: an interrupt need not wait for a
@@ -154,7 +195,21 @@ struct Run {
 }
 
 impl Run {
+    fn begin(orders: Orders, interrupts: Receiver<String>) -> Result<Run, SuperviseError> {
+        let directory = RunDirectory::at(orders.run_directory.clone());
+        let source = Source { name: "scenario.yaml".to_owned(), text: orders.scenario.clone() };
+        let scenario =
+            scenario::parse(&source, &[]).map_err(|error| SuperviseError::Scenario(error.to_string()))?;
+        let clock = Clock::set_later();
+        let chronicle = Arc::new(Chronicle::begin(&directory, clock.clone())?);
+        Ok(Run { scenario, orders, directory, chronicle, clock, interrupts })
+    }
+
     fn perform(&self, prepared: &Prepared) -> Result<Verdict, SuperviseError> {
+        if let Ok(why) = self.interrupts.try_recv() {
+            self.chronicle.say(EventKind::Interrupted { why });
+            return Ok(Verdict::Unknown);
+        }
         let conductor = Conductor {
             scenario: &self.scenario,
             seed: self.orders.seed,
@@ -170,15 +225,15 @@ impl Run {
         let text = serde_json::to_string_pretty(&result).map_err(SuperviseError::Result)?;
         self.directory.write("result.json", &format!("{text}\n"))?;
         self.chronicle.say(EventKind::RunEnded { verdict: result.verdict });
-        if self.orders.keep && shown.interrupted.is_none() {
-            self.keep(prepared);
+        if let (true, None, Some(lab)) = (self.orders.keep, &shown.interrupted, &prepared.lab) {
+            self.keep(lab);
         }
         Ok(result.verdict)
     }
 
     /// Leaves the lab up until the outer process says otherwise, and tells what can be entered.
-    fn keep(&self, prepared: &Prepared) {
-        let datacentre = &prepared.datacentre;
+    fn keep(&self, lab: &Lab) {
+        let datacentre = &lab.datacentre;
         let nodes = datacentre.vms.iter().filter(|vm| vm.is_on());
         news(&News::Kept {
             nodes: nodes.map(|vm| engine::Node::name(vm.as_ref()).to_owned()).collect(),

@@ -35,6 +35,15 @@ impl Usage {
         Usage { database, load: load.total(), fabric, disk, other }
     }
 
+    /// Up to now, where only this process and the programs that speak for clients are ours.
+    #[must_use]
+    pub fn without_a_lab(loads: &[LoadHandle], ended_loads: LoadCpu) -> Usage {
+        let own = lab::accounting::own_cpu_time().unwrap_or_default();
+        let mut load = ended_loads;
+        loads.iter().for_each(|running| load += running.cpu());
+        Usage { load: load.total(), other: own.saturating_sub(load.thread), ..Usage::default() }
+    }
+
     /// What has been used since `earlier`.
     #[must_use]
     pub fn since(self, earlier: Usage) -> Usage {

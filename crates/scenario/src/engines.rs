@@ -13,6 +13,8 @@ use crate::wording::shortened;
 
 /// The setting's path.
 pub(crate) const PATH: &str = "database.engine";
+/// The same of a cluster that exists.
+const OF_A_CLUSTER: &str = "cluster.engine";
 
 /// Engines by the paths of their files, as the scenario has them.
 pub type EngineFiles = BTreeMap<String, &'static Capabilities>;
@@ -22,8 +24,8 @@ pub type EngineFiles = BTreeMap<String, &'static Capabilities>;
 pub struct NamedFile {
     /// Its path, as written.
     pub path: String,
-    /// Whether it stands at `database.engine`; else on an axis of the matrix.
-    pub is_the_engine: bool,
+    /// The setting that it stands at, by its path; absent on an axis of the matrix.
+    pub at: Option<&'static str>,
 }
 
 /// The engine, where it is sound and, if it is in a file of its own, was read.
@@ -84,18 +86,20 @@ fn in_full(node: &Node, decoder: &mut Decoder) -> Option<&'static Capabilities> 
 /// Files that are named where an engine may be.
 pub(crate) fn named_in(root: &Node) -> Vec<NamedFile> {
     let mut found = Vec::new();
-    let mut note = |node: &Node, is_the_engine: bool| {
+    let mut note = |node: &Node, at: Option<&'static str>| {
         if let Value::Scalar { text, .. } = &node.value
             && is_path(text)
         {
-            found.push(NamedFile { path: text.clone(), is_the_engine });
+            found.push(NamedFile { path: text.clone(), at });
         }
     };
-    if let Some(engine) = root.value_at(PATH) {
-        note(engine, true);
+    for at in [PATH, OF_A_CLUSTER] {
+        if let Some(engine) = root.value_at(at) {
+            note(engine, Some(at));
+        }
     }
     if let Some(axes) = root.value_at("matrix.axes") {
-        on_axes(axes, &mut |node| note(node, false));
+        on_axes(axes, &mut |node| note(node, None));
     }
     found.sort();
     found.dedup_by(|one, other| one.path == other.path);

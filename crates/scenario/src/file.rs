@@ -5,13 +5,16 @@ use yaml::schema::of_file;
 
 use crate::faults::FAULT;
 use crate::language::{
-    DATABASE, EXPECTATIONS, Fields, LOAD, MATRIX, REPRODUCES, SITE, Shape, optional, plain, required,
+    CLUSTER, DATABASE, EXPECTATIONS, Fields, LOAD, MATRIX, REPRODUCES, SITE, Shape, optional, plain, required,
 };
 
 /// The whole file.
-pub(crate) static SCENARIO: Fields = plain(
-    "a scenario",
-    &[
+pub(crate) static SCENARIO: Fields = Fields {
+    what: "a scenario",
+    exactly_one_of: &["site", "cluster"],
+    at_least_one_of: &[],
+    pair: Some(("site", "database")),
+    fields: &[
         required("name", Shape::Name, "the scenario's name, also of its folder under runs/"),
         optional("description", Shape::Text, "what it shows"),
         optional(
@@ -27,10 +30,16 @@ pub(crate) static SCENARIO: Fields = plain(
         optional(
             "target",
             Shape::Word(&["lab", "external"]),
-            "what it runs against; this version has only the lab",
+            "what it runs against: `lab` (default), a datacentre that Holdfast makes and that `site` and `database` \
+             describe; or `external`, a cluster that exists and that `cluster` describes",
         ),
-        required("site", Shape::Map(&SITE), "the pretend datacentre"),
-        required("database", Shape::Map(&DATABASE), "the database and its layout"),
+        optional("site", Shape::Map(&SITE), "the pretend datacentre"),
+        optional("database", Shape::Map(&DATABASE), "the database and its layout"),
+        optional(
+            "cluster",
+            Shape::Map(&CLUSTER),
+            "a database that exists, in place of `site` and `database`",
+        ),
         required(
             "loads",
             Shape::List { of: &Shape::Map(&LOAD), least: 1, most: None },
@@ -44,7 +53,7 @@ pub(crate) static SCENARIO: Fields = plain(
         optional("expect", EXPECTATIONS, "what must hold for the verdict pass"),
         optional("matrix", Shape::Map(&MATRIX), "settings to run the scenario over, and how often"),
     ],
-);
+};
 
 /// An element of `schedule`.
 pub(crate) static PHASE: Fields = plain(

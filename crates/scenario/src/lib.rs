@@ -3,6 +3,7 @@
 //! Touches no file system and no kernel: a scenario that parses here parses everywhere.
 
 pub mod catalogue;
+mod cluster;
 mod components;
 mod connections;
 mod consistency;
@@ -44,13 +45,14 @@ pub use faults::*;
 pub use file::json_schema;
 pub use matrix::{Axis, Cell, Matrix};
 pub use node_name::node_name;
-pub use parse::{Plan, Refusal, Source, engine_files, parse, plan, plan_with, point_at};
+pub use parse::{Plan, Refusal, Source, engine_files, parse, plan, plan_with, point_at, point_at_fault};
 pub use quantity::Quantity;
 pub use resolved::{
-    Acknowledge, Apart, Arrival, ClockCorrection, Comparison, Conditions, Consistency, ConsistencyLevel,
-    Database, DiskSync, Disks, Distribution, Edge, Ends, Expectation, Failover, Host, IpVersion, Jitter,
-    Level, Link, Load, Memory, Pace, Place, Promotion, Queue, Ramp, Reads, Reproduces, Site, Storage,
-    StorageClass, Sweep, Synchronous, ThinkTime, TimeService, Timestamps, VmPlatform, Volumes, Within,
+    Acknowledge, Apart, Arrival, ClockCorrection, Cluster, Comparison, Conditions, Consistency,
+    ConsistencyLevel, Database, DiskSync, Disks, Distribution, Edge, Ends, Expectation, Failover, Host,
+    IpVersion, Jitter, Level, Link, Load, Member, MemberReach, Memory, Pace, Place, Promotion, Queue, Ramp,
+    Reads, Reproduces, Site, Storage, StorageClass, Sweep, Synchronous, ThinkTime, TimeService, Timestamps,
+    VmPlatform, Volumes, Within,
 };
 pub use scenario::{Phase, Scenario};
 pub use write::to_yaml;

@@ -213,6 +213,17 @@ pub(crate) fn check_reads(
     }
 }
 
+/// Refuses places for clients of a cluster that exists: they run on this machine.
+pub(crate) fn check_on_a_cluster(documents: &[LoadDocument], region: Option<&str>, findings: &mut Findings) {
+    for from in documents.iter().filter_map(|document| document.from.as_ref()) {
+        if Some(from.value.as_str()) != region {
+            let message = format!("clients cannot be placed at `{}`: they run on this machine", from.value);
+            let help = "leave `from` out; run holdfast where the clients are to be";
+            findings.add("no-such-place", from.at, message, "not a place of clients", help);
+        }
+    }
+}
+
 /// Whether YCSB's operations make new rows.
 fn inserts(options: &BTreeMap<String, String>) -> bool {
     const SHARES: [&str; 5] = ["read", "update", "insert", "scan", "read_modify_write"];

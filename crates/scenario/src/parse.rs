@@ -4,16 +4,19 @@
 
 use std::collections::BTreeMap;
 
+use capabilities::Capabilities;
+
+use crate::cluster::{self, ClusterDocument};
 use crate::decode::{Decoder, Record};
 use crate::engines::{self, EngineFiles, NamedFile};
-use crate::faults::Surroundings;
 use crate::faults::receipts::Network;
+use crate::faults::{Surroundings, Whereabouts};
 use crate::file::SCENARIO;
 use crate::language::{LANGUAGE, REPRODUCES};
 use crate::matrix::{self, Matrix, MatrixDocument};
 use crate::places::Places;
-use crate::rejection::{Finding, Findings, Rejection, Text};
-use crate::resolved::{Reproduces, Site, Volumes};
+use crate::rejection::{Finding, Findings, Rejection, Spot, Text};
+use crate::resolved::{Cluster, Database, Reproduces, Site, Volumes};
 use crate::scenario::Scenario;
 use crate::tree::{self, Node, Value};
 use crate::{
@@ -111,6 +114,20 @@ pub fn point_at(
     Some(findings.into_rejection(&texts, &LANGUAGE))
 }
 
+/// Refuses a fault, with the caret under its command file in the text that it is from.
+#[must_use]
+pub fn point_at_fault(
+    source: &Source,
+    overrides: &[(String, String)],
+    at: Whereabouts,
+    refusal: Refusal,
+) -> Rejection {
+    let mut findings = Findings::default();
+    let Refusal { code, message, label, help } = refusal;
+    findings.add(code, at.0, message, label, help);
+    findings.into_rejection(&texts(source, overrides), &LANGUAGE)
+}
+
 fn texts(source: &Source, overrides: &[(String, String)]) -> Vec<Text> {
     let file = Text { name: source.name.clone(), text: source.text.clone() };
     std::iter::once(file).chain(overrides.iter().map(|(path, value)| overrides::text(path, value))).collect()
@@ -195,11 +212,18 @@ struct Document {
     description: String,
     reproduces: Option<Reproduces>,
     seed: Option<u64>,
-    site: site::SiteDocument,
-    database: database::DatabaseDocument,
+    ground: GroundDocument,
     loads: Vec<loads::LoadDocument>,
     schedule: Vec<schedule::PhaseDocument>,
     expect: Vec<expect::ExpectationDocument>,
+}
+
+/// Where it takes place, as written.
+enum GroundDocument {
+    /// In the lab.
+    Lab(Box<(site::SiteDocument, database::DatabaseDocument)>),
+    /// On a cluster that exists.
+    Cluster(Box<ClusterDocument>),
 }
 
 fn decode(
@@ -216,11 +240,7 @@ fn decode_sections(record: &Record<'_>, files: &EngineFiles, decoder: &mut Decod
     let name = record.get("name").and_then(|node| decoder.name(node, "the scenario's name"));
     let description = record.get("description").and_then(|node| decoder.text(node, "the description"));
     let seed = record.get("seed").and_then(|node| decoder.count(node, "the seed", 0, u64::MAX));
-    if let Some(node) = record.get("target") {
-        decode_target(node, decoder);
-    }
-    let site = record.get("site").and_then(|node| site::decode(node, decoder));
-    let database = record.get("database").and_then(|node| database::decode(node, files, decoder));
+    let ground = decode_ground(record, files, decoder);
     let loads = record.get("loads").and_then(|node| loads::decode(node, decoder));
     let workloads: Vec<&str> = loads.iter().flatten().map(loads::LoadDocument::workload).collect();
     let reproduces = record.get("reproduces").and_then(|node| decode_reproduces(node, &workloads, decoder));
@@ -231,25 +251,43 @@ fn decode_sections(record: &Record<'_>, files: &EngineFiles, decoder: &mut Decod
         description: description.map(|text| text.value).unwrap_or_default(),
         reproduces,
         seed: seed.map(|seed| seed.value),
-        site: site?,
-        database: database?,
+        ground: ground?,
         loads: loads?,
         schedule: schedule?,
         expect: expect.unwrap_or_default(),
     })
 }
 
-fn decode_target(node: &Node, decoder: &mut Decoder) {
-    if let Some(target) = decoder.word(node, "target", &["lab", "external"])
-        && target.value == "external"
-    {
-        decoder.findings.add(
-            "not-yet",
-            target.at,
-            "running against a cluster that already exists is not in this version of holdfast",
-            "not available yet",
-            "write `target: lab`, or leave `target` out",
-        );
+/// `target` with what it takes: `site` and `database`, or `cluster`.
+fn decode_ground(record: &Record<'_>, files: &EngineFiles, decoder: &mut Decoder) -> Option<GroundDocument> {
+    let target = record.get("target").and_then(|node| decoder.word(node, "target", &["lab", "external"]));
+    let is_external = target.as_ref().is_some_and(|target| target.value == "external");
+    let cluster = record.get("cluster").and_then(|node| cluster::decode(node, files, decoder));
+    let site = record.get("site").and_then(|node| site::decode(node, decoder));
+    let database = record.get("database").and_then(|node| database::decode(node, files, decoder));
+    match (record.key_at("cluster"), record.key_at("site").or(record.key_at("database"))) {
+        // Both is told already.
+        (Some(_), Some(_)) => {}
+        (Some(at), None) if !is_external => {
+            let help = "add `target: external`, so that nobody takes it for a lab";
+            decoder.findings.add(
+                "target",
+                at,
+                "a `cluster` needs `target: external`",
+                "exists already",
+                help,
+            );
+        }
+        (None, Some(at)) if is_external => {
+            let message = "`target: external` takes a `cluster`, not a `site` and a `database`";
+            let help = "name the members under `cluster`, or write `target: lab`";
+            decoder.findings.add("target", at, message, "made by the lab alone", help);
+        }
+        _ => {}
+    }
+    match cluster {
+        Some(cluster) => Some(GroundDocument::Cluster(Box::new(cluster))),
+        None => Some(GroundDocument::Lab(Box::new((site?, database?)))),
     }
 }
 
@@ -272,32 +310,76 @@ fn decode_reproduces(node: &Node, workloads: &[&str], decoder: &mut Decoder) -> 
     Some(Reproduces { report: report?.value, figures, baseline })
 }
 
+/// Where a scenario takes place: a site and a database that the lab makes, or that stand for a cluster that exists.
+struct Ground {
+    site: Site,
+    places: Places,
+    engine: &'static Capabilities,
+    /// None where it is not sound.
+    database: Option<Database>,
+    session_limit_at: Option<Spot>,
+    cluster: Option<Cluster>,
+}
+
+impl GroundDocument {
+    fn resolve(self, findings: &mut Findings) -> Option<Ground> {
+        match self {
+            GroundDocument::Lab(lab) => made(lab.0, lab.1, findings),
+            GroundDocument::Cluster(cluster) => {
+                let (cluster, site, database) = cluster.resolve(findings);
+                Some(Ground {
+                    places: Places::new(&site.hosts),
+                    site,
+                    engine: database.engine,
+                    database: Some(database),
+                    session_limit_at: None,
+                    cluster: Some(cluster),
+                })
+            }
+        }
+    }
+}
+
+/// What the lab makes.
+fn made(
+    site: site::SiteDocument,
+    database: database::DatabaseDocument,
+    findings: &mut Findings,
+) -> Option<Ground> {
+    let hosts = site.hosts(findings)?;
+    let places = Places::new(&hosts);
+    let links = site.links(&places, findings);
+    let edges = site.edges(&places, &hosts, findings);
+    let engine = database.engine();
+    let session_limit_at = database.session_limit_at();
+    let database = database.resolve(&hosts, (&places, &site.storage_classes), findings);
+    disks::refuse_without_disks(site.sync_at, are_on_disks(database.as_ref()), findings);
+    let site = Site { hosts, links, edges, busy_poll: site.busy_poll, ip: site.ip, disks: site.disks };
+    Some(Ground { site, places, engine, database, session_limit_at, cluster: None })
+}
+
+/// Whether volumes lie on the lab's disks, as far as is known.
+fn are_on_disks(database: Option<&Database>) -> bool {
+    database.map(|database| database.volumes) != Some(Volumes::Directory)
+}
+
 impl Document {
     fn resolve(self, findings: &mut Findings) -> Option<Scenario> {
-        let hosts = self.site.hosts(findings)?;
-        let places = Places::new(&hosts);
-        let links = self.site.links(&places, findings);
-        let ip = self.site.ip;
-        let edges = self.site.edges(&places, &hosts, findings);
-        let engine = self.database.engine();
-        let session_limit_at = self.database.session_limit_at();
-        let database = self.database.resolve(&hosts, (&places, &self.site.storage_classes), findings);
-        let leader =
-            database.as_ref().and_then(|database| database.nodes.first()).and_then(|node| hosts.get(*node));
-        let nodes = database
-            .as_ref()
-            .map(|database| database.nodes.iter().filter_map(|node| hosts.get(*node)).collect());
-        let volumes = database.as_ref().map(|database| database.volumes);
-        let volumes_on_disks = volumes != Some(Volumes::Directory);
-        disks::refuse_without_disks(self.site.sync_at, volumes_on_disks, findings);
+        let Ground { site, places, engine, database, session_limit_at, cluster } =
+            self.ground.resolve(findings)?;
+        let hosts = &site.hosts;
+        let of_node = |node: &usize| hosts.get(*node);
+        let leader = database.as_ref().and_then(|database| database.nodes.first()).and_then(of_node);
+        let nodes = database.as_ref().map(|database| database.nodes.iter().filter_map(of_node).collect());
         let surroundings = Surroundings {
             places: &places,
-            hosts: &hosts,
+            hosts,
             nodes,
-            disks: self.site.disks,
-            volumes_on_disks,
+            disks: site.disks,
+            volumes_on_disks: are_on_disks(database.as_ref()),
             engine,
-            network: Network { links: &links, edges: &edges },
+            network: Network { links: &site.links, edges: &site.edges },
+            cluster: cluster.as_ref(),
         };
         let before = findings.len();
         let schedule = schedule::resolve(self.schedule, &surroundings, findings);
@@ -305,6 +387,9 @@ impl Document {
         loads::check_language(&self.loads, engine, findings);
         let nodes = database.as_ref().map(|database| database.nodes.len());
         loads::check_reads(&self.loads, engine, nodes, findings);
+        if cluster.is_some() {
+            loads::check_on_a_cluster(&self.loads, region, findings);
+        }
         let loads = loads::resolve(self.loads, region, &places, &schedule, findings);
         // What is expected is only held against loads and faults that could themselves be read.
         let sound = findings.len() == before && database.is_some();
@@ -315,7 +400,8 @@ impl Document {
             description: self.description,
             reproduces: self.reproduces,
             seed: self.seed,
-            site: Site { hosts, links, edges, busy_poll: self.site.busy_poll, ip, disks: self.site.disks },
+            cluster,
+            site,
             database: database?,
             loads,
             schedule,

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::faults::Fault;
 use crate::resolved::pace::WARM_UP;
-use crate::resolved::{Database, Expectation, Load, Reproduces, Site, Sweep};
+use crate::resolved::{Cluster, Database, Expectation, Load, Reproduces, Site, Sweep};
 
 /// A checked scenario.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -19,6 +19,9 @@ pub struct Scenario {
     pub reproduces: Option<Reproduces>,
     /// The seed; drawn at the start of the run where the file gives none.
     pub seed: Option<u64>,
+    /// The cluster that exists, where it runs against one. The site and the database then have one host and one node for
+    /// each of its members.
+    pub cluster: Option<Cluster>,
     /// The site.
     pub site: Site,
     /// The database.

@@ -147,7 +147,8 @@ fn decode_hosts(node: &Node, decoder: &mut Decoder) -> Option<HostsDocument> {
     Some(HostsDocument::Names(names))
 }
 
-fn check_reserved(name: &Spanned<String>, decoder: &mut Decoder) {
+/// Refuses a role as the name of a place.
+pub(crate) fn check_reserved(name: &Spanned<String>, decoder: &mut Decoder) {
     if ROLES.iter().any(|role| role.name == name.value) {
         decoder.findings.add(
             "bad-name",

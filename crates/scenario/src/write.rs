@@ -7,6 +7,7 @@ use std::fmt::Write;
 
 use capabilities::Quorum;
 
+use crate::cluster;
 use crate::consistency;
 use crate::disks;
 use crate::engines;
@@ -49,12 +50,14 @@ pub fn to_yaml(scenario: &Scenario, seed: u64) -> String {
         );
     }
     line(&mut text, 0, &format!("seed: {seed}"));
-    write_site(&mut text, &scenario.site);
-    if let Some(class) = scenario.database.storage.as_ref().and_then(|s| storage::class_written(&s.class)) {
-        line(&mut text, 2, "storage_classes:");
-        line(&mut text, 4, &class);
+    match &scenario.cluster {
+        Some(cluster) => {
+            line(&mut text, 0, "target: external");
+            let lines = cluster::written(cluster, scenario.database.engine);
+            lines.iter().for_each(|written| line(&mut text, 0, written));
+        }
+        None => write_ground(&mut text, scenario),
     }
-    write_database(&mut text, &scenario.database, &scenario.site);
     line(&mut text, 0, "loads:");
     scenario.loads.iter().for_each(|load| write_load(&mut text, load));
     line(&mut text, 0, "schedule:");
@@ -64,6 +67,16 @@ pub fn to_yaml(scenario: &Scenario, seed: u64) -> String {
         scenario.expect.iter().for_each(|expectation| write_expectation(&mut text, expectation));
     }
     text
+}
+
+/// What the lab makes.
+fn write_ground(text: &mut String, scenario: &Scenario) {
+    write_site(text, &scenario.site);
+    if let Some(class) = scenario.database.storage.as_ref().and_then(|s| storage::class_written(&s.class)) {
+        line(text, 2, "storage_classes:");
+        line(text, 4, &class);
+    }
+    write_database(text, &scenario.database, &scenario.site);
 }
 
 fn line(text: &mut String, indent: usize, content: &str) {

@@ -300,7 +300,8 @@ fn the_schedule_is_refused_what_cannot_happen() {
 
 #[test]
 fn every_fault_and_role_of_the_catalogue_can_be_scheduled() {
-    for fault in scenario::FAULT_KINDS {
+    // Machines that exist are struck in `external.rs`.
+    for fault in scenario::FAULT_KINDS.iter().filter(|fault| fault.name != "external") {
         for example in fault.examples {
             let scenario = accepted(&[("- { power-off: { host: leader }, for: 20s }", example)]);
             assert_eq!(scenario.schedule[1].faults[0].action.kind_name(), fault.name);

@@ -95,8 +95,6 @@ fn one_program_of_several() -> Value {
 
 /// Every example of every kind of fault.
 fn every_example() -> Value {
-    let examples = FAULT_KINDS.iter().flat_map(|kind| kind.examples);
-    let faults: Vec<Value> = examples.map(|example| json_of(example)[0].clone()).collect();
     json!({
         "name": "examples",
         "site": {
@@ -108,6 +106,38 @@ fn every_example() -> Value {
         },
         "database": { "engine": "postgres", "nodes": 3 },
         "loads": [{ "workload": "ledger", "clients": 1, "from": "dc1" }],
+        "schedule": [{ "phase": "baseline", "for": "5s" },
+            { "phase": "fault", "for": "40s", "faults": examples(|kind| kind != EXTERNAL) }]
+    })
+}
+
+/// The kind of fault that strikes machines that exist.
+const EXTERNAL: &str = "external";
+
+/// The examples of kinds of faults.
+fn examples(of: fn(&str) -> bool) -> Vec<Value> {
+    let kinds = FAULT_KINDS.iter().filter(|kind| of(kind.name));
+    kinds.flat_map(|kind| kind.examples).map(|example| json_of(example)[0].clone()).collect()
+}
+
+/// A cluster that exists, with every example of a fault of it.
+fn on_a_cluster() -> Value {
+    let mut faults = examples(|kind| kind == EXTERNAL);
+    faults.push(
+        json!({ "external": { "command": { "file": "mine.yaml", "text": "fault: mine" }, "of": "db1" } }),
+    );
+    json!({
+        "name": "cluster", "target": EXTERNAL,
+        "cluster": {
+            "engine": "postgres", "database": "app", "user": "loader", "ssh-config": "/etc/lab/ssh_config",
+            "may-break": ["db1", "db2", "db3"],
+            "members": {
+                "db1": { "endpoint": "10.0.0.1:5432", "reach": { "ssh": "root@db1" }, "facts": { "unit": "postgresql", "shards": 3 } },
+                "db2": { "endpoint": "db2.example.org:5432", "reach": { "local": ["nsenter", "--net=/run/netns/db2"] } },
+                "db3": { "endpoint": "[fd00::3]:5432", "reach": { "local": [] } }
+            }
+        },
+        "loads": [{ "workload": "ledger", "clients": 1 }],
         "schedule": [{ "phase": "baseline", "for": "5s" }, { "phase": "fault", "for": "40s", "faults": faults }]
     })
 }
@@ -140,7 +170,7 @@ fn loads() -> Value {
 }
 
 /// Between them these hold every key of the language.
-fn full() -> [Value; 7] {
+fn full() -> [Value; 8] {
     let expect: Map<String, Value> = scenario::quantity::QUANTITIES
         .iter()
         .map(|entry| (entry.name.to_owned(), json!(entry.example)))
@@ -198,7 +228,8 @@ fn full() -> [Value; 7] {
     });
     let second = chosen_otherwise(&first);
     let third = without_a_database(&second);
-    [first, second, third, over_a_matrix(), with_consistency(), one_program_of_several(), every_example()]
+    let (programs, cluster) = (one_program_of_several(), on_a_cluster());
+    [first, second, third, over_a_matrix(), with_consistency(), programs, every_example(), cluster]
 }
 
 /// The same with the other of keys that exclude each other.

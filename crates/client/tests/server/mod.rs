@@ -162,6 +162,11 @@ impl Server {
         ([127, 0, 0, 1], self.port).into()
     }
 
+    /// The postmaster's number.
+    pub fn pid(&self) -> u32 {
+        self.postmaster.as_ref().expect("it runs").id()
+    }
+
     pub fn socket(&self) -> PathBuf {
         self.directory.path().join(format!(".s.PGSQL.{}", self.port))
     }

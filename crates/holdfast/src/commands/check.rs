@@ -6,7 +6,7 @@ use run::PreparationError;
 use scenario::Scenario;
 use scenario::units::approximate_size;
 
-use crate::commands::{folder_of, not_planned, read_source, reject};
+use crate::commands::{faults, folder_of, not_planned, read_source, reject};
 use crate::exit::Exit;
 use crate::paper_text::{self, counted};
 use crate::printed;
@@ -40,12 +40,16 @@ fn check_scenario(path: &Path, set: &[(String, String)]) -> Result<(), Exit> {
     let Some(mut matrix) = plan.matrix else {
         let scenario = &mut plan.scenario;
         run::check_workloads(scenario, &folder_of(path)).map_err(|error| refused(error, None))?;
+        run::external::check_commands(scenario, &source, set, &folder_of(path))
+            .map_err(|rejection| reject(*rejection))?;
         show(path, scenario);
         return Ok(());
     };
     for cell in &mut matrix.cells {
         run::check_workloads(&mut cell.scenario, &folder_of(path))
             .map_err(|error| refused(error, Some(&cell.label)))?;
+        run::external::check_commands(&mut cell.scenario, &source, set, &folder_of(path))
+            .map_err(|rejection| reject(*rejection))?;
     }
     let length_s: u64 = matrix.cells.iter().map(|cell| length_s(&cell.scenario)).sum();
     printed!("{}: {} is valid for every combination of its matrix", path.display(), plan.scenario.name);
@@ -94,6 +98,23 @@ fn say_needs<'s>(scenarios: impl Iterator<Item = &'s Scenario>) {
     );
 }
 
+/// Every command that a run may give, and where. Nothing is run.
+fn show_external(scenario: &Scenario) {
+    let planned = run::external::planned(scenario);
+    if planned.is_empty() {
+        printed!("  runs on a cluster that exists, and breaks nothing there");
+        return;
+    }
+    printed!(
+        "  runs on a cluster that exists; to let it break machines, add `--yes-break {}`",
+        scenario.name
+    );
+    for run::external::Planned { phase, member, host, commands } in &planned {
+        printed!("phase {phase}: {} may strike member {member} ({host})", commands.name);
+        faults::show_commands(commands);
+    }
+}
+
 fn length_s(scenario: &Scenario) -> u64 {
     scenario.schedule.iter().map(|phase| phase.length.as_secs()).sum()
 }
@@ -117,6 +138,9 @@ fn show(path: &Path, scenario: &Scenario) {
         counted(scenario.expect.len(), "expectation", "expectations"),
     ];
     printed!("  {}", parts.join(", "));
+    if scenario.cluster.is_some() {
+        return show_external(scenario);
+    }
     say_needs([scenario].into_iter());
     if let Some(file) = engine.file.filter(|file| !file.tested.here) {
         printed!("  {}: {}", engine.name, file.tested);

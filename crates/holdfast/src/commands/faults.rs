@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use history::whole_file::{self, Link};
-use remote::CommandFile;
 use remote::command_file::{Command, Look};
 use remote::parameter::Parameter;
+use remote::{CommandFile, Filled};
 
 use crate::commands::reject;
 use crate::exit::Exit;
@@ -14,10 +14,7 @@ use crate::printed;
 /// A command file among other faults.
 pub(super) fn in_a_line(file: &CommandFile) -> (String, String) {
     let tool = &file.written_for.tool;
-    (
-        file.name.clone(),
-        format!("{} (external, by {tool}; no scenario uses it yet; {})", file.summary, file.tested),
-    )
+    (file.name.clone(), format!("{} (external, by {tool}; {})", file.summary, file.tested))
 }
 
 /// Checks a command file, and says what was understood.
@@ -45,7 +42,13 @@ pub(super) fn show(file: &CommandFile) {
         printed!("  {{{name}}}  {meaning}; {default}; {}", kind.form());
     }
     // A file that was read has examples that fit.
-    let Ok(filled) = file.with_examples() else { return };
+    if let Ok(filled) = file.with_examples() {
+        show_commands(&filled);
+    }
+}
+
+/// Every command of a fault, as it would be run.
+pub(super) fn show_commands(filled: &Filled) {
     for (what, commands) in [("do", &filled.strike), ("undo", &filled.undo)] {
         printed!("  {what}:");
         commands.iter().for_each(|command| printed!("    {}", with_limit(command)));

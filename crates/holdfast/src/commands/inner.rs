@@ -24,6 +24,8 @@ pub fn run(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
         Some(told(init::main().map_err(|error| error.to_string())))
     } else if door == supervisor::SUPERVISOR_SUBCOMMAND {
         Some(ExitCode::from(run::supervise()))
+    } else if door == supervisor::OUTSIDE_SUBCOMMAND {
+        Some(ExitCode::from(run::supervise_outside()))
     } else if door == janitor::JANITOR_SUBCOMMAND {
         let (name, directory) = (arguments.next()?, arguments.next()?);
         let name = name.to_string_lossy().into_owned();

@@ -78,6 +78,7 @@ fn once(options: RunOptions, source: Source, desk: &mut Desk) -> Result<Exit, Ex
         prevent_faults: options.prevent_faults,
         planted: options.plant.iter().copied().collect(),
         captures: options.capture,
+        confirmed: options.yes_break,
         version: env!("CARGO_PKG_VERSION"),
     };
     let launched = desk.launch(&options);
@@ -92,11 +93,15 @@ fn once(options: RunOptions, source: Source, desk: &mut Desk) -> Result<Exit, Ex
 fn refusal(error: LaunchError) -> Exit {
     match error {
         LaunchError::Rejected(rejection) => reject(*rejection),
-        LaunchError::Workload(_) | LaunchError::EngineFile(_) | LaunchError::Capture(_) => Exit::wrong(error),
-        LaunchError::Lab { why, run_directory } => {
+        LaunchError::Workload(_)
+        | LaunchError::EngineFile(_)
+        | LaunchError::Capture(_)
+        | LaunchError::NeedsLab { .. }
+        | LaunchError::NotPermitted(_) => Exit::wrong(error),
+        LaunchError::Lab { part, why, run_directory } => {
             // What was recorded until then may still be worth a report; when it is not, the failure is what counts.
             let _ = report::write(&run_directory);
-            Exit::failed(anyhow::anyhow!("lab: {why}\n  what was recorded: {}", run_directory.display()))
+            Exit::failed(anyhow::anyhow!("{part}: {why}\n  what was recorded: {}", run_directory.display()))
         }
         error => Exit::failed(error),
     }

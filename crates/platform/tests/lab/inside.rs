@@ -85,7 +85,7 @@ pub fn perform() {
         line.trim_end().to_owned()
     };
     let (job, folder) = (line(), line());
-    supervisor::watch_orders(|_| {}).expect("a watch");
+    supervisor::watch_orders(|_| {}, || std::process::exit(255)).expect("a watch");
     let ground = Ground { folder: folder.into(), users_mapped, fabric: Fabric::start().expect("a fabric") };
     if job == STAND {
         return stand(&ground);

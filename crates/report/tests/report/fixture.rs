@@ -215,6 +215,7 @@ fn facts() -> RunFacts {
             .map(|&(name, from_s, to_s)| PhaseFacts { name: name.to_owned(), from_s, to_s })
             .collect(),
         planted: Vec::new(),
+        is_external: false,
     }
 }
 

@@ -117,6 +117,7 @@ fn facts() -> RunFacts {
         loads: Vec::new(),
         phases: Vec::new(),
         planted: Vec::new(),
+        is_external: false,
     }
 }
 

@@ -9,13 +9,12 @@ use std::io::BufReader;
 use check::FinalReads;
 use check::list_append::{self, Isolation, Level, ListAppend, Order};
 use check::registry;
-use engine::Engine;
 use history::{HistoryReader, LoadFacts, Verdict};
 use results::{CheckResult, EndedEarly, RunResult};
 use scenario::Scenario;
 
 use crate::directory::RunDirectory;
-use crate::preparation::Prepared;
+use crate::prepared::Prepared;
 
 /// The workload whose history is held against an isolation level.
 const APPEND: &str = "append";
@@ -31,7 +30,7 @@ pub(super) struct Checked {
 pub(super) fn check_all(scenario: &Scenario, prepared: &Prepared, directory: &RunDirectory) -> Vec<Checked> {
     // Every replica was read for itself.
     let compared = prepared.plans.iter().any(load::are_compared).then_some(check::convergence::NAME);
-    check_history(&prepared.facts.loads, compared, claimed(prepared.engine.as_ref(), scenario), directory)
+    check_history(&prepared.facts.loads, compared, claimed(prepared.isolation, scenario), directory)
 }
 
 /// The checks that apply to a load alone, with these options on a PostgreSQL that nobody configured for us, made on the
@@ -51,10 +50,10 @@ pub(crate) fn checks_of(
         .collect()
 }
 
-/// What an engine claims of the transactions of these loads, in the checker's words. Loads over lists share them, so the
+/// What a database claims of the transactions of these loads, in the checker's words. Loads over lists share them, so the
 /// weakest level that any of them begins at is what holds for all.
-fn claimed(engine: &dyn Engine, scenario: &Scenario) -> Level {
-    let by_default = match engine.isolation() {
+fn claimed(isolation: engine::Isolation, scenario: &Scenario) -> Level {
+    let by_default = match isolation {
         engine::Isolation::ReadCommitted => Isolation::ReadCommitted,
         engine::Isolation::SnapshotIsolation => Isolation::Snapshot,
         engine::Isolation::Serializable => Isolation::Serializable,

@@ -11,7 +11,7 @@ use measure::recovery::{self, Baseline, Incomparable, LoadRecord, Second, Struck
 use results::{FaultLoadResult, RecoveryResult};
 
 use crate::conductor::Shown;
-use crate::preparation::Prepared;
+use crate::prepared::Prepared;
 
 /// One load as it was recorded.
 pub(super) struct LoadSeries {

@@ -10,7 +10,7 @@ use results::{FaultLoadResult, FaultResult, RecoveryResult};
 
 use super::damage;
 use crate::conductor::Shown;
-use crate::preparation::Prepared;
+use crate::prepared::Prepared;
 
 /// The writes that the run lost.
 pub(super) struct Lost {

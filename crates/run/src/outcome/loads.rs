@@ -12,7 +12,7 @@ use measure::{Figures, LatencyFigures};
 use results::{LatencyUs, LoadFigures, LoadResult, OperationResult, PhaseResult};
 
 use crate::conductor::Shown;
-use crate::preparation::Prepared;
+use crate::prepared::Prepared;
 
 fn latency(figures: &LatencyFigures) -> LatencyUs {
     LatencyUs {

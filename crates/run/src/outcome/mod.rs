@@ -31,7 +31,7 @@ use crate::chronicle::Chronicle;
 use crate::conductor::Shown;
 use crate::directory::RunDirectory;
 use crate::expectations;
-use crate::preparation::Prepared;
+use crate::prepared::Prepared;
 use history::EventSink;
 
 /// Draws everything together.
@@ -60,14 +60,14 @@ pub fn draw(
     let faults = fault_results(prepared, shown, &lost);
     let modelled_syncs = modelled_syncs(scenario, prepared);
     let lab = LabResult {
-        boot_s: Some(prepared.boot_s),
+        boot_s: prepared.lab.as_ref().map(|lab| lab.boot_s),
         nodes: u32::try_from(facts.site.nodes.len()).unwrap_or(u32::MAX),
         cpu_seconds: shown.in_all.by_part(),
-        cpu_share_of_lab: shown.under_load.share_of_lab(),
+        cpu_share_of_lab: prepared.lab.as_ref().and_then(|_| shown.under_load.share_of_lab()),
         packets: packets(prepared),
         warnings: all_warnings(prepared, shown, &loads, modelled_syncs.as_ref(), chronicle),
         modelled_syncs,
-        stalls: shown.watched.stalls.clone(),
+        stalls: shown.found.watched.stalls.clone(),
         interference: interference(shown),
         nothing_to_lose: nothing_to_lose(scenario, prepared),
         placement: self::placement::violations_of(scenario, &chronicle.events()),
@@ -78,8 +78,8 @@ pub fn draw(
         faults,
         loads,
         volumes: volumes(prepared, shown),
-        links: shown.links.clone(),
-        links_receipt: prepared.links.clone(),
+        links: shown.found.links.clone(),
+        links_receipt: prepared.lab.as_ref().and_then(|lab| lab.links.clone()),
         migrations: migrations(&events),
         lab,
         ..RunResult::blank(facts)
@@ -110,13 +110,14 @@ fn migrations(events: &[Event]) -> Vec<MigrationFacts> {
 fn volumes(prepared: &Prepared, shown: &Shown) -> Vec<VolumeResult> {
     let run =
         storage::Run { facts: &prepared.facts, timeline: &shown.recorded.timeline, ended_s: shown.ended_s };
-    storage::results(prepared.datacentre.vms.iter().map(|vm| vm.volume()), &shown.volumes, run)
+    let Some(lab) = &prepared.lab else { return Vec::new() };
+    storage::results(lab.datacentre.vms.iter().map(|vm| vm.volume()), &shown.found.volumes, run)
 }
 
 /// What became of syncs on disks whose medium the scenario describes.
 fn modelled_syncs(scenario: &Scenario, prepared: &Prepared) -> Option<ModelledSyncsResult> {
     let DiskSync::Modelled { latency, .. } = scenario.site.disks.sync else { return None };
-    let syncs = prepared.datacentre.disks.modelled_syncs()?;
+    let syncs = prepared.lab.as_ref()?.datacentre.disks.modelled_syncs()?;
     let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
     Some(ModelledSyncsResult {
         count: syncs.count,
@@ -127,13 +128,13 @@ fn modelled_syncs(scenario: &Scenario, prepared: &Prepared) -> Option<ModelledSy
 }
 
 fn interference(shown: &Shown) -> Vec<InterferenceResult> {
-    let seen = shown.watched.interference.iter().cloned();
+    let seen = shown.found.watched.interference.iter().cloned();
     seen.map(|(t_s, interference)| InterferenceResult { t_s, interference }).collect()
 }
 
 /// Why the schedule's power-offs could lose nothing, although the scenario asks for volumes that do.
 fn nothing_to_lose(scenario: &Scenario, prepared: &Prepared) -> Option<String> {
-    let why = prepared.volumes_fell_back.as_ref()?;
+    let why = prepared.lab.as_ref()?.volumes_fell_back.as_ref()?;
     let mut faults = scenario.schedule.iter().flat_map(|phase| &phase.faults);
     faults.any(|fault| matches!(fault.action.takes(), Takes::Power(_))).then(|| {
         format!(
@@ -145,7 +146,8 @@ fn nothing_to_lose(scenario: &Scenario, prepared: &Prepared) -> Option<String> {
 
 /// What became of the network's packets; kinds that did not occur are left out.
 fn packets(prepared: &Prepared) -> BTreeMap<String, u64> {
-    let Ok(counters) = prepared.datacentre.fabric.counters() else { return BTreeMap::new() };
+    let counters = prepared.lab.as_ref().and_then(|lab| lab.datacentre.fabric.counters().ok());
+    let Some(counters) = counters else { return BTreeMap::new() };
     let kinds = [
         ("sent", counters.packets),
         ("delivered", counters.delivered_packets),

@@ -10,7 +10,7 @@ use results::{LoadResult, ModelledSyncsResult, WarningResult};
 
 use crate::chronicle::Chronicle;
 use crate::conductor::Shown;
-use crate::preparation::Prepared;
+use crate::prepared::Prepared;
 
 pub(super) fn all_warnings(
     prepared: &Prepared,

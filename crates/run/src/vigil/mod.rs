@@ -77,10 +77,9 @@ impl Shared {
 
 /// What is watched.
 pub struct Watch<'a> {
-    /// The datacentre.
-    pub datacentre: &'a Arc<Datacentre>,
-    /// The engine, whose log may tell of processes that nobody else saw end.
-    pub engine: Arc<dyn Engine>,
+    /// The datacentre, and the engine, whose log may tell of processes that nobody else saw end; none for a cluster that
+    /// exists, of which nothing is the lab's.
+    pub lab: Option<(&'a Arc<Datacentre>, Arc<dyn Engine>)>,
     /// The run directory.
     pub directory: &'a RunDirectory,
     /// Where stalls and interference are told.
@@ -99,26 +98,39 @@ pub struct Watch<'a> {
 pub struct Vigil {
     shared: Arc<Shared>,
     looker: Option<JoinHandle<Vec<Stall>>>,
+    logs: Option<Logs>,
+}
+
+/// The logs of a lab's nodes.
+struct Logs {
     engine: Arc<dyn Engine>,
     vms: Vec<Arc<Vm>>,
     /// How many killed processes each node's log had told of when the watch began.
     killed_before: Vec<usize>,
 }
 
+impl Logs {
+    fn of(datacentre: &Datacentre, engine: Arc<dyn Engine>) -> Logs {
+        let vms = datacentre.vms.clone();
+        let killed_before = vms.iter().map(|vm| engine.killed_by_signals(vm.as_ref()).len()).collect();
+        Logs { engine, vms, killed_before }
+    }
+}
+
 impl Vigil {
     /// Begins to watch. A part whose watcher cannot be started is told as a warning.
     #[must_use]
     pub fn start(watch: Watch<'_>) -> Vigil {
-        let Watch { datacentre, engine, directory, chronicle, loads, load_names, .. } = watch;
-        let vms = datacentre.vms.clone();
-        let killed_before = vms.iter().map(|vm| engine.killed_by_signals(vm.as_ref()).len()).collect();
+        let Watch { lab, directory, chronicle, loads, load_names, .. } = watch;
         let shared = Arc::new(Shared {
             ended: AtomicBool::new(false),
             chronicle,
             interference: Mutex::default(),
             interference_expected: watch.interference_expected,
         });
+        let datacentre = lab.as_ref().map(|(datacentre, _)| *datacentre);
         let parts = watchers::start(datacentre, directory, &shared);
+        let logs = lab.map(|(datacentre, engine)| Logs::of(datacentre, engine));
         let theirs = shared.clone();
         let panics_at_s = watch.planted.contains(&Lie::VigilPanic).then_some(PANICS_AT_S);
         let look = move || Looker::new(theirs, parts, loads, load_names).look(panics_at_s);
@@ -130,7 +142,7 @@ impl Vigil {
             let what = format!("stalls of the lab are not detected: {error}");
             shared.chronicle.warn(what, "raise the limit of processes (`ulimit -u`)");
         }
-        Vigil { shared, looker: looker.ok(), engine, vms, killed_before }
+        Vigil { shared, looker: looker.ok(), logs }
     }
 
     /// Ends the watch.
@@ -155,8 +167,9 @@ impl Vigil {
     }
 
     fn note_killed_in_logs(&self) {
-        for (vm, before) in self.vms.iter().zip(&self.killed_before) {
-            for killed in self.engine.killed_by_signals(vm.as_ref()).into_iter().skip(*before) {
+        let Some(Logs { engine, vms, killed_before }) = &self.logs else { return };
+        for (vm, before) in vms.iter().zip(killed_before) {
+            for killed in engine.killed_by_signals(vm.as_ref()).into_iter().skip(*before) {
                 let deed = Deed::Killed { signal: killed.signal };
                 self.shared.note(engine::Node::name(vm.as_ref()), killed.program, deed);
             }

@@ -28,9 +28,9 @@ const NODES_ASKED_PER_LOOK: usize = 16;
 /// What a watcher does on its thread until the vigil is over.
 type Watcher = Box<dyn FnOnce(&Shared, &Sign) + Send>;
 
-/// Starts all watchers.
+/// Starts all watchers: of a lab, where there is one.
 pub(super) fn start(
-    datacentre: &Arc<Datacentre>,
+    datacentre: Option<&Arc<Datacentre>>,
     directory: &RunDirectory,
     shared: &Arc<Shared>,
 ) -> Vec<Part> {
@@ -43,6 +43,8 @@ pub(super) fn start(
         let _ = std::thread::Builder::new().name("sign of life".to_owned()).spawn(body);
         parts.push(Part { name, sign, limit });
     };
+    // Without volumes on it the machine's disk holds up nothing that is measured.
+    let Some(datacentre) = datacentre else { return parts };
     let fabric = datacentre.fabric.clone();
     watch(LabPart::Fabric, LIMIT, Box::new(move |shared, sign| ask_fabric(shared, sign, &fabric)));
     let file = unnamed_file(directory);

@@ -14,6 +14,7 @@ pub(super) const KIND: FaultKind = FaultKind {
     keys: &CLOCK_DRIFT,
     key_meaning: "a node's wall clock runs slightly fast or slow",
     comes_and_goes: false,
+    is_external: false,
     read: |entry, decoder| {
         let record = decoder.record(&entry.value, &CLOCK_DRIFT)?;
         let deviation = drift(&record, decoder);

@@ -17,6 +17,7 @@ pub(super) const KIND: FaultKind = FaultKind {
     keys: &CLOCK_JUMP,
     key_meaning: "a node's wall clock is set forward or back",
     comes_and_goes: false,
+    is_external: false,
     read: |entry, decoder| {
         let record = decoder.record(&entry.value, &CLOCK_JUMP)?;
         let deviation = jump(&record, decoder);

@@ -40,6 +40,7 @@ pub(super) const KIND: FaultKind = FaultKind {
     keys: &DISK,
     key_meaning: "a disk under a node's volume goes wrong",
     comes_and_goes: false,
+    is_external: false,
     read: |entry, decoder| decode(entry, decoder),
 };
 

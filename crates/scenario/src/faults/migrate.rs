@@ -37,6 +37,7 @@ pub(super) const KIND: FaultKind = FaultKind {
     keys: &MIGRATE,
     key_meaning: "a node moves to another host while it runs",
     comes_and_goes: false,
+    is_external: false,
     read: |entry, decoder| decode(entry, decoder),
 };
 

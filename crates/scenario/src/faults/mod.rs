@@ -10,6 +10,7 @@ mod clock_jump;
 mod clock_race;
 mod clock_stop;
 mod disk;
+mod external;
 mod migrate;
 mod network;
 mod partition;
@@ -118,6 +119,7 @@ kinds! {
     ClockRace(ClockFault) in clock_race: "A node's clock races.";
     ClockStop(ClockFault) in clock_stop: "A node's clock stops.";
     Migrate(MigrationFault) in migrate: "A node moves to another host while it runs.";
+    External(ExternalFault) in external: "A command file strikes a machine that exists.";
 }
 
 /// The kind of that name.
@@ -147,6 +149,8 @@ pub struct FaultKind {
     key_meaning: &'static str,
     /// Whether it may come and go while it stands.
     comes_and_goes: bool,
+    /// Whether it strikes machines that exist, and not the lab's.
+    is_external: bool,
     read: fn(&Entry, &mut Decoder) -> Option<Box<dyn Written>>,
 }
 
@@ -418,7 +422,26 @@ fn decode_flap(node: &Node, decoder: &mut Decoder) -> Option<Flap> {
 impl FaultDocument {
     /// What the fault does, every name resolved; `None` when something is wrong with it.
     pub(crate) fn resolve(&self, around: &Surroundings<'_>, findings: &mut Findings) -> Option<FaultAction> {
-        self.action.resolve(self.kind_at, around, findings)
+        let action = self.action.resolve(self.kind_at, around, findings)?;
+        let kind = action.kind();
+        let (message, label, help) = match (around.cluster, kind.is_external) {
+            (Some(_), false) => (
+                format!(
+                    "a {} is made by the lab, and this scenario runs on a cluster that exists",
+                    kind.noun
+                ),
+                "of the lab alone",
+                "write `external: { command: NAME, of: MEMBER }`; `holdfast list faults` names the command files",
+            ),
+            (None, true) => (
+                "a command file strikes machines that exist, and this scenario runs in the lab".to_owned(),
+                "outside the lab",
+                "use another fault, or write `target: external` and a `cluster`",
+            ),
+            _ => return Some(action),
+        };
+        findings.add("wrong-target", self.kind_at, message, label, help);
+        None
     }
 
     /// Where what loses power stands; the kind, where it is another fault.

@@ -29,6 +29,7 @@ pub(super) const KIND: FaultKind = FaultKind {
     keys: &NETWORK,
     key_meaning: "the network between two places changes; conditions that are not given stay as the links set them",
     comes_and_goes: true,
+    is_external: false,
     read: |entry, decoder| decode(entry, decoder),
 };
 

@@ -32,6 +32,7 @@ pub(super) const KIND: FaultKind = FaultKind {
     keys: &PARTITION,
     key_meaning: "nothing gets through",
     comes_and_goes: true,
+    is_external: false,
     read: |entry, decoder| decode(entry, decoder),
 };
 

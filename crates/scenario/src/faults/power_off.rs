@@ -23,6 +23,7 @@ pub(super) const KIND: FaultKind = FaultKind {
     keys: &TARGET,
     key_meaning: "every host of the target loses power",
     comes_and_goes: false,
+    is_external: false,
     read: |entry, decoder| decode(entry, decoder),
 };
 

@@ -28,6 +28,7 @@ pub(super) const KIND: FaultKind = FaultKind {
     keys: &PRESSURE,
     key_meaning: "a node gets only part of its processors",
     comes_and_goes: false,
+    is_external: false,
     read: |entry, decoder| decode(entry, decoder),
 };
 

@@ -35,6 +35,7 @@ pub(super) const KIND: FaultKind = FaultKind {
     keys: &PROCESS,
     key_meaning: "the database's processes on a node are killed, stopped or restarted",
     comes_and_goes: false,
+    is_external: false,
     read: |entry, decoder| decode(entry, decoder),
 };
 

@@ -28,6 +28,7 @@ pub(super) const KIND: FaultKind = FaultKind {
     keys: &ROLLING_RESTART,
     key_meaning: "the database is restarted node by node",
     comes_and_goes: false,
+    is_external: false,
     read: |entry, decoder| decode(entry, decoder),
 };
 

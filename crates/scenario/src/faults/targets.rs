@@ -12,7 +12,7 @@ use crate::node_name;
 use crate::places::{Places, word};
 use crate::quoted::quoted;
 use crate::rejection::{Findings, Spanned, Spot};
-use crate::resolved::{Disks, Host, Level, Place};
+use crate::resolved::{Cluster, Disks, Host, Level, Place};
 use crate::wording::{nearest, shortened};
 
 /// What a fault is aimed at.
@@ -80,6 +80,8 @@ pub(crate) struct Surroundings<'s> {
     pub(crate) engine: &'static Capabilities,
     /// What is between the places.
     pub(crate) network: receipts::Network<'s>,
+    /// The cluster that exists, where there is one.
+    pub(crate) cluster: Option<&'s Cluster>,
 }
 
 impl Surroundings<'_> {
@@ -217,6 +219,10 @@ impl Surroundings<'_> {
         }
         let count = nodes?;
         if let Some(number) = (0..count).find(|number| node_name(*number) == written.value) {
+            return Some(NodeTarget::Named(number));
+        }
+        let members = self.cluster.map_or(&[][..], |cluster| &cluster.members);
+        if let Some(number) = members.iter().position(|member| member.name == written.value) {
             return Some(NodeTarget::Named(number));
         }
         let last = node_name(count.saturating_sub(1));

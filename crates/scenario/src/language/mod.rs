@@ -2,6 +2,7 @@
 //!
 //! Owns words and shapes only; which values make sense together is for the sections.
 
+mod cluster;
 mod database;
 mod disks;
 mod loads;
@@ -14,6 +15,7 @@ pub(crate) mod storage;
 
 use yaml::language::Language;
 
+pub(crate) use cluster::*;
 pub(crate) use database::*;
 pub(crate) use disks::*;
 pub(crate) use loads::*;

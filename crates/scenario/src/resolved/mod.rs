@@ -3,6 +3,7 @@
 //!
 //! Owns these types, not how they are read from YAML. Faults are in `faults`.
 
+mod cluster;
 mod disks;
 mod expectation;
 mod load;
@@ -17,6 +18,7 @@ use std::time::Duration;
 use capabilities::Capabilities;
 use serde::{Serialize, Serializer};
 
+pub use cluster::{Cluster, Member, MemberReach};
 pub use disks::{DiskSync, Disks};
 pub use expectation::{Comparison, Expectation, Within};
 pub use load::{Consistency, ConsistencyLevel, Load, Reads, Timestamps};

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::disks::Disks;
 
 /// Hosts and what lies between them.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Site {
     /// Every host, in the file's order.
     pub hosts: Vec<Host>,

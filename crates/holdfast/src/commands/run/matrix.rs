@@ -76,6 +76,7 @@ fn one(options: &RunOptions, turn: &Turn, series: &mut Series, desk: &mut Desk) 
         prevent_faults: options.prevent_faults,
         planted: options.plant.iter().copied().collect(),
         captures: options.capture.clone(),
+        confirmed: options.yes_break.clone(),
         version: env!("CARGO_PKG_VERSION"),
     };
     let noted =
@@ -92,7 +93,7 @@ fn one(options: &RunOptions, turn: &Turn, series: &mut Series, desk: &mut Desk) 
             Ok(ended.left_behind)
         }
         // One lab that could not be had is one run without a result: the others may still tell something.
-        Err(LaunchError::Lab { why, run_directory }) => {
+        Err(LaunchError::Lab { why, run_directory, .. }) => {
             desk.terminal.note(&format!("no result: {why}; {}", run_directory.display()));
             let _ = report::write(&run_directory);
             noted(series, None, Some(why))?;

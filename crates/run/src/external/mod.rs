@@ -1,0 +1,256 @@
+//! A run on a cluster that exists: the same loads, schedule, checks and files as in the lab, and faults by command files.
+//!
+//! Owns what stands in the lab's place before and while the loads run. Nothing is started and nothing is installed: what the
+//! run leaves are the workloads' tables.
+
+mod commands;
+mod strikes;
+
+use std::net::ToSocketAddrs;
+use std::sync::Arc;
+use std::time::Duration;
+
+use client::Address;
+use history::{EventKind, EventSink, HostFacts, NodeFacts, RunFacts, SiteFacts};
+use load::{Encryption, Endpoint, LoadCpu, LoadError, LoadHandle, LoadPlan, OnThread, Password};
+use nix::sys::resource::{Resource, getrlimit};
+use remote::permit::PermitError;
+use remote::{Journal, Permit};
+use scenario::{Cluster, Scenario, node_name};
+
+pub use self::commands::{Planned, check_commands, permit, planned};
+use self::strikes::Strikes;
+use crate::chronicle::Chronicle;
+use crate::load_plans::{Access, PlanError, plans};
+use crate::orders::Orders;
+use crate::preparation::{PreparationError, check_open_files, load_tables, loads_facts, phases};
+use crate::prepared::Prepared;
+use crate::target::{Beginning, Found, PlaceError, Target, TargetError, Underway};
+use crate::usage::Usage;
+use crate::vigil::{Vigil, Watch};
+
+/// How long an attempt to connect may take at first: the way may be long.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long the leader is looked for before the run.
+const LEADER_PATIENCE: Duration = Duration::from_secs(10);
+/// Where the password is found, as with PostgreSQL's own programs.
+const PASSWORD_VARIABLE: &str = "PGPASSWORD";
+
+/// What can go wrong before the first load starts.
+#[derive(Debug, thiserror::Error)]
+pub enum ExternalError {
+    /// The scenario names no cluster.
+    #[error("the scenario has no `cluster`")]
+    NoCluster,
+    /// A member's endpoint has no address.
+    #[error("member {member}: {endpoint}: {why}; write an address, or a name that this machine can look up")]
+    NoAddress {
+        /// The member.
+        member: String,
+        /// As written.
+        endpoint: String,
+        /// Why not.
+        why: String,
+    },
+    /// Nobody has confirmed it.
+    #[error(transparent)]
+    NotPermitted(#[from] PermitError),
+    /// The loads cannot be prepared.
+    #[error(transparent)]
+    Preparation(#[from] PreparationError),
+    /// The database cannot be reached, or refuses the tables.
+    #[error("database: {0}")]
+    Load(#[from] LoadError),
+}
+
+impl From<PlanError> for ExternalError {
+    fn from(error: PlanError) -> Self {
+        PreparationError::from(error).into()
+    }
+}
+
+/// Clients run in this process, where it is.
+fn here() -> OnThread {
+    Box::new(|| Ok(()))
+}
+
+/// Asks the database for its version and its leader, and makes the loads' tables.
+///
+/// # Errors
+/// When it cannot be reached, nobody has confirmed that it may be broken, or it refuses the tables.
+pub(crate) fn prepare(
+    scenario: &Scenario,
+    orders: &Orders,
+    chronicle: &Chronicle,
+) -> Result<Prepared, ExternalError> {
+    let cluster = scenario.cluster.as_ref().ok_or(ExternalError::NoCluster)?;
+    let most = getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(_, hard)| hard);
+    check_open_files(scenario, most)?;
+    let permit = permit(scenario, orders.confirmed.as_deref())?;
+    let access = access(cluster)?;
+    let plans = plans(scenario, (orders.seed, &orders.planted), &access, &|_| Ok(None))?;
+    let (mut version, mut leader) = (String::new(), None);
+    if let Some(plan) = plans.first() {
+        version = load::server_version(plan, here())?;
+        leader = load::leader(plan, here(), LEADER_PATIENCE).ok();
+    }
+    let facts = facts(scenario, orders, (cluster, version, leader))?;
+    chronicle.say(EventKind::RunStarted { facts: Box::new(facts.clone()) });
+    for plan in &plans {
+        load_tables(plan, here(), chronicle)?;
+    }
+    let asked = plans.first().cloned();
+    let target = ClusterTarget { cluster: cluster.clone(), permit, asked };
+    Ok(Prepared::on_a_cluster(Arc::new(target), plans, facts))
+}
+
+fn access(cluster: &Cluster) -> Result<Access, ExternalError> {
+    let endpoint = |(number, member): (usize, &scenario::Member)| {
+        let failed = |why: String| ExternalError::NoAddress {
+            member: member.name.clone(),
+            endpoint: member.endpoint.clone(),
+            why,
+        };
+        let mut found = member.endpoint.to_socket_addrs().map_err(|error| failed(error.to_string()))?;
+        let address = found.next().ok_or_else(|| failed("it has no address".to_owned()))?;
+        Ok(Endpoint { node: node_name(number), address: Address::from(address) })
+    };
+    let endpoints: Result<Vec<Endpoint>, ExternalError> =
+        cluster.members.iter().enumerate().map(endpoint).collect();
+    Ok(Access {
+        endpoints: endpoints?,
+        database: cluster.database.clone(),
+        user: cluster.user.clone(),
+        password: std::env::var(PASSWORD_VARIABLE).ok().map(Password::from),
+        encryption: Encryption::Preferred,
+        connect_timeout: CONNECT_TIMEOUT,
+    })
+}
+
+fn facts(
+    scenario: &Scenario,
+    orders: &Orders,
+    (cluster, engine_version, leader): (&Cluster, String, Option<String>),
+) -> Result<RunFacts, PreparationError> {
+    let settings = [
+        ("found", "a cluster that exists"),
+        ("failover", "the cluster's own, if it has any: holdfast restarts and promotes nothing"),
+        ("isolation", "not known; read committed is assumed where a load does not say"),
+    ];
+    let hosts = scenario.site.hosts.iter().zip(&cluster.members).map(|(host, member)| HostFacts {
+        path: host.path().join("/"),
+        region: host.region.clone(),
+        zone: host.zone.clone(),
+        rack: host.rack.clone(),
+        name: host.name.clone(),
+        address: member.endpoint.clone(),
+    });
+    let nodes = scenario.site.hosts.iter().zip(&cluster.members).enumerate();
+    let role = |name: &String| match &leader {
+        _ if scenario.database.engine.is_leaderless() => "coordinator",
+        Some(leader) if leader == name => "leader",
+        Some(_) => "follower",
+        None => "unknown",
+    };
+    let nodes = nodes.map(|(number, (host, member))| NodeFacts {
+        role: role(&node_name(number)).to_owned(),
+        name: node_name(number),
+        host: host.path().join("/"),
+        address: member.endpoint.clone(),
+    });
+    Ok(RunFacts {
+        holdfast: orders.holdfast.clone(),
+        scenario: scenario.name.clone(),
+        description: scenario.description.clone(),
+        seed: orders.seed,
+        started_at: orders.started_at.clone(),
+        engine: scenario.database.engine.name.to_owned(),
+        engine_version,
+        engine_settings: settings.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+        machine: orders.machine.clone(),
+        site: SiteFacts { hosts: hosts.collect(), nodes: nodes.collect(), ..SiteFacts::default() },
+        loads: loads_facts(scenario)?,
+        phases: phases(scenario),
+        planted: orders.planted.iter().map(|lie| lie.name().to_owned()).collect(),
+        is_external: true,
+    })
+}
+
+/// A cluster that exists, as the conductor sees it.
+struct ClusterTarget {
+    cluster: Cluster,
+    permit: Permit,
+    /// The load whose way to the database is taken to ask who leads.
+    asked: Option<LoadPlan>,
+}
+
+impl Target for ClusterTarget {
+    fn enter_place(&self, _: &scenario::Load) -> Result<OnThread, PlaceError> {
+        Ok(here())
+    }
+
+    fn usage(&self, loads: &[LoadHandle], ended: LoadCpu) -> Usage {
+        Usage::without_a_lab(loads, ended)
+    }
+
+    fn begin(&self, run: Beginning<'_>) -> Result<Box<dyn Underway>, TargetError> {
+        let journal = Journal::open(run.directory.path())?;
+        let vigil = Vigil::start(Watch {
+            lab: None,
+            directory: run.directory,
+            chronicle: run.chronicle.clone(),
+            loads: run.loads.clone(),
+            load_names: run.load_names,
+            interference_expected: run.scenario.database.interference_expected,
+            planted: &faults::Planted::new(),
+        });
+        let strikes = Strikes::new(
+            (self.cluster.clone(), self.permit.clone(), self.asked.clone()),
+            journal,
+            run.chronicle.clone(),
+            (run.scenario, run.seed, run.prevented),
+            run.on_effect,
+        );
+        Ok(Box::new(ClusterRun { strikes, vigil: Some(vigil), found: Found::default() }))
+    }
+}
+
+/// A run on a cluster.
+struct ClusterRun {
+    strikes: Strikes,
+    /// None once the loads have ended.
+    vigil: Option<Vigil>,
+    found: Found,
+}
+
+impl Underway for ClusterRun {
+    fn strike(&mut self, number: usize, fault: &scenario::Fault) {
+        self.strikes.strike(number, fault);
+    }
+
+    fn heal(&mut self, number: usize) {
+        self.strikes.heal(number);
+    }
+
+    fn schedule_is_over(&mut self) -> Result<(), TargetError> {
+        Ok(())
+    }
+
+    fn heal_all(&mut self, _: bool) {
+        self.strikes.heal_all();
+    }
+
+    fn loads_have_ended(&mut self) {
+        if let Some(vigil) = self.vigil.take() {
+            self.found.watched = vigil.finish();
+        }
+    }
+
+    fn settle(&mut self, _: bool) -> Vec<faults::FaultRecord> {
+        self.strikes.records()
+    }
+
+    fn finish(self: Box<Self>) -> Found {
+        self.found
+    }
+}

@@ -1,0 +1,307 @@
+//! Faults on a cluster that exists: struck by their command files, shown by the files' looks, undone; and the record of each.
+//!
+//! Owns when a fault's commands run and on which member. What makes a receipt is `remote`'s. Every fault has a thread of its
+//! own, because a machine may take long to answer. Dropping it undoes what stands.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use faults::{FaultRecord, Role, Struck, pick};
+use history::{EventKind, EventSink, Receipt, Verdict};
+use load::LoadPlan;
+use remote::looks::{Seen, Sight};
+use remote::receipt::Doubt;
+use remote::strike::{Patience, Standing, strike, token};
+use remote::{Journal, Permit, Reach};
+use scenario::{Cluster, ExternalFault, Fault, FaultAction, NodeTarget, Scenario, node_name};
+
+use super::commands::{commands_at, reach_of};
+use super::here;
+use crate::chronicle::Chronicle;
+
+/// How long a machine may take to look as it should.
+const PATIENCE: Patience = Patience { stands: Duration::from_secs(10), gone: Duration::from_secs(60) };
+/// How long after its end by the schedule a fault is undone by the timer on its machine.
+const TIMER_AFTER: Duration = Duration::from_secs(120);
+/// How long a role's member is looked for.
+const ROLE_PATIENCE: Duration = Duration::from_secs(10);
+/// Digits of a token that name a fault.
+const ID_DIGITS: usize = 8;
+
+/// A fault that was struck, and the way to its machine.
+struct Broken {
+    standing: Standing,
+    reach: Reach,
+}
+
+/// What every fault needs.
+struct Ground {
+    cluster: Cluster,
+    permit: Permit,
+    /// The load whose way to the database is taken to ask who leads.
+    asked: Option<LoadPlan>,
+    journal: Journal,
+    chronicle: Arc<Chronicle>,
+    seed: u64,
+    prevented: bool,
+    on_effect: Arc<dyn Fn(usize, f64) + Send + Sync>,
+    records: Mutex<Vec<FaultRecord>>,
+}
+
+/// Strikes and undoes.
+pub(super) struct Strikes {
+    ground: Arc<Ground>,
+    /// How long each fault stands by the schedule.
+    stands: Vec<Duration>,
+    /// Faults that are struck now or stand, by number.
+    standing: BTreeMap<usize, JoinHandle<Option<Broken>>>,
+    undoing: Vec<JoinHandle<()>>,
+}
+
+impl Strikes {
+    /// Nothing struck yet.
+    pub(super) fn new(
+        (cluster, permit, asked): (Cluster, Permit, Option<LoadPlan>),
+        journal: Journal,
+        chronicle: Arc<Chronicle>,
+        (scenario, seed, prevented): (&Scenario, u64, bool),
+        on_effect: Arc<dyn Fn(usize, f64) + Send + Sync>,
+    ) -> Strikes {
+        let records = Mutex::default();
+        let ground =
+            Ground { cluster, permit, asked, journal, chronicle, seed, prevented, on_effect, records };
+        let stands = scenario.schedule.iter().flat_map(|phase| {
+            let until_its_end = |fault: &Fault| phase.length.saturating_sub(fault.at);
+            phase.faults.iter().map(move |fault| fault.length.unwrap_or_else(|| until_its_end(fault)))
+        });
+        Strikes {
+            stands: stands.collect(),
+            ground: Arc::new(ground),
+            standing: BTreeMap::new(),
+            undoing: Vec::new(),
+        }
+    }
+
+    /// Strikes a fault.
+    pub(super) fn strike(&mut self, number: usize, fault: &Fault) {
+        let FaultAction::External(action) = fault.action.clone() else { return };
+        let ground = self.ground.clone();
+        let record = FaultRecord {
+            kind: fault.action.kind_name().to_owned(),
+            target: format!("{} of {}", action.command.name, action.node),
+            aims_at_leader: fault.action.aims_at_leader(),
+            asked_s: ground.chronicle.now_s(),
+            ..FaultRecord::default()
+        };
+        let deadline = self.stands.get(number).copied().unwrap_or_default() + TIMER_AFTER;
+        let job = move || ground.strike(number, &action, record, deadline);
+        match std::thread::Builder::new().name("fault".to_owned()).spawn(job) {
+            Ok(thread) => {
+                self.standing.insert(number, thread);
+            }
+            Err(error) => self.ground.no_thread(&error),
+        }
+    }
+
+    /// Undoes a fault, once its strike is over.
+    pub(super) fn heal(&mut self, number: usize) {
+        let Some(struck) = self.standing.remove(&number) else { return };
+        let ground = self.ground.clone();
+        let job = move || {
+            // One that panicked leaves the fault without a receipt; the timer on its machine undoes what may stand.
+            if let Ok(Some(broken)) = struck.join() {
+                ground.undo(number, broken);
+            }
+        };
+        match std::thread::Builder::new().name("fault".to_owned()).spawn(job) {
+            Ok(thread) => self.undoing.push(thread),
+            Err(error) => self.ground.no_thread(&error),
+        }
+    }
+
+    /// Undoes everything that stands.
+    pub(super) fn heal_all(&mut self) {
+        let numbers: Vec<usize> = self.standing.keys().copied().collect();
+        numbers.into_iter().for_each(|number| self.heal(number));
+    }
+
+    /// What is known of every fault, once all is undone that is under way.
+    pub(super) fn records(&mut self) -> Vec<FaultRecord> {
+        for thread in self.undoing.drain(..) {
+            // A panic there leaves the fault without a receipt, which is what it deserves.
+            let _ = thread.join();
+        }
+        self.ground.records.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Drop for Strikes {
+    fn drop(&mut self) {
+        self.heal_all();
+        let _ = self.records();
+    }
+}
+
+impl Ground {
+    fn no_thread(&self, error: &std::io::Error) {
+        let what = format!("no thread for a fault: {error}; the timer on its machine undoes what may stand");
+        self.chronicle.warn(what, "raise the limit of processes (`ulimit -u`)");
+    }
+
+    fn change(&self, number: usize, change: impl FnOnce(&mut FaultRecord)) {
+        let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        if records.len() <= number {
+            records.resize(number + 1, FaultRecord::default());
+        }
+        change(&mut records[number]);
+    }
+
+    /// Tells that a fault is asked for, and begins its record.
+    fn enter(&self, number: usize, record: &FaultRecord) {
+        let asked = EventKind::FaultAsked {
+            fault: number,
+            kind: record.kind.clone(),
+            target: record.target.clone(),
+            hits: record.hits.clone(),
+            nodes: record.vms.iter().map(|vm| node_name(*vm)).collect(),
+        };
+        self.chronicle.say_at(record.asked_s, asked);
+        self.change(number, |kept| *kept = record.clone());
+    }
+
+    /// Takes the receipt of a fault's effect into its record.
+    fn receive(&self, number: usize, effect_s: Option<f64>, receipt: Receipt) {
+        let at_s = effect_s.unwrap_or_else(|| self.chronicle.now_s());
+        self.chronicle.say_at(at_s, EventKind::FaultTookEffect { fault: number, receipt: receipt.clone() });
+        let shown_s = effect_s.filter(|_| receipt.verdict == Verdict::Pass);
+        self.change(number, |kept| {
+            kept.receipts.push(receipt);
+            kept.took_effect_s = shown_s;
+        });
+        if let Some(effect_s) = shown_s {
+            (self.on_effect)(number, effect_s);
+        }
+    }
+
+    fn not_struck(&self, number: usize, verdict: Verdict, why: String) {
+        self.receive(number, None, Receipt { verdict, evidence: vec![why] });
+    }
+
+    fn strike(
+        &self,
+        number: usize,
+        fault: &ExternalFault,
+        mut record: FaultRecord,
+        deadline: Duration,
+    ) -> Option<Broken> {
+        let (chosen, leader) = self.choose(number, fault.node);
+        let found = chosen.and_then(|chosen| Some((chosen, self.cluster.members.get(chosen)?)));
+        let Some((chosen, member)) = found else {
+            self.enter(number, &record);
+            let why = format!("no member matches `{}` now", fault.node);
+            self.not_struck(number, Verdict::Fail, why);
+            return None;
+        };
+        let path = vec!["cluster".to_owned(), "members".to_owned(), member.name.clone()];
+        (record.hits, record.vms, record.leader) = (vec![path.join("/")], vec![chosen], leader);
+        record.struck = Struck::Node(path);
+        self.enter(number, &record);
+        if self.prevented {
+            self.not_struck(
+                number,
+                Verdict::Unknown,
+                "the fault was announced and not carried out".to_owned(),
+            );
+            return None;
+        }
+        let struck = self.carry_out(fault, member, deadline);
+        match struck {
+            Ok(broken) => {
+                let effect_s = self.chronicle.seconds_at(broken.standing.struck_at());
+                self.receive(number, Some(effect_s), effect_of(&broken));
+                Some(broken)
+            }
+            Err(why) => {
+                self.not_struck(number, Verdict::Unknown, format!("nothing was struck: {why}"));
+                None
+            }
+        }
+    }
+
+    fn carry_out(
+        &self,
+        fault: &ExternalFault,
+        member: &scenario::Member,
+        deadline: Duration,
+    ) -> Result<Broken, String> {
+        let reach = reach_of(&self.cluster, member).ok_or("nothing says how to reach the member")?;
+        let token = token().map_err(|error| error.to_string())?;
+        let commands = commands_at(fault, member, &token[..ID_DIGITS]).ok_or("its commands are not known")?;
+        let what = (member.name.as_str(), commands);
+        let standing = strike(what, &reach, &self.permit, &self.journal, (deadline, PATIENCE));
+        Ok(Broken { standing: standing.map_err(|error| error.to_string())?, reach })
+    }
+
+    /// The member that is meant now, and who leads where that was asked.
+    fn choose(&self, number: usize, node: NodeTarget) -> (Option<usize>, Option<usize>) {
+        let all: Vec<usize> = (0..self.cluster.members.len()).collect();
+        let role = |role, leader| pick(role, leader, &all, self.seed, number);
+        match node {
+            NodeTarget::Named(number) => (Some(number), None),
+            NodeTarget::Random => (role(Role::Random, None), None),
+            NodeTarget::Leader => {
+                let leader = self.leader();
+                (leader, leader)
+            }
+            NodeTarget::AFollower => {
+                let leader = self.leader();
+                (role(Role::AFollower, leader), leader)
+            }
+        }
+    }
+
+    fn leader(&self) -> Option<usize> {
+        let name = load::leader(self.asked.as_ref()?, here(), ROLE_PATIENCE).ok()?;
+        (0..self.cluster.members.len()).find(|number| node_name(*number) == name)
+    }
+
+    fn undo(&self, number: usize, broken: Broken) {
+        let Broken { standing, reach } = broken;
+        let known = standing.doubts().len();
+        let whole = standing.undo(&reach, &self.journal, PATIENCE);
+        let mended_s = self.chronicle.seconds_at(whole.undone_at);
+        let mut evidence = shown(reach.host(), &whole.gone);
+        evidence.extend(whole.timer.iter().map(|end| format!("{}: {end}", reach.host())));
+        // What was in doubt before is in the receipt of the effect.
+        evidence.extend(in_doubt(reach.host(), &whole.doubts[known.min(whole.doubts.len())..]));
+        let receipt = Receipt { verdict: whole.verdict(), evidence };
+        self.chronicle.say_at(mended_s, EventKind::FaultHealed { fault: number, receipt: receipt.clone() });
+        self.change(number, |kept| {
+            kept.mended_s = Some(mended_s);
+            kept.healed_s = (receipt.verdict == Verdict::Pass).then_some(mended_s);
+            kept.receipts.push(receipt);
+        });
+    }
+}
+
+/// What was seen of a fault that was struck.
+fn effect_of(broken: &Broken) -> Receipt {
+    let (standing, host) = (&broken.standing, broken.reach.host());
+    let doubts = standing.doubts();
+    let verdict = doubts.iter().map(Doubt::verdict).fold(Verdict::Pass, Verdict::and);
+    let mut evidence = vec![format!("{host}: {} by {}", standing.fault().name, standing.version())];
+    evidence.extend(shown(host, standing.stood()));
+    evidence.extend(in_doubt(host, doubts));
+    Receipt { verdict, evidence }
+}
+
+fn shown(host: &str, looks: &[Seen]) -> Vec<String> {
+    let as_wanted = looks.iter().filter(|seen| matches!(seen.what, Sight::Expected(_)));
+    as_wanted.map(|seen| format!("{host}: {seen}")).collect()
+}
+
+fn in_doubt(host: &str, doubts: &[Doubt]) -> Vec<String> {
+    doubts.iter().map(|doubt| format!("{host}: {doubt}")).collect()
+}

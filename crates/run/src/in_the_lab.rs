@@ -1,0 +1,166 @@
+//! The lab as the target of a run: its network, its platform, its watch.
+//!
+//! Owns what of them a run begins and ends, in which order. What they do is their own business.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::Engine;
+use faulting::Faulting;
+use faults::{FaultRecord, Planted};
+use history::EventSink;
+use load::{LoadCpu, LoadHandle, OnThread};
+use platform::{Datacentre, Platform, VolumeWatch};
+use results::LinkResult;
+use scenario::Fault;
+
+use crate::captures::Captures;
+use crate::chronicle::Chronicle;
+use crate::link_watch::LinkWatch;
+use crate::target::{Beginning, Found, PlaceError, Target, TargetError, Underway};
+use crate::usage::Usage;
+use crate::vigil::{Vigil, Watch, Watched};
+
+/// How long the platform may take to finish what it has begun when the schedule is over.
+const SETTLE_PATIENCE: Duration = Duration::from_secs(60);
+
+/// A datacentre with a database on it, ready for load.
+pub struct Lab {
+    // Order matters: captures are ended before the network they are of.
+    pub(crate) captures: Arc<Captures>,
+    /// The datacentre.
+    pub datacentre: Arc<Datacentre>,
+    /// The engine of its database.
+    pub engine: Arc<dyn Engine>,
+    /// Wall seconds from the first namespace to the first quorum write.
+    pub boot_s: f64,
+    /// What was seen of the site's links; `None` where there are none.
+    pub links: Option<history::Receipt>,
+    /// Why volumes are plain directories, where the scenario asks for something else.
+    pub volumes_fell_back: Option<String>,
+    /// Lies planted by a test; empty in every honest run.
+    pub planted: Planted,
+}
+
+/// What a load's thread does first: it moves to where its clients stand.
+///
+/// # Errors
+/// When the place's descriptor cannot be copied.
+pub fn enter_place(datacentre: &Datacentre, load: &scenario::Load) -> Result<OnThread, PlaceError> {
+    let failed = |source| PlaceError { load: load.name.clone(), source };
+    let place = datacentre
+        .client_places
+        .get(&load.from.to_string())
+        .ok_or_else(|| failed(std::io::ErrorKind::NotFound.into()))?;
+    let namespace = place.namespace().try_clone().map_err(failed)?;
+    Ok(Box::new(move || lab::attachment::enter(&namespace)))
+}
+
+impl Target for Lab {
+    fn enter_place(&self, load: &scenario::Load) -> Result<OnThread, PlaceError> {
+        enter_place(&self.datacentre, load)
+    }
+
+    fn usage(&self, loads: &[LoadHandle], ended: LoadCpu) -> Usage {
+        Usage::now(&self.datacentre, loads, ended)
+    }
+
+    fn begin(&self, run: Beginning<'_>) -> Result<Box<dyn Underway>, TargetError> {
+        let datacentre = &self.datacentre;
+        let links = LinkWatch::start(datacentre.fabric.clone(), run.directory, run.zero)?;
+        let vigil = Vigil::start(Watch {
+            lab: Some((datacentre, self.engine.clone())),
+            directory: run.directory,
+            chronicle: run.chronicle.clone(),
+            loads: run.loads.clone(),
+            load_names: run.load_names,
+            interference_expected: run.scenario.database.interference_expected,
+            planted: &self.planted,
+        });
+        let platform =
+            Platform::new(datacentre.clone(), self.engine.clone(), run.scenario, run.chronicle.clone());
+        let volumes = VolumeWatch::start(datacentre.clone(), platform.clone(), run.chronicle.clone());
+        let faulting = Faulting::new(
+            datacentre.clone(),
+            platform.clone(),
+            run.chronicle.clone(),
+            &run.scenario.site,
+            (run.seed, run.prevented),
+            run.on_effect,
+        );
+        Ok(Box::new(LabRun {
+            faulting: Some(faulting),
+            platform,
+            vigil: Some(vigil),
+            watched: Watched::default(),
+            links: Some(links),
+            carried: Vec::new(),
+            volumes,
+            chronicle: run.chronicle.clone(),
+            captures: self.captures.clone(),
+        }))
+    }
+}
+
+/// A run in the lab.
+struct LabRun {
+    /// None once its records have been taken.
+    faulting: Option<Faulting>,
+    platform: Arc<Platform>,
+    /// None once the loads have ended.
+    vigil: Option<Vigil>,
+    watched: Watched,
+    /// None once the schedule is over.
+    links: Option<LinkWatch>,
+    carried: Vec<LinkResult>,
+    volumes: VolumeWatch,
+    chronicle: Arc<Chronicle>,
+    captures: Arc<Captures>,
+}
+
+impl Underway for LabRun {
+    fn strike(&mut self, number: usize, fault: &Fault) {
+        self.faulting.iter_mut().for_each(|faulting| faulting.strike(number, fault));
+    }
+
+    fn heal(&mut self, number: usize) {
+        self.faulting.iter_mut().for_each(|faulting| faulting.heal(number));
+    }
+
+    fn schedule_is_over(&mut self) -> Result<(), TargetError> {
+        if let Some(links) = self.links.take() {
+            self.carried = links.finish()?;
+        }
+        Ok(())
+    }
+
+    fn heal_all(&mut self, in_a_hurry: bool) {
+        self.faulting.iter_mut().for_each(|faulting| faulting.heal_all(in_a_hurry));
+    }
+
+    fn loads_have_ended(&mut self) {
+        if let Some(vigil) = self.vigil.take() {
+            self.watched = vigil.finish();
+        }
+    }
+
+    fn settle(&mut self, in_a_hurry: bool) -> Vec<FaultRecord> {
+        if in_a_hurry {
+            self.platform.stop();
+        }
+        let left = self.platform.settle(if in_a_hurry { Duration::ZERO } else { SETTLE_PATIENCE });
+        if left > 0 && !in_a_hurry {
+            self.chronicle.warn(
+                format!("{left} of the platform's actions were unfinished when the run ended"),
+                "give the recovery phase more time",
+            );
+        }
+        let records = self.faulting.take().map(|mut faulting| faulting.records()).unwrap_or_default();
+        self.captures.finish(&self.chronicle);
+        records
+    }
+
+    fn finish(self: Box<Self>) -> Found {
+        Found { watched: self.watched, links: self.carried, volumes: self.volumes.finish() }
+    }
+}

@@ -1,0 +1,118 @@
+//! What a run is made against, as the conductor sees it: the lab, or a cluster that exists.
+//!
+//! Owns the two traits between them. The lab's side is [`crate::in_the_lab`], a cluster's [`crate::external`].
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use faults::FaultRecord;
+use load::{LoadCpu, LoadHandle, OnThread};
+use results::LinkResult;
+use scenario::{Fault, Scenario};
+use storage::Seen;
+
+use crate::chronicle::Chronicle;
+use crate::directory::RunDirectory;
+use crate::link_watch::LinkWatchError;
+use crate::usage::Usage;
+use crate::vigil::Watched;
+
+/// A load's place that cannot be entered.
+#[derive(Debug, thiserror::Error)]
+#[error("load {load}: its place: {source}")]
+pub struct PlaceError {
+    /// The load.
+    pub load: String,
+    /// Why.
+    pub source: std::io::Error,
+}
+
+/// What a target cannot record.
+#[derive(Debug, thiserror::Error)]
+pub enum TargetError {
+    /// The links' counters.
+    #[error(transparent)]
+    Links(#[from] LinkWatchError),
+    /// What undoes faults after a crash.
+    #[error(transparent)]
+    Journal(#[from] remote::journal::JournalError),
+}
+
+/// A place where a database runs and faults can be made.
+pub(crate) trait Target {
+    /// What a load's thread does first: it moves to where its clients stand.
+    ///
+    /// # Errors
+    /// When that place cannot be entered.
+    fn enter_place(&self, load: &scenario::Load) -> Result<OnThread, PlaceError>;
+
+    /// CPU time used up to now, as far as this target can tell: of running loads, and of `ended` ones.
+    fn usage(&self, loads: &[LoadHandle], ended: LoadCpu) -> Usage;
+
+    /// Begins to watch, and to take orders for faults. The clock's zero has just been set.
+    ///
+    /// # Errors
+    /// When something cannot be recorded.
+    fn begin(&self, run: Beginning<'_>) -> Result<Box<dyn Underway>, TargetError>;
+}
+
+/// What a target learns of the run that begins.
+pub(crate) struct Beginning<'a> {
+    /// The scenario.
+    pub(crate) scenario: &'a Scenario,
+    /// The seed.
+    pub(crate) seed: u64,
+    /// Whether faults are announced only.
+    pub(crate) prevented: bool,
+    /// The run directory.
+    pub(crate) directory: &'a RunDirectory,
+    /// Where things are told.
+    pub(crate) chronicle: &'a Arc<Chronicle>,
+    /// The clock's zero.
+    pub(crate) zero: Instant,
+    /// The loads, in the scenario's order.
+    pub(crate) loads: &'a Arc<Mutex<Vec<LoadHandle>>>,
+    /// Their names.
+    pub(crate) load_names: Vec<String>,
+    /// Called once it is shown that a fault took effect: number and time.
+    pub(crate) on_effect: Arc<dyn Fn(usize, f64) + Send + Sync>,
+}
+
+/// A run under way, from the target's side; the methods are called in this order.
+pub(crate) trait Underway {
+    /// Strikes a fault.
+    fn strike(&mut self, number: usize, fault: &Fault);
+
+    /// Heals a fault, if it stands.
+    fn heal(&mut self, number: usize);
+
+    /// The schedule is over, or was broken off.
+    ///
+    /// # Errors
+    /// When what was counted until then cannot be recorded.
+    fn schedule_is_over(&mut self) -> Result<(), TargetError>;
+
+    /// Heals everything that still stands. In a hurry, nothing is waited for that takes long.
+    fn heal_all(&mut self, in_a_hurry: bool);
+
+    /// The loads have ended: nobody has to be watched for their sake any more.
+    fn loads_have_ended(&mut self);
+
+    /// Waits for what is under way; what is known of each fault.
+    fn settle(&mut self, in_a_hurry: bool) -> Vec<FaultRecord>;
+
+    /// What was seen, once the end has been read.
+    fn finish(self: Box<Self>) -> Found;
+}
+
+/// What a target has seen of itself.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// Stalls, and what strangers did.
+    pub(crate) watched: Watched,
+    /// What each link of the site carried.
+    pub(crate) links: Vec<LinkResult>,
+    /// What was seen of mirrored volumes, by the node's number.
+    pub(crate) volumes: BTreeMap<usize, Seen>,
+}

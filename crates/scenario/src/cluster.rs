@@ -1,0 +1,242 @@
+//! The `cluster` section: members of a database that exists, and which of them may be broken.
+//!
+//! Owns reading it, and the site and the database that the rest of the scenario sees in its place: one host per member, each
+//! with one node. Which machine is reached how is carried out elsewhere.
+
+use std::collections::BTreeMap;
+
+use capabilities::{Capabilities, Protocol};
+
+use crate::decode::Decoder;
+use crate::engines::{self, EngineFiles};
+use crate::language::{CLUSTER, MEMBER, MOST_FREE_NAME_BYTES, REACH};
+use crate::quoted::quoted;
+use crate::rejection::{Findings, Spanned};
+use crate::resolved::{
+    Cluster, Database, Failover, Host, Member, MemberReach, Site, Synchronous, VmPlatform, Volumes,
+};
+use crate::site::check_reserved;
+use crate::tree::Node;
+use crate::wording::{listed, shortened};
+
+/// The region that all members stand in.
+const REGION: &str = "cluster";
+/// Its zone.
+const ZONE: &str = "members";
+/// The database and the user where nothing is said.
+const USUAL: &str = "postgres";
+
+/// The section as written.
+pub(crate) struct ClusterDocument {
+    engine: &'static Capabilities,
+    members: Vec<(Spanned<String>, Member)>,
+    may_break: Vec<Spanned<String>>,
+    database: Option<String>,
+    user: Option<String>,
+    ssh_config: Option<String>,
+}
+
+/// Reads the section.
+pub(crate) fn decode(node: &Node, files: &EngineFiles, decoder: &mut Decoder) -> Option<ClusterDocument> {
+    let record = decoder.record(node, &CLUSTER)?;
+    let engine = record.get("engine").and_then(|node| decode_engine(node, files, decoder));
+    let members = record.get("members").and_then(|node| decoder.named(node, "members"));
+    let mut read = Vec::new();
+    for (number, (name, node)) in members?.into_iter().enumerate() {
+        check_member_name(&name, number, decoder);
+        if let Some(member) = decode_member(&name.value, node, decoder) {
+            read.push((name, member));
+        }
+    }
+    let may_break = record.get("may-break").and_then(|node| decoder.list(node, "`may-break`", 1));
+    let may_break = may_break.unwrap_or_default();
+    let may_break = may_break.iter().filter_map(|node| decoder.text(node, "a member")).collect();
+    let mut text = |key: &'static str, what: &str| {
+        record.get(key).and_then(|node| decoder.text(node, what)).map(|text| text.value)
+    };
+    let (database, user) = (text("database", "the database's name"), text("user", "the user"));
+    let ssh_config = text("ssh-config", "the configuration of ssh");
+    Some(ClusterDocument { engine: engine?, members: read, may_break, database, user, ssh_config })
+}
+
+fn decode_engine(node: &Node, files: &EngineFiles, decoder: &mut Decoder) -> Option<&'static Capabilities> {
+    let engine = engines::decode(node, files, decoder)?;
+    let speaks =
+        matches!(engine.protocol, Protocol::Postgres | Protocol::PostgresCompatible | Protocol::Mysql);
+    if !speaks {
+        decoder.findings.add(
+            "not-yet",
+            node.at,
+            format!("`{}` as a cluster that exists is not in this version of holdfast", engine.name),
+            "not available yet",
+            "name an engine whose clients speak PostgreSQL's or MySQL's protocol (`holdfast list engines`), or run it in \
+             the lab",
+        );
+    }
+    speaks.then_some(engine)
+}
+
+/// Reports call the members n1, n2 ... as nodes of a lab.
+fn check_member_name(name: &Spanned<String>, number: usize, decoder: &mut Decoder) {
+    check_reserved(name, decoder);
+    let digits = name.value.strip_prefix('n').filter(|rest| !rest.is_empty());
+    let is_a_node = digits.is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
+    let own = crate::node_name(number);
+    if is_a_node && name.value != own {
+        let message = format!("member `{}` is called like another member's node", name.value);
+        let help = format!("write `{own}` here, or choose a name that is not n and a number");
+        decoder.findings.add("bad-name", name.at, message, format!("its node is {own}"), help);
+    }
+}
+
+fn decode_member(name: &str, node: &Node, decoder: &mut Decoder) -> Option<Member> {
+    let record = decoder.record(node, &MEMBER)?;
+    let endpoint = record.get("endpoint").and_then(|node| decode_endpoint(node, decoder));
+    let reach = record.get("reach").map(|node| decode_reach(node, decoder));
+    let facts = record.get("facts").map(|node| values(node, "`facts`", decoder));
+    Some(Member {
+        name: name.to_owned(),
+        endpoint: endpoint?,
+        reach: match reach {
+            Some(reach) => Some(reach?),
+            None => None,
+        },
+        facts: facts.unwrap_or_else(|| Some(BTreeMap::new()))?,
+    })
+}
+
+fn decode_endpoint(node: &Node, decoder: &mut Decoder) -> Option<String> {
+    let endpoint = decoder.text(node, "the endpoint")?;
+    let fits = endpoint.value.rsplit_once(':').is_some_and(|(host, port)| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':' | '[' | ']');
+        !host.is_empty() && host.chars().all(plain) && port.parse::<u16>().is_ok_and(|port| port > 0)
+    });
+    if !fits {
+        decoder.findings.add(
+            "bad-endpoint",
+            endpoint.at,
+            format!("`{}` is no address with a port", shortened(&endpoint.value)),
+            "not an endpoint",
+            "write it as 10.0.0.1:5432, [fd00::1]:5432 or db1.example.org:5432",
+        );
+    }
+    fits.then_some(endpoint.value)
+}
+
+fn decode_reach(node: &Node, decoder: &mut Decoder) -> Option<MemberReach> {
+    let record = decoder.record(node, &REACH)?;
+    let (kind, entry) = record.first_of(REACH.exactly_one_of)?;
+    if kind == "ssh" {
+        let host = decoder.text(&entry.value, "the machine")?;
+        return Some(MemberReach::Ssh(host.value));
+    }
+    let words = decoder.list(&entry.value, "`local`", 0)?;
+    let words = words.iter().map(|word| decoder.text(word, "a word").map(|word| word.value));
+    words.collect::<Option<Vec<String>>>().map(MemberReach::Local)
+}
+
+/// A map of values by names of the user's choice.
+pub(crate) fn values(node: &Node, what: &str, decoder: &mut Decoder) -> Option<BTreeMap<String, String>> {
+    let mut values = BTreeMap::new();
+    for entry in decoder.entries(node, what)? {
+        if entry.key.len() > MOST_FREE_NAME_BYTES {
+            let message = format!("`{}` is too long for a name", shortened(&entry.key));
+            decoder.findings.add("bad-name", entry.key_at, message, "too long", "write 100 signs or fewer");
+            continue;
+        }
+        let text = decoder.text(&entry.value, &format!("`{}`", shortened(&entry.key)))?;
+        values.insert(entry.key.clone(), text.value);
+    }
+    Some(values)
+}
+
+impl ClusterDocument {
+    /// The cluster, with the site and the database that stand for it.
+    pub(crate) fn resolve(self, findings: &mut Findings) -> (Cluster, Site, Database) {
+        let names: Vec<&str> = self.members.iter().map(|(name, _)| name.value.as_str()).collect();
+        let mut may_break = Vec::new();
+        for named in &self.may_break {
+            let Some(number) = names.iter().position(|name| *name == named.value) else {
+                let message = format!("there is no member `{}`", shortened(&named.value));
+                let help = format!("the members are {}", listed(&names));
+                findings.add("unknown-node", named.at, message, "unknown", help);
+                continue;
+            };
+            if self.members[number].1.reach.is_none() {
+                let message =
+                    format!("member `{}` may be broken, and nothing says how to reach it", named.value);
+                let help = "add `reach: { ssh: HOST }` to the member, or take it out of `may-break`";
+                findings.add("no-reach", named.at, message, "cannot be reached", help);
+            }
+            may_break.push(number);
+        }
+        may_break.sort_unstable();
+        may_break.dedup();
+        let count = self.members.len();
+        let host = |(name, _): &(Spanned<String>, Member)| Host {
+            region: REGION.to_owned(),
+            zone: ZONE.to_owned(),
+            rack: None,
+            name: name.value.clone(),
+        };
+        let site = Site { hosts: self.members.iter().map(host).collect(), ..Site::default() };
+        let database = Database {
+            engine: self.engine,
+            path: None,
+            nodes: (0..count).collect(),
+            synchronous: Synchronous::Off,
+            copies: u32::try_from(count).unwrap_or(u32::MAX),
+            failover: Failover::None,
+            settings: BTreeMap::new(),
+            cpus: None,
+            volumes: Volumes::Directory,
+            storage: None,
+            platform: VmPlatform::default(),
+            interference_expected: false,
+        };
+        let usual = |written: Option<String>| written.unwrap_or_else(|| USUAL.to_owned());
+        let cluster = Cluster {
+            members: self.members.into_iter().map(|(_, member)| member).collect(),
+            may_break,
+            database: usual(self.database),
+            user: usual(self.user),
+            ssh_config: self.ssh_config,
+        };
+        (cluster, site, database)
+    }
+}
+
+/// The section as a scenario has it, line by line; the key itself and what stands below it.
+pub(crate) fn written(cluster: &Cluster, engine: &'static Capabilities) -> Vec<String> {
+    let mut lines = vec!["cluster:".to_owned(), format!("  engine: {}", engines::written(engine))];
+    lines.push("  members:".to_owned());
+    for member in &cluster.members {
+        let reach = match &member.reach {
+            None => String::new(),
+            Some(MemberReach::Ssh(host)) => format!(", reach: {{ ssh: {} }}", quoted(host)),
+            Some(MemberReach::Local(words)) => {
+                let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+                format!(", reach: {{ local: [{}] }}", words.join(", "))
+            }
+        };
+        let facts = values_written(&member.facts);
+        let (name, endpoint) = (quoted(&member.name), quoted(&member.endpoint));
+        lines.push(format!("    {name}: {{ endpoint: {endpoint}{reach}, facts: {facts} }}"));
+    }
+    if !cluster.may_break.is_empty() {
+        let names = cluster.may_break.iter().filter_map(|number| cluster.members.get(*number));
+        let names: Vec<String> = names.map(|member| quoted(&member.name)).collect();
+        lines.push(format!("  may-break: [{}]", names.join(", ")));
+    }
+    lines.push(format!("  database: {}", quoted(&cluster.database)));
+    lines.push(format!("  user: {}", quoted(&cluster.user)));
+    lines.extend(cluster.ssh_config.iter().map(|path| format!("  ssh-config: {}", quoted(path))));
+    lines
+}
+
+/// Values by name, as they stand in a scenario.
+pub(crate) fn values_written(values: &BTreeMap<String, String>) -> String {
+    let each = |(name, value): (&String, &String)| format!("{}: {}", quoted(name), quoted(value));
+    let each: Vec<String> = values.iter().map(each).collect();
+    if each.is_empty() { "{}".to_owned() } else { format!("{{ {} }}", each.join(", ")) }
+}

@@ -1,0 +1,43 @@
+//! A cluster that exists, as a scenario names it.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+/// A database that is there already. Its members are the hosts of the scenario's site, in order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Cluster {
+    /// Its nodes.
+    pub members: Vec<Member>,
+    /// Members that faults may strike, by index.
+    pub may_break: Vec<usize>,
+    /// Name of the database that loads use.
+    pub database: String,
+    /// User that clients connect as.
+    pub user: String,
+    /// Absolute path of a configuration file for ssh.
+    pub ssh_config: Option<String>,
+}
+
+/// A node of a cluster that exists.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Member {
+    /// Its name.
+    pub name: String,
+    /// Address or host name, and port, as `address:port`.
+    pub endpoint: String,
+    /// How commands reach its machine; no fault can strike a member without.
+    pub reach: Option<MemberReach>,
+    /// Values for parameters of command files.
+    pub facts: BTreeMap<String, String>,
+}
+
+/// How commands reach a member's machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MemberReach {
+    /// By the program `ssh`, to this machine.
+    Ssh(String),
+    /// By a shell that this program and its arguments start; a plain shell where empty.
+    Local(Vec<String>),
+}
