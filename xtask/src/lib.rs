@@ -20,6 +20,7 @@ pub mod release;
 pub mod survival;
 pub mod test;
 pub mod tidy;
+pub mod trial;
 
 use std::path::{Path, PathBuf};
 

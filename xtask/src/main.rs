@@ -111,6 +111,12 @@ enum Command {
         #[arg(long, value_delimiter = ',')]
         only: Vec<String>,
     },
+    /// Makes a cluster that exists on this machine and runs the shipped scenario against it
+    Try {
+        /// Which
+        #[command(subcommand)]
+        cluster: Cluster,
+    },
     /// Asks for the time again and again and prints what a call took; started by the bench itself
     #[command(name = xtask::bench::clock::CALLS_SUBCOMMAND, hide = true)]
     ClockCalls,
@@ -119,6 +125,16 @@ enum Command {
     Instrument {
         /// What to do, as JSON
         job: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum Cluster {
+    /// Three PostgreSQL nodes reached by ssh, each in namespaces of its own; needs root, nftables and OpenSSH
+    External {
+        /// Further arguments of `holdfast run`, after `--`
+        #[arg(last = true)]
+        further: Vec<String>,
     },
 }
 
@@ -238,6 +254,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Atlas { runs, only, minutes } => {
             xtask::atlas::run(&xtask::atlas::Asked { runs, only, minutes })
         }
+        Command::Try { cluster: Cluster::External { further } } => xtask::trial::external(&further),
         Command::Campaign { runs, seed, at_once, only } => {
             xtask::campaign::run(&xtask::campaign::Asked { runs, seed, at_once, only })
         }

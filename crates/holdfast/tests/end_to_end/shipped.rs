@@ -19,6 +19,8 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("etcd", "etcd.rs"),
     ("etcd-power-loss", "etcd.rs"),
     ("etcd-power-loss-no-fsync", "etcd.rs"),
+    // Against a cluster that exists: `cargo xtask try external` makes one; the test is xtask's.
+    ("external-postgres", "../../../../xtask/tests/trial.rs"),
     ("galera", "galera.rs"),
     ("iot", "workloads.rs"),
     ("kv", "workloads.rs"),
