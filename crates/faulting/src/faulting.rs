@@ -4,6 +4,7 @@ mod canaries;
 mod clocks;
 mod copies;
 mod disks;
+mod memory;
 mod migrating;
 mod network;
 mod power;
@@ -23,7 +24,7 @@ use faults::FaultRecord;
 use history::{EventKind, EventSink, Receipt, Verdict};
 use paper::network::{LinkRates, policy};
 use platform::{Datacentre, Platform};
-use scenario::{Fault, FaultAction, Site, node_name};
+use scenario::{Fault, FaultAction, Site, Taken, node_name};
 
 use self::network::NetworkAction;
 use crate::datagrams::probing::RequestLog;
@@ -133,7 +134,10 @@ impl Faulting {
             FaultAction::Disk(action) => self.strike_disk(number, fault, action),
             FaultAction::Process(action) => self.strike_processes(number, fault, action),
             FaultAction::RollingRestart(action) => self.strike_rolling_restart(number, fault, action),
-            FaultAction::Pressure(action) => self.strike_pressure(number, fault, action),
+            FaultAction::Pressure(action) => match action.taken {
+                Taken::Processor(share) => self.strike_pressure(number, fault, action, share),
+                Taken::Memory(share) => self.squeeze(number, fault, action, share),
+            },
             FaultAction::ClockJump(action)
             | FaultAction::ClockDrift(action)
             | FaultAction::ClockRace(action)

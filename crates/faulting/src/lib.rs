@@ -10,6 +10,7 @@ mod faulting;
 mod flapping;
 mod guest_clock;
 mod looks;
+mod memory_looks;
 mod migration_looks;
 mod network_watch;
 mod observations;

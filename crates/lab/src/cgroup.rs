@@ -30,6 +30,12 @@ pub enum CgroupError {
         /// Each place tried and why not.
         tried: String,
     },
+    /// No hierarchy in which this user may limit memory.
+    #[error("no control group that this user may limit memory in: {tried}")]
+    NoMemory {
+        /// Each place tried and why not.
+        tried: String,
+    },
     /// A file was refused.
     #[error("control group {path}: {source}")]
     File {
@@ -40,14 +46,30 @@ pub enum CgroupError {
     },
 }
 
-fn at<T>(path: &Path, result: io::Result<T>) -> Result<T, CgroupError> {
+pub(crate) fn at<T>(path: &Path, result: io::Result<T>) -> Result<T, CgroupError> {
     result.map_err(|source| CgroupError::File { path: path.to_owned(), source })
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Version {
+pub(crate) enum Version {
     One,
     Two,
+}
+
+/// What a hierarchy of version 1 is of; in version 2 one has them all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Controller {
+    Cpu,
+    Memory,
+}
+
+impl Controller {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Controller::Cpu => "cpu",
+            Controller::Memory => "memory",
+        }
+    }
 }
 
 /// The control groups of one lab's nodes. Dropping it removes them.
@@ -66,7 +88,7 @@ impl CpuGroups {
     /// When none does; the error says what was tried.
     pub fn make(run_name: &str) -> Result<CpuGroups, CgroupError> {
         let mut tried = Vec::new();
-        for (version, parent) in candidates() {
+        for (version, parent) in candidates(Controller::Cpu) {
             match CpuGroups::make_in(version, &parent, run_name) {
                 Ok(limits) => return Ok(limits),
                 Err(error) => tried.push(error.to_string()),
@@ -123,11 +145,12 @@ impl CpuGroups {
     }
 
     fn make_group(&self, node: &str) -> Result<PathBuf, CgroupError> {
-        let folder = self.folder.join(node);
-        match fs::create_dir(&folder) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => at(&folder, Err(error)),
-            _ => Ok(folder),
-        }
+        make_group_in(&self.folder, node)
+    }
+
+    /// The lab's folder, where it is in a hierarchy of version 2.
+    pub(crate) fn folder_of_version_2(&self) -> Option<&Path> {
+        (self.version == Version::Two).then_some(self.folder.as_path())
     }
 
     /// Changes what a node's group is held to; nothing where absent.
@@ -167,6 +190,15 @@ impl CpuGroups {
     }
 }
 
+/// The folder of a node's group below that of its lab.
+pub(crate) fn make_group_in(lab: &Path, node: &str) -> Result<PathBuf, CgroupError> {
+    let folder = lab.join(node);
+    match fs::create_dir(&folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => at(&folder, Err(error)),
+        _ => Ok(folder),
+    }
+}
+
 /// What a limit has cost a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeldUp {
@@ -202,7 +234,7 @@ impl Drop for CpuGroups {
 /// When a folder is still there at the end.
 pub fn remove_all(run_name: &str, patience: Duration) -> Result<(), CgroupError> {
     let deadline = Instant::now() + patience;
-    for (_, parent) in candidates() {
+    for parent in all_candidates() {
         let folder = parent.join(folder_name(run_name));
         while folder.exists() {
             match remove(&folder) {
@@ -217,7 +249,7 @@ pub fn remove_all(run_name: &str, patience: Duration) -> Result<(), CgroupError>
 
 /// Removes the control groups of labs that are gone and whose janitors were killed.
 pub(crate) fn remove_abandoned() {
-    for (_, parent) in candidates() {
+    for parent in all_candidates() {
         let entries = fs::read_dir(&parent).into_iter().flatten().flatten();
         for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(NAME_PREFIX)) {
             let folder = entry.path();
@@ -232,7 +264,7 @@ pub(crate) fn remove_abandoned() {
 
 /// Makes a folder and locks it. Between the two it looks abandoned to another run that is just starting; then it is made
 /// again.
-fn make_locked(folder: &Path) -> Result<fs::File, CgroupError> {
+pub(crate) fn make_locked(folder: &Path) -> Result<fs::File, CgroupError> {
     loop {
         at(folder, fs::create_dir(folder))?;
         let Ok(lock) = fs::File::open(folder) else { continue };
@@ -251,11 +283,11 @@ pub fn available() -> Result<String, CgroupError> {
     CpuGroups::make(&format!("doctor-{}", std::process::id())).map(|limits| limits.describe())
 }
 
-fn folder_name(run_name: &str) -> String {
+pub(crate) fn folder_name(run_name: &str) -> String {
     format!("{NAME_PREFIX}{run_name}")
 }
 
-fn remove(folder: &Path) -> Result<(), CgroupError> {
+pub(crate) fn remove(folder: &Path) -> Result<(), CgroupError> {
     for entry in at(folder, fs::read_dir(folder))?.flatten() {
         if entry.path().is_dir() {
             at(&entry.path(), fs::remove_dir(entry.path()))?;
@@ -265,23 +297,32 @@ fn remove(folder: &Path) -> Result<(), CgroupError> {
 }
 
 /// Folders under which a lab's folder may be made, the most promising first.
-fn candidates() -> Vec<(Version, PathBuf)> {
+pub(crate) fn candidates(controller: Controller) -> Vec<(Version, PathBuf)> {
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    candidates_in(&mounts, &groups)
+    candidates_in(&mounts, &groups, controller)
 }
 
-fn candidates_in(mounts: &str, groups: &str) -> Vec<(Version, PathBuf)> {
+/// The same of every controller, each folder once.
+fn all_candidates() -> Vec<PathBuf> {
+    let both = [Controller::Cpu, Controller::Memory].map(candidates);
+    let mut folders: Vec<PathBuf> = both.into_iter().flatten().map(|(_, parent)| parent).collect();
+    folders.sort();
+    folders.dedup();
+    folders
+}
+
+fn candidates_in(mounts: &str, groups: &str, controller: Controller) -> Vec<(Version, PathBuf)> {
     let mut found = Vec::new();
     for line in mounts.lines() {
         let fields: Vec<&str> = line.split(' ').collect();
         let [_, mount_point, kind, options, ..] = fields[..] else { continue };
         let version = match kind {
-            "cgroup" if options.split(',').any(|option| option == "cpu") => Version::One,
+            "cgroup" if options.split(',').any(|option| option == controller.name()) => Version::One,
             "cgroup2" => Version::Two,
             _ => continue,
         };
-        let own = own_group(version, groups).unwrap_or_else(|| "/".to_owned());
+        let own = own_group(version, groups, controller).unwrap_or_else(|| "/".to_owned());
         let own_folder = Path::new(mount_point).join(own.trim_start_matches('/'));
         match version {
             Version::One => found.push((version, own_folder)),
@@ -298,12 +339,12 @@ fn candidates_in(mounts: &str, groups: &str) -> Vec<(Version, PathBuf)> {
     found
 }
 
-fn own_group(version: Version, groups: &str) -> Option<String> {
+fn own_group(version: Version, groups: &str, controller: Controller) -> Option<String> {
     groups.lines().find_map(|line| {
         let mut fields = line.splitn(3, ':');
         let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
         let matches = match version {
-            Version::One => controllers.split(',').any(|name| name == "cpu"),
+            Version::One => controllers.split(',').any(|name| name == controller.name()),
             Version::Two => controllers.is_empty(),
         };
         matches.then(|| path.to_owned())
@@ -315,7 +356,7 @@ mod tests {
     use super::*;
 
     fn check(mounts: &str, groups: &str, expected: &[&str]) {
-        let found = candidates_in(mounts, groups);
+        let found = candidates_in(mounts, groups, Controller::Cpu);
         let found: Vec<String> = found.into_iter().map(|(_, path)| path.display().to_string()).collect();
         assert_eq!(found, expected);
     }

@@ -8,7 +8,7 @@ use std::io::{self, BufRead, BufReader, Read, Seek, Write};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
@@ -59,7 +59,8 @@ pub fn main() -> Result<(), InitError> {
     let mut lab = Lab(socket);
     let logs = open_folder(&set_up.logs)?;
     // While the machine's files are to be seen.
-    let group = set_up.group.as_ref().map(|path| OpenOptions::new().write(true).open(path)).transpose()?;
+    let open = |path: &PathBuf| OpenOptions::new().write(true).open(path);
+    let groups: Vec<File> = set_up.groups.iter().map(open).collect::<io::Result<_>>()?;
     let (limits, listener) = match prepare(&set_up) {
         Ok(prepared) => prepared,
         Err(error) => {
@@ -74,7 +75,7 @@ pub fn main() -> Result<(), InitError> {
     let mut init = Init {
         lab,
         logs,
-        group: group.map(Arc::new),
+        groups: groups.into(),
         files,
         limits: Arc::new(limits),
         users_mapped,
@@ -125,8 +126,8 @@ struct Init {
     lab: Lab,
     /// Where logs are: the lab's folder, which no process of the node sees.
     logs: OwnedFd,
-    /// The way into the control group of what is started and left running.
-    group: Option<Arc<File>>,
+    /// The ways into the control groups of what is started and left running.
+    groups: Arc<[File]>,
     files: VolumeFiles,
     limits: Arc<Limits>,
     users_mapped: bool,
@@ -236,13 +237,15 @@ impl Init {
         }
         let (users_mapped, limits) = (self.users_mapped, self.limits.clone());
         // What ends soon and is waited for does its work for the lab, which is not to wait among a busy database's threads.
-        let group = self.group.clone().filter(|_| log.is_some());
+        let groups = log.is_some().then(|| self.groups.clone());
         // SAFETY: between fork and exec the child makes only system calls, and plain file writes without locks
         // that another thread could hold: an init has one thread.
         unsafe {
             command.pre_exec(move || {
                 // A process that cannot move stays: nothing but the lab's own ease depends on it.
-                let _ = group.as_deref().map(|mut group| group.write_all(b"0"));
+                for mut group in groups.as_deref().into_iter().flatten() {
+                    let _ = group.write_all(b"0");
+                }
                 become_ordinary_user(users_mapped, &limits)
             })
         };

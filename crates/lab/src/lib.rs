@@ -28,6 +28,7 @@ pub mod knock;
 pub mod leftovers;
 pub mod machine;
 mod memory;
+pub mod memory_groups;
 mod mounts;
 pub mod node;
 pub mod node_clock;

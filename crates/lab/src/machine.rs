@@ -14,6 +14,7 @@ use nix::unistd::{ForkResult, fork};
 
 use crate::cgroup;
 use crate::ipv6::has_ipv6;
+use crate::memory_groups;
 use crate::mounts::{Below, attribute, set_attributes};
 
 /// One thing a lab needs or profits from.
@@ -98,14 +99,30 @@ pub fn findings() -> Vec<Finding> {
             remedy: "without it volumes lose nothing at a power-off: `sudo modprobe fuse && sudo chmod 0666 /dev/fuse`",
         },
         clocks(),
-        Finding {
-            what: "CPU limits",
-            needed: false,
-            found: cgroup::available().map_err(|error| error.to_string()),
-            remedy: "only needed for `cpus`: run as root, or in a systemd user session whose `cpu` \
-                     controller is delegated (`systemd-run --user --scope -p Delegate=yes`)",
-        },
+        cpu_limits(),
+        memory_limits(),
     ]
+}
+
+fn cpu_limits() -> Finding {
+    Finding {
+        what: "CPU limits",
+        needed: false,
+        found: cgroup::available().map_err(|error| error.to_string()),
+        remedy: "only needed for `cpus`: run as root, or in a systemd user session whose `cpu` \
+                 controller is delegated (`systemd-run --user --scope -p Delegate=yes`)",
+    }
+}
+
+fn memory_limits() -> Finding {
+    Finding {
+        what: "memory limits",
+        needed: false,
+        found: memory_groups::available()
+            .map(|()| "control groups".to_owned())
+            .map_err(|error| error.to_string()),
+        remedy: "only needed for `pressure: { memory: ... }`: run as root, or delegate the `memory` controller",
+    }
 }
 
 /// Whether nodes may have wall clocks of their own.

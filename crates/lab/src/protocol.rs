@@ -23,9 +23,9 @@ pub struct NodeSetUp {
     pub programs: Option<ShownPrograms>,
     /// Folder outside that becomes [`CLOCK`] inside, where the node has a clock of its own.
     pub clock: Option<PathBuf>,
-    /// File of a control group: a process that writes `0` to it is in that group. What the init starts and leaves running does
-    /// so first; the init stays outside.
-    pub group: Option<PathBuf>,
+    /// Files of control groups: a process that writes `0` to one is in that group. What the init starts and leaves running does
+    /// so first, with each; the init stays outside.
+    pub groups: Vec<PathBuf>,
     /// Whether symbolic links on the volume are followed.
     pub follows_links: bool,
     /// Names and their addresses for `/etc/hosts`.

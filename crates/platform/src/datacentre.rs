@@ -19,6 +19,7 @@ use history::{EdgeFacts, HostFacts, LinkFacts, NodeFacts, SiteFacts};
 use lab::attachment::AttachmentError;
 use lab::cgroup::CpuGroups;
 use lab::entrance::{self, Entrance, EntranceError, Inside};
+use lab::memory_groups::MemoryGroups;
 use lab::node_clock::NodeClockError;
 use lab::protocol::{NODE_USER, NodeSetUp, ShownPrograms};
 use lab::{Addresses, Attachment, Family, NodeClock, supervisor};
@@ -33,7 +34,7 @@ use storage::{NodeVolume, VirtualDisk};
 
 use crate::fabric_rules::policy_for_fabric;
 use crate::folders::{FolderError, Folders};
-use crate::vm::{CpuShare, Network, Vm, VmError};
+use crate::vm::{CpuShare, Network, Shares, Vm, VmError};
 
 /// What can go wrong while the datacentre is built or changed.
 #[derive(Debug, thiserror::Error)]
@@ -183,6 +184,8 @@ pub struct BuildSettings<'a> {
     pub follows_links: bool,
     /// Control groups for the nodes' processor time.
     pub cpu_groups: Option<Arc<CpuGroups>>,
+    /// Control groups for the nodes' memory, where a fault may take it.
+    pub memory_groups: Option<Arc<MemoryGroups>>,
     /// Whether nodes have wall clocks of their own.
     pub clocks: bool,
     /// What the nodes' volumes are.
@@ -255,8 +258,14 @@ impl Datacentre {
             }
             let cpus = scenario.database.cpus;
             let share = settings.cpu_groups.clone().map(|groups| CpuShare { groups, cpus });
+            let memory = settings.memory_groups.as_ref();
+            let entrances = [
+                share.as_ref().and_then(|share| share.entrance(&name)),
+                // A node that is in none cannot be pressed, which its receipt says.
+                memory.and_then(|groups| groups.entrance(&name).ok().flatten()),
+            ];
             let set_up = NodeSetUp {
-                group: share.as_ref().and_then(|share| share.entrance(&name)),
+                groups: entrances.into_iter().flatten().collect(),
                 clock: clock.as_ref().map(|clock| clock.folder().to_owned()),
                 volume: settings.folders.volume_of(&name)?,
                 making,
@@ -278,7 +287,8 @@ impl Datacentre {
                 seed,
             );
             let leaves_process = settings.planted.contains(&Lie::ProcessLeft);
-            let vm = Vm::make(network, set_up, (share, clock), (volume, canary), leaves_process)?;
+            let shares = Shares { cpu: share, memory: settings.memory_groups.clone() };
+            let vm = Vm::make(network, set_up, (shares, clock), (volume, canary), leaves_process)?;
             self.vms.push(Arc::new(vm));
         }
         Ok(())

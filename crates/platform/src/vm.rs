@@ -7,6 +7,7 @@ mod clock;
 mod marks;
 mod moving;
 mod processes;
+mod shares;
 mod way_in;
 
 use std::collections::BTreeMap;
@@ -16,13 +17,13 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, chown};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use disk::Mount;
 use engine::{Command, Finished, NodeError, ProcessId, Signal, Status};
 use fabric::{Fabric, PortId};
-use lab::cgroup::CpuGroups;
 use lab::entrance::EntranceError;
 use lab::probe::NodeNamespaces;
 use lab::protocol::{FileAction, MAKING, NODE_USER, NodeSetUp, SOCKETS, VOLUME};
@@ -30,6 +31,8 @@ use lab::{Addresses, Family, NodeClock};
 use storage::Canary;
 use storage::NodeVolume;
 use storage::OpenError;
+
+pub use self::shares::{CpuShare, Shares};
 
 /// What can go wrong with a VM's power.
 #[derive(Debug, thiserror::Error)]
@@ -95,23 +98,6 @@ pub enum VmError {
     },
 }
 
-/// What of the machine's processors a VM has.
-#[derive(Debug, Clone)]
-pub struct CpuShare {
-    /// The lab's control groups.
-    pub groups: Arc<CpuGroups>,
-    /// CPUs the node may use, where they are limited.
-    pub cpus: Option<f64>,
-}
-
-impl CpuShare {
-    /// How the node's processes get into a group of their own that has no limit; one with a limit holds the init, and so all
-    /// that it starts. None where that cannot be: nothing but the lab's own ease depends on it.
-    pub(crate) fn entrance(&self, node: &str) -> Option<PathBuf> {
-        if self.cpus.is_some() { None } else { self.groups.entrance(node).ok() }
-    }
-}
-
 /// A VM's place in the network.
 #[derive(Debug, Clone)]
 pub struct Network {
@@ -148,7 +134,9 @@ pub struct Vm {
     name: String,
     network: Network,
     set_up: NodeSetUp,
-    cpu_share: Option<CpuShare>,
+    shares: Shares,
+    /// Whether a fault has had the kernel kill processes of it for want of memory.
+    kills_expected: AtomicBool,
     volume: NodeVolume,
     clock: Option<Arc<NodeClock>>,
     canary: Canary,
@@ -166,7 +154,7 @@ impl Vm {
     pub fn make(
         network: Network,
         set_up: NodeSetUp,
-        (cpu_share, clock): (Option<CpuShare>, Option<Arc<NodeClock>>),
+        (shares, clock): (Shares, Option<Arc<NodeClock>>),
         (volume, canary): (NodeVolume, Canary),
         leaves_process: bool,
     ) -> Result<Vm, VmError> {
@@ -181,7 +169,8 @@ impl Vm {
             })?;
         }
         let (name, state) = (set_up.name.clone(), Mutex::default());
-        Ok(Vm { name, network, set_up, cpu_share, volume, clock, canary, leaves_process, state })
+        let kills_expected = AtomicBool::default();
+        Ok(Vm { name, network, set_up, shares, kills_expected, volume, clock, canary, leaves_process, state })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -214,7 +203,7 @@ impl Vm {
     /// Holds a node that has just been booted to its CPU limit, and gives it its port on the fabric.
     fn join(&self, node: &lab::Node, tun: OwnedFd, place: &[String]) -> Result<PortId, VmError> {
         let Network { addresses, family, fabric } = &self.network;
-        if let Some(CpuShare { groups, cpus: Some(cpus) }) = &self.cpu_share {
+        if let Some(CpuShare { groups, cpus: Some(cpus) }) = &self.shares.cpu {
             let limited = groups.hold(&self.name, node.init_pid(), Some(*cpus));
             limited.map_err(|source| VmError::Limit { node: self.name.clone(), source })?;
         }

@@ -309,5 +309,9 @@ pub fn append_to_history(directory: &RunDirectory, operations: &[Operation]) -> 
     for operation in operations {
         writer.write(operation).map_err(recording(folder))?;
     }
-    writer.finish().map_err(recording(folder))?.flush().map_err(|source| CollectorError::File { path, source })
+    writer
+        .finish()
+        .map_err(recording(folder))?
+        .flush()
+        .map_err(|source| CollectorError::File { path, source })
 }

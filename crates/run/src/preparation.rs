@@ -10,6 +10,7 @@ use capabilities::Leadership;
 use engine::{Configuration, Engine, EngineError, Installation, Node, Origin};
 use history::{EventKind, EventSink, LoadFacts, PhaseFacts, RunFacts};
 use lab::cgroup::CpuGroups;
+use lab::memory_groups::MemoryGroups;
 use lab::protocol::PROGRAMS;
 use load::{LoadCpu, LoadError, LoadPlan, OnThread};
 use nix::sys::resource::{Resource, getrlimit};
@@ -180,6 +181,7 @@ pub fn prepare(
         programs: orders.installation.shown_to_nodes(),
         follows_links: engine.follows_links(),
         cpu_groups: cpu_groups.clone(),
+        memory_groups: memory_groups(scenario, orders, cpu_groups.as_deref(), chronicle),
         clocks: crate::room::needs(scenario, Need::Clocks),
         volumes,
         seed: orders.seed,
@@ -282,6 +284,23 @@ fn cpu_groups(scenario: &Scenario, orders: &Orders, chronicle: &Chronicle) -> Op
             None
         }
     }
+}
+
+/// Only where a fault takes memory: a group counts every page.
+fn memory_groups(
+    scenario: &Scenario,
+    orders: &Orders,
+    cpu_groups: Option<&CpuGroups>,
+    chronicle: &Chronicle,
+) -> Option<Arc<MemoryGroups>> {
+    if !crate::room::needs(scenario, Need::MemoryGroups) {
+        return None;
+    }
+    let made = MemoryGroups::make(&orders.run_name, cpu_groups);
+    let told = |error| {
+        chronicle.warn(format!("no memory can be taken from nodes: {error}"), "see `holdfast doctor`");
+    };
+    made.map(Arc::new).map_err(told).ok()
 }
 
 /// What volumes will be: what the scenario asks for, where it is to be had; else plain directories, and why.

@@ -31,6 +31,15 @@ pub enum RoomError {
         /// Why not.
         why: String,
     },
+    /// The same for memory.
+    #[error(
+        "`pressure` on memory needs control groups that limit memory, and none can be created here: {why}; run as root or with a \
+         delegated memory controller, or remove `memory` from the schedule"
+    )]
+    MemoryGroups {
+        /// Why not.
+        why: String,
+    },
     /// Clocks of nodes' own.
     #[error(
         "clock faults need a separate wall clock for each node, which this machine does not allow: {why}; see \
@@ -111,6 +120,10 @@ pub(crate) fn check(scenario: &Scenario, folder: &Path) -> Result<Option<ShortOf
 pub fn can_have(scenario: &Scenario) -> Result<(), RoomError> {
     if needs(scenario, Need::ControlGroups) {
         lab::cgroup::available().map_err(|error| RoomError::Groups { why: error.to_string() })?;
+    }
+    if needs(scenario, Need::MemoryGroups) {
+        lab::memory_groups::available()
+            .map_err(|error| RoomError::MemoryGroups { why: error.to_string() })?;
     }
     if needs(scenario, Need::Clocks) {
         clock::trial().map_err(|error| RoomError::Clocks { why: error.to_string() })?;

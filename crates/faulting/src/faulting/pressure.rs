@@ -1,4 +1,4 @@
-//! Pressure: a node is left a part of its processors, as if a neighbour on its host took the rest. What a look must see is in
+//! Pressure on processors: a node is left a part of its processors, as if a neighbour on its host took the rest. What a look must see is in
 //! `pressure_looks`.
 
 use std::sync::Arc;
@@ -52,8 +52,14 @@ impl Drop for StandingPressure {
 
 impl Faulting {
     /// Takes a share of a node's processors.
-    pub(super) fn strike_pressure(&mut self, number: usize, fault: &Fault, action: &PressureFault) {
-        let target = format!("{} (processor {:.0} %)", action.node, action.processor * 100.0);
+    pub(super) fn strike_pressure(
+        &mut self,
+        number: usize,
+        fault: &Fault,
+        action: &PressureFault,
+        share: f64,
+    ) {
+        let target = format!("{} (processor {:.0} %)", action.node, share * 100.0);
         let mut record = self.record(fault, target);
         let Some(vm) = self.node_of(number, action.node) else {
             self.enter(number, &record);
@@ -64,7 +70,7 @@ impl Faulting {
         (record.hits, record.vms) = (vec![host.name()], vec![vm]);
         self.enter(number, &record);
         let vm = self.datacentre.vms[vm].clone();
-        let left = vm.processors() * (1.0 - action.processor);
+        let left = vm.processors() * (1.0 - share);
         let pressed = Pressed { node: vm.name().to_owned(), left };
         if !self.prevented
             && !self.datacentre.planted.contains(&Lie::NoPressure)

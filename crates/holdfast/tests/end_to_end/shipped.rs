@@ -158,6 +158,7 @@ run_whole! {
     process_kill "process-kill",
     process_stop "process-stop",
     pressure "pressure",
+    memory_pressure "memory-pressure",
     clock_jump "clock-jump",
     placement "placement",
     power_loss "power-loss",

@@ -2,8 +2,11 @@
 //!
 //! What they are sent for, and whether they did what they should, is the business of faults.
 
+use std::sync::atomic::Ordering;
+
 use engine::NodeError;
 use lab::cgroup::{CgroupError, HeldUp};
+use lab::memory_groups::MemoryMeter;
 
 use super::Vm;
 
@@ -29,7 +32,7 @@ impl Vm {
     #[must_use]
     pub fn processors(&self) -> f64 {
         let all = || std::thread::available_parallelism().map_or(1.0, |count| count.get() as f64);
-        self.cpu_share.as_ref().and_then(|share| share.cpus).unwrap_or_else(all)
+        self.shares.cpu.as_ref().and_then(|share| share.cpus).unwrap_or_else(all)
     }
 
     /// Holds it to so many processors; to what it had before where none are named.
@@ -37,7 +40,7 @@ impl Vm {
     /// # Errors
     /// When it is in no control group, or that refuses.
     pub fn hold_to_processors(&self, cpus: Option<f64>) -> Result<(), CgroupError> {
-        let Some(share) = &self.cpu_share else {
+        let Some(share) = &self.shares.cpu else {
             return Err(CgroupError::Unavailable { tried: "the nodes are in none".to_owned() });
         };
         share.groups.hold_to(&self.name, cpus.or(share.cpus))
@@ -46,6 +49,36 @@ impl Vm {
     /// How often the kernel has held it up because of such a limit.
     #[must_use]
     pub fn held_up(&self) -> Option<HeldUp> {
-        self.cpu_share.as_ref()?.groups.held_up(&self.name)
+        self.shares.cpu.as_ref()?.groups.held_up(&self.name)
+    }
+
+    /// Lowers what memory it may use towards so many bytes; what it wants where none are named. From the first time on the
+    /// kernel may kill processes of it.
+    ///
+    /// # Errors
+    /// When it is in no control group, or that refuses.
+    pub fn hold_to_memory(&self, bytes: Option<u64>) -> Result<(), CgroupError> {
+        let Some(groups) = &self.shares.memory else {
+            return Err(CgroupError::NoMemory { tried: "the nodes are in none".to_owned() });
+        };
+        match bytes {
+            Some(bytes) => {
+                self.kills_expected.store(true, Ordering::Release);
+                groups.lower_to(&self.name, bytes)
+            }
+            None => groups.lift(&self.name),
+        }
+    }
+
+    /// What the kernel has counted of its memory.
+    #[must_use]
+    pub fn memory_meter(&self) -> Option<MemoryMeter> {
+        self.shares.memory.as_ref()?.meter(&self.name)
+    }
+
+    /// Whether a fault has had the kernel kill processes of it for want of memory.
+    #[must_use]
+    pub fn expects_kills(&self) -> bool {
+        self.kills_expected.load(Ordering::Acquire)
     }
 }

@@ -113,7 +113,7 @@ impl Ground {
             logs: folder("logs"),
             programs: None,
             clock: clock.as_ref().map(|clock| clock.folder().to_owned()),
-            group: None,
+            groups: Vec::new(),
             follows_links: true,
             names: BTreeMap::from([(name.to_owned(), addresses(number).all(Family::V4))]),
             users_mapped: self.users_mapped,

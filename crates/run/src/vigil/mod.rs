@@ -65,9 +65,9 @@ impl Shared {
         self.ended.load(Ordering::Acquire)
     }
 
-    /// Records what a stranger did to a program on a node, and tells it.
-    pub(crate) fn note(&self, node: &str, program: String, deed: Deed) {
-        let (node, expected) = (node.to_owned(), self.interference_expected);
+    /// Records what nobody of the run did to a program on a node, and tells it. `is_of_a_fault`: the kernel did, for a fault.
+    pub(crate) fn note(&self, node: &str, program: String, deed: Deed, is_of_a_fault: bool) {
+        let (node, expected) = (node.to_owned(), self.interference_expected || is_of_a_fault);
         let interference = Interference { node, program, deed, expected };
         let t_s = self.chronicle.now_s();
         self.chronicle.say_at(t_s, EventKind::Interference { interference: interference.clone() });
@@ -171,7 +171,7 @@ impl Vigil {
         for (vm, before) in vms.iter().zip(killed_before) {
             for killed in engine.killed_by_signals(vm.as_ref()).into_iter().skip(*before) {
                 let deed = Deed::Killed { signal: killed.signal };
-                self.shared.note(engine::Node::name(vm.as_ref()), killed.program, deed);
+                self.shared.note(engine::Node::name(vm.as_ref()), killed.program, deed, vm.expects_kills());
             }
         }
     }

@@ -134,7 +134,7 @@ fn ask_init(shared: &Shared, sign: &Sign, vm: &Vm, node: &str, every: Duration) 
         };
         for killed in vm.take_killed() {
             let deed = Deed::Killed { signal: killed.signal };
-            shared.note(node, killed.program, deed);
+            shared.note(node, killed.program, deed, vm.expects_kills());
         }
         note_stopped(shared, node, &mut stopped, &seen);
         std::thread::sleep(every);
@@ -153,7 +153,7 @@ fn note_stopped(
         let still = seen.contains(process);
         if !still {
             let deed = Deed::Stopped { for_s: since.elapsed().as_secs_f64() };
-            shared.note(node, process.program.clone(), deed);
+            shared.note(node, process.program.clone(), deed, false);
         }
         still
     });

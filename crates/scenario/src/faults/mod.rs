@@ -207,6 +207,8 @@ pub enum Takes<'f> {
 pub enum Need {
     /// Control groups for nodes.
     ControlGroups,
+    /// Control groups that limit nodes' memory.
+    MemoryGroups,
     /// Wall clocks of nodes' own.
     Clocks,
 }

@@ -1,11 +1,11 @@
-//! Pressure on a node: a share of its processors is taken.
+//! Pressure on a node: a share of its processors or of its memory is taken.
 
 use serde::Serialize;
 
 use super::targets::{NodeTarget, Surroundings};
 use super::{Clause, Facts, FaultAction, FaultKind, Need, Nodes, Story, Takes, Written};
 use crate::decode::Decoder;
-use crate::language::{Fields, NODE, Shape, plain, required};
+use crate::language::{Field, Fields, NODE, Shape, optional, required};
 use crate::rejection::{Findings, Spanned, Spot};
 use crate::tree::Entry;
 use crate::units::format_percent;
@@ -18,40 +18,71 @@ const MOST_SHARE: f64 = 0.99;
 pub(super) const KIND: FaultKind = FaultKind {
     name: "pressure",
     noun: "pressure fault",
-    summary: "a noisy neighbour takes a share of a node's processors",
-    meaning: "a noisy neighbour takes a share of the processors that a node may use (`database.cpus`, or the whole machine's); the node's control group limits it to the rest. Evidence: the kernel throttles the node, and the node uses no more than the rest",
+    summary: "a noisy neighbour takes a share of a node's processors or memory",
+    meaning: "a noisy neighbour takes a share of the processors that a node may use (`database.cpus`, or the whole machine's), or of the memory that it uses when the fault strikes; the node's control group limits it to the rest. Short of memory the kernel kills processes of the node; what has ended for good is started again when the fault is healed. Evidence: the kernel throttles the node or counts that it met its limit, and the node uses no more than the rest",
     examples: &[
         "- { pressure: { of: leader, processor: 80% }, for: 10s }",
         "- { pressure: { of: random, processor: 50% }, for: 5s, every: 10s }",
+        "- { pressure: { of: leader, memory: 40% }, for: 10s }",
     ],
-    story: Story { clause: Clause::Target("a neighbour took processors"), nodes: Nodes::On },
+    story: Story { clause: Clause::Target("a neighbour took what the node runs on"), nodes: Nodes::On },
     keys: &PRESSURE,
-    key_meaning: "a node gets only part of its processors",
+    key_meaning: "a node gets only part of its processors or memory",
     comes_and_goes: false,
     is_external: false,
     read: |entry, decoder| decode(entry, decoder),
 };
 
-static PRESSURE: Fields = plain(
-    "a pressure fault",
-    &[
-        required("of", NODE, "the node: by name (n1), or by role: leader, a-follower, random"),
-        required(
-            "processor",
-            Shape::Percent,
-            "share of the node's processors (`database.cpus`, or the whole machine's) that a noisy neighbour takes, \
-             10% to 99%; the node's control group limits it to the rest",
-        ),
-    ],
+const OF: Field = required("of", NODE, "the node: by name (n1), or by role: leader, a-follower, random");
+const PROCESSOR: Field = optional(
+    "processor",
+    Shape::Percent,
+    "share of the node's processors (`database.cpus`, or the whole machine's) that a noisy neighbour takes, 10% to 99%; the \
+     node's control group limits it to the rest",
 );
+const MEMORY: Field = optional(
+    "memory",
+    Shape::Percent,
+    "share of the memory that the node uses when the fault strikes, the page cache of its files included, that a noisy neighbour \
+     takes, 10% to 99%; the kernel takes back what it can and kills processes of the node that want more",
+);
+
+static PRESSURE: Fields = Fields {
+    what: "a pressure fault",
+    fields: &[OF, PROCESSOR, MEMORY],
+    exactly_one_of: &["processor", "memory"],
+    at_least_one_of: &[],
+    pair: None,
+};
 
 /// A node has less of what it runs on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PressureFault {
     /// The node.
     pub node: NodeTarget,
-    /// The share of its processors that is taken, 0 to 1.
-    pub processor: f64,
+    /// What is taken.
+    pub taken: Taken,
+}
+
+/// What a neighbour takes of a node, as a share from 0 to 1.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Taken {
+    /// Of the processors that it may use.
+    Processor(f64),
+    /// Of the memory that it uses when the fault strikes.
+    Memory(f64),
+}
+
+impl Taken {
+    /// As it stands in a scenario: `processor: 80%`.
+    #[must_use]
+    pub fn written(self) -> String {
+        match self {
+            Taken::Processor(share) => format!("processor: {}", format_percent(share)),
+            Taken::Memory(share) => format!("memory: {}", format_percent(share)),
+        }
+    }
 }
 
 impl Facts for PressureFault {
@@ -60,48 +91,51 @@ impl Facts for PressureFault {
     }
 
     fn takes(&self) -> Takes<'_> {
-        Takes::NothingJudged("it slows a node down and does not change reachability")
+        Takes::NothingJudged(match self.taken {
+            Taken::Processor(_) => "it slows a node down and does not change reachability",
+            Taken::Memory(_) => "which processes the kernel kills for want of memory is not known before",
+        })
     }
 
     fn written(&self) -> String {
-        format!("of: {}, processor: {}", self.node, format_percent(self.processor))
+        format!("of: {}, {}", self.node, self.taken.written())
     }
 
     fn needs(&self) -> Option<Need> {
-        Some(Need::ControlGroups)
+        Some(match self.taken {
+            Taken::Processor(_) => Need::ControlGroups,
+            Taken::Memory(_) => Need::MemoryGroups,
+        })
     }
 }
 
 struct Document {
     node: Spanned<String>,
-    processor: Spanned<f64>,
+    taken: Taken,
 }
 
 fn decode(entry: &Entry, decoder: &mut Decoder) -> Option<Box<dyn Written>> {
     let record = decoder.record(&entry.value, &PRESSURE)?;
     let node = record.get("of").and_then(|node| decoder.text(node, "a node"));
-    let processor = record.get("processor").and_then(|node| decoder.percent(node, "`processor`"))?;
-    let share = format_percent(processor.value);
-    if processor.value < LEAST_SHARE {
-        let message = format!("a neighbour that takes {share} of the processors");
-        decoder.findings.add(
-            "too-small",
-            processor.at,
-            message,
-            "too little to be shown",
-            "write 10% or more",
-        );
-    } else if processor.value > MOST_SHARE {
-        let message = format!("a neighbour that takes {share} of the processors leaves the node none");
+    let (name, given) = record.first_of(PRESSURE.exactly_one_of)?;
+    let written = decoder.percent(&given.value, &format!("`{name}`"))?;
+    let of = if name == "memory" { "memory" } else { "processors" };
+    let share = format_percent(written.value);
+    if written.value < LEAST_SHARE {
+        let message = format!("a neighbour that takes {share} of the {of}");
+        decoder.findings.add("too-small", written.at, message, "too little to be shown", "write 10% or more");
+    } else if written.value > MOST_SHARE {
+        let message = format!("a neighbour that takes {share} of the {of} leaves the node none");
         let help = "write 99% or less; `process: { how: stop }` stops a node completely";
-        decoder.findings.add("too-large", processor.at, message, "too much", help);
+        decoder.findings.add("too-large", written.at, message, "too much", help);
     }
-    Some(Box::new(Document { node: node?, processor }))
+    let taken = if name == "memory" { Taken::Memory(written.value) } else { Taken::Processor(written.value) };
+    Some(Box::new(Document { node: node?, taken }))
 }
 
 impl Written for Document {
     fn resolve(&self, _: Spot, around: &Surroundings<'_>, findings: &mut Findings) -> Option<FaultAction> {
         let node = around.node(&self.node, findings)?;
-        Some(FaultAction::Pressure(PressureFault { node, processor: self.processor.value }))
+        Some(FaultAction::Pressure(PressureFault { node, taken: self.taken }))
     }
 }

@@ -1,0 +1,180 @@
+//! Receipts of pressure on memory: what a node uses, how often it met its limit, and how many of its processes the kernel
+//! killed for it.
+//!
+//! Owns the looks and their judgement. All figures are the kernel's own counts of the node's group, not those of who set the
+//! limit.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use history::{Receipt, Verdict};
+use lab::memory_groups::MemoryMeter;
+use platform::Vm;
+use scenario::units::approximate_size;
+
+use crate::process_looks::Onlooker;
+
+/// Between two looks for the first time that the node meets its limit.
+const GLANCE: Duration = Duration::from_millis(50);
+/// How long that is looked for.
+const MET_WITHIN: Duration = Duration::from_secs(5);
+/// Both versions tell a group without a limit as a number near the largest.
+const NO_LIMIT: u64 = 1 << 60;
+/// How long is looked on afterwards.
+const AFTER: Duration = Duration::from_secs(2);
+
+/// A node that is left so much memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Squeezed {
+    pub(crate) node: String,
+    pub(crate) left_bytes: u64,
+}
+
+fn receipt(verdict: Verdict, what: String) -> Receipt {
+    Receipt { verdict, evidence: vec![what] }
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        // More than any machine has: the kernel's word for no limit.
+        NO_LIMIT.. => "all it wants".to_owned(),
+        bytes => approximate_size(bytes as f64),
+    }
+}
+
+impl Squeezed {
+    /// Whether the node begins to meet its limit.
+    pub(crate) fn look_at_effect(&self, vm: &Vm, began: Option<MemoryMeter>, over: &AtomicBool) -> Receipt {
+        let started = Instant::now();
+        let Some(began) = began else {
+            return receipt(Verdict::Unknown, format!("the memory of {} could not be read", self.node));
+        };
+        loop {
+            let now = vm.memory_meter();
+            if let Some(now) = now.filter(|now| now.times_at_limit > began.times_at_limit) {
+                let (node, used, left) = (&self.node, size(began.used_bytes), size(now.limit_bytes));
+                let what = format!("{node} used {used}, may use {left} now, and wanted more");
+                return receipt(Verdict::Pass, what);
+            }
+            if started.elapsed() >= MET_WITHIN || over.load(Ordering::Acquire) {
+                let what = format!(
+                    "{} did not meet a limit of its memory for {:.1} s",
+                    self.node,
+                    started.elapsed().as_secs_f64()
+                );
+                return receipt(Verdict::Unknown, what);
+            }
+            std::thread::sleep(GLANCE);
+        }
+    }
+
+    /// What was counted all the time it stood.
+    pub(crate) fn judge(&self, began: Option<MemoryMeter>, ended: Option<MemoryMeter>) -> Receipt {
+        let node = &self.node;
+        let (Some(began), Some(ended)) = (began, ended) else {
+            return receipt(Verdict::Unknown, format!("the memory of {node} could not be read"));
+        };
+        // A node that was booted again counts from nothing in a group of the same name.
+        if ended.times_at_limit < began.times_at_limit || ended.killed < began.killed {
+            return receipt(Verdict::Unknown, format!("the counts of {node} began again meanwhile"));
+        }
+        let (times, killed) = (ended.times_at_limit - began.times_at_limit, ended.killed - began.killed);
+        let what = format!(
+            "{node} used {} before, was to be left {} and was left {} in the end, of which it used {}; it wanted more {times} \
+             times, and the kernel killed {killed} of its processes",
+            size(began.used_bytes),
+            size(self.left_bytes),
+            size(ended.limit_bytes),
+            size(ended.used_bytes),
+        );
+        match () {
+            () if ended.limit_bytes >= began.used_bytes => receipt(Verdict::Fail, what),
+            () if ended.used_bytes > ended.limit_bytes => receipt(Verdict::Fail, what),
+            () if times == 0 => receipt(Verdict::Unknown, what),
+            () => receipt(Verdict::Pass, what),
+        }
+    }
+
+    /// Whether it may use more again, and its database answers.
+    pub(crate) fn look_at_healing(
+        &self,
+        vm: &Vm,
+        onlooker: Option<&Onlooker>,
+        patience: Duration,
+    ) -> Receipt {
+        let began = vm.memory_meter();
+        std::thread::sleep(AFTER);
+        let mut seen = self.judge_healing(began, vm.memory_meter());
+        let Some(onlooker) = onlooker else { return seen };
+        let started = Instant::now();
+        while !onlooker.answers() {
+            if started.elapsed() >= patience {
+                seen.verdict = seen.verdict.and(Verdict::Unknown);
+                let waited = started.elapsed().as_secs_f64();
+                seen.evidence.push(format!("{} does not answer {waited:.0} s after the fault", self.node));
+                return seen;
+            }
+            std::thread::sleep(GLANCE);
+        }
+        seen.evidence.push(format!("{} answers", self.node));
+        seen
+    }
+
+    fn judge_healing(&self, began: Option<MemoryMeter>, ended: Option<MemoryMeter>) -> Receipt {
+        let node = &self.node;
+        let (Some(began), Some(ended)) = (began, ended) else {
+            let what = format!("the memory of {node} after the fault could not be read");
+            return receipt(Verdict::Unknown, what);
+        };
+        let times = ended.times_at_limit.saturating_sub(began.times_at_limit);
+        let what = format!("afterwards {node} uses {} and met no limit", size(ended.used_bytes));
+        match () {
+            () if times > 0 => {
+                receipt(Verdict::Fail, format!("afterwards {node} met a limit of its memory {times} times"))
+            }
+            () if ended.limit_bytes <= self.left_bytes => {
+                let left = size(ended.limit_bytes);
+                receipt(Verdict::Fail, format!("afterwards {node} still may use no more than {left}"))
+            }
+            () => receipt(Verdict::Pass, what),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn meter(used: u64, limit: u64, times: u64, killed: u64) -> Option<MemoryMeter> {
+        let (used_bytes, limit_bytes) = (used * MIB, limit * MIB);
+        Some(MemoryMeter { used_bytes, limit_bytes, times_at_limit: times, killed })
+    }
+
+    fn squeezed() -> Squeezed {
+        Squeezed { node: "n1".to_owned(), left_bytes: 60 * MIB }
+    }
+
+    #[test]
+    fn a_node_that_is_left_less_than_it_used_and_wants_more_is_squeezed() {
+        let judged = |ended| squeezed().judge(meter(100, 1 << 30, 3, 0), ended).verdict;
+        assert_eq!(judged(meter(60, 60, 9, 1)), Verdict::Pass);
+        // As far as the kernel went.
+        assert_eq!(judged(meter(80, 80, 9, 0)), Verdict::Pass);
+        assert_eq!(judged(meter(60, 60, 3, 0)), Verdict::Unknown, "it never wanted more");
+        assert_eq!(judged(meter(100, 1 << 30, 3, 0)), Verdict::Fail, "nothing was limited");
+        assert_eq!(judged(meter(70, 60, 9, 0)), Verdict::Fail, "the limit does not hold");
+        assert_eq!(judged(meter(10, 60, 0, 0)), Verdict::Unknown, "another boot");
+        assert_eq!(judged(None), Verdict::Unknown);
+    }
+
+    #[test]
+    fn a_limit_that_is_still_met_or_still_there_has_not_healed() {
+        let judged = |ended| squeezed().judge_healing(meter(60, 1 << 30, 9, 1), ended).verdict;
+        assert_eq!(judged(meter(90, 1 << 30, 9, 1)), Verdict::Pass);
+        assert_eq!(judged(meter(90, 1 << 30, 12, 1)), Verdict::Fail);
+        assert_eq!(judged(meter(60, 60, 9, 1)), Verdict::Fail);
+        assert_eq!(judged(None), Verdict::Unknown);
+    }
+}
