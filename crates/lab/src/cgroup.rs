@@ -247,19 +247,37 @@ pub fn remove_all(run_name: &str, patience: Duration) -> Result<(), CgroupError>
     Ok(())
 }
 
-/// Removes the control groups of labs that are gone and whose janitors were killed.
-pub(crate) fn remove_abandoned() {
+/// Removes the control groups of labs that are gone and whose janitors were killed. Waits until `deadline` for those that
+/// are ending: their processes are still in the groups.
+pub(crate) fn remove_abandoned(deadline: Instant) {
     for parent in all_candidates() {
         let entries = fs::read_dir(&parent).into_iter().flatten().flatten();
         for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(NAME_PREFIX)) {
-            let folder = entry.path();
-            let Ok(lock) = fs::File::open(&folder) else { continue };
-            if lock.try_lock().is_ok() {
-                // What cannot be removed is somebody else's, or still has processes.
-                let _ = remove(&folder);
+            while !is_settled(&entry.path()) && Instant::now() < deadline {
+                std::thread::sleep(Duration::from_millis(20));
             }
         }
     }
+}
+
+/// Removes a lab's folder if the lab is gone. False when it may become removable in a moment. What is somebody else's, and
+/// what belongs to a lab that lives, stays.
+fn is_settled(folder: &Path) -> bool {
+    let Ok(lock) = fs::File::open(folder) else { return true };
+    if lock.try_lock().is_err() {
+        return starter_lives(folder);
+    }
+    match remove(folder) {
+        Err(CgroupError::File { source, .. }) => source.kind() != io::ErrorKind::ResourceBusy,
+        _ => true,
+    }
+}
+
+/// A run's name ends with the number of the process that started it. A lab ends with that process.
+fn starter_lives(folder: &Path) -> bool {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    let number = name.rsplit('-').next().and_then(|number| number.parse::<u32>().ok());
+    number.is_none_or(crate::entrance::is_running)
 }
 
 /// Makes a folder and locks it. Between the two it looks abandoned to another run that is just starting; then it is made
@@ -400,12 +418,41 @@ mod tests {
         let abandoned = living.folder.with_file_name(folder_name(&name));
         fs::create_dir(&abandoned).expect("a group");
         fs::create_dir(abandoned.join("n1")).expect("a group");
-        remove_abandoned();
+        remove_abandoned(Instant::now());
         assert!(!abandoned.exists());
         assert!(living.folder.exists());
         let folder = living.folder.clone();
         drop(living);
         assert!(!folder.exists());
+    }
+
+    #[test]
+    fn a_group_of_a_lab_that_is_ending_is_removed_when_its_last_process_has_ended() {
+        let name = format!("test-ending-{}", std::process::id());
+        let Ok(living) = CpuGroups::make(&format!("{name}-living")) else {
+            eprintln!("skipped: a_group_of_a_lab_that_is_ending: no control group may be made here");
+            return;
+        };
+        let mut starter = std::process::Command::new("true").spawn().expect("a process");
+        let ending = living.folder.with_file_name(folder_name(&format!("{name}-{}", starter.id())));
+        starter.wait().expect("it ends");
+        let lock = make_locked(&ending).expect("a group");
+        fs::create_dir(ending.join("n1")).expect("a group");
+        let mut node = std::process::Command::new("sleep").arg("60").spawn().expect("a process");
+        fs::write(ending.join("n1/cgroup.procs"), node.id().to_string()).expect("held");
+        std::thread::scope(|scope| {
+            let removal = scope.spawn(|| remove_abandoned(Instant::now() + Duration::from_secs(60)));
+            let is_waiting = || {
+                std::thread::sleep(Duration::from_millis(60));
+                ending.exists() && !removal.is_finished()
+            };
+            assert!(is_waiting(), "its lock is held");
+            drop(lock);
+            assert!(is_waiting(), "it has a process");
+            let _ = (node.kill(), node.wait());
+            removal.join().expect("it ends");
+        });
+        assert!(!ending.exists() && living.folder.exists());
     }
 
     #[test]

@@ -81,12 +81,32 @@ fn at<T>(path: &Path, result: io::Result<T>) -> Result<T, EntranceError> {
     result.map_err(|source| EntranceError::File { path: path.to_owned(), source })
 }
 
-/// Where the lab is: the supervisor's process that stays outside its PID namespace.
+/// What the lab's file says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct LabFile {
-    process: u32,
+    /// Where the lab is: the supervisor's process that stays outside its PID namespace.
+    supervisor: Process,
+    /// Who started it. The lab ends with it.
+    starter: Process,
+}
+
+/// One process, and no later one of the same number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct Process {
+    number: u32,
     /// When it started, in clock ticks since the machine did: process numbers are used again.
     born_ticks: u64,
+}
+
+impl Process {
+    fn now(number: u32) -> Result<Process, EntranceError> {
+        let born_ticks = at(&PathBuf::from(format!("/proc/{number}")), born_ticks(number))?;
+        Ok(Process { number, born_ticks })
+    }
+
+    fn lives(self) -> bool {
+        born_ticks(self.number).is_ok_and(|born_ticks| born_ticks == self.born_ticks)
+    }
 }
 
 /// A place of a lab, as written by the lab for those who want in.
@@ -122,14 +142,20 @@ pub enum Inside {
     },
 }
 
-/// Says in the run directory that the lab of this process is up.
+/// Says in the run directory that the lab of this supervisor is up, and that the calling process has started it.
 ///
 /// # Errors
-/// When the process is gone or the file cannot be written.
+/// When the supervisor is gone or the file cannot be written.
 pub fn announce(run_directory: &Path, supervisor: u32) -> Result<(), EntranceError> {
-    let stat = PathBuf::from(format!("/proc/{supervisor}"));
-    let born_ticks = at(&stat, born_ticks(supervisor))?;
-    write_whole(&run_directory.join(LAB_FILE), &LabFile { process: supervisor, born_ticks })
+    let (supervisor, starter) = (Process::now(supervisor)?, Process::now(std::process::id())?);
+    write_whole(&run_directory.join(LAB_FILE), &LabFile { supervisor, starter })
+}
+
+/// Whether a lab was announced here whose starter is gone: then it is ending, or has ended.
+pub(crate) fn has_lost_its_starter(run_directory: &Path) -> bool {
+    let file = File::open(run_directory.join(LAB_FILE)).map_err(drop);
+    let lab = file.and_then(|file| serde_json::from_reader::<_, LabFile>(file).map_err(drop));
+    lab.is_ok_and(|lab| !lab.starter.lives())
 }
 
 /// Takes back what [`announce`] said, where it did.
@@ -162,10 +188,20 @@ fn write_whole(path: &Path, content: &impl Serialize) -> Result<(), EntranceErro
     at(path, fs::rename(&unfinished, path))
 }
 
+/// Whether there is a process of this number that has not ended.
+pub(crate) fn is_running(process: u32) -> bool {
+    born_ticks(process).is_ok()
+}
+
 /// The 22nd field of `/proc/PID/stat` (proc_pid_stat(5)). The second, the name in parentheses, may hold anything.
+///
+/// A process that has ended and was not yet waited for (state `Z`) is none.
 fn born_ticks(process: u32) -> io::Result<u64> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
-    let after_name = stat.rsplit_once(')').map(|(_, rest)| rest).unwrap_or_default();
+    let after_name = stat.rsplit_once(')').map(|(_, rest)| rest.trim_start()).unwrap_or_default();
+    if after_name.starts_with('Z') {
+        return Err(io::Error::new(io::ErrorKind::NotFound, "the process has ended"));
+    }
     let field = after_name.split_whitespace().nth(19).and_then(|text| text.parse().ok());
     field.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no start time"))
 }
@@ -210,12 +246,10 @@ impl Lab {
             return Err(EntranceError::NotYours { run_directory: run_directory.to_owned(), owner });
         }
         let lab: LabFile = at(&path, serde_json::from_reader(file).map_err(io::Error::other))?;
-        match born_ticks(lab.process) {
-            Ok(born_ticks) if born_ticks == lab.born_ticks => {
-                Ok(Lab { run_directory: run_directory.to_owned(), process: lab.process })
-            }
-            _ => Err(no_lab()),
+        if !lab.supervisor.lives() {
+            return Err(no_lab());
         }
+        Ok(Lab { run_directory: run_directory.to_owned(), process: lab.supervisor.number })
     }
 
     /// A path as the lab sees it.
@@ -342,10 +376,14 @@ mod tests {
     fn a_file_whose_process_is_gone_is_no_lab() {
         let us = std::process::id();
         let born = born_ticks(us).expect("our own birth");
+        let of = |number: u32, born_ticks: u64| {
+            let supervisor = Process { number, born_ticks };
+            serde_json::to_string(&LabFile { supervisor, starter: supervisor }).expect("JSON")
+        };
         check(None, "no lab is up in /");
-        check(Some(&format!(r#"{{"process":{us},"born_ticks":{born}}}"#)), &format!("lab {us}"));
-        check(Some(&format!(r#"{{"process":{us},"born_ticks":{}}}"#, born + 1)), "no lab is up in /");
-        check(Some(r#"{"process":4294967295,"born_ticks":1}"#), "no lab is up in /");
+        check(Some(&of(us, born)), &format!("lab {us}"));
+        check(Some(&of(us, born + 1)), "no lab is up in /");
+        check(Some(&of(u32::MAX, 1)), "no lab is up in /");
         check(Some("{"), "/");
     }
 

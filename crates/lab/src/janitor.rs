@@ -85,7 +85,9 @@ pub fn main(run_name: &str, run_directory: &Path) -> io::Result<()> {
     let run_directory = run_directory.path();
     let _ = io::stdin().read_to_end(&mut Vec::new());
     let deadline = Instant::now() + PATIENCE;
-    wait_for_the_lab(&log_path(&run_directory), deadline);
+    if let Ok(log) = fs::File::open(log_path(&run_directory)) {
+        wait_for_the_lab(&log, deadline);
+    }
     // Where it stays, it leads nowhere: its process is gone.
     let _ = crate::entrance::withdraw(&run_directory);
     let groups = cgroup::remove_all(run_name, PATIENCE).map_err(io::Error::other);
@@ -111,9 +113,8 @@ impl OpenDirectory {
 
 /// Returns when nobody holds the lab's lock, or time is up. Whatever else goes wrong with the lock, removing goes on:
 /// it is better to try too early than never.
-fn wait_for_the_lab(log: &Path, deadline: Instant) {
-    let Ok(file) = fs::File::open(log) else { return };
-    while matches!(file.try_lock(), Err(TryLockError::WouldBlock)) && Instant::now() < deadline {
+pub(crate) fn wait_for_the_lab(log: &fs::File, deadline: Instant) {
+    while matches!(log.try_lock(), Err(TryLockError::WouldBlock)) && Instant::now() < deadline {
         thread::sleep(Duration::from_millis(5));
     }
 }

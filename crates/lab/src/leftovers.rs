@@ -2,32 +2,39 @@
 //!
 //! Owns how a run that is gone is told from one that lives: a lab has its log locked from its birth to its end, and whoever
 //! can lock it knows that there is none. Everything else in a run directory stays.
+//!
+//! A lab whose starter was killed a moment ago still has its lock: it is waited for.
 
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::cgroup;
-use crate::janitor::{OpenDirectory, log_path, remove_volumes, volumes_path};
+use crate::entrance;
+use crate::janitor::{OpenDirectory, log_path, remove_volumes, volumes_path, wait_for_the_lab};
 
 /// Folders below the one given that run directories lie in: `SCENARIO/TIME`, and of a matrix `SCENARIO/TIME/cells/CELL`.
 const DEPTH_MAX: usize = 4;
+
+/// How long labs that are ending are waited for, all together.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Removes what runs have left that are gone: control groups, and the volumes in the run directories below `out`. Returns
 /// what could not be removed, in words.
 #[must_use]
 pub fn remove(out: &Path) -> Vec<String> {
-    cgroup::remove_abandoned();
+    let deadline = Instant::now() + PATIENCE;
     let mut failed = Vec::new();
-    remove_below(out, 0, &mut failed);
+    remove_below(out, 0, deadline, &mut failed);
+    cgroup::remove_abandoned(deadline);
     failed
 }
 
-fn remove_below(folder: &Path, depth: usize, failed: &mut Vec<String>) {
+fn remove_below(folder: &Path, depth: usize, deadline: Instant, failed: &mut Vec<String>) {
     if depth > 0 && volumes_path(folder).is_dir() {
-        if let Err(error) = remove_abandoned_volumes(folder) {
+        if let Err(error) = remove_abandoned_volumes(folder, deadline) {
             failed.push(format!("volumes of an earlier run in {}: {error}", folder.display()));
         }
         return;
@@ -38,23 +45,28 @@ fn remove_below(folder: &Path, depth: usize, failed: &mut Vec<String>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         // A link, such as `latest`, is none of it.
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            remove_below(&entry.path(), depth + 1, failed);
+            remove_below(&entry.path(), depth + 1, deadline, failed);
         }
     }
 }
 
 /// Does nothing where a lab lives, or where no lab of the caller's ever was.
-fn remove_abandoned_volumes(run_directory: &Path) -> io::Result<()> {
+fn remove_abandoned_volumes(run_directory: &Path, deadline: Instant) -> io::Result<()> {
     let open = OpenDirectory::open(run_directory)?;
     let path = open.path();
     let Ok(log) = File::open(log_path(&path)) else { return Ok(()) };
-    let is_ours = fs::metadata(&path)?.uid() == nix::unistd::geteuid().as_raw();
-    if !is_ours || log.try_lock().is_err() {
+    if fs::metadata(&path)?.uid() != nix::unistd::geteuid().as_raw() {
+        return Ok(());
+    }
+    if entrance::has_lost_its_starter(&path) {
+        wait_for_the_lab(&log, deadline);
+    }
+    if log.try_lock().is_err() {
         return Ok(());
     }
     // Where it stays, it leads nowhere: its process is gone.
-    let _ = crate::entrance::withdraw(&path);
-    remove_volumes(&volumes_path(&path), Instant::now())
+    let _ = entrance::withdraw(&path);
+    remove_volumes(&volumes_path(&path), deadline)
 }
 
 #[cfg(test)]
@@ -92,5 +104,29 @@ mod tests {
         drop(log);
         assert_eq!(remove(out.path()), Vec::<String>::new());
         assert!(!living.exists());
+    }
+
+    #[test]
+    fn a_lab_whose_starter_was_killed_is_waited_for() {
+        let out = tempfile::tempdir().expect("a folder");
+        let (ending, log) = run(out.path(), "a/ending");
+        log.try_lock().expect("a lock");
+        let mut supervisor = std::process::Command::new("sleep").arg("60").spawn().expect("a process");
+        let directory = out.path().join("a/ending");
+        entrance::announce(&directory, supervisor.id()).expect("announced");
+        assert!(!entrance::has_lost_its_starter(&directory), "this process lives");
+        let _ = (supervisor.kill(), supervisor.wait());
+        let file = directory.join("lab.json");
+        let lab: serde_json::Value = serde_json::from_slice(&fs::read(&file).expect("read")).expect("JSON");
+        let gone = serde_json::json!({ "supervisor": lab["supervisor"], "starter": lab["supervisor"] });
+        fs::write(&file, gone.to_string()).expect("written");
+        std::thread::scope(|scope| {
+            let removal = scope.spawn(|| remove(out.path()));
+            std::thread::sleep(Duration::from_millis(60));
+            assert!(ending.exists() && !removal.is_finished(), "its lock is held");
+            drop(log);
+            assert_eq!(removal.join().expect("it ends"), Vec::<String>::new());
+        });
+        assert!(!ending.exists() && !file.exists());
     }
 }
