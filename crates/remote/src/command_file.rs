@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::parameter::Parameter;
 use crate::quoting;
-use crate::template::Template;
+use yaml::template::{Scope, Template};
 
 /// The name that stands for eight hexadecimal digits of the fault's own, different in every strike.
 pub const ID: &str = "id";
@@ -209,13 +209,14 @@ impl CommandFile {
             };
             accepted.insert(name.clone(), value);
         }
-        let steps = |steps: &[Step]| steps.iter().map(|step| step.filled(&accepted)).collect();
-        let looks = |looks: &[LookStep]| looks.iter().map(|look| look.filled(&accepted)).collect();
+        let scope = Scope { values: accepted, ..Scope::default() };
+        let steps = |steps: &[Step]| steps.iter().map(|step| step.filled(&scope)).collect();
+        let looks = |looks: &[LookStep]| looks.iter().map(|look| look.filled(&scope)).collect();
         Ok(Filled {
             name: self.name.clone(),
             id: id.to_owned(),
             lasts: self.lasts,
-            version: self.written_for.asked_by.filled(&accepted),
+            version: self.written_for.asked_by.filled(&scope),
             strike: steps(&self.strike),
             undo: steps(&self.undo),
             stands: looks(&self.stands),
@@ -234,23 +235,19 @@ impl CommandFile {
 }
 
 impl Step {
-    fn filled(&self, values: &BTreeMap<String, String>) -> Command {
-        Command { run: self.run.iter().map(|word| text(word, values)).collect(), within: self.within }
+    fn filled(&self, scope: &Scope) -> Command {
+        Command { run: self.run.iter().map(|word| word.filled(scope)).collect(), within: self.within }
     }
 }
 
 impl LookStep {
-    fn filled(&self, values: &BTreeMap<String, String>) -> Look {
+    fn filled(&self, scope: &Scope) -> Look {
         Look {
-            command: self.step.filled(values),
+            command: self.step.filled(scope),
             exit: self.exit,
-            has: self.has.as_ref().map(|has| text(has, values)),
-            lacks: self.lacks.as_ref().map(|lacks| text(lacks, values)),
+            has: self.has.as_ref().map(|has| has.filled(scope)),
+            lacks: self.lacks.as_ref().map(|lacks| lacks.filled(scope)),
             changed: self.changed,
         }
     }
-}
-
-fn text(template: &Template, values: &BTreeMap<String, String>) -> String {
-    template.filled(|name| values.get(name).cloned().unwrap_or_default())
 }

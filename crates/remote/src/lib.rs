@@ -17,7 +17,6 @@ mod read;
 pub mod receipt;
 mod shipped;
 pub mod strike;
-mod template;
 pub mod timer;
 pub mod transport;
 

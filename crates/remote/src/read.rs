@@ -5,13 +5,13 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use yaml::template::{Names, Scope, Template};
 use yaml::wording::shortened;
 use yaml::{Decoder, Findings, Node, Record, Rejection, Spot, Text, tree};
 
 use crate::command_file::{CommandFile, ID, LookStep, Step, Tested, WrittenFor};
 use crate::language::{COMMAND_FILE, LANGUAGE, LOOK, MOST_EXIT, PARAMETER, STEP, TESTED, WRITTEN_FOR};
 use crate::parameter::{Kind, Parameter};
-use crate::template::Template;
 
 /// How long a command may take where the file does not say.
 const WITHIN: Duration = Duration::from_secs(10);
@@ -229,9 +229,13 @@ impl Reader<'_> {
             );
             return None;
         }
-        let program = program.filled(|_| String::new());
+        let program = program.filled(&Scope::default());
         let is_shell = SHELLS.contains(&program.rsplit('/').next().unwrap_or_default());
-        let script = arguments.iter().position(|word| is_script_flag(&word.filled(|_| "x".to_owned())));
+        let any = |name: &str| (name.to_owned(), "x".to_owned());
+        let script = arguments.iter().position(|word| {
+            let values = word.names().map(any).collect();
+            is_script_flag(&word.filled(&Scope { values, ..Scope::default() }))
+        });
         let Some(script) = script.filter(|_| is_shell) else { return Some(()) };
         let holds = arguments.get(script + 1).is_some_and(|script| script.names().next().is_some());
         if holds {
@@ -255,31 +259,17 @@ impl Reader<'_> {
             self.decoder.findings.add("control-character", text.at, message, "in here", help);
             return None;
         }
-        let known: Vec<String> =
-            self.declared.iter().map(|(name, _)| name.clone()).chain([ID.to_owned()]).collect();
-        match Template::read(&text.value, &known) {
-            Ok(template) => {
-                self.used.extend(template.names().map(str::to_owned));
-                Some(template)
-            }
-            Err(mistake) => {
-                let at = self.culprit(text.at, &mistake.culprit);
-                self.decoder.findings.add(mistake.code, at, mistake.message, mistake.label, mistake.help);
-                None
-            }
-        }
-    }
-
-    /// Where in a scalar a part of its text stands; the whole of it where YAML writes the part otherwise.
-    fn culprit(&self, at: Spot, culprit: &str) -> Spot {
-        let whole = self.text.get(at.start..at.end).unwrap_or_default();
-        match whole.find(culprit).filter(|_| !culprit.is_empty()) {
-            Some(offset) => {
-                let start = at.start + offset;
-                Spot { start, end: start + culprit.len(), ..at }
-            }
-            None => at,
-        }
+        let declared = self.declared.iter().map(|(name, _)| name.clone());
+        let names = Names {
+            values: declared.chain([ID.to_owned()]).collect(),
+            lists: Vec::new(),
+            none: "no parameter",
+            advice: "name it under `parameters`; ",
+            example: ID,
+        };
+        let template = Template::decode(&mut self.decoder, self.text, &text, &names, false)?;
+        self.used.extend(template.names().map(str::to_owned));
+        Some(template)
     }
 
     /// The same looks cannot show that a fault stands and that it is gone.

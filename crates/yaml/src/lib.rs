@@ -1,5 +1,5 @@
-//! Files that people write, in YAML: text to values in which every mistake has its place, tables of what may be written, and
-//! those tables as a JSON Schema and as explanations.
+//! Files that people write, in YAML: text to values in which every mistake has its place, tables of what may be written,
+//! those tables as a JSON Schema and as explanations, and templates.
 //!
 //! Owns what all such files have in common. The languages themselves, scenarios and engines, are other crates'. Touches no
 //! file system.
@@ -10,6 +10,7 @@ mod key;
 pub mod language;
 pub mod rejection;
 pub mod schema;
+pub mod template;
 pub mod tree;
 pub mod units;
 pub mod wording;

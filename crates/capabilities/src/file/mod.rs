@@ -6,7 +6,6 @@
 mod language;
 mod names;
 mod read;
-mod template;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +13,7 @@ use std::time::Duration;
 pub use language::{explain, json_schema, words};
 pub use names::{FOUNDING, LEADING};
 pub use read::read;
-pub use template::{Scope, Template};
+pub use yaml::template::{Scope, Template};
 
 use crate::Isolation;
 

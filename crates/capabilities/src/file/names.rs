@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use yaml::explain::{Explanation, Key};
 
-use super::template::Names;
+use yaml::template::Names;
 
 /// Where a template stands, which decides its names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,7 +127,8 @@ pub(super) fn known(context: Context, programs: &[String], ports: &BTreeMap<Stri
         Context::Node | Context::HandOver => LISTS_OF_A_NODE.to_vec(),
         Context::Start => [LISTS_OF_A_NODE, LISTS_OF_A_START].concat(),
     };
-    Names { values, lists: lists.iter().map(|(name, own, _)| (*name, *own)).collect() }
+    let lists = lists.iter().map(|(name, own, _)| (*name, *own)).collect();
+    Names { values, lists, none: "nothing", advice: "", example: "node.name" }
 }
 
 /// All names in words.

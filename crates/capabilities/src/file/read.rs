@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
+use yaml::template::Template;
 use yaml::tree;
 use yaml::{Decoder, Findings, Node, Record, Rejection, Spanned, Spot, Text};
 
@@ -14,7 +15,6 @@ use super::language::{
     REAL_TIME, SIGNALS, STARTS,
 };
 use super::names::{self, Context};
-use super::template::Template;
 use super::{EngineFile, Find, Process, StopSignal, Tested, Way};
 use crate::{
     Capabilities, Commit, Election, Isolation, Leadership, Period, Protocol, SettingForm, SettingNames,
@@ -94,26 +94,8 @@ impl Reader<'_> {
     /// A template, its names being those of the context.
     fn template(&mut self, node: &Node, what: &str, context: Context, alone: bool) -> Option<Template> {
         let text = self.decoder.text(node, what)?;
-        match Template::read(&text.value, &names::known(context, &self.programs, &self.ports), alone) {
-            Ok(template) => Some(template),
-            Err(mistake) => {
-                let at = self.culprit(text.at, &mistake.culprit);
-                self.decoder.findings.add(mistake.code, at, mistake.message, mistake.label, mistake.help);
-                None
-            }
-        }
-    }
-
-    /// Where in a scalar a part of its text stands; the whole of it where YAML writes the part otherwise.
-    fn culprit(&self, at: Spot, culprit: &str) -> Spot {
-        let whole = self.text.get(at.start..at.end).unwrap_or_default();
-        match whole.find(culprit).filter(|_| !culprit.is_empty()) {
-            Some(offset) => {
-                let start = at.start + offset;
-                Spot { start, end: start + culprit.len(), ..at }
-            }
-            None => at,
-        }
+        let names = names::known(context, &self.programs, &self.ports);
+        Template::decode(&mut self.decoder, self.text, &text, &names, alone)
     }
 
     fn templates(&mut self, node: &Node, what: &str, context: Context) -> Option<BTreeMap<String, Template>> {

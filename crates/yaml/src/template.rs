@@ -6,6 +6,9 @@
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
+use crate::wording::{listed, nearest, shortened};
+use crate::{Decoder, Spanned, Spot};
+
 /// A text with names in it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Template {
@@ -25,13 +28,19 @@ enum Part {
     },
 }
 
-/// Which names a template may have.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Names {
+/// Which names a template may have, and what a mistake's remedy says of them.
+#[derive(Debug, Clone)]
+pub struct Names {
     /// Those of values.
-    pub(super) values: Vec<String>,
+    pub values: Vec<String>,
     /// Those of lists, with the names that each element has.
-    pub(super) lists: Vec<(&'static str, &'static [&'static str])>,
+    pub lists: Vec<(&'static str, &'static [&'static str])>,
+    /// That there is none of a name, before `is named`: `nothing`, `no parameter`.
+    pub none: &'static str,
+    /// What to do about a name that is none, before the names that are known.
+    pub advice: &'static str,
+    /// One of the names, for an example.
+    pub example: &'static str,
 }
 
 /// What the names stand for.
@@ -45,18 +54,36 @@ pub struct Scope {
 
 /// What is wrong with a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Mistake {
-    pub(super) code: &'static str,
+struct Mistake {
+    code: &'static str,
     /// The very text that is wrong, as written.
-    pub(super) culprit: String,
-    pub(super) message: String,
-    pub(super) label: &'static str,
-    pub(super) help: String,
+    culprit: String,
+    message: String,
+    label: &'static str,
+    help: String,
 }
 
 impl Template {
-    /// Reads a template. `alone` is whether it may be one list whose elements stand for themselves: an argument of a command.
-    pub(super) fn read(text: &str, names: &Names, alone: bool) -> Result<Template, Mistake> {
+    /// Reads a template that stands in a file. `source` is the text of that file; `alone` is whether it may be one list whose
+    /// elements stand for themselves: an argument of a command. A mistake becomes a finding that points at what is wrong.
+    pub fn decode(
+        decoder: &mut Decoder,
+        source: &str,
+        text: &Spanned<String>,
+        names: &Names,
+        alone: bool,
+    ) -> Option<Template> {
+        match Template::read(&text.value, names, alone) {
+            Ok(template) => Some(template),
+            Err(mistake) => {
+                let at = culprit(source, text.at, &mistake.culprit);
+                decoder.findings.add(mistake.code, at, mistake.message, mistake.label, mistake.help);
+                None
+            }
+        }
+    }
+
+    fn read(text: &str, names: &Names, alone: bool) -> Result<Template, Mistake> {
         let mut parts = Vec::new();
         let mut plain = String::new();
         let mut rest = text;
@@ -69,12 +96,12 @@ impl Template {
                 continue;
             }
             if found.starts_with('}') {
-                return Err(brace("}", "`}` closes nothing"));
+                return Err(brace("}", "`}` closes nothing", names));
             }
             if !plain.is_empty() {
                 parts.push(Part::Text(std::mem::take(&mut plain)));
             }
-            let inner = closed(found).ok_or_else(|| brace(found, "`{` is not closed"))?;
+            let inner = closed(found).ok_or_else(|| brace(found, "`{` is not closed", names))?;
             parts.push(part(inner, names)?);
             rest = &found[inner.len() + 2..];
         }
@@ -104,13 +131,30 @@ impl Template {
         Ok(Template { parts })
     }
 
+    /// The names of the values in it.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Value(name) => Some(name.as_str()),
+            Part::Text(_) | Part::List { .. } => None,
+        })
+    }
+
+    /// The one value that it consists of, if so.
+    #[must_use]
+    pub fn only_name(&self) -> Option<&str> {
+        match self.parts.as_slice() {
+            [Part::Value(name)] => Some(name),
+            _ => None,
+        }
+    }
+
     /// Whether it has this list in it.
     #[must_use]
     pub fn uses_list(&self, list: &str) -> bool {
         self.parts.iter().any(|part| matches!(part, Part::List { name, .. } if name == list))
     }
 
-    /// The text with its values.
+    /// The text with its values. A name that the scope lacks stands for nothing.
     #[must_use]
     pub fn filled(&self, scope: &Scope) -> String {
         self.filled_with(scope, &BTreeMap::new())
@@ -154,6 +198,18 @@ fn elements(name: &str, each: &Template, scope: &Scope) -> Vec<String> {
     elements.iter().map(|own| each.filled_with(scope, own)).collect()
 }
 
+/// Where in a scalar a part of its text stands; the whole of it where YAML writes the part otherwise.
+fn culprit(source: &str, at: Spot, culprit: &str) -> Spot {
+    let whole = source.get(at.start..at.end).unwrap_or_default();
+    match whole.find(culprit).filter(|_| !culprit.is_empty()) {
+        Some(offset) => {
+            let start = at.start + offset;
+            Spot { start, end: start + culprit.len(), ..at }
+        }
+        None => at,
+    }
+}
+
 /// What stands between a brace and the one that closes it.
 fn closed(text: &str) -> Option<&str> {
     let (mut depth, mut quote) = (0, None);
@@ -174,14 +230,16 @@ fn closed(text: &str) -> Option<&str> {
     None
 }
 
-fn brace(culprit: &str, message: &str) -> Mistake {
+fn brace(culprit: &str, message: &str, names: &Names) -> Mistake {
     Mistake {
         code: "brace",
         culprit: culprit.lines().next().unwrap_or_default().to_owned(),
         message: message.to_owned(),
         label: "this brace",
-        help: "write `{{` and `}}` for literal braces; names are in single braces, as in `{node.name}`"
-            .to_owned(),
+        help: format!(
+            "write `{{{{` and `}}}}` for literal braces; names are in single braces, as in `{{{}}}`",
+            names.example
+        ),
     }
 }
 
@@ -200,11 +258,11 @@ fn part(inner: &str, names: &Names) -> Result<Part, Mistake> {
                 help: format!("write `{{{name}: '{{name}}', join: ','}}`"),
             });
         }
-        return Err(unknown(name, names.values.iter().map(String::as_str)));
+        return Err(unknown(name, names, names.values.iter().map(String::as_str)));
     };
     let name = name.trim();
     let Some((_, own)) = names.lists.iter().find(|(known, _)| *known == name) else {
-        return Err(unknown(name, names.lists.iter().map(|(known, _)| *known)));
+        return Err(unknown(name, names, names.lists.iter().map(|(known, _)| *known)));
     };
     let misshapen = || Mistake {
         code: "list-form",
@@ -225,7 +283,7 @@ fn part(inner: &str, names: &Names) -> Result<Part, Mistake> {
             Some(join.replace("\\n", "\n"))
         }
     };
-    let mut inside = Names { values: names.values.clone(), lists: Vec::new() };
+    let mut inside = Names { lists: Vec::new(), ..names.clone() };
     inside.values.extend(own.iter().map(|name| (*name).to_owned()));
     let each = Template::read(&each.replace("\\n", "\n"), &inside, false)?;
     Ok(Part::List { name: name.to_owned(), each, join })
@@ -238,16 +296,20 @@ fn quoted(text: &str) -> Option<(&str, &str)> {
     text[1..].split_once(quote)
 }
 
-fn unknown<'n>(name: &str, known: impl Iterator<Item = &'n str> + Clone) -> Mistake {
-    let listed: Vec<&str> = known.clone().collect();
+fn unknown<'n>(name: &str, names: &Names, known: impl Iterator<Item = &'n str> + Clone) -> Mistake {
+    let all: Vec<&str> = known.clone().collect();
     Mistake {
         code: "unknown-name",
         culprit: format!("{{{name}"),
-        message: format!("nothing is named `{}` here", yaml::wording::shortened(name)),
+        message: format!("{} is named `{}` here", names.none, shortened(name)),
         label: "unknown name",
-        help: match yaml::wording::nearest(name, known) {
+        help: match nearest(name, known) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => format!("known here are {}", yaml::wording::listed(&listed)),
+            None => format!(
+                "{}known here are {}; `{{{{` and `}}}}` are literal braces",
+                names.advice,
+                listed(&all)
+            ),
         },
     }
 }
@@ -260,6 +322,9 @@ mod tests {
         Names {
             values: ["node.name", "node.address", "ports.peer"].map(str::to_owned).to_vec(),
             lists: vec![("nodes", &["name", "address"]), ("settings", &["name", "value"])],
+            none: "nothing",
+            advice: "",
+            example: "node.name",
         }
     }
 
@@ -288,6 +353,15 @@ mod tests {
         check("--name={node.name}", "10.0.0.1", "--name=n1");
         check("{{\"a\": {{\"b\": \"{node.name}\"}}}}", "10.0.0.1", "{\"a\": {\"b\": \"n1\"}}");
         check("plain", "10.0.0.1", "plain");
+    }
+
+    #[test]
+    fn names_are_those_of_its_values_and_the_only_one_stands_alone() {
+        let read = |text: &str| Template::read(text, &names(), false).expect(text);
+        let template = read("{node.name} {{x}} {ports.peer} {nodes: '{name}', join: ','}");
+        assert_eq!(template.names().collect::<Vec<_>>(), ["node.name", "ports.peer"]);
+        assert_eq!(read("{node.name}").only_name(), Some("node.name"));
+        assert_eq!(read("{node.name}x").only_name(), None);
     }
 
     #[test]
