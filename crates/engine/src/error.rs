@@ -76,7 +76,7 @@ pub enum EngineError {
         output: String,
     },
     /// The database could not be spoken to.
-    #[error("the database on {node} does not answer: {source}")]
+    #[error("the database on {node} gave no usable answer: {source}")]
     Silent {
         /// The node.
         node: String,

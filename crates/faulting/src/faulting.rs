@@ -207,7 +207,10 @@ impl Faulting {
 
     /// A fault whose target is nobody's at the moment.
     fn nothing_answers(&self, number: usize, record: &FaultRecord) {
-        let evidence = vec![format!("no target matches `{}` now", record.target)];
+        let target = &record.target;
+        let evidence = vec![format!(
+            "no target matches `{target}` now: there is no such node at the moment, so nothing was done"
+        )];
         self.receive(number, None, Receipt { verdict: Verdict::Fail, evidence });
     }
 

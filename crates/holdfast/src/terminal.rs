@@ -198,9 +198,7 @@ fn told(kind: &EventKind) -> Option<String> {
             format!("round trips {occasion}: {count} pairs, the slowest {slowest_ms:.1} ms, {silent} silent")
         }
         EventKind::Phase { name, for_s } => format!("phase {name} for {for_s:.0} s"),
-        EventKind::FaultAsked { kind, target, hits, nodes, .. } => {
-            format!("FAULT {kind} of {target}: {} with {}", or_nothing(hits), or_nothing(nodes))
-        }
+        EventKind::FaultAsked { kind, target, hits, nodes, .. } => struck(kind, target, hits, nodes),
         EventKind::FaultTookEffect { receipt, .. } => {
             format!("  took effect: {}; {}", receipt.verdict, receipt.evidence.join("; "))
         }
@@ -235,6 +233,17 @@ fn told(kind: &EventKind) -> Option<String> {
         EventKind::Interrupted { why } => format!("interrupted: {why}"),
         EventKind::RunEnded { verdict } => format!("verdict: {verdict}"),
     })
+}
+
+/// A fault as it is asked for, with what it hits now.
+fn struck(kind: &str, target: &str, hits: &[String], nodes: &[String]) -> String {
+    let what = match (hits.is_empty(), nodes.is_empty()) {
+        (true, true) => "nothing matches now".to_owned(),
+        (true, false) => nodes.join(", "),
+        (false, true) => hits.join(", "),
+        (false, false) => format!("{} with {}", hits.join(", "), nodes.join(", ")),
+    };
+    format!("FAULT {kind} of {target}: {what}")
 }
 
 fn or_nothing(names: &[String]) -> String {

@@ -113,6 +113,7 @@ mod tests {
     use scenario::Source;
 
     use super::*;
+    use crate::NotComputed;
     use crate::deployment::{acknowledgements, election_s_least};
     use crate::schedule::Judgement;
 
@@ -162,9 +163,11 @@ mod tests {
         let paper = analyse(&scenario);
         let costed = |load: &str| {
             let of_load = paper.commits.iter().find(|cost| cost.load == load).expect("the load");
-            of_load.phases.iter().any(|phase| phase.cost.is_some())
+            of_load.computed().iter().any(|phase| phase.cost.is_some())
         };
         assert!(costed("ledger") && costed("register") && !costed("append"));
+        let append = paper.commits.iter().find(|cost| cost.load == "append").expect("the load");
+        assert_eq!(append.phases.as_ref().err(), Some(&NotComputed::ReadsFirst));
     }
 
     #[test]
@@ -190,7 +193,7 @@ mod tests {
     fn fr3_costs_fifty_milliseconds_at_commit_and_five_times_as_much_on_raft() {
         let paper = analyse(&shipped("fr3-two-datacentres.yaml"));
         let delayed =
-            paper.commits[0].phases.iter().find(|phase| phase.names == ["delayed"]).expect("a phase");
+            paper.commits[0].computed().iter().find(|phase| phase.names == ["delayed"]).expect("a phase");
         let cost = delayed.cost.as_ref().expect("enough standbys");
         assert!((cost.total_ms.mean - 50.0).abs() < 1e-9, "{cost:?}");
         let raft = delayed.on_raft.as_ref().expect("three nodes");

@@ -22,9 +22,24 @@ const SEED: u64 = 1;
 pub struct CommitCost {
     /// The load's name.
     pub load: String,
-    /// Phases with the same network together, in order of the first of each; none where the load's transactions are of
-    /// several kinds.
-    pub phases: Vec<PhaseCost>,
+    /// Phases with the same network together, in order of the first of each; or why there is no figure.
+    pub phases: Result<Vec<PhaseCost>, NotComputed>,
+}
+
+impl CommitCost {
+    /// The phases; none where there is no figure.
+    pub fn computed(&self) -> &[PhaseCost] {
+        self.phases.as_deref().unwrap_or_default()
+    }
+}
+
+/// Why nothing is said of a load's transactions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotComputed {
+    /// They are of several kinds, of which chance draws one at a time.
+    SeveralKinds,
+    /// The engine's client reads what a transaction writes on, and writes if nobody else has: how often depends on conflicts.
+    ReadsFirst,
 }
 
 /// Phases with the same network.
@@ -52,8 +67,9 @@ pub(crate) fn of_loads(scenario: &Scenario) -> Vec<CommitCost> {
 
 fn of_load(scenario: &Scenario, load: &Load) -> Option<CommitCost> {
     let workload = workload::configured(&load.workload, &load.options).ok()?;
-    let Some(transaction) = transaction(scenario, workload.as_ref()) else {
-        return Some(CommitCost { load: load.name.clone(), phases: Vec::new() });
+    let transaction = match transaction(scenario, workload.as_ref()) {
+        Ok(transaction) => transaction,
+        Err(why) => return Some(CommitCost { load: load.name.clone(), phases: Err(why) }),
     };
     let seed = scenario.seed.unwrap_or(SEED);
     let mut networks: Vec<(Option<Matrix>, Vec<String>)> = Vec::new();
@@ -68,18 +84,26 @@ fn of_load(scenario: &Scenario, load: &Load) -> Option<CommitCost> {
         .into_iter()
         .map(|(matrix, names)| of_phases(names, &transaction, matrix.as_ref(), seed))
         .collect();
-    Some(CommitCost { load: load.name.clone(), phases })
+    Some(CommitCost { load: load.name.clone(), phases: Ok(phases) })
 }
 
-/// A load's transaction as the scenario's engine carries it out; `None` where the load has several kinds of them.
-pub(crate) fn transaction(scenario: &Scenario, workload: &dyn workload::Workload) -> Option<Transaction> {
+/// A load's transaction as the scenario's engine carries it out.
+pub(crate) fn transaction(
+    scenario: &Scenario,
+    workload: &dyn workload::Workload,
+) -> Result<Transaction, NotComputed> {
     let acknowledgements = acknowledgements(scenario);
     let (engine, statements) = match scenario.database.engine.commit {
-        Commit::AtEachRequest { reads_first } if reads_first.contains(&workload.name()) => return None,
+        Commit::AtEachRequest { reads_first } if reads_first.contains(&workload.name()) => {
+            return Err(NotComputed::ReadsFirst);
+        }
         Commit::AtEachRequest { .. } => (Engine::AtEachRequest(acknowledgements), requests(workload)),
-        Commit::AtEnd => (Engine::AtCommit(acknowledgements), one_transaction(workload)?),
+        Commit::AtEnd => {
+            let statements = one_transaction(workload).ok_or(NotComputed::SeveralKinds)?;
+            (Engine::AtCommit(acknowledgements), statements)
+        }
     };
-    Some(Transaction { nodes: scenario.database.nodes.len(), leader: 0, engine, statements })
+    Ok(Transaction { nodes: scenario.database.nodes.len(), leader: 0, engine, statements })
 }
 
 /// What is asked of a database without SQL: some statements, or each transaction at once.

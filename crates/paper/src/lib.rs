@@ -24,7 +24,7 @@ mod this_host;
 mod too_short;
 
 pub use analysis::{Analysis, analyse, practice_of_this_host};
-pub use commits::{CommitCost, PhaseCost};
+pub use commits::{CommitCost, NotComputed, PhaseCost};
 pub use deployment::nodes_in;
 pub use needs::{Fits, Needs, fits, needs};
 pub use obstacles::{obstacles_in_words, rule_in_words};

@@ -106,7 +106,7 @@ fn throughput(run: &RunDirectory, load: &LoadSeconds, index: usize, until: u64) 
 
 fn plural(operation: &str) -> String {
     match operation {
-        "transaction" | "insert" | "read" | "update" => format!("{operation}s"),
+        "transaction" | "operation" | "insert" | "read" | "update" => format!("{operation}s"),
         other => format!("“{other}”"),
     }
 }

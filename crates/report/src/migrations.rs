@@ -60,7 +60,7 @@ fn row(html: &mut String, facts: &MigrationFacts) {
         escape(&facts.from),
         escape(&facts.to),
         format::seconds(facts.began_s),
-        format::count(facts.rounds.len() as u64),
+        format::count(facts.rounds.len() as u64 + 1),
         format::bytes(facts.bytes()),
         a_second(facts.copied_bytes_per_s()),
         a_second(facts.dirty_bytes_per_s())

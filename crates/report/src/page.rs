@@ -57,7 +57,9 @@ fn sections(run: &RunDirectory) -> String {
         section(&mut page, "Round-trip times", &round_trips);
     }
     section(&mut page, "Checks of the data", &evidence::checks(run));
-    page.push_str(&prediction::predictions(result));
+    for (title, body) in prediction::sections(result) {
+        section(&mut page, &title, &body);
+    }
     section(&mut page, "Warnings", &evidence::warnings(run));
     section(&mut page, "How it was measured", &method::method(run));
     section(&mut page, "Versions, machine and cost", &method::provenance(run));

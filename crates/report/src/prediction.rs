@@ -9,31 +9,26 @@ use crate::markup::escape;
 use crate::reproduction;
 use results::{PredictionResult, Relation, RunResult};
 
-/// The section; nothing where there is nothing of the kind.
-pub(crate) fn predictions(result: &RunResult) -> String {
-    let mut html = String::new();
+/// The sections, each with its title; none where there is nothing of the kind.
+pub(crate) fn sections(result: &RunResult) -> Vec<(String, String)> {
+    let mut sections = Vec::new();
     if !result.explanations.is_empty() {
-        html.push_str("<h2>What follows from the figures</h2><ul>");
-        for sentence in &result.explanations {
-            let _ = write!(html, "<li>{}</li>", escape(sentence));
-        }
-        html.push_str("</ul>");
+        let lines: String =
+            result.explanations.iter().map(|sentence| format!("<li>{}</li>", escape(sentence))).collect();
+        sections.push(("What follows from the figures".to_owned(), format!("<ul>{lines}</ul>")));
     }
     if !result.prediction.is_empty() {
         let rows: Vec<[String; 4]> = result.prediction.iter().map(row).collect();
-        html.push_str(&figures(
-            "Predicted and measured",
-            ["Prediction", "Predicted", "Measured", "Agree?"],
-            &rows,
-        ));
-        html.push_str(
+        let mut body = figures(["Prediction", "Predicted", "Measured", "Agree?"], &rows);
+        body.push_str(
             "<p class=\"note\">Brackets show the 99 % interval of the measurement, from the seconds of this run. Predicted and \
              measured agree when the interval contains the prediction. The last column marks a miss of less than 3 %, or of \
              1 % of the phase's largest delay: schedulers and timers cause differences of that size.</p>",
         );
+        sections.push(("Predicted and measured".to_owned(), body));
     }
-    html.push_str(&reproduction::section(&result.reproduces));
-    html
+    sections.extend(reproduction::section(&result.reproduces));
+    sections
 }
 
 /// The predictions that the run contradicts, one sentence each: either the scenario, the model or the lab is not what its
@@ -80,12 +75,11 @@ fn figure(value: f64) -> String {
 }
 
 /// A table of names, two figures each and a last word.
-fn figures(title: &str, heads: [&str; 4], rows: &[[String; 4]]) -> String {
+fn figures(heads: [&str; 4], rows: &[[String; 4]]) -> String {
     let [name, one, other, last] = heads.map(escape);
     let mut html = format!(
-        "<h2>{}</h2><div class=\"scroll\"><table><thead><tr><th>{name}<th class=\"n\">{one}<th class=\"n\">{other}\
-         <th>{last}</tr></thead><tbody>",
-        escape(title)
+        "<div class=\"scroll\"><table><thead><tr><th>{name}<th class=\"n\">{one}<th class=\"n\">{other}\
+         <th>{last}</tr></thead><tbody>"
     );
     for row in rows {
         let [name, one, other, last] = row.each_ref().map(|cell| escape(cell));

@@ -10,10 +10,10 @@ use crate::format::{self, figure};
 use crate::markup::escape;
 use crate::tables::{EFFICIENCY, EFFICIENCY_ABOVE_100};
 
-/// The section; nothing where nothing was published.
-pub(crate) fn section(reproduced: &ReproducedReport) -> String {
+/// The section with its title; nothing where nothing was published.
+pub(crate) fn section(reproduced: &ReproducedReport) -> Option<(String, String)> {
     if reproduced.figures.is_empty() {
-        return String::new();
+        return None;
     }
     let report = escape(&reproduced.report);
     let has_baseline = reproduced.figures.iter().any(|figure| figure.reported_baseline.is_some());
@@ -25,8 +25,7 @@ pub(crate) fn section(reproduced: &ReproducedReport) -> String {
     } else {
         format!("<tr><th>Figure<th class=\"n\">{report}<th class=\"n\">This run</tr>")
     };
-    let mut html =
-        format!("<h2>Beside {report}</h2><div class=\"scroll\"><table><thead>{heads}</thead><tbody>");
+    let mut html = format!("<div class=\"scroll\"><table><thead>{heads}</thead><tbody>");
     for row in &reproduced.figures {
         let _ = write!(html, "<tr><th scope=\"row\">{}", escape(&row.name));
         for cell in cells(row, has_baseline) {
@@ -45,7 +44,7 @@ pub(crate) fn section(reproduced: &ReproducedReport) -> String {
     if reproduced.figures.iter().any(is_short) {
         html.push_str(EFFICIENCY_ABOVE_100);
     }
-    html
+    Some((format!("Beside {report}"), html))
 }
 
 fn cells(row: &ReproducedFigure, has_baseline: bool) -> Vec<String> {
@@ -95,7 +94,9 @@ mod tests {
             row("latency_ms_p90", [Some(28.5), Some(104.9)], [Some(10.0), Some(40.0)]),
             row("throughput_lowest_percent", [None, Some(55.0)], [None, None]),
         ];
-        let html = section(&ReproducedReport { report: "FR-1".to_owned(), figures });
+        let (title, html) =
+            section(&ReproducedReport { report: "FR-1".to_owned(), figures }).expect("a section");
+        assert_eq!(title, "Beside FR-1");
         assert!(!html.contains("above 100 %"), "{html}");
         for part in ["\u{2212}1.2 points", "+0.5 points", "+268", "+300", "not measured", "colspan"] {
             assert!(html.contains(part), "{part} is not in {html}");
@@ -105,11 +106,12 @@ mod tests {
     #[test]
     fn without_a_baseline_there_are_two_columns_and_without_figures_nothing() {
         let figures = vec![row("tps", [None, Some(18.87)], [Some(90.0), Some(19.0)])];
-        let html = section(&ReproducedReport { report: "FR-3".to_owned(), figures });
+        let (_, html) = section(&ReproducedReport { report: "FR-3".to_owned(), figures }).expect("a section");
         assert!(html.contains("18.9") && !html.contains("Change"), "{html}");
-        assert_eq!(section(&ReproducedReport::default()), "");
+        assert_eq!(section(&ReproducedReport::default()), None);
         let short = vec![row("efficiency_percent", [Some(97.6), Some(96.4)], [Some(149.0), Some(93.0)])];
-        let html = section(&ReproducedReport { report: "FR-1".to_owned(), figures: short });
+        let (_, html) =
+            section(&ReproducedReport { report: "FR-1".to_owned(), figures: short }).expect("a section");
         assert!(html.contains("above 100 % is possible in a short run"), "{html}");
     }
 }

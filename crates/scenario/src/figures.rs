@@ -94,6 +94,17 @@ pub(crate) fn check(name: &str, at: Spot, workloads: &[&str], findings: &mut Fin
     if known.iter().any(|known| known == name) || workloads.contains(&SCRIPT) && is_timed() {
         return Some(());
     }
+    if let Some(PlainFigure { workload: Some(workload), .. }) = PLAIN.iter().find(|plain| plain.name == name)
+    {
+        findings.add(
+            "unknown-key",
+            at,
+            format!("no load of this scenario measures the figure `{name}`"),
+            "not measured here",
+            format!("the workload `{workload}` measures it: add a load of it, or remove the figure"),
+        );
+        return None;
+    }
     let near = closest(name, known.iter().map(String::as_str), 3);
     let near = if near.is_empty() { String::new() } else { format!("closest: {}; ", listed(&near)) };
     findings.add(

@@ -108,6 +108,12 @@ impl LoadDocument {
     }
 }
 
+/// Names of the engines that carry a workload.
+fn engines_with(workload: &str) -> Vec<&'static str> {
+    let carry = capabilities::engines().iter().filter(|engine| engine.understands.workload(workload));
+    carry.map(|engine| engine.name).collect()
+}
+
 /// Whether the engine understands what each load asks.
 pub(crate) fn check_language(documents: &[LoadDocument], engine: &Capabilities, findings: &mut Findings) {
     let name = engine.name;
@@ -135,7 +141,7 @@ pub(crate) fn check_language(documents: &[LoadDocument], engine: &Capabilities, 
             Understands::SqlBut(_) if workload != VOLUME_WORKLOAD => (
                 format!("the workload `{workload}` does not support the SQL dialect of the engine `{name}`"),
                 "needs another SQL",
-                "use another engine, or another workload".to_owned(),
+                format!("use another workload, or one of the engines {}", listed(&engines_with(workload))),
             ),
             _ => (
                 format!("the workload `{workload}` measures a node's volume without a database"),

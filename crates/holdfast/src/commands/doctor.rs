@@ -38,10 +38,14 @@ pub fn doctor() -> Result<Exit, Exit> {
             }
         }
         if !found.iter().any(|place| place.usable.is_ok()) {
-            printed!(
-                "absent   {}: not found; `holdfast run` installs it into the cache directory",
-                engine.name
-            );
+            let file = capabilities::named(engine.name).and_then(|known| known.file);
+            let remedy = match file.is_some_and(|file| file.install.is_empty()) {
+                true => {
+                    "no registry has it; name the folder of its programs with `holdfast run --engine-dir`"
+                }
+                false => "`holdfast run` installs it into the cache directory",
+            };
+            printed!("absent   {}: not found; {remedy}", engine.name);
         }
     }
     what_fits();

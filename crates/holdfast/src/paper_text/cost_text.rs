@@ -2,7 +2,7 @@
 
 use model::cost::{LatencyMs, TransactionCost};
 use model::deployment::{Quorum, Rules};
-use paper::{Analysis, CommitCost, PhaseCost};
+use paper::{Analysis, CommitCost, NotComputed, PhaseCost};
 
 use super::beside;
 
@@ -30,11 +30,15 @@ pub(super) fn costs(paper: &Analysis) -> Vec<String> {
 fn of_load(paper: &Analysis, load: &CommitCost) -> Vec<String> {
     let mut lines =
         vec![format!("Network delay of one {} transaction (packet loss and queues left out)", load.load)];
-    if load.phases.is_empty() {
-        lines.push("  not computed: its transactions are of several types, chosen at random".to_owned());
-    }
-    for phase in &load.phases {
-        lines.extend(of_phase(paper, phase));
+    match &load.phases {
+        Ok(phases) => phases.iter().for_each(|phase| lines.extend(of_phase(paper, phase))),
+        Err(NotComputed::SeveralKinds) => {
+            lines.push("  not computed: its transactions are of several types, chosen at random".to_owned());
+        }
+        Err(NotComputed::ReadsFirst) => lines.push(
+            "  not computed: a write is sent only after a read, and again after a conflict; each costs round trips"
+                .to_owned(),
+        ),
     }
     lines
 }

@@ -66,7 +66,7 @@ fn compared<'a>(
 ) -> Vec<Compared<'a>> {
     let cost_in = |name: &str| -> Option<TransactionCost> {
         let named = |phase: &&PhaseCost| phase.names.iter().any(|one| one == name);
-        costs.phases.iter().find(named)?.cost.clone()
+        costs.computed().iter().find(named)?.cost.clone()
     };
     let Some(baseline) = phases.iter().find(|phase| phase.name == BASELINE) else { return Vec::new() };
     let Some(before) = cost_in(BASELINE) else { return Vec::new() };

@@ -62,10 +62,23 @@ pub(super) fn verdict(
         reasons.insert(0, why.to_owned());
     }
     if whole == Verdict::Pass {
-        reasons =
-            vec!["every check passed, every expectation held, and every fault has its receipts".to_owned()];
+        reasons = vec![all_that_held(result)];
     }
     (whole, reasons)
+}
+
+/// Why the run passed: only what there was to judge.
+fn all_that_held(result: &RunResult) -> String {
+    let parts = [
+        (result.checks.is_empty(), "every check passed"),
+        (result.expectations.is_empty(), "every expectation held"),
+        (result.faults.is_empty(), "every fault has its receipts"),
+    ];
+    let held: Vec<&str> = parts.into_iter().filter(|(none, _)| !none).map(|(_, held)| held).collect();
+    match held.as_slice() {
+        [first @ .., last] if first.len() > 1 => format!("{}, and {last}", first.join(", ")),
+        _ => held.join(" and "),
+    }
 }
 
 /// What has no receipt.
