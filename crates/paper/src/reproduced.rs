@@ -13,11 +13,9 @@ use scenario::Scenario;
 /// The report's figures with those of this run, where this program knows what they are called here.
 pub fn reproduced(result: &RunResult, scenario: &Scenario) -> ReproducedReport {
     let Some(reproduces) = &scenario.reproduces else { return ReproducedReport::default() };
-    // What the report shows is what its fault did; without a fault, the whole run.
-    let phase = scenario.schedule.iter().position(|phase| !phase.faults.is_empty());
     let load = result.loads.first();
-    let seen = load.and_then(|load| phase.and_then(|number| load.phases.get(number)));
-    let baseline = load.and_then(|load| load.phases.iter().find(|phase| phase.name == BASELINE));
+    let baseline = load.and_then(baseline);
+    let seen = load.and_then(|load| shown(load, scenario));
     let figures = reproduces.figures.iter().map(|(name, reported)| ReproducedFigure {
         name: name.clone(),
         reported: *reported,
@@ -26,6 +24,18 @@ pub fn reproduced(result: &RunResult, scenario: &Scenario) -> ReproducedReport {
         measured_baseline: load.zip(baseline).and_then(|(load, phase)| figure(name, load, Some(phase))),
     });
     ReproducedReport { report: reproduces.report.clone(), figures: figures.collect() }
+}
+
+fn baseline(load: &LoadResult) -> Option<&PhaseResult> {
+    load.phases.iter().find(|phase| phase.name == BASELINE)
+}
+
+/// What a report shows is what its fault did; without a fault it is the baseline. Nothing where the whole run counts.
+fn shown<'r>(load: &'r LoadResult, scenario: &Scenario) -> Option<&'r PhaseResult> {
+    match scenario.schedule.iter().position(|phase| !phase.faults.is_empty()) {
+        Some(fault) => load.phases.get(fault),
+        None => baseline(load),
+    }
 }
 
 /// `throughput_during_percent`, `throughput_lowest_percent`: what the first fault left of the baseline, on average and in the slowest
@@ -40,13 +50,14 @@ fn of_the_fault(name: &str, result: &RunResult, load: &LoadResult) -> Option<f64
     ratio.map(|ratio| ratio * 100.0)
 }
 
-/// `tps`; `latency_ms_p99` of the transactions; `update_us_mean` of an operation; or what the workload itself calls a
+/// `tps`; `errors`; `latency_ms_p99` of the transactions; `update_us_mean` of an operation; or what the workload itself calls a
 /// figure. In the phase, or over all of the load.
 fn figure(name: &str, load: &LoadResult, phase: Option<&PhaseResult>) -> Option<f64> {
-    let LoadFigures { latency_us: latency, throughput_per_s: per_s, operations, .. } =
+    let LoadFigures { latency_us: latency, throughput_per_s: per_s, operations, errors, .. } =
         phase.map_or(&load.measured, |phase| &phase.measured);
     match name {
         "tps" | "throughput_per_s" => return Some(*per_s),
+        "errors" => return Some(errors.values().sum::<u64>() as f64),
         "commit_ms" => return operations.get("END").map(|commit| commit.latency_us.mean / 1e3),
         _ => {}
     }
@@ -83,6 +94,10 @@ fn stated(statistic: &str, latency: &LatencyUs) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use scenario::Source;
+
     use super::*;
 
     fn latency(mean: f64) -> LatencyUs {
@@ -97,6 +112,7 @@ mod tests {
         load.measured.operations.insert("UPDATE".to_owned(), operation(3, 2742.0));
         load.measured.operations.insert("write random 4 KiB".to_owned(), operation(3, 474.0));
         load.measured.operations.insert("READ".to_owned(), operation(0, 0.0));
+        load.measured.errors = BTreeMap::from([("timeout".to_owned(), 2), ("connection".to_owned(), 1)]);
         load.measured.figures.insert("cached_read_mb_per_s".to_owned(), 6202.0);
         load
     }
@@ -115,6 +131,7 @@ mod tests {
         check("update_ms_mean", Some(2.742));
         check("write_random_4_kib_us_p95", Some(4.0));
         check("cached_read_mb_per_s", Some(6202.0));
+        check("errors", Some(3.0));
     }
 
     #[test]
@@ -124,5 +141,31 @@ mod tests {
         check("update_us_average", None);
         check("delete_us_mean", None);
         check("update", None);
+    }
+
+    /// The phase that is shown, of those of a schedule.
+    fn shown_of(schedule: &[&str]) -> Option<String> {
+        let text = format!(
+            "name: t\nsite: {{ regions: {{ dc1: {{ zones: {{ a: {{ hosts: 3 }} }} }} }} }}\n\
+             database: {{ engine: control, nodes: 3 }}\nloads: [{{ workload: ledger, clients: 1, from: dc1 }}]\n\
+             schedule: [{}]\n",
+            schedule.join(", ")
+        );
+        let scenario =
+            scenario::parse(&Source { name: "t".to_owned(), text }, &[]).expect("a sound scenario");
+        let phase =
+            |phase: &scenario::Phase| PhaseResult { name: phase.name.clone(), ..PhaseResult::default() };
+        let load = LoadResult { phases: scenario.schedule.iter().map(phase).collect(), ..load() };
+        shown(&load, &scenario).map(|phase| phase.name.clone())
+    }
+
+    #[test]
+    fn a_run_without_a_fault_is_told_by_its_baseline_and_without_that_as_a_whole() {
+        let [warm_up, sweep] = ["{ phase: warm-up, for: 5s }", "{ phase: 4-clients, for: 9s }"];
+        let baseline = "{ phase: baseline, for: 9s }";
+        let fault = "{ phase: broken, for: 9s, faults: [{ power-off: { host: leader }, at: 0s, for: 2s }] }";
+        assert_eq!(shown_of(&[warm_up, baseline, fault]).as_deref(), Some("broken"));
+        assert_eq!(shown_of(&[warm_up, baseline]).as_deref(), Some("baseline"));
+        assert_eq!(shown_of(&[warm_up, sweep]), None);
     }
 }

@@ -12,7 +12,7 @@ use faults::partition::{Split, possible};
 use model::deployment::{Deployment, Path};
 use model::survival::{Failure, Outcome, outcome};
 use scenario::{
-    ClockFault, DiskFault, DiskTarget, Fault, FaultAction, FaultTarget, Level, MigrationFault, NodeTarget,
+    DiskFault, DiskTarget, Fault, FaultAction, FaultTarget, Level, MigrationFault, NodeTarget,
     PartitionShape, ProcessFault, Scenario, Takes,
 };
 
@@ -21,6 +21,8 @@ use crate::storage::{failure_of, not_judged};
 
 /// More ways in which a fault may strike are not looked through.
 const MOST_CHOICES: usize = 10_000;
+/// How long a node stands still for the last round of a migration, at most, where nothing longer is asked for.
+const LAST_ROUND: Duration = Duration::from_millis(300);
 
 /// One fault of the schedule, or several that stand at once.
 pub struct JudgedFault {
@@ -65,7 +67,10 @@ pub(crate) fn planned(scenario: &Scenario, deployment: &Deployment) -> Vec<Judge
                         Err(why) => Judgement::NotOnPaper(why),
                     }
                 }
-                (Takes::Time(action), _) => Judgement::NotOnPaper(time_is_wrong(action, to - from, scenario)),
+                (Takes::Time(action), _) => {
+                    let off_ns = action.deviation.offset_ns_after(to - from).abs();
+                    Judgement::NotOnPaper(time_is_wrong(off_ns / 1e9, scenario))
+                }
                 (Takes::Pause(action), _) => Judgement::NotOnPaper(moves(action, takes_over_after(scenario))),
                 (_, Some((_, judgement))) => judgement.clone(),
                 (_, None) => {
@@ -81,6 +86,7 @@ pub(crate) fn planned(scenario: &Scenario, deployment: &Deployment) -> Vec<Judge
                 standing.push(Standing { from, to, failures: failures.clone() });
             }
             planned.push(JudgedFault { phase: phase.name.clone(), what, judgement });
+            planned.extend(lags(&fault.action, &phase.name, scenario));
         }
         let failures = most_at_once(&standing);
         if failures.len() > 1 {
@@ -142,9 +148,19 @@ fn worst(deployment: &Deployment, choices: impl Iterator<Item = Vec<Failure>>) -
         })
 }
 
-/// What to expect of a clock that is wrong for so long, by what the engine says of clocks.
-fn time_is_wrong(action: &ClockFault, stands: Duration, scenario: &Scenario) -> &'static str {
-    let off_s = action.deviation.offset_ns_after(stands).abs() / 1e9;
+/// The clock of a node that moves with a clock of its own: it lags by the stun afterwards.
+fn lags(action: &FaultAction, phase: &str, scenario: &Scenario) -> Option<JudgedFault> {
+    let Takes::Pause(migration) = action.takes() else { return None };
+    let lags_s = migration.stun.max(LAST_ROUND).as_secs_f64();
+    migration.has_guest_clock.then(|| JudgedFault {
+        phase: phase.to_owned(),
+        what: format!("{}: the guest's clock", action.kind_name()),
+        judgement: Judgement::NotOnPaper(time_is_wrong(lags_s, scenario)),
+    })
+}
+
+/// What to expect of a clock that is so far off, by what the engine says of clocks.
+fn time_is_wrong(off_s: f64, scenario: &Scenario) -> &'static str {
     match scenario.database.engine.clock_tolerance {
         None => {
             "its clock is wrong, and the engine states no tolerance (`paper.clock-tolerance` of its file): leases and time stamps may be wrong"

@@ -31,6 +31,7 @@ pub const PLAIN: &[PlainFigure] = &[
     of_every("tps"),
     of_every("throughput_per_s"),
     of_every("commit_ms"),
+    of_every("errors"),
     of_every("throughput_during_percent"),
     of_every("throughput_lowest_percent"),
     of("tpcc", "tpmC"),

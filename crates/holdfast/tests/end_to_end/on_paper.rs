@@ -133,3 +133,14 @@ fn capacity_is_told_of_run_directories_only_and_never_from_too_little() {
     std::fs::write(run.join("result.json"), result).expect("a result");
     check(&["one-phase"], "load ledger, by clients: 1 measurements are too few");
 }
+
+#[test]
+fn a_guest_s_clock_that_a_migration_stops_is_held_against_what_the_engine_tolerates() {
+    let desk = Desk::new();
+    let guest = desk.run(&["check", "scenarios/fr1-clock-guest.yaml"]);
+    let unfolded = guest.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(unfolded.contains("migrate: the guest's clock"), "{}", guest.stdout);
+    assert!(unfolded.contains("its clock is wrong, and the engine states no tolerance"), "{}", guest.stdout);
+    let host = desk.run(&["check", "scenarios/fr1-clock-host.yaml"]);
+    assert!(!host.stdout.contains("clock is wrong"), "{}", host.stdout);
+}
