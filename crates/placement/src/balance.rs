@@ -29,7 +29,8 @@ pub fn rebalance(cluster: &Cluster, drs: Drs) -> Vec<Decision> {
     }
     // Each VM moves once at most, so this ends.
     for vm in 0..cluster.vms.len() {
-        let Some(from) = cluster.vms[vm].at else { continue };
+        // One that is on its way is left alone.
+        let (Some(from), None) = (cluster.vms[vm].at, cluster.vms[vm].moves_to) else { continue };
         let home = cluster.vms[vm].home;
         let next = repair(&cluster, vm, from).or_else(|| {
             let (old, new) = (broken(&cluster, vm, from), broken(&cluster, vm, home));

@@ -37,8 +37,8 @@ impl Cluster {
             Bond::Apart { vms, by } if vms.contains(&vm) => {
                 let group = self.group(host, *by);
                 let shares = |other: &&usize| {
-                    let at = self.vms[**other].at;
-                    **other != vm && at.is_some_and(|at| self.group(at, *by) == group)
+                    let mut places = self.vms[**other].places();
+                    **other != vm && places.any(|place| self.group(place, *by) == group)
                 };
                 vms.iter().find(shares).map(|with| Breach { rule, with: Some(*with) })
             }

@@ -33,10 +33,19 @@ pub struct Vm {
     pub rank: usize,
     /// Where it runs or is being started; none while it is off.
     pub at: Option<usize>,
+    /// Where it is being moved to while it runs: it takes its room there already, beside that where it is.
+    pub moves_to: Option<usize>,
     /// Where it ran last.
     pub last: usize,
     /// Where it belongs: where it ran at the beginning.
     pub home: usize,
+}
+
+impl Vm {
+    /// Hosts that it takes room of, each once.
+    pub(crate) fn places(&self) -> impl Iterator<Item = usize> {
+        self.at.into_iter().chain(self.moves_to.filter(|to| self.at != Some(*to)))
+    }
 }
 
 /// All of it.
@@ -51,9 +60,12 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// VMs on a host, without one that is to be put there or moved away.
-    pub(crate) fn others_on(&self, host: usize, vm: usize) -> impl Iterator<Item = usize> {
-        let on = move |(number, of): (usize, &Vm)| (number != vm && of.at == Some(host)).then_some(number);
+    /// VMs that take room of a host, without one that is to be put there or moved away.
+    pub fn others_on(&self, host: usize, vm: usize) -> impl Iterator<Item = usize> {
+        let on = move |(number, of): (usize, &Vm)| {
+            let takes_room = of.places().any(|place| place == host);
+            (number != vm && takes_room).then_some(number)
+        };
         self.vms.iter().enumerate().filter_map(on)
     }
 

@@ -73,7 +73,7 @@ fn site(chance: &mut Chance) -> Site {
     let vm = |number: usize| {
         let memory_bytes = (1 + chance.below(8) as u64) * GIB;
         let home = number % HOSTS;
-        Vm { memory_bytes, rank: chance.below(3), at: None, last: home, home }
+        Vm { memory_bytes, rank: chance.below(3), at: None, moves_to: None, last: home, home }
     };
     let vms: Vec<Vm> = (0..vms).map(vm).collect();
     let rule = |_| {
@@ -242,6 +242,7 @@ fn small(hosts: usize, sizes: &[u64], rules: Vec<Rule>) -> Cluster {
         memory_bytes: size * GIB,
         rank: 0,
         at: Some(home),
+        moves_to: None,
         last: home,
         home,
     };
@@ -314,4 +315,29 @@ fn conservative_moves_repair_rules_and_go_home_and_eager_ones_even_out() {
     crowded.vms[0].at = Some(3);
     crowded.vms[0].home = 1;
     assert_eq!(moved(&crowded, Drs::Eager), [(0, 0)]);
+}
+
+#[test]
+fn a_vm_that_moves_takes_room_on_both_hosts_and_is_left_alone() {
+    let rules = vec![apart(&[0, 2], Group::Host, Strength::Must)];
+    let mut cluster = small(3, &[6, 6, 1], rules);
+    cluster.vms[0].moves_to = Some(2);
+    (cluster.vms[1].at, cluster.vms[2].at) = (None, None);
+    cluster.hosts[1].is_on = false;
+    let wanted =
+        |vm| Wanted { vm, left: Left::Host, data: Data::Anywhere, only: None, tried: BTreeSet::new() };
+    let waits = |vm: usize, here: Obstacle, there: Obstacle| Decision::Wait {
+        vm,
+        obstacles: vec![(0, here), (1, Obstacle::NoPower), (2, there)],
+    };
+    let short = Obstacle::Memory { free_bytes: 4 * GIB, needed_bytes: 6 * GIB };
+    assert_eq!(start(&cluster, &[wanted(1)]), [waits(1, short, short)], "no room on either");
+    let rule = Obstacle::Rule { rule: 0, with: Some(0) };
+    cluster.vms[2].last = 1;
+    assert_eq!(start(&cluster, &[wanted(2)]), [waits(2, rule, rule)], "the rule holds on both");
+    cluster.vms[0].home = 2;
+    assert_eq!(rebalance(&cluster, Drs::Eager), [], "it goes there already");
+    cluster.vms[0].moves_to = None;
+    assert!(matches!(start(&cluster, &[wanted(1)])[..], [Decision::Start { host: 2, .. }]));
+    assert_eq!(rebalance(&cluster, Drs::Eager).len(), 1);
 }

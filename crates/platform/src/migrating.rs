@@ -5,6 +5,7 @@
 //! `migration` says. The bytes are as many as the memory's and cross the fabric from host to host; the processes themselves stay
 //! what they are.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::{Arc, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
@@ -14,11 +15,14 @@ use faults::Lie;
 use history::{EventKind, MigratedConnections, MigrationFacts, MigrationRound};
 use lab::round_trip::End;
 use lab::{Bulk, Connections, NodeMemory};
+use paper::obstacles_in_words;
+use placement::{Left, Wanted};
 use scenario::node_name;
 use storage::OpenError;
 
 use crate::datacentre::DatacentreError;
 use crate::migration::{Bounds, Next, Precopy, Round, Target, best_target};
+use crate::placing::{Placing, Reservation};
 use crate::platform::Platform;
 use crate::vm::{Vm, VmError};
 
@@ -206,6 +210,7 @@ struct Journey<'p> {
     boot: u64,
     from: usize,
     to: usize,
+    _place: Reservation<'p>,
 }
 
 impl Platform {
@@ -247,8 +252,8 @@ impl Platform {
         let boot = vm.boot_number().ok_or_else(|| NotMigrated::Off { node: node() })?;
         let from = vm.host();
         facts.from = self.datacentre.hosts[from].name();
-        let to = order.to.or_else(|| self.migration_target(order.vm));
-        let to = to.ok_or_else(|| NotMigrated::NoTarget { node: node() })?;
+        let place = Reservation::make(&self.placing, order.vm, |placing| self.target(order, placing))?;
+        let to = place.host;
         let host = self.datacentre.hosts[to].name();
         facts.to.clone_from(&host);
         if to == from {
@@ -257,21 +262,29 @@ impl Platform {
         if !self.datacentre.hosts[to].is_on() {
             return Err(NotMigrated::TargetOff { host });
         }
-        if let Some(why) = self.stands_against(order.vm, to) {
-            return Err(NotMigrated::NotAllowed { node: node(), why });
-        }
         vm.volume().mirrored().map_or(Ok(()), |disk| disk.may_follow(to))?;
-        Ok(Journey { platform: self, order, watch, vm, boot, from, to })
+        Ok(Journey { platform: self, order, watch, vm, boot, from, to, _place: place })
     }
 
-    /// Where a VM would best be moved to.
-    fn migration_target(&self, vm: usize) -> Option<usize> {
-        let datacentre = &self.datacentre;
-        let from = datacentre.vms[vm].host();
-        let vms_on = |host: usize| datacentre.vms.iter().filter(|vm| vm.is_on() && vm.host() == host).count();
-        let others = self.hosts_that_could_take(vm).into_iter().filter(|host| *host != from);
-        let targets: Vec<Target> = others.map(|host| Target { host, vms: vms_on(host) }).collect();
-        best_target(&targets)
+    /// Where a VM is moved to: where it was asked for, if it may run there, or else where it is best.
+    fn target(&self, order: &MigrationOrder, placing: &Placing) -> Result<usize, NotMigrated> {
+        let (vm, node, cluster) = (order.vm, node_name(order.vm), self.cluster_now(placing));
+        if let Some(to) = order.to {
+            return match cluster.obstacle(vm, to) {
+                Some(obstacle) => {
+                    let why = obstacles_in_words(&[(to, obstacle)], &self.cluster);
+                    Err(NotMigrated::NotAllowed { node, why })
+                }
+                None => Ok(to),
+            };
+        }
+        let (data, tried) = (self.datacentre.data_of(vm), BTreeSet::new());
+        let wanted = Wanted { vm, left: Left::Host, data, only: None, tried };
+        let from = self.datacentre.vms[vm].host();
+        let others = placement::hosts_in_order(&cluster, &wanted).into_iter().filter(|host| *host != from);
+        let targets: Vec<Target> =
+            others.map(|host| Target { host, vms: cluster.others_on(host, vm).count() }).collect();
+        best_target(&targets).ok_or(NotMigrated::NoTarget { node })
     }
 }
 

@@ -14,13 +14,13 @@ use scenario::{Failover, node_name};
 use storage::MirroredDisk;
 
 use crate::datacentre::Datacentre;
-use crate::placing::{Placing, Where};
+use crate::placing::{self, Placing, Where};
 use crate::platform::{Platform, RETRY};
 use crate::reasons;
 
 impl Platform {
     fn placing(&self) -> MutexGuard<'_, Placing> {
-        self.placing.lock().unwrap_or_else(PoisonError::into_inner)
+        placing::lock(&self.placing)
     }
 
     /// The VM waits for a host from now on: whoever comes after it is placed after it.
@@ -194,19 +194,6 @@ impl Platform {
         }
     }
 
-    /// Hosts that a VM which runs could be moved to, the best first.
-    pub(crate) fn hosts_that_could_take(&self, vm: usize) -> Vec<usize> {
-        let cluster = self.cluster_now(&self.placing());
-        let (data, tried) = (self.datacentre.data_of(vm), BTreeSet::new());
-        placement::hosts_in_order(&cluster, &Wanted { vm, left: Left::Host, data, only: None, tried })
-    }
-
-    /// What stands against a VM that runs being moved to a host, in words.
-    pub(crate) fn stands_against(&self, vm: usize, host: usize) -> Option<String> {
-        let cluster = self.cluster_now(&self.placing());
-        Some(obstacles_in_words(&[(host, cluster.obstacle(vm, host)?)], &self.cluster))
-    }
-
     /// Whether a VM is on its way to a host, or waits for one.
     pub(crate) fn is_placing(&self) -> bool {
         let placing = self.placing();
@@ -218,8 +205,8 @@ impl Platform {
         self.cluster_now(&self.placing())
     }
 
-    /// Who runs or boots where now.
-    fn cluster_now(&self, placing: &Placing) -> Cluster {
+    /// Who runs, boots or is moved where now.
+    pub(crate) fn cluster_now(&self, placing: &Placing) -> Cluster {
         let mut cluster = self.cluster.clone();
         if self.datacentre.planted.contains(&Lie::RulesForgotten) {
             cluster.rules.clear();
@@ -231,15 +218,16 @@ impl Platform {
         for (vm, of) in cluster.vms.iter_mut().enumerate() {
             let real = &self.datacentre.vms[vm];
             of.last = real.host();
-            of.at = real.is_on().then_some(of.last).or_else(|| placing.booting.get(&vm).copied());
+            of.at = real.is_on().then_some(of.last);
         }
+        placing.add_to(&mut cluster);
         cluster
     }
 }
 
 impl Datacentre {
     /// Where a VM's data can be had now.
-    fn data_of(&self, vm: usize) -> Data {
+    pub(crate) fn data_of(&self, vm: usize) -> Data {
         let Some(disk) = self.vms[vm].volume().mirrored() else { return Data::Anywhere };
         let rank = |(rank, (host, is_up_to_date)): (usize, (usize, bool))| {
             (host, if is_up_to_date { Holds::UpToDate(rank) } else { Holds::Behind(rank) })

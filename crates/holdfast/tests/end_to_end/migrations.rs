@@ -70,3 +70,42 @@ fn a_migration_that_cannot_converge_stays_and_says_why() {
     let receipt = &result["faults"][0]["receipt"];
     assert!(receipt["evidence"].to_string().contains("the node stays where it was"), "{receipt:#}");
 }
+
+/// n1 moves to the only host with room and stands still for 4 s; meanwhile n2's host is lost, and n2 is to start elsewhere.
+const ONE_PLACE: &str = "
+name: one-place
+site: { regions: { dc1: { zones: { a: { hosts: [h1, h2, h3, h4] } } } } }
+database:
+  engine: control
+  nodes: [h1, h2, h3]
+  failover: { ha-restart: { after: 500ms } }
+  platform: { host_nodes: 1 }
+loads: [{ workload: ledger, clients: 1, rate: 40/s, from: dc1 }]
+schedule:
+  - { phase: baseline, for: 2s }
+  - phase: fault
+    for: 10s
+    faults:
+      - { migrate: { of: n1, to: h4, memory: 16MiB, stun: 4s }, at: 0s }
+      - { power-off: { host: h2 }, at: 1500ms, for: 7s }
+expect: { lost_writes: 0 }
+";
+
+#[test]
+#[ignore = "second tier: a run of a quarter of a minute"]
+fn a_host_that_a_node_moves_to_is_not_given_to_another_meanwhile() {
+    let _turn = beside_others();
+    let desk = Desk::new();
+    if !desk.can_have_a_lab("a_host_that_a_node_moves_to_is_not_given_to_another_meanwhile") {
+        return;
+    }
+    std::fs::write(desk.path().join("one-place.yaml"), ONE_PLACE).expect("a scenario");
+    let finished = desk.run(&["run", "one-place.yaml"]);
+    finished.ends_with(0);
+    let result = finished.result();
+    assert_eq!(result["migrations"][0]["to"], "dc1/a/h4", "{result:#}");
+    assert_eq!(result["placement"].as_array().map_or(0, Vec::len), 0, "{result:#}");
+    let told = &finished.stdout;
+    assert!(told.contains("n2 stays off until a host can run it"), "{told}");
+    assert!(told.contains("boots on dc1/a/h1"), "the host that n1 has left: {told}");
+}

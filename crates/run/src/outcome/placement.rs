@@ -14,6 +14,9 @@ pub(super) fn violations_of(scenario: &Scenario, events: &[Event]) -> Vec<Placem
     let host_at = |path: &str| scenario.site.hosts.iter().position(|host| host.path().join("/") == path);
     let node_of = |name: &str| (0..scenario.database.nodes.len()).find(|node| node_name(*node) == name);
     let mut found: Vec<PlacementResult> = Vec::new();
+    // By when it happened: a migration is told once its connections have been counted, and its host may have been given away by then.
+    let mut events: Vec<&Event> = events.iter().collect();
+    events.sort_by(|one, other| one.t_s.total_cmp(&other.t_s));
     for event in events {
         let (node, host, is_up) = match &event.kind {
             EventKind::NodeUp { node, host } => (node, host, true),
@@ -69,6 +72,7 @@ fn in_words(scenario: &Scenario, violation: &Violation) -> String {
 
 #[cfg(test)]
 mod tests {
+    use history::MigrationFacts;
     use scenario::Source;
 
     use super::*;
@@ -95,5 +99,26 @@ mod tests {
         let lying = violations_of(&scenario, &[down, event(6.0, true, "n1", "dc1/a/h2")]);
         assert_eq!(lying.len(), 1);
         assert_eq!(lying[0].violation, "n1 and n2 run together although rule 1 keeps them apart");
+    }
+
+    #[test]
+    fn a_host_that_a_node_has_left_is_free_although_its_migration_is_told_later() {
+        let text = "name: t\nsite: { regions: { dc1: { zones: { a: { hosts: 3 } } } } }\n\
+            database: { engine: postgres, nodes: 2, platform: { host_nodes: 1 } }\n\
+            loads: [{ workload: ledger, clients: 1, from: dc1 }]\n\
+            schedule: [{ phase: baseline, for: 5s }]\n";
+        let source = Source { name: "t".to_owned(), text: text.to_owned() };
+        let scenario = scenario::parse(&source, &[]).expect("a sound scenario");
+        let moved = |t_s| {
+            let (node, to) = ("n1".to_owned(), "dc1/a/h3".to_owned());
+            let facts = MigrationFacts { node, to, ended_s: t_s, ..MigrationFacts::default() };
+            Event { t_s, kind: EventKind::Migration { facts: Box::new(facts) } }
+        };
+        let host = || "dc1/a/h2".to_owned();
+        let down = Event { t_s: 4.0, kind: EventKind::NodeDown { node: "n2".to_owned(), host: host() } };
+        let up = EventKind::NodeUp { node: "n2".to_owned(), host: "dc1/a/h1".to_owned() };
+        let up = Event { t_s: 6.6, kind: up };
+        assert_eq!(violations_of(&scenario, &[down.clone(), up.clone(), moved(6.0)]), []);
+        assert_eq!(violations_of(&scenario, &[down, up, moved(7.0)]).len(), 1);
     }
 }

@@ -74,6 +74,7 @@ impl VmPlatform {
             memory_bytes: self.memory.map_or(0, |memory| memory.node_bytes),
             rank: self.priority.iter().position(|first| *first == node).unwrap_or(self.priority.len()),
             at: Some(*host),
+            moves_to: None,
             last: *host,
             home: *host,
         };
