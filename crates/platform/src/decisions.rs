@@ -6,13 +6,15 @@
 use std::time::Duration;
 
 use placement::Left;
-use scenario::{Failover, node_name};
+use scenario::{Failover, IsolationResponse, node_name};
 
 /// What the platform knows at a moment.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct View {
     /// What is done when a node is lost.
     pub(crate) failover: Failover,
+    /// What is done with the nodes of a host that reaches no other.
+    pub(crate) isolation: Option<IsolationResponse>,
     /// The node that takes the writes, as far as the platform knows.
     pub(crate) leader: usize,
     /// Each VM.
@@ -53,6 +55,10 @@ pub(crate) enum Occurrence {
     LeaderSilent(usize),
     /// Nothing holds the processes of this VM's database down any more.
     ProcessesMayRun(usize),
+    /// This host has reached no other host for as long as the failover waits.
+    HostIsolated(usize),
+    /// A VM was switched off because its host is isolated.
+    IsolatedFenced(usize),
 }
 
 /// Why a VM is started where it was.
@@ -109,6 +115,16 @@ pub(crate) enum Step {
         /// Whose.
         vm: usize,
     },
+    /// Let a VM run although its host is isolated.
+    LeaveIsolated {
+        /// Which.
+        vm: usize,
+    },
+    /// Switch a VM off because its host is isolated.
+    SwitchOffIsolated {
+        /// Which.
+        vm: usize,
+    },
 }
 
 /// A step, and how long is waited before it.
@@ -132,6 +148,8 @@ impl Decision {
                 format!("restart {}", node_name(vm))
             }
             Step::Promote { .. } => "promote".to_owned(),
+            Step::LeaveIsolated { vm } => format!("leave {}", node_name(vm)),
+            Step::SwitchOffIsolated { vm } => format!("switch off {}", node_name(vm)),
             Step::StartAtHome { vm, .. } => format!("return {}", node_name(vm)),
         }
     }
@@ -189,7 +207,23 @@ pub(crate) fn decide(view: &View, occurrence: &Occurrence) -> Vec<Decision> {
             };
             step.map(Decision::at_once).into_iter().collect()
         }
+        Occurrence::HostIsolated(host) => host_isolated(view, *host),
+        // It has been waited for until its host counted as isolated.
+        Occurrence::IsolatedFenced(vm) => {
+            vms_lost(view, &[*vm]).into_iter().map(|lost| Decision::at_once(lost.step)).collect()
+        }
     }
+}
+
+/// What the response says of each VM that runs there.
+fn host_isolated(view: &View, host: usize) -> Vec<Decision> {
+    let Some(response) = view.isolation else { return Vec::new() };
+    let step = |vm| match response {
+        IsolationResponse::LeaveRunning => Step::LeaveIsolated { vm },
+        IsolationResponse::PowerOff => Step::SwitchOffIsolated { vm },
+    };
+    let runs_there = |vm: &usize| view.vms[*vm].is_on && view.vms[*vm].host == host;
+    (0..view.vms.len()).filter(runs_there).map(step).map(Decision::at_once).collect()
 }
 
 /// Whether the database of the leader is watched while the disks under these VMs' volumes are bad. Where a standby is
@@ -244,6 +278,7 @@ mod tests {
         };
         View {
             failover,
+            isolation: None,
             leader: 0,
             vms: vms.chars().enumerate().map(vm).collect(),
             hosts_on: hosts_on.chars().map(|sign| sign == '+').collect(),
@@ -314,6 +349,22 @@ mod tests {
         check(&view(PROMOTE, "+++", "+++"), &over, &[("restart n1", Duration::ZERO)]);
         check(&view(PROMOTE, "-++", "+++"), &over, &[("return n1", Duration::ZERO)]);
         check(&view(PROMOTE, "-++", "-++"), &over, &[]);
+    }
+
+    #[test]
+    fn vms_of_an_isolated_host_run_on_or_are_switched_off_and_then_what_follows_their_loss_follows_at_once() {
+        let isolated = Occurrence::HostIsolated(0);
+        let responding = |failover, response| View { isolation: response, ..view(failover, "+++", "+++") };
+        check(&responding(RESTART, None), &isolated, &[]);
+        let stays = responding(RESTART, Some(IsolationResponse::LeaveRunning));
+        check(&stays, &isolated, &[("leave n1", Duration::ZERO)]);
+        let ends = responding(RESTART, Some(IsolationResponse::PowerOff));
+        check(&ends, &isolated, &[("switch off n1", Duration::ZERO)]);
+        check(&view(RESTART, "-++", "+++"), &isolated, &[]);
+        let fenced = Occurrence::IsolatedFenced(0);
+        check(&view(RESTART, "-++", "+++"), &fenced, &[("restart n1", Duration::ZERO)]);
+        check(&view(PROMOTE, "-++", "+++"), &fenced, &[("promote", Duration::ZERO)]);
+        check(&view(PROMOTE, "+-+", "+++"), &Occurrence::IsolatedFenced(1), &[]);
     }
 
     #[test]

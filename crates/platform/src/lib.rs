@@ -10,6 +10,7 @@ mod datacentre;
 mod decisions;
 mod fabric_rules;
 mod folders;
+mod isolation;
 mod migrating;
 mod migration;
 mod nearness;

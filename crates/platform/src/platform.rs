@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use engine::{Engine, EngineError, Node};
 use history::{EventKind, EventSink, Verdict};
 use placement::{Cluster, Drs};
-use scenario::{Failover, Scenario, node_name};
+use scenario::{Failover, IsolationResponse, Scenario, node_name};
 use storage::Opening;
 
 use crate::datacentre::{Datacentre, Host};
@@ -47,7 +47,8 @@ pub struct Platform {
     pub(crate) datacentre: Arc<Datacentre>,
     pub(crate) engine: Arc<dyn Engine>,
     pub(crate) failover: Failover,
-    nearness: Nearness,
+    isolation: Option<IsolationResponse>,
+    pub(crate) nearness: Nearness,
     /// What hosts have and which rules hold, with the VMs where they began.
     pub(crate) cluster: Cluster,
     pub(crate) placing: Mutex<Placing>,
@@ -78,6 +79,7 @@ impl Platform {
             datacentre,
             engine,
             failover: database.failover,
+            isolation: database.platform.isolation,
             nearness: Nearness::of(&scenario.site),
             cluster: database.platform.cluster(&scenario.site, database),
             placing: Mutex::default(),
@@ -91,6 +93,9 @@ impl Platform {
         });
         if let Some(service) = database.platform.time_service {
             platform.keep_time(service);
+        }
+        if let (Some(_), Some(after)) = (database.platform.isolation, database.failover.waits()) {
+            platform.watch_isolation(after);
         }
         platform
     }
@@ -129,6 +134,7 @@ impl Platform {
         };
         View {
             failover: self.failover,
+            isolation: self.isolation,
             leader: state.leader,
             vms: self.datacentre.vms.iter().enumerate().map(vm).collect(),
             hosts_on: self.datacentre.hosts.iter().map(Host::is_on).collect(),
@@ -162,6 +168,8 @@ impl Platform {
             Step::StartAtHome { vm, why } => self.start_at_home(vm, why.in_words()),
             Step::RestartDatabase { vm } => self.restart_database(vm),
             Step::StartProcesses { vm } => self.start_processes(vm),
+            Step::LeaveIsolated { vm } => self.leave_isolated(vm),
+            Step::SwitchOffIsolated { vm } => self.switch_off_isolated(vm),
         }
     }
 
@@ -228,7 +236,7 @@ impl Platform {
     }
 
     /// Switches a VM off; what shows that it is off. None when it was off already.
-    fn switch_off(&self, vm: usize) -> Option<(Verdict, String)> {
+    pub(crate) fn switch_off(&self, vm: usize) -> Option<(Verdict, String)> {
         let node = node_name(vm);
         let of = &self.datacentre.vms[vm];
         let namespaces = of.namespaces()?;

@@ -10,12 +10,12 @@ use placement::{Bond, Drs, Group, Rule, Strength, Violation, stranded_by, violat
 
 use crate::decode::Decoder;
 use crate::language::{
-    ADMISSIONS, CORRECTIONS, DRS, GROUPS, MOST_NODES, PLATFORM, RULE, STRENGTHS, TIME_SERVICE,
+    ADMISSIONS, CORRECTIONS, DRS, GROUPS, ISOLATIONS, MOST_NODES, PLATFORM, RULE, STRENGTHS, TIME_SERVICE,
 };
 use crate::node_name::node_name;
 use crate::places::Places;
 use crate::rejection::{Findings, Spanned, Spot};
-use crate::resolved::{ClockCorrection, Failover, Host, Memory, TimeService, VmPlatform};
+use crate::resolved::{ClockCorrection, Failover, Host, IsolationResponse, Memory, TimeService, VmPlatform};
 use crate::tree::Node;
 use crate::units::{format_duration, format_size};
 use crate::wording::{listed, nearest, shortened};
@@ -35,6 +35,7 @@ pub(crate) struct PlatformDocument {
     admission_at: Option<Spot>,
     drs: Drs,
     time_service: Option<TimeService>,
+    isolation: Option<Spanned<IsolationResponse>>,
 }
 
 struct RuleDocument {
@@ -67,6 +68,12 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<PlatformDocum
         Some("eager") => Drs::Eager,
         _ => Drs::Off,
     };
+    let isolation =
+        record.get("isolation").and_then(|node| decoder.word(node, "isolation response", ISOLATIONS));
+    let isolation = isolation.map(|word| match word.value {
+        "power-off" => Spanned { value: IsolationResponse::PowerOff, at: word.at },
+        _ => Spanned { value: IsolationResponse::LeaveRunning, at: word.at },
+    });
     let time_service = match record.get("time_service") {
         Some(node) => Some(decode_time_service(node, decoder)?),
         None => None,
@@ -92,6 +99,7 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<PlatformDocum
         admission_at: admission.filter(|word| word.value != "off").map(|word| word.at),
         drs,
         time_service,
+        isolation,
     })
 }
 
@@ -168,7 +176,9 @@ impl PlatformDocument {
             admits_one_host_failure: self.admission_at.is_some(),
             drs: self.drs,
             time_service: self.time_service,
+            isolation: self.isolation.as_ref().map(|isolation| isolation.value),
         };
+        self.check_isolation(hosts, failover, findings);
         self.check_beginning(&platform, hosts, nodes, findings);
         if findings.len() == before {
             self.check_admission(&platform, (hosts, nodes), failover, findings);
@@ -224,6 +234,20 @@ impl PlatformDocument {
                 "does not hold at the start",
                 "name places in `database.nodes` so that it holds, change it, or write `strength: should`",
             );
+        }
+    }
+
+    /// Refuses a response that nothing waits for, or that nothing can ever ask for.
+    fn check_isolation(&self, hosts: &[Host], failover: Failover, findings: &mut Findings) {
+        let Some(isolation) = &self.isolation else { return };
+        if failover == Failover::None {
+            let message = "`isolation` needs to know how long a host may reach no other, and nothing says it";
+            let help = "write `failover: { ha-restart: { after: 5s } }`, or leave `isolation` out";
+            findings.add("nothing-restarts", isolation.at, message, "responds after no time", help);
+        } else if hosts.len() < 2 {
+            let message = "the site has a single host, so there is no other for it to reach";
+            let help = "give the site another host: `hosts: 2`, or leave `isolation` out";
+            findings.add("no-other-host", isolation.at, message, "nobody to reach", help);
         }
     }
 
@@ -337,6 +361,10 @@ pub(crate) fn written(platform: &VmPlatform, hosts: &[Host]) -> Vec<String> {
         Drs::Off => {}
         Drs::Conservative => lines.push("  drs: conservative".to_owned()),
         Drs::Eager => lines.push("  drs: eager".to_owned()),
+    }
+    if let Some(isolation) = platform.isolation {
+        let word = if isolation == IsolationResponse::PowerOff { "power-off" } else { "leave-running" };
+        lines.push(format!("  isolation: {word}"));
     }
     if let Some(TimeService { how, poll, notice }) = platform.time_service {
         let how = if how == ClockCorrection::Step { "step" } else { "slew" };

@@ -203,7 +203,7 @@ fn full() -> [Value; 8] {
             "interference": "expected",
             "platform": { "host_memory": "64GiB", "node_memory": "16GiB", "host_nodes": 3, "priority": ["n2", "n1"],
                 "rules": [{ "apart": "racks", "nodes": ["n1", "n2"], "strength": "should" }, { "within": ["dc1", "dc2"] }],
-                "admission": "one-host-failure", "drs": "eager",
+                "admission": "one-host-failure", "drs": "eager", "isolation": "power-off",
                 "time_service": { "how": "slew", "poll": "4s", "notice": "1s" } },
             "storage": { "replicas": 2, "acknowledge": "semi", "apart": "racks", "rebuild_after": "60s", "timeout": "2s",
                 "unreachable_after": "20s",

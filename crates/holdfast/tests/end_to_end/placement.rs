@@ -53,3 +53,40 @@ fn a_node_that_was_restarted_elsewhere_moves_home_live_when_its_host_is_back() {
     assert!(migrations[0]["given_up"].is_null() && migrations[1].is_null(), "{migrations:#}");
     assert!(finished.stdout.contains("it began there, and the host is back"), "{}", finished.stdout);
 }
+
+#[test]
+#[ignore = "second tier: two runs of a quarter of a minute"]
+fn a_node_of_an_isolated_host_runs_on_or_is_switched_off_and_restarted_elsewhere_as_the_response_says() {
+    let _turn = beside_others();
+    let desk = Desk::new();
+    let name =
+        "a_node_of_an_isolated_host_runs_on_or_is_switched_off_and_restarted_elsewhere_as_the_response_says";
+    if !desk.can_have_a_lab(name) {
+        return;
+    }
+    for (response, told) in [
+        ("leave-running", "n2 runs on there, as the isolation response says"),
+        ("power-off", "n2 is switched off, as the isolation response says; no process of n2 is left"),
+    ] {
+        let scenario = format!(
+            "name: isolated\nsite: {{ regions: {{ dc1: {{ zones: {{ a: {{ hosts: 4 }} }} }} }} }}\n\
+             database: {{ engine: control, nodes: 3, failover: {{ ha-restart: {{ after: 2s }} }}, \
+             platform: {{ isolation: {response} }} }}\n\
+             loads: [ {{ workload: ledger, clients: 1, rate: 40/s, from: dc1 }} ]\n\
+             schedule: [ {{ phase: baseline, for: 3s }}, {{ phase: fault, for: 12s, faults: [ {{ partition: {{ isolate: \
+             dc1/a/h2 }}, for: 9s }} ] }} ]\nexpect: {{ lost_writes: 0 }}\n"
+        );
+        std::fs::write(desk.path().join("isolated.yaml"), scenario).expect("a scenario");
+        let finished = desk.run(&["run", "isolated.yaml"]);
+        finished.ends_with(0);
+        let said = &finished.stdout;
+        assert!(said.contains("dc1/a/h2 has reached no other host for 2.0 s"), "{said}");
+        assert!(said.contains(told), "{response}: {said}");
+        assert_eq!(
+            said.contains("n2, lost with dc1/a/h2, boots on dc1/a/h4"),
+            response == "power-off",
+            "{said}"
+        );
+        assert!(!said.contains("n1 is switched off") && !said.contains("n3 is switched off"), "{said}");
+    }
+}

@@ -6,6 +6,7 @@ pub(crate) const GROUPS: &[&str] = &["hosts", "racks", "zones"];
 pub(crate) const STRENGTHS: &[&str] = &["must", "should"];
 pub(crate) const ADMISSIONS: &[&str] = &["off", "one-host-failure"];
 pub(crate) const DRS: &[&str] = &["off", "conservative", "eager"];
+pub(crate) const ISOLATIONS: &[&str] = &["leave-running", "power-off"];
 pub(crate) const CORRECTIONS: &[&str] = &["step", "slew"];
 /// Most rules.
 pub(crate) const MOST_RULES: usize = 100;
@@ -45,6 +46,13 @@ pub(crate) static PLATFORM: Fields = plain(
             Shape::Word(DRS),
             "whether running nodes are moved to other hosts without anybody asking: out of a broken rule and back to the host where \
              they began (conservative), also from full hosts to emptier ones (eager); default off",
+        ),
+        optional(
+            "isolation",
+            Shape::Word(ISOLATIONS),
+            "what is done with the nodes of a host that has reached no other host for as long as `failover` waits: they run on \
+             (leave-running), or are switched off and then restarted elsewhere or replaced by a promoted standby (power-off); by \
+             default nobody looks",
         ),
         optional(
             "time_service",

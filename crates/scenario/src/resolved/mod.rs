@@ -23,7 +23,7 @@ pub use disks::{DiskSync, Disks};
 pub use expectation::{Comparison, Expectation, Within};
 pub use load::{Consistency, ConsistencyLevel, Load, Reads, Timestamps};
 pub use pace::{Arrival, Ends, Pace, Ramp, Sweep, ThinkTime};
-pub use platform::{ClockCorrection, Memory, TimeService, VmPlatform};
+pub use platform::{ClockCorrection, IsolationResponse, Memory, TimeService, VmPlatform};
 pub use site::{Conditions, Distribution, Edge, Host, IpVersion, Jitter, Level, Link, Place, Queue, Site};
 pub use storage::{Acknowledge, Apart, Promotion, Storage, StorageClass};
 
@@ -125,4 +125,15 @@ pub enum Failover {
         /// Time from the loss to the promotion.
         after: Duration,
     },
+}
+
+impl Failover {
+    /// How long is waited before anything is done, where anything is.
+    #[must_use]
+    pub fn waits(self) -> Option<Duration> {
+        match self {
+            Failover::None => None,
+            Failover::HaRestart { after } | Failover::Promote { after } => Some(after),
+        }
+    }
 }

@@ -26,6 +26,18 @@ pub struct VmPlatform {
     pub drs: Drs,
     /// What corrects the nodes' wall clocks.
     pub time_service: Option<TimeService>,
+    /// What is done with the nodes of a host that reaches no other host; nobody looks when absent.
+    pub isolation: Option<IsolationResponse>,
+}
+
+/// What is done with the nodes of a host that reaches no other host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum IsolationResponse {
+    /// They run on.
+    LeaveRunning,
+    /// They are switched off, and what follows the loss of a host follows.
+    PowerOff,
 }
 
 /// A time service on each node.
