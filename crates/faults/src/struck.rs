@@ -29,8 +29,8 @@ pub enum Struck {
         /// Its name there.
         disk: String,
     },
-    /// The node on this host.
-    Node(HostPath),
+    /// The nodes on these hosts.
+    Nodes(Vec<HostPath>),
     /// Processes of the database on a node.
     Processes {
         /// The node's host.

@@ -1,19 +1,21 @@
-//! Clock faults: a node's wall clock goes wrong, and is set right in one step. What a look must see is in `clock_looks`.
+//! Clock faults: a node's wall clock goes wrong, or every node's, and is set right in one step. What a look must see is in `clock_looks`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clock::{Rate, Shift};
 use faults::Struck;
+use history::{Receipt, Verdict};
 use lab::node_clock::machine_ns;
-use scenario::{ClockFault, Fault};
+use scenario::{ClockFault, ClockTarget, Fault};
 
 use super::{Faulting, StandingFault};
 use crate::clock_looks::{Onlooker, WrongClock};
 
-/// A clock that is wrong. Dropping it sets it right.
+/// Clocks that are wrong. Dropping it sets them right.
 struct StandingClock {
-    onlooker: Onlooker,
+    /// Of each node.
+    onlookers: Vec<Onlooker>,
     wrong: WrongClock,
     over: Arc<AtomicBool>,
 }
@@ -21,14 +23,17 @@ struct StandingClock {
 impl StandingFault for StandingClock {
     fn mend(self: Box<Self>, faulting: &mut Faulting, number: usize, _: bool) {
         self.over.store(true, Ordering::Release);
-        let stood = self.onlooker.look_while_wrong(&self.wrong);
-        let wrong_ns = self.offset_ns();
-        self.set_right();
-        let step_ns = wrong_ns - self.offset_ns();
+        let stood = together(self.onlookers.iter().map(|onlooker| onlooker.look_while_wrong(&self.wrong)));
+        let steps_ns: Vec<i64> = self.onlookers.iter().map(|onlooker| self.set_right(onlooker)).collect();
         let mended_s = faulting.mended_now(number);
         faulting.stood_teller()(number, stood);
-        let (told, onlooker, wrong) = (faulting.healing_teller(), self.onlooker.clone(), self.wrong.clone());
-        faulting.in_background(move || told(number, mended_s, onlooker.look_at_healing(&wrong, step_ns)));
+        let (told, onlookers, wrong) =
+            (faulting.healing_teller(), self.onlookers.clone(), self.wrong.clone());
+        faulting.in_background(move || {
+            let looks = onlookers.iter().zip(steps_ns);
+            let healed = looks.map(|(onlooker, step_ns)| onlooker.look_at_healing(&wrong, step_ns));
+            told(number, mended_s, together(healed));
+        });
     }
 
     fn give_up(&mut self) {
@@ -37,23 +42,31 @@ impl StandingFault for StandingClock {
 }
 
 impl StandingClock {
-    /// How far ahead the clock is.
-    fn offset_ns(&self) -> i64 {
-        self.onlooker.vm.clock().map_or(0, |clock| clock.shift().offset_ns_at(machine_ns()))
-    }
-
-    fn set_right(&self) {
-        if let Some(clock) = self.onlooker.vm.clock() {
-            clock.lift(self.wrong.fault);
-        }
+    /// Sets a clock right. Returns by how much it was ahead.
+    fn set_right(&self, onlooker: &Onlooker) -> i64 {
+        let Some(clock) = onlooker.vm.clock() else { return 0 };
+        let ahead_ns = || clock.shift().offset_ns_at(machine_ns());
+        let before_ns = ahead_ns();
+        clock.lift(self.wrong.fault);
+        before_ns - ahead_ns()
     }
 }
 
 impl Drop for StandingClock {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Release);
-        self.set_right();
+        self.onlookers.iter().for_each(|onlooker| _ = self.set_right(onlooker));
     }
+}
+
+/// All of them as one.
+fn together(receipts: impl Iterator<Item = Receipt>) -> Receipt {
+    let none = Receipt { verdict: Verdict::Pass, evidence: Vec::new() };
+    receipts.fold(none, |mut all, more| {
+        all.verdict = all.verdict.and(more.verdict);
+        all.evidence.extend(more.evidence);
+        all
+    })
 }
 
 impl Faulting {
@@ -63,30 +76,54 @@ impl Faulting {
         let words = Some(deviation.written()).filter(|words| !words.is_empty());
         let words = words.map(|words| format!(" ({words})")).unwrap_or_default();
         let mut record = self.record(fault, format!("{}{words}", action.node));
-        let Some(vm) = self.node_of(number, action.node) else {
+        let vms = match action.node {
+            ClockTarget::Node(node) => self.node_of(number, node).into_iter().collect(),
+            ClockTarget::All => self.datacentre.vms_on(),
+        };
+        if vms.is_empty() {
             self.enter(number, &record);
             return self.nothing_answers(number, &record);
-        };
-        let host = &self.datacentre.hosts[self.datacentre.vms[vm].host()];
-        record.struck = Struck::Node(host.path.clone());
-        (record.hits, record.vms) = (vec![host.name()], vec![vm]);
+        }
+        let hosts = vms.iter().map(|vm| &self.datacentre.hosts[self.datacentre.vms[*vm].host()]);
+        record.struck = Struck::Nodes(hosts.clone().map(|host| host.path.clone()).collect());
+        record.hits = hosts.map(|host| host.name()).collect();
+        record.vms.clone_from(&vms);
         self.enter(number, &record);
-        let other = self.datacentre.vms_on().into_iter().find(|other| *other != vm);
+        let other = self.datacentre.vms_on().into_iter().find(|other| !vms.contains(other));
         let other = other.map(|other| self.datacentre.vms[other].clone());
-        let onlooker = Onlooker { vm: self.datacentre.vms[vm].clone(), other };
-        let before = onlooker.look_before(number);
+        let onlooker = |vm: &usize| Onlooker { vm: self.datacentre.vms[*vm].clone(), other: other.clone() };
+        let onlookers: Vec<Onlooker> = vms.iter().map(onlooker).collect();
+        let before: Vec<_> = onlookers.iter().map(|onlooker| onlooker.look_before(number)).collect();
         let (true_ns, effect_s) = (machine_ns(), self.events.now_s());
         let rate = Rate { parts_per_billion: deviation.parts_per_billion() };
         let shift = Shift::jump(deviation.jump_ns()).and(Shift::running_away(rate, true_ns));
-        if let (Some(clock), false) = (onlooker.vm.clock(), self.prevented) {
-            clock.impose(number, shift);
+        let clocks = onlookers.iter().filter_map(|onlooker| onlooker.vm.clock());
+        if !self.prevented {
+            clocks.for_each(|clock| clock.impose(number, shift));
         }
         let (wrong, over) = (WrongClock { fault: number, shift }, Arc::<AtomicBool>::default());
-        let standing = StandingClock { onlooker: onlooker.clone(), wrong: wrong.clone(), over: over.clone() };
+        let standing =
+            StandingClock { onlookers: onlookers.clone(), wrong: wrong.clone(), over: over.clone() };
         self.standing.insert(number, Box::new(standing));
         let told = self.teller();
         self.in_background(move || {
-            told(number, Some(effect_s), onlooker.look_at_effect(&wrong, before, &over));
+            let looks = onlookers.iter().zip(before);
+            let seen = looks.map(|(onlooker, before)| onlooker.look_at_effect(&wrong, before, &over));
+            told(number, Some(effect_s), together(seen));
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_of_all_nodes_are_shown_only_where_each_is() {
+        let one = |verdict, what: &str| Receipt { verdict, evidence: vec![what.to_owned()] };
+        let shown = together([one(Verdict::Pass, "n1"), one(Verdict::Pass, "n2")].into_iter());
+        assert_eq!((shown.verdict, shown.evidence.len()), (Verdict::Pass, 2));
+        let missed = together([one(Verdict::Pass, "n1"), one(Verdict::Fail, "n2")].into_iter());
+        assert_eq!(missed.verdict, Verdict::Fail);
     }
 }

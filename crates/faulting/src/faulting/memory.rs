@@ -76,7 +76,7 @@ impl Faulting {
             return self.nothing_answers(number, &record);
         };
         let host = &self.datacentre.hosts[self.datacentre.vms[node].host()];
-        record.struck = Struck::Node(host.path.clone());
+        record.struck = Struck::Nodes(vec![host.path.clone()]);
         (record.hits, record.vms) = (vec![host.name()], vec![node]);
         self.enter(number, &record);
         let vm = self.datacentre.vms[node].clone();

@@ -66,7 +66,7 @@ impl Faulting {
             return self.nothing_answers(number, &record);
         };
         let host = &self.datacentre.hosts[self.datacentre.vms[vm].host()];
-        record.struck = Struck::Node(host.path.clone());
+        record.struck = Struck::Nodes(vec![host.path.clone()]);
         (record.hits, record.vms) = (vec![host.name()], vec![vm]);
         self.enter(number, &record);
         let vm = self.datacentre.vms[vm].clone();

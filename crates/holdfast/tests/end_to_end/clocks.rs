@@ -127,3 +127,30 @@ fn a_time_service_steps_a_clock_that_jumped_and_programs_see_it_right_while_the_
     assert!(evidence.contains("corrected by a step of 0.000 ms"), "it had been right: {evidence}");
     assert!(finished.stdout.contains("steps the clock, which is 5.000 s ahead"), "{}", finished.stdout);
 }
+
+#[test]
+#[ignore = "second tier: two runs of a quarter of a minute"]
+fn the_clocks_of_all_nodes_jump_at_once_and_each_has_its_receipt() {
+    let _turn = beside_others();
+    let desk = Desk::new();
+    let name = "the_clocks_of_all_nodes_jump_at_once_and_each_has_its_receipt";
+    if !desk.can_have_a_lab(name) || !can_have_clocks(name) {
+        return;
+    }
+    let scenario = "name: all\nsite: { regions: { dc1: { zones: { a: { hosts: 3 } } } } }\n\
+                    database: { engine: control, nodes: 3 }\n\
+                    loads: [ { workload: ledger, clients: 1, rate: 40/s, from: dc1 } ]\n\
+                    schedule: [ { phase: baseline, for: 2s }, { phase: fault, for: 6s, faults: [ { clock-jump: { node: all, by: 1h }, \
+                    for: 4s } ] } ]\nexpect: { lost_writes: 0 }\n";
+    std::fs::write(desk.path().join("all.yaml"), scenario).expect("a scenario");
+    let finished = desk.run(&["run", "all.yaml"]);
+    finished.ends_with(0);
+    let evidence = finished.result()["faults"][0]["receipt"]["evidence"].to_string();
+    for node in ["n1", "n2", "n3"] {
+        for when in ["before the fault", "with the fault", "before it was healed", "after the fault"] {
+            assert!(evidence.contains(&format!("{when}: {node}")), "{when}: {node}: {evidence}");
+        }
+    }
+    let lying = desk.run(&["run", "all.yaml", "--plant", "clock-c-only"]);
+    lying.ends_with(2);
+}

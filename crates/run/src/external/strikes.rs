@@ -206,7 +206,7 @@ impl Ground {
         };
         let path = vec!["cluster".to_owned(), "members".to_owned(), member.name.clone()];
         (record.hits, record.vms, record.leader) = (vec![path.join("/")], vec![chosen], leader);
-        record.struck = Struck::Node(path);
+        record.struck = Struck::Nodes(vec![path]);
         self.enter(number, &record);
         if self.prevented {
             self.not_struck(

@@ -2,6 +2,7 @@
 //!
 //! Each kind has a file of its own beside this one.
 
+use std::fmt;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -11,7 +12,7 @@ use super::receipts::OfAllFaults;
 use super::targets::{NodeTarget, Surroundings};
 use super::{Facts, FaultAction, Need, Takes, Written};
 use crate::decode::{Decoder, Record};
-use crate::language::{Field, NODE, OwnShape, Shape, no_keys, no_tables, required};
+use crate::language::{Field, OwnShape, Shape, no_keys, no_tables, required};
 use crate::rejection::{Findings, Spanned, Spot};
 use crate::units::{duration, format_duration, format_percent, percent};
 
@@ -24,8 +25,20 @@ const MOST_JUMP: Duration = Duration::from_secs(3650 * 86_400);
 const BILLION: f64 = 1e9;
 
 /// The key that every kind has.
-pub(super) const OF_NODE: Field =
-    required("node", NODE, "the node: by name (n1), or by role: leader, a-follower, random");
+pub(super) const OF_NODE: Field = required(
+    "node",
+    NODE_OR_ALL,
+    "the node: by name (n1), or by role: leader, a-follower, random; `all`: every node at once, as when all ask the same wrong \
+     time server",
+);
+/// Every node.
+const ALL: &str = "all";
+const NODE_OR_ALL: Shape = Shape::Own(&OwnShape {
+    holds: || "a node (n1), a role: leader, a-follower, random; or all".to_owned(),
+    schema: || json!({ "type": "string" }),
+    keys: no_keys,
+    tables: no_tables,
+});
 
 /// A number with a unit and, perhaps, a minus before it.
 pub(super) const SIGNED_DURATION: Shape = Shape::Own(&OwnShape {
@@ -51,11 +64,31 @@ fn signed(unit: &str) -> Value {
     json!({ "type": "string", "pattern": format!(r"^-?[0-9]+(\.[0-9]+)?{unit}$") })
 }
 
-/// A node's wall clock goes wrong. Only what shows the time of day is touched, not what measures how time passes.
+/// Whose clock goes wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClockTarget {
+    /// One node's.
+    Node(NodeTarget),
+    /// That of every node that has power then.
+    All,
+}
+
+impl fmt::Display for ClockTarget {
+    /// As it is written in a scenario.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ClockTarget::Node(node) => node.fmt(f),
+            ClockTarget::All => f.write_str(ALL),
+        }
+    }
+}
+
+/// A node's wall clock goes wrong, or all nodes'. Only what shows the time of day is touched, not what measures how time passes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ClockFault {
-    /// The node.
-    pub node: NodeTarget,
+    /// Whose.
+    pub node: ClockTarget,
     /// How.
     pub deviation: ClockDeviation,
 }
@@ -121,7 +154,7 @@ impl ClockDeviation {
 
 impl Facts for ClockFault {
     fn aims_at_leader(&self) -> bool {
-        self.node == NodeTarget::Leader
+        self.node == ClockTarget::Node(NodeTarget::Leader)
     }
 
     fn takes(&self) -> Takes<'_> {
@@ -226,7 +259,10 @@ pub(super) fn race(record: &Record<'_>, decoder: &mut Decoder) -> Option<Spanned
 
 impl Written for Document {
     fn resolve(&self, _: Spot, around: &Surroundings<'_>, findings: &mut Findings) -> Option<FaultAction> {
-        let node = around.node(&self.node, findings)?;
+        let node = match self.node.value.as_str() {
+            ALL => ClockTarget::All,
+            _ => ClockTarget::Node(around.node(&self.node, findings)?),
+        };
         Some((self.make)(ClockFault { node, deviation: self.deviation.value }))
     }
 

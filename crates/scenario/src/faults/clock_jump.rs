@@ -12,6 +12,7 @@ pub(super) const KIND: FaultKind = FaultKind {
     examples: &[
         "- { clock-jump: { node: leader, by: 5s }, for: 10s }",
         "- { clock-jump: { node: n2, by: -500ms }, at: 2s, for: 10s }",
+        "- { clock-jump: { node: all, by: 1h }, for: 10s }",
     ],
     story: Story { clause: Clause::Target("a clock jumped"), nodes: Nodes::On },
     keys: &CLOCK_JUMP,

@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-pub use self::clock::{ClockDeviation, ClockFault};
+pub use self::clock::{ClockDeviation, ClockFault, ClockTarget};
 use self::receipts::OfAllFaults;
 pub use self::receipts::SHARE_OF_RATE;
 pub(crate) use self::targets::Surroundings;
