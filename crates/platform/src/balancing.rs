@@ -46,6 +46,10 @@ impl Platform {
                 continue;
             }
             let Some(next) = self.next_move(&refused) else { return };
+            if self.is_in_hand(next.vm) {
+                // Its database starts, or it is moved or stopped: what is worth it is asked again afterwards.
+                continue;
+            }
             let Move { vm, from, to, reason } = next;
             let host = |host: usize| self.datacentre.hosts[host].name();
             let (node, why) = (node_name(vm), reasons::moved(reason, &self.cluster));

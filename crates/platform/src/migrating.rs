@@ -240,6 +240,11 @@ impl Platform {
         moved.map(|()| facts)
     }
 
+    /// Whether somebody starts, stops or moves a VM now.
+    pub(crate) fn is_in_hand(&self, vm: usize) -> bool {
+        matches!(self.hands[vm].try_lock(), Err(TryLockError::WouldBlock))
+    }
+
     /// What is moved from where to where, if it may be.
     fn journey<'p>(
         self: &'p Arc<Self>,
