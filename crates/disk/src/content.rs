@@ -148,6 +148,7 @@ impl<S: Store> Volume<S> {
         from: u64,
         to: u64,
     ) -> Result<(), Refusal> {
+        self.keep_for_snapshot(state, number, object, (from, to));
         let next = state.next_dirty;
         let file = file_mut(state, number)?;
         let mut kept = 0;
@@ -167,6 +168,19 @@ impl<S: Store> Volume<S> {
             state.next_dirty += 1;
         }
         Ok(())
+    }
+
+    /// Keeps what a snapshot needs of what is about to change.
+    fn keep_for_snapshot(
+        &self,
+        state: &mut State<S::Object>,
+        number: u64,
+        object: &S::Object,
+        (from, to): (u64, u64),
+    ) {
+        if let Some(undo) = &mut state.undo {
+            undo.keep(number, object, from, to);
+        }
     }
 
     /// Keeps what is about to become zeros between `from` and `to`, however far apart they are. Holes need not be kept: they
@@ -217,6 +231,7 @@ impl<S: Store> Volume<S> {
         let cut_blocks = old.saturating_sub(size) / BLOCK_BYTES;
         if cut_blocks > self.limits.blocks_max as u64 {
             // More than is remembered: durable at once, so that memory is not filled with it first.
+            self.keep_for_snapshot(state, number, &object, (size, old));
             object.set_size(size).map_err(|error| refusal(&error))?;
             file_mut(state, number)?.size = size;
             self.content_is_durable(state, number)?;
@@ -254,6 +269,9 @@ impl<S: Store> Volume<S> {
         file(&state, number)?;
         let object = self.object(&state, number)?;
         let makes_zeros = mode & (libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_ZERO_RANGE) != 0;
+        if makes_zeros {
+            self.keep_for_snapshot(&mut state, number, &object, (offset, end));
+        }
         self.keep(&mut state, number, &object, offset, offset)?;
         let is_kept = !makes_zeros || self.keep_data(&mut state, number, &object, offset, end)?;
         object.allocate(mode, offset, bytes).map_err(|error| refusal(&error))?;

@@ -26,7 +26,10 @@
 //! again, as a drive's cache goes out whole. What programs have read before lies in the kernel's memory and is read there,
 //! as on any machine whose disk has died.
 //!
-//! Time stamps are not taken back. Changes beyond [`Limits`] are made durable, the oldest first, as a kernel writes
+//! A volume can be remembered and returned to that (`snapshot`), with all that a power-off does not take back: time stamps, and
+//! what was synced.
+//!
+//! Time stamps are not taken back at a power-off. Changes beyond [`Limits`] are made durable, the oldest first, as a kernel writes
 //! back what fills its memory.
 #![warn(missing_docs)]
 
@@ -40,6 +43,7 @@ mod dirt;
 mod disk;
 mod files;
 mod fuse;
+mod image;
 mod loss;
 mod medium;
 pub mod mirror;
@@ -48,11 +52,13 @@ mod name_log;
 mod on_disk;
 mod power;
 mod probe;
+mod snapshot;
 mod store;
 mod succession;
 mod sync_habit;
 mod tree;
 mod turns;
+mod undo;
 mod volume;
 mod waits;
 
@@ -65,6 +71,7 @@ pub use medium::{Access, Admitted, Corruption, Defect, SyncTimes};
 pub use mount::{Mount, MountError, MountPoint, prepare, try_out};
 pub use on_disk::{DefectEffects, OnDisk};
 pub use probe::{Probe, ProbeError, Seen, Tried};
+pub use snapshot::SnapshotError;
 pub use store::{Flush, FolderStore, Object, Seek, Space, Store};
 pub use succession::{MOVED, ask};
 pub use tree::{ROOT, RenameKind};

@@ -61,8 +61,10 @@ impl<S: Store> Volume<S> {
         state.keeps_nameless = false;
         for number in gone {
             dirt.mark_whole(number);
-            // Not every object has content, and what stays behind takes room and does no other harm.
-            let _ = self.store.remove(number);
+            if !state.is_in_snapshot(number) {
+                // Not every object has content, and what stays behind takes room and does no other harm.
+                let _ = self.store.remove(number);
+            }
         }
         Ok(lost)
     }

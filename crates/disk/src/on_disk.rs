@@ -157,6 +157,10 @@ impl<S: Store> Store for OnDisk<S> {
         self.store.remove(number)
     }
 
+    fn numbers(&self) -> io::Result<Vec<u64>> {
+        self.store.numbers()
+    }
+
     fn space(&self) -> io::Result<Space> {
         let space = self.store.space()?;
         if self.is_sound() || !self.disk.is_full() {

@@ -48,6 +48,14 @@ pub trait Store: Send + Sync + 'static {
     /// When it cannot be removed.
     fn remove(&self, number: u64) -> io::Result<()>;
 
+    /// The numbers of all objects.
+    ///
+    /// # Errors
+    /// When they cannot be listed, or this store has no way to do so.
+    fn numbers(&self) -> io::Result<Vec<u64>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     /// How much room there is.
     ///
     /// # Errors
@@ -232,6 +240,15 @@ impl Store for FolderStore {
 
     fn remove(&self, number: u64) -> io::Result<()> {
         std::fs::remove_file(self.path(number))
+    }
+
+    fn numbers(&self) -> io::Result<Vec<u64>> {
+        let number = |entry: io::Result<std::fs::DirEntry>| {
+            let name = entry?.file_name();
+            let number = name.to_str().and_then(|name| name.parse().ok());
+            number.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("{name:?} is no object")))
+        };
+        std::fs::read_dir(&self.folder)?.map(number).collect()
     }
 
     fn space(&self) -> io::Result<Space> {

@@ -490,6 +490,11 @@ impl Tree {
         self.next = self.next.max(least);
     }
 
+    /// The number that the next object gets.
+    pub(crate) fn next_number(&self) -> u64 {
+        self.next
+    }
+
     /// Every object's number.
     pub(crate) fn numbers(&self) -> Vec<u64> {
         self.inodes.keys().copied().collect()

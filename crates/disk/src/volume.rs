@@ -16,6 +16,7 @@ use crate::block_log::BLOCK_BYTES;
 use crate::medium::Access;
 use crate::store::{Object, OpenObjects, Space, Store};
 use crate::tree::{Body, FileBody, ROOT, RenameKind, Tree};
+use crate::undo::Undo;
 
 /// How much that is not durable a volume remembers. Beyond it the oldest is made durable, as a kernel writes back what
 /// fills its memory.
@@ -98,6 +99,15 @@ pub(crate) struct State<O> {
     pub(crate) copied: BTreeSet<u64>,
     /// Objects whose sync was answered and not done, with its scope.
     pub(crate) owed: BTreeMap<u64, Scope>,
+    /// What was kept since the snapshot, where one was taken.
+    pub(crate) undo: Option<Undo>,
+}
+
+impl<O> State<O> {
+    /// Whether a snapshot has this object: then its content stays.
+    pub(crate) fn is_in_snapshot(&self, number: u64) -> bool {
+        self.undo.as_ref().is_some_and(|undo| undo.holds(number))
+    }
 }
 
 /// The number that a program gets for what the store below said.
@@ -108,8 +118,13 @@ pub(crate) fn refusal(error: &std::io::Error) -> Refusal {
 impl<S: Store> Volume<S> {
     /// An empty volume over an empty store, its root directory owned by `user` and `group`.
     pub fn new(store: S, limits: Limits, user: u32, group: u32, now: SystemTime) -> Volume<S> {
+        Volume::with_tree(store, limits, Tree::new(Attributes::new(0o755, user, group, now)), None)
+    }
+
+    /// A volume with these names, whose content is in the store; all of it is durable.
+    pub(crate) fn with_tree(store: S, limits: Limits, tree: Tree, undo: Option<Undo>) -> Volume<S> {
         let state = State {
-            tree: Tree::new(Attributes::new(0o755, user, group, now)),
+            tree,
             open: OpenObjects::new(),
             dirty: BTreeMap::new(),
             next_dirty: 0,
@@ -118,6 +133,7 @@ impl<S: Store> Volume<S> {
             keeps_nameless: false,
             copied: BTreeSet::new(),
             owed: BTreeMap::new(),
+            undo,
         };
         Volume { store, limits, state: Mutex::new(state) }
     }
@@ -437,8 +453,10 @@ impl<S: Store> Volume<S> {
                 state.dirty.remove(&since);
             }
             state.open.let_go(number);
-            // Content that stays behind takes room and does no other harm; it goes with the volume.
-            let _ = self.store.remove(number);
+            if !state.is_in_snapshot(number) {
+                // Content that stays behind takes room and does no other harm; it goes with the volume.
+                let _ = self.store.remove(number);
+            }
         }
     }
 

@@ -11,8 +11,8 @@ use std::time::SystemTime;
 use crate::Refusal;
 use crate::attributes::{Attributes, Kind};
 use crate::dirt::Dirt;
+use crate::image::{Image, ImageBody};
 use crate::medium::Access;
-use crate::mirror::operation::{Image, ImageBody};
 use crate::store::{Object, Store};
 use crate::tree::{Body, FileBody};
 use crate::volume::{State, Volume, refusal};
@@ -42,21 +42,7 @@ impl<S: Store> Volume<S> {
 
     /// An object without its content; `None` when there is none.
     pub(crate) fn image(&self, number: u64) -> Option<Image> {
-        let state = self.lock();
-        let inode = state.tree.get(number).ok()?;
-        let bytes = |name: &OsString| name.as_bytes().to_vec();
-        let body = match &inode.body {
-            Body::File(file) => ImageBody::File { size: file.size },
-            Body::Directory(entries) => {
-                let kind_of = |number: u64| state.tree.get(number).map_or(Kind::File, |inode| inode.kind);
-                let names = entries.iter().map(|(name, number)| (bytes(name), *number, kind_of(*number)));
-                ImageBody::Directory { names: names.collect() }
-            }
-            Body::SymbolicLink(target) => ImageBody::SymbolicLink(bytes(target)),
-            Body::Device(device) => ImageBody::Device(*device),
-        };
-        let extended = inode.extended.iter().map(|(name, value)| (bytes(name), value.clone())).collect();
-        Some(Image { number, kind: inode.kind, attributes: inode.attributes, extended, body })
+        Image::of(&self.lock().tree, number)
     }
 
     /// A copy begins to arrive: all that is here is durable, and what loses its name stays until the copy is whole.
@@ -94,7 +80,7 @@ impl<S: Store> Volume<S> {
         }
         let inode = state.tree.get_mut(image.number)?;
         inode.attributes = image.attributes;
-        inode.extended = image.extended.iter().map(|(name, value)| (os(name), value.clone())).collect();
+        inode.extended = image.extended();
         inode.kept = None;
         Ok(())
     }

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Refusal;
 use crate::attributes::{Attributes, Change, Kind};
+use crate::image::Image;
 use crate::medium::Access;
 use crate::store::Store;
 use crate::tree::RenameKind;
@@ -122,24 +123,6 @@ pub(crate) enum New<'a> {
     Directory,
     SymbolicLink(#[serde(with = "serde_bytes")] &'a [u8]),
     Device(Kind, u32),
-}
-
-/// An object without its content.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Image {
-    pub(crate) number: u64,
-    pub(crate) kind: Kind,
-    pub(crate) attributes: Attributes,
-    pub(crate) extended: Vec<(Vec<u8>, Vec<u8>)>,
-    pub(crate) body: ImageBody,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum ImageBody {
-    File { size: u64 },
-    Directory { names: Vec<(Vec<u8>, u64, Kind)> },
-    SymbolicLink(Vec<u8>),
-    Device(u32),
 }
 
 impl<'a> New<'a> {

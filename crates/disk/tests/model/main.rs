@@ -4,6 +4,7 @@
 mod expectation;
 mod model;
 mod random;
+mod returning;
 
 use std::ffi::OsString;
 use std::sync::Arc;
