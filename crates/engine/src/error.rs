@@ -50,6 +50,12 @@ pub enum EngineError {
         /// The names there are.
         known: String,
     },
+    /// It does not start again from what lies on its volumes.
+    #[error("{engine} cannot be started again as a whole")]
+    DoesNotResume {
+        /// The engine.
+        engine: &'static str,
+    },
     /// A node could not do what it was asked.
     #[error(transparent)]
     Node(#[from] NodeError),

@@ -36,6 +36,9 @@ pub use node::{Command, Finished, Node, ProcessId, Signal, Status};
 pub use registry::{EngineFacts, engines};
 pub use role::{Cluster, Promotion, RejoinMethod, Rejoined, Roles};
 
+/// How long a database may take to end in order when its cluster comes to rest.
+pub(crate) const REST_PATIENCE: Duration = Duration::from_secs(60);
+
 /// Which acknowledgements a commit waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -159,6 +162,25 @@ pub trait Engine: Send + Sync {
     /// # Errors
     /// When a step fails on any node; what was started stays as it is.
     fn bootstrap(&self, nodes: &[Arc<dyn Node>]) -> Result<Cluster, EngineError>;
+
+    /// Ends the cluster in order on all nodes, so that [`Engine::resume`] finds on their volumes all that it needs.
+    ///
+    /// # Errors
+    /// When a node's database does not end in order.
+    fn rest(&self, nodes: &[Arc<dyn Node>]) -> Result<(), EngineError> {
+        nodes.iter().rev().try_for_each(|node| self.stop(node.as_ref(), REST_PATIENCE))
+    }
+
+    /// Starts a cluster that [`Engine::bootstrap`] made and [`Engine::rest`] ended, perhaps those of another process, with the
+    /// same nodes in the same roles. Returns when [`Engine::bootstrap`] would. Which engines can is said by
+    /// [`EngineFacts::resumes`].
+    ///
+    /// # Errors
+    /// When the engine cannot, or as [`Engine::bootstrap`].
+    fn resume(&self, nodes: &[Arc<dyn Node>]) -> Result<Cluster, EngineError> {
+        let _ = nodes;
+        Err(EngineError::DoesNotResume { engine: self.name() })
+    }
 
     /// Starts the database on a node whose volume holds its data, in the role the node had; does not wait until it
     /// answers. Of several processes of a node those are started that do not run.

@@ -120,6 +120,11 @@ impl Engine for Volumes {
         })
     }
 
+    fn resume(&self, nodes: &[Arc<dyn Node>]) -> Result<Cluster, EngineError> {
+        // Nothing of it depends on whether the volumes are empty.
+        self.bootstrap(nodes)
+    }
+
     fn start(&self, node: &dyn Node) -> Result<(), EngineError> {
         let listen = SocketAddr::new(node.address(), self.port);
         self.processes.start(node, &server::Node { listen, volume: node.data_directory(), boot: node.boot() })

@@ -120,6 +120,13 @@ impl EngineFacts {
         self.capabilities.summary
     }
 
+    /// Whether a cluster of it that was ended in order on all nodes is known to start again in the same roles.
+    #[must_use]
+    pub fn resumes(&self) -> bool {
+        // Of an engine file nobody has said in which order its nodes must start again.
+        matches!(self.how, How::InRust(_))
+    }
+
     /// What was tested of it, where it is a file.
     #[must_use]
     pub fn tested(&self) -> Option<String> {

@@ -272,6 +272,11 @@ impl Engine for Control {
         })
     }
 
+    fn resume(&self, nodes: &[Arc<dyn Node>]) -> Result<Cluster, EngineError> {
+        // Nothing of it depends on whether the volumes are empty.
+        self.bootstrap(nodes)
+    }
+
     fn start(&self, node: &dyn Node) -> Result<(), EngineError> {
         self.launch(node)
     }

@@ -11,7 +11,7 @@ use crate::node::at_once;
 use crate::{Cluster, EngineError, Node, Synchronous};
 
 /// How long a server may take to start on new data, on a busy machine.
-const START_PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const START_PATIENCE: Duration = Duration::from_secs(60);
 /// How long standbys may take to stream, and the first write to be acknowledged.
 const JOIN_PATIENCE: Duration = Duration::from_secs(60);
 /// How often the leader is asked who streams.
@@ -22,9 +22,7 @@ pub(super) const EMPTY_WRITE: &str = "SELECT pg_logical_emit_message(true, 'hold
 
 impl Postgres {
     pub(super) fn make_cluster(&self, nodes: &[Arc<dyn Node>]) -> Result<Cluster, EngineError> {
-        let nobody = || EngineError::NoCandidate { reasons: "a cluster needs a node".to_owned() };
-        let (leader, standbys) = nodes.split_first().ok_or_else(nobody)?;
-        let leader = leader.as_ref();
+        let (leader, standbys) = leader_and_standbys(nodes)?;
         self.enrol(leader, standbys)?;
         let mut steps = Steps::new();
 
@@ -44,6 +42,16 @@ impl Postgres {
             answer?;
         }
         steps.done("standbys copied");
+        self.await_cluster(leader, standbys, steps)
+    }
+
+    /// Returns when every standby follows and a write was acknowledged by all it has to be acknowledged by.
+    pub(super) fn await_cluster(
+        &self,
+        leader: &dyn Node,
+        standbys: &[Arc<dyn Node>],
+        mut steps: Steps,
+    ) -> Result<Cluster, EngineError> {
         for standby in standbys {
             self.await_streaming(leader, standby.as_ref(), JOIN_PATIENCE)?;
             self.await_ready(standby.as_ref(), JOIN_PATIENCE)?;
@@ -60,7 +68,7 @@ impl Postgres {
     }
 
     /// Remembers the nodes and their roles; refuses what could not work.
-    fn enrol(&self, leader: &dyn Node, standbys: &[Arc<dyn Node>]) -> Result<(), EngineError> {
+    pub(super) fn enrol(&self, leader: &dyn Node, standbys: &[Arc<dyn Node>]) -> Result<(), EngineError> {
         let enough = match self.configuration.synchronous {
             Synchronous::Off => true,
             Synchronous::Any(count) => {
@@ -175,18 +183,28 @@ fn take_what_was_made(node: &dyn Node) -> Result<(), EngineError> {
     node.take_what_was_made().map_err(|source| file_error(node, DATA, source))
 }
 
+/// A cluster's leader, and its standbys.
+pub(super) type Parted<'a> = (&'a dyn Node, &'a [Arc<dyn Node>]);
+
+/// The first node leads, the others follow.
+pub(super) fn leader_and_standbys(nodes: &[Arc<dyn Node>]) -> Result<Parted<'_>, EngineError> {
+    let nobody = || EngineError::NoCandidate { reasons: "a cluster needs a node".to_owned() };
+    let (leader, standbys) = nodes.split_first().ok_or_else(nobody)?;
+    Ok((leader.as_ref(), standbys))
+}
+
 /// Steps with their wall time.
-struct Steps {
+pub(super) struct Steps {
     last: Instant,
     taken: Vec<(String, f64)>,
 }
 
 impl Steps {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { last: Instant::now(), taken: Vec::new() }
     }
 
-    fn done(&mut self, what: &str) {
+    pub(super) fn done(&mut self, what: &str) {
         let now = Instant::now();
         self.taken.push((what.to_owned(), now.duration_since(self.last).as_secs_f64()));
         self.last = now;

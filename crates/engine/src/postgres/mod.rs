@@ -12,6 +12,7 @@ mod lsn;
 mod process;
 mod promote;
 mod rejoin;
+mod resume;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -295,6 +296,14 @@ impl Engine for Postgres {
 
     fn bootstrap(&self, nodes: &[Arc<dyn Node>]) -> Result<Cluster, EngineError> {
         self.make_cluster(nodes)
+    }
+
+    fn rest(&self, nodes: &[Arc<dyn Node>]) -> Result<(), EngineError> {
+        self.end_cluster(nodes)
+    }
+
+    fn resume(&self, nodes: &[Arc<dyn Node>]) -> Result<Cluster, EngineError> {
+        self.resume_cluster(nodes)
     }
 
     fn start(&self, node: &dyn Node) -> Result<(), EngineError> {
