@@ -15,8 +15,9 @@ use crate::cgroup;
 use crate::entrance;
 use crate::janitor::{OpenDirectory, log_path, remove_volumes, volumes_path, wait_for_the_lab};
 
-/// Folders below the one given that run directories lie in: `SCENARIO/TIME`, and of a matrix `SCENARIO/TIME/cells/CELL`.
-const DEPTH_MAX: usize = 4;
+/// Folders below the one given that run directories lie in: `SCENARIO/TIME`, and of a matrix or of repetitions
+/// `SCENARIO/TIME/cells/CELL/RUN`.
+const DEPTH_MAX: usize = 5;
 
 /// How long labs that are ending are waited for, all together.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -90,7 +91,7 @@ mod tests {
         let (living, log) = run(out.path(), "a/living");
         log.try_lock().expect("a lock");
         let (gone, _) = run(out.path(), "a/gone");
-        let (cell, _) = run(out.path(), "matrix/time/cells/one");
+        let (cell, _) = run(out.path(), "matrix/time/cells/1/run-1");
         let outside = tempfile::tempdir().expect("a folder");
         let (linked, _) = run(outside.path(), "b/linked");
         std::os::unix::fs::symlink(outside.path().join("b"), out.path().join("b")).expect("a link");
