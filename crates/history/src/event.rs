@@ -64,6 +64,9 @@ pub enum EventKind {
         boot_s: f64,
         /// CPU seconds spent by then, by part.
         cpu_seconds: BTreeMap<String, f64>,
+        /// Whether the nodes' volumes were returned to a snapshot, and the database started again from it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        from_snapshot: bool,
     },
     /// Round trips between nodes and clients' places, measured from inside.
     RoundTrips {

@@ -190,10 +190,13 @@ pub struct RunOptions {
     /// The folder that gets the run directory
     #[arg(long, default_value = "runs", value_name = "DIR")]
     pub out: PathBuf,
-    /// Run it N times, each with its own seed, and report the figures as distributions. With a matrix: how often each
-    /// combination is run
+    /// Run it N times, each with its own seed, and report the figures as distributions. The database is made and loaded once;
+    /// each run begins with a snapshot of its volumes. With a matrix: how often each combination is run
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: Option<u32>,
+    /// Of several runs, make and load the database anew for each
+    #[arg(long)]
+    pub boot_each: bool,
     /// Keep the lab up at the end until Ctrl-C, and print how to reach each node
     #[arg(long)]
     pub keep: bool,

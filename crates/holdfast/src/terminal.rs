@@ -68,7 +68,13 @@ impl Terminal {
             }
             Show::News(News::Pulse(pulse)) => self.pulse(pulse),
             Show::News(News::Preparing { what, for_s }) => self.preparing(what, *for_s),
-            Show::News(News::Kept { .. } | News::Finished { .. } | News::Failed { .. }) => {}
+            Show::News(
+                News::Kept { .. }
+                | News::Remembered
+                | News::Emptied { .. }
+                | News::Finished { .. }
+                | News::Failed { .. },
+            ) => {}
         }
     }
 
@@ -190,6 +196,9 @@ fn told(kind: &EventKind) -> Option<String> {
             format!("{} with seed {}, {} {}", facts.scenario, facts.seed, facts.engine, facts.engine_version)
         }
         EventKind::Progress { what } => what.clone(),
+        EventKind::LabUp { boot_s, from_snapshot: true, .. } => {
+            format!("the lab is ready after {boot_s:.1} s, its volumes returned to the snapshot")
+        }
         EventKind::LabUp { boot_s, .. } => format!("the lab is ready after {boot_s:.1} s"),
         EventKind::RoundTrips { occasion, pairs } => {
             let slowest = pairs.iter().filter_map(|pair| pair.measured_us).max().unwrap_or(0);

@@ -80,6 +80,24 @@ pub fn look(pid_namespace: u64) -> io::Result<BTreeMap<Identity, Seen>> {
     Ok(found)
 }
 
+/// The programs of all processes of the lab but its supervisor, to be asked there. Those that have ended and are not yet
+/// reaped are left out.
+///
+/// # Errors
+/// When `/proc` cannot be listed.
+pub fn beside_the_supervisor() -> io::Result<Vec<String>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        let entry = entry?;
+        let pid = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok());
+        if let Some((_, seen)) = pid.filter(|pid| *pid != 1).and_then(|pid| seen(&entry.path(), pid)) {
+            found.push(seen.program);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
 /// The number that the innermost namespace has for a process.
 fn number_inside(folder: &Path) -> Option<u32> {
     let status = fs::read_to_string(folder.join("status")).ok()?;

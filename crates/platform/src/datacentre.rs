@@ -4,6 +4,7 @@
 //! removes everything.
 
 mod attaching;
+mod volumes;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -12,6 +13,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use disk::SnapshotError;
 use engine::{Engine, Node};
 use fabric::{Fabric, FabricError, PortId};
 use faults::{Lie, Planted};
@@ -21,17 +23,15 @@ use lab::cgroup::CpuGroups;
 use lab::entrance::{self, Entrance, EntranceError, Inside};
 use lab::memory_groups::MemoryGroups;
 use lab::node_clock::NodeClockError;
-use lab::protocol::{NODE_USER, NodeSetUp, ShownPrograms};
+use lab::protocol::{NodeSetUp, ShownPrograms};
 use lab::{Addresses, Attachment, Family, NodeClock, supervisor};
 use paper::network::{LinkRates, conditions_in_words};
 use scenario::node_name;
 use storage::HostDisks;
-use storage::HostPlace;
-use storage::PowerOffs;
+use storage::MirroredDisk;
 use storage::{Canary, VolumeKind};
-use storage::{MirroredDisk, Plan};
-use storage::{NodeVolume, VirtualDisk};
 
+pub use self::volumes::VolumeContent;
 use crate::fabric_rules::policy_for_fabric;
 use crate::folders::{FolderError, Folders};
 use crate::vm::{CpuShare, Network, Shares, Vm, VmError};
@@ -89,13 +89,19 @@ pub enum DatacentreError {
         /// Its path.
         place: String,
     },
+    /// The snapshot of a node's volume could not be taken or returned to.
+    #[error("node {node}: snapshot of its volume: {source}")]
+    Snapshot {
+        /// The node.
+        node: String,
+        /// Why.
+        source: SnapshotError,
+    },
     /// More places of a kind than there are addresses.
     #[error("more than {0} places of a kind")]
     TooMany(usize),
 }
 
-/// How long components may take to have all that was prepared.
-const COMPONENTS_SETTLE: Duration = Duration::from_secs(60);
 /// What the place of clients within a place is called.
 const CLIENTS: &str = "clients";
 /// Places of one kind at most: the last two bytes of their address.
@@ -190,6 +196,8 @@ pub struct BuildSettings<'a> {
     pub clocks: bool,
     /// What the nodes' volumes are.
     pub volumes: scenario::Volumes,
+    /// What is on them.
+    pub content: VolumeContent,
     /// Where chance begins, the network's and that of torn writes.
     pub seed: u64,
     /// Lies planted by a test; empty in every honest run.
@@ -247,7 +255,7 @@ impl Datacentre {
         }
         for index in 0..count {
             let name = node_name(index);
-            let making = if is_virtual_disk(scenario, settings) {
+            let making = if volumes::is_new_virtual_disk(scenario, settings) {
                 Some(settings.folders.volume_of(&format!("{name}-making"))?)
             } else {
                 None
@@ -438,61 +446,12 @@ impl Datacentre {
             .map_err(|source| DatacentreError::Component { place: self.hosts[host].name(), source })
     }
 
-    /// A node's volume, empty.
-    fn node_volume(
-        &self,
-        set_up: &NodeSetUp,
-        index: usize,
-        (scenario, settings): (&scenario::Scenario, &BuildSettings<'_>),
-    ) -> Result<NodeVolume, DatacentreError> {
-        // In a lab of an ordinary user, whoever has another number inside is root's number to those who serve.
-        let user = if settings.users_mapped { NODE_USER } else { 0 };
-        let is_torn = settings.volumes == scenario::Volumes::Torn;
-        let torn_by = is_torn.then(|| settings.seed.wrapping_add(index as u64));
-        let power_offs = PowerOffs { torn_by, keep_unsynced: settings.planted.contains(&Lie::NoRollback) };
-        let storage = scenario.database.storage.as_ref();
-        let mirrored = storage
-            .filter(|storage| storage.is_mirrored())
-            .filter(|_| settings.volumes != scenario::Volumes::Directory);
-        if let Some(storage) = mirrored {
-            let folder = &set_up.volume;
-            let failed = |source| DatacentreError::Component { place: set_up.name.clone(), source };
-            let place = |(number, host): (usize, &Host)| {
-                let namespace = host.attachment.namespace.try_clone()?;
-                let disk = self.disks.for_volume(number, index);
-                Ok(Arc::new(HostPlace { name: host.name(), namespace, address: host.address, disk }))
-            };
-            let hosts: std::io::Result<Vec<Arc<HostPlace>>> =
-                self.hosts.iter().enumerate().map(place).collect();
-            let plan = Plan { folder, node: index, storage, hosts: hosts.map_err(failed)?, user, power_offs };
-            return Ok(NodeVolume::Mirrored(MirroredDisk::make(&plan).map_err(failed)?));
-        }
-        if settings.volumes == scenario::Volumes::Directory {
-            return Ok(NodeVolume::Directory);
-        }
-        let host = scenario.database.nodes[index];
-        let earlier = scenario.database.nodes[..index].iter().filter(|other| **other == host).count();
-        let on = self.disks.for_volume(host, earlier);
-        Ok(NodeVolume::Virtual(Box::new(VirtualDisk::new(&set_up.volume, user, power_offs, on))))
-    }
-
     /// From here on links carry no more than their rate.
     ///
     /// # Errors
     /// When the fabric is gone.
     pub fn hold_to_rates(&self, site: &scenario::Site) -> Result<(), DatacentreError> {
         Ok(self.fabric.set_policy(policy_for_fabric(site, LinkRates::AsWritten, &self.planted))?)
-    }
-
-    /// Takes everything on the volumes as durable: what was prepared is taken to lie on the disks for long.
-    pub fn take_volumes_as_durable(&self) {
-        for vm in &self.vms {
-            // One that does not settle has components that lack something, which is told as it comes.
-            let settled = vm.volume().mirrored().is_none_or(|disk| disk.settle(COMPONENTS_SETTLE));
-            if settled {
-                vm.volume().take_all_as_durable();
-            }
-        }
     }
 
     /// VMs that have power.
@@ -555,13 +514,6 @@ impl Datacentre {
         let (links, edges) = (links.collect(), edges.collect());
         SiteFacts { hosts: hosts.collect(), nodes: nodes.collect(), links, edges }
     }
-}
-
-/// Whether nodes have virtual disks of one component, on which a new database can be put without going through the mount.
-fn is_virtual_disk(scenario: &scenario::Scenario, settings: &BuildSettings<'_>) -> bool {
-    let storage = scenario.database.storage.as_ref();
-    let mirrored = storage.is_some_and(scenario::Storage::is_mirrored);
-    settings.volumes != scenario::Volumes::Directory && !mirrored
 }
 
 /// The family of the addresses that the scenario's database and clients use.

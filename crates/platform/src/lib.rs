@@ -24,9 +24,9 @@ mod time_service;
 mod vm;
 mod volume_watch;
 
-pub use datacentre::{BuildSettings, ClientPlace, Datacentre, DatacentreError, Host};
+pub use datacentre::{BuildSettings, ClientPlace, Datacentre, DatacentreError, Host, VolumeContent};
 pub use fabric_rules::for_fabric;
-pub use folders::Folders;
+pub use folders::{FolderError, Folders};
 pub use migrating::{MigrationOrder, MigrationWatch, NotMigrated};
 pub use platform::Platform;
 pub use processes_left::processes_left;

@@ -323,6 +323,13 @@ fn told(run: &RunDirectory, kind: &EventKind) -> (&'static str, String) {
     match kind {
         EventKind::RunStarted { .. } => ("", "The run starts.".to_owned()),
         EventKind::Progress { what } => ("", what.clone()),
+        EventKind::LabUp { boot_s, from_snapshot: true, .. } => (
+            "",
+            format!(
+                "Volumes are returned to a snapshot, and the database is ready after {}.",
+                format::seconds(*boot_s)
+            ),
+        ),
         EventKind::LabUp { boot_s, .. } => {
             ("", format!("Lab and database are ready after {}.", format::seconds(*boot_s)))
         }

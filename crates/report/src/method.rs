@@ -161,6 +161,11 @@ pub(crate) fn provenance(run: &RunDirectory) -> String {
             .boot_s
             .map(|boot_s| ("Time until the database accepted a write".to_owned(), format::seconds(boot_s))),
     );
+    if result.lab.from_snapshot {
+        let how =
+            "returned to a snapshot, taken when the tables were loaded and the database had ended in order";
+        versions.push(("Volumes at the start".to_owned(), how.to_owned()));
+    }
     html.push_str(&facts_list("Run", versions));
     html.push_str(&facts_list(
         "Database settings",

@@ -34,8 +34,8 @@ pub(crate) fn result(events: &[Event], rows: &[TimelineRow]) -> Option<RunResult
     let mut result = blank(facts);
     for event in events {
         match &event.kind {
-            EventKind::LabUp { boot_s, cpu_seconds } => {
-                result.lab.boot_s = Some(*boot_s);
+            EventKind::LabUp { boot_s, cpu_seconds, from_snapshot } => {
+                (result.lab.boot_s, result.lab.from_snapshot) = (Some(*boot_s), *from_snapshot);
                 result.lab.cpu_seconds.extend(cpu_seconds.clone());
             }
             EventKind::Warning { what, remedy } => {

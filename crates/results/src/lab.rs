@@ -30,6 +30,10 @@ pub struct LinkResult {
 pub struct LabResult {
     /// Wall seconds from the start of the lab to the database's first quorum write.
     pub boot_s: Option<f64>,
+    /// Whether it did not make a new database: the nodes' volumes were returned to a snapshot that was taken when the loads'
+    /// tables were on them, and the database was started again from it. `boot_s` is the time for that then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub from_snapshot: bool,
     /// Database nodes.
     pub nodes: u32,
     /// CPU seconds of the whole run by part: database, load, fabric, disk, other.

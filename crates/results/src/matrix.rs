@@ -89,6 +89,12 @@ pub struct CellResult {
     /// Why there is no result, when the run was tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
+    /// The directory of the kept lab whose volumes the run began with; absent where it booted a lab of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lab_dir: Option<PathBuf>,
+    /// Why that lab was thrown away after the run, where it was.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lab_discarded: Vec<String>,
 }
 
 impl CellResult {

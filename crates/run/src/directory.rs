@@ -104,13 +104,26 @@ impl RunDirectory {
         Folders { volumes: lab::janitor::volumes_path(&self.path), logs: self.path.join("logs") }
     }
 
-    /// The folder of the lab's own logs, made if need be.
+    /// The folder of the lab's own logs.
+    #[must_use]
+    pub(crate) fn lab_logs(&self) -> PathBuf {
+        self.path.join("logs").join("lab")
+    }
+
+    /// Makes the folder of the lab's own logs, if need be.
     ///
     /// # Errors
     /// When it cannot be made.
     pub fn make_lab_logs(&self) -> Result<(), DirectoryError> {
-        let path = self.path.join("logs").join("lab");
+        let path = self.lab_logs();
         at(&path, fs::create_dir_all(&path))
+    }
+
+    /// What of a lab in it was not removed, in words.
+    pub(crate) fn left_behind(&self) -> Vec<String> {
+        let volumes = lab::janitor::volumes_path(&self.path);
+        let left = || format!("the nodes' volumes could not be removed: {}", volumes.display());
+        volumes.exists().then(left).into_iter().collect()
     }
 
     /// Writes a file whole and durable, so that nobody ever reads half of it, nor the next boot of the machine.

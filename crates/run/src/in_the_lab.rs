@@ -34,6 +34,8 @@ pub struct Lab {
     pub engine: Arc<dyn Engine>,
     /// Wall seconds from the first namespace to the first quorum write.
     pub boot_s: f64,
+    /// Whether the database was not made but started again from a snapshot.
+    pub from_snapshot: bool,
     /// What was seen of the site's links; `None` where there are none.
     pub links: Option<history::Receipt>,
     /// Why volumes are plain directories, where the scenario asks for something else.

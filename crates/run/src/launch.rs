@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::mpsc::{Receiver, Sender};
+use std::time::Duration;
 
 use engine::client_program::install_driver;
 use engine::installation::cache_directory;
@@ -22,13 +23,16 @@ use crate::captures::{self, CaptureError};
 use crate::directory::{DirectoryError, RunDirectory};
 use crate::engine_files::{self, PlanError};
 use crate::external;
-use crate::orders::{INTERRUPT, InstallationOrders, News, Orders};
+use crate::kept_lab::KeptLab;
+use crate::orders::{INTERRUPT, InstallationOrders, News, Orders, VolumeOrders};
 use crate::planted_stall;
 use crate::preparation::check_workloads;
 use crate::room::{self, RoomError};
 
 /// The second of the run in which a planted stall begins.
 const STALL_AT_S: u64 = 3;
+/// How long the control groups of a lab that has ended may take to be removed.
+const GROUPS_GONE_WITHIN: Duration = Duration::from_secs(5);
 
 /// What can go wrong outside the lab, or be told of what went wrong inside.
 #[derive(Debug, thiserror::Error)]
@@ -178,6 +182,95 @@ pub fn launch(
     receiver: &Receiver<Message>,
     show: &mut dyn FnMut(Show<'_>),
 ) -> Result<Ended, LaunchError> {
+    let start = start(options, VolumeOrders::New, show)?;
+    let (relayed, janitor) = start.relay(None, sender, receiver, show)?;
+    drop(janitor);
+    start.end(relayed)
+}
+
+/// Boots a lab whose volumes are kept: with a database that is loaded and has ended in order. No run is made, and nothing of
+/// the lab is left but its volumes. None when it was interrupted.
+///
+/// # Errors
+/// As [`launch`]; when the database cannot be ended in order, or its volumes have no snapshots.
+pub fn boot_to_keep(
+    options: &Options,
+    sender: Sender<Message>,
+    receiver: &Receiver<Message>,
+    show: &mut dyn FnMut(Show<'_>),
+) -> Result<Option<KeptLab>, LaunchError> {
+    let start = start(options, VolumeOrders::Remember, show)?;
+    let (relayed, janitor) = start.relay(None, sender, receiver, show)?;
+    match (relayed.is_remembered, janitor) {
+        (true, Some(janitor)) => {
+            // The lab is gone; what else it had must not wait for its volumes.
+            let _ = lab::cgroup::remove_all(&start.orders.run_name, GROUPS_GONE_WITHIN);
+            let run_directory = start.directory.path().to_owned();
+            let failed = |error: std::io::Error| LaunchError::Lab {
+                part: "lab",
+                why: format!("its log cannot be locked: {error}"),
+                run_directory,
+            };
+            KeptLab::new(start.directory, janitor).map(Some).map_err(failed)
+        }
+        (_, janitor) => {
+            drop(janitor);
+            start.end(relayed).map(|_| None)
+        }
+    }
+}
+
+/// Does the whole job as [`launch`], but begins with the volumes of a kept lab. Beside how it ended: that lab again, or why it
+/// was thrown away.
+pub fn launch_on(
+    lab: KeptLab,
+    options: &Options,
+    sender: Sender<Message>,
+    receiver: &Receiver<Message>,
+    show: &mut dyn FnMut(Show<'_>),
+) -> (Result<Ended, LaunchError>, Result<KeptLab, Vec<String>>) {
+    let not_begun = || vec!["the run on it did not begin".to_owned()];
+    let start = match start(options, VolumeOrders::Return, show) {
+        Ok(start) => start,
+        Err(error) => return (Err(error), Err(not_begun())),
+    };
+    let (relayed, janitor) = match start.relay(Some(&lab), sender, receiver, show) {
+        Ok(relayed) => relayed,
+        Err(error) => return (Err(error), Err(not_begun())),
+    };
+    let mut why = match &relayed.doubts {
+        Some(doubts) => doubts.clone(),
+        None => vec!["the run did not end in order".to_owned()],
+    };
+    if why.is_empty()
+        && let Err(error) = lab.take_back(&start.directory)
+    {
+        why.push(format!("its volumes could not be taken back: {error}"));
+    }
+    drop(janitor);
+    let lab = match why.is_empty() {
+        true => Ok(lab),
+        false => {
+            why.extend(lab.end());
+            Err(why)
+        }
+    };
+    (start.end(relayed), lab)
+}
+
+/// All that is known before the process that does the run is started.
+struct Start {
+    directory: RunDirectory,
+    orders: Orders,
+    in_a_lab: bool,
+}
+
+/// Reads the scenario, finds what it needs, and makes the run directory.
+fn start(
+    options: &Options,
+    volumes: VolumeOrders,
+    show: &mut dyn FnMut(Show<'_>),
+) -> Result<Start, LaunchError> {
     let mut scenario = engine_files::plan(&options.source, &options.overrides, &options.folder)?.scenario;
     check_workloads(&mut scenario, &options.folder).map_err(|error| {
         match error.rejection(&options.source, &options.overrides) {
@@ -190,7 +283,7 @@ pub fn launch(
             check_external(&mut scenario, options)?;
             (InstallationOrders::default(), None)
         }
-        None => check_lab(&scenario, options, show)?,
+        None => check_lab(&scenario, options, volumes, show)?,
     };
     let seed = options.seed.or(scenario.seed).unwrap_or_else(drawn_seed);
     let now = jiff::Timestamp::now();
@@ -204,17 +297,21 @@ pub fn launch(
             show(Show::Step(&left));
         }
     }
-    show(Show::Directory(directory.path()));
+    match volumes {
+        VolumeOrders::Remember => {
+            show(Show::Step(&format!("booting a lab to keep in {}", directory.path().display())));
+        }
+        VolumeOrders::New | VolumeOrders::Return => show(Show::Directory(directory.path())),
+    }
     let text = scenario::to_yaml(&scenario, seed);
     directory.write("scenario.yaml", &text)?;
-    let run_name = format!("{timestamp}-{}", std::process::id());
     let orders = Orders {
         holdfast: options.version.to_owned(),
         scenario: text,
         seed,
         started_at: now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         run_directory: directory.path().to_owned(),
-        run_name: run_name.clone(),
+        run_name: run_name(&timestamp, volumes),
         installation,
         driver,
         machine: crate::machine::facts(),
@@ -223,21 +320,44 @@ pub fn launch(
         keep: options.keep,
         captures: options.captures.clone(),
         confirmed: options.confirmed.clone(),
+        volumes,
     };
-    let relayed = match scenario.cluster {
-        Some(_) => relay((&orders, false), &directory, sender, receiver, show),
-        None => {
-            let janitor = Janitor::start(&run_name, directory.path())
-                .map_err(|error| LaunchError::Supervisor(format!("start the janitor: {error}")))?;
-            let relayed = relay((&orders, true), &directory, sender, receiver, show);
-            drop(janitor);
-            relayed
+    Ok(Start { directory, orders, in_a_lab: scenario.cluster.is_none() })
+}
+
+/// Unique on this machine for as long as the run lasts, or the lab is kept: a run on it may begin in the same second.
+fn run_name(timestamp: &str, volumes: VolumeOrders) -> String {
+    let of = if volumes == VolumeOrders::Remember { "-lab" } else { "" };
+    format!("{timestamp}{of}-{}", std::process::id())
+}
+
+impl Start {
+    /// Starts the process that does the run, on the volumes of `kept` where there is such a lab, and passes on its news until it
+    /// ends. The janitor of its lab has not been sent to work yet.
+    fn relay(
+        &self,
+        kept: Option<&KeptLab>,
+        sender: Sender<Message>,
+        receiver: &Receiver<Message>,
+        show: &mut dyn FnMut(Show<'_>),
+    ) -> Result<(Relayed, Option<Janitor>), LaunchError> {
+        let failed = |what: &str, error: std::io::Error| LaunchError::Supervisor(format!("{what}: {error}"));
+        let janitor = self.in_a_lab.then(|| Janitor::start(&self.orders.run_name, self.directory.path()));
+        let janitor = janitor.transpose().map_err(|error| failed("start the janitor", error))?;
+        if let Some(kept) = kept {
+            kept.lend(&self.directory).map_err(|error| failed("the volumes of the kept lab", error))?;
         }
-    };
-    let left_behind = left_behind(&directory);
-    let part = if scenario.cluster.is_some() { "cluster" } else { "lab" };
-    let verdict = conclude(part, relayed, &directory)?;
-    Ok(Ended { verdict, run_directory: directory.path().to_owned(), left_behind })
+        let relayed = relay((&self.orders, self.in_a_lab), &self.directory, sender, receiver, show)?;
+        Ok((relayed, janitor))
+    }
+
+    /// What came of it, once the janitor has done its work.
+    fn end(&self, relayed: Relayed) -> Result<Ended, LaunchError> {
+        let left_behind = self.directory.left_behind();
+        let part = if self.in_a_lab { "lab" } else { "cluster" };
+        let verdict = conclude(part, relayed, &self.directory)?;
+        Ok(Ended { verdict, run_directory: self.directory.path().to_owned(), left_behind })
+    }
 }
 
 /// Whether a cluster that exists can be run against: its command files, and the leave to break it.
@@ -257,6 +377,7 @@ fn check_external(scenario: &mut Scenario, options: &Options) -> Result<(), Laun
 fn check_lab(
     scenario: &Scenario,
     options: &Options,
+    volumes: VolumeOrders,
     show: &mut dyn FnMut(Show<'_>),
 ) -> Result<(InstallationOrders, Option<PathBuf>), LaunchError> {
     for name in &options.captures {
@@ -265,7 +386,10 @@ fn check_lab(
     let folder = match &options.place {
         Placement::Below(folder) | Placement::At(folder) => folder,
     };
-    if let Some(short) = room::check(scenario, folder)? {
+    // Volumes that are returned lie on the disk already.
+    if volumes != VolumeOrders::Return
+        && let Some(short) = room::check(scenario, folder)?
+    {
         show(Show::Step(&short.to_string()));
     }
     Ok((installation(scenario, show)?, driver(scenario, show)?))
@@ -329,9 +453,13 @@ pub(crate) fn drawn_seed() -> u64 {
 }
 
 /// How the supervisor ended.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Relayed {
     verdict: Option<Verdict>,
+    /// Whether the volumes were remembered, as was asked for.
+    is_remembered: bool,
+    /// What of a lab on returned volumes is not as it was at the start, once that was looked at.
+    doubts: Option<Vec<String>>,
     failed: Option<String>,
     interrupted: bool,
     status: Option<ExitStatus>,
@@ -371,7 +499,7 @@ fn relay(
         let _ = sender.send(Message::HungUp);
     });
     let mut stall = orders.planted.contains(&Lie::LabStall);
-    let mut relayed = Relayed { verdict: None, failed: None, interrupted: false, status: None };
+    let mut relayed = Relayed::default();
     while let Ok(message) = receiver.recv() {
         match message {
             Message::HungUp => break,
@@ -403,28 +531,15 @@ fn take_news(news: &News, run_directory: &Path, relayed: &mut Relayed, show: &mu
     match news {
         News::Finished { verdict } => relayed.verdict = Some(*verdict),
         News::Failed { why } => relayed.failed = Some(why.clone()),
+        News::Remembered => relayed.is_remembered = true,
+        News::Emptied { doubts } => relayed.doubts = Some(doubts.clone()),
         News::Kept { nodes, others } => show(Show::Reach { nodes, others, run_directory }),
         News::Event { .. } | News::Pulse(_) | News::Preparing { .. } => {}
     }
     show(Show::News(news));
 }
 
-/// Clean-up that did not happen, in words.
-fn left_behind(directory: &RunDirectory) -> Vec<String> {
-    let volumes = lab::janitor::volumes_path(directory.path());
-    let mut left = Vec::new();
-    if volumes.exists() {
-        left.push(format!("the nodes' volumes could not be removed: {}", volumes.display()));
-    }
-    left
-}
-
-fn conclude(
-    part: &'static str,
-    relayed: Result<Relayed, LaunchError>,
-    directory: &RunDirectory,
-) -> Result<Verdict, LaunchError> {
-    let relayed = relayed?;
+fn conclude(part: &'static str, relayed: Relayed, directory: &RunDirectory) -> Result<Verdict, LaunchError> {
     let run_directory = directory.path().to_owned();
     match (relayed.verdict, relayed.failed) {
         (Some(verdict), _) => Ok(verdict),

@@ -45,6 +45,22 @@ pub struct Orders {
     /// The name under which somebody confirmed that a cluster which exists may be broken.
     #[serde(default)]
     pub confirmed: Option<String>,
+    /// What the nodes' volumes begin with, and what becomes of them.
+    #[serde(default)]
+    pub volumes: VolumeOrders,
+}
+
+/// What the nodes' volumes begin with, and what becomes of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum VolumeOrders {
+    /// They begin empty, and go with the lab.
+    #[default]
+    New,
+    /// They begin empty. Once the loads' tables are on them they are remembered, and no run is made.
+    Remember,
+    /// They begin as they were remembered. After the run it is told whether they can be returned for another one.
+    Return,
 }
 
 /// The database's programs, as found outside.
@@ -122,6 +138,13 @@ pub enum News {
         nodes: Vec<String>,
         /// Hosts, and places where clients stand.
         others: Vec<String>,
+    },
+    /// The volumes were remembered, and the lab ends.
+    Remembered,
+    /// A run on returned volumes is over, and its nodes are off.
+    Emptied {
+        /// What of the lab is not as it was at the start, in words; its volumes serve no other run where there is anything.
+        doubts: Vec<String>,
     },
     /// The run is over and its result written.
     Finished {

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use capabilities::Leadership;
 use engine::{Configuration, Engine, EngineError, Installation, Node, Origin};
+use fabric::CaptureGuard;
 use history::{EventKind, EventSink, LoadFacts, PhaseFacts, RunFacts};
 use lab::cgroup::CpuGroups;
 use lab::memory_groups::MemoryGroups;
@@ -16,9 +17,9 @@ use load::{LoadCpu, LoadError, LoadPlan, OnThread};
 use nix::sys::resource::{Resource, getrlimit};
 use paper::RequestedNetwork;
 use paper::network::{LinkRates, policy};
-use platform::{BuildSettings, Datacentre, DatacentreError};
+use platform::{BuildSettings, Datacentre, DatacentreError, VolumeContent};
 use scenario::units::{format_duration, format_size};
-use scenario::{DiskSync, Failover, Need, Scenario, Synchronous, Volumes};
+use scenario::{DiskSync, Failover, Need, Scenario, Synchronous, Volumes, node_name};
 use workload::ConfigurationError;
 
 use crate::captures::{self, CaptureError, Captures};
@@ -27,7 +28,7 @@ use crate::client_programs;
 use crate::directory::RunDirectory;
 use crate::in_the_lab::{Lab, enter_place};
 use crate::load_plans::{Access, Misconfigured, PlanError, most_clients, plans, workload_of};
-use crate::orders::{InstallationOrders, Orders};
+use crate::orders::{InstallationOrders, Orders, VolumeOrders};
 use crate::prepared::Prepared;
 use crate::script_files::{self, MisnamedFile};
 use crate::table_progress;
@@ -77,6 +78,12 @@ pub enum PreparationError {
         needed: u64,
         /// Descriptors allowed.
         most: u64,
+    },
+    /// The volumes are no virtual disks, of which there could be snapshots.
+    #[error("snapshots need virtual disks, which are not available: {why}")]
+    NoSnapshots {
+        /// Why not.
+        why: String,
     },
     /// A script's file.
     #[error(transparent)]
@@ -169,11 +176,80 @@ pub fn prepare(
     users_mapped: bool,
     chronicle: &Chronicle,
 ) -> Result<Prepared, PreparationError> {
+    let Up { datacentre, engine, captures, facts, plans, boot_s, volumes_fell_back, .. } =
+        bring_up(scenario, orders, users_mapped, chronicle)?;
+    datacentre.take_volumes_as_durable();
+    datacentre.hold_to_rates(&scenario.site)?;
+    let asked = RequestedNetwork::new(policy(&scenario.site, LinkRates::Unlimited), []);
+    let pairs = faulting::matrix(&faulting::stations(&datacentre), &asked);
+    chronicle.say(EventKind::RoundTrips { occasion: "before the load".to_owned(), pairs });
+    let datacentre = Arc::new(datacentre);
+    let links = faulting::look_at_links(&datacentre, &scenario.site);
+    let isolation = engine.isolation();
+    let captures = Arc::new(Captures::new(captures));
+    let planted = orders.planted.clone();
+    let lab = Lab {
+        captures,
+        datacentre,
+        engine,
+        boot_s,
+        from_snapshot: orders.volumes == VolumeOrders::Return,
+        links,
+        volumes_fell_back,
+        planted: planted.clone(),
+    };
+    Ok(Prepared::in_the_lab(lab, plans, facts, (planted, isolation)))
+}
+
+/// Builds everything, ends the database in order and remembers the nodes' volumes with the loads' tables on them.
+///
+/// # Errors
+/// As [`prepare`]; when the database does not end in order, or the volumes cannot be remembered.
+pub(crate) fn remember(
+    scenario: &Scenario,
+    orders: &Orders,
+    users_mapped: bool,
+    chronicle: &Chronicle,
+) -> Result<(), PreparationError> {
+    let up = bring_up(scenario, orders, users_mapped, chronicle)?;
+    up.engine.rest(&up.nodes)?;
+    up.datacentre.take_snapshots(&RunDirectory::at(orders.run_directory.clone()).node_folders())?;
+    chronicle.progress("the database has ended in order, and snapshots of its volumes are taken".to_owned());
+    Ok(())
+}
+
+/// A database that is up, with the loads' tables.
+struct Up {
+    // Order matters: captures are ended before the network they are of.
+    captures: Vec<CaptureGuard>,
+    nodes: Vec<Arc<dyn Node>>,
+    datacentre: Datacentre,
+    engine: Arc<dyn Engine>,
+    facts: RunFacts,
+    plans: Vec<LoadPlan>,
+    boot_s: f64,
+    volumes_fell_back: Option<String>,
+}
+
+fn bring_up(
+    scenario: &Scenario,
+    orders: &Orders,
+    users_mapped: bool,
+    chronicle: &Chronicle,
+) -> Result<Up, PreparationError> {
     let began = Instant::now();
+    let is_return = orders.volumes == VolumeOrders::Return;
     check_open_files(scenario, getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(_, hard)| hard))?;
     let directory = RunDirectory::at(orders.run_directory.clone());
     let cpu_groups = cpu_groups(scenario, orders, chronicle);
     let (volumes, volumes_fell_back) = volumes(scenario, &directory, chronicle);
+    if let (Some(why), true) = (&volumes_fell_back, orders.volumes != VolumeOrders::New) {
+        return Err(PreparationError::NoSnapshots { why: why.clone() });
+    }
+    if is_return {
+        let names: Vec<String> = (0..scenario.database.nodes.len()).map(node_name).collect();
+        directory.node_folders().leave_volumes_and_snapshots(&names).map_err(DatacentreError::from)?;
+    }
     let engine = open_engine(scenario, orders)?;
     let settings = BuildSettings {
         folders: directory.node_folders(),
@@ -184,6 +260,7 @@ pub fn prepare(
         memory_groups: memory_groups(scenario, orders, cpu_groups.as_deref(), chronicle),
         clocks: crate::room::needs(scenario, Need::Clocks),
         volumes,
+        content: if is_return { VolumeContent::AtSnapshot } else { VolumeContent::Empty },
         seed: orders.seed,
         planted: &orders.planted,
     };
@@ -199,31 +276,19 @@ pub fn prepare(
     let (hosts, count) = (datacentre.hosts.len(), datacentre.vms.len());
     chronicle.progress(format!("{hosts} hosts and {count} nodes are up"));
     let nodes: Vec<Arc<dyn Node>> = datacentre.vms.iter().map(|vm| vm.clone() as Arc<dyn Node>).collect();
-    let cluster = engine.bootstrap(&nodes)?;
+    let cluster = if is_return { engine.resume(&nodes)? } else { engine.bootstrap(&nodes)? };
     let boot_s = began.elapsed().as_secs_f64();
     let cpu_seconds = Usage::now(&datacentre, &[], LoadCpu::default()).by_part();
-    chronicle.say(EventKind::LabUp { boot_s, cpu_seconds });
+    chronicle.say(EventKind::LabUp { boot_s, cpu_seconds, from_snapshot: is_return });
     chronicle.progress(format!("{} {}: {}", engine.name(), engine.version(), roles(&cluster)));
     let program =
         |load: &str| client_programs::for_load(load, scenario, orders, engine.as_ref(), &nodes, users_mapped);
     let access = Access::to_nodes(engine.as_ref(), &nodes);
     let plans = plans(scenario, (orders.seed, &orders.planted), &access, &program)?;
-    for (plan, load) in plans.iter().zip(&scenario.loads) {
+    for (plan, load) in plans.iter().zip(&scenario.loads).filter(|_| !is_return) {
         load_tables(plan, enter_place(&datacentre, load)?, chronicle)?;
     }
-    datacentre.take_volumes_as_durable();
-    datacentre.hold_to_rates(&scenario.site)?;
-    let asked = RequestedNetwork::new(policy(&scenario.site, LinkRates::Unlimited), []);
-    let pairs = faulting::matrix(&faulting::stations(&datacentre), &asked);
-    chronicle.say(EventKind::RoundTrips { occasion: "before the load".to_owned(), pairs });
-    let datacentre = Arc::new(datacentre);
-    let links = faulting::look_at_links(&datacentre, &scenario.site);
-    let isolation = engine.isolation();
-    let captures = Arc::new(Captures::new(captures));
-    let planted = orders.planted.clone();
-    let lab =
-        Lab { captures, datacentre, engine, boot_s, links, volumes_fell_back, planted: planted.clone() };
-    Ok(Prepared::in_the_lab(lab, plans, facts, (planted, isolation)))
+    Ok(Up { captures, nodes, datacentre, engine, facts, plans, boot_s, volumes_fell_back })
 }
 
 /// Makes the tables of a load, and tells how far it is.

@@ -99,6 +99,8 @@ impl Series {
                 run_dir: place(directory.path(), turn),
                 result: None,
                 failure: None,
+                lab_dir: None,
+                lab_discarded: Vec::new(),
             }
         };
         let record = MatrixResult {
@@ -146,6 +148,19 @@ impl Series {
     #[must_use]
     pub fn record(&self) -> &MatrixResult {
         &self.record
+    }
+
+    /// Notes the kept lab whose volumes a run began with, and why it was thrown away afterwards, where it was.
+    pub fn note_lab(&mut self, turn: &Turn, lab: &Path, discarded: &[String]) {
+        let Some(index) = self.turns.iter().position(|other| other == turn) else { return };
+        let cell = &mut self.record.cells[index];
+        (cell.lab_dir, cell.lab_discarded) = (Some(lab.to_owned()), discarded.to_vec());
+    }
+
+    /// Where the directory of the kept lab with this number is to be.
+    #[must_use]
+    pub fn place_of_lab(&self, turn: &Turn, number: u32) -> PathBuf {
+        self.path().join(format!("cells/{}/lab-{number}", turn.cell + 1))
     }
 
     /// Notes how a run came out, or why it left nothing.

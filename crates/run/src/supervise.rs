@@ -15,9 +15,10 @@ use crate::conductor::{Conductor, ConductorError};
 use crate::directory::{DirectoryError, RunDirectory};
 use crate::external::{self, ExternalError};
 use crate::in_the_lab::Lab;
-use crate::orders::{INTERRUPT, News, Orders};
+use crate::lab_end::{self, LabDoubt};
+use crate::orders::{INTERRUPT, News, Orders, VolumeOrders};
 use crate::outcome;
-use crate::preparation::{PreparationError, prepare};
+use crate::preparation::{PreparationError, prepare, remember};
 use crate::prepared::Prepared;
 
 /// Why a run ends early that was told to.
@@ -65,11 +66,23 @@ pub fn supervise_outside() -> u8 {
     told(supervised_outside())
 }
 
-fn told(ended: Result<Verdict, SuperviseError>) -> u8 {
+/// What came of it.
+enum Done {
+    /// A run.
+    Run(Verdict),
+    /// Volumes that are remembered.
+    Remembered,
+}
+
+fn told(ended: Result<Done, SuperviseError>) -> u8 {
     match ended {
-        Ok(verdict) => {
+        Ok(Done::Run(verdict)) => {
             news(&News::Finished { verdict });
             verdict.exit_code()
+        }
+        Ok(Done::Remembered) => {
+            news(&News::Remembered);
+            0
         }
         Err(error) => {
             let why = with_causes(&error);
@@ -101,7 +114,7 @@ fn eprint_log(why: &str) {
     let _ = writeln!(io::stderr(), "{why}");
 }
 
-fn supervised() -> Result<Verdict, SuperviseError> {
+fn supervised() -> Result<Done, SuperviseError> {
     let entered = supervisor::enter()?;
     let orders = read_orders()?;
     let volumes = lab::janitor::volumes_path(&orders.run_directory);
@@ -110,12 +123,17 @@ fn supervised() -> Result<Verdict, SuperviseError> {
     supervisor::guard_volumes(&volumes)?;
     let run = Run::begin(orders, interrupts)?;
     building.begin(&run.chronicle);
+    if run.orders.volumes == VolumeOrders::Remember {
+        remember(&run.scenario, &run.orders, entered.users_mapped, &run.chronicle)?;
+        building.end();
+        return Ok(Done::Remembered);
+    }
     let prepared = prepare(&run.scenario, &run.orders, entered.users_mapped, &run.chronicle)?;
     building.end();
-    run.perform(&prepared)
+    run.perform(&prepared).map(Done::Run)
 }
 
-fn supervised_outside() -> Result<Verdict, SuperviseError> {
+fn supervised_outside() -> Result<Done, SuperviseError> {
     let orders = read_orders()?;
     let (building, interrupts) = listen(|interrupt| {
         // A run that has ended listens no more.
@@ -125,7 +143,7 @@ fn supervised_outside() -> Result<Verdict, SuperviseError> {
     building.begin(&run.chronicle);
     let prepared = external::prepare(&run.scenario, &run.orders, &run.chronicle)?;
     building.end();
-    run.perform(&prepared)
+    run.perform(&prepared).map(Done::Run)
 }
 
 fn read_orders() -> Result<Orders, SuperviseError> {
@@ -201,7 +219,12 @@ impl Run {
         let scenario =
             scenario::parse(&source, &[]).map_err(|error| SuperviseError::Scenario(error.to_string()))?;
         let clock = Clock::set_later();
-        let chronicle = Arc::new(Chronicle::begin(&directory, clock.clone())?);
+        // A lab that makes no run leaves a log of its making, and no directory of a run.
+        let told_in = match orders.volumes {
+            VolumeOrders::Remember => RunDirectory::at(directory.lab_logs()),
+            VolumeOrders::New | VolumeOrders::Return => directory.clone(),
+        };
+        let chronicle = Arc::new(Chronicle::begin(&told_in, clock.clone())?);
         Ok(Run { scenario, orders, directory, chronicle, clock, interrupts })
     }
 
@@ -224,6 +247,10 @@ impl Run {
         let result = outcome::draw(&self.scenario, prepared, &shown, &self.directory, &self.chronicle);
         let text = serde_json::to_string_pretty(&result).map_err(SuperviseError::Result)?;
         self.directory.write("result.json", &format!("{text}\n"))?;
+        if let (VolumeOrders::Return, Some(lab)) = (self.orders.volumes, &prepared.lab) {
+            let doubts = lab_end::end(&result, shown.interrupted.is_some(), &lab.datacentre);
+            news(&News::Emptied { doubts: doubts.iter().map(LabDoubt::to_string).collect() });
+        }
         self.chronicle.say(EventKind::RunEnded { verdict: result.verdict });
         if let (true, None, Some(lab)) = (self.orders.keep, &shown.interrupted, &prepared.lab) {
             self.keep(lab);

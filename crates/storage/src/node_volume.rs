@@ -4,10 +4,11 @@
 //! of the node's init, because the lab must not use a mount that it serves.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use disk::{DefectEffects, Disk};
+use disk::{DefectEffects, Disk, SnapshotError};
 use history::Verdict;
 
 use crate::loss::loss_in_words;
@@ -69,6 +70,18 @@ impl NodeVolume {
             NodeVolume::Directory => {}
             NodeVolume::Virtual(disk) => disk.take_all_as_durable(),
             NodeVolume::Mirrored(disk) => disk.take_all_as_durable(),
+        }
+    }
+
+    /// Remembers all of it in a folder, to be returned to later. Its node must have no power.
+    ///
+    /// # Errors
+    /// When that cannot be written, or this is no virtual disk of one component.
+    pub fn take_snapshot(&self, folder: &Path) -> Result<(), SnapshotError> {
+        match self {
+            NodeVolume::Directory => Err(SnapshotError::NotPossible { what: "a plain directory" }),
+            NodeVolume::Virtual(disk) => disk.take_snapshot(folder),
+            NodeVolume::Mirrored(_) => Err(SnapshotError::NotPossible { what: "a mirrored volume" }),
         }
     }
 

@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use disk::mirror::Dirt;
-use disk::{DefectEffects, Disk, FolderStore, Limits, Lost, Mount, MountError, MountPoint, OnDisk};
+use disk::{
+    DefectEffects, Disk, FolderStore, Limits, Lost, Mount, MountError, MountPoint, OnDisk, SnapshotError,
+};
 
 use crate::rollback::{PowerOffs, Rollback};
 
@@ -33,8 +35,31 @@ impl VirtualDisk {
     pub fn new(folder: &Path, user: u32, power_offs: PowerOffs, on: Disk) -> VirtualDisk {
         let store = OnDisk::in_folder(folder, on, true);
         let volume = disk::Volume::new(store, Limits::default(), user, user, SystemTime::now());
+        VirtualDisk::of(volume, power_offs)
+    }
+
+    /// The disk over this folder as it was at a snapshot, whatever was done to it since.
+    ///
+    /// # Errors
+    /// When there is no such snapshot, or what came back is not what was there.
+    pub fn at_snapshot(
+        folder: &Path,
+        snapshot: &Path,
+        power_offs: PowerOffs,
+        on: Disk,
+    ) -> Result<VirtualDisk, SnapshotError> {
+        let store = OnDisk::in_folder(folder, on, true);
+        Ok(VirtualDisk::of(disk::Volume::at_snapshot(store, Limits::default(), snapshot)?, power_offs))
+    }
+
+    fn of(volume: disk::Volume<OnDisk<FolderStore>>, power_offs: PowerOffs) -> VirtualDisk {
         let rollback = Rollback::new(power_offs);
         VirtualDisk { volume: Arc::new(volume), rollback, past: Mutex::default() }
+    }
+
+    /// Remembers all of it, durable or not, in a folder. No boot may be under way.
+    pub(crate) fn take_snapshot(&self, folder: &Path) -> Result<(), SnapshotError> {
+        self.volume.take_snapshot(folder)
     }
 
     fn past(&self) -> std::sync::MutexGuard<'_, Past> {

@@ -27,7 +27,11 @@ const FILES: &[(&str, &str, &str)] = &[
     ("logs", "run, load", "Folder of logs: the database's on each node, and the lab's own."),
     ("matrix.json", "run, of a matrix", "Axes, cells and the result of each run."),
     ("compare.html", "run, of a matrix; compare", "Charts and intervals of several runs."),
-    ("cells", "run, of a matrix", "Folder with a run directory for each run."),
+    (
+        "cells",
+        "run, of a matrix",
+        "Folder with a run directory for each run, and one for each lab that runs began with.",
+    ),
     ("lab.json", "run", "While the lab is up: where `holdfast shell` finds it."),
     ("volumes", "run", "While the lab is up: folder with the content of the nodes' volumes."),
 ];

@@ -1,11 +1,13 @@
 //! `holdfast run`: the whole job, once, several times or over a matrix.
 
+mod kept;
 mod matrix;
 mod signals;
 
 use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender};
 
-use run::{Ended, LaunchError, Options, Placement, Show};
+use run::{Ended, KeptLab, LaunchError, Message, Options, Placement, Show};
 use scenario::{Matrix, Source};
 
 use crate::arguments::RunOptions;
@@ -52,9 +54,31 @@ struct Desk {
 impl Desk {
     /// Does one run.
     fn launch(&mut self, options: &Options) -> Result<Ended, LaunchError> {
+        self.at_work(|sender, receiver, show| run::launch(options, sender, receiver, show))
+    }
+
+    /// Boots a lab that is kept; no run is made.
+    fn boot_to_keep(&mut self, options: &Options) -> Result<Option<KeptLab>, LaunchError> {
+        self.at_work(|sender, receiver, show| run::boot_to_keep(options, sender, receiver, show))
+    }
+
+    /// Does one run on a lab that is kept.
+    fn launch_on(
+        &mut self,
+        lab: KeptLab,
+        options: &Options,
+    ) -> (Result<Ended, LaunchError>, Result<KeptLab, Vec<String>>) {
+        self.at_work(|sender, receiver, show| run::launch_on(lab, options, sender, receiver, show))
+    }
+
+    /// Does something that can be interrupted, and shows what comes of it.
+    fn at_work<T>(
+        &mut self,
+        work: impl FnOnce(Sender<Message>, &Receiver<Message>, &mut dyn FnMut(Show<'_>)) -> T,
+    ) -> T {
         let (sender, receiver) = self.interrupts.for_the_next_run();
         let Desk { terminal, interrupts, live } = self;
-        let launched = run::launch(options, sender, &receiver, &mut |show| {
+        let done = work(sender, &receiver, &mut |show| {
             if let Show::Directory(path) = show {
                 interrupts.begun();
                 live.iter().for_each(|live| live.show(path));
@@ -62,7 +86,7 @@ impl Desk {
             terminal.show(&show);
         });
         terminal.pause();
-        launched
+        done
     }
 }
 

@@ -20,6 +20,7 @@ mod host_failure;
 mod interrupts;
 mod ipv6;
 mod isolation;
+mod kept_labs;
 mod kills;
 mod limits;
 mod loads;

@@ -232,6 +232,11 @@ fn a_scenario_is_repeated_with_a_seed_for_each_run_and_its_figures_are_told_as_d
     let seeds: Vec<&Value> =
         matrix["cells"].as_array().expect("runs").iter().map(|run| &run["result"]["seed"]).collect();
     assert_eq!(seeds, [5, 6]);
+    // The second begins where the first did.
+    for run in matrix["cells"].as_array().expect("runs") {
+        assert!(run["lab_dir"].as_str().is_some_and(|lab| lab.ends_with("cells/1/lab-1")), "{run:#}");
+        assert_eq!(run["result"]["lab"]["from_snapshot"], true);
+    }
     let told = matrix["distributions"].as_array().expect("distributions");
     let lost = told.iter().find(|told| told["figure"] == "lost_writes").expect("lost writes");
     assert_eq!((&lost["runs"], &lost["median"], &lost["worst"]), (&2.into(), &0.0.into(), &0.0.into()));

@@ -174,6 +174,8 @@ fn the_directory_of_a_matrix_stands_for_its_runs_by_cell() {
             run_dir,
             result: Some(result),
             failure: None,
+            lab_dir: None,
+            lab_discarded: Vec::new(),
         });
     }
     let matrix = MatrixResult {

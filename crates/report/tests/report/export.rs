@@ -194,6 +194,8 @@ fn the_runs_of_a_matrix_are_test_results_together_and_one_not_made_is_an_error()
         run_dir: folder.path().to_owned(),
         result,
         failure: None,
+        lab_dir: None,
+        lab_discarded: Vec::new(),
     };
     let matrix = MatrixResult {
         holdfast: result.holdfast.clone(),

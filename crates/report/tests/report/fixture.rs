@@ -107,6 +107,7 @@ pub fn host_failure() -> Fixture {
             placement: Vec::new(),
             packets: std::collections::BTreeMap::new(),
             boot_s: Some(2.4),
+            from_snapshot: false,
             nodes: 3,
             cpu_seconds: [("database", 41.2), ("load", 5.1), ("fabric", 7.9), ("disk", 0.0), ("other", 1.3)]
                 .map(|(part, value)| (part.to_owned(), value))
@@ -478,6 +479,10 @@ fn fault(events: &[Event]) -> FaultResult {
     }
 }
 
+fn lab_up() -> EventKind {
+    EventKind::LabUp { boot_s: 2.4, cpu_seconds: [("database".to_owned(), 1.9)].into(), from_snapshot: false }
+}
+
 fn events(facts: &RunFacts) -> Vec<Event> {
     let at = |t_s: f64, kind: EventKind| Event { t_s, kind };
     let text = str::to_owned;
@@ -504,7 +509,7 @@ fn events(facts: &RunFacts) -> Vec<Event> {
         up(-5.9, "n1", "dc1/a/r1/h1"),
         up(-5.9, "n2", "dc1/a/r2/h1"),
         up(-5.9, "n3", "dc1/a/r3/h1"),
-        at(-3.8, EventKind::LabUp { boot_s: 2.4, cpu_seconds: [("database".to_owned(), 1.9)].into() }),
+        at(-3.8, lab_up()),
         at(-3.7, EventKind::Progress { what: text("loading 100,000 accounts") }),
         phase(0),
         phase(1),

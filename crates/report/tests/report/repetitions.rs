@@ -30,6 +30,8 @@ fn repeated(folder: &std::path::Path) -> MatrixResult {
             run_dir,
             result: Some(fixture.result),
             failure: None,
+            lab_dir: None,
+            lab_discarded: Vec::new(),
         }
     };
     MatrixResult {

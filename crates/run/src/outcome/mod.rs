@@ -61,6 +61,7 @@ pub fn draw(
     let modelled_syncs = modelled_syncs(scenario, prepared);
     let lab = LabResult {
         boot_s: prepared.lab.as_ref().map(|lab| lab.boot_s),
+        from_snapshot: prepared.lab.as_ref().is_some_and(|lab| lab.from_snapshot),
         nodes: u32::try_from(facts.site.nodes.len()).unwrap_or(u32::MAX),
         cpu_seconds: shown.in_all.by_part(),
         cpu_share_of_lab: prepared.lab.as_ref().and_then(|_| shown.under_load.share_of_lab()),

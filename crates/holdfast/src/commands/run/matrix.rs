@@ -4,6 +4,7 @@ use history::Verdict;
 use run::{LaunchError, Options, Placement, Series, Turn};
 use scenario::{Matrix, Scenario, Source};
 
+use super::kept::Kept;
 use super::{Desk, refusal, told};
 use crate::arguments::RunOptions;
 use crate::commands::{folder_of, reject};
@@ -41,6 +42,7 @@ pub fn run(
     desk.live.iter().for_each(Live::expect_more);
     let mut left_behind = Vec::new();
     let turns = series.turns();
+    let mut kept = Kept::new(&series, options.boot_each, desk);
     for (number, turn) in turns.iter().enumerate() {
         if desk.interrupts.is_asked() {
             break;
@@ -52,18 +54,26 @@ pub fn run(
             String::new()
         };
         desk.terminal.note(&format!("run {} of {}: {label}{of}", number + 1, turns.len()));
-        left_behind.extend(one(options, turn, &mut series, desk)?);
+        let options = options_of(options, turn, &series);
+        kept.boot_if_needed((turn, &series), &options, desk)?;
+        if desk.interrupts.is_asked() {
+            break;
+        }
+        left_behind.extend(one(&options, turn, (&mut series, &mut kept), desk)?);
+        let is_last = turns[number + 1..].iter().all(|later| later.cell != turn.cell);
+        left_behind.extend(kept.end_of(turn, is_last));
     }
+    left_behind.extend(kept.end());
     let interrupted = desk.interrupts.is_asked().then(|| "interrupted by a signal".to_owned());
     let verdict = series.end(interrupted).map_err(Exit::failed)?;
     desk.terminal.finish();
     conclude(options, &series, verdict, &left_behind, desk)
 }
 
-/// One run, noted in `matrix.json`. Returns what it left on the machine.
-fn one(options: &RunOptions, turn: &Turn, series: &mut Series, desk: &mut Desk) -> Result<Vec<String>, Exit> {
+/// What a run is asked.
+fn options_of(options: &RunOptions, turn: &Turn, series: &Series) -> Options {
     let cell = series.cell(turn);
-    let options = Options {
+    Options {
         source: Source {
             name: format!("scenario.yaml ({})", cell.label),
             text: scenario::to_yaml(&cell.scenario, turn.seed),
@@ -78,10 +88,19 @@ fn one(options: &RunOptions, turn: &Turn, series: &mut Series, desk: &mut Desk) 
         captures: options.capture.clone(),
         confirmed: options.yes_break.clone(),
         version: env!("CARGO_PKG_VERSION"),
-    };
+    }
+}
+
+/// One run, noted in `matrix.json`. Returns what it left on the machine.
+fn one(
+    options: &Options,
+    turn: &Turn,
+    (series, kept): (&mut Series, &mut Kept),
+    desk: &mut Desk,
+) -> Result<Vec<String>, Exit> {
     let noted =
         |series: &mut Series, result, failure| series.note(turn, result, failure).map_err(Exit::failed);
-    match desk.launch(&options) {
+    match kept.launch((turn, series), options, desk) {
         Ok(ended) => {
             let read = told(&ended.run_directory, &mut desk.terminal);
             let verdict = ended.verdict;

@@ -1,0 +1,172 @@
+//! The end of a lab whose volumes are to serve another run: its nodes lose their power, and it is told what of it is not as it
+//! was at the start.
+//!
+//! The next run gets namespaces, a network, clocks and a supervisor of its own, so nothing but the volumes goes over to it.
+//! Yet a lab in which something did not end or come back as it should is not understood, and what is not understood is not
+//! used again.
+
+use std::time::{Duration, Instant};
+
+use history::Verdict;
+use platform::Datacentre;
+use results::RunResult;
+
+/// How long processes may take to be gone once their node has no power.
+const GONE_WITHIN: Duration = Duration::from_secs(2);
+/// How often it is looked whether they are.
+const GLANCE: Duration = Duration::from_millis(10);
+
+/// Something of a lab that is not as it was at the start.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum LabDoubt {
+    /// The run was broken off, whatever was under way.
+    #[error("the run was interrupted")]
+    Interrupted,
+    /// The lab itself stood still.
+    #[error("the lab stalled during the run")]
+    Stalled,
+    /// A fault was not shown to have taken effect and to have healed, or took what was synced.
+    #[error("fault {number} ({kind}) has no receipt")]
+    NoReceipt {
+        /// Its number, from 1.
+        number: usize,
+        /// Its kind.
+        kind: String,
+    },
+    /// A host did not get its power back.
+    #[error("host {host} is still without power")]
+    HostOff {
+        /// Its path.
+        host: String,
+    },
+    /// A node's power could not be cut, or its volume not rolled back.
+    #[error("{node} did not power off: {why}")]
+    NodeOn {
+        /// The node.
+        node: String,
+        /// Why, in words.
+        why: String,
+    },
+    /// Processes outlived their nodes.
+    #[error("processes are left in the lab: {}", programs.join(", "))]
+    ProcessesLeft {
+        /// Their programs.
+        programs: Vec<String>,
+    },
+    /// Nobody can tell which processes are left.
+    #[error("the processes of the lab could not be listed: {why}")]
+    Unlisted {
+        /// Why, in words.
+        why: String,
+    },
+}
+
+/// Cuts the power of every node, and tells what is not as it was at the start.
+pub(crate) fn end(result: &RunResult, was_interrupted: bool, datacentre: &Datacentre) -> Vec<LabDoubt> {
+    let mut doubts = of_the_run(result, was_interrupted);
+    let off = datacentre.hosts.iter().filter(|host| !host.is_on());
+    doubts.extend(off.map(|host| LabDoubt::HostOff { host: host.name() }));
+    for (number, vm) in datacentre.vms.iter().enumerate() {
+        if let Err(error) = datacentre.power_off_vm(number) {
+            doubts.push(LabDoubt::NodeOn { node: vm.name().to_owned(), why: error.to_string() });
+        }
+    }
+    match processes_left() {
+        Ok(programs) if programs.is_empty() => {}
+        Ok(programs) => doubts.push(LabDoubt::ProcessesLeft { programs }),
+        Err(error) => doubts.push(LabDoubt::Unlisted { why: error.to_string() }),
+    }
+    doubts
+}
+
+fn of_the_run(result: &RunResult, was_interrupted: bool) -> Vec<LabDoubt> {
+    let interrupted = was_interrupted.then_some(LabDoubt::Interrupted);
+    let stalled = (!result.lab.stalls.is_empty()).then_some(LabDoubt::Stalled);
+    let faults = result.faults.iter().enumerate();
+    let unshown = faults.filter(|(_, fault)| fault.receipt.verdict != Verdict::Pass || fault.lab_lost_synced);
+    let unshown =
+        unshown.map(|(number, fault)| LabDoubt::NoReceipt { number: number + 1, kind: fault.kind.clone() });
+    interrupted.into_iter().chain(stalled).chain(unshown).collect()
+}
+
+/// The programs that still run when they have had time to end.
+fn processes_left() -> std::io::Result<Vec<String>> {
+    let deadline = Instant::now() + GONE_WITHIN;
+    loop {
+        let programs = lab::process_table::beside_the_supervisor()?;
+        if programs.is_empty() || Instant::now() >= deadline {
+            return Ok(programs);
+        }
+        std::thread::sleep(GLANCE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use history::{LabPart, Receipt, RunFacts, SiteFacts, Stall};
+    use results::{FaultResult, LabResult, RecoveryResult};
+
+    use super::*;
+
+    fn fault(verdict: Verdict, lab_lost_synced: bool) -> FaultResult {
+        FaultResult {
+            lab_lost_synced,
+            kind: "power-off".to_owned(),
+            target: String::new(),
+            hits: Vec::new(),
+            nodes: Vec::new(),
+            asked_s: 1.0,
+            took_effect_s: None,
+            healed_s: None,
+            receipt: Receipt { verdict, evidence: Vec::new() },
+            gap_s: None,
+            below_50_percent_s: None,
+            below_95_percent_s: None,
+            interrupted: None,
+            recovery_s: RecoveryResult::default(),
+            charged_until_s: None,
+            loads: Vec::new(),
+            lost_operations: None,
+            lost_writes: None,
+            throughput_ratio_during: None,
+        }
+    }
+
+    fn facts() -> RunFacts {
+        RunFacts {
+            holdfast: String::new(),
+            scenario: String::new(),
+            description: String::new(),
+            seed: 1,
+            started_at: String::new(),
+            engine: String::new(),
+            engine_version: String::new(),
+            engine_settings: Default::default(),
+            machine: Default::default(),
+            site: SiteFacts::default(),
+            loads: Vec::new(),
+            phases: Vec::new(),
+            planted: Vec::new(),
+            is_external: false,
+        }
+    }
+
+    fn check(faults: Vec<FaultResult>, stalls: usize, was_interrupted: bool, expected: &[&str]) {
+        let stall = Stall { parts: vec![LabPart::Fabric], from_s: 1.0, to_s: 2.0, length_s: 1.0 };
+        let lab = LabResult { stalls: vec![stall; stalls], ..LabResult::default() };
+        let result = RunResult { faults, lab, ..RunResult::blank(facts()) };
+        let told: Vec<String> =
+            of_the_run(&result, was_interrupted).iter().map(LabDoubt::to_string).collect();
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn a_lab_is_in_doubt_after_a_stall_an_interrupt_and_a_fault_without_a_receipt_but_not_after_a_failure() {
+        check(vec![fault(Verdict::Pass, false)], 0, false, &[]);
+        check(Vec::new(), 2, false, &["the lab stalled during the run"]);
+        check(Vec::new(), 0, true, &["the run was interrupted"]);
+        let unshown = "fault 2 (power-off) has no receipt";
+        check(vec![fault(Verdict::Pass, false), fault(Verdict::Unknown, false)], 0, false, &[unshown]);
+        check(vec![fault(Verdict::Pass, false), fault(Verdict::Pass, true)], 0, false, &[unshown]);
+    }
+}
