@@ -62,7 +62,8 @@ pub enum Command {
     /// Compare runs: a table, and a page with charts and intervals
     ///
     /// Runs of the same settings count as repetitions; the directory of a matrix means all its runs. The exit code is 0
-    /// whatever the runs' verdicts are. With --fail-if it is 1 if an expression holds and 2 if it is undecided.
+    /// whatever the runs' verdicts are. With --fail-if it is 1 if an expression holds and 2 if it is undecided. With --with
+    /// atlas it says whether yours is good: recovery, interruption, lost writes and latency beside the published figures.
     Compare {
         /// The run directories; the others are compared with the first one's settings. `NAME=DIR` names a side: runs of one
         /// name are its repetitions
@@ -71,9 +72,14 @@ pub enum Command {
         /// Where the page is written [default: compare.html in the working directory]
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
+        /// Also compare with the published figures of the same engine under the same kind of fault: `--with atlas` for those
+        /// that ship, or the path of an atlas.json. One run directory is enough then
+        #[arg(long, value_name = "atlas|FILE")]
+        with: Option<PathBuf>,
         /// Exit with code 1 if a figure differs from the first settings by more than a bound: `--fail-if 'tpcb.latency_p99 >
-        /// +20%'`. The scope before the quantity is a load, LOAD.PHASE, LOAD.OPERATION or fault-1; the bound is a percentage
-        /// or has a unit (`throughput_per_s < -50/s`). May be given several times
+        /// +20%'`. The scope before the quantity is a load, LOAD.PHASE, LOAD.OPERATION or fault-1; with --with also atlas,
+        /// atlas.LOAD or atlas.fault-1. The bound is a percentage or has a unit (`throughput_per_s < -50/s`). May be given several
+        /// times
         #[arg(long, value_name = "EXPRESSION")]
         fail_if: Vec<String>,
     },

@@ -32,8 +32,8 @@ fn main() -> ExitCode {
         Command::Predict(options) => commands::predict::predict(&options),
         Command::Load(options) => commands::load::load(options),
         Command::Report { run_directory } => commands::report::report(&run_directory),
-        Command::Compare { run_directories, out, fail_if } => {
-            commands::compare::compare(&run_directories, out.as_deref(), &fail_if)
+        Command::Compare { run_directories, out, with, fail_if } => {
+            commands::compare::compare(&run_directories, out.as_deref(), with.as_deref(), &fail_if)
         }
         Command::Serve { folder, at } => commands::serve::serve(&folder, at),
         Command::Export(options) => commands::export::export(&options),

@@ -1,128 +1,36 @@
-//! What the atlas keeps of a run, and the file of a cell: `docs/atlas/data/ENGINE/FAULT.json`.
+//! The files of the atlas: one for each cell, `docs/atlas/data/ENGINE/FAULT.json`, to which runs are added, and `atlas.json`, which
+//! has them all with their scenarios and is compiled into the program.
+//!
+//! Their form is the crate `atlas`'s.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use ::atlas::{Atlas, Cell, Entry, Run};
 use anyhow::Context;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-/// An engine under a fault.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Cell {
-    pub(super) engine: String,
-    pub(super) fault: String,
-    /// The versions of the database that ran.
-    pub(super) versions: Vec<String>,
-    /// The machines that they ran on: processor, cores, kernel.
-    pub(super) machines: Vec<String>,
-    /// In the order in which they were made.
-    pub(super) runs: Vec<Run>,
+use super::faults::FAULTS;
+
+/// A run for the terminal.
+pub(super) fn in_a_line(run: &Run) -> String {
+    let seconds =
+        |value: Option<f64>| value.map_or_else(|| "unknown".to_owned(), |value| format!("{value:.1} s"));
+    let gap = if run.interrupted == Some(false) { "none".to_owned() } else { seconds(run.gap_s) };
+    let lost = run.lost_writes.map_or_else(|| "unknown".to_owned(), |lost| lost.to_string());
+    format!("{}, interruption {gap}, back for good {}, lost {lost}", run.verdict, seconds(run.sustained_s))
 }
 
-/// A run.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Run {
-    pub(super) seed: u64,
-    /// Holdfast's version.
-    pub(super) holdfast: String,
-    pub(super) verdict: String,
-    /// Why it is what it is; empty when it passed.
-    pub(super) reasons: Vec<String>,
-    /// Whether the longest time without a success was longer than before the fault.
-    pub(super) interrupted: Option<bool>,
-    /// The longest time without a success, of all loads.
-    pub(super) gap_s: Option<f64>,
-    /// Until throughput was at 95 % of the baseline for good.
-    pub(super) sustained_s: Option<f64>,
-    pub(super) acknowledged_writes: Option<u64>,
-    pub(super) lost_writes: Option<u64>,
-    /// Of all loads, by class.
-    pub(super) errors: BTreeMap<String, u64>,
-    /// Each check's verdict.
-    pub(super) checks: BTreeMap<String, String>,
-    /// Of everything, the lab included.
-    pub(super) cpu_s: f64,
-}
-
-impl Run {
-    /// What a result says.
-    pub(super) fn of(result: &Value) -> anyhow::Result<Run> {
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let each = |value: &Value| value.as_array().cloned().unwrap_or_default();
-        let fault = &result["faults"][0];
-        let checks = each(&result["checks"]);
-        let ledger = checks.iter().find(|check| check["name"] == "ledger");
-        let of_ledger = |key: &str| ledger.and_then(|check| check[key].as_u64());
-        let verdict = text(&result["verdict"]);
-        let mut errors = BTreeMap::new();
-        for load in each(&result["loads"]) {
-            for (class, count) in load["errors"].as_object().into_iter().flatten() {
-                *errors.entry(class.clone()).or_default() += count.as_u64().unwrap_or_default();
-            }
-        }
-        let cpu = result["lab"]["cpu_seconds"].as_object().context("lab.cpu_seconds")?;
-        Ok(Run {
-            seed: result["seed"].as_u64().context("seed")?,
-            holdfast: text(&result["holdfast"]),
-            reasons: match verdict.as_str() {
-                "pass" => Vec::new(),
-                _ => each(&result["reasons"]).iter().map(text).collect(),
-            },
-            verdict,
-            interrupted: fault["interrupted"].as_bool(),
-            gap_s: fault["gap_s"].as_f64(),
-            sustained_s: fault["recovery_s"]["sustained"].as_f64(),
-            acknowledged_writes: of_ledger("acknowledged"),
-            lost_writes: of_ledger("lost"),
-            errors,
-            checks: checks.iter().map(|check| (text(&check["name"]), text(&check["verdict"]))).collect(),
-            cpu_s: cpu.values().filter_map(Value::as_f64).sum(),
-        })
-    }
-
-    /// For the terminal.
-    pub(super) fn in_a_line(&self) -> String {
-        let seconds =
-            |value: Option<f64>| value.map_or_else(|| "unknown".to_owned(), |value| format!("{value:.1} s"));
-        let gap = if self.interrupted == Some(false) { "none".to_owned() } else { seconds(self.gap_s) };
-        let lost = self.lost_writes.map_or_else(|| "unknown".to_owned(), |lost| lost.to_string());
-        format!(
-            "{}, interruption {gap}, back for good {}, lost {lost}",
-            self.verdict,
-            seconds(self.sustained_s)
-        )
-    }
-}
-
-impl Cell {
-    /// One without a run.
-    pub(super) fn new(engine: &str, fault: &str) -> Cell {
-        Cell {
-            engine: engine.to_owned(),
-            fault: fault.to_owned(),
-            versions: Vec::new(),
-            machines: Vec::new(),
-            runs: Vec::new(),
+/// The machines that a cell's runs were made on, each once, in words.
+pub(super) fn machines(cell: &Cell) -> Vec<String> {
+    let mut machines = Vec::new();
+    for run in &cell.runs {
+        let of = |key: &str| run.machine.get(key).map_or("?", String::as_str);
+        let machine = format!("{}, {} cores, Linux {}", of("cpu"), of("cores"), of("kernel"));
+        if !machines.contains(&machine) {
+            machines.push(machine);
         }
     }
-
-    /// Adds a run.
-    pub(super) fn take(&mut self, run: Run, result: &Value) {
-        let facts = &result["facts"];
-        let machine = &facts["machine"];
-        let of_machine = |key: &str| machine[key].as_str().unwrap_or("?").to_owned();
-        let machine =
-            format!("{}, {} cores, Linux {}", of_machine("cpu"), of_machine("cores"), of_machine("kernel"));
-        let version = facts["engine_version"].as_str().unwrap_or("?").to_owned();
-        for (known, new) in [(&mut self.versions, version), (&mut self.machines, machine)] {
-            if !known.contains(&new) {
-                known.push(new);
-            }
-        }
-        self.runs.push(run);
-    }
+    machines
 }
 
 fn path(folder: &Path, engine: &str, fault: &str) -> PathBuf {
@@ -147,33 +55,62 @@ pub(super) fn save(folder: &Path, cell: &Cell) -> anyhow::Result<()> {
     super::write(&path(folder, &cell.engine, &cell.fault), &format!("{text}\n"))
 }
 
+/// Writes `atlas.json`: the cells, each with the scenario in the folder that made its runs.
+pub(super) fn publish(folder: &Path, cells: impl Iterator<Item = Cell>) -> anyhow::Result<()> {
+    let entry = |cell: Cell| {
+        let path = super::scenario_path(folder, &cell.engine, &cell.fault);
+        let scenario = fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
+        let fault = FAULTS.iter().find(|fault| fault.name == cell.fault);
+        let title = fault.map_or(cell.fault.as_str(), |fault| fault.title).to_owned();
+        anyhow::Ok(Entry { title, scenario, cell })
+    };
+    let atlas = Atlas { cells: cells.map(entry).collect::<anyhow::Result<_>>()? };
+    let text = serde_json::to_string_pretty(&atlas)?;
+    super::write(&folder.join("atlas.json"), &format!("{text}\n"))
+}
+
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
+pub(super) mod tests {
+    use history::Verdict;
 
     use super::*;
 
-    fn result() -> Value {
-        json!({
-            "holdfast": "0.1.0", "seed": 3, "verdict": "fail", "reasons": ["2 acknowledged writes are lost"],
-            "faults": [{ "interrupted": true, "gap_s": 8.25, "recovery_s": { "sustained": 9.5 } }],
-            "checks": [
-                { "name": "append", "verdict": "pass" },
-                { "name": "ledger", "verdict": "fail", "acknowledged": 100, "lost": 2 },
-            ],
-            "loads": [{ "errors": { "timeout": 4 } }, { "errors": { "timeout": 1, "refused": 2 } }],
-            "lab": { "cpu_seconds": { "database": 10.0, "disk": 2.5 } },
-            "facts": { "engine_version": "17.2", "machine": { "cpu": "EPYC", "cores": "2", "kernel": "6.18" } },
-        })
+    /// A run that passed if it lost nothing.
+    pub(in crate::atlas) fn run(interrupted: Option<bool>, gap_s: f64, lost: Option<u64>) -> Run {
+        Run {
+            seed: 1,
+            holdfast: "0.1.0".to_owned(),
+            engine_version: "3.4.23".to_owned(),
+            machine: [("cpu", "EPYC"), ("cores", "2"), ("kernel", "6.18")]
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                .into(),
+            verdict: if lost == Some(0) { Verdict::Pass } else { Verdict::Fail },
+            reasons: Vec::new(),
+            interrupted,
+            gap_s: Some(gap_s),
+            gap_is_open: false,
+            first_success_s: Some(gap_s),
+            back_to_95_percent_s: Some(gap_s),
+            sustained_s: Some(gap_s + 1.0),
+            acknowledged_writes: Some(1_000),
+            lost_writes: lost,
+            errors: Default::default(),
+            checks: Default::default(),
+            loads: Vec::new(),
+            cpu_s: 1.0,
+        }
     }
 
     #[test]
-    fn a_run_is_what_its_result_says_and_errors_are_added_over_loads() {
-        let run = Run::of(&result()).expect("a run");
-        assert_eq!((run.seed, run.gap_s, run.sustained_s), (3, Some(8.25), Some(9.5)));
-        assert_eq!((run.acknowledged_writes, run.lost_writes, run.cpu_s), (Some(100), Some(2), 12.5));
-        assert_eq!(run.errors, BTreeMap::from([("refused".to_owned(), 2), ("timeout".to_owned(), 5)]));
-        assert_eq!(run.in_a_line(), "fail, interruption 8.2 s, back for good 9.5 s, lost 2");
+    fn a_run_is_told_in_a_line() {
+        assert_eq!(
+            in_a_line(&run(Some(true), 8.25, Some(2))),
+            "fail, interruption 8.2 s, back for good 9.2 s, lost 2"
+        );
+        assert_eq!(
+            in_a_line(&run(Some(false), 0.1, None)),
+            "fail, interruption none, back for good 1.1 s, lost unknown"
+        );
     }
 
     #[test]
@@ -181,12 +118,28 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         assert_eq!(read(folder.path(), "etcd", "all-off").expect("readable"), None);
         let mut cell = Cell::new("etcd", "all-off");
-        cell.take(Run::of(&result()).expect("a run"), &result());
-        cell.take(Run::of(&result()).expect("a run"), &result());
-        assert_eq!((cell.versions.len(), cell.machines.len(), cell.runs.len()), (1, 1, 2));
+        cell.runs = vec![run(Some(true), 2.0, Some(0)); 2];
+        assert_eq!((cell.versions(), machines(&cell).len()), (vec!["3.4.23"], 1));
         save(folder.path(), &cell).expect("saved");
         assert_eq!(read(folder.path(), "etcd", "all-off").expect("readable"), Some(cell));
         super::super::write(&path(folder.path(), "etcd", "all-off"), "{").expect("written");
         assert!(read(folder.path(), "etcd", "all-off").is_err());
+    }
+
+    #[test]
+    fn what_is_published_has_the_scenario_of_each_cell_and_lacks_none_silently() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let cell = || Cell { runs: vec![run(Some(true), 2.0, Some(0))], ..Cell::new("etcd", "leader-off") };
+        assert!(
+            publish(folder.path(), std::iter::once(cell())).is_err(),
+            "nobody could make these figures again"
+        );
+        super::super::write(&super::super::scenario_path(folder.path(), "etcd", "leader-off"), "name: it\n")
+            .expect("written");
+        publish(folder.path(), std::iter::once(cell())).expect("published");
+        let text = fs::read_to_string(folder.path().join("atlas.json")).expect("the file");
+        let atlas = Atlas::read(&text).expect("an atlas");
+        assert_eq!((atlas.cells[0].scenario.as_str(), &atlas.cells[0].cell), ("name: it\n", &cell()));
+        assert!(atlas.cells[0].title.starts_with("The leader's host"), "{}", atlas.cells[0].title);
     }
 }

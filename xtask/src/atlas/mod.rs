@@ -14,9 +14,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use ::atlas::{Cell, Run};
 use anyhow::{Context, ensure};
+use results::RunResult;
 
-use self::data::{Cell, Run};
 use self::engines::{ENGINES, EngineSetting};
 use self::faults::{FAULTS, FaultSetting};
 use crate::program;
@@ -95,9 +96,10 @@ fn one_more(
     write(&path, &scenario)?;
     let seed = cell.runs.len() as u64 + 1;
     let (_, result) = program::run_file(holdfast, &path, &["--seed", &seed.to_string()])?;
-    let run = Run::of(&result)?;
-    println!("{}/{}: run {seed}: {}", engine.name, fault.name, run.in_a_line());
-    cell.take(run, &result);
+    let result: RunResult = serde_json::from_value(result).context("result.json")?;
+    let run = Run::of(&result);
+    println!("{}/{}: run {seed}: {}", engine.name, fault.name, data::in_a_line(&run));
+    cell.runs.push(run);
     data::save(folder, &cell)
 }
 

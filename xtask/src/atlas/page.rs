@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::data::{self, Cell, Run};
+use ::atlas::{Cell, Run};
+use history::Verdict;
+
+use super::data;
 use super::engines::{ENGINES, EngineSetting};
 use super::faults::{FAULTS, FaultSetting};
 use crate::bench::table::Spread;
 
-/// Writes `README.md` and a page for each engine that has a run.
+/// Writes `README.md`, a page for each engine that has a run, and `atlas.json`.
 pub(super) fn write(folder: &Path) -> anyhow::Result<()> {
     let mut cells = BTreeMap::new();
     for engine in &ENGINES {
@@ -19,6 +22,10 @@ pub(super) fn write(folder: &Path) -> anyhow::Result<()> {
             }
         }
     }
+    // By engine and fault as the pages have them.
+    let in_order =
+        ENGINES.iter().flat_map(|engine| FAULTS.iter().map(move |fault| (engine.name, fault.name)));
+    data::publish(folder, in_order.filter_map(|place| cells.get(&place).cloned()))?;
     super::write(&folder.join("README.md"), &overview(&cells))?;
     for engine in &ENGINES {
         if FAULTS.iter().any(|fault| cells.contains_key(&(engine.name, fault.name))) {
@@ -64,7 +71,7 @@ how many runs. **Bold** is a loss or a failed check. Each engine's page has all 
     let _ = writeln!(
         text,
         "\n{runs} runs in {} cells, {cpu_hours:.1} CPU hours. `cargo xtask atlas` makes the runs that are missing; its data \
-         are in `data/`, the scenarios in `scenarios/`.",
+         are in `data/`, the scenarios in `scenarios/`. `holdfast compare RUN_DIR --with atlas` compares a run of yours with them.",
         cells.len()
     );
     text
@@ -117,7 +124,7 @@ fn failed_checks(cell: &Cell) -> Vec<String> {
     let mut failed: BTreeMap<&str, usize> = BTreeMap::new();
     for run in &cell.runs {
         for (check, _) in
-            run.checks.iter().filter(|(check, verdict)| *check != "ledger" && *verdict == "fail")
+            run.checks.iter().filter(|(check, verdict)| *check != "ledger" && **verdict == Verdict::Fail)
         {
             *failed.entry(check).or_default() += 1;
         }
@@ -138,8 +145,9 @@ fn engine_page(engine: &EngineSetting, cells: &Cells) -> String {
     let mut text = format!("# {}\n\n<!-- Written by `cargo xtask atlas`. -->\n\n", engine.name);
     let of_engine: Vec<(&FaultSetting, &Cell)> =
         FAULTS.iter().filter_map(|fault| Some((fault, cells.get(&(engine.name, fault.name))?))).collect();
-    let versions = joined(of_engine.iter().flat_map(|(_, cell)| &cell.versions));
-    let machines = joined(of_engine.iter().flat_map(|(_, cell)| &cell.machines));
+    let versions = of_engine.iter().flat_map(|(_, cell)| cell.versions().into_iter().map(str::to_owned));
+    let versions = joined(versions);
+    let machines = joined(of_engine.iter().flat_map(|(_, cell)| data::machines(cell)));
     let _ = writeln!(text, "Version {versions}; {}. Ran on: {machines}.\n", engine.remark);
     text.push_str(
         "\
@@ -158,10 +166,10 @@ fn engine_page(engine: &EngineSetting, cells: &Cells) -> String {
 }
 
 fn row(engine: &EngineSetting, fault: &FaultSetting, cell: &Cell) -> String {
-    let mut verdicts: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut verdicts: BTreeMap<String, usize> = BTreeMap::new();
     let mut errors: BTreeMap<&str, u64> = BTreeMap::new();
     for run in &cell.runs {
-        *verdicts.entry(&run.verdict).or_default() += 1;
+        *verdicts.entry(run.verdict.to_string()).or_default() += 1;
         for (class, count) in &run.errors {
             *errors.entry(class).or_default() += count;
         }
@@ -191,26 +199,15 @@ fn row(engine: &EngineSetting, fault: &FaultSetting, cell: &Cell) -> String {
     )
 }
 
-fn joined<'a>(words: impl Iterator<Item = &'a String>) -> String {
-    let words: std::collections::BTreeSet<&str> = words.map(String::as_str).collect();
+fn joined(words: impl Iterator<Item = String>) -> String {
+    let words: std::collections::BTreeSet<String> = words.collect();
     words.into_iter().collect::<Vec<_>>().join("; ")
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::data::tests::run;
     use super::*;
-
-    fn run(interrupted: Option<bool>, gap_s: f64, lost: Option<u64>) -> Run {
-        Run {
-            verdict: if lost == Some(0) { "pass" } else { "fail" }.to_owned(),
-            interrupted,
-            gap_s: Some(gap_s),
-            sustained_s: Some(gap_s + 1.0),
-            lost_writes: lost,
-            acknowledged_writes: Some(1_000),
-            ..Run::default()
-        }
-    }
 
     fn cell(runs: Vec<Run>) -> Cell {
         Cell { runs, ..Cell::new("etcd", "leader-off") }
@@ -234,7 +231,7 @@ mod tests {
             "no interruption; unknown in 1 of 2; none lost; losses unknown in 1 of 2"
         );
         let mut failed = run(Some(true), 2.0, Some(0));
-        failed.checks = BTreeMap::from([("append".to_owned(), "fail".to_owned())]);
+        failed.checks = BTreeMap::from([("append".to_owned(), Verdict::Fail)]);
         assert_eq!(told(vec![failed]), "2.0 s; none lost; **append failed in 1 of 1**");
     }
 
@@ -242,6 +239,8 @@ mod tests {
     fn pages_are_made_of_the_cells_that_are_there_and_the_others_are_told() {
         let folder = tempfile::tempdir().expect("a folder");
         data::save(folder.path(), &cell(vec![run(Some(true), 2.0, Some(0))])).expect("saved");
+        super::super::write(&super::super::scenario_path(folder.path(), "etcd", "leader-off"), "name: it\n")
+            .expect("written");
         write(folder.path()).expect("written");
         let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).expect("a page");
         let overview = read("README.md");

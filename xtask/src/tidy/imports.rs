@@ -51,7 +51,8 @@ const TABLE: &[(&str, May)] = &[
     ("load", May::Only(&["capabilities", "client", "history", "measure", "workload"])),
     ("remote", May::Only(&["history", "yaml"])),
     ("results", May::Only(&["check", "history", "measure"])),
-    ("report", May::Only(&["history", "measure", "results", "scenario"])),
+    ("atlas", May::Only(&["history", "results", "scenario"])),
+    ("report", May::Only(&["atlas", "history", "measure", "results", "scenario"])),
     (
         "paper",
         May::Only(&[
@@ -95,6 +96,7 @@ const TABLE: &[(&str, May)] = &[
     (
         "xtask",
         May::Only(&[
+            "atlas",
             "capabilities",
             "check",
             "client",
@@ -108,6 +110,7 @@ const TABLE: &[(&str, May)] = &[
             "measure",
             "model",
             "remote",
+            "results",
             "scenario",
             "workload",
         ]),

@@ -106,7 +106,7 @@ impl Runs {
         }
         let given: Vec<Given> =
             chosen.into_iter().map(|(_, directory)| Given { path: directory, label: None }).collect();
-        match report::compare::compare(&given) {
+        match report::compare::compare(&given, None) {
             Ok(comparison) => Answer::html(report::compare::html(&comparison)),
             Err(error) => Answer::line("400 Bad Request", &error.to_string()),
         }

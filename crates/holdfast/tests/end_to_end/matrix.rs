@@ -98,6 +98,20 @@ fn a_pipeline_is_told_by_the_exit_code(desk: &Desk, run: &str) {
     desk.run(&one_each).ends_with(2);
 }
 
+/// `compare --with`: one run is enough, one without a fault is told so, and what is no atlas is refused.
+fn beside_the_atlas(desk: &Desk, run: &str) {
+    let beside = desk.run(&["compare", run, "--with", "atlas"]);
+    beside.ends_with(0);
+    assert!(beside.stdout.contains("It has no fault"), "{}", beside.stdout);
+    desk.run(&["compare", run, "--with", "atlas", "--fail-if", "atlas.gap > +20%"]).ends_with(2);
+    desk.run(&["compare", "old=old-1", "new=new-1", "--fail-if", "atlas.gap > +20%"]).ends_with(254);
+    std::fs::write(desk.path().join("empty.json"), r#"{"cells": []}"#).expect("written");
+    desk.run(&["compare", run, "--with", "empty.json"]).ends_with(0);
+    for no_atlas in ["nowhere.json", "old-1/result.json"] {
+        desk.run(&["compare", run, "--with", no_atlas]).ends_with(254);
+    }
+}
+
 fn compared_and_exported(desk: &Desk, directory: &Path, cells: &[Value]) {
     let path = directory.to_str().expect("UTF-8");
     let compared = desk.run(&["compare", path, "--out", "page.html"]);
@@ -117,6 +131,7 @@ fn compared_and_exported(desk: &Desk, directory: &Path, cells: &[Value]) {
     desk.run(&["compare", run]).ends_with(254);
     desk.run(&["compare", run, "nowhere"]).ends_with(254);
     a_pipeline_is_told_by_the_exit_code(desk, run);
+    beside_the_atlas(desk, run);
     let exported = |format: &str, ends_with: &str| {
         let finished = desk.run(&["export", run, "--format", format]);
         finished.ends_with(0);

@@ -23,14 +23,14 @@ const VALUE: usize = 12;
 
 /// Which figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Figure {
+pub(super) enum Figure {
     Measured(Quantity),
     LostWrites,
     Errors,
 }
 
 impl Figure {
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Figure::Measured(quantity) => quantity.name(),
             Figure::LostWrites => "lost writes",
@@ -38,7 +38,7 @@ impl Figure {
         }
     }
 
-    fn word(self) -> &'static str {
+    pub(super) fn word(self) -> &'static str {
         match self {
             Figure::Measured(quantity) => quantity.word(),
             Figure::LostWrites => "lost_writes",
@@ -53,14 +53,14 @@ impl Figure {
         }
     }
 
-    fn better(self) -> Better {
+    pub(super) fn better(self) -> Better {
         match self {
             Figure::Measured(quantity) => quantity.better(),
             Figure::LostWrites | Figure::Errors => Better::Smaller,
         }
     }
 
-    fn valued(self, value: f64) -> String {
+    pub(super) fn valued(self, value: f64) -> String {
         match self {
             Figure::Measured(quantity) => valued(quantity, value),
             Figure::LostWrites | Figure::Errors => format::figure(value),

@@ -7,7 +7,7 @@ use history::Verdict;
 use measure::Finding;
 
 use super::text::{grounds, name as name_of};
-use super::{Basis, Cell, Comparison, Row, Subject};
+use super::{Basis, Cell, Comparison, Row, Subject, atlas};
 use crate::format;
 
 /// How far a figure may move from the first variant's, and to which side: above for a positive number.
@@ -22,7 +22,8 @@ pub enum Bound {
 /// A difference that is not acceptable.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gate {
-    /// A load, a load and one of its phases or operations, or a fault; none for every load as a whole and every fault.
+    /// A load, a load and one of its phases or operations, or a fault; none for every load as a whole and every fault. `atlas`,
+    /// or that and a load or fault, where the figures are held against the atlas'.
     pub scope: Option<String>,
     /// Name of the quantity, or of a workload's figure.
     pub quantity: String,
@@ -63,11 +64,14 @@ pub struct Judged {
     pub explanation: String,
 }
 
-/// Judges every figure that the gate names, in every variant but the first.
+/// Judges every figure that the gate names, in every variant but the first; beside an atlas, in every variant.
 ///
 /// # Errors
 /// When it names none.
 pub fn judge(comparison: &Comparison, gate: &Gate) -> Result<Vec<Judged>, GateError> {
+    if let Some(of_atlas) = atlas::judge(comparison, gate) {
+        return of_atlas;
+    }
     if comparison.variants.len() < 2 {
         return Err(GateError::OneVariant);
     }
@@ -112,7 +116,7 @@ fn word(row: &Row) -> &str {
     }
 }
 
-fn distinct(names: impl Iterator<Item = String>) -> Vec<String> {
+pub(super) fn distinct(names: impl Iterator<Item = String>) -> Vec<String> {
     let mut distinct: Vec<String> = Vec::new();
     for name in names {
         if !distinct.contains(&name) {
@@ -148,7 +152,7 @@ fn of_row(comparison: &Comparison, row: &Row, bound: Bound) -> Vec<Judged> {
 
 /// Exceeded: the difference is shown, and the figure lies beyond the bound. Not exceeded: the interval of 99 % ends before
 /// the bound. Between the two nothing is told.
-fn of_cell(first: &Cell, cell: &Cell, bound: Bound) -> (Verdict, String) {
+pub(super) fn of_cell(first: &Cell, cell: &Cell, bound: Bound) -> (Verdict, String) {
     let unknown = |why: &str| (Verdict::Unknown, why.to_owned());
     let (Some(difference), Some(reference)) = (cell.difference, first.mean()) else {
         return unknown("no valid run has this figure");

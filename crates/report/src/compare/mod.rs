@@ -4,6 +4,7 @@
 //! Owns which runs belong together, which figures are held against each other and on what grounds. The statistics are
 //! `measure`'s; `page` and `text` tell what was found. Reads run directories and nothing else.
 
+mod atlas;
 mod bars;
 mod beside;
 mod distributions;
@@ -22,6 +23,7 @@ use std::path::{Path, PathBuf};
 use history::Verdict;
 use measure::{Finding, Sampling};
 
+pub use self::atlas::Reference;
 pub use distributions::of_matrix as distributions_of;
 pub use gate::{Bound, Gate, GateError, Judged, judge};
 pub use page::html;
@@ -157,6 +159,8 @@ pub struct Comparison {
     pub rows: Vec<Row>,
     /// What the reader must know to judge it, one sentence each.
     pub notes: Vec<String>,
+    /// Each fault beside the atlas, where there is one to hold them against.
+    beside_atlas: Option<atlas::Beside>,
 }
 
 impl Comparison {
@@ -170,12 +174,14 @@ impl Comparison {
     }
 }
 
-/// Compares runs. Those with the same label belong together; without labels, those of the same settings do.
+/// Compares runs. Those with the same label belong together; without labels, those of the same settings do. Each is held
+/// against the atlas, where one is given.
 ///
 /// # Errors
-/// When a directory cannot be read, or there are fewer than two runs.
-pub fn compare(given: &[Given]) -> Result<Comparison, CompareError> {
-    if given.len() < 2 {
+/// When a directory cannot be read, or there are fewer than two runs and no atlas.
+pub fn compare(given: &[Given], reference: Option<Reference<'_>>) -> Result<Comparison, CompareError> {
+    let needed = if reference.is_some() { 1 } else { 2 };
+    if given.len() < needed {
         return Err(CompareError::TooFew { runs: given.len() });
     }
     let taken = given.iter().map(source::take).collect::<Result<Vec<Taken>, CompareError>>()?;
@@ -196,7 +202,8 @@ pub fn compare(given: &[Given]) -> Result<Comparison, CompareError> {
     let rows = rows(&groups);
     let notes = notes(&taken, &groups);
     let title = title(&taken);
-    Ok(Comparison { title, variants, differing, rows, notes })
+    let beside_atlas = reference.map(|reference| atlas::beside(&groups, reference));
+    Ok(Comparison { title, variants, differing, rows, notes, beside_atlas })
 }
 
 /// Writes the page that compares the cells, beside `matrix.json`. Returns the comparison and the page's path.
@@ -208,15 +215,19 @@ pub fn write_of_matrix(
     matrix: &matrix::MatrixResult,
 ) -> Result<(Comparison, PathBuf), CompareError> {
     let path = directory.join(matrix::COMPARISON);
-    Ok((write(&of_matrix(directory, matrix), &path)?, path))
+    Ok((write(&of_matrix(directory, matrix), None, &path)?, path))
 }
 
 /// Compares runs and writes the page. Returns what was found.
 ///
 /// # Errors
 /// As [`compare`], and when the file cannot be written.
-pub fn write(given: &[Given], path: &Path) -> Result<Comparison, CompareError> {
-    let comparison = compare(given)?;
+pub fn write(
+    given: &[Given],
+    reference: Option<Reference<'_>>,
+    path: &Path,
+) -> Result<Comparison, CompareError> {
+    let comparison = compare(given, reference)?;
     history::whole_file::write(path, html(&comparison).as_bytes())
         .map_err(|source| WriteError::File { path: path.to_owned(), source })?;
     Ok(comparison)
@@ -350,7 +361,9 @@ fn notes(taken: &[Taken], groups: &[Vec<&Taken>]) -> Vec<String> {
         .iter()
         .map(|group| group.iter().filter(|taken| taken.run.left_out.is_none()).count())
         .collect();
-    if counted.iter().all(|runs| *runs == 1) {
+    if counted.len() < 2 {
+        // Nothing is held against a variant that is alone.
+    } else if counted.iter().all(|runs| *runs == 1) {
         notes.push(format!(
             "One run of each: repeat runs vary more than one run can show, so differences below {:.0} % count as noise. \
              Repeat each configuration a few times to see smaller differences.",

@@ -7,7 +7,7 @@ use measure::Finding;
 use super::bars::{Bar, Bars, Group};
 use super::quantity::LATENCIES;
 use super::text::{change, grounds, name, subjects, summary, valued};
-use super::{Cell, Comparison, Quantity, Row, Subject, Variant, beside, distributions, replication};
+use super::{Cell, Comparison, Quantity, Row, Subject, Variant, atlas, beside, distributions, replication};
 use crate::evidence::badge;
 use crate::format;
 use crate::markup::escape;
@@ -34,6 +34,10 @@ pub fn html(comparison: &Comparison) -> String {
     let published = beside::html(comparison);
     if !published.is_empty() {
         section(&mut page, "Beside the published report", &published);
+    }
+    let beside_atlas = atlas::html(comparison);
+    if !beside_atlas.is_empty() {
+        section(&mut page, "Beside the atlas", &beside_atlas);
     }
     let replicated = replication::html(comparison);
     if !replicated.is_empty() {

@@ -132,7 +132,8 @@ pub(super) fn all(runs: &[&RunResult]) -> Vec<(Subject, Quantity)> {
     all
 }
 
-fn name_of(fault: &FaultResult) -> String {
+/// What a fault is called.
+pub(super) fn name_of(fault: &FaultResult) -> String {
     format!("{} of {}", fault.kind, fault.target)
 }
 

@@ -41,7 +41,7 @@ pub(super) fn of(run: &RunDirectory) -> BTreeMap<String, String> {
 }
 
 /// A YAML text as settings by path; none when it is not one map that can be followed to its end.
-fn flat(text: &str) -> Option<BTreeMap<String, String>> {
+pub(super) fn flat(text: &str) -> Option<BTreeMap<String, String>> {
     let mut parser = Parser::new_from_str(text);
     let mut settings = BTreeMap::new();
     loop {

@@ -20,7 +20,9 @@ use results::{LONGEST_FILE_BYTES, ReadError};
 #[derive(Debug, thiserror::Error)]
 pub enum CompareError {
     /// One thing cannot be compared.
-    #[error("{runs} run to compare; give two or more run directories, or the directory of a matrix")]
+    #[error(
+        "{runs} run to compare; give two or more run directories, the directory of a matrix, or --with atlas"
+    )]
     TooFew {
         /// How many there are.
         runs: usize,
@@ -58,6 +60,10 @@ pub(super) struct Taken {
     pub(super) run: Run,
     pub(super) label: Option<String>,
     pub(super) settings: BTreeMap<String, String>,
+    /// The resolved scenario's text.
+    pub(super) scenario_yaml: Option<String>,
+    /// Who led from when on: seconds and the node's name, in order of time.
+    pub(super) leaders: Vec<(f64, String)>,
     /// By load and second; none when the files of its time line cannot be read.
     pub(super) seconds: Option<Seconds>,
     pub(super) notes: Vec<String>,
@@ -127,8 +133,21 @@ pub(super) fn take(given: &Given) -> Result<Taken, CompareError> {
         }
     };
     let settings = settings::of(&read);
+    let leaders = leaders(&read);
+    let scenario_yaml = read.scenario_yaml;
     let run = Run { path: given.path.clone(), result: read.result, left_out };
-    Ok(Taken { run, label: given.label.clone(), settings, seconds, notes })
+    Ok(Taken { run, label: given.label.clone(), settings, scenario_yaml, leaders, seconds, notes })
+}
+
+fn leaders(run: &RunDirectory) -> Vec<(f64, String)> {
+    let nodes = &run.result.facts.site.nodes;
+    let first =
+        nodes.iter().find(|node| node.role == "leader").map(|node| (f64::NEG_INFINITY, node.name.clone()));
+    let later = run.events.iter().filter_map(|event| match &event.kind {
+        EventKind::Leader { node } => Some((event.t_s, node.clone())),
+        _ => None,
+    });
+    first.into_iter().chain(later).collect()
 }
 
 /// `recorded_s` is the end of the last second there is anything of.

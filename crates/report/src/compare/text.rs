@@ -5,7 +5,9 @@ use std::fmt::Write;
 use measure::Finding;
 
 use super::quantity::LATENCIES;
-use super::{Basis, Cell, Comparison, Quantity, Row, Subject, Variant, beside, distributions, replication};
+use super::{
+    Basis, Cell, Comparison, Quantity, Row, Subject, Variant, atlas, beside, distributions, replication,
+};
 use crate::format;
 use crate::markup::{cut, plain};
 
@@ -39,6 +41,7 @@ pub fn text(comparison: &Comparison) -> String {
     distributions::text(&mut out, comparison);
     beside::text(&mut out, comparison);
     replication::text(&mut out, comparison);
+    atlas::text(&mut out, comparison);
     let (looked_for, found) = comparison.counts();
     let _ = write!(out, "\n{}\n", plain(&summary(comparison, looked_for, found)));
     for note in &comparison.notes {
@@ -110,6 +113,9 @@ pub(super) fn change(cell: &Cell) -> Option<(String, Finding)> {
 /// How many differences are shown, and how many false alarms to expect among them.
 pub(super) fn summary(comparison: &Comparison, looked_for: usize, found: usize) -> String {
     if let [only] = &comparison.variants[..] {
+        if only.runs.len() == 1 {
+            return "One run.".to_owned();
+        }
         return format!("{} of the same settings.", format::counted(only.runs.len() as u64, "run", "runs"));
     }
     let first = &comparison.variants[0].name;

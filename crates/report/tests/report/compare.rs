@@ -69,7 +69,7 @@ fn write_seconds(run: &Path, latency: Duration, per_s: u64) {
 }
 
 fn compared(paths: &[PathBuf]) -> Comparison {
-    compare::compare(&compare::expand(paths).expect("runs")).expect("a comparison")
+    compare::compare(&compare::expand(paths).expect("runs"), None).expect("a comparison")
 }
 
 /// The finding on one figure of the second variant, and its ground.
@@ -328,9 +328,12 @@ fn replication_that_costs_nothing_or_is_not_there_is_not_told_to_cost_a_round_tr
 fn fewer_than_two_runs_and_what_is_no_run_are_refused() {
     let mut runs = Runs::new();
     let one = Given { path: runs.add(1, 1.0), label: None };
-    assert!(matches!(compare::compare(std::slice::from_ref(&one)), Err(CompareError::TooFew { runs: 1 })));
+    assert!(matches!(
+        compare::compare(std::slice::from_ref(&one), None),
+        Err(CompareError::TooFew { runs: 1 })
+    ));
     let nowhere = Given { path: runs.folder.path().join("nowhere"), label: None };
-    assert!(matches!(compare::compare(&[one, nowhere]), Err(CompareError::Read(_))));
+    assert!(matches!(compare::compare(&[one, nowhere], None), Err(CompareError::Read(_))));
 }
 
 #[test]
@@ -340,7 +343,7 @@ fn a_name_cannot_break_out_of_the_page() {
     let mut given = compare::expand(&paths).expect("runs");
     given[0].label = Some("<script>alert(1)</script>".to_owned());
     given[1].label = Some("\u{1b}[2J".to_owned());
-    let comparison = compare::compare(&given).expect("a comparison");
+    let comparison = compare::compare(&given, None).expect("a comparison");
     assert!(!compare::html(&comparison).contains("<script"));
     assert!(!compare::text(&comparison).contains('\u{1b}'));
 }

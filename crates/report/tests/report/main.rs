@@ -1,5 +1,6 @@
 //! Reports held to what they must say: a synthetic run in, text and page out.
 
+mod beside_atlas;
 mod browser;
 mod compare;
 mod export;

@@ -92,7 +92,7 @@ fn terminal_and_page_tell_the_repetitions_and_hold_nothing_against_them() {
         .iter()
         .map(|cell| Given { path: cell.run_dir.clone(), label: Some(cell.label.clone()) })
         .collect();
-    let comparison = compare::compare(&given).expect("a comparison");
+    let comparison = compare::compare(&given, None).expect("a comparison");
     let text = compare::text(&comparison);
     assert!(
         text.contains("over 12 runs") && text.contains("run-5") && text.contains("(1 without)"),

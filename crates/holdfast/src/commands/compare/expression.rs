@@ -108,6 +108,11 @@ impl Expression {
                 0..self.text.len(),
                 "name the two sides: `holdfast compare before=RUN_A after=RUN_B`".to_owned(),
             ),
+            GateError::NoScope { scope, known }
+                if is_of_the_atlas(scope) && !known.iter().any(|of| is_of_the_atlas(of)) =>
+            {
+                (self.scope.clone(), "to compare with the published figures, add `--with atlas`".to_owned())
+            }
             GateError::NoScope { known, .. } => {
                 (self.scope.clone(), format!("there are: {}", known.join(", ")))
             }
@@ -117,6 +122,11 @@ impl Expression {
         };
         WrongExpression { expression: self.text.clone(), at, message: error.to_string(), help }
     }
+}
+
+/// Whether a scope is about the atlas, where one is given.
+fn is_of_the_atlas(scope: &str) -> bool {
+    scope.split('.').next() == Some("atlas")
 }
 
 /// The range without blanks at its ends.

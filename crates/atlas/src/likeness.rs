@@ -1,0 +1,338 @@
+//! What a fault is, wherever it strikes and whatever its place is called: by this a fault of a run finds its cell.
+//!
+//! How long it stands and how strong it is are left out: faults that differ only in these are alike and not comparable,
+//! which is told with both values. Where it is not sure whom a fault struck, it is like none.
+
+use std::collections::BTreeSet;
+
+use scenario::{
+    ClockDeviation, Conditions, DiskDefect, DiskTarget, FaultAction, FaultTarget, Level, NodeTarget,
+    PartitionShape, Place, ProcessDeed, Scenario, Taken,
+};
+
+/// What a fault is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Likeness {
+    /// Its kind: `power-off`.
+    pub kind: &'static str,
+    /// Which of its kind: `isolate` of partitions; empty where there is only one.
+    pub form: String,
+    /// Whom it strikes.
+    pub whom: Whom,
+}
+
+/// Whom a fault strikes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whom {
+    /// The node that leads, alone.
+    Leader,
+    /// One of the others, alone.
+    Follower,
+    /// One node of a database in which all are alike.
+    AnyNode,
+    /// Some of them.
+    Some {
+        /// How many.
+        nodes: usize,
+        /// Whether the one that leads is among them.
+        with_leader: bool,
+    },
+    /// All of them.
+    All,
+    /// What is between nodes.
+    Between {
+        /// Nodes at one end.
+        from: usize,
+        /// Nodes at the other.
+        to: usize,
+    },
+}
+
+impl Likeness {
+    /// That of the scenario's fault of this number. The node that led when it struck is needed where the fault names a place
+    /// or a node and not a role.
+    #[must_use]
+    pub fn of(scenario: &Scenario, number: usize, leader: Option<usize>) -> Option<Likeness> {
+        let fault = scenario.schedule.iter().flat_map(|phase| &phase.faults).nth(number)?;
+        // After a first fault nodes may run elsewhere than the scenario has them.
+        let around = Around { scenario, leader, is_first: number == 0 };
+        let (form, whom) = around.form_and_whom(&fault.action)?;
+        Some(Likeness { kind: fault.action.kind_name(), form, whom })
+    }
+}
+
+/// What a fault's target is held against.
+struct Around<'s> {
+    scenario: &'s Scenario,
+    leader: Option<usize>,
+    is_first: bool,
+}
+
+impl Around<'_> {
+    fn form_and_whom(&self, action: &FaultAction) -> Option<(String, Whom)> {
+        let plain = |form: &str, whom: Option<Whom>| Some((form.to_owned(), whom?));
+        match action {
+            FaultAction::PowerOff(fault) => plain("", self.of_target(&fault.target)),
+            FaultAction::Network(fault) => {
+                let (from, to) = fault.directions.first()?;
+                let ways = if fault.directions.len() > 1 { "both ways" } else { "one way" };
+                let form = format!("{ways}: {}", changed(&fault.conditions).join(", "));
+                Some((form, self.between(from, to)?))
+            }
+            FaultAction::Partition(fault) => match &fault.shape {
+                PartitionShape::Isolate(target) => plain("isolate", self.of_target(target)),
+                PartitionShape::OneWay { from, to } => plain("one way", self.between(from, to)),
+                PartitionShape::Between(one, other) => plain("both ways", self.between(one, other)),
+                PartitionShape::Halves => plain("halves", Some(Whom::All)),
+                PartitionShape::Bridge(_) => plain("bridge", Some(Whom::All)),
+                PartitionShape::Ring => plain("ring", Some(Whom::All)),
+            },
+            FaultAction::Disk(fault) => plain(defect(&fault.defect), self.of_disk(&fault.target)),
+            FaultAction::Process(fault) => {
+                let form = match fault.how {
+                    ProcessDeed::Kill { .. } => "kill",
+                    ProcessDeed::Stop => "stop",
+                    ProcessDeed::Restart => "restart",
+                };
+                let only = fault.only.as_ref().map(|only| format!(" of {}", only.name));
+                Some((format!("{form}{}", only.unwrap_or_default()), self.of_node(fault.node)?))
+            }
+            FaultAction::RollingRestart(_) => plain("", Some(Whom::All)),
+            FaultAction::Pressure(fault) => {
+                let form = match fault.taken {
+                    Taken::Processor(_) => "processor",
+                    Taken::Memory(_) => "memory",
+                };
+                plain(form, self.of_node(fault.node))
+            }
+            FaultAction::ClockJump(fault)
+            | FaultAction::ClockDrift(fault)
+            | FaultAction::ClockRace(fault)
+            | FaultAction::ClockStop(fault) => plain(deviation(fault.deviation), self.of_node(fault.node)),
+            FaultAction::Migrate(fault) => plain("", self.of_node(fault.node)),
+            // Of a machine outside the lab nobody knows which others it is like.
+            FaultAction::External(_) => None,
+        }
+    }
+
+    fn is_leaderless(&self) -> bool {
+        self.scenario.database.engine.is_leaderless()
+    }
+
+    /// Numbers of the nodes that start in a place.
+    fn nodes_in(&self, place: &Place) -> BTreeSet<usize> {
+        let (hosts, nodes) = (&self.scenario.site.hosts, &self.scenario.database.nodes);
+        let stands = |host: &usize| hosts.get(*host).is_some_and(|host| host.is_in(place));
+        nodes.iter().enumerate().filter(|(_, host)| stands(host)).map(|(node, _)| node).collect()
+    }
+
+    fn of_target(&self, target: &FaultTarget) -> Option<Whom> {
+        match target {
+            FaultTarget::Place(place) if self.is_first => self.of_nodes(&self.nodes_in(place)),
+            FaultTarget::Place(_) => None,
+            FaultTarget::Leader(Level::Host) => Some(Whom::Leader),
+            FaultTarget::AFollower(Level::Host) => Some(Whom::Follower),
+            FaultTarget::Coordinator(Level::Host) => Some(Whom::AnyNode),
+            FaultTarget::Random(Level::Host) => self.is_leaderless().then_some(Whom::AnyNode),
+            // What else is in the zone, rack or region of a role depends on who has it.
+            FaultTarget::Leader(_)
+            | FaultTarget::AFollower(_)
+            | FaultTarget::Coordinator(_)
+            | FaultTarget::Random(_) => None,
+        }
+    }
+
+    fn of_nodes(&self, struck: &BTreeSet<usize>) -> Option<Whom> {
+        let all = self.scenario.database.nodes.len();
+        match struck.len() {
+            0 => None,
+            nodes if nodes == all && all > 1 => Some(Whom::All),
+            1 if self.is_leaderless() => Some(Whom::AnyNode),
+            1 => Some(if struck.contains(&self.leader?) { Whom::Leader } else { Whom::Follower }),
+            nodes if self.is_leaderless() => Some(Whom::Some { nodes, with_leader: false }),
+            nodes => Some(Whom::Some { nodes, with_leader: struck.contains(&self.leader?) }),
+        }
+    }
+
+    fn of_node(&self, target: NodeTarget) -> Option<Whom> {
+        match target {
+            NodeTarget::Named(node) => self.of_nodes(&BTreeSet::from([node])),
+            NodeTarget::Leader => Some(Whom::Leader),
+            NodeTarget::AFollower => Some(Whom::Follower),
+            NodeTarget::Random => self.is_leaderless().then_some(Whom::AnyNode),
+        }
+    }
+
+    fn of_disk(&self, target: &DiskTarget) -> Option<Whom> {
+        match target {
+            DiskTarget::Named { host, .. } => self.of_target(&FaultTarget::Place(host.clone())),
+            DiskTarget::Of { node, .. } => self.of_target(node),
+        }
+    }
+
+    fn between(&self, from: &FaultTarget, to: &FaultTarget) -> Option<Whom> {
+        let nodes = |end: &FaultTarget| match end {
+            FaultTarget::Place(place) => self.is_first.then(|| self.nodes_in(place).len()),
+            FaultTarget::Leader(Level::Host)
+            | FaultTarget::AFollower(Level::Host)
+            | FaultTarget::Coordinator(Level::Host) => Some(1),
+            _ => None,
+        };
+        Some(Whom::Between { from: nodes(from)?, to: nodes(to)? })
+    }
+}
+
+/// What a fault of the network changes.
+fn changed(conditions: &Conditions) -> Vec<&'static str> {
+    let Conditions { delay, jitter, loss, duplicate, reorder, corrupt, rate_bits_per_s, queue, mtu_bytes } =
+        conditions;
+    let given = [
+        ("delay", delay.is_some()),
+        ("jitter", jitter.is_some()),
+        ("loss", loss.is_some()),
+        ("duplicate", duplicate.is_some()),
+        ("reorder", reorder.is_some()),
+        ("corrupt", corrupt.is_some()),
+        ("rate", rate_bits_per_s.is_some()),
+        ("queue", queue.is_some()),
+        ("mtu", mtu_bytes.is_some()),
+    ];
+    given.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name).collect()
+}
+
+fn defect(defect: &DiskDefect) -> &'static str {
+    match defect {
+        DiskDefect::Fail | DiskDefect::FailAfter { .. } => "fail",
+        DiskDefect::Slow { .. } => "slow",
+        DiskDefect::Stall => "stall",
+        DiskDefect::Full => "full",
+        DiskDefect::Corrupt { .. } => "corrupt",
+        DiskDefect::LoseFlush => "lose-flush",
+        DiskDefect::ReadOnly => "read-only",
+    }
+}
+
+fn deviation(deviation: ClockDeviation) -> &'static str {
+    match deviation {
+        ClockDeviation::Ahead(_) => "ahead",
+        ClockDeviation::Behind(_) => "behind",
+        ClockDeviation::Drift(rate) | ClockDeviation::Race(rate) if rate < 0.0 => "slow",
+        ClockDeviation::Drift(_) | ClockDeviation::Race(_) => "fast",
+        ClockDeviation::Stop => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use scenario::Source;
+
+    use super::*;
+
+    fn scenario(engine: &str, faults: &str) -> Scenario {
+        let text = format!(
+            "\
+name: alike
+site:
+  regions:
+    dc1: {{ zones: {{ a: {{ hosts: 1 }}, b: {{ hosts: 2 }}, c: {{ hosts: 1 }} }} }}
+database: {{ engine: {engine}, nodes: [dc1/a/h1, dc1/b/h1, dc1/b/h2] }}
+loads: [{{ workload: ledger, clients: 2, from: dc1 }}]
+schedule:
+  - {{ phase: baseline, for: 8s }}
+  - {{ phase: fault, for: 60s, faults: [{faults}] }}
+"
+        );
+        let source = Source { name: "alike".to_owned(), text };
+        scenario::parse(&source, &[]).unwrap_or_else(|rejection| panic!("{faults}: {rejection}"))
+    }
+
+    #[track_caller]
+    fn check(engine: &str, fault: &str, leader: Option<usize>, expected: Option<(&str, &str, Whom)>) {
+        let told = Likeness::of(&scenario(engine, fault), 0, leader);
+        let told = told.as_ref().map(|told| (told.kind, told.form.as_str(), told.whom));
+        assert_eq!(told, expected, "{engine}: {fault}");
+    }
+
+    #[test]
+    fn a_place_is_the_leaders_where_the_leader_runs_there_and_its_name_decides_nothing() {
+        let off = |whom| Some(("power-off", "", whom));
+        check("etcd", "{ power-off: { host: leader }, for: 5s }", None, off(Whom::Leader));
+        check("etcd", "{ power-off: { host: a-follower }, for: 5s }", None, off(Whom::Follower));
+        check("etcd", "{ power-off: { host: dc1/a/h1 }, for: 5s }", Some(0), off(Whom::Leader));
+        check("etcd", "{ power-off: { host: dc1/a/h1 }, for: 5s }", Some(2), off(Whom::Follower));
+        check("etcd", "{ power-off: { zone: dc1/a }, for: 5s }", Some(0), off(Whom::Leader));
+        let two = |with_leader| off(Whom::Some { nodes: 2, with_leader });
+        check("etcd", "{ power-off: { zone: dc1/b }, for: 5s }", Some(0), two(false));
+        check("etcd", "{ power-off: { zone: dc1/b }, for: 5s }", Some(1), two(true));
+        check("etcd", "{ power-off: { region: dc1 }, for: 5s }", None, off(Whom::All));
+        check("galera", "{ power-off: { host: dc1/b/h1 }, for: 5s }", None, off(Whom::AnyNode));
+        check("galera", "{ power-off: { host: coordinator }, for: 5s }", None, off(Whom::AnyNode));
+    }
+
+    #[test]
+    fn a_fault_of_which_nobody_knows_whom_it_struck_is_like_none() {
+        check("etcd", "{ power-off: { host: random }, for: 5s }", None, None);
+        check("etcd", "{ power-off: { host: dc1/a/h1 }, for: 5s }", None, None);
+        check("etcd", "{ power-off: { host: dc1/c/h1 }, for: 5s }", Some(0), None);
+        check("etcd", "{ power-off: { zone: leader }, for: 5s }", Some(0), None);
+        check("etcd", "{ process: { of: random, how: stop }, for: 5s }", None, None);
+        let twice =
+            "{ power-off: { host: dc1/a/h1 }, for: 5s }, { power-off: { host: dc1/a/h1 }, at: 30s, for: 5s }";
+        assert!(Likeness::of(&scenario("etcd", twice), 0, Some(0)).is_some());
+        assert!(Likeness::of(&scenario("etcd", twice), 1, Some(0)).is_none(), "nodes may have moved since");
+        assert!(Likeness::of(&scenario("etcd", twice), 2, Some(0)).is_none());
+    }
+
+    #[test]
+    fn forms_of_a_kind_are_told_apart_and_strength_is_not() {
+        let between = |from, to| Whom::Between { from, to };
+        check(
+            "etcd",
+            "{ partition: { isolate: leader }, for: 5s }",
+            None,
+            Some(("partition", "isolate", Whom::Leader)),
+        );
+        check(
+            "etcd",
+            "{ partition: { from: dc1/a, to: dc1/b }, for: 5s }",
+            None,
+            Some(("partition", "one way", between(1, 2))),
+        );
+        check(
+            "etcd",
+            "{ partition: { between: [dc1/a, dc1/b] }, for: 5s }",
+            None,
+            Some(("partition", "both ways", between(1, 2))),
+        );
+        for delay in ["50ms", "70ms"] {
+            check(
+                "etcd",
+                &format!("{{ network: {{ from: dc1/a, to: dc1/b, delay: {delay} }}, for: 10s }}"),
+                None,
+                Some(("network", "one way: delay", between(1, 2))),
+            );
+        }
+        for (how, form) in [("fail", "fail"), ("stall", "stall")] {
+            check(
+                "etcd",
+                &format!("{{ disk: {{ of: leader, how: {how} }}, for: 5s }}"),
+                None,
+                Some(("disk", form, Whom::Leader)),
+            );
+        }
+        check(
+            "etcd",
+            "{ process: { of: leader, how: kill } }",
+            None,
+            Some(("process", "kill", Whom::Leader)),
+        );
+        for (by, form) in [("5s", "ahead"), ("7s", "ahead"), ("-5s", "behind")] {
+            check(
+                "etcd",
+                &format!("{{ clock-jump: {{ node: leader, by: {by} }}, for: 5s }}"),
+                None,
+                Some(("clock-jump", form, Whom::Leader)),
+            );
+        }
+    }
+}
