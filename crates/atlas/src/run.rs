@@ -49,6 +49,9 @@ pub struct Run {
     /// Each load before the fault.
     #[serde(default)]
     pub loads: Vec<LoadFigures>,
+    /// Doubts about the measurement: a busy machine, an uneven baseline.
+    #[serde(default)]
+    pub warnings: usize,
     /// Of everything, the lab included.
     pub cpu_s: f64,
 }
@@ -113,6 +116,7 @@ impl Run {
             errors,
             checks: result.checks.iter().map(|check| (check.name.clone(), check.verdict)).collect(),
             loads: result.loads.iter().filter_map(LoadFigures::of).collect(),
+            warnings: result.lab.warnings.len(),
             cpu_s: result.lab.cpu_seconds.values().sum(),
         }
     }

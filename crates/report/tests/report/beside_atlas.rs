@@ -146,6 +146,9 @@ fn latency_and_throughput_are_compared_before_the_fault_between_the_same_loads()
     let loads = ["bank: p99, baseline", "higher than in all 10", "ledger: throughput, baseline"];
     let text = check(SCENARIO, slow.clone(), &atlas_of(10), &loads);
     assert!(!text.contains("The machines differ"), "{text}");
+    let doubts =
+        "Measurement warnings, such as of a busy machine: in 1 of 1 of yours, in 10 of 10 of the atlas'.";
+    assert!(text.contains(doubts), "{text}");
     slow.facts.machine.insert("cores".to_owned(), "64".to_owned());
     check(SCENARIO, slow.clone(), &atlas_of(10), &["The machines differ"]);
     let more = SCENARIO.replace("name: bank, clients: 4", "name: bank, clients: 40");

@@ -109,6 +109,8 @@ pub(super) struct Against {
     pub(super) undecided: usize,
     /// Runs of other versions, which are not counted either.
     pub(super) of_other_versions: usize,
+    /// Runs with doubts about their measurement, ours of all ours, and the atlas' of those counted.
+    pub(super) doubted: [(usize, usize); 2],
     /// What keeps the two from being compared.
     pub(super) obstacles: Obstacles,
     pub(super) figures: Vec<Figure>,
@@ -245,6 +247,11 @@ fn beside_cell(ours: &[Ours<'_>], number: usize, entry: &Entry, theirs: &Scenari
         ours: each_once(ours.iter().filter_map(|run| run.taken.run.result.facts.machine.get(name).cloned())),
         theirs: each_once(runs.iter().filter_map(|run| run.machine.get(name).cloned())),
     });
+    let is_doubted = |run: &&Ours<'_>| !run.taken.run.result.lab.warnings.is_empty();
+    let doubted = [
+        (ours.iter().filter(is_doubted).count(), ours.len()),
+        (runs.iter().filter(|run| run.warnings > 0).count(), runs.len()),
+    ];
     let figures = figures::all(ours, number, &runs, theirs, &obstacles);
     Against {
         engine: entry.cell.engine.clone(),
@@ -254,6 +261,7 @@ fn beside_cell(ours: &[Ours<'_>], number: usize, entry: &Entry, theirs: &Scenari
         repetitions: runs.len(),
         undecided: entry.cell.runs.len() - decided.len(),
         of_other_versions: decided.len() - runs.len(),
+        doubted,
         obstacles,
         figures,
         machines: machines.into(),

@@ -33,6 +33,9 @@ fn cell(against: &Against) -> String {
     if let Some(answer) = words::answer(against) {
         let _ = write!(html, "<p><strong>{}</strong></p>", escape(&answer));
     }
+    if let Some(chance) = words::chance(against) {
+        let _ = write!(html, "<p class=\"note\">{}</p>", escape(&chance));
+    }
     html.push_str(
         "<div class=\"scroll\"><table><thead><tr><th>Figure<th class=\"n\">Yours<th class=\"n\">Atlas: median (range)\
          <th>Beside the atlas</tr></thead><tbody>",

@@ -67,8 +67,8 @@ fn cell(out: &mut String, against: &Against) {
         let theirs = if fact.is_same() { theirs } else { format!("atlas: {theirs}") };
         wrapped(out, "    ", &format!("{name}: {ours} ({theirs})"));
     }
-    if let Some(answer) = words::answer(against) {
-        wrapped(out, "    ", &answer);
+    for said in words::answer(against).into_iter().chain(words::chance(against)) {
+        wrapped(out, "    ", &said);
     }
 }
 

@@ -107,6 +107,13 @@ pub(super) fn caveats(against: &Against) -> Vec<String> {
                 .to_owned(),
         );
     }
+    let [(ours, of_ours), (theirs, of_theirs)] = against.doubted;
+    if has_loads && ours + theirs > 0 {
+        caveats.push(format!(
+            "Measurement warnings, such as of a busy machine: in {ours} of {of_ours} of yours, in {theirs} of {of_theirs} of the \
+             atlas'."
+        ));
+    }
     caveats
 }
 
@@ -272,18 +279,25 @@ pub(super) fn answer(against: &Against) -> Option<String> {
     }
     let rest = said.len() - worse.len() - better.len();
     if rest == said.len() {
-        sentences.push("Every figure is as in the atlas.".to_owned());
+        sentences
+            .push("Every figure lies within the atlas' range, or differs by no more than noise.".to_owned());
     } else if rest > 0 {
-        sentences.push(format!("The other {rest} are as in the atlas."));
+        sentences
+            .push(format!("{} within its range.", format::counted(rest as u64, "other lies", "others lie")));
     }
-    if said.iter().any(|figure| matches!(figure.stands, Stands::Ranked(_))) {
-        sentences.push(format!(
+    Some(sentences.join(" "))
+}
+
+/// How often chance alone puts a run beyond all of the atlas'; none where no run is told by its rank.
+pub(super) fn chance(against: &Against) -> Option<String> {
+    let is_ranked = |figure: &Figure| matches!(figure.stands, Stands::Ranked(_));
+    against.figures.iter().any(is_ranked).then(|| {
+        format!(
             "A single run that is like the atlas' {0} is beyond all of them by chance once in {1}, each way.",
             against.repetitions,
             against.repetitions + 1
-        ));
-    }
-    Some(sentences.join(" "))
+        )
+    })
 }
 
 /// A fact of the machines: its name, ours, the atlas'.
