@@ -295,7 +295,7 @@ pub struct LoadOptions {
     /// The workload; `holdfast list workloads` names them
     #[arg(long)]
     pub workload: String,
-    /// The database: `postgres://user@host:port/database`; several hosts with commas; `?sslmode=` as libpq, `?host=/run/postgresql` for a Unix socket. A password comes from PGPASSWORD or ~/.pgpass
+    /// The database: `postgres://user@host:port/database`; several hosts with commas; `?sslmode=` as libpq, `?host=/run/postgresql` for a Unix socket. A password comes from PGPASSWORD or ~/.pgpass. Also `mysql://user@host:port/database` and `cql://user@host:port/keyspace`, not encrypted, with a password from the URL or --password-file
     #[arg(long)]
     pub url: String,
     /// A file whose first line is the password, readable by its owner alone

@@ -1,6 +1,10 @@
 //! `holdfast load` against a real PostgreSQL that asks for a password: where the password may come from, and that it stands
-//! nowhere afterwards.
+//! nowhere afterwards; and against a real MariaDB and a real Cassandra.
 
+#[path = "../../client/tests/cassandra_server/mod.rs"]
+mod cassandra_server;
+#[path = "../../client/tests/mariadb_server/mod.rs"]
+mod mariadb_server;
 #[path = "../../client/tests/server/mod.rs"]
 mod server;
 
@@ -133,6 +137,49 @@ fn a_password_is_taken_from_where_postgresqls_tools_take_it_and_stands_nowhere_a
         assert_eq!(refused.status.code(), Some(254));
         place.left_nothing("mangled", &refused);
     }
+}
+
+/// The environment's password is PostgreSQL's, and is shown to no other server.
+#[test]
+fn a_mysql_server_is_driven_by_its_url_with_a_password_that_is_meant_for_it_and_its_data_is_checked() {
+    let name =
+        "a_mysql_server_is_driven_by_its_url_with_a_password_that_is_meant_for_it_and_its_data_is_checked";
+    if !mariadb_server::is_here(name) {
+        return;
+    }
+    let server = client::reactor::block_on(mariadb_server::Server::start(&[])).expect("an event loop");
+    let place = Place {
+        folder: tempfile::tempdir().expect("a folder"),
+        url: format!("mysql://holdfast@{}/holdfast", server.address()),
+    };
+    let url = ["--url", &place.url];
+    let output = place.load("of-environment", &url, &[("PGPASSWORD", mariadb_server::PASSWORD)]);
+    assert_eq!(output.status.code(), Some(255), "{}", String::from_utf8_lossy(&output.stderr));
+    let file = place.folder.path().join("file");
+    fs::write(&file, mariadb_server::PASSWORD).expect("written");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("closed");
+    let file = file.display().to_string();
+    let output = place.succeeds("of-file", &["--url", &place.url, "--password-file", &file], &[]);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.contains("every check passed"), "{said}");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_holdfast"));
+    command.args(["load", "--workload", "tpcc", "--for", "1s", "--url", &place.url]);
+    let refused = command.current_dir(place.folder.path()).output().expect("the program starts");
+    let why = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(refused.status.code() == Some(254) && why.contains("has no form in its SQL"), "{why}");
+}
+
+#[test]
+#[ignore = "second tier: boots a Cassandra, half a minute"]
+fn a_cassandra_is_driven_by_its_url_and_its_data_is_checked() {
+    let name = "a_cassandra_is_driven_by_its_url_and_its_data_is_checked";
+    let Some(servers) = cassandra_server::Server::start(1, name) else { return };
+    let client::Address::Tcp { address, .. } = servers[0].endpoint().address else { panic!("no TCP") };
+    let place =
+        Place { folder: tempfile::tempdir().expect("a folder"), url: format!("cql://{address}/holdfast") };
+    let output = place.succeeds("of-url", &["--url", &place.url], &[]);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.contains("every check passed"), "{said}");
 }
 
 /// What a server says is shown and never carried out: this one would name the window, clear the screen and turn the text

@@ -47,8 +47,18 @@ fn asked(options: LoadOptions, database: DatabaseUrl) -> Result<Standalone, Exit
     let files = scripts(&options.workload, &options.file, &mut given)?;
     let configured = workload::configured(&options.workload, &given);
     let workload = configured.map_err(|error| Exit::wrong(files.name_file_in(error)))?;
+    if let Some(why) = database.protocol.understands().why_not(&options.workload) {
+        let workload = &options.workload;
+        return Err(Exit::wrong(anyhow::anyhow!(
+            "the workload `{workload}` {why} (--url names the database)"
+        )));
+    }
     let endpoints = url::resolve(&database.hosts).map_err(Exit::wrong)?;
-    let environment = password::Environment::of_this_process();
+    let environment = match database.protocol {
+        load::Protocol::Postgres => password::Environment::of_this_process(),
+        // What the environment has is for PostgreSQL's servers, and is not shown to others.
+        _ => password::Environment::default(),
+    };
     let found = password::find(&database, &endpoints, options.password_file.as_deref(), environment);
     let found = found.map_err(Exit::wrong)?;
     for warning in &found.warnings {
@@ -67,7 +77,7 @@ fn asked(options: LoadOptions, database: DatabaseUrl) -> Result<Standalone, Exit
         first_client: 0,
         keeps_history: !options.no_history,
         scale: options.scale,
-        protocol: load::Protocol::Postgres,
+        protocol: database.protocol,
         reads: load::Reads::Leader,
         wait: None,
         spreads: false,

@@ -1,5 +1,6 @@
 //! A database's URL, as PostgreSQL's own tools take it: `postgres://user:password@host:port,host:port/database`, behind it
-//! `?sslmode=verify-full&sslrootcert=ca.pem`, and `postgres:///database?host=/run/postgresql` for a Unix socket.
+//! `?sslmode=verify-full&sslrootcert=ca.pem`, and `postgres:///database?host=/run/postgresql` for a Unix socket; and
+//! `mysql://user@host/database` and `cql://user@host/keyspace` in the same form.
 //!
 //! Owns reading it, and finding its hosts' addresses and its authorities' certificates. What it asks for and we cannot do
 //! is refused, never passed over. Source: PostgreSQL's manual, "Connection URIs" and "Parameter Key Words".
@@ -7,10 +8,16 @@
 use std::net::ToSocketAddrs;
 use std::path::{Path, PathBuf};
 
-use load::{Address, Encryption, Endpoint, Password, Trust};
+use load::{Address, Encryption, Endpoint, Password, Protocol, Trust};
 
-/// PostgreSQL's own port.
-const PORT: u16 = 5432;
+/// What a URL may begin with, before `://`: the protocol, its usual port and its usual user.
+const SCHEMES: [(&str, Protocol, u16, &str); 5] = [
+    ("postgres", Protocol::Postgres, 5432, "postgres"),
+    ("postgresql", Protocol::Postgres, 5432, "postgres"),
+    ("mysql", Protocol::Mysql, 3306, "root"),
+    ("mariadb", Protocol::Mysql, 3306, "root"),
+    ("cql", Protocol::Cql, 9042, "cassandra"),
+];
 
 /// What `sslmode` may say.
 const SSL_MODES: &str = "disable, prefer, require, verify-ca or verify-full";
@@ -18,6 +25,8 @@ const SSL_MODES: &str = "disable, prefer, require, verify-ca or verify-full";
 /// A URL, taken apart.
 #[derive(Debug, PartialEq, Eq)]
 pub struct DatabaseUrl {
+    /// What its servers speak.
+    pub protocol: Protocol,
     pub hosts: Vec<Host>,
     pub name: String,
     pub user: String,
@@ -55,7 +64,7 @@ enum SslMode {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UrlError {
     #[error(
-        "the URL does not begin with postgres:// (a database such as postgres://user@localhost:5432/postgres)"
+        "the URL does not begin with postgres://, mysql:// or cql:// (a database such as postgres://user@localhost:5432/postgres)"
     )]
     Scheme,
     #[error(
@@ -85,14 +94,24 @@ pub enum UrlError {
     NoAuthorities(&'static str),
     #[error("sslrootcert {path}: {why}")]
     Authorities { path: String, why: String },
+    #[error("the URL names no database; write mysql://user@host/database, or cql://user@host/keyspace")]
+    NoDatabase,
+    #[error(
+        "sessions of MySQL's protocol are not encrypted here; leave sslmode out, or write sslmode=disable"
+    )]
+    NotEncrypted,
+    #[error("a server of this protocol is spoken to over TCP; write a host and not the folder of a socket")]
+    NoSockets,
     #[error("host {host}: {why}")]
     Unresolved { host: String, why: String },
 }
 
 /// Takes a URL apart.
 pub fn parse(url: &str) -> Result<DatabaseUrl, UrlError> {
-    let rest = url.strip_prefix("postgres://").or_else(|| url.strip_prefix("postgresql://"));
-    let rest = rest.ok_or(UrlError::Scheme)?;
+    let (scheme, rest) = url.split_once("://").ok_or(UrlError::Scheme)?;
+    let known = SCHEMES.into_iter().find(|(name, ..)| *name == scheme);
+    let (_, protocol, usual_port, usual_user) = known.ok_or(UrlError::Scheme)?;
+    let is_postgres = protocol == Protocol::Postgres;
     // Where one of these stands in a password as it is, the rest of it would be taken for a name and told to everybody.
     let begin = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     if rest.get(begin..).is_some_and(|behind| behind.contains('@')) {
@@ -108,25 +127,46 @@ pub fn parse(url: &str) -> Result<DatabaseUrl, UrlError> {
     let mut given = Parameters::of(parameters)?;
     let or_given =
         |written: String, given: Option<String>| if written.is_empty() { given } else { Some(written) };
-    let user = or_given(decoded(user, "user")?, given.take("user")).unwrap_or_else(|| "postgres".to_owned());
-    let name = or_given(decoded(name, "database")?, given.take("dbname")).unwrap_or_else(|| user.clone());
+    let user = or_given(decoded(user, "user")?, given.take("user")).unwrap_or_else(|| usual_user.to_owned());
+    let name = or_given(decoded(name, "database")?, given.take("dbname"));
+    let name = match name {
+        Some(name) => name,
+        None if is_postgres => user.clone(),
+        None => return Err(UrlError::NoDatabase),
+    };
     let password = password.or_else(|| given.take("password").map(Password::from));
     let port = match given.take("port") {
         Some(port) => port.parse().map_err(|_| UrlError::Port)?,
-        None => PORT,
+        None => usual_port,
     };
-    let hosts = match (hosts.trim_matches(','), given.take("host")) {
+    let hosts: Result<Vec<Host>, UrlError> = match (hosts.trim_matches(','), given.take("host")) {
         ("", Some(hosts)) => hosts.split(',').map(|host| place(host, port)).collect(),
         ("", None) => Err(UrlError::NoHost),
         (_, _) => hosts.split(',').map(|host| host_and_port(host, port)).collect(),
     };
+    let usual_mode = if is_postgres { SslMode::default() } else { SslMode::Disable };
     let ssl = Ssl {
-        mode: given.take("sslmode").map_or(Ok(SslMode::default()), |mode| ssl_mode(&mode))?,
+        mode: given.take("sslmode").map_or(Ok(usual_mode), |mode| ssl_mode(&mode))?,
         root_certificate: given.take("sslrootcert").map(PathBuf::from),
     };
-    match given.0.into_iter().next() {
-        Some((unknown, _)) => Err(UrlError::Parameter(unknown)),
-        None => Ok(DatabaseUrl { hosts: hosts?, name, user, password, ssl }),
+    if let Some((unknown, _)) = given.0.into_iter().next() {
+        return Err(UrlError::Parameter(unknown));
+    }
+    let url = DatabaseUrl { protocol, hosts: hosts?, name, user, password, ssl };
+    if !is_postgres {
+        refuse_what_only_postgres_has(&url)?;
+    }
+    Ok(url)
+}
+
+/// Our sessions of the other protocols know TCP alone, and no encryption.
+fn refuse_what_only_postgres_has(url: &DatabaseUrl) -> Result<(), UrlError> {
+    if url.ssl.mode != SslMode::Disable || url.ssl.root_certificate.is_some() {
+        return Err(UrlError::NotEncrypted);
+    }
+    match url.hosts.iter().any(|host| matches!(host, Host::Folder(..))) {
+        true => Err(UrlError::NoSockets),
+        false => Ok(()),
     }
 }
 
@@ -264,7 +304,7 @@ mod tests {
     /// `user:password@host:port.../database`, or what is wrong.
     fn told(url: &str) -> String {
         match parse(url) {
-            Ok(DatabaseUrl { hosts, name, user, password, ssl }) => {
+            Ok(DatabaseUrl { protocol: _, hosts, name, user, password, ssl }) => {
                 let host = |host: &Host| match host {
                     Host::Name(host, port) => format!("{host} {port}"),
                     Host::Folder(folder, port) => format!("{} {port}", folder.display()),
@@ -298,12 +338,38 @@ mod tests {
     }
 
     #[test]
+    fn urls_of_other_protocols_have_their_own_port_and_user_and_no_encryption() {
+        let told = |url: &str| {
+            let url = parse(url).expect("a URL");
+            (url.protocol, format!("{} {:?} {} {:?}", url.user, url.hosts, url.name, url.ssl.mode))
+        };
+        assert_eq!(
+            told("mysql://db/shop"),
+            (Protocol::Mysql, "root [Name(\"db\", 3306)] shop Disable".to_owned())
+        );
+        assert_eq!(
+            told("mariadb://me:secret@[::1]:7/x?sslmode=disable"),
+            (Protocol::Mysql, "me [Name(\"::1\", 7)] x Disable".to_owned())
+        );
+        assert_eq!(told("postgresql://db/shop").0, Protocol::Postgres);
+        assert_eq!(
+            told("cql://db/shop"),
+            (Protocol::Cql, "cassandra [Name(\"db\", 9042)] shop Disable".to_owned())
+        );
+    }
+
+    #[test]
     fn what_cannot_be_done_is_refused() {
         let check = |url: &str, part: &str| {
             let told = told(url);
             assert!(told.contains(part), "{url}: {told}");
         };
-        check("mysql://localhost/x", "does not begin with postgres://");
+        check("http://localhost/x", "does not begin with postgres://, mysql:// or cql://");
+        check("localhost/x", "does not begin with postgres://, mysql:// or cql://");
+        check("mysql://me@h", "names no database");
+        check("mysql://me@h/x?sslmode=require", "not encrypted here");
+        check("mysql://me@h/x?sslrootcert=ca.pem", "not encrypted here");
+        check("mysql:///x?host=/run/mysqld", "over TCP");
         check("postgres://a:b%4@localhost", "password is not readable");
         check("postgres://a:b%zz@localhost", "password is not readable");
         check("postgres://a:b%+1@localhost", "password is not readable");
