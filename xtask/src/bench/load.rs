@@ -1,5 +1,6 @@
 //! Client CPU for one transaction and transactions a second: our generator beside pgbench, sysbench and go-ycsb, in turn,
-//! pair by pair, on the same PostgreSQL.
+//! pair by pair, on the same PostgreSQL; beside sysbench on the same MariaDB, and beside
+//! latte on the same node of Cassandra.
 //!
 //! Owns what is compared with what, and the goals; how a side is run and counted is `load_sides`'. Our side keeps full
 //! histograms of every statement, the others what they keep. The server runs on loopback with fsync off, as an ordinary
@@ -12,6 +13,8 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 
+use super::load_cassandra::{Asked, Cassandra, KEYS, latte_name};
+use super::load_mysql::MariaDb;
 use super::load_peers::{Sysbench, go_ycsb, go_ycsb_name};
 use super::load_server::{SESSIONS, Server};
 use super::load_sides::{Length, Peer, SYSBENCH_ROWS, Side, YCSB_RECORDS};
@@ -24,6 +27,10 @@ const SCALE: &str = "64";
 const PEAK_GOAL_MB: f64 = 15.0;
 /// Transactions a second, ours by pgbench's, that count as the same; what is missing to one is noise.
 const SAME_PER_S: f64 = 0.95;
+/// The largest ratio of CPU time to sysbench's, on MySQL.
+const MYSQL_GOAL: f64 = 0.7;
+/// The largest ratio of CPU time to latte's with as many connections, on Cassandra.
+const CQL_GOAL: f64 = 1.0;
 
 /// One comparison.
 struct Subject<'a> {
@@ -95,6 +102,8 @@ pub fn run(pairs: usize, seconds: u32) -> anyhow::Result<ExitCode> {
     bench.compare_pipelines(&mut measured)?;
     bench.compare_sysbench(&mut measured)?;
     bench.compare_go_ycsb(&mut measured)?;
+    bench.compare_sysbench_on_mysql(&mut measured)?;
+    bench.compare_latte(&mut measured)?;
     let Measured { mut cpu, mut per_s, mut little } = measured;
     cpu.append(&mut per_s);
     cpu.append(&mut little);
@@ -121,7 +130,11 @@ struct Bench<'a> {
 
 impl Bench<'_> {
     fn compare(&self, subject: &Subject<'_>, measured: &mut Measured) -> anyhow::Result<()> {
-        let ours = |length| self.server.ours(self.holdfast, subject.ours, subject.clients, length);
+        let ours = |length| match subject.peer {
+            Peer::SysbenchOn(server, _) => server.ours(self.holdfast, subject.ours, subject.clients, length),
+            Peer::LatteOn(node, ..) => node.ours(self.holdfast, subject.ours, subject.clients, length),
+            _ => self.server.ours(self.holdfast, subject.ours, subject.clients, length),
+        };
         let theirs = |length| self.server.theirs(subject.peer, subject.clients, length);
         let little = (ours(Length::Little)?, theirs(Length::Little)?);
         let length = Length::Seconds(self.seconds);
@@ -176,9 +189,7 @@ impl Bench<'_> {
             }
         };
         self.server.prepare_sysbench(&sysbench)?;
-        let option = format!(
-            "scripts.0.text=\\set id random(1, {SYSBENCH_ROWS})\nSELECT c FROM sbtest1 WHERE id = :id;"
-        );
+        let option = point_select_of_sysbench();
         let subject = Subject {
             what,
             clients: 64,
@@ -189,6 +200,70 @@ impl Bench<'_> {
             is_as_fast: false,
         };
         self.compare(&subject, measured)
+    }
+
+    /// The same on a MariaDB, in MySQL's protocol.
+    fn compare_sysbench_on_mysql(&self, measured: &mut Measured) -> anyhow::Result<()> {
+        let what = |clients: u32| match clients {
+            1 => "MySQL point select, 1 connection".to_owned(),
+            many => format!("MySQL point select, {many} connections"),
+        };
+        let both = Sysbench::find().and_then(|sysbench| Ok((MariaDb::start()?, sysbench)));
+        let (server, sysbench) = match both {
+            Ok(both) => both,
+            Err(reason) => {
+                measured.without_peer(&what(64), "sysbench, or MariaDB,", &reason);
+                return Ok(());
+            }
+        };
+        server.prepare_sysbench(&sysbench)?;
+        let option = point_select_of_sysbench();
+        for (clients, goal) in [(1, None), (8, None), (64, Some(MYSQL_GOAL))] {
+            let subject = Subject {
+                what: &what(clients),
+                clients,
+                ours: &["--workload", "script", "--option", &option, "--no-history"],
+                peer: Peer::SysbenchOn(&server, &sysbench),
+                peer_name: "sysbench, mysql",
+                goal,
+                is_as_fast: false,
+            };
+            self.compare(&subject, measured)?;
+        }
+        Ok(())
+    }
+
+    /// Reads and writes by key on a node of Cassandra: beside latte with as many connections, and with the single one that it
+    /// has by itself, on which many requests share a system call.
+    fn compare_latte(&self, measured: &mut Measured) -> anyhow::Result<()> {
+        let node = match Cassandra::start(self.holdfast) {
+            Ok(node) => node,
+            Err(reason) => {
+                measured.without_peer("CQL read by key, 64 connections", "latte, or Cassandra,", &reason);
+                return Ok(());
+            }
+        };
+        let keys = [format!("keys={KEYS}"), format!("preload={KEYS}")];
+        for (asked, share, name) in [(Asked::Reads, "read=100%", "read"), (Asked::Writes, "read=0%", "write")]
+        {
+            let ours =
+                ["--workload", "kv", "--option", share, "--option", "order=sequential", "--no-history"];
+            let ours = [&ours[..], &["--option", &keys[0], "--option", &keys[1]]].concat();
+            for (connections, goal) in [(64, Some(CQL_GOAL)), (1, None)] {
+                let peer_name = latte_name(connections);
+                let subject = Subject {
+                    what: &format!("CQL {name} by key, 64 connections"),
+                    clients: 64,
+                    ours: &ours,
+                    peer: Peer::LatteOn(&node, asked, connections),
+                    peer_name: &peer_name,
+                    goal,
+                    is_as_fast: false,
+                };
+                self.compare(&subject, measured)?;
+            }
+        }
+        Ok(())
     }
 
     /// Workload C on both sides, each on its own table of the same size.
@@ -217,6 +292,11 @@ impl Bench<'_> {
         };
         self.compare(&subject, measured)
     }
+}
+
+/// The statement of sysbench's test, as a script of ours.
+fn point_select_of_sysbench() -> String {
+    format!("scripts.0.text=\\set id random(1, {SYSBENCH_ROWS})\nSELECT c FROM sbtest1 WHERE id = :id;")
 }
 
 impl Measured {

@@ -89,11 +89,7 @@ impl Server {
         arguments: &[&str],
         out: &Path,
     ) -> anyhow::Result<Value> {
-        let output = self.command(holdfast, arguments, out).stdin(Stdio::null()).output()?;
-        // Without tables of its own a load proves nothing, and says so by its exit code; its figures are what is asked for.
-        let complaint = String::from_utf8_lossy(&output.stderr);
-        ensure!(matches!(output.status.code(), Some(0 | 2)), "holdfast load: {}: {complaint}", output.status);
-        serde_json::from_slice(&output.stdout).context("result of holdfast load")
+        result_of(&mut self.command(holdfast, arguments, out))
     }
 
     pub(super) fn command(&self, holdfast: &Path, arguments: &[&str], out: &Path) -> Command {
@@ -119,6 +115,15 @@ fn as_nobody(program: &Path, folder: &Path) -> Command {
     }
     command.current_dir(folder).stdin(Stdio::null());
     command
+}
+
+/// Runs our generator; its result.
+pub(super) fn result_of(load: &mut Command) -> anyhow::Result<Value> {
+    let output = load.stdin(Stdio::null()).output()?;
+    // Without tables of its own a load proves nothing, and says so by its exit code; its figures are what is asked for.
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    ensure!(matches!(output.status.code(), Some(0 | 2)), "holdfast load: {}: {complaint}", output.status);
+    serde_json::from_slice(&output.stdout).context("result of holdfast load")
 }
 
 /// Runs a program to its good end; what it said.

@@ -9,8 +9,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
+use serde_json::Value;
 
 use super::cpu_account::cpu_of_reaped_children;
+use super::load_cassandra::{Asked, Cassandra};
+use super::load_mysql::MariaDb;
 use super::load_peers::Sysbench;
 use super::load_server::{Server, said};
 
@@ -30,6 +33,10 @@ pub(super) enum Peer<'a> {
     Pgbench(&'a [&'a str]),
     /// sysbench's point select on a table of [`SYSBENCH_ROWS`].
     Sysbench(&'a Sysbench),
+    /// The same on a MariaDB, against which our side runs as well.
+    SysbenchOn(&'a MariaDb, &'a Sysbench),
+    /// latte on a node of Cassandra, against which our side runs as well: what it asks, and on how many connections.
+    LatteOn(&'a Cassandra, Asked, u32),
     /// go-ycsb's workload C on [`YCSB_RECORDS`] records.
     GoYcsb(&'a Path),
 }
@@ -67,31 +74,18 @@ impl Server {
         clients: u32,
         length: Length,
     ) -> anyhow::Result<Side> {
-        let (clients, seconds) = match length {
-            Length::Little => (clients.to_string(), 1),
-            Length::Seconds(seconds) => (clients.to_string(), seconds),
-        };
-        let span = format!("{seconds}s");
-        let mut arguments = [options, &["--clients", &clients, "--for", &span]].concat();
-        if matches!(length, Length::Little) {
-            arguments.extend(["--rate", "100/s"]);
-        }
-        let before = cpu_of_reaped_children()?;
-        let result = self.holdfast(holdfast, &arguments)?;
-        let cpu = cpu_of_reaped_children()?.saturating_sub(before);
-        let load = &result["loads"][0];
-        let errors = &load["errors"];
-        ensure!(errors.as_object().is_some_and(serde_json::Map::is_empty), "errors: {errors}");
-        let transactions = load["transactions"].as_f64().context("transactions")?;
-        ensure!(transactions > 0.0, "no transaction succeeded");
-        Ok(Side { transactions, per_s: transactions / f64::from(seconds), cpu })
+        side_of_ours(|arguments| self.holdfast(holdfast, arguments), options, clients, length)
     }
 
     /// The other's.
     pub(super) fn theirs(&self, peer: Peer<'_>, clients: u32, length: Length) -> anyhow::Result<Side> {
         match peer {
             Peer::Pgbench(options) => self.pgbench_side(options, clients, length),
-            Peer::Sysbench(sysbench) => self.sysbench_side(sysbench, clients, length),
+            Peer::Sysbench(sysbench) => {
+                side_of_sysbench(sysbench, self.sysbench_options(clients), clients, length)
+            }
+            Peer::SysbenchOn(server, sysbench) => server.sysbench(sysbench, clients, length),
+            Peer::LatteOn(node, asked, connections) => node.latte(asked, (clients, connections), length),
             Peer::GoYcsb(program) => self.go_ycsb_side(program, clients, length),
         }
     }
@@ -127,20 +121,6 @@ impl Server {
             format!("--table-size={SYSBENCH_ROWS}"),
             format!("--threads={clients}"),
         ]
-    }
-
-    fn sysbench_side(&self, sysbench: &Sysbench, clients: u32, length: Length) -> anyhow::Result<Side> {
-        let mut options = self.sysbench_options(clients);
-        match length {
-            Length::Little => options.extend([format!("--events={clients}"), "--time=0".to_owned()]),
-            Length::Seconds(seconds) => options.push(format!("--time={seconds}")),
-        }
-        let before = cpu_of_reaped_children()?;
-        let said = said(&mut sysbench.command(&options, "run"))?;
-        let cpu = cpu_of_reaped_children()?.saturating_sub(before);
-        let transactions = number_after(&said, "transactions:")?;
-        let per_s = number_after(&said[said.find("transactions:").unwrap_or(0)..], "(")?;
-        Ok(Side { transactions, per_s, cpu })
     }
 
     /// Makes go-ycsb's table.
@@ -189,6 +169,60 @@ impl Server {
     }
 }
 
+/// Our generator with these options, by whoever starts it against a database.
+pub(super) fn side_of_ours(
+    run: impl FnOnce(&[&str]) -> anyhow::Result<Value>,
+    options: &[&str],
+    clients: u32,
+    length: Length,
+) -> anyhow::Result<Side> {
+    let (clients, seconds) = match length {
+        Length::Little => (clients.to_string(), 1),
+        Length::Seconds(seconds) => (clients.to_string(), seconds),
+    };
+    let span = format!("{seconds}s");
+    let mut arguments = [options, &["--clients", &clients, "--for", &span]].concat();
+    if matches!(length, Length::Little) {
+        arguments.extend(["--rate", "100/s"]);
+    }
+    let before = cpu_of_reaped_children()?;
+    let result = run(&arguments)?;
+    let cpu = cpu_of_reaped_children()?.saturating_sub(before);
+    let load = &result["loads"][0];
+    let errors = &load["errors"];
+    ensure!(errors.as_object().is_some_and(serde_json::Map::is_empty), "errors: {errors}");
+    let transactions = load["transactions"].as_f64().context("transactions")?;
+    ensure!(transactions > 0.0, "no transaction succeeded");
+    Ok(Side { transactions, per_s: transactions / f64::from(seconds), cpu })
+}
+
+/// sysbench with the options of a database.
+pub(super) fn side_of_sysbench(
+    sysbench: &Sysbench,
+    mut options: Vec<String>,
+    clients: u32,
+    length: Length,
+) -> anyhow::Result<Side> {
+    match length {
+        Length::Little => options.extend([format!("--events={clients}"), "--time=0".to_owned()]),
+        Length::Seconds(seconds) => options.push(format!("--time={seconds}")),
+    }
+    let before = cpu_of_reaped_children()?;
+    let said = said(&mut sysbench.command(&options, "run"))?;
+    let cpu = cpu_of_reaped_children()?.saturating_sub(before);
+    let (transactions, per_s) = read_sysbench(&said)?;
+    Ok(Side { transactions, per_s, cpu })
+}
+
+/// Transactions, and how many a second, in what sysbench says.
+fn read_sysbench(said: &str) -> anyhow::Result<(f64, f64)> {
+    // With an error it tries again or ends, and says so; figures of such a run are those of something else.
+    ensure!(number_after(said, "ignored errors:")? == 0.0, "sysbench: statements failed");
+    let transactions = number_after(said, "transactions:")?;
+    let per_s = number_after(&said[said.find("transactions:").unwrap_or(0)..], "(")?;
+    Ok((transactions, per_s))
+}
+
 /// The number that follows these words.
 fn number_after(said: &str, words: &str) -> anyhow::Result<f64> {
     let rest = said.find(words).and_then(|at| said.get(at + words.len()..));
@@ -206,10 +240,21 @@ mod tests {
         let pgbench = "number of transactions actually processed: 300/300\ntps = 12.5 (without initial)";
         assert_eq!(number_after(pgbench, "processed: ").ok(), Some(300.0));
         assert_eq!(number_after(pgbench, "tps = ").ok(), Some(12.5));
-        let sysbench = "    transactions:                        64846  (20428.46 per sec.)";
-        assert_eq!(number_after(sysbench, "transactions:").ok(), Some(64_846.0));
-        assert_eq!(number_after(sysbench, "(").ok(), Some(20_428.46));
-        assert!(number_after(sysbench, "queries:").is_err());
+        assert!(number_after(pgbench, "transactions:").is_err());
+    }
+
+    #[test]
+    fn sysbenchs_figures_are_read_and_those_of_a_run_with_errors_are_not() {
+        let said = |errors: u32| {
+            format!(
+                "SQL statistics:\n    queries performed:\n        read:                            64846\n        total:                           64846\n    \
+                 transactions:                        64846  (20428.46 per sec.)\n    queries:                             64846  (20428.46 per sec.)\n    \
+                 ignored errors:                      {errors}      (0.00 per sec.)\n    reconnects:                          0      (0.00 per sec.)\n"
+            )
+        };
+        assert_eq!(read_sysbench(&said(0)).ok(), Some((64_846.0, 20_428.46)));
+        assert!(read_sysbench(&said(3)).is_err());
+        assert!(read_sysbench("FATAL: unable to connect to MySQL server").is_err());
     }
 
     #[test]
