@@ -49,9 +49,9 @@ pub struct Run {
     /// Each load before the fault.
     #[serde(default)]
     pub loads: Vec<LoadFigures>,
-    /// Doubts about the measurement: a busy machine, an uneven baseline.
+    /// Doubts about the measurement, such as a busy machine; none where a run was kept without them.
     #[serde(default)]
-    pub warnings: usize,
+    pub warnings: Option<usize>,
     /// Of everything, the lab included.
     pub cpu_s: f64,
 }
@@ -116,7 +116,7 @@ impl Run {
             errors,
             checks: result.checks.iter().map(|check| (check.name.clone(), check.verdict)).collect(),
             loads: result.loads.iter().filter_map(LoadFigures::of).collect(),
-            warnings: result.lab.warnings.len(),
+            warnings: Some(result.lab.warnings.len()),
             cpu_s: result.lab.cpu_seconds.values().sum(),
         }
     }
@@ -213,5 +213,6 @@ mod tests {
             "acknowledged_writes":5,"lost_writes":0,"errors":{},"checks":{"ledger":"pass"},"cpu_s":1.0}"#;
         let run: Run = serde_json::from_str(text).expect("a run");
         assert!(run.engine_version.is_empty() && run.loads.is_empty() && run.machine.is_empty());
+        assert_eq!(run.warnings, None, "nobody knows of any, which is not to have had none");
     }
 }

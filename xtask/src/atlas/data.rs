@@ -97,7 +97,7 @@ pub(super) mod tests {
             errors: Default::default(),
             checks: Default::default(),
             loads: Vec::new(),
-            warnings: 0,
+            warnings: Some(0),
             cpu_s: 1.0,
         }
     }

@@ -109,8 +109,12 @@ pub(super) struct Against {
     pub(super) undecided: usize,
     /// Runs of other versions, which are not counted either.
     pub(super) of_other_versions: usize,
-    /// Runs with doubts about their measurement, ours of all ours, and the atlas' of those counted.
-    pub(super) doubted: [(usize, usize); 2],
+    /// Our runs with doubts about their measurement.
+    pub(super) doubted: usize,
+    /// The atlas', among those that are counted; none where that was not kept.
+    pub(super) doubted_there: Option<usize>,
+    /// How many runs of ours there are.
+    pub(super) ours: usize,
     /// What keeps the two from being compared.
     pub(super) obstacles: Obstacles,
     pub(super) figures: Vec<Figure>,
@@ -248,10 +252,7 @@ fn beside_cell(ours: &[Ours<'_>], number: usize, entry: &Entry, theirs: &Scenari
         theirs: each_once(runs.iter().filter_map(|run| run.machine.get(name).cloned())),
     });
     let is_doubted = |run: &&Ours<'_>| !run.taken.run.result.lab.warnings.is_empty();
-    let doubted = [
-        (ours.iter().filter(is_doubted).count(), ours.len()),
-        (runs.iter().filter(|run| run.warnings > 0).count(), runs.len()),
-    ];
+    let warnings: Option<Vec<usize>> = runs.iter().map(|run| run.warnings).collect();
     let figures = figures::all(ours, number, &runs, theirs, &obstacles);
     Against {
         engine: entry.cell.engine.clone(),
@@ -261,7 +262,9 @@ fn beside_cell(ours: &[Ours<'_>], number: usize, entry: &Entry, theirs: &Scenari
         repetitions: runs.len(),
         undecided: entry.cell.runs.len() - decided.len(),
         of_other_versions: decided.len() - runs.len(),
-        doubted,
+        doubted: ours.iter().filter(is_doubted).count(),
+        doubted_there: warnings.map(|all| all.iter().filter(|warnings| **warnings > 0).count()),
+        ours: ours.len(),
         obstacles,
         figures,
         machines: machines.into(),

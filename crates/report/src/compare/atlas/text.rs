@@ -10,7 +10,7 @@ use crate::markup::{cut, plain};
 /// Columns of a figure's name, of ours and of the atlas'.
 const NAME: usize = 31;
 const OURS: usize = 10;
-const THEIRS: usize = 28;
+const THEIRS: usize = 27;
 /// Columns of a line.
 const LINE: usize = 100;
 
@@ -50,11 +50,11 @@ fn cell(out: &mut String, against: &Against) {
     for caveat in words::caveats(against) {
         wrapped(out, "    ", &caveat);
     }
-    let _ = writeln!(out, "    {:<NAME$}{:>OURS$}  {:<THEIRS$}", "", "yours", "atlas: median (range)");
+    let _ = writeln!(out, "    {:<NAME$}{:>OURS$}  atlas: median (range)", "", "yours");
     for figure in &against.figures {
         let name = words::name(figure);
         let line = format!(
-            "    {:<NAME$}{:>OURS$}  {:<THEIRS$} {}",
+            "    {:<NAME$}{:>OURS$}  {:<THEIRS$}  {}",
             plain(&cut(&name, NAME)),
             words::ours(figure),
             words::theirs(figure),

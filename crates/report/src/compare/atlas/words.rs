@@ -107,11 +107,14 @@ pub(super) fn caveats(against: &Against) -> Vec<String> {
                 .to_owned(),
         );
     }
-    let [(ours, of_ours), (theirs, of_theirs)] = against.doubted;
-    if has_loads && ours + theirs > 0 {
+    let (here, of) = (against.doubted, against.ours);
+    if has_loads && (here > 0 || against.doubted_there != Some(0)) {
+        let there = match against.doubted_there {
+            Some(there) => format!("in {there} of {} of the atlas'", against.repetitions),
+            None => "not kept of the atlas'".to_owned(),
+        };
         caveats.push(format!(
-            "Measurement warnings, such as of a busy machine: in {ours} of {of_ours} of yours, in {theirs} of {of_theirs} of the \
-             atlas'."
+            "Measurement warnings, such as of a busy machine: in {here} of {of} of yours, {there}."
         ));
     }
     caveats
@@ -282,16 +285,15 @@ pub(super) fn answer(against: &Against) -> Option<String> {
         sentences
             .push("Every figure lies within the atlas' range, or differs by no more than noise.".to_owned());
     } else if rest > 0 {
-        sentences
-            .push(format!("{} within its range.", format::counted(rest as u64, "other lies", "others lie")));
+        sentences.push("The rest lies within its range, or no more than noise away.".to_owned());
     }
     Some(sentences.join(" "))
 }
 
-/// How often chance alone puts a run beyond all of the atlas'; none where no run is told by its rank.
+/// How often chance alone puts a run beyond all of the atlas'; none where it is not a single one.
 pub(super) fn chance(against: &Against) -> Option<String> {
     let is_ranked = |figure: &Figure| matches!(figure.stands, Stands::Ranked(_));
-    against.figures.iter().any(is_ranked).then(|| {
+    (against.ours == 1 && against.figures.iter().any(is_ranked)).then(|| {
         format!(
             "A single run that is like the atlas' {0} is beyond all of them by chance once in {1}, each way.",
             against.repetitions,
