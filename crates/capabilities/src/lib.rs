@@ -276,6 +276,13 @@ impl Understands {
         }
     }
 
+    /// Those that a client program carries in the SQL of the standard, which has no word for "insert or update", and literals of
+    /// its own for moments.
+    #[must_use]
+    pub fn of_the_standard() -> Self {
+        Understands::SqlBut(&["tpcc", "script", "kv", "iot"])
+    }
+
     /// Why a load of `workload` cannot run on the engine, in words that stand behind its name; nothing where it can.
     #[must_use]
     pub fn why_not(&self, workload: &str) -> Option<&'static str> {

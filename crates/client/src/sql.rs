@@ -40,6 +40,9 @@ pub enum Dialect {
     Postgres,
     /// MySQL's, as MariaDB has it as well.
     Mysql,
+    /// The standard's, ISO/IEC 9075, without what databases add to it. Transactions are begun by the driver, as its call level
+    /// interface has it; every table has a primary key.
+    Standard,
     /// Cassandra's CQL, which is like SQL in words: rows by key, and neither transactions of several statements nor joins.
     Cql,
 }

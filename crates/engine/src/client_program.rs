@@ -55,6 +55,8 @@ pub struct ClientTarget {
     pub url: String,
     /// What else the driver is given.
     pub options: BTreeMap<String, String>,
+    /// Statements that are run before a load's tables are made, if the node is the first.
+    pub prepare: Vec<String>,
 }
 
 /// What starts a program that finds what was installed for it in `folder`.
@@ -145,7 +147,12 @@ fn names(program: &ClientProgram) -> Option<String> {
         DriverFiles::Wheels(wheels) => {
             for wheel in wheels {
                 // Writing into memory cannot fail.
-                let _ = writeln!(names, "{}=={} --hash=sha256:{}", wheel.name, wheel.version, wheel.sha256);
+                let _ = write!(names, "{}=={}", wheel.name, wheel.version);
+                // pip takes the build that fits, if it is one of these.
+                for sum in &wheel.sha256 {
+                    let _ = write!(names, " --hash=sha256:{sum}");
+                }
+                names.push('\n');
             }
         }
         DriverFiles::Jars(jars) => {
@@ -208,6 +215,7 @@ mod tests {
             url: Template::default(),
             options: BTreeMap::new(),
             takes_writes: None,
+            prepare: Vec::new(),
         }
     }
 
@@ -229,7 +237,7 @@ mod tests {
     }
 
     fn wheel(version: &str, sum: &str) -> PinnedWheel {
-        let (version, sha256) = (version.to_owned(), sum.to_owned());
+        let (version, sha256) = (version.to_owned(), vec![sum.to_owned()]);
         PinnedWheel { name: "no-such-driver".to_owned(), version, sha256 }
     }
 

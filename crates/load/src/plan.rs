@@ -105,6 +105,8 @@ pub struct ClientProgram {
     pub targets: BTreeMap<String, Target>,
     /// How a node tells that it takes writes; each does where this is absent.
     pub takes_writes: Option<TakesWrites>,
+    /// Statements that are run before the load's tables are made.
+    pub prepare: Vec<String>,
 }
 
 /// By how many replicas reads and writes must be answered, where the client says so; what is not said is a majority's, and

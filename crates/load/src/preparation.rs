@@ -140,6 +140,8 @@ async fn version(session: &mut Session) -> Result<client::Rows, SessionError> {
         Dialect::Postgres => "SHOW server_version",
         Dialect::Mysql => "SELECT version()",
         Dialect::Cql => "SELECT release_version FROM system.local",
+        // The standard knows of no question for it.
+        Dialect::Standard => return Ok(client::Rows::default()),
     };
     session.batch(question).await
 }
@@ -150,6 +152,9 @@ async fn make_tables(
     session: &mut Session,
     progress: &(dyn Fn(String) + Sync),
 ) -> Result<(), SessionError> {
+    for statement in plan.program.iter().flat_map(|program| &program.prepare) {
+        session.sql()?.batch(statement).await?;
+    }
     let mut ground =
         Ground { session, connector: leader.connector.as_ref(), scale: plan.scale, progress: &progress };
     plan.workload.setup(&mut ground).await

@@ -37,10 +37,11 @@ pub fn for_load(
         .map(|folder| ShownPrograms { outside: folder.clone(), inside: PathBuf::from(DRIVER) });
     let folder = driver.as_ref().map(|_| DRIVER.to_owned()).unwrap_or_default();
     let (Some(program), Some(command)) = (file, engine.client_command(&folder)) else { return Ok(None) };
-    let mut targets = BTreeMap::new();
+    let (mut targets, mut prepare) = (BTreeMap::new(), None);
     for node in nodes {
         let target = engine.client_target(node.as_ref())?;
         targets.insert(node.name().to_owned(), Target { url: target.url, options: target.options });
+        prepare.get_or_insert(target.prepare);
     }
     let guest = Guest {
         name: "clients".to_owned(),
@@ -64,9 +65,11 @@ pub fn for_load(
     let dialect = match program.dialect {
         SqlDialect::Postgres => client::Dialect::Postgres,
         SqlDialect::Mysql => client::Dialect::Mysql,
+        SqlDialect::Standard => client::Dialect::Standard,
     };
     let takes_writes = program.takes_writes.clone().map(|(query, is)| TakesWrites { query, is });
-    Ok(Some(ClientProgram { settings, dialect, targets, takes_writes }))
+    let prepare = prepare.unwrap_or_default();
+    Ok(Some(ClientProgram { settings, dialect, targets, takes_writes, prepare }))
 }
 
 fn starter(guest: Guest, log: PathBuf) -> client::process::Starter {

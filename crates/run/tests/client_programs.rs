@@ -129,6 +129,7 @@ impl Program {
             dialect: Dialect::Postgres,
             targets: self.targets(servers),
             takes_writes: Some(takes_writes()),
+            prepare: Vec::new(),
         };
         let plan = ground::plan(workload, &BTreeMap::new(), clients, servers);
         LoadPlan { protocol: Protocol::Process, program: Some(program), ..plan }

@@ -53,13 +53,17 @@ impl Append {
                 TIMED[1],
                 "SELECT elements FROM holdfast_append WHERE key = $1",
                 "SELECT elements FROM holdfast_append WHERE `key` = $1",
-            ),
+            )
+            .and_in_the_standard("SELECT elements FROM holdfast_append WHERE \"key\" = $1"),
             Statement::with_mysql(
                 TIMED[2],
                 "INSERT INTO holdfast_append (key, elements) VALUES ($1, $2::bigint::text) ON CONFLICT (key) \
                  DO UPDATE SET elements = holdfast_append.elements || ',' || excluded.elements",
                 "INSERT INTO holdfast_append (`key`, elements) VALUES ($1, $2) ON DUPLICATE KEY \
                  UPDATE elements = concat(elements, ',', VALUES(elements))",
+            )
+            .and_in_the_standard(
+                "UPDATE holdfast_append SET elements = elements || ',' || CAST($2 AS varchar(30)) WHERE \"key\" = $1",
             ),
             Statement::fixed(TIMED[3], "COMMIT"),
         ];
@@ -86,6 +90,7 @@ impl Workload for Append {
             let columns = match session.dialect() {
                 Dialect::Postgres | Dialect::Cql => "key bigint PRIMARY KEY, elements text NOT NULL",
                 Dialect::Mysql => "`key` bigint PRIMARY KEY, elements longtext NOT NULL",
+                Dialect::Standard => "\"key\" bigint PRIMARY KEY, elements varchar(65536) NOT NULL",
             };
             session.batch(&format!("CREATE TABLE holdfast_append ({columns})")).await?;
             Ok(())
@@ -155,6 +160,7 @@ impl Workload for Append {
                 let key = match session.dialect() {
                     Dialect::Postgres | Dialect::Cql => "key",
                     Dialect::Mysql => "`key`",
+                    Dialect::Standard => "\"key\"",
                 };
                 let rows = session.batch(&format!("SELECT {key}, elements FROM holdfast_append")).await?;
                 for row in 0..rows.len() {
@@ -194,7 +200,15 @@ async fn take_step(attempt: &mut Attempt<'_>, step: &mut Step) -> Result<(), Ses
     };
     match step {
         Step::Append { value, .. } => {
-            attempt.run(2, &[SqlValue::Integer(key), SqlValue::Integer(*value)]).await?;
+            let row = [SqlValue::Integer(key), SqlValue::Integer(*value)];
+            let appended = attempt.run(2, &row).await?.affected();
+            let session = attempt.session.sql()?;
+            if appended == 0 && session.dialect() == Dialect::Standard {
+                // "Insert or update" is two statements there.
+                let insert =
+                    format!("INSERT INTO holdfast_append (\"key\", elements) VALUES ({key}, '{value}')");
+                session.batch(&insert).await?;
+            }
         }
         Step::Read { values, .. } => {
             let rows = attempt.run(1, &[SqlValue::Integer(key)]).await?;

@@ -10,8 +10,8 @@ pub(crate) async fn analyse(session: &mut (dyn SqlSession + '_), table: &str) ->
         Dialect::Postgres if session.keeps_dead_rows() => format!("VACUUM ANALYZE {table}"),
         Dialect::Postgres => format!("ANALYZE {table}"),
         Dialect::Mysql => format!("ANALYZE TABLE {table}"),
-        // It plans nothing.
-        Dialect::Cql => return Ok(()),
+        // It plans nothing; the standard has no word for it.
+        Dialect::Cql | Dialect::Standard => return Ok(()),
     };
     session.batch(&question).await.map(drop)
 }
@@ -21,18 +21,21 @@ pub(crate) fn beginning_of_read(dialect: Dialect) -> &'static str {
     match dialect {
         // CQL has no transactions: what needs one never gets here.
         Dialect::Postgres | Dialect::Cql => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+        Dialect::Standard => "START TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
         Dialect::Mysql => {
             "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
         }
     }
 }
 
-/// Begins a transaction at an isolation level, `serializable`, in both dialects. In MySQL it is two statements.
-pub(crate) fn beginning(level: &str) -> (String, String) {
+/// Begins a transaction at an isolation level, `serializable`, in PostgreSQL's SQL, in MySQL's, where it is two statements,
+/// and in the standard's.
+pub(crate) fn beginning(level: &str) -> (String, String, String) {
     let level = level.replace('-', " ").to_uppercase();
     (
         format!("BEGIN ISOLATION LEVEL {level}"),
         format!("SET TRANSACTION ISOLATION LEVEL {level}; START TRANSACTION"),
+        format!("START TRANSACTION ISOLATION LEVEL {level}"),
     )
 }
 
@@ -40,7 +43,7 @@ pub(crate) fn beginning(level: &str) -> (String, String) {
 /// only that a statement was carried out.
 pub(crate) fn has_written(dialect: Dialect, affected: u64, rows: u64) -> bool {
     match dialect {
-        Dialect::Postgres => affected == rows,
+        Dialect::Postgres | Dialect::Standard => affected == rows,
         Dialect::Mysql => (rows..=rows * 2).contains(&affected),
         Dialect::Cql => affected == 1,
     }

@@ -274,10 +274,10 @@ impl Iot {
     }
 }
 
-/// The statement that makes the table.
+/// The statement that makes the table. In the standard's SQL it has no form, and never gets here.
 fn table(dialect: Dialect) -> &'static str {
     match dialect {
-        Dialect::Postgres => {
+        Dialect::Postgres | Dialect::Standard => {
             "CREATE TABLE holdfast_iot (machine_id uuid, sensor_name text, time timestamptz, \
              sensor_value float8 NOT NULL, station_id uuid NOT NULL, data text NOT NULL, w bigint NOT NULL, \
              PRIMARY KEY (machine_id, sensor_name, time))"
@@ -304,7 +304,7 @@ fn time_of_day(dialect: Dialect, seconds: u64, milliseconds: u64) -> String {
     let time = format!("{:02}:{:02}:{:02}.{milliseconds:03}", rest / 3_600, rest / 60 % 60, rest % 60);
     match dialect {
         // 2020-01-01 is Julian day 2,458,850.
-        Dialect::Postgres => format!("J{} {time}+00", 2_458_850 + days),
+        Dialect::Postgres | Dialect::Standard => format!("J{} {time}+00", 2_458_850 + days),
         Dialect::Cql => (BEGIN_MS + seconds * 1_000 + milliseconds).to_string(),
         Dialect::Mysql => {
             let (year, month, day) = date(days);

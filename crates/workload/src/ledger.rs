@@ -34,7 +34,8 @@ impl Workload for Ledger {
 
     fn statements(&self) -> &[Statement] {
         static STATEMENTS: [Statement; 1] =
-            [Statement::fixed("INSERT", "INSERT INTO holdfast_ledger (value, client) VALUES ($1, $2)")];
+            [Statement::fixed("INSERT", "INSERT INTO holdfast_ledger (value, client) VALUES ($1, $2)")
+                .and_in_the_standard("INSERT INTO holdfast_ledger (\"value\", client) VALUES ($1, $2)")];
         &STATEMENTS
     }
 
@@ -51,8 +52,10 @@ impl Workload for Ledger {
                 Dialect::Mysql => "client bigint NOT NULL, written_at timestamp(6) NOT NULL DEFAULT now(6)",
                 // Each cell has the time of its writing, `WRITETIME(client)`.
                 Dialect::Cql => "client bigint",
+                Dialect::Standard => "client bigint NOT NULL",
             };
-            let create = format!("CREATE TABLE holdfast_ledger (value bigint PRIMARY KEY, {columns})");
+            let value = value_column(session.dialect());
+            let create = format!("CREATE TABLE holdfast_ledger ({value} bigint PRIMARY KEY, {columns})");
             session.batch(&create).await?;
             Ok(())
         })
@@ -111,10 +114,16 @@ impl Workload for Ledger {
                 pages.push(Action::LedgerRead { values, complete: rows.len() < PAGE_ROWS });
                 Ok(())
             };
-            session.read_table("SELECT value FROM holdfast_ledger", PAGE_ROWS, &mut page).await?;
+            let query = format!("SELECT {} FROM holdfast_ledger", value_column(session.dialect()));
+            session.read_table(&query, PAGE_ROWS, &mut page).await?;
             Ok(pages)
         })
     }
+}
+
+/// The column's name, which is a word of the standard's own.
+fn value_column(dialect: Dialect) -> &'static str {
+    if dialect == Dialect::Standard { "\"value\"" } else { "value" }
 }
 
 /// Reads the keys under which a database of keys and values has the rows: one list for each client, or, where a list is

@@ -96,6 +96,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_a_database_of_the_standard_is_asked_has_nothing_of_another_dialect() {
+        let understands = capabilities::Understands::of_the_standard();
+        let foreign =
+            ["ON CONFLICT", "ON DUPLICATE", "::", "LIMIT", "`", " value ", "(value", " key ", "(key"];
+        let mut asked = 0;
+        for workload in all().iter().filter(|workload| understands.workload(workload.name())) {
+            for statement in workload.statements() {
+                let text = statement.text(client::Dialect::Standard);
+                asked += 1;
+                let found = foreign.iter().find(|words| text.contains(**words));
+                assert_eq!(found, None, "{}: {text}", workload.name());
+            }
+        }
+        assert!(asked > 20, "{asked}");
+    }
+
+    #[test]
     fn every_workload_is_found_by_its_own_name_and_no_other() {
         for workload in all() {
             let found = by_name(workload.name()).expect("listed");

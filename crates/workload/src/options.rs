@@ -157,8 +157,14 @@ impl<'o> Options<'o> {
             return Ok(Statement::fixed("BEGIN", "BEGIN"));
         }
         let level = self.word("isolation")?;
-        let (sql, mysql) = beginning(level);
-        Ok(Statement { name: "BEGIN".into(), sql: sql.into(), mysql: Some(mysql.into()), cql: None })
+        let (sql, mysql, standard) = beginning(level);
+        Ok(Statement {
+            name: "BEGIN".into(),
+            sql: sql.into(),
+            mysql: Some(mysql.into()),
+            cql: None,
+            standard: Some(standard.into()),
+        })
     }
 
     /// `on` or `off`.

@@ -50,7 +50,8 @@ impl Register {
                 "SELECT",
                 "SELECT value FROM holdfast_register WHERE key = $1",
                 "SELECT value FROM holdfast_register WHERE `key` = $1",
-            ),
+            )
+            .and_in_the_standard("SELECT \"value\" FROM holdfast_register WHERE \"key\" = $1"),
             Statement::in_each(
                 "INSERT",
                 "INSERT INTO holdfast_register (key, value) VALUES ($1, $2) \
@@ -58,12 +59,16 @@ impl Register {
                 "INSERT INTO holdfast_register (`key`, value) VALUES ($1, $2) \
                  ON DUPLICATE KEY UPDATE value = VALUES(value)",
                 write,
-            ),
+            )
+            .and_in_the_standard("UPDATE holdfast_register SET \"value\" = $2 WHERE \"key\" = $1"),
             Statement::in_each(
                 "UPDATE",
                 "UPDATE holdfast_register SET value = $3 WHERE key = $1 AND value = $2",
                 "UPDATE holdfast_register SET value = $3 WHERE `key` = $1 AND value = $2",
                 "UPDATE holdfast_register SET value = $3 WHERE key = $1 IF value = $2",
+            )
+            .and_in_the_standard(
+                "UPDATE holdfast_register SET \"value\" = $3 WHERE \"key\" = $1 AND \"value\" = $2",
             ),
         ];
         Ok(Register { compares_and_sets, statements })
@@ -91,6 +96,8 @@ impl Workload for Register {
                 Dialect::Postgres => "key bigint PRIMARY KEY, value bigint NOT NULL",
                 Dialect::Mysql => "`key` bigint PRIMARY KEY, value bigint NOT NULL",
                 Dialect::Cql => "key bigint PRIMARY KEY, value bigint",
+                // Rows that are there from the beginning: "insert or update" is two statements in the standard's SQL.
+                Dialect::Standard => "\"key\" bigint PRIMARY KEY, \"value\" bigint",
             };
             session.batch(&format!("CREATE TABLE holdfast_register ({columns})")).await?;
             if session.dialect() == Dialect::Cql {
@@ -98,6 +105,11 @@ impl Workload for Register {
                     let row = format!("INSERT INTO holdfast_register (key) VALUES ({key}) IF NOT EXISTS");
                     session.batch(&row).await?;
                 }
+            }
+            if session.dialect() == Dialect::Standard {
+                let rows: Vec<String> = (0..KEYS).map(|key| format!("({key})")).collect();
+                let rows = rows.join(", ");
+                session.batch(&format!("INSERT INTO holdfast_register (\"key\") VALUES {rows}")).await?;
             }
             Ok(())
         })
@@ -197,11 +209,14 @@ impl Workload for Register {
                     held.extend(rows.integer(0, 0).map(|value| (key, value)));
                 }
             } else {
-                let query = format!("SELECT {}, value FROM holdfast_register", key_column(session.dialect()));
+                let (key, value) = columns(session.dialect());
+                let query = format!("SELECT {key}, {value} FROM holdfast_register");
                 let rows = session.batch(&query).await?;
                 for row in 0..rows.len() {
                     match (rows.integer(row, 0), rows.integer(row, 1)) {
                         (Some(key), Some(value)) => held.insert(key, value),
+                        // Never written.
+                        (Some(_), None) if rows.text(row, 1).is_none() => None,
                         _ => return Err(refused(format!("register row {row} cannot be read"))),
                     };
                 }
@@ -220,11 +235,12 @@ impl Workload for Register {
     }
 }
 
-/// The column's name, which is a word of MySQL's own.
-fn key_column(dialect: Dialect) -> &'static str {
+/// The names of the columns, which are words of their own in some dialects.
+fn columns(dialect: Dialect) -> (&'static str, &'static str) {
     match dialect {
-        Dialect::Postgres | Dialect::Cql => "key",
-        Dialect::Mysql => "`key`",
+        Dialect::Postgres | Dialect::Cql => ("key", "value"),
+        Dialect::Mysql => ("`key`", "value"),
+        Dialect::Standard => ("\"key\"", "\"value\""),
     }
 }
 

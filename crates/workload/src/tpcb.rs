@@ -25,6 +25,9 @@ const LARGEST_DELTA: i64 = 5_000;
 /// From this scale on account numbers need 64 bits, as pgbench has it.
 const SCALE_OF_BIG_ACCOUNTS: u32 = 20_000;
 
+/// Bits of a history row's key that hold the client's own count.
+const SEQUENCE_BITS: u32 = 40;
+
 /// Names of the statements.
 const TIMED: &[&str] = workloads::TPCB.timed.names();
 
@@ -52,6 +55,10 @@ impl Workload for Tpcb {
                 TIMED[5],
                 "INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) \
                       VALUES ($1, $2, $3, $4, CURRENT_TIMESTAMP)",
+            )
+            .and_in_the_standard(
+                "INSERT INTO pgbench_history (id, tid, bid, aid, delta, mtime) \
+                      VALUES ($5, $1, $2, $3, $4, LOCALTIMESTAMP)",
             ),
             Statement::fixed(TIMED[6], "END"),
         ];
@@ -97,6 +104,8 @@ impl Workload for Tpcb {
                 return provisional::perform(session.as_mut(), attempt.observer, *own, request.numbers).await;
             }
             let [account, branch, teller, delta] = request.numbers.map(SqlValue::Integer);
+            let own: Rc<(u64, i64)> = request.details()?;
+            let id = SqlValue::Integer(history_key(*own));
             attempt.run(0, &[]).await?;
             let rows = attempt.run(1, &[delta, account]).await?;
             one_row(rows.affected(), "account", request.numbers[0])?;
@@ -106,7 +115,11 @@ impl Workload for Tpcb {
             one_row(rows.affected(), "teller", request.numbers[2])?;
             let rows = attempt.run(4, &[delta, branch]).await?;
             one_row(rows.affected(), "branch", request.numbers[1])?;
-            let rows = attempt.run(5, &[teller, branch, account, delta]).await?;
+            let values = [teller, branch, account, delta, id];
+            // Where rows of the history have a key, it is ours to give.
+            let has_key = attempt.session.sql()?.dialect() == Dialect::Standard;
+            let of_history = if has_key { values.as_slice() } else { &values[..4] };
+            let rows = attempt.run(5, of_history).await?;
             one_row(rows.affected(), "history row of account", request.numbers[0])?;
             attempt.run(6, &[]).await?;
             Ok(())
@@ -148,6 +161,11 @@ impl Workload for Tpcb {
     }
 }
 
+/// The key of a row of the history: the client's number stands above its own count.
+fn history_key((client, sequence): (u64, i64)) -> i64 {
+    (client << SEQUENCE_BITS).cast_signed() | sequence
+}
+
 /// A row that is missing or there twice means damaged tables: the transaction is not carried on with.
 fn one_row(count: u64, what: &str, number: i64) -> Result<(), SessionError> {
     if count == 1 { Ok(()) } else { Err(refused(format!("{what} {number} is there {count} times"))) }
@@ -157,7 +175,7 @@ pub(crate) async fn create_and_load(
     session: &mut (dyn SqlSession + '_),
     scale: u32,
 ) -> Result<(), SessionError> {
-    if session.dialect() == Dialect::Mysql || !session.keeps_dead_rows() {
+    if session.dialect() != Dialect::Postgres || !session.keeps_dead_rows() {
         return keyed::create_and_load(session, scale).await;
     }
     const TABLES: [&str; 4] = ["pgbench_accounts", "pgbench_branches", "pgbench_history", "pgbench_tellers"];

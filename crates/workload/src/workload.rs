@@ -28,20 +28,28 @@ pub struct Statement {
     pub mysql: Option<Cow<'static, str>>,
     /// Its text in CQL, where it is another.
     pub cql: Option<Cow<'static, str>>,
+    /// Its text in the standard's SQL, where it is another.
+    pub standard: Option<Cow<'static, str>>,
 }
 
 impl Statement {
     /// A statement known when the program was built.
     #[must_use]
     pub const fn fixed(name: &'static str, sql: &'static str) -> Self {
-        Statement { name: Cow::Borrowed(name), sql: Cow::Borrowed(sql), mysql: None, cql: None }
+        Statement {
+            name: Cow::Borrowed(name),
+            sql: Cow::Borrowed(sql),
+            mysql: None,
+            cql: None,
+            standard: None,
+        }
     }
 
     /// The same where MySQL has another form.
     #[must_use]
     pub const fn with_mysql(name: &'static str, sql: &'static str, mysql: &'static str) -> Self {
         let mysql = Some(Cow::Borrowed(mysql));
-        Statement { name: Cow::Borrowed(name), sql: Cow::Borrowed(sql), mysql, cql: None }
+        Statement { name: Cow::Borrowed(name), sql: Cow::Borrowed(sql), mysql, cql: None, standard: None }
     }
 
     /// The same with its form in each dialect.
@@ -53,13 +61,21 @@ impl Statement {
         cql: &'static str,
     ) -> Self {
         let (mysql, cql) = (Some(Cow::Borrowed(mysql)), Some(Cow::Borrowed(cql)));
-        Statement { name: Cow::Borrowed(name), sql: Cow::Borrowed(sql), mysql, cql }
+        Statement { name: Cow::Borrowed(name), sql: Cow::Borrowed(sql), mysql, cql, standard: None }
+    }
+
+    /// The same, with its form in the standard's SQL.
+    #[must_use]
+    pub const fn and_in_the_standard(mut self, standard: &'static str) -> Self {
+        // Forgotten, not dropped: nothing may be dropped when the program is built, and there is nothing in it.
+        std::mem::forget(self.standard.replace(Cow::Borrowed(standard)));
+        self
     }
 
     /// A statement that options shape.
     #[must_use]
     pub fn shaped(name: &'static str, sql: String) -> Self {
-        Statement { name: name.into(), sql: sql.into(), mysql: None, cql: None }
+        Statement { name: name.into(), sql: sql.into(), mysql: None, cql: None, standard: None }
     }
 
     /// The same where CQL has another form.
@@ -68,12 +84,19 @@ impl Statement {
         Statement { cql: Some(cql.into()), ..Statement::shaped(name, sql) }
     }
 
+    /// One that options shape, with its form in the standard's SQL.
+    #[must_use]
+    pub fn shaped_in_the_standard(self, standard: String) -> Self {
+        Statement { standard: Some(standard.into()), ..self }
+    }
+
     /// Its text as this dialect has it.
     #[must_use]
     pub fn text(&self, dialect: Dialect) -> &str {
         match dialect {
             Dialect::Mysql => self.mysql.as_ref().unwrap_or(&self.sql),
             Dialect::Cql => self.cql.as_ref().unwrap_or(&self.sql),
+            Dialect::Standard => self.standard.as_ref().unwrap_or(&self.sql),
             Dialect::Postgres => &self.sql,
         }
     }

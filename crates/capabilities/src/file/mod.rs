@@ -125,15 +125,15 @@ pub enum Way {
     },
 }
 
-/// A wheel of PyPI that is the same on every machine.
+/// A wheel of PyPI.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PinnedWheel {
     /// Its name.
     pub name: String,
     /// Its version.
     pub version: String,
-    /// Its SHA-256.
-    pub sha256: String,
+    /// The SHA-256 of each build of it: one where it is the same on every machine.
+    pub sha256: Vec<String>,
 }
 
 /// The program that speaks for clients, and what it needs to know.
@@ -153,6 +153,8 @@ pub struct ClientProgram {
     pub options: BTreeMap<String, Template>,
     /// A query and what its first cell is where a node takes writes; `None` where each does.
     pub takes_writes: Option<(String, Vec<String>)>,
+    /// Statements that a session runs before the loads' tables are made; done twice they do no harm.
+    pub prepare: Vec<Template>,
 }
 
 /// A client program.
@@ -181,6 +183,8 @@ pub enum SqlDialect {
     Postgres,
     /// MySQL's.
     Mysql,
+    /// The standard's, ISO/IEC 9075, without what databases add to it; every table has a primary key.
+    Standard,
 }
 
 /// Where the driver of a client program comes from.

@@ -18,6 +18,7 @@ use super::names::{self, Context};
 use super::{EngineFile, Find, Process, StopSignal, Tested, Way};
 use crate::{
     Capabilities, Commit, Election, Isolation, Leadership, Period, Protocol, SettingForm, SettingNames,
+    Understands,
 };
 
 mod asking;
@@ -187,6 +188,7 @@ impl Reader<'_> {
         let settings = record.get("settings").map_or(Some(SettingForm::Nothing), |node| self.settings(node));
         let tested = record.get("tested").and_then(|node| self.tested(node));
         let (name, client, claims, paper) = (name?.value, client?, claims?, paper?);
+        let understands = client.understands();
         let file = EngineFile {
             source: source.to_owned(),
             text: self.text.to_owned(),
@@ -220,7 +222,7 @@ impl Reader<'_> {
             quorum: paper.quorum,
             unsynced: paper.unsynced,
             clock_tolerance: paper.clock_tolerance,
-            understands: client.protocol.understands(),
+            understands,
             has_isolation_levels: claims.has_levels,
             keeps_real_time_order: claims.in_real_time,
             reads_from_replicas: claims.replica_reads && client.protocol == Protocol::Postgres,

@@ -21,6 +21,8 @@ use crate::statement_kind::{Flight, StatementKind, TransactionStatus};
 
 /// Rows of a bulk load are sent in statements of about this size.
 const INSERT_BYTES: usize = 256 << 10;
+/// The same where it is not known how large a statement the database takes: some plan each one anew.
+const INSERT_BYTES_OF_ANY: usize = 8 << 10;
 
 /// A session with one node.
 pub struct ProcessClient {
@@ -224,8 +226,8 @@ impl ProcessClient {
         let is_wrapped = self.status == TransactionStatus::Idle && !begins;
         let asked = planned.and_then(|(mut steps, mut kinds)| {
             if is_wrapped {
-                let begin =
-                    Step::Begin { isolation: None, read_only: false, sql: vec![self.beginning().to_owned()] };
+                let sql = self.beginning().map(ToOwned::to_owned).into_iter().collect();
+                let begin = Step::Begin { isolation: None, read_only: false, sql };
                 steps.insert(0, begin);
                 kinds.insert(0, StatementKind::Begin);
                 steps.push(Step::Commit {});
@@ -270,10 +272,12 @@ impl ProcessClient {
         Ok((steps, kinds))
     }
 
-    fn beginning(&self) -> &'static str {
+    /// The statement that begins a transaction; nothing where that is the driver's to do.
+    fn beginning(&self) -> Option<&'static str> {
         match self.dialect {
-            Dialect::Mysql => "START TRANSACTION",
-            Dialect::Postgres | Dialect::Cql => "BEGIN",
+            Dialect::Mysql => Some("START TRANSACTION"),
+            Dialect::Postgres | Dialect::Cql => Some("BEGIN"),
+            Dialect::Standard => None,
         }
     }
 
@@ -284,10 +288,11 @@ impl ProcessClient {
     ) -> Result<u64, SessionError> {
         let columns = if load.columns.is_empty() { String::new() } else { format!(" ({})", load.columns) };
         let opening = format!("INSERT INTO {}{columns} VALUES ", load.table);
+        let most = if self.dialect == Dialect::Standard { INSERT_BYTES_OF_ANY } else { INSERT_BYTES };
         let (mut lines, mut more, mut loaded) = (Vec::new(), true, 0);
         while more {
             let (mut sql, mut is_first, mut count) = (opening.clone(), true, 0);
-            while more && sql.len() < INSERT_BYTES {
+            while more && sql.len() < most {
                 lines.clear();
                 more = fill(&mut lines);
                 let text =
@@ -351,6 +356,7 @@ fn before_read(dialect: Dialect) -> &'static str {
         Dialect::Mysql => {
             "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
         }
+        Dialect::Standard => "START TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
         Dialect::Postgres | Dialect::Cql => {
             "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL enable_indexscan = off; \
              SET LOCAL enable_indexonlyscan = off; SET LOCAL enable_bitmapscan = off"

@@ -16,6 +16,8 @@ pub(super) struct Source {
     pieces: Vec<String>,
     /// Which parameter stands at each place, from 0; one may stand at several.
     places: Vec<usize>,
+    /// Whether the driver begins transactions in its own way, without a statement.
+    begun_by_driver: bool,
 }
 
 impl Source {
@@ -24,11 +26,17 @@ impl Source {
         let parts = split(sql, quoting(dialect));
         let is_beginning = |part: &String| StatementKind::of(part) == StatementKind::Begin;
         if parts.last().is_some_and(is_beginning) && parts.iter().all(|part| is_harmless(part)) {
-            return Self { kind: StatementKind::Begin, pieces: parts, places: Vec::new() };
+            return Self::beginning(parts, dialect);
         }
         let kind = StatementKind::of(sql);
         let (pieces, places) = placeholders::cut(sql, quoting(dialect));
-        Self { kind, pieces, places }
+        Self { kind, pieces, places, begun_by_driver: false }
+    }
+
+    /// The beginning of a transaction.
+    fn beginning(pieces: Vec<String>, dialect: Dialect) -> Self {
+        let begun_by_driver = dialect == Dialect::Standard;
+        Self { kind: StatementKind::Begin, pieces, places: Vec::new(), begun_by_driver }
     }
 
     /// The statements of a text, each by itself; what begins a transaction in several parts is one.
@@ -43,8 +51,7 @@ impl Source {
             }
             let own: Vec<String> = std::mem::take(&mut setting);
             if kind == StatementKind::Begin {
-                let pieces = own.into_iter().chain([part]).collect();
-                found.push(Self { kind, pieces, places: Vec::new() });
+                found.push(Self::beginning(own.into_iter().chain([part]).collect(), dialect));
                 continue;
             }
             found.extend(own.iter().map(|text| Self::whole(text)));
@@ -56,12 +63,13 @@ impl Source {
 
     /// A statement without parameters.
     fn whole(text: &str) -> Self {
-        Self { kind: StatementKind::of(text), pieces: vec![text.to_owned()], places: Vec::new() }
+        Self { kind: StatementKind::of(text), ..Self::plain(text.to_owned()) }
     }
 
     /// A statement that is sent as it is.
     pub(super) fn plain(text: String) -> Self {
-        Self { kind: StatementKind::Single, pieces: vec![text], places: Vec::new() }
+        let (kind, pieces) = (StatementKind::Single, vec![text]);
+        Self { kind, pieces, places: Vec::new(), begun_by_driver: false }
     }
 
     /// The step that carries it out with these parameters; nothing when there are too few.
@@ -72,7 +80,7 @@ impl Source {
                 Step::Begin {
                     isolation: isolation(&text),
                     read_only: text.contains("READ ONLY"),
-                    sql: self.pieces.clone(),
+                    sql: if self.begun_by_driver { Vec::new() } else { self.pieces.clone() },
                 }
             }
             StatementKind::Commit => Step::Commit {},
@@ -97,7 +105,7 @@ impl Source {
 fn quoting(dialect: Dialect) -> Quoting {
     match dialect {
         Dialect::Mysql => Quoting::WithBackslashes,
-        Dialect::Postgres | Dialect::Cql => Quoting::Doubled,
+        Dialect::Postgres | Dialect::Standard | Dialect::Cql => Quoting::Doubled,
     }
 }
 
@@ -191,6 +199,12 @@ mod tests {
             "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE; START TRANSACTION",
             StatementKind::Begin,
             r#"{"begin":{"isolation":"SERIALIZABLE","read_only":false,"sql":["SET TRANSACTION ISOLATION LEVEL SERIALIZABLE","START TRANSACTION"]}}"#,
+        );
+        check(
+            Dialect::Standard,
+            "START TRANSACTION ISOLATION LEVEL SERIALIZABLE",
+            StatementKind::Begin,
+            r#"{"begin":{"isolation":"SERIALIZABLE","read_only":false,"sql":[]}}"#,
         );
         check(Dialect::Postgres, "END", StatementKind::Commit, r#"{"commit":{}}"#);
         check(Dialect::Postgres, "ROLLBACK", StatementKind::Rollback, r#"{"rollback":{}}"#);

@@ -21,6 +21,7 @@ impl ByFile {
         let scope = self.scope(node)?;
         let options = program.options.iter();
         let options = options.map(|(name, value)| (name.clone(), value.filled(&scope))).collect();
-        Ok(ClientTarget { url: program.url.filled(&scope), options })
+        let prepare = program.prepare.iter().map(|statement| statement.filled(&scope)).collect();
+        Ok(ClientTarget { url: program.url.filled(&scope), options, prepare })
     }
 }

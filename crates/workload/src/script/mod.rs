@@ -156,6 +156,7 @@ impl Scripts {
                 sql: sql.clone().into(),
                 mysql: None,
                 cql: None,
+                standard: None,
             }));
             scripts.push(Script { name, weight, program, first_statement });
         }
@@ -330,7 +331,7 @@ async fn looked_at(
             let examples = (0..rows.len()).filter_map(|row| rows.text(row, 0)).map(str::to_owned).collect();
             Ok(found(violations, examples))
         }
-        Dialect::Mysql | Dialect::Cql => {
+        Dialect::Mysql | Dialect::Standard | Dialect::Cql => {
             let counted = session.batch(&format!("SELECT count(*) FROM ({query}) AS violation")).await?;
             let violations = counted.integer(0, 0).and_then(|count| u64::try_from(count).ok());
             let rows =

@@ -1,4 +1,4 @@
-//! TPC-B's tables in MySQL's SQL, and for databases that only speak PostgreSQL's protocol.
+//! TPC-B's tables in MySQL's SQL and in the standard's, and for databases that only speak PostgreSQL's protocol.
 //!
 //! Owns their definitions and their loading. Keys are part of a table from the beginning: InnoDB's tables lie in the order
 //! of their primary key, Galera wants one, and so do databases that split tables by it.
@@ -16,16 +16,29 @@ pub(super) async fn create_and_load(
     session: &mut (dyn SqlSession + '_),
     scale: u32,
 ) -> Result<(), SessionError> {
-    let number = if scale >= SCALE_OF_BIG_ACCOUNTS { "bigint" } else { "int" };
-    let key = if session.dialect() == Dialect::Mysql { "id bigint AUTO_INCREMENT PRIMARY KEY, " } else { "" };
+    let of_accounts = if scale >= SCALE_OF_BIG_ACCOUNTS { "bigint" } else { "int" };
+    let (number, account, text, key) = match session.dialect() {
+        Dialect::Mysql => ("int", of_accounts, "char", "id bigint AUTO_INCREMENT PRIMARY KEY, "),
+        // Clients' numbers have 64 bits, and a key that is compared with another type is not looked up in some databases.
+        Dialect::Standard => ("bigint", "bigint", "varchar", "id bigint PRIMARY KEY, "),
+        _ => ("int", of_accounts, "char", ""),
+    };
     let tables = [
         (
             "pgbench_history",
-            format!("{key}tid int, bid int, aid {number}, delta int, mtime timestamp(6), filler char(22)"),
+            format!(
+                "{key}tid {number}, bid {number}, aid {account}, delta {number}, mtime timestamp(6), filler {text}(22)"
+            ),
         ),
-        ("pgbench_tellers", "tid int PRIMARY KEY, bid int, tbalance int, filler char(84)".to_owned()),
-        ("pgbench_accounts", format!("aid {number} PRIMARY KEY, bid int, abalance int, filler char(84)")),
-        ("pgbench_branches", "bid int PRIMARY KEY, bbalance int, filler char(88)".to_owned()),
+        (
+            "pgbench_tellers",
+            format!("tid {number} PRIMARY KEY, bid {number}, tbalance {number}, filler {text}(84)"),
+        ),
+        (
+            "pgbench_accounts",
+            format!("aid {account} PRIMARY KEY, bid {number}, abalance {number}, filler {text}(84)"),
+        ),
+        ("pgbench_branches", format!("bid {number} PRIMARY KEY, bbalance {number}, filler {text}(88)")),
     ];
     for (table, columns) in &tables {
         session.batch(&format!("DROP TABLE IF EXISTS {table}")).await?;

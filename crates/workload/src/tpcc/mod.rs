@@ -65,7 +65,7 @@ impl Tpcc {
         let queue = options.word("deliveries")? == "queued";
         let isolation = options.word("isolation")?;
         options.finish()?;
-        let (begin, _) = beginning(isolation);
+        let (begin, ..) = beginning(isolation);
         let mut statements = transactions::STATEMENTS.to_vec();
         if let Some(first) = statements.first_mut() {
             first.sql = begin.into();

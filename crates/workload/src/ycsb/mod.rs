@@ -110,7 +110,10 @@ fn statements(settings: &Settings) -> Vec<Statement> {
             KINDS[SCAN],
             format!("SELECT ycsb_key, {all} FROM usertable WHERE ycsb_key >= $1 ORDER BY ycsb_key LIMIT $2"),
             format!("SELECT ycsb_key, {all} FROM usertable WHERE token(ycsb_key) >= token($1) LIMIT $2"),
-        ),
+        )
+        .shaped_in_the_standard(format!(
+            "SELECT ycsb_key, {all} FROM usertable WHERE ycsb_key >= $1 ORDER BY ycsb_key FETCH FIRST $2 ROWS ONLY"
+        )),
         named(READ, read(&all)),
         named(UPDATE, update(&fields)),
     ];
@@ -158,6 +161,7 @@ impl Workload for Ycsb {
             let (key, text) = match ground.session.sql()?.dialect() {
                 Dialect::Postgres => ("varchar(255)", "text"),
                 Dialect::Cql => ("text", "text"),
+                Dialect::Standard => ("varchar(255)", "varchar(65536)"),
                 // Byte for byte, as PostgreSQL compares without a collation.
                 Dialect::Mysql => ("varchar(255) CHARACTER SET ascii COLLATE ascii_bin", "longtext"),
             };
@@ -239,6 +243,7 @@ impl Workload for Ycsb {
             let beginning = |field: usize| match session.dialect() {
                 // It has no functions of texts.
                 Dialect::Cql => format!("field{field}"),
+                Dialect::Standard => format!("substring(field{field} FROM 1 FOR {NUMBER_CHARACTERS})"),
                 _ => format!("left(field{field}, {NUMBER_CHARACTERS})"),
             };
             let fields: Vec<_> = (0..self.settings.fields).map(beginning).collect();

@@ -2,7 +2,8 @@
 //!
 //! Owns this part of the language.
 
-use yaml::language::{Fields, Shape, choice, optional, plain, required};
+use serde_json::json;
+use yaml::language::{Fields, OwnShape, Shape, choice, no_keys, no_tables, optional, plain, required};
 
 use super::{NAMED_TEXTS, PROTOCOLS, TEMPLATE, TEMPLATES, TEXTS, VALUES};
 
@@ -11,7 +12,8 @@ pub(in crate::file) const PROGRAMS: &[&str] = &[DBAPI, JDBC];
 pub(in crate::file) const DBAPI: &str = "dbapi";
 pub(in crate::file) const JDBC: &str = "jdbc";
 /// Whose SQL a client program's database takes.
-pub(in crate::file) const DIALECTS: &[&str] = &["postgres", "mysql"];
+pub(in crate::file) const DIALECTS: &[&str] = &["postgres", "mysql", STANDARD];
+pub(in crate::file) const STANDARD: &str = "standard";
 
 pub(in crate::file) static CLIENT: Fields = plain(
     "`client`",
@@ -64,16 +66,34 @@ pub(in crate::file) static CLIENT: Fields = plain(
             Shape::Map(&TAKES_WRITES),
             "with `process`: how to tell whether a node takes writes; by default every node does",
         ),
+        optional(
+            "prepare",
+            TEMPLATES,
+            "with `process`: statements that are run before each load's tables are made; running one again must do no harm",
+        ),
     ],
 );
+
+/// Checksums by names that are not ours, one or several for each.
+const WHEELS: Shape = Shape::Own(&OwnShape {
+    holds: || "a map; each value text or a list of texts".to_owned(),
+    schema: || {
+        let checksum = json!({ "type": ["string", "number"] });
+        let several = json!({ "type": "array", "items": checksum, "minItems": 1 });
+        json!({ "type": "object", "additionalProperties": { "anyOf": [checksum, several] } })
+    },
+    keys: no_keys,
+    tables: no_tables,
+});
 
 pub(in crate::file) static DRIVER_FILES: Fields = choice(
     "`install` of a driver",
     &[
         optional(
             "pip",
-            NAMED_TEXTS,
-            "wheels of PyPI, all that are needed: `name==version`, each with its SHA-256",
+            WHEELS,
+            "wheels of PyPI, all that are needed: `name==version`, each with its SHA-256, or a list of them where PyPI has a build \
+             for each version of Python",
         ),
         optional(
             "maven",

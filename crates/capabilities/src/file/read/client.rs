@@ -3,14 +3,14 @@
 //! Owns reading this part of the file.
 
 use super::super::language::client::{
-    CLIENT as CLIENT_TABLE, DBAPI, DIALECTS, DRIVER_FILES, JDBC, PROGRAMS, TAKES_WRITES,
+    CLIENT as CLIENT_TABLE, DBAPI, DIALECTS, DRIVER_FILES, JDBC, PROGRAMS, STANDARD, TAKES_WRITES,
 };
 use super::super::{ClientProgram, DriverFiles, PinnedWheel, Speaker, SqlDialect};
 use super::*;
 
 /// Keys that belong to a client program.
 const OF_A_PROGRAM: &[&str] =
-    &["program", "dialect", "driver", "install", "class-path", "url", "options", "takes-writes"];
+    &["program", "dialect", "driver", "install", "class-path", "url", "options", "takes-writes", "prepare"];
 
 /// `client`.
 pub(super) struct ClientPart {
@@ -18,6 +18,16 @@ pub(super) struct ClientPart {
     pub(super) user: String,
     pub(super) database: String,
     pub(super) program: Option<ClientProgram>,
+}
+
+impl ClientPart {
+    /// Which workloads can be asked this way.
+    pub(super) fn understands(&self) -> Understands {
+        match &self.program {
+            Some(program) if program.dialect == SqlDialect::Standard => Understands::of_the_standard(),
+            _ => self.protocol.understands(),
+        }
+    }
 }
 
 impl Reader<'_> {
@@ -97,6 +107,10 @@ impl Reader<'_> {
             Some(node) => Some(self.takes_writes(node)?),
             None => None,
         };
+        let prepare = match record.get("prepare") {
+            Some(node) => self.statements_before(node)?,
+            None => Vec::new(),
+        };
         let speaker = speaker??;
         let missing = match speaker {
             Speaker::Dbapi if driver.is_none() => Some((DBAPI, "driver", "pg8000.dbapi")),
@@ -113,6 +127,7 @@ impl Reader<'_> {
             speaker,
             dialect: match dialect??.value {
                 "mysql" => SqlDialect::Mysql,
+                STANDARD => SqlDialect::Standard,
                 _ => SqlDialect::Postgres,
             },
             driver: driver.map(|driver| driver.value).unwrap_or_default(),
@@ -120,6 +135,7 @@ impl Reader<'_> {
             url: url.map_or(Some(Template::default()), |url| url)?,
             options,
             takes_writes,
+            prepare,
         })
     }
 
@@ -181,10 +197,24 @@ impl Reader<'_> {
             wheels.push(PinnedWheel {
                 name: name.to_owned(),
                 version: version.to_owned(),
-                sha256: self.checksum(&entry.value)?,
+                sha256: self.builds(&entry.value)?,
             });
         }
         Some(wheels)
+    }
+
+    /// The checksum of a wheel, or those of its builds.
+    fn builds(&mut self, node: &Node) -> Option<Vec<String>> {
+        if let yaml::Value::Scalar { .. } = node.value {
+            return Some(vec![self.checksum(node)?]);
+        }
+        let items = self.decoder.list(node, "the checksums of a wheel", 1)?;
+        items.iter().map(|item| self.checksum(item)).collect()
+    }
+
+    fn statements_before(&mut self, node: &Node) -> Option<Vec<Template>> {
+        let items = self.decoder.list(node, "`prepare`", 1)?;
+        items.iter().map(|item| self.template(item, "a statement", Context::Node, false)).collect()
     }
 
     fn takes_writes(&mut self, node: &Node) -> Option<(String, Vec<String>)> {
