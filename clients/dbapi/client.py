@@ -1,4 +1,5 @@
-"""A client program for any Python driver that follows DB-API 2 (PEP 249): one thread for each session.
+"""A client program for any Python driver that follows DB-API 2 (PEP 249): one thread for each session, or one process where a
+driver keeps Python's other threads waiting.
 
 It speaks the protocol of docs/guide/client-programs.md over its standard input and output. It needs Python 3.8 or newer and
 the driver. What it owns: which errors are definite, and how statements, parameters and rows are put to a driver.
@@ -8,6 +9,7 @@ import importlib
 import json
 import os
 import queue
+import signal
 import sys
 import threading
 
@@ -54,6 +56,27 @@ DEFINITE_EXCEPTIONS = {"IntegrityError", "ProgrammingError", "DataError", "NotSu
 NO_ESCAPES_WITHOUT_PARAMETERS = {"mysql.connector", "pg8000", "pg8000.dbapi"}
 
 
+# The same for Apache Ignite 3, whose driver has no codes, by the beginnings of its servers' messages. Source: the classes of 3.1.0
+# that raise them, HeapLockManager, TxManagerImpl (a commit found impossible before it was sent), PartitionReplicaListener and the
+# SQL engine. All of these are raised before a transaction is committed. Not definite: all others, such as "Failed to
+# process replica request", "Failed to commit the transaction" and "Transaction is already finished".
+DEFINITE_IGNITE = [
+    ("serialization", "Failed to acquire a lock due to"),
+    ("serialization", "Failed to acquire an abandoned lock due to"),
+    ("serialization", "Failed to acquire the intention table lock due to"),
+    ("serialization", "Primary replica has expired, transaction will be rolled back"),
+    ("other", "Commit failed because a table was already dropped"),
+    ("other", "Commit failed because schema is not forward-compatible"),
+    ("other", "Failed to parse query"),
+    ("other", "Failed to validate query"),
+    ("other", "PK unique constraint is violated"),
+]
+
+# Drivers that hold Python's lock while they wait for the server: no other thread runs meanwhile. Each of their sessions has a
+# process of its own.
+HOLDS_THE_LOCK = {"pyignite_dbapi"}
+
+
 def code_of(error):
     """The database's own code: a SQLSTATE as text, or a number; None where the driver has none."""
     for name in ("sqlstate", "pgcode"):
@@ -89,9 +112,22 @@ def verdict(error):
     if isinstance(error, TimeoutError):
         return "timeout", None, False
     names = {kind.__name__ for kind in type(error).__mro__}
+    if type(error).__module__.split(".")[0] == "pyignite_dbapi":
+        return verdict_of_ignite(error)
     if names & DEFINITE_EXCEPTIONS:
         return "other", None, True
     return "connection", None, False
+
+
+def verdict_of_ignite(error):
+    """The same for Apache Ignite. Its driver tells a broken connection by the exception's class, and connects again by itself, without
+    the transaction: such a session has to end."""
+    # A server's message has a Java class before it.
+    said = str(error).split(": ", 1)[-1]
+    for kind, beginning in DEFINITE_IGNITE:
+        if said.startswith(beginning):
+            return kind, None, True
+    return "connection" if type(error).__name__ in ("OperationalError", "InterfaceError") else "other", None, False
 
 
 def text_of(error):
@@ -104,21 +140,23 @@ def text_of(error):
 class Output:
     """Lines to the load; one at a time."""
 
-    def __init__(self):
-        # What a driver prints must not get among the answers.
-        self.file = os.fdopen(os.dup(1), "wb")
-        os.dup2(2, 1)
+    def __init__(self, file):
+        self.file = file
         self.lock = threading.Lock()
 
     def say(self, message):
-        line = json.dumps(message, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
+        self.pass_on(json.dumps(message, ensure_ascii=True, separators=(",", ":")).encode() + b"\n")
+
+    def pass_on(self, line):
         with self.lock:
             self.file.write(line)
             self.file.flush()
 
 
 def typed(text):
-    """An option as Python has it: numbers and truth as such."""
+    """An option as Python has it: numbers and truth as such, and a list in JSON."""
+    if text.startswith("["):
+        return json.loads(text)
     try:
         return int(text)
     except ValueError:
@@ -199,6 +237,8 @@ class Session(threading.Thread):
         self.notices = None
         self.autocommits = False
         self.in_block = False
+        # Whether the transaction that is open was begun by the driver, and not by statements.
+        self.by_driver = False
 
     def run(self):
         while True:
@@ -233,17 +273,21 @@ class Session(threading.Thread):
                 options.setdefault("password", open_["password"])
         self.connection = self.driver.connect(*arguments, **options)
         self.notices = Notices(self.connection)
+        # A driver without such a switch begins transactions by itself.
+        self.autocommits = self.switch(True)
+
+    def switch(self, autocommit):
+        """Has each statement commit by itself, or the driver begin transactions; whether the driver knows how."""
         switch = getattr(self.connection, "autocommit", None)
-        self.autocommits = True
         if callable(switch):
-            switch(True)
+            switch(autocommit)
         elif switch is not None:
-            self.connection.autocommit = True
+            self.connection.autocommit = autocommit
         elif hasattr(self.connection, "isolation_level"):
-            self.connection.isolation_level = None
+            self.connection.isolation_level = None if autocommit else "DEFERRED"
         else:
-            # Such a driver begins transactions by itself.
-            self.autocommits = False
+            return False
+        return True
 
     def steps(self, ask, run):
         results = []
@@ -253,9 +297,13 @@ class Session(threading.Thread):
 
     def step(self, ask, step, page_rows):
         if "begin" in step:
+            statements = step["begin"]["sql"]
             if self.autocommits:
-                for sql in step["begin"]["sql"]:
+                for sql in statements:
                     self.execute([sql], [], None, None)
+                self.by_driver = not statements
+                if self.by_driver:
+                    self.switch(False)
             self.in_block = True
             return {}
         if "rollback" in step:
@@ -275,7 +323,11 @@ class Session(threading.Thread):
 
     def finish(self, word, method):
         was_open, self.in_block = self.in_block, False
-        if not self.autocommits:
+        if self.by_driver:
+            method()
+            self.switch(True)
+            self.by_driver = False
+        elif not self.autocommits:
             method()
         elif was_open:
             self.execute([word], [], None, None)
@@ -311,8 +363,91 @@ class Session(threading.Thread):
             pass
 
 
+class Lines:
+    """What is asked of a session, from a pipe."""
+
+    def __init__(self, pipe):
+        self.file = os.fdopen(pipe, "rb")
+
+    def get(self):
+        line = self.file.readline()
+        return json.loads(line) if line else None
+
+
+class Apart:
+    """A session in a process of its own. It ends when it is closed, whatever it is doing, and with this process. A driver may end it
+    as well, by an error that nobody catches: what it was asked last is answered with that."""
+
+    def __init__(self, number, driver, output):
+        self.number, self.driver, self.output = number, driver, output
+        self.asked = self
+        self.ask = None
+        self.is_over = False
+        self.lock = threading.Lock()
+
+    def start(self):
+        asked_of, self.pipe = os.pipe()
+        answers_from, answers = os.pipe()
+        self.child = os.fork()
+        if self.child == 0:
+            # Every other end of a pipe, of this session and of others, is somebody else's.
+            os.closerange(3, min(asked_of, answers))
+            os.closerange(min(asked_of, answers) + 1, max(asked_of, answers))
+            os.closerange(max(asked_of, answers) + 1, 1 << 16)
+            try:
+                session = Session(self.number, self.driver, Output(os.fdopen(answers, "wb")))
+                session.asked = Lines(asked_of)
+                session.run()
+            finally:
+                os._exit(1)
+        os.close(asked_of)
+        os.close(answers)
+        self.pipe = os.fdopen(self.pipe, "wb")
+        threading.Thread(target=self.listen, args=(answers_from,), daemon=True).start()
+
+    def put(self, message):
+        with self.lock:
+            if message is None:
+                self.ask = None
+                if not self.is_over:
+                    os.kill(self.child, signal.SIGKILL)
+                return
+            self.ask = message["ask"]
+            if self.is_over:
+                return self.tell_end()
+        try:
+            # The child listens: it is asked one thing at a time.
+            self.pipe.write(json.dumps(message).encode() + b"\n")
+            self.pipe.flush()
+        except OSError:
+            # It has ended, which whoever listens to it tells.
+            pass
+
+    def tell_end(self):
+        """Answers what it was asked last, if that is open. Under the lock."""
+        if self.ask is not None:
+            told = {"class": "connection", "code": None, "text": "the driver ended the process of this session"}
+            self.output.say({"ask": self.ask, "unknown": told})
+            self.ask = None
+
+    def listen(self, pipe):
+        with os.fdopen(pipe, "rb") as file:
+            for line in file:
+                if line.endswith(b"\n"):
+                    with self.lock:
+                        if b'"more":' not in line[:40]:
+                            self.ask = None
+                        self.output.pass_on(line)
+        with self.lock:
+            os.waitpid(self.child, 0)
+            self.is_over = True
+            self.tell_end()
+
+
 def main():
-    output = Output()
+    # What a driver prints must not get among the answers.
+    output = Output(os.fdopen(os.dup(1), "wb"))
+    os.dup2(2, 1)
     sessions = {}
     driver = None
     for line in sys.stdin.buffer:
@@ -340,7 +475,8 @@ def main():
         else:
             number = message["session"]
             if "open" in message:
-                sessions[number] = Session(number, driver, output)
+                kind = Apart if driver.__name__ in HOLDS_THE_LOCK else Session
+                sessions[number] = kind(number, driver, output)
                 sessions[number].start()
             sessions[number].asked.put(message)
     # Connections end with the process, whatever they are doing.

@@ -15,6 +15,7 @@ const FILES: &[(&str, &str)] = &[
     ("engines/cockroachdb.yaml", include_str!("../../../engines/cockroachdb.yaml")),
     ("engines/etcd.yaml", include_str!("../../../engines/etcd.yaml")),
     ("engines/galera.yaml", include_str!("../../../engines/galera.yaml")),
+    ("engines/ignite.yaml", include_str!("../../../engines/ignite.yaml")),
     ("engines/patroni.yaml", include_str!("../../../engines/patroni.yaml")),
     ("engines/redis.yaml", include_str!("../../../engines/redis.yaml")),
     ("engines/tidb.yaml", include_str!("../../../engines/tidb.yaml")),

@@ -7,6 +7,9 @@ use std::time::Duration;
 use client::process::Accountant;
 use nix::time::{ClockId, clock_gettime};
 
+/// Ticks of the figures in `/proc`: sysconf(_SC_CLK_TCK) is that everywhere.
+const TICKS_A_SECOND: u64 = 100;
+
 /// CPU time that a load has spent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LoadCpu {
@@ -66,7 +69,8 @@ impl ThreadCpu {
     }
 }
 
-/// The CPU time of a process with all its threads, shared between who started it and those who ask.
+/// The CPU time of a process and of those that it started, with all their threads, shared between who started it and those who
+/// ask.
 #[derive(Debug, Default)]
 pub(crate) struct ProgramCpu {
     /// 0 while there is none.
@@ -81,8 +85,8 @@ impl Accountant for ProgramCpu {
     }
 
     fn ends(&self, process: u32) {
-        let spent = i32::try_from(process).ok().and_then(|process| read(clock_of_process(process)));
-        let spent_ns = u64::try_from(spent.unwrap_or_default().as_nanos()).unwrap_or(u64::MAX);
+        let spent = i32::try_from(process).ok().map(spent_by).unwrap_or_default();
+        let spent_ns = u64::try_from(spent.as_nanos()).unwrap_or(u64::MAX);
         self.process.store(0, Ordering::Release);
         self.ended_ns.fetch_add(spent_ns, Ordering::AcqRel);
     }
@@ -94,8 +98,27 @@ impl ProgramCpu {
         let ended = Duration::from_nanos(self.ended_ns.load(Ordering::Acquire));
         let process =
             i32::try_from(self.process.load(Ordering::Acquire)).ok().filter(|process| *process != 0);
-        ended + process.and_then(|process| read(clock_of_process(process))).unwrap_or_default()
+        ended + process.map(spent_by).unwrap_or_default()
     }
+}
+
+/// What a process and all that it started have spent. A child that has ended counts by its parent's ticks, once it is waited for.
+fn spent_by(process: i32) -> Duration {
+    let own = read(clock_of_process(process)).unwrap_or_default();
+    let Ok(stat) = std::fs::read_to_string(format!("/proc/{process}/stat")) else { return own };
+    let children = std::fs::read_to_string(format!("/proc/{process}/task/{process}/children"));
+    let children = children.unwrap_or_default();
+    let living: Duration = children.split_whitespace().filter_map(|id| id.parse().ok()).map(spent_by).sum();
+    own + ended_children(&stat) + living
+}
+
+/// The time of the children that were waited for: the 16th and the 17th field of proc_pid_stat(5), in ticks. The second is a
+/// name in brackets, in which anything may stand.
+fn ended_children(stat: &str) -> Duration {
+    let behind = stat.rsplit_once(')').map(|(_, behind)| behind).unwrap_or_default();
+    let ticks: u64 =
+        behind.split_whitespace().skip(13).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+    Duration::from_millis(ticks * 1_000 / TICKS_A_SECOND)
 }
 
 /// The kernel's CPU clock of one process: as that of a thread, without the bit that says "of a thread".
@@ -121,6 +144,26 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+
+    #[test]
+    fn what_a_process_started_counts_while_it_runs_and_when_it_has_ended() {
+        let line = "7 (a) b) S 1 7 7 0 -1 4194560 1 2 3 4 10 20 150 50 20 0 1";
+        assert_eq!(ended_children(line), Duration::from_secs(2));
+        let script = "while :; do :; done & wait";
+        let mut parent = std::process::Command::new("sh").args(["-c", script]).spawn().expect("sh runs");
+        let number = i32::try_from(parent.id()).expect("a small number");
+        let own = || read(clock_of_process(number)).unwrap_or_default();
+        // The child works, the parent waits: however slow the machine, the child's time grows.
+        while spent_by(number) < own() + Duration::from_millis(20) {
+            std::thread::yield_now();
+        }
+        let children = std::fs::read_to_string(format!("/proc/{number}/task/{number}/children"));
+        for child in children.unwrap_or_default().split_whitespace().filter_map(|id| id.parse().ok()) {
+            let _ =
+                nix::sys::signal::kill(nix::unistd::Pid::from_raw(child), nix::sys::signal::Signal::SIGKILL);
+        }
+        parent.wait().expect("it ends with its child");
+    }
 
     #[test]
     fn another_threads_work_is_seen_while_it_runs_and_after() {
