@@ -48,6 +48,7 @@ const ALONE: &[&str] = &[
     "fr2-cassandra",
     "fr2-host",
     "fr2-rack",
+    "ignite",
 ];
 
 /// The exit code that the first comment of a scenario announces.
@@ -139,6 +140,7 @@ run_whole! {
     host_failure "host-failure",
     host_failure_async_promote "host-failure-async-promote",
     host_failure_promote "host-failure-promote",
+    ignite "ignite",
     isolation_read_committed "isolation-read-committed",
     isolation_repeatable_read "isolation-repeatable-read",
     isolation_serializable "isolation-serializable",
