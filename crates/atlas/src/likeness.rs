@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 
 use scenario::{
-    ClockDeviation, Conditions, DiskDefect, DiskTarget, FaultAction, FaultTarget, Level, NodeTarget,
-    PartitionShape, Place, ProcessDeed, Scenario, Taken,
+    ClockDeviation, ClockTarget, Conditions, DiskDefect, DiskTarget, FaultAction, FaultTarget, Level,
+    NodeTarget, PartitionShape, Place, ProcessDeed, Scenario, Taken,
 };
 
 /// What a fault is.
@@ -108,7 +108,7 @@ impl Around<'_> {
             FaultAction::ClockJump(fault)
             | FaultAction::ClockDrift(fault)
             | FaultAction::ClockRace(fault)
-            | FaultAction::ClockStop(fault) => plain(deviation(fault.deviation), self.of_node(fault.node)),
+            | FaultAction::ClockStop(fault) => plain(deviation(fault.deviation), self.of_clock(fault.node)),
             FaultAction::Migrate(fault) => plain("", self.of_node(fault.node)),
             // Of a machine outside the lab nobody knows which others it is like.
             FaultAction::External(_) => None,
@@ -160,6 +160,13 @@ impl Around<'_> {
             NodeTarget::Leader => Some(Whom::Leader),
             NodeTarget::AFollower => Some(Whom::Follower),
             NodeTarget::Random => self.is_leaderless().then_some(Whom::AnyNode),
+        }
+    }
+
+    fn of_clock(&self, target: ClockTarget) -> Option<Whom> {
+        match target {
+            ClockTarget::Node(node) => self.of_node(node),
+            ClockTarget::All => Some(Whom::All),
         }
     }
 
