@@ -41,6 +41,11 @@ pub struct Batch {
     /// How long nothing succeeded though something was due: the longest wait that ended in this second, and every one
     /// longer than [`measure::waits::KEPT_ABOVE_S`].
     pub waits: Vec<Wait>,
+    /// How long nothing succeeded, whether or not something was due; by the same rule. Only needed where several processes
+    /// record one load.
+    pub quiet: Vec<Wait>,
+    /// Faults whose marks were taken in with this second, by number.
+    pub marked: Vec<usize>,
     /// The first success after each fault marked, where it is now known.
     pub first_success: Vec<FirstSuccess>,
     /// Absent in a closed loop.
@@ -80,18 +85,35 @@ pub struct LoadHandle {
 
 /// What the load's thread and its handle share.
 #[derive(Debug, Default)]
-struct Controls {
+pub(crate) struct Controls {
     cpu: ThreadCpu,
     /// Of the program that speaks for the clients, where one does.
     program_cpu: Arc<ProgramCpu>,
-    muster: Arc<Muster>,
+    pub(crate) muster: Arc<Muster>,
     /// Faults marked since the last tick: number and moment, seconds.
     marks: Mutex<Vec<(usize, f64)>>,
     /// When the event loop came round last.
     beat: Mutex<Option<Instant>>,
+    /// Stretches in which a process that does a part of the load elsewhere stood still, since the last look.
+    stalls: Mutex<Vec<(Instant, Instant)>>,
 }
 
 impl Controls {
+    /// The event loop lives.
+    pub(crate) fn give_sign(&self) {
+        *self.beat.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    }
+
+    /// Faults marked since the last call.
+    pub(crate) fn take_marks(&self) -> Vec<(usize, f64)> {
+        std::mem::take(&mut *self.marks.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// A process that does a part of the load elsewhere stood still.
+    pub(crate) fn stalled(&self, from: Instant, to: Instant) {
+        self.stalls.lock().unwrap_or_else(PoisonError::into_inner).push((from, to));
+    }
+
     fn cpu(&self) -> LoadCpu {
         LoadCpu { thread: self.cpu.spent(), program: self.program_cpu.spent() }
     }
@@ -107,9 +129,20 @@ pub fn start(mut plan: LoadPlan, clock: Clock, on_thread: OnThread, sink: Sender
     }
     let name = plan.name.clone();
     let theirs = Arc::clone(&controls);
+    let body = move || on_own_thread(plan, &clock, on_thread, sink, stop_seen, theirs);
+    on_a_thread(name, (stop, controls), body)
+}
+
+/// Starts the thread of a load, whatever it does there.
+pub(crate) fn on_a_thread(
+    name: String,
+    (stop, controls): (watch::Sender<bool>, Arc<Controls>),
+    job: impl FnOnce() -> Result<(), LoadError> + Send + 'static,
+) -> LoadHandle {
+    let theirs = Arc::clone(&controls);
     let body = move || {
         theirs.cpu.begin();
-        let ended = on_own_thread(plan, &clock, on_thread, sink, stop_seen, Arc::clone(&theirs));
+        let ended = job();
         theirs.cpu.end();
         ended
     };
@@ -162,6 +195,12 @@ impl LoadHandle {
     #[must_use]
     pub fn last_beat(&self) -> Option<Instant> {
         *self.controls.beat.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Stretches in which a process that does a part of this load elsewhere stood still, each told once.
+    #[must_use]
+    pub fn take_stalls(&self) -> Vec<(Instant, Instant)> {
+        std::mem::take(&mut *self.controls.stalls.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// CPU time that the load has spent so far.
@@ -230,7 +269,7 @@ fn wind_up(shared: &Shared, sink: &Sender<Batch>, controls: &Controls, failure: 
 /// Gives signs of life for as long as the event loop goes round.
 async fn beat(controls: Arc<Controls>) {
     loop {
-        *controls.beat.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        controls.give_sign();
         reactor::sleep(BEAT).await;
     }
 }
@@ -254,7 +293,7 @@ async fn keep_going(
     };
     // An open loop hands out operations as they become due, until the load is told to stop.
     let mut dispatcher = shared.is_open.then(|| {
-        let arrivals = Arrivals::new(&shared.plan.steps, shared.plan.arrival);
+        let arrivals = Arrivals::new(&shared.plan.steps, shared.plan.arrival, shared.plan.part);
         let rng = shared.plan.chance(shared.plan.first_client, ARRIVALS);
         reactor::spawn(dispatch(Rc::clone(shared), zero, arrivals, rng))
     });
@@ -311,9 +350,9 @@ fn hand_on(shared: &Shared, sink: &Sender<Batch>, controls: &Controls, failure: 
     let mut successes = shared.successes.borrow_mut();
     let waits = shared.take_waits();
     successes.nothing_was_due(&waits.idle);
-    let marks = std::mem::take(&mut *controls.marks.lock().unwrap_or_else(PoisonError::into_inner));
-    for (fault, at_s) in marks {
-        successes.mark(fault, at_s);
+    let marks = controls.take_marks();
+    for (fault, at_s) in &marks {
+        successes.mark(*fault, *at_s);
     }
     let first_success = successes.take_answered();
     let interval = shared.recorder.borrow_mut().take(shared.second.replace(shared.second.get() + 1));
@@ -324,6 +363,8 @@ fn hand_on(shared: &Shared, sink: &Sender<Batch>, controls: &Controls, failure: 
         interval,
         history: shared.take_history(),
         waits: waits.waits,
+        quiet: waits.quiet,
+        marked: marks.into_iter().map(|(fault, _)| fault).collect(),
         first_success,
         open_loop,
         first_errors: shared.take_first_errors(),

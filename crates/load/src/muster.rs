@@ -31,13 +31,21 @@ impl Muster {
         self.connected.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// So many, counted elsewhere.
+    pub(crate) fn counted(&self, connected: usize) {
+        self.connected.store(connected, Ordering::Relaxed);
+    }
+
     pub(crate) fn failed(&self, error: &ConnectError) {
+        error.failed_attempts.iter().for_each(|failed| self.refused(&failed.error));
+    }
+
+    /// Keeps the error, if it says more than what is known.
+    pub(crate) fn refused(&self, error: &SessionError) {
         let mut known = self.refusal.lock().unwrap_or_else(PoisonError::into_inner);
-        for failed in &error.failed_attempts {
-            let says_more = failed.error.code.is_some();
-            if known.as_ref().is_none_or(|known| known.code.is_none() && says_more) {
-                *known = Some(failed.error.clone());
-            }
+        let says_more = error.code.is_some();
+        if known.as_ref().is_none_or(|known| known.code.is_none() && says_more) {
+            *known = Some(error.clone());
         }
     }
 }

@@ -17,6 +17,41 @@ pub struct Step {
     pub rate_per_s: Option<f64>,
 }
 
+/// Which part of a load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// Its number, from 0.
+    pub number: u32,
+    /// How many parts there are.
+    pub of: u32,
+}
+
+impl Default for Part {
+    /// All of it.
+    fn default() -> Self {
+        Part { number: 0, of: 1 }
+    }
+}
+
+impl Part {
+    /// Every part of so many.
+    pub fn all(of: u32) -> impl Iterator<Item = Part> {
+        (0..of).map(move |number| Part { number, of })
+    }
+
+    /// This part's share of so many clients. The shares differ by one at most.
+    #[must_use]
+    pub fn clients_of(self, clients: u32) -> u32 {
+        let of = self.of.max(1);
+        clients / of + u32::from(self.number < clients % of)
+    }
+
+    /// How many clients the parts before this one have.
+    pub(crate) fn clients_before(self, clients: u32) -> u32 {
+        (0..self.number).map(|number| Part { number, ..self }.clients_of(clients)).sum()
+    }
+}
+
 /// What is asked over a stretch of time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Asked {
@@ -131,18 +166,21 @@ pub(crate) struct Arrivals {
     steps: Vec<Step>,
     arrival: Arrival,
     last_s: f64,
+    /// Up to the first operation, where they are evenly spread.
+    first_area: Option<f64>,
 }
 
 impl Arrivals {
-    /// Operations from second 0 on.
-    pub(crate) fn new(steps: &[Step], arrival: Arrival) -> Self {
-        Self { steps: steps.to_vec(), arrival, last_s: 0.0 }
+    /// Operations from second 0 on. Parts of one load take turns where operations are evenly spread.
+    pub(crate) fn new(steps: &[Step], arrival: Arrival, part: Part) -> Self {
+        let first_area = Some((f64::from(part.number) + 1.0) / f64::from(part.of.max(1)));
+        Self { steps: steps.to_vec(), arrival, last_s: 0.0, first_area }
     }
 
     /// When the next operation is due, seconds; `None` when none ever is.
     pub(crate) fn next_s(&mut self, rng: &mut dyn Rng) -> Option<f64> {
         let mut area = match self.arrival {
-            Arrival::Constant => 1.0,
+            Arrival::Constant => self.first_area.take().unwrap_or(1.0),
             Arrival::Poisson => unit_exponential(rng),
         };
         let mut at_s = self.last_s;
@@ -173,7 +211,7 @@ mod tests {
 
     fn dues(steps: &[Step], arrival: Arrival, until_s: f64) -> Vec<f64> {
         let mut rng = ChaCha8Rng::seed_from_u64(3);
-        let mut arrivals = Arrivals::new(steps, arrival);
+        let mut arrivals = Arrivals::new(steps, arrival, Part::default());
         std::iter::from_fn(|| arrivals.next_s(&mut rng)).take_while(|due_s| *due_s < until_s).collect()
     }
 

@@ -21,7 +21,7 @@ use rand_chacha::rand_core::SeedableRng;
 use workload::Workload;
 
 use crate::defects::Defects;
-use crate::pace::{Arrival, Asked, Step, ThinkTime, asked, step_at};
+use crate::pace::{Arrival, Asked, Part, Step, ThinkTime, asked, step_at};
 
 /// Called first on the load's own thread: puts it where the clients stand (a network namespace, a CPU).
 pub type OnThread = Box<dyn FnOnce() -> io::Result<()> + Send>;
@@ -43,6 +43,8 @@ pub struct LoadPlan {
     pub steps: Vec<Step>,
     /// Open loop: how the operations are spread.
     pub arrival: Arrival,
+    /// Which part of its load it is, where several processes share one.
+    pub part: Part,
     /// Closed loop: how long each client thinks.
     pub think_time: ThinkTime,
     /// Number of the first client. Give each load of a run its own range: histories tell clients apart by number, and
@@ -163,6 +165,16 @@ pub enum LoadError {
         load: String,
         /// What became of it.
         why: String,
+    },
+    /// A process that did a part of it elsewhere failed, or was lost.
+    #[error("load {load}: {why}")]
+    Elsewhere {
+        /// The load.
+        load: String,
+        /// What became of it.
+        why: String,
+        /// Whether all that its clients had done was handed over.
+        recorded: bool,
     },
     /// A test had the load end.
     #[error("load {load}: a planted defect ended it")]
@@ -383,6 +395,7 @@ mod tests {
             workload: workload::configured("tpcb", &BTreeMap::new()).expect("listed"),
             steps: vec![Step { from_s: 0.0, clients: 1, rate_per_s: None }],
             arrival: Arrival::Constant,
+            part: Part::default(),
             think_time: ThinkTime::None,
             first_client: 0,
             keeps_history: true,

@@ -76,6 +76,7 @@ fn run(service: Service, clients: u32, rate_per_s: Option<f64>, seconds: u64) ->
         workload: workload::configured("ledger", &BTreeMap::new()).expect("listed"),
         steps: vec![Step { from_s: 0.0, clients, rate_per_s }],
         arrival: Arrival::Constant,
+        part: load::Part::default(),
         think_time: ThinkTime::None,
         keeps_history: true,
         first_client: 0,

@@ -4,6 +4,7 @@
 //! file: times and streams are arguments. Latencies are microseconds, seconds are whole seconds on the run's
 //! clock.
 
+pub mod combined;
 pub mod compare;
 pub mod confidence;
 pub mod csv;

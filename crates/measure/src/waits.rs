@@ -40,6 +40,8 @@ pub struct TakenWaits {
     pub waits: Vec<Wait>,
     /// Nothing was due; in order of time.
     pub idle: Vec<Wait>,
+    /// Nothing succeeded, whether or not something was due; in order of time. Several records of one load are combined by it.
+    pub quiet: Vec<Wait>,
 }
 
 /// The record of one load.
@@ -49,11 +51,14 @@ pub struct Waits {
     due_since_s: Option<f64>,
     /// Since when nothing is due; of use where nothing is.
     idle_since_s: f64,
+    /// Since when nothing has succeeded: the last success, or the beginning.
+    quiet_since_s: f64,
     /// Whether something that was due has failed since the last success.
     has_failed: bool,
     has_ended: bool,
     waits: Longest,
     idle: Longest,
+    quiet: Longest,
 }
 
 impl Waits {
@@ -82,6 +87,8 @@ impl Waits {
             Some(since_s) => self.waits.keep(since_s, at_s, false),
             None => self.idle.keep(self.idle_since_s, at_s, false),
         }
+        self.quiet.keep(self.quiet_since_s, at_s, false);
+        self.quiet_since_s = at_s.max(0.0);
         self.due_since_s = is_more_due.then_some(at_s.max(0.0));
         self.idle_since_s = at_s.max(0.0);
     }
@@ -106,12 +113,13 @@ impl Waits {
             Some(since_s) => self.waits.keep(since_s, at_s, true),
             None => self.idle.keep(self.idle_since_s, at_s, true),
         }
+        self.quiet.keep(self.quiet_since_s, at_s, true);
         self.has_ended = true;
     }
 
     /// What has ended since the last call. To be called every second.
     pub fn take(&mut self) -> TakenWaits {
-        TakenWaits { waits: self.waits.take(), idle: self.idle.take() }
+        TakenWaits { waits: self.waits.take(), idle: self.idle.take(), quiet: self.quiet.take() }
     }
 }
 

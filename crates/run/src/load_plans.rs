@@ -108,6 +108,7 @@ pub fn plans(
                 scenario::Arrival::Constant => load::Arrival::Constant,
                 scenario::Arrival::Poisson => load::Arrival::Poisson,
             },
+            part: load::Part::default(),
             think_time: match load.pace.think_time {
                 scenario::ThinkTime::None => load::ThinkTime::None,
                 scenario::ThinkTime::Constant(pause) => load::ThinkTime::Constant(pause),

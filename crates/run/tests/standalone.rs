@@ -23,6 +23,7 @@ fn asked(server: &Server, out: &TempDir, rate_per_s: Option<f64>, makes_tables: 
         workload: workload::configured("ledger", &BTreeMap::new()).expect("listed"),
         steps: vec![Step { from_s: 0.0, clients: 4, rate_per_s }],
         arrival: Arrival::Poisson,
+        part: load::Part::default(),
         think_time: ThinkTime::None,
         first_client: 0,
         keeps_history: true,

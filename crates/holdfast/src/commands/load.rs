@@ -73,6 +73,7 @@ fn asked(options: LoadOptions, database: DatabaseUrl) -> Result<Standalone, Exit
             ArrivalWord::Constant => Arrival::Constant,
             ArrivalWord::Poisson => Arrival::Poisson,
         },
+        part: load::Part::default(),
         think_time: options.think_time.map_or(ThinkTime::None, ThinkTime::Constant),
         first_client: 0,
         keeps_history: !options.no_history,

@@ -38,6 +38,7 @@ pub fn plan_at(
         workload: workload::configured(workload, options).expect("listed, with options it knows"),
         steps: vec![load::Step { from_s: 0.0, clients, rate_per_s: None }],
         arrival: load::Arrival::Constant,
+        part: load::Part::default(),
         think_time: load::ThinkTime::None,
         keeps_history: true,
         first_client: 100,
