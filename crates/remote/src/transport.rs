@@ -68,7 +68,8 @@ impl Reach {
         matches!(self, Reach::Ssh { .. })
     }
 
-    fn program(&self) -> Result<Vec<String>, TransportError> {
+    /// The program that starts a shell there which reads a script, and its arguments.
+    pub(crate) fn program(&self) -> Result<Vec<String>, TransportError> {
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         match self {
             Reach::Local { through } => Ok(through.iter().cloned().chain(words(&["sh", "-s"])).collect()),
