@@ -1,12 +1,14 @@
-//! Whether the final state of each load was read.
+//! Whether the final state of each load was read, and whether all that its clients did is recorded.
 //!
 //! Owns what a missing final read does to a check: whatever the check found in the operations that it saw, the data at
-//! the end of the run was not looked at, so the check cannot pass.
+//! the end of the run was not looked at, so the check cannot pass. And what missing operations do: most checks then know
+//! neither way. The ledger's does, because a row tells by its number whose it is.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use history::{Action, Operation, Outcome, Verdict};
 
+use crate::ledger;
 use crate::registry;
 use crate::report::Report;
 
@@ -18,6 +20,8 @@ pub struct FinalReads {
     read: BTreeSet<String>,
     /// What is to be said of loads that were not read, by load and workload.
     missed: BTreeMap<(String, String), String>,
+    /// Loads of which some clients' last operations are not recorded, with their workload.
+    unrecorded: BTreeMap<String, String>,
 }
 
 impl FinalReads {
@@ -29,6 +33,9 @@ impl FinalReads {
 
     /// Takes in the next operation.
     pub fn observe(&mut self, operation: &Operation) {
+        if let Action::Unrecorded { workload, .. } = &operation.action {
+            self.unrecorded.insert(operation.load.clone(), workload.clone());
+        }
         let Action::FinalRead { workload, nodes, why } = &operation.action else { return };
         if operation.outcome == Outcome::Ok {
             self.read.insert(operation.load.clone());
@@ -50,6 +57,10 @@ impl FinalReads {
         let judges = |workload: &str| {
             registry::find(report.name).is_some_and(|check| check.workloads.contains(&workload))
         };
+        let unrecorded = self.unrecorded.iter().find(|(_, workload)| judges(workload));
+        if let Some((load, _)) = unrecorded.filter(|_| report.name != ledger::NAME) {
+            return without_records(report, load);
+        }
         let missed =
             self.missed.iter().filter(|((_, workload), _)| judges(workload)).map(|(_, told)| told.clone());
         let silent = self.wanted.iter().filter(|(load, workload)| {
@@ -66,6 +77,24 @@ impl FinalReads {
         }
         let explanation = format!("{}. What was seen before: {}", doubts.join(". "), report.explanation);
         Report { verdict: report.verdict.and(Verdict::Unknown), explanation, ..report }
+    }
+}
+
+/// What a check says of a load in which the last operations of some clients are missing: the database may hold what they
+/// wrote, and what anybody read may be that.
+fn without_records(report: Report, load: &str) -> Report {
+    let explanation = format!(
+        "the last operations of some clients of load {load} are not recorded, because the process that had them was \
+         lost; what they wrote cannot be told from what nobody wrote. What is recorded: {}",
+        report.explanation
+    );
+    Report {
+        verdict: Verdict::Unknown,
+        lost: None,
+        invented: None,
+        lost_examples: Vec::new(),
+        explanation,
+        ..report
     }
 }
 
@@ -111,6 +140,22 @@ mod tests {
         report.explanation = "all is well".to_owned();
         let report = final_reads.judge(report);
         (report.verdict, report.explanation)
+    }
+
+    #[test]
+    fn where_operations_are_not_recorded_most_checks_say_nothing_and_the_ledgers_speaks_for_itself() {
+        let action = Action::Unrecorded { workload: "register".to_owned(), first_client: 4, clients: 2 };
+        let lost = Operation { action, ..read("r", "register", Outcome::Unknown) };
+        let recorded = [lost.clone(), read("r", "register", Outcome::Ok)];
+        let (verdict, told) = judged(&recorded, &[("r", "register")], Verdict::Fail);
+        assert!(verdict == Verdict::Unknown && told.contains("clients of load r are not recorded"), "{told}");
+        let (verdict, _) = judged(&recorded[1..], &[("r", "register")], Verdict::Fail);
+        assert_eq!(verdict, Verdict::Fail);
+        let action = Action::Unrecorded { workload: "ledger".to_owned(), first_client: 4, clients: 2 };
+        let mut final_reads = FinalReads::default();
+        final_reads.observe(&Operation { action, ..lost });
+        let report = Report { verdict: Verdict::Pass, ..Report::new(ledger::NAME) };
+        assert_eq!(final_reads.judge(report).verdict, Verdict::Pass);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use history::{Action, Operation, Outcome, Verdict};
+use history::{Action, LEDGER_SEQUENCE_BITS, Operation, Outcome, Verdict};
 
 use crate::Check;
 use crate::report::{LostWrite, Report};
@@ -75,6 +75,8 @@ impl Names {
 pub struct Ledger {
     inserts: Vec<Insert>,
     reads: BTreeMap<usize, Reads>,
+    /// Clients whose last inserts are not recorded, from the first to before the last number.
+    unrecorded: Vec<(u64, u64)>,
     loads: Names,
     nodes: Names,
 }
@@ -97,6 +99,9 @@ impl Check for Ledger {
             Action::LedgerRead { values, complete } => {
                 let load = self.loads.number_of(&operation.load);
                 self.reads.entry(load).or_default().observe(operation, values, *complete);
+            }
+            Action::Unrecorded { first_client, clients, .. } => {
+                self.unrecorded.push((*first_client, first_client.saturating_add(u64::from(*clients))));
             }
             _ => {}
         }
@@ -145,6 +150,8 @@ struct Findings {
     unjudged: Vec<Insert>,
     refused_but_there: Vec<Insert>,
     invented: Vec<u64>,
+    /// Not recorded, and of a client whose last inserts are not.
+    unrecorded_there: usize,
     duplicated: Vec<u64>,
     indeterminate_there: usize,
     /// Loads without a complete read.
@@ -173,7 +180,19 @@ impl Ledger {
         }
         // Loads may share a table: what any of them asked for is not invented.
         let asked = |value: &u64| self.inserts.binary_search_by(|insert| insert.value.cmp(value)).is_ok();
-        findings.invented.extend(read.values.iter().filter(|value| !asked(value)));
+        let (unrecorded, invented): (Vec<&u64>, Vec<&u64>) = read
+            .values
+            .iter()
+            .filter(|value| !asked(value))
+            .partition(|value| self.may_be_unrecorded(**value));
+        findings.unrecorded_there += unrecorded.len();
+        findings.invented.extend(invented);
+    }
+
+    /// Whether a row may be one that a client inserted after its record ends.
+    fn may_be_unrecorded(&self, value: u64) -> bool {
+        let client = value >> LEDGER_SEQUENCE_BITS;
+        self.unrecorded.iter().any(|(first, end)| (*first..*end).contains(&client))
     }
 
     /// Values that more than one insert used.
@@ -233,6 +252,9 @@ impl Ledger {
             report.count("duplicated", findings.duplicated.len());
             report.count("refused_but_there", findings.refused_but_there.len());
             report.count("indeterminate_there", findings.indeterminate_there);
+            if !self.unrecorded.is_empty() {
+                report.count("unrecorded_there", findings.unrecorded_there);
+            }
         }
         // What was found is found; that nothing was found says something only when everything could be
         // judged. Of a history that proves nothing, neither is said.
@@ -294,9 +316,18 @@ impl Ledger {
             ),
         };
         let (inserts, are) = (counted(acknowledged, "acknowledged insert"), is_or_are(acknowledged));
-        story.conclude(format!(
-            "all of {inserts} {are} there at the end, once; {unanswered}; nothing else is there"
-        ))
+        let rest = match self.unrecorded.is_empty() {
+            true => "nothing else is there".to_owned(),
+            false => format!(
+                "of clients whose records were lost with their process {} there that may be theirs; nothing else is there",
+                format_args!(
+                    "{} {}",
+                    counted(found.unrecorded_there, "further row"),
+                    is_or_are(found.unrecorded_there)
+                )
+            ),
+        };
+        story.conclude(format!("all of {inserts} {are} there at the end, once; {unanswered}; {rest}"))
     }
 
     fn tell_failures(&self, found: &Findings, acknowledged: usize, story: &mut Story) {
@@ -325,5 +356,42 @@ impl Ledger {
             let claim = format!("{} {} there more than once", counted(count, "number"), is_or_are(count));
             story.fail(with_examples(&claim, &found.duplicated, u64::to_string));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OF_THREE: u64 = 3 << LEDGER_SEQUENCE_BITS;
+    const OF_FIVE: u64 = 5 << LEDGER_SEQUENCE_BITS;
+
+    fn operation(client: u64, action: Action, outcome: Outcome, at_s: f64) -> Operation {
+        let (load, error, node) = ("l".to_owned(), None, None);
+        Operation { load, client, action, invoked_s: at_s, completed_s: at_s + 0.5, outcome, error, node }
+    }
+
+    /// Clients 3 and 4 stood on a machine that was lost; client 5 stood elsewhere.
+    fn judged(values: &[u64]) -> Report {
+        let insert = |client, value| operation(client, Action::LedgerInsert { value }, Outcome::Ok, 1.0);
+        let lost = Action::Unrecorded { workload: NAME.to_owned(), first_client: 3, clients: 2 };
+        let read = Action::LedgerRead { values: values.to_vec(), complete: true };
+        check(&[
+            insert(3, OF_THREE),
+            insert(5, OF_FIVE),
+            operation(99, lost, Outcome::Unknown, 2.0),
+            operation(100, read, Outcome::Ok, 9.0),
+        ])
+    }
+
+    #[test]
+    fn rows_that_may_be_of_clients_whose_records_are_lost_are_not_invented_and_all_others_are() {
+        let passed = judged(&[OF_THREE, OF_THREE + 1, OF_FIVE]);
+        assert_eq!(passed.verdict, Verdict::Pass, "{}", passed.explanation);
+        assert!(passed.explanation.contains("1 further row is there"), "{}", passed.explanation);
+        let invented = judged(&[OF_THREE, OF_FIVE, OF_FIVE + 1]);
+        assert_eq!((invented.verdict, invented.invented), (Verdict::Fail, Some(1)));
+        let lost = judged(&[OF_FIVE]);
+        assert_eq!((lost.verdict, lost.lost), (Verdict::Fail, Some(1)), "what was acknowledged stays judged");
     }
 }

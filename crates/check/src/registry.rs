@@ -69,7 +69,7 @@ pub const CHECKS: &[RegisteredCheck] = &[
         does_not_prove: "Anything about what reads returned during the run, or about isolation: only the rows at \
             the end are judged.",
         workloads: &["ledger"],
-        actions: &["ledger-insert", "ledger-read"],
+        actions: &["ledger-insert", "ledger-read", "unrecorded"],
         begin: || Box::<ledger::Ledger>::default(),
     },
     RegisteredCheck {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Interference, MigrationFacts, RunFacts, Stall, Verdict};
+use crate::{AgentFacts, Interference, MigrationFacts, RunFacts, Stall, Verdict};
 
 /// Whether a receipt shows what it was asked to show.
 pub type ReceiptVerdict = Verdict;
@@ -180,6 +180,20 @@ pub enum EventKind {
         load: String,
         /// Why.
         why: String,
+    },
+    /// An agent is lost: the process on another machine that did a part of a load.
+    AgentLost {
+        /// The agent.
+        agent: String,
+        /// The load.
+        load: String,
+        /// How it showed.
+        why: String,
+    },
+    /// An agent's part in the run, when its load has ended.
+    Agent {
+        /// All that is known of it.
+        facts: Box<AgentFacts>,
     },
     /// The final read of a load's data did not happen.
     FinalReadMissed {

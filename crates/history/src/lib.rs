@@ -2,6 +2,7 @@
 //!
 //! Owns the vocabulary and its form on disk. Judges nothing: that is `check`'s and `measure`'s work.
 
+pub mod agent;
 pub mod edn;
 pub mod event;
 pub mod event_log;
@@ -19,6 +20,7 @@ pub mod visible;
 pub mod whole_file;
 pub mod writer;
 
+pub use agent::{AgentFacts, AgentLoss, ClockFacts, ClockOffset};
 pub use event::{Event, EventKind, Receipt, ReceiptVerdict, RoundTrip};
 pub use event_log::{EventLog, EventWriteError, EventWriter, read_events};
 pub use event_sink::EventSink;
@@ -28,7 +30,9 @@ pub use facts::{
 pub use key::Key;
 pub use lines::ReadError;
 pub use migration::{MigratedConnections, MigrationFacts, MigrationRound};
-pub use operation::{Action, ConditionFound, ErrorClass, ErrorCounts, FirstError, Operation, Outcome};
+pub use operation::{
+    Action, ConditionFound, ErrorClass, ErrorCounts, FirstError, LEDGER_SEQUENCE_BITS, Operation, Outcome,
+};
 pub use reader::HistoryReader;
 pub use step::Step;
 pub use vigil::{Deed, Interference, LabPart, Stall};

@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Key, Step};
 
+/// Bits of a ledger row's number that hold its client's own count; the client's number stands above them.
+pub const LEDGER_SEQUENCE_BITS: u32 = 40;
+
 /// What the client can know of an operation once it has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -176,6 +179,16 @@ pub enum Action {
         /// What else was counted in the same transaction, by name.
         counts: BTreeMap<String, i64>,
     },
+    /// What these clients of a load did from then on is not recorded, because the process that had them was lost. They may
+    /// have asked anything that such clients ask, with any outcome.
+    Unrecorded {
+        /// The load's workload.
+        workload: String,
+        /// The number of the first of them.
+        first_client: u64,
+        /// How many they are.
+        clients: u32,
+    },
     /// How the final read of a load went, recorded after all that it found: `ok` when everything was read. Without one
     /// that is `ok`, the load's final state is not known.
     FinalRead {
@@ -210,6 +223,7 @@ impl Action {
             Action::CellsWrite { .. } => "cells-write",
             Action::CellsRead { .. } => "cells-read",
             Action::ConditionsRead { .. } => "conditions-read",
+            Action::Unrecorded { .. } => "unrecorded",
             Action::FinalRead { .. } => "final-read",
         }
     }

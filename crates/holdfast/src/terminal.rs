@@ -230,6 +230,8 @@ fn told(kind: &EventKind) -> Option<String> {
         }
         EventKind::Warning { what, remedy } => format!("WARNING {what}; {remedy}"),
         EventKind::LoadEnded { why, .. } => format!("LOAD ENDED EARLY {why}"),
+        EventKind::AgentLost { agent, load, why } => format!("AGENT LOST {agent} of {load}: {why}"),
+        EventKind::Agent { .. } => return None,
         EventKind::FinalReadMissed { load, nodes, why } => {
             format!("NOT READ the final state of {load} at {}: {why}", or_nothing(nodes))
         }

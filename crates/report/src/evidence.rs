@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use history::{EventKind, Receipt, Verdict};
 
+use crate::agents;
 use crate::format;
 use crate::interruption;
 use crate::markup::escape;
@@ -375,6 +376,10 @@ fn told(run: &RunDirectory, kind: &EventKind) -> (&'static str, String) {
         }
         EventKind::Warning { what, .. } => ("", format!("Warning: {what}")),
         EventKind::LoadEnded { why, .. } => ("fault", format!("A load ended early: {why}")),
+        EventKind::AgentLost { agent, load, why } => {
+            ("fault", format!("Agent {agent} of {load} was lost: {why}"))
+        }
+        EventKind::Agent { facts } => ("", agents::sentence(facts)),
         EventKind::FinalReadMissed { load, nodes, why } => {
             ("fault", format!("The final state of {load} was not read at {}: {why}", format::listed(nodes)))
         }

@@ -5,6 +5,7 @@
 //! forms in which other programs read a run. Owns no judgement of a run: verdicts and figures come from `result.json`, except for a run that was killed before it had one.
 //! Whether two runs differ by more than noise is told in [`compare`], by `measure`'s statistics.
 
+mod agents;
 mod catch_ups;
 mod chart;
 mod charts;

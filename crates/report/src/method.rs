@@ -3,6 +3,7 @@
 
 use std::fmt::Write;
 
+use crate::agents;
 use crate::format;
 use crate::markup::escape;
 use results::RunDirectory;
@@ -21,9 +22,11 @@ pub(crate) fn method(run: &RunDirectory) -> String {
     ));
     items.push((
         "Time",
-        "seconds on the machine's monotonic clock, which no fault changes. Zero is the start of the first load; \
-         preparation has negative times. A point of a chart covers the second that follows it."
-            .to_owned(),
+        format!(
+            "seconds on the machine's monotonic clock, which no fault changes. Zero is the start of the first load; \
+             preparation has negative times. A point of a chart covers the second that follows it.{}",
+            agents::time(result)
+        ),
     ));
     items.push((
         "Outcomes",
@@ -99,6 +102,10 @@ fn load(result: &RunResult) -> String {
         ));
     }
     let place = match result.facts.is_external {
+        true if !result.agents.is_empty() => {
+            "Clients run in processes of holdfast on the machines named under Agents; loads without agents in the one that \
+             conducted the run."
+        }
         true => "Clients run in one process on the machine that holdfast ran on.",
         false => "Clients have their own place in the site.",
     };
@@ -129,6 +136,9 @@ fn proofs(result: &RunResult) -> String {
         );
     }
     unproven.push(match result.facts.is_external {
+        true if !result.agents.is_empty() => {
+            "Absolute speed on other hardware or in another network."
+        }
         true => {
             "Absolute speed on other hardware or in another network. All clients share one machine, which may be the limit."
         }

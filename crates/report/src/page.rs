@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use crate::markup::escape;
 use crate::{
-    charts, evidence, links, method, migrations, prediction, round_trips, site_drawing, story, tables,
-    verdict_title, volumes,
+    agents, charts, evidence, links, method, migrations, prediction, round_trips, site_drawing, story,
+    tables, verdict_title, volumes,
 };
 use results::RunDirectory;
 
@@ -49,6 +49,10 @@ fn sections(run: &RunDirectory) -> String {
     let migrations = migrations::section(result);
     if !migrations.is_empty() {
         section(&mut page, "Live migrations", &migrations);
+    }
+    let agents = agents::section(result);
+    if !agents.is_empty() {
+        section(&mut page, "Agents and their clocks", &agents);
     }
     section(&mut page, "Loads by phase and statement", &tables::loads(result));
     section(&mut page, "Faults and their evidence", &evidence::faults(run));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use history::{MigrationFacts, Receipt, RunFacts, Verdict};
+use history::{AgentFacts, MigrationFacts, Receipt, RunFacts, Verdict};
 use serde::{Deserialize, Serialize};
 
 use crate::fault::FaultResult;
@@ -55,6 +55,9 @@ pub struct RunResult {
     /// Live migrations, completed or not, in the order of their end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub migrations: Vec<MigrationFacts>,
+    /// Agents: the load generator's processes on other machines, with what is known of their clocks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<AgentFacts>,
     /// The lab itself.
     pub lab: LabResult,
     /// The run as planned and built.
@@ -83,6 +86,7 @@ impl RunResult {
             links: Vec::new(),
             links_receipt: None,
             migrations: Vec::new(),
+            agents: Vec::new(),
             lab: LabResult::default(),
             facts,
         }

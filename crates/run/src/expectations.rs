@@ -14,29 +14,52 @@ use scenario::{Expectation, Scenario};
 
 use self::reading::{Measured, Reading};
 
+/// Seconds that two decimals show.
+const SHOWN_S: f64 = 0.005;
 /// What stands in the place of a value that was not measured.
 const NOTHING: &str = "nothing";
 
 /// Judges all. `ended_s` is when the loads were told to stop.
 #[must_use]
 pub fn judge(scenario: &Scenario, result: &RunResult, ended_s: f64) -> Vec<ExpectationResult> {
+    let open_s = left_open_by_clocks(result);
     let judge = |expectation: &Expectation| {
+        let open = if unit_of(expectation) == Unit::Seconds { open_s } else { 0.0 };
         let readings = reading::readings(expectation, scenario, result, ended_s);
-        let (verdict, worst) = worst(&readings, expectation);
+        let (verdict, worst) = worst(&readings, (expectation, open));
         ExpectationResult {
             name: expectation.name.clone(),
             wanted: expectation.wanted.clone(),
             measured: worst
-                .map_or_else(|| NOTHING.to_owned(), |worst| in_words(worst, expectation, &readings)),
+                .map_or_else(|| NOTHING.to_owned(), |worst| in_words(worst, (expectation, open), &readings)),
             verdict,
         }
     };
     scenario.expect.iter().map(judge).collect()
 }
 
-/// How an expectation came out, and the reading that decided.
-fn worst<'r>(readings: &'r [Reading], expectation: &Expectation) -> (Verdict, Option<&'r Reading>) {
-    let judged = |reading: &Reading| compare(reading.measured, expectation.comparison, expectation.bound);
+/// How far a length of time may be off, seconds: it lies between two moments, which the clocks of two agents may have told.
+fn left_open_by_clocks(result: &RunResult) -> f64 {
+    let off_us = result.agents.iter().filter_map(|agent| agent.clock.off_by_at_most_us);
+    2.0 * off_us.fold(0.0, f64::max) / 1e6
+}
+
+fn unit_of(expectation: &Expectation) -> Unit {
+    quantity::entry_of(expectation.quantity).map_or(Unit::Number, |entry| entry.unit)
+}
+
+/// How an expectation came out, and the reading that decided. What holds for one value that is left open and not for another
+/// is not known.
+fn worst<'r>(
+    readings: &'r [Reading],
+    (expectation, open): (&Expectation, f64),
+) -> (Verdict, Option<&'r Reading>) {
+    let judged = |reading: &Reading| {
+        let verdict =
+            |off: f64| compare(reading.measured.moved(off), expectation.comparison, expectation.bound);
+        let (least, most) = (verdict(-open), verdict(open));
+        if least == most { least } else { Verdict::Unknown }
+    };
     let worst = readings.iter().max_by(|one, other| {
         let severity = judged(one).cmp(&judged(other));
         severity
@@ -81,8 +104,8 @@ fn compare(measured: Measured, comparison: Comparison, bound: f64) -> Verdict {
 }
 
 /// A measurement with its unit, and where it is of where there are several.
-fn in_words(reading: &Reading, expectation: &Expectation, all: &[Reading]) -> String {
-    let unit = quantity::entry_of(expectation.quantity).map_or(Unit::Number, |entry| entry.unit);
+fn in_words(reading: &Reading, (expectation, open): (&Expectation, f64), all: &[Reading]) -> String {
+    let unit = unit_of(expectation);
     let words = match reading.measured {
         Measured::TooFew { operations, needed } => {
             let (operations, needed) = (report::with_thousands(operations), report::with_thousands(needed));
@@ -90,6 +113,9 @@ fn in_words(reading: &Reading, expectation: &Expectation, all: &[Reading]) -> St
         }
         Measured::Incomparable(why) => format!("{NOTHING}: {}", report::incomparable(&why)),
         Measured::Untold => NOTHING.to_owned(),
+        Measured::Value(value) if open >= SHOWN_S => {
+            format!("{} ± {}", with_unit(value, unit), with_unit(open, unit))
+        }
         Measured::Value(value) => with_unit(value, unit),
         Measured::Beyond(value) => format!("at least {}", with_unit(value, unit)),
     };

@@ -5,13 +5,10 @@
 use capabilities::workloads::{self, WorkloadFacts};
 use client::key_value::{Operation, Value};
 use client::{Dialect, KeyValueSession, Rows, Session, SessionError, SessionFuture, SqlValue};
-use history::Action;
+use history::{Action, LEDGER_SEQUENCE_BITS as SEQUENCE_BITS};
 
 use crate::key_value::entries;
 use crate::workload::{Attempt, ClientState, Ground, Request, Statement, Workload, refused};
-
-/// Bits of a row's number that hold the client's own count; the client's number stands above them.
-const SEQUENCE_BITS: u32 = 40;
 
 /// What the keys begin with under which a database of keys and values has the rows.
 const PREFIX: &str = "ledger/";

@@ -22,6 +22,7 @@ const SOURCES: &[&str] = &[
     "crates/results/src/prediction.rs",
     "crates/results/src/run.rs",
     "crates/results/src/volume.rs",
+    "crates/history/src/agent.rs",
     "crates/history/src/event.rs",
     "crates/history/src/facts.rs",
     "crates/history/src/lib.rs",

@@ -49,6 +49,7 @@ const TABLE: &[(&str, May)] = &[
     ("client", May::Only(&["control", "history", "rawio"])),
     ("workload", May::Only(&["capabilities", "client", "history", "yaml"])),
     ("load", May::Only(&["capabilities", "client", "history", "measure", "workload"])),
+    ("agent", May::Only(&["client", "history", "load", "measure", "workload"])),
     ("remote", May::Only(&["history", "yaml"])),
     ("results", May::Only(&["check", "history", "measure"])),
     ("atlas", May::Only(&["history", "results", "scenario"])),

@@ -152,7 +152,7 @@ fn told(
             }))
         }
         // Says nothing of the data.
-        Action::FinalRead { .. } => Ok(None),
+        Action::Unrecorded { .. } | Action::FinalRead { .. } => Ok(None),
         Action::TpcbTransaction { .. }
         | Action::TpcbRead { .. }
         | Action::Transaction { .. }

@@ -17,6 +17,8 @@ use crate::printed;
 const NAMED_MAX: usize = 5;
 /// How a final read went: every check of the load counts on it.
 const FINAL_READ: &str = "final-read";
+/// The operation that says that others are missing, which every check is told of.
+const UNRECORDED: &str = "unrecorded";
 /// The path that stands for standard input.
 const STANDARD_INPUT: &str = "-";
 
@@ -175,7 +177,9 @@ impl Fed {
             .read
             .iter()
             .map(|(name, count)| (*name, *count))
-            .filter(|(name, _)| *name != FINAL_READ && !registered.actions.contains(name))
+            .filter(|(name, _)| {
+                ![FINAL_READ, UNRECORDED].contains(name) && !registered.actions.contains(name)
+            })
             .collect();
         let passed_over_count: u64 = passed_over.iter().map(|(_, count)| count).sum();
         if passed_over_count == 0 {

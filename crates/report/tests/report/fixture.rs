@@ -102,6 +102,7 @@ pub fn host_failure() -> Fixture {
         links: Vec::new(),
         links_receipt: None,
         migrations: Vec::new(),
+        agents: Vec::new(),
         lab: LabResult {
             nothing_to_lose: None,
             placement: Vec::new(),

@@ -36,6 +36,15 @@ impl Measured {
         value.map_or(Measured::Untold, Measured::Value)
     }
 
+    /// The same, off by so much where it is known.
+    pub(super) fn moved(self, off: f64) -> Measured {
+        match self {
+            Measured::Value(value) => Measured::Value(value + off),
+            Measured::Beyond(least) => Measured::Beyond(least + off),
+            unknown => unknown,
+        }
+    }
+
     /// The longer of two, of which one may not be known.
     fn or_longer(self, other: Measured) -> Measured {
         let least = |measured| match measured {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use history::{Receipt, RunFacts, SiteFacts};
+use history::{AgentFacts, ClockFacts, Receipt, RunFacts, SiteFacts};
 use results::{
     CheckResult, FaultLoadResult, FaultResult, LabResult, LatencyUs, LoadFigures, LoadResult, PhaseResult,
     RecoveryResult, ReproducedReport,
@@ -137,6 +137,7 @@ fn result() -> RunResult {
     RunResult {
         links_receipt: None,
         migrations: Vec::new(),
+        agents: Vec::new(),
         holdfast: String::new(),
         scenario: String::new(),
         seed: 1,
@@ -233,6 +234,35 @@ fn what_follows_a_fault_is_judged_by_its_phase_kind_or_number() {
     check("tpcb.gap: < 1s", "fail: 1.50 s (load tpcb, fault 2 (partition))");
     check("tpcb.fault-1.below_50_percent: < 1s", "pass: 0.00 s");
     check("tpcb.lost_operations: < 100", "fail: 150 (load tpcb, fault 2 (partition))");
+}
+
+#[test]
+fn what_the_clocks_of_agents_leave_open_is_not_judged() {
+    let judged = |expect: &str, off_us| {
+        let agent = AgentFacts {
+            agent: "a1".to_owned(),
+            host: "load1".to_owned(),
+            load: "tpcc".to_owned(),
+            first_client: 0,
+            clients: 2,
+            clock: ClockFacts { off_by_at_most_us: Some(off_us), ..ClockFacts::default() },
+            late_s: 0.0,
+            cpu_s: None,
+            lost: None,
+        };
+        let told = judge(&parsed(expect), &RunResult { agents: vec![agent], ..result() }, 35.0);
+        format!("{}: {}", told[0].verdict, told[0].measured)
+    };
+    assert_eq!(judged("tpcc.outage.gap: < 4.6s", 20_000.0), "pass: 4.50 s ± 0.04 s");
+    assert_eq!(judged("tpcc.outage.gap: < 4.6s", 60_000.0), "unknown: 4.50 s ± 0.12 s");
+    assert_eq!(judged("tpcc.outage.gap: < 4.4s", 60_000.0), "unknown: 4.50 s ± 0.12 s");
+    assert_eq!(judged("tpcc.outage.gap: < 4.3s", 60_000.0), "fail: 4.50 s ± 0.12 s");
+    assert_eq!(judged("tpcc.outage.gap: < 4.6s", 100.0), "pass: 4.50 s", "too little to be shown");
+    assert_eq!(
+        judged("tpcb.baseline.latency_p99: < 15ms", 900_000.0),
+        "pass: 10.00 ms",
+        "one clock measured it"
+    );
 }
 
 #[test]
