@@ -40,6 +40,10 @@ pub enum Command {
     /// Exit codes: 0 pass, 1 fail, 2 unknown, 254 the arguments are wrong, 255 the load could not do its job. Without
     /// --prepare the data is not checked, so the verdict is unknown.
     Load(LoadOptions),
+    /// Generate load under another's command: orders as JSON lines on standard input, all that is recorded on standard output
+    ///
+    /// `holdfast run` starts agents itself, on the machines that a scenario names under `agents`. An agent ends with its input.
+    Agent,
     /// Analyse a scenario on paper: mistakes, failures it survives, cost of a commit, best practice; starts nothing
     Check {
         /// The scenario

@@ -31,6 +31,7 @@ fn main() -> ExitCode {
         }
         Command::Predict(options) => commands::predict::predict(&options),
         Command::Load(options) => commands::load::load(options),
+        Command::Agent => commands::agent::agent(),
         Command::Report { run_directory } => commands::report::report(&run_directory),
         Command::Compare { run_directories, out, with, fail_if } => {
             commands::compare::compare(&run_directories, out.as_deref(), with.as_deref(), &fail_if)

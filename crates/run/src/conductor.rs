@@ -160,8 +160,8 @@ impl Conductor<'_> {
     fn start_loads(&self, collector: &Collector) -> Result<Vec<LoadHandle>, ConductorError> {
         let mut handles = Vec::new();
         for (plan, load) in self.prepared.plans.iter().zip(&self.scenario.loads) {
-            let on_thread = self.prepared.target().enter_place(load)?;
-            handles.push(load::start(plan.clone(), self.clock.clone(), on_thread, collector.sink()));
+            let recorded = (&self.clock, collector.sink());
+            handles.push(self.prepared.target().start_load((load, plan), recorded, self.chronicle)?);
         }
         Ok(handles)
     }

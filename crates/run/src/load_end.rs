@@ -5,5 +5,10 @@ use results::EndedEarly;
 
 /// What is told of this end.
 pub(crate) fn ended_early(error: &LoadError) -> EndedEarly {
-    EndedEarly { why: error.to_string(), recorded: !matches!(error, LoadError::RecordsLost { .. }) }
+    let recorded = match error {
+        LoadError::RecordsLost { .. } => false,
+        LoadError::Elsewhere { recorded, .. } => *recorded,
+        _ => true,
+    };
+    EndedEarly { why: error.to_string(), recorded }
 }

@@ -3,11 +3,12 @@
 //! Owns the two traits between them. The lab's side is [`crate::in_the_lab`], a cluster's [`crate::external`].
 
 use std::collections::BTreeMap;
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use faults::FaultRecord;
-use load::{LoadCpu, LoadHandle, OnThread};
+use load::{Batch, Clock, LoadCpu, LoadHandle, LoadPlan, OnThread};
 use results::LinkResult;
 use scenario::{Fault, Scenario};
 use storage::Seen;
@@ -46,6 +47,19 @@ pub(crate) trait Target {
     /// # Errors
     /// When that place cannot be entered.
     fn enter_place(&self, load: &scenario::Load) -> Result<OnThread, PlaceError>;
+
+    /// Starts a load where its clients stand.
+    ///
+    /// # Errors
+    /// When that place cannot be entered.
+    fn start_load(
+        &self,
+        (load, plan): (&scenario::Load, &LoadPlan),
+        (clock, sink): (&Clock, Sender<Batch>),
+        _: &Arc<Chronicle>,
+    ) -> Result<LoadHandle, PlaceError> {
+        Ok(load::start(plan.clone(), clock.clone(), self.enter_place(load)?, sink))
+    }
 
     /// CPU time used up to now, as far as this target can tell: of running loads, and of `ended` ones.
     fn usage(&self, loads: &[LoadHandle], ended: LoadCpu) -> Usage;

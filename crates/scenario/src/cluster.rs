@@ -9,11 +9,12 @@ use capabilities::{Capabilities, Protocol};
 
 use crate::decode::Decoder;
 use crate::engines::{self, EngineFiles};
-use crate::language::{CLUSTER, MEMBER, MOST_FREE_NAME_BYTES, REACH};
+use crate::language::{AGENT, AGENT_LOST, CLUSTER, MEMBER, MOST_FREE_NAME_BYTES, REACH};
 use crate::quoted::quoted;
 use crate::rejection::{Findings, Spanned};
 use crate::resolved::{
-    Cluster, Database, Failover, Host, Member, MemberReach, Site, Synchronous, VmPlatform, Volumes,
+    Agent, AgentLost, Cluster, Database, Failover, Host, Member, MemberReach, Site, Synchronous, VmPlatform,
+    Volumes,
 };
 use crate::site::check_reserved;
 use crate::tree::Node;
@@ -31,6 +32,8 @@ pub(crate) struct ClusterDocument {
     engine: &'static Capabilities,
     members: Vec<(Spanned<String>, Member)>,
     may_break: Vec<Spanned<String>>,
+    agents: Vec<Agent>,
+    agent_lost: AgentLost,
     database: Option<String>,
     user: Option<String>,
     ssh_config: Option<String>,
@@ -51,12 +54,28 @@ pub(crate) fn decode(node: &Node, files: &EngineFiles, decoder: &mut Decoder) ->
     let may_break = record.get("may-break").and_then(|node| decoder.list(node, "`may-break`", 1));
     let may_break = may_break.unwrap_or_default();
     let may_break = may_break.iter().filter_map(|node| decoder.text(node, "a member")).collect();
+    let agents = record.get("agents").and_then(|node| decoder.named(node, "agents")).unwrap_or_default();
+    let agents = agents.iter().filter_map(|(name, node)| decode_agent(&name.value, node, decoder)).collect();
+    let lost = record.get("agent-lost").and_then(|node| decoder.word(node, "agent-lost", AGENT_LOST));
+    let agent_lost = match lost.map(|lost| lost.value) {
+        Some("go-on") => AgentLost::GoOn,
+        _ => AgentLost::Unknown,
+    };
     let mut text = |key: &'static str, what: &str| {
         record.get(key).and_then(|node| decoder.text(node, what)).map(|text| text.value)
     };
     let (database, user) = (text("database", "the database's name"), text("user", "the user"));
     let ssh_config = text("ssh-config", "the configuration of ssh");
-    Some(ClusterDocument { engine: engine?, members: read, may_break, database, user, ssh_config })
+    Some(ClusterDocument {
+        engine: engine?,
+        members: read,
+        may_break,
+        agents,
+        agent_lost,
+        database,
+        user,
+        ssh_config,
+    })
 }
 
 fn decode_engine(node: &Node, files: &EngineFiles, decoder: &mut Decoder) -> Option<&'static Capabilities> {
@@ -102,6 +121,20 @@ fn decode_member(name: &str, node: &Node, decoder: &mut Decoder) -> Option<Membe
             None => None,
         },
         facts: facts.unwrap_or_else(|| Some(BTreeMap::new()))?,
+    })
+}
+
+fn decode_agent(name: &str, node: &Node, decoder: &mut Decoder) -> Option<Agent> {
+    let record = decoder.record(node, &AGENT)?;
+    let reach = record.get("reach").and_then(|node| decode_reach(node, decoder));
+    let program = record.get("program").map(|node| decoder.text(node, "the program"));
+    Some(Agent {
+        name: name.to_owned(),
+        reach: reach?,
+        program: match program {
+            Some(program) => Some(program?.value),
+            None => None,
+        },
     })
 }
 
@@ -198,6 +231,8 @@ impl ClusterDocument {
         let cluster = Cluster {
             members: self.members.into_iter().map(|(_, member)| member).collect(),
             may_break,
+            agents: self.agents,
+            agent_lost: self.agent_lost,
             database: usual(self.database),
             user: usual(self.user),
             ssh_config: self.ssh_config,
@@ -211,14 +246,8 @@ pub(crate) fn written(cluster: &Cluster, engine: &'static Capabilities) -> Vec<S
     let mut lines = vec!["cluster:".to_owned(), format!("  engine: {}", engines::written(engine))];
     lines.push("  members:".to_owned());
     for member in &cluster.members {
-        let reach = match &member.reach {
-            None => String::new(),
-            Some(MemberReach::Ssh(host)) => format!(", reach: {{ ssh: {} }}", quoted(host)),
-            Some(MemberReach::Local(words)) => {
-                let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
-                format!(", reach: {{ local: [{}] }}", words.join(", "))
-            }
-        };
+        let reach = member.reach.as_ref().map(|reach| format!(", {}", reach_written(reach)));
+        let reach = reach.unwrap_or_default();
         let facts = values_written(&member.facts);
         let (name, endpoint) = (quoted(&member.name), quoted(&member.endpoint));
         lines.push(format!("    {name}: {{ endpoint: {endpoint}{reach}, facts: {facts} }}"));
@@ -228,10 +257,31 @@ pub(crate) fn written(cluster: &Cluster, engine: &'static Capabilities) -> Vec<S
         let names: Vec<String> = names.map(|member| quoted(&member.name)).collect();
         lines.push(format!("  may-break: [{}]", names.join(", ")));
     }
+    if !cluster.agents.is_empty() {
+        lines.push("  agents:".to_owned());
+    }
+    for Agent { name, reach, program } in &cluster.agents {
+        let program = program.as_ref().map(|program| format!(", program: {}", quoted(program)));
+        let program = program.unwrap_or_default();
+        lines.push(format!("    {}: {{ {}{program} }}", quoted(name), reach_written(reach)));
+    }
+    if cluster.agent_lost != AgentLost::default() {
+        lines.push(format!("  agent-lost: {}", cluster.agent_lost.name()));
+    }
     lines.push(format!("  database: {}", quoted(&cluster.database)));
     lines.push(format!("  user: {}", quoted(&cluster.user)));
     lines.extend(cluster.ssh_config.iter().map(|path| format!("  ssh-config: {}", quoted(path))));
     lines
+}
+
+fn reach_written(reach: &MemberReach) -> String {
+    match reach {
+        MemberReach::Ssh(host) => format!("reach: {{ ssh: {} }}", quoted(host)),
+        MemberReach::Local(words) => {
+            let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+            format!("reach: {{ local: [{}] }}", words.join(", "))
+        }
+    }
 }
 
 /// Values by name, as they stand in a scenario.

@@ -2,6 +2,7 @@
 //!
 //! Touches no file system and no kernel: a scenario that parses here parses everywhere.
 
+mod agents;
 pub mod catalogue;
 mod cluster;
 mod components;
@@ -48,9 +49,9 @@ pub use node_name::node_name;
 pub use parse::{Plan, Refusal, Source, engine_files, parse, plan, plan_with, point_at, point_at_fault};
 pub use quantity::Quantity;
 pub use resolved::{
-    Acknowledge, Apart, Arrival, ClockCorrection, Cluster, Comparison, Conditions, Consistency,
-    ConsistencyLevel, Database, DiskSync, Disks, Distribution, Edge, Ends, Expectation, Failover, Host,
-    IpVersion, IsolationResponse, Jitter, Level, Link, Load, Member, MemberReach, Memory, Pace, Place,
+    Acknowledge, Agent, AgentLost, Apart, Arrival, ClockCorrection, Cluster, Comparison, Conditions,
+    Consistency, ConsistencyLevel, Database, DiskSync, Disks, Distribution, Edge, Ends, Expectation,
+    Failover, Host, IpVersion, IsolationResponse, Jitter, Level, Link, Load, Member, MemberReach, Memory, Pace, Place,
     Promotion, Queue, Ramp, Reads, Reproduces, Site, Storage, StorageClass, Sweep, Synchronous, ThinkTime,
     TimeService, Timestamps, VmPlatform, Volumes, Within,
 };

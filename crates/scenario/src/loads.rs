@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use capabilities::{Capabilities, Understands, VOLUME_WORKLOAD};
 
+use crate::agents;
 use crate::catalogue::WORKLOADS;
 use crate::consistency;
 use crate::decode::Decoder;
@@ -14,7 +15,7 @@ use crate::language::{LOAD, READS};
 use crate::pace::{self, PaceDocument};
 use crate::places::Places;
 use crate::rejection::{Finding, Findings, Spanned, Spot};
-use crate::resolved::{Consistency, Level, Load, Place, Reads};
+use crate::resolved::{Cluster, Consistency, Level, Load, Place, Reads};
 use crate::scenario::Phase;
 use crate::tree::Node;
 use crate::wording::listed;
@@ -31,6 +32,7 @@ pub(crate) struct LoadDocument {
     clients: u32,
     scale: u32,
     from: Option<Spanned<String>>,
+    agents: Vec<Spanned<String>>,
     reads: Option<Spanned<&'static str>>,
     consistency: Option<Spanned<Consistency>>,
     timeout: Duration,
@@ -71,6 +73,8 @@ fn decode_load(node: &Node, decoder: &mut Decoder) -> Option<LoadDocument> {
     let clients = count("clients", "the number of clients", decoder);
     let scale = count("scale", "the scale", decoder);
     let from = record.get("from").and_then(|node| decoder.text(node, "the clients' place"));
+    let agents = record.get("agents").and_then(|node| decoder.list(node, "`agents`", 1)).unwrap_or_default();
+    let agents = agents.iter().filter_map(|node| decoder.text(node, "an agent")).collect();
     let reads = record.get("reads").and_then(|node| decoder.word(node, "where reads go", READS));
     let consistency = record.get("consistency").and_then(|node| consistency::decode(node, decoder));
     let timeout = record.get("timeout").and_then(|node| decoder.duration(node, "the timeout", "s"));
@@ -95,6 +99,7 @@ fn decode_load(node: &Node, decoder: &mut Decoder) -> Option<LoadDocument> {
         clients: clients?,
         scale: scale.unwrap_or(1),
         from,
+        agents,
         reads,
         consistency,
         timeout: timeout.map_or(DEFAULT_TIMEOUT, |timeout| timeout.value),
@@ -205,7 +210,7 @@ pub(crate) fn check_reads(
                 ),
                 format!("leave `reads` out, or use one of {}", listed(READS_MAY_BE_OLD)),
             );
-        } else if document.workload == "ycsb" && inserts(&document.options) {
+        } else if document.workload == "ycsb" && workload_options::ycsb_inserts(&document.options) {
             refuse(
                 "a replica may not have a row yet that was just inserted".to_owned(),
                 "use one of the core workloads without inserts: a, b, c, f".to_owned(),
@@ -230,20 +235,11 @@ pub(crate) fn check_on_a_cluster(documents: &[LoadDocument], region: Option<&str
     }
 }
 
-/// Whether YCSB's operations make new rows.
-fn inserts(options: &BTreeMap<String, String>) -> bool {
-    const SHARES: [&str; 5] = ["read", "update", "insert", "scan", "read_modify_write"];
-    let is_some = |share: &String| share.trim_end_matches('%').parse::<f64>().is_ok_and(|share| share > 0.0);
-    if SHARES.iter().any(|share| options.contains_key(*share)) {
-        return options.get("insert").is_some_and(is_some);
-    }
-    matches!(options.get("workload").map(String::as_str), Some("d" | "e"))
-}
-
-/// Resolves the section; `leader_region` is where clients stand unless a load says otherwise.
+/// Resolves the section; `leader_region` is where clients stand unless a load says otherwise. Loads may stand on agents of a
+/// `cluster`.
 pub(crate) fn resolve(
     documents: Vec<LoadDocument>,
-    leader_region: Option<&str>,
+    (leader_region, cluster): (Option<&str>, Option<&Cluster>),
     places: &Places,
     schedule: &[Phase],
     findings: &mut Findings,
@@ -255,13 +251,16 @@ pub(crate) fn resolve(
             None => leader_region.map(|region| Place { level: Level::Region, path: vec![region.to_owned()] }),
         };
         let pace = document.pace.resolve(schedule, findings);
-        loads.extend(from.map(|from| Load {
+        let agents = document.agents;
+        agents::check_known(&agents, cluster, findings);
+        let load = from.map(|from| Load {
             name: document.name.value,
             workload: document.workload.to_owned(),
             clients: document.clients,
             pace,
             scale: document.scale,
             from,
+            agents: agents.iter().map(|agent| agent.value.clone()).collect(),
             reads: match document.reads.map(|reads| reads.value) {
                 Some("replicas") => Reads::Replicas,
                 Some("any") => Reads::Any,
@@ -270,7 +269,11 @@ pub(crate) fn resolve(
             consistency: document.consistency.map(|given| given.value).unwrap_or_default(),
             timeout: document.timeout,
             options: document.options,
-        }));
+        });
+        if let Some(load) = &load {
+            agents::check_load(load, (&agents, document.workload_at), schedule, findings);
+        }
+        loads.extend(load);
     }
     loads
 }

@@ -390,7 +390,7 @@ impl Document {
         if cluster.is_some() {
             loads::check_on_a_cluster(&self.loads, region, findings);
         }
-        let loads = loads::resolve(self.loads, region, &places, &schedule, findings);
+        let loads = loads::resolve(self.loads, (region, cluster.as_ref()), &places, &schedule, findings);
         // What is expected is only held against loads and faults that could themselves be read.
         let sound = findings.len() == before && database.is_some();
         let expect =

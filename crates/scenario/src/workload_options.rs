@@ -116,3 +116,13 @@ fn positive(node: &Node, what: &str, decoder: &mut Decoder) -> Option<f64> {
 pub(crate) fn is_number(workload: &str, name: &str) -> bool {
     option(workload, name).is_some_and(|field| matches!(field.shape, Shape::Count { .. } | Shape::Positive))
 }
+
+/// Whether YCSB's operations make new rows.
+pub(crate) fn ycsb_inserts(options: &BTreeMap<String, String>) -> bool {
+    const SHARES: [&str; 5] = ["read", "update", "insert", "scan", "read_modify_write"];
+    let is_some = |share: &String| share.trim_end_matches('%').parse::<f64>().is_ok_and(|share| share > 0.0);
+    if SHARES.iter().any(|share| options.contains_key(*share)) {
+        return options.get("insert").is_some_and(is_some);
+    }
+    matches!(options.get("workload").map(String::as_str), Some("d" | "e"))
+}

@@ -212,6 +212,10 @@ fn write_load(text: &mut String, load: &Load) {
     line(text, 4, &format!("clients: {}", load.clients));
     pace::written(&load.pace).iter().for_each(|written| line(text, 4, written));
     line(text, 4, &format!("from: {}", place(&load.from)));
+    if !load.agents.is_empty() {
+        let names: Vec<String> = load.agents.iter().map(|name| quoted(name)).collect();
+        line(text, 4, &format!("agents: [{}]", names.join(", ")));
+    }
     if load.reads != Reads::Leader {
         line(text, 4, &format!("reads: {}", load.reads.name()));
     }

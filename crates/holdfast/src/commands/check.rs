@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use run::PreparationError;
+use run::external::PlannedAgent;
 use scenario::Scenario;
 use scenario::units::approximate_size;
 
@@ -100,6 +101,9 @@ fn say_needs<'s>(scenarios: impl Iterator<Item = &'s Scenario>) {
 
 /// Every command that a run may give, and where. Nothing is run.
 fn show_external(scenario: &Scenario) {
+    for PlannedAgent { load, agent, host, command } in run::external::planned_agents(scenario) {
+        printed!("  load {load}: agent {agent} ({host}) is `{}`", command.join(" "));
+    }
     let planned = run::external::planned(scenario);
     if planned.is_empty() {
         printed!("  runs on a cluster that exists, and breaks nothing there");

@@ -137,13 +137,18 @@ pub(super) fn commands_at(fault: &ExternalFault, member: &Member, id: &str) -> O
 
 /// How a member's machine is reached.
 pub(super) fn reach_of(cluster: &Cluster, member: &Member) -> Option<Reach> {
-    Some(match member.reach.as_ref()? {
+    Some(reach_by(cluster, member.reach.as_ref()?))
+}
+
+/// How a machine is reached.
+pub(super) fn reach_by(cluster: &Cluster, reach: &MemberReach) -> Reach {
+    match reach {
         MemberReach::Ssh(host) => {
             let config = cluster.ssh_config.as_ref().map(PathBuf::from);
             Reach::Ssh { host: host.clone(), port: None, config }
         }
         MemberReach::Local(through) => Reach::Local { through: through.clone() },
-    })
+    }
 }
 
 /// Every command file of the schedule at every member that it may strike, in order.

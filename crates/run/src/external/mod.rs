@@ -3,21 +3,27 @@
 //! Owns what stands in the lab's place before and while the loads run. Nothing is started and nothing is installed: what the
 //! run leaves are the workloads' tables.
 
+mod agents;
 mod commands;
 mod strikes;
 
 use std::net::ToSocketAddrs;
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use client::Address;
 use history::{EventKind, EventSink, HostFacts, NodeFacts, RunFacts, SiteFacts};
-use load::{Encryption, Endpoint, LoadCpu, LoadError, LoadHandle, LoadPlan, OnThread, Password};
+use load::{
+    Batch, Clock, Encryption, Endpoint, LoadCpu, LoadError, LoadHandle, LoadPlan, OnThread, Password,
+};
 use nix::sys::resource::{Resource, getrlimit};
 use remote::permit::PermitError;
 use remote::{Journal, Permit};
 use scenario::{Cluster, Scenario, node_name};
 
+use self::agents::Agents;
+pub use self::agents::{AgentError, PlannedAgent, planned_agents};
 pub use self::commands::{Planned, check_commands, permit, planned};
 use self::strikes::Strikes;
 use crate::chronicle::Chronicle;
@@ -58,6 +64,9 @@ pub enum ExternalError {
     /// The loads cannot be prepared.
     #[error(transparent)]
     Preparation(#[from] PreparationError),
+    /// The agents that loads stand on cannot be had.
+    #[error(transparent)]
+    Agents(#[from] AgentError),
     /// The database cannot be reached, or refuses the tables.
     #[error("database: {0}")]
     Load(#[from] LoadError),
@@ -85,10 +94,14 @@ pub(crate) fn prepare(
 ) -> Result<Prepared, ExternalError> {
     let cluster = scenario.cluster.as_ref().ok_or(ExternalError::NoCluster)?;
     let most = getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(_, hard)| hard);
-    check_open_files(scenario, most)?;
+    let in_this_process = scenario.loads.iter().filter(|load| load.agents.is_empty()).cloned().collect();
+    check_open_files(&Scenario { loads: in_this_process, ..scenario.clone() }, most)?;
     let permit = permit(scenario, orders.confirmed.as_deref())?;
-    let access = access(cluster)?;
+    let password = std::env::var(PASSWORD_VARIABLE).ok();
+    let access = access(cluster, password.clone())?;
     let plans = plans(scenario, (orders.seed, &orders.planted), &access, &|_| Ok(None))?;
+    // First of all: a machine that cannot be reached leaves no tables behind.
+    let agents = Agents::call((scenario, cluster), &plans, password.as_deref(), &orders.holdfast)?;
     let (mut version, mut leader) = (String::new(), None);
     if let Some(plan) = plans.first() {
         version = load::server_version(plan, here())?;
@@ -100,11 +113,11 @@ pub(crate) fn prepare(
         load_tables(plan, here(), chronicle)?;
     }
     let asked = plans.first().cloned();
-    let target = ClusterTarget { cluster: cluster.clone(), permit, asked };
+    let target = ClusterTarget { cluster: cluster.clone(), permit, asked, agents };
     Ok(Prepared::on_a_cluster(Arc::new(target), plans, facts))
 }
 
-fn access(cluster: &Cluster) -> Result<Access, ExternalError> {
+fn access(cluster: &Cluster, password: Option<String>) -> Result<Access, ExternalError> {
     let endpoint = |(number, member): (usize, &scenario::Member)| {
         let failed = |why: String| ExternalError::NoAddress {
             member: member.name.clone(),
@@ -121,7 +134,7 @@ fn access(cluster: &Cluster) -> Result<Access, ExternalError> {
         endpoints: endpoints?,
         database: cluster.database.clone(),
         user: cluster.user.clone(),
-        password: std::env::var(PASSWORD_VARIABLE).ok().map(Password::from),
+        password: password.map(Password::from),
         encryption: Encryption::Preferred,
         connect_timeout: CONNECT_TIMEOUT,
     })
@@ -182,11 +195,22 @@ struct ClusterTarget {
     permit: Permit,
     /// The load whose way to the database is taken to ask who leads.
     asked: Option<LoadPlan>,
+    agents: Agents,
 }
 
 impl Target for ClusterTarget {
     fn enter_place(&self, _: &scenario::Load) -> Result<OnThread, PlaceError> {
         Ok(here())
+    }
+
+    fn start_load(
+        &self,
+        (load, plan): (&scenario::Load, &LoadPlan),
+        (clock, sink): (&Clock, Sender<Batch>),
+        chronicle: &Arc<Chronicle>,
+    ) -> Result<LoadHandle, PlaceError> {
+        let on_agents = self.agents.start(&load.name, (clock, &sink), chronicle);
+        Ok(on_agents.unwrap_or_else(|| load::start(plan.clone(), clock.clone(), here(), sink)))
     }
 
     fn usage(&self, loads: &[LoadHandle], ended: LoadCpu) -> Usage {

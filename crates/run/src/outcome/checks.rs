@@ -9,10 +9,11 @@ use std::io::BufReader;
 use check::FinalReads;
 use check::list_append::{self, Isolation, Level, ListAppend, Order};
 use check::registry;
-use history::{HistoryReader, LoadFacts, Verdict};
+use history::{HistoryReader, LoadFacts, Operation, Verdict};
 use results::{CheckResult, EndedEarly, RunResult};
 use scenario::Scenario;
 
+use super::agents::Clocks;
 use crate::directory::RunDirectory;
 use crate::prepared::Prepared;
 
@@ -30,7 +31,21 @@ pub(super) struct Checked {
 pub(super) fn check_all(scenario: &Scenario, prepared: &Prepared, directory: &RunDirectory) -> Vec<Checked> {
     // Every replica was read for itself.
     let compared = prepared.plans.iter().any(load::are_compared).then_some(check::convergence::NAME);
-    check_history(&prepared.facts.loads, compared, claimed(prepared.isolation, scenario), directory)
+    let claimed = claimed(prepared.isolation, scenario);
+    check_history((&prepared.facts.loads, compared), claimed, directory, &Operation::clone)
+}
+
+/// The same on operations that are as long as the clocks of several machines leave open.
+pub(super) fn check_widened(
+    scenario: &Scenario,
+    prepared: &Prepared,
+    directory: &RunDirectory,
+    clocks: &Clocks,
+) -> Vec<Checked> {
+    let compared = prepared.plans.iter().any(load::are_compared).then_some(check::convergence::NAME);
+    let claimed = claimed(prepared.isolation, scenario);
+    let widened = |operation: &Operation| clocks.widened(operation);
+    check_history((&prepared.facts.loads, compared), claimed, directory, &widened)
 }
 
 /// The checks that apply to a load alone, with these options on a PostgreSQL that nobody configured for us, made on the
@@ -44,7 +59,8 @@ pub(crate) fn checks_of(
     let loads = &result.facts.loads;
     let ended = result.loads.iter().filter_map(|load| Some((load.name.clone(), load.ended_early.clone()?)));
     let ended = ended.collect();
-    check_history(loads, None, Level { isolation, order: Order::Any }, directory)
+    let claimed = Level { isolation, order: Order::Any };
+    check_history((loads, None), claimed, directory, &Operation::clone)
         .into_iter()
         .map(|checked| without_records(checked, loads, &ended).result)
         .collect()
@@ -76,11 +92,12 @@ fn begun_at(options: &BTreeMap<String, String>) -> Option<Isolation> {
     }
 }
 
+/// `seen_as` is how checks see an operation of the file.
 fn check_history(
-    loads: &[LoadFacts],
-    further: Option<&str>,
+    (loads, further): (&[LoadFacts], Option<&str>),
     level: Level,
     directory: &RunDirectory,
+    seen_as: &dyn Fn(&Operation) -> Operation,
 ) -> Vec<Checked> {
     let workloads: Vec<&str> = loads.iter().map(|load| load.workload.as_str()).chain(further).collect();
     let applies = |registered: &registry::RegisteredCheck| {
@@ -96,7 +113,7 @@ fn check_history(
             _ => (registered.begin)(),
         })
         .collect();
-    let broken = feed(&mut checks, &mut final_reads, directory).err();
+    let broken = feed(&mut checks, &mut final_reads, directory, seen_as).err();
     let conclude =
         |check: Box<dyn check::Check>| checked(final_reads.judge(check.conclude()), broken.as_deref());
     checks.into_iter().map(conclude).collect()
@@ -106,6 +123,7 @@ fn feed(
     checks: &mut [Box<dyn check::Check>],
     final_reads: &mut FinalReads,
     directory: &RunDirectory,
+    seen_as: &dyn Fn(&Operation) -> Operation,
 ) -> Result<(), String> {
     let file = File::open(directory.file("history.jsonl.zst")).map_err(|error| error.to_string())?;
     // A record that contradicts itself is our fault, and nothing follows from it about the database.
@@ -114,6 +132,7 @@ fn feed(
         let operation = operation.map_err(|error| error.to_string())?;
         soundness.observe(&operation).map_err(|contradiction| contradiction.to_string())?;
         final_reads.observe(&operation);
+        let operation = seen_as(&operation);
         for check in checks.iter_mut() {
             check.observe(&operation);
         }

@@ -2,6 +2,7 @@
 //!
 //! Owns the order of it. Each part is a module.
 
+mod agents;
 mod checks;
 mod damage;
 mod ended_early;
@@ -14,14 +15,15 @@ mod warnings;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use history::{Event, EventKind, MigrationFacts};
+use history::{Event, EventKind, MigrationFacts, Verdict};
 use results::{
     CheckResult, InterferenceResult, LabResult, LoadResult, ModelledSyncsResult, RunResult, VolumeResult,
 };
 use scenario::{DiskSync, Scenario, Takes};
 
+use self::agents::Clocks;
 pub(crate) use self::checks::checks_of;
-use self::checks::{Checked, check_all};
+use self::checks::{Checked, check_all, check_widened};
 use self::faults::{Lost, fault_results};
 use self::loads::load_result;
 pub(crate) use self::loads::{load_figures, with_demand};
@@ -45,6 +47,12 @@ pub fn draw(
 ) -> RunResult {
     let checked =
         if shown.interrupted.is_some() { Vec::new() } else { check_all(scenario, prepared, directory) };
+    let loads: Vec<LoadResult> =
+        scenario.loads.iter().map(|load| load_result(load, prepared, shown)).collect();
+    let agents = self::agents::agents(&chronicle.events());
+    let clocks = Clocks::of(&agents);
+    let checked =
+        by_clocks(checked, &clocks, &loads, || check_widened(scenario, prepared, directory, &clocks));
     let recorded = |check| checks::without_records(check, &prepared.facts.loads, &shown.ended_early);
     let checked: Vec<Checked> = checked.into_iter().map(recorded).collect();
     for check in &checked {
@@ -52,8 +60,6 @@ pub fn draw(
         chronicle.say(EventKind::Check { name, verdict, explanation });
     }
     let facts = prepared.facts.clone();
-    let loads: Vec<LoadResult> =
-        scenario.loads.iter().map(|load| load_result(load, prepared, shown)).collect();
     let (checks, lost): (Vec<CheckResult>, Vec<Vec<check::LostWrite>>) =
         checked.into_iter().map(|check| (check.result, check.lost)).unzip();
     let lost = Lost { count: results::losses::lost_writes(&checks), known: lost.concat() };
@@ -66,7 +72,7 @@ pub fn draw(
         cpu_seconds: shown.in_all.by_part(),
         cpu_share_of_lab: prepared.lab.as_ref().and_then(|_| shown.under_load.share_of_lab()),
         packets: packets(prepared),
-        warnings: all_warnings(prepared, shown, &loads, modelled_syncs.as_ref(), chronicle),
+        warnings: all_warnings(prepared, shown, (&loads, &agents), modelled_syncs.as_ref(), chronicle),
         modelled_syncs,
         stalls: shown.found.watched.stalls.clone(),
         interference: interference(shown),
@@ -82,6 +88,7 @@ pub fn draw(
         links: shown.found.links.clone(),
         links_receipt: prepared.lab.as_ref().and_then(|lab| lab.links.clone()),
         migrations: migrations(&events),
+        agents,
         lab,
         ..RunResult::blank(facts)
     };
@@ -98,6 +105,25 @@ pub fn draw(
     ended_early::doubt_figures(&mut result.expectations, &shown.ended_early);
     (result.verdict, result.reasons) = verdict(&result, shown.interrupted.as_deref(), chronicle.failure());
     result
+}
+
+/// What checks say, as far as the clocks of several machines tell. `again` makes them on operations that are widened.
+fn by_clocks(
+    checked: Vec<Checked>,
+    clocks: &Clocks,
+    loads: &[LoadResult],
+    again: impl FnOnce() -> Vec<Checked>,
+) -> Vec<Checked> {
+    if !clocks.are_several() {
+        return checked;
+    }
+    let has_failed = checked.iter().any(|check| check.result.verdict == Verdict::Fail);
+    let again = if has_failed { again() } else { Vec::new() };
+    let judged = |check: Checked| {
+        let again = again.iter().find(|again| again.result.name == check.result.name);
+        clocks.judged(check, again, loads)
+    };
+    checked.into_iter().map(judged).collect()
 }
 
 fn migrations(events: &[Event]) -> Vec<MigrationFacts> {

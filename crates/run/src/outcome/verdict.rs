@@ -38,6 +38,7 @@ pub(super) fn verdict(
             ));
         }
     }
+    parts.extend(super::agents::doubts(&result.agents).into_iter().map(|why| (Verdict::Unknown, why)));
     lab(result, &mut parts);
     for load in result.loads.iter().filter(|load| load.measured.transactions == 0 && interrupted.is_none()) {
         parts.push((Verdict::Unknown, format!("load {}: none of its operations succeeded", load.name)));

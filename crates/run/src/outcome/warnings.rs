@@ -2,6 +2,7 @@
 //!
 //! Owns which doubts are asked for. What makes a doubt is `measure`'s business.
 
+use history::AgentFacts;
 use history::BASELINE;
 use history::EventKind;
 use history::WARM_UP;
@@ -15,7 +16,7 @@ use crate::prepared::Prepared;
 pub(super) fn all_warnings(
     prepared: &Prepared,
     shown: &Shown,
-    loads: &[LoadResult],
+    (loads, agents): (&[LoadResult], &[AgentFacts]),
     modelled: Option<&ModelledSyncsResult>,
     chronicle: &Chronicle,
 ) -> Vec<WarningResult> {
@@ -59,5 +60,6 @@ pub(super) fn all_warnings(
     }
     let told = warnings::folded(&doubts).into_iter();
     found.extend(told.map(|(what, remedy)| WarningResult { what, remedy: remedy.to_owned() }));
+    found.extend(super::agents::warnings(agents));
     found
 }

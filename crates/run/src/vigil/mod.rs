@@ -256,10 +256,12 @@ impl Looker {
         }
         let loads = self.loads.lock().unwrap_or_else(PoisonError::into_inner);
         for (number, (load, name)) in loads.iter().zip(&self.load_names).enumerate() {
+            let part = || LabPart::Load { load: name.clone() };
+            let elsewhere = load.take_stalls().into_iter().map(|(from, to)| (part(), Gap { from, to }));
+            self.gaps.extend(elsewhere);
             // A load that has ended says why elsewhere.
             let Some(beat) = load.last_beat().filter(|_| !load.is_finished()) else { continue };
             let beats = self.load_beats.entry(number).or_insert_with(|| Beats::new(LIMIT, beat));
-            let part = || LabPart::Load { load: name.clone() };
             self.gaps.extend(beats.take(beat).map(|gap| (part(), gap)));
         }
         drop(loads);

@@ -18,6 +18,17 @@ pub(crate) static CLUSTER: Fields = plain(
             "members that faults may strike; default none. `holdfast run` also needs `--yes-break NAME` with the \
              scenario's name",
         ),
+        optional(
+            "agents",
+            Shape::Named(&Shape::Map(&AGENT)),
+            "machines on which loads may stand, each under a name of your choice",
+        ),
+        optional(
+            "agent-lost",
+            Shape::Word(AGENT_LOST),
+            "what becomes of a load that has lost an agent: `unknown` (default), it ends and the run is unknown, or \
+             `go-on`, its other agents go on",
+        ),
         optional("database", Shape::Text, "name of the database that loads use; default postgres"),
         optional(
             "user",
@@ -47,6 +58,22 @@ pub(crate) static MEMBER: Fields = plain(
             "facts",
             Shape::Settings(&Shape::Setting),
             "values for parameters of command files, such as the name of its unit or its address",
+        ),
+    ],
+);
+
+/// What becomes of a load that has lost an agent.
+pub(crate) static AGENT_LOST: &[&str] = &["unknown", "go-on"];
+
+/// A machine on which loads may stand.
+pub(crate) static AGENT: Fields = plain(
+    "an agent",
+    &[
+        required("reach", Shape::Map(&REACH), "how the machine is reached"),
+        optional(
+            "program",
+            Shape::Text,
+            "holdfast on that machine, in the same version; default `holdfast`, and on this machine the program that runs",
         ),
     ],
 );

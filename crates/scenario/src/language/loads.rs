@@ -18,6 +18,12 @@ pub(crate) static LOAD: Fields = plain(
         optional("scale", Shape::Count { least: 1, most: 100_000 }, "scale factor; default 1"),
         optional("from", PLACE, "place of the clients; default the first leader's region"),
         optional(
+            "agents",
+            Shape::List { of: &Shape::Name, least: 1, most: None },
+            "agents of the cluster that the clients are spread over; default none, the clients are in the process that \
+             conducts the run",
+        ),
+        optional(
             "reads",
             Shape::Word(READS),
             "where reads go: `leader` (default), `replicas` only, or `any` node; each client keeps to one node. Only \

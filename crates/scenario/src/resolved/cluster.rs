@@ -11,6 +11,10 @@ pub struct Cluster {
     pub members: Vec<Member>,
     /// Members that faults may strike, by index.
     pub may_break: Vec<usize>,
+    /// Machines on which loads may stand.
+    pub agents: Vec<Agent>,
+    /// What becomes of a load that has lost one of them.
+    pub agent_lost: AgentLost,
     /// Name of the database that loads use.
     pub database: String,
     /// User that clients connect as.
@@ -30,6 +34,39 @@ pub struct Member {
     pub reach: Option<MemberReach>,
     /// Values for parameters of command files.
     pub facts: BTreeMap<String, String>,
+}
+
+/// A machine on which loads may stand.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Agent {
+    /// Its name.
+    pub name: String,
+    /// How it is reached.
+    pub reach: MemberReach,
+    /// Holdfast there, where the file says.
+    pub program: Option<String>,
+}
+
+/// What becomes of a load that has lost an agent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AgentLost {
+    /// It ends, and the run is unknown.
+    #[default]
+    Unknown,
+    /// Its other agents go on.
+    GoOn,
+}
+
+impl AgentLost {
+    /// As written in a scenario.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            AgentLost::Unknown => "unknown",
+            AgentLost::GoOn => "go-on",
+        }
+    }
 }
 
 /// How commands reach a member's machine.

@@ -25,6 +25,8 @@ pub struct Load {
     pub scale: u32,
     /// Where the clients stand; a place of any level.
     pub from: Place,
+    /// Names of the agents that its clients are spread over; none where they are in the process that conducts the run.
+    pub agents: Vec<String>,
     /// Where reads go.
     pub reads: Reads,
     /// By how many of the nodes that hold a row reads and writes must be answered.

@@ -1,0 +1,170 @@
+//! The agents of a run: called before anything is made, each asked for the loads that stand on it.
+//!
+//! Owns which part of which load an agent gets, and the way to it. What passes between it and the run is `agent`'s.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use agent::{Asked, Group, GroupError, IfLost, Link, NotForAgents, PlanWords, relay};
+use load::{Batch, Clock, LoadHandle, LoadPlan, Part};
+use remote::Reach;
+use remote::channel::{Channel, Opened};
+use remote::transport::TransportError;
+use scenario::{AgentLost, Cluster, Scenario};
+
+use super::commands::reach_by;
+use crate::chronicle::Chronicle;
+
+/// What an agent is started as, where its machine has holdfast where programs are looked for.
+const PROGRAM: &str = "holdfast";
+/// The command that makes it one.
+const COMMAND: &str = "agent";
+
+/// Why there are no agents.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// The load is none for them.
+    #[error(transparent)]
+    NotForAgents(#[from] NotForAgents),
+    /// The way to one.
+    #[error("agent {agent}: {source}")]
+    Way {
+        /// The agent.
+        agent: String,
+        /// Why not.
+        source: TransportError,
+    },
+    /// They do not answer as agents do.
+    #[error(transparent)]
+    Group(#[from] GroupError),
+}
+
+/// A load's agents, ready and waiting.
+struct Called {
+    asked: Asked,
+    group: Group,
+}
+
+/// All agents of a run, by load. Each load has its own processes, also where several stand on one machine.
+#[derive(Default)]
+pub(super) struct Agents {
+    /// Until the load is started.
+    waiting: Mutex<BTreeMap<String, Called>>,
+}
+
+impl Agents {
+    /// Starts the agents of every load that stands on any, and waits until they are ready.
+    ///
+    /// # Errors
+    /// When one cannot be reached, or is not of this version.
+    pub(super) fn call(
+        (scenario, cluster): (&Scenario, &Cluster),
+        plans: &[LoadPlan],
+        password: Option<&str>,
+        version: &str,
+    ) -> Result<Agents, AgentError> {
+        let mut waiting = BTreeMap::new();
+        for (load, plan) in scenario.loads.iter().zip(plans).filter(|(load, _)| !load.agents.is_empty()) {
+            let of = u32::try_from(load.agents.len()).unwrap_or(u32::MAX);
+            let part = |part| {
+                // A planted defect is planted once.
+                let defects = if part == 0 { plan.defects } else { load::Defects::default() };
+                let plan = LoadPlan { defects, ..plan.part(Part { number: part, of }) };
+                PlanWords::of(&plan, &load.options, password.map(str::to_owned))
+            };
+            let parts: Result<Vec<PlanWords>, NotForAgents> = (0..of).map(part).collect();
+            let if_lost = match cluster.agent_lost {
+                AgentLost::Unknown => IfLost::Unknown,
+                AgentLost::GoOn => IfLost::GoOn,
+            };
+            let asked = Asked { load: load.name.clone(), parts: parts?, if_lost };
+            let links: Result<Vec<Link>, AgentError> =
+                agents_of(cluster, load).map(|agent| link(cluster, agent)).collect();
+            waiting.insert(load.name.clone(), Called { asked, group: Group::greet(links?, version)? });
+        }
+        Ok(Agents { waiting: Mutex::new(waiting) })
+    }
+
+    /// Starts a load on its agents; none where it stands on none.
+    pub(super) fn start(
+        &self,
+        load: &str,
+        (clock, sink): (&Clock, &Sender<Batch>),
+        chronicle: &Arc<Chronicle>,
+    ) -> Option<LoadHandle> {
+        let called = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(load)?;
+        let Called { asked, group } = called;
+        let (clock, sink, chronicle) = (clock.clone(), sink.clone(), chronicle.clone());
+        Some(load::start_elsewhere(load.to_owned(), move |elsewhere| {
+            relay(asked, group, (&clock, elsewhere), &sink, chronicle.as_ref())
+        }))
+    }
+}
+
+/// An agent that a run starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedAgent {
+    /// The load.
+    pub load: String,
+    /// The agent's name.
+    pub agent: String,
+    /// The machine, as its way names it.
+    pub host: String,
+    /// What is started there.
+    pub command: Vec<String>,
+}
+
+/// Every agent that a run starts, in order. Nothing is started.
+#[must_use]
+pub fn planned_agents(scenario: &Scenario) -> Vec<PlannedAgent> {
+    let Some(cluster) = &scenario.cluster else { return Vec::new() };
+    let of_load = |load: &scenario::Load| {
+        let planned = |agent: &scenario::Agent| {
+            let reach = reach_by(cluster, &agent.reach);
+            PlannedAgent {
+                load: load.name.clone(),
+                agent: agent.name.clone(),
+                host: reach.host().to_owned(),
+                command: command(agent, &reach),
+            }
+        };
+        agents_of(cluster, load).map(planned).collect::<Vec<_>>()
+    };
+    scenario.loads.iter().flat_map(of_load).collect()
+}
+
+/// The agents that a load names, in its order.
+fn agents_of<'a>(
+    cluster: &'a Cluster,
+    load: &'a scenario::Load,
+) -> impl Iterator<Item = &'a scenario::Agent> {
+    load.agents.iter().filter_map(|name| cluster.agents.iter().find(|agent| agent.name == *name))
+}
+
+/// The way to an agent, with the agent at its other end.
+fn link(cluster: &Cluster, agent: &scenario::Agent) -> Result<Link, AgentError> {
+    let reach = reach_by(cluster, &agent.reach);
+    let opened = Channel::open(&reach, &command(agent, &reach));
+    let Opened { input, output, channel } =
+        opened.map_err(|source| AgentError::Way { agent: agent.name.clone(), source })?;
+    Ok(Link {
+        name: agent.name.clone(),
+        host: reach.host().to_owned(),
+        input: Box::new(input),
+        output: Box::new(output),
+        last_words: Box::new(move || channel.last_words()),
+    })
+}
+
+/// Holdfast on the agent's machine, as an agent. On this one it is the program that runs.
+fn command(agent: &scenario::Agent, reach: &Reach) -> Vec<String> {
+    let own = || match reach {
+        Reach::Local { .. } => std::env::current_exe().ok().map(PathBuf::into_os_string),
+        Reach::Ssh { .. } => None,
+    };
+    let named = agent.program.clone();
+    let program = named.or_else(|| own()?.into_string().ok()).unwrap_or_else(|| PROGRAM.to_owned());
+    vec![program, COMMAND.to_owned()]
+}

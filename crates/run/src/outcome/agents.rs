@@ -1,0 +1,260 @@
+//! What the clocks of several machines leave open: an agent's times may be off by so much, and whatever rests on less is not
+//! known.
+//!
+//! Owns what is judged by times of several clocks, and how much is too much. How clocks are compared is `agent`'s.
+
+use std::collections::BTreeMap;
+
+use history::{AgentFacts, Event, EventKind, Operation, Verdict};
+use results::{LoadResult, WarningResult};
+
+use super::checks::Checked;
+
+/// Figures are counted by the second, and a second belongs to the phase that its middle lies in: times that are off by more
+/// than half of one say nothing of phases.
+const HALF_A_SECOND_US: f64 = 500_000.0;
+/// From here on a reader should know: a hundredth of the second that figures are counted in.
+const WORTH_TELLING_US: f64 = 10_000.0;
+/// An agent that began so long after the others is told of, seconds.
+const LATE_S: f64 = 0.1;
+/// Checks that hold the times of different clients against each other.
+const BY_TIME: [&str; 4] =
+    [check::register::NAME, check::convergence::NAME, check::last_writes::NAME, check::list_append::NAME];
+
+/// What is known of every agent.
+pub(super) fn agents(events: &[Event]) -> Vec<AgentFacts> {
+    let facts = |event: &Event| match &event.kind {
+        EventKind::Agent { facts } => Some(facts.as_ref().clone()),
+        _ => None,
+    };
+    events.iter().filter_map(facts).collect()
+}
+
+/// Why nothing can be said of phases and recoveries.
+pub(super) fn doubts(agents: &[AgentFacts]) -> Vec<String> {
+    let doubt = |agent: &AgentFacts| match agent.clock.off_by_at_most_us {
+        None if agent.lost.is_some() => None,
+        None => Some(format!(
+            "the clock of agent {} could not be compared with this machine's before and after the run, so its times are \
+             not known",
+            agent.agent
+        )),
+        Some(off_us) if off_us > HALF_A_SECOND_US => Some(format!(
+            "times of agent {} may be off by {:.1} s, so phases and recovery times of load {} are not known; keep the \
+             clocks of the machines in step, or shorten the way between them",
+            agent.agent,
+            off_us / 1e6,
+            agent.load
+        )),
+        Some(_) => None,
+    };
+    agents.iter().filter_map(doubt).collect()
+}
+
+/// What a reader should know of the agents.
+pub(super) fn warnings(agents: &[AgentFacts]) -> Vec<WarningResult> {
+    let mut found = Vec::new();
+    for agent in agents {
+        let AgentFacts { agent: name, load, .. } = agent;
+        if let Some(off_us) = agent.clock.off_by_at_most_us.filter(|off_us| *off_us > WORTH_TELLING_US) {
+            found.push(WarningResult {
+                what: format!(
+                    "times of agent {name} may be off by {:.0} ms, and recovery times of load {load} by as much",
+                    off_us / 1e3
+                ),
+                remedy: "keep the clocks of the machines in step, or shorten the way between them".to_owned(),
+            });
+        }
+        if agent.late_s > LATE_S {
+            found.push(WarningResult {
+                what: format!(
+                    "agent {name} began {:.1} s after the others: its order came late",
+                    agent.late_s
+                ),
+                remedy: "shorten the way to it, or give the warm-up more time".to_owned(),
+            });
+        }
+        if let Some(lost) = agent.lost.as_ref().filter(|lost| lost.went_on) {
+            found.push(WarningResult {
+                what: format!(
+                    "load {load} went on without agent {name} and its {} from {:.1} s on: {}",
+                    report::counted(u64::from(agent.clients), "client", "clients"),
+                    lost.at_s,
+                    lost.why
+                ),
+                remedy: "compare phases before and after with care: less was asked".to_owned(),
+            });
+        }
+    }
+    found
+}
+
+/// How far times of an operation may be off, seconds; nothing for clients of the conductor's own process.
+#[derive(Debug, Default)]
+pub(super) struct Clocks {
+    /// By load: the first of an agent's clients, the number after the last, and by how much.
+    agents: BTreeMap<String, Vec<(u64, u64, f64)>>,
+}
+
+impl Clocks {
+    /// Of these agents. One whose clock was not compared is left out: that is a doubt of its own.
+    pub(super) fn of(agents: &[AgentFacts]) -> Clocks {
+        let mut clocks = Clocks::default();
+        for agent in agents {
+            let Some(off_us) = agent.clock.off_by_at_most_us else { continue };
+            let end = agent.first_client + u64::from(agent.clients);
+            let of_load = clocks.agents.entry(agent.load.clone()).or_default();
+            of_load.push((agent.first_client, end, off_us / 1e6));
+        }
+        clocks
+    }
+
+    /// Whether there are several.
+    pub(super) fn are_several(&self) -> bool {
+        !self.agents.is_empty()
+    }
+
+    fn off_s(&self, operation: &Operation) -> f64 {
+        let agents = self.agents.get(&operation.load).into_iter().flatten();
+        let of_client = |(first, end, _): &&(u64, u64, f64)| (*first..*end).contains(&operation.client);
+        agents.filter(of_client).map(|(.., off_s)| *off_s).fold(0.0, f64::max)
+    }
+
+    /// The operation as long as it may have lasted: what is apart by less than the clocks' uncertainty has no order then.
+    pub(super) fn widened(&self, operation: &Operation) -> Operation {
+        let off_s = self.off_s(operation);
+        Operation {
+            invoked_s: operation.invoked_s - off_s,
+            completed_s: operation.completed_s + off_s,
+            ..operation.clone()
+        }
+    }
+
+    /// What a check by times may say. `again` is what it says of operations that are widened. A failure that is none then rests
+    /// on an order that nobody knows; and where clocks are further apart than operations are long, no order is known at all.
+    pub(super) fn judged(&self, checked: Checked, again: Option<&Checked>, loads: &[LoadResult]) -> Checked {
+        if !BY_TIME.contains(&checked.result.name.as_str()) {
+            return checked;
+        }
+        let widest_s = self.agents.values().flatten().map(|(.., off_s)| *off_s).fold(0.0, f64::max);
+        let applies = |load: &&LoadResult| {
+            let check = check::registry::find(&checked.result.name);
+            self.agents.contains_key(&load.name)
+                && check.is_some_and(|check| check.workloads.contains(&load.workload.as_str()))
+        };
+        let lengths_us = loads.iter().filter(applies).map(|load| load.measured.latency_us.p50);
+        let Some(shortest_us) = lengths_us.min() else { return checked };
+        let rests_on_order = checked.result.verdict == Verdict::Fail
+            && again.is_none_or(|again| again.result.verdict != Verdict::Fail);
+        let is_blind = checked.result.verdict == Verdict::Pass && widest_s * 1e6 > shortest_us as f64;
+        let why = match (rests_on_order, is_blind) {
+            (true, _) => {
+                "the failure rests on an order of operations that the clocks of the agents do not tell"
+            }
+            (_, true) => "operations of different agents are shorter than what their clocks leave open",
+            _ => return checked,
+        };
+        let mut result = checked.result;
+        result.verdict = Verdict::Unknown;
+        (result.lost, result.invented) = (None, None);
+        result.explanation =
+            format!("{why} (up to {:.3} ms). By their times: {}", widest_s * 1e3, result.explanation);
+        Checked { result, lost: Vec::new() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use history::{Action, AgentLoss, ClockFacts, ClockOffset, Outcome};
+    use results::{CheckResult, LatencyUs, LoadFigures};
+
+    use super::*;
+
+    fn agent(off_by_at_most_us: Option<f64>) -> AgentFacts {
+        let offset = off_by_at_most_us.map(|uncertainty_us| ClockOffset { ahead_us: 0.0, uncertainty_us });
+        AgentFacts {
+            agent: "a2".to_owned(),
+            host: "load2".to_owned(),
+            load: "r".to_owned(),
+            first_client: 10,
+            clients: 5,
+            clock: ClockFacts { before: offset, after: offset, off_by_at_most_us },
+            late_s: 0.0,
+            cpu_s: None,
+            lost: None,
+        }
+    }
+
+    #[test]
+    fn a_clock_that_is_off_by_more_than_what_is_judged_leaves_the_run_in_doubt_and_a_little_is_told() {
+        assert!(doubts(&[agent(Some(80.0))]).is_empty() && warnings(&[agent(Some(80.0))]).is_empty());
+        let told = warnings(&[agent(Some(40_000.0))]);
+        assert!(told[0].what.contains("off by 40 ms") && doubts(&[agent(Some(40_000.0))]).is_empty());
+        let drifted = doubts(&[agent(Some(90.0)), agent(Some(2_300_000.0))]);
+        assert!(drifted.len() == 1 && drifted[0].contains("agent a2 may be off by 2.3 s"), "{drifted:?}");
+        let unknown = doubts(&[agent(None)]);
+        assert!(unknown[0].contains("could not be compared"), "{unknown:?}");
+    }
+
+    #[test]
+    fn a_loss_that_the_scenario_puts_up_with_is_a_warning() {
+        let lost = AgentLoss { at_s: 12.0, recorded_until_s: 11.0, why: "gone".to_owned(), went_on: true };
+        let agent = AgentFacts { lost: Some(lost), late_s: 0.4, ..agent(None) };
+        let told = warnings(std::slice::from_ref(&agent));
+        assert!(
+            told[0].what.contains("0.4 s after") && told[1].what.contains("its 5 clients from 12.0 s on")
+        );
+        assert!(doubts(&[agent]).is_empty());
+    }
+
+    fn checked(name: &str, verdict: Verdict) -> Checked {
+        Checked { result: CheckResult::new(name, verdict, "as seen"), lost: Vec::new() }
+    }
+
+    fn load(p50: u64) -> LoadResult {
+        let latency_us = LatencyUs { p50, ..LatencyUs::default() };
+        let measured = LoadFigures { latency_us, ..LoadFigures::default() };
+        LoadResult {
+            name: "r".to_owned(),
+            workload: "register".to_owned(),
+            measured,
+            ..LoadResult::default()
+        }
+    }
+
+    #[test]
+    fn a_check_by_times_says_no_more_than_the_clocks_tell() {
+        let clocks = Clocks::of(&[agent(Some(300.0))]);
+        let judged = |name: &str, verdict, again: Option<Verdict>, p50| {
+            let again = again.map(|verdict| checked(name, verdict));
+            clocks.judged(checked(name, verdict), again.as_ref(), &[load(p50)]).result.verdict
+        };
+        let register = check::register::NAME;
+        assert_eq!(judged(register, Verdict::Fail, Some(Verdict::Fail), 900), Verdict::Fail);
+        assert_eq!(judged(register, Verdict::Fail, Some(Verdict::Pass), 900), Verdict::Unknown);
+        assert_eq!(judged(register, Verdict::Pass, None, 900), Verdict::Pass);
+        assert_eq!(judged(register, Verdict::Pass, None, 200), Verdict::Unknown);
+        let ledger = check::ledger::NAME;
+        assert_eq!(judged(ledger, Verdict::Fail, Some(Verdict::Pass), 200), Verdict::Fail, "no times");
+    }
+
+    #[test]
+    fn operations_are_as_long_as_their_own_clock_leaves_open() {
+        let clocks = Clocks::of(&[agent(Some(250_000.0))]);
+        let operation = |client| Operation {
+            load: "r".to_owned(),
+            client,
+            action: Action::LedgerInsert { value: 1 },
+            invoked_s: 2.0,
+            completed_s: 3.0,
+            outcome: Outcome::Ok,
+            error: None,
+            node: None,
+        };
+        let times = |client| {
+            let widened = clocks.widened(&operation(client));
+            (widened.invoked_s, widened.completed_s)
+        };
+        assert_eq!((times(9), times(10), times(15)), ((2.0, 3.0), (1.75, 3.25), (2.0, 3.0)));
+    }
+}

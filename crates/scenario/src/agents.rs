@@ -1,0 +1,79 @@
+//! Loads on agents: whether a load may stand where it says.
+//!
+//! Owns these checks. Agents themselves are read with the cluster that they belong to.
+
+use std::collections::BTreeMap;
+
+use crate::rejection::{Finding, Findings, Spanned, Spot};
+use crate::resolved::{Cluster, Load};
+use crate::scenario::Phase;
+use crate::wording::{listed, shortened};
+use crate::workload_options::ycsb_inserts;
+
+/// Whether there are agents of these names, each named once.
+pub(crate) fn check_known(named: &[Spanned<String>], cluster: Option<&Cluster>, findings: &mut Findings) {
+    let Some(first) = named.first() else { return };
+    let Some(cluster) = cluster else {
+        let message = "agents belong to a cluster that exists";
+        let help =
+            "leave `agents` out: in the lab, `from` says where clients stand; or write `target: external`";
+        findings.add("no-agents", first.at, message, "no agents in the lab", help);
+        return;
+    };
+    let names: Vec<&str> = cluster.agents.iter().map(|agent| agent.name.as_str()).collect();
+    let mut seen: BTreeMap<&str, Spot> = BTreeMap::new();
+    for agent in named {
+        if !names.contains(&agent.value.as_str()) {
+            let message = format!("there is no agent `{}`", shortened(&agent.value));
+            let help = match names.as_slice() {
+                [] => "name the machine under `agents` in `cluster`, with how it is reached".to_owned(),
+                names => format!("the agents are {}", listed(names)),
+            };
+            findings.add("unknown-agent", agent.at, message, "unknown", help);
+        }
+        if let Some(earlier) = seen.insert(&agent.value, agent.at) {
+            findings.push(Finding {
+                code: "duplicate-name",
+                message: format!("agent `{}` is named twice", shortened(&agent.value)),
+                at: agent.at,
+                label: "the same agent again".to_owned(),
+                help: "name each agent once".to_owned(),
+                also: Some((earlier, "first here".to_owned())),
+            });
+        }
+    }
+}
+
+/// Whether the load can be done by other processes, and divided between so many.
+pub(crate) fn check_load(
+    load: &Load,
+    (named, workload_at): (&[Spanned<String>], Spot),
+    schedule: &[Phase],
+    findings: &mut Findings,
+) {
+    let Some(first) = named.first() else { return };
+    if let Some(why) = must_stay(load) {
+        let message = format!("the workload `{}` cannot stand on agents: {why}", load.workload);
+        let help = "leave `agents` out, or use another workload";
+        findings.add("not-on-agents", workload_at, message, "has to stay in one process", help);
+        return;
+    }
+    let least = load.steps(schedule).iter().map(|step| step.1).min().unwrap_or(load.clients);
+    let agents = u32::try_from(named.len()).unwrap_or(u32::MAX);
+    if least < agents {
+        let message = format!("load `{}` has fewer clients than agents: {least} and {agents}", load.name);
+        let help = format!("give it {agents} clients or more in every phase, or name fewer agents");
+        findings.add("too-few-clients", first.at, message, "one of them would have no client", help);
+    }
+}
+
+/// Why a load cannot be done by other processes than the one that makes its tables and reads its end.
+fn must_stay(load: &Load) -> Option<&'static str> {
+    match load.workload.as_str() {
+        "iot" => Some("its rows are counted by all its clients together"),
+        "ycsb" if ycsb_inserts(&load.options) => {
+            Some("with inserts, its rows are counted by all its clients together")
+        }
+        _ => None,
+    }
+}
