@@ -132,6 +132,9 @@ enum Command {
 enum Cluster {
     /// Three PostgreSQL nodes reached by ssh, each in namespaces of its own; needs root, nftables and OpenSSH
     External {
+        /// The scenario: external-postgres, or external-agents
+        #[arg(long, default_value = "external-postgres", value_parser = xtask::trial::Shipped::named)]
+        scenario: xtask::trial::Shipped,
         /// Further arguments of `holdfast run`, after `--`
         #[arg(last = true)]
         further: Vec<String>,
@@ -254,7 +257,9 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Atlas { runs, only, minutes } => {
             xtask::atlas::run(&xtask::atlas::Asked { runs, only, minutes })
         }
-        Command::Try { cluster: Cluster::External { further } } => xtask::trial::external(&further),
+        Command::Try { cluster: Cluster::External { scenario, further } } => {
+            xtask::trial::external(scenario, &further)
+        }
         Command::Campaign { runs, seed, at_once, only } => {
             xtask::campaign::run(&xtask::campaign::Asked { runs, seed, at_once, only })
         }

@@ -1,13 +1,31 @@
-//! `cargo xtask try external`: `scenarios/external-postgres.yaml` against three machines with sshd, nftables and PostgreSQL.
+//! `cargo xtask try external`: the shipped scenarios for a cluster that exists, against three machines with sshd, nftables and
+//! PostgreSQL.
 
 use std::process::Command;
+
+use xtask::trial::Shipped;
 
 #[test]
 #[ignore = "second tier: three machines, and a minute and a half of external-postgres"]
 fn three_machines_that_are_killed_and_cut_off_lose_nothing_and_each_fault_has_its_receipt() {
+    if let Some(code) = code_of(Shipped::named("external-postgres").expect("shipped")) {
+        assert_eq!(code, 0, "every fault is shown, nothing is lost");
+    }
+}
+
+#[test]
+#[ignore = "second tier: three machines, and half a minute of external-agents"]
+fn agents_reached_by_ssh_do_one_load_through_the_loss_of_the_leader() {
+    if let Some(code) = code_of(Shipped::named("external-agents").expect("shipped")) {
+        assert_eq!(code, 0, "the fault is shown, nothing is lost");
+    }
+}
+
+/// How a scenario ended; none where the machines cannot be had here.
+fn code_of(shipped: Shipped) -> Option<u8> {
     if let Err(missing) = xtask::trial::needs() {
-        eprintln!("skipped: three_machines_that_are_killed_and_cut_off: {missing}");
-        return;
+        eprintln!("skipped: {}: {missing}", shipped.name());
+        return None;
     }
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let root = xtask::repository_root();
@@ -17,6 +35,5 @@ fn three_machines_that_are_killed_and_cut_off_lose_nothing_and_each_fault_has_it
     let holdfast = xtask::target_directory().join("debug/holdfast");
     let out = tempfile::tempdir().expect("a folder");
     let further = ["--out".to_owned(), out.path().display().to_string()];
-    let code = xtask::trial::on_three_machines(&holdfast, &further).expect("the machines");
-    assert_eq!(code, 0, "every fault is shown, nothing is lost");
+    Some(xtask::trial::on_three_machines(&holdfast, shipped, &further).expect("the machines"))
 }

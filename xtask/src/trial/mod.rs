@@ -31,17 +31,56 @@ const PROGRAMS: &[&str] = &[
     "unshare",
 ];
 const MACHINES: usize = 3;
-const SCENARIO: &str = "external-postgres";
 
-/// Three PostgreSQL nodes with an sshd each, and `scenarios/external-postgres.yaml` with `further` arguments of `holdfast run`.
+/// A shipped scenario for a cluster that exists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shipped {
+    /// Faults of the members.
+    Postgres,
+    /// A load spread over agents on the members' machines.
+    Agents,
+}
+
+impl Shipped {
+    /// The scenario of this name.
+    ///
+    /// # Errors
+    /// When none is called so.
+    pub fn named(name: &str) -> Result<Shipped, String> {
+        [Shipped::Postgres, Shipped::Agents]
+            .into_iter()
+            .find(|shipped| shipped.name() == name)
+            .ok_or_else(|| "there are external-postgres and external-agents".to_owned())
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Shipped::Postgres => "external-postgres",
+            Shipped::Agents => "external-agents",
+        }
+    }
+
+    /// What of it is not known before the machines are.
+    fn settings(self, holdfast: &Path) -> Vec<String> {
+        let agents: &[&str] = if self == Shipped::Agents { &["a1", "a2", "a3"] } else { &[] };
+        let program = |agent: &&str| {
+            ["--set".to_owned(), format!("cluster.agents.{agent}.program={}", holdfast.display())]
+        };
+        agents.iter().flat_map(program).collect()
+    }
+}
+
+/// Three PostgreSQL nodes with an sshd each, and a scenario with `further` arguments of `holdfast run`.
 /// Ends with the run's exit code.
 ///
 /// # Errors
 /// When this machine lacks what it takes.
-pub fn external(further: &[String]) -> anyhow::Result<ExitCode> {
+pub fn external(shipped: Shipped, further: &[String]) -> anyhow::Result<ExitCode> {
     needs()?;
     let holdfast = program::build()?;
-    on_three_machines(&holdfast, further).map(ExitCode::from)
+    on_three_machines(&holdfast, shipped, further).map(ExitCode::from)
 }
 
 /// Whether this machine has what the machines are made of.
@@ -68,11 +107,11 @@ pub fn needs() -> anyhow::Result<()> {
 ///
 /// # Errors
 /// When the machines cannot be made.
-pub fn on_three_machines(holdfast: &Path, further: &[String]) -> anyhow::Result<u8> {
+pub fn on_three_machines(holdfast: &Path, shipped: Shipped, further: &[String]) -> anyhow::Result<u8> {
     let postgres = postgres()?;
     // The clients' network namespace is this thread's: nothing of the machine's own network changes.
     std::thread::scope(|scope| {
-        let apart = scope.spawn(|| in_namespaces(&postgres.bin, holdfast, further));
+        let apart = scope.spawn(|| in_namespaces(&postgres.bin, (holdfast, shipped), further));
         apart.join().unwrap_or_else(|_| bail!("the thread in the clients' namespace panicked"))
     })
 }
@@ -94,7 +133,7 @@ fn postgres() -> anyhow::Result<Installation> {
     Ok(found)
 }
 
-fn in_namespaces(programs: &Path, holdfast: &Path, further: &[String]) -> anyhow::Result<u8> {
+fn in_namespaces(programs: &Path, run: (&Path, Shipped), further: &[String]) -> anyhow::Result<u8> {
     unshare(CloneFlags::CLONE_NEWNET).context("a network namespace")?;
     said("ip", &["link", "set", "lo", "up"])?;
     // Of this namespace: machines reach each other through it.
@@ -114,19 +153,20 @@ fn in_namespaces(programs: &Path, holdfast: &Path, further: &[String]) -> anyhow
     }
     leader.wait_for_a_standby()?;
     println!("PostgreSQL runs on {MACHINES} machines; db1 leads, commits wait for one standby");
-    let run = run(holdfast, &ssh_config, further);
+    let code = self::run(run, &ssh_config, further);
     drop(machines);
-    run
+    code
 }
 
-fn run(holdfast: &Path, ssh_config: &Path, further: &[String]) -> anyhow::Result<u8> {
+fn run((holdfast, shipped): (&Path, Shipped), ssh_config: &Path, further: &[String]) -> anyhow::Result<u8> {
     let root = crate::repository_root();
-    let scenario: PathBuf = root.join(format!("scenarios/{SCENARIO}.yaml"));
+    let scenario: PathBuf = root.join(format!("scenarios/{}.yaml", shipped.name()));
     let status = Command::new(holdfast)
         .arg("run")
         .arg(&scenario)
-        .args(["--yes-break", SCENARIO, "--set"])
+        .args(["--yes-break", shipped.name(), "--set"])
         .arg(format!("cluster.ssh-config={}", ssh_config.display()))
+        .args(shipped.settings(holdfast))
         .args(further)
         .current_dir(&root)
         .status()
