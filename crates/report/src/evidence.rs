@@ -292,7 +292,10 @@ pub(crate) fn events(run: &RunDirectory) -> String {
         return "<p>No event was recorded.</p>".to_owned();
     }
     let mut html = "<div class=\"scroll\"><table class=\"events\"><tbody>".to_owned();
-    for event in run.events.iter().take(MOST_EVENTS) {
+    // What takes time to be known is recorded late, with the time at which it was.
+    let mut in_order: Vec<_> = run.events.iter().collect();
+    in_order.sort_by(|one, other| one.t_s.total_cmp(&other.t_s));
+    for event in in_order.into_iter().take(MOST_EVENTS) {
         let (class, what) = told(run, &event.kind);
         let _ = write!(
             html,
@@ -316,6 +319,15 @@ pub(crate) fn events(run: &RunDirectory) -> String {
 fn name_of(run: &RunDirectory, number: usize) -> String {
     let fault = run.result.faults.get(number);
     fault.map_or_else(|| format!("fault {number}"), |fault| format!("{} of {}", fault.kind, fault.target))
+}
+
+/// Whether something of a fault was shown: what to say if it was, if it was not, and after `whether`.
+fn shown(verdict: Verdict, fault: &str, [yes, no, whether]: [&str; 3]) -> String {
+    match verdict {
+        Verdict::Pass => format!("The {fault} {yes}."),
+        Verdict::Fail => format!("The {fault} {no}."),
+        Verdict::Unknown => format!("Whether the {fault} {whether} could not be determined."),
+    }
 }
 
 /// An event in words, with a class of the style sheet for those that matter most.
@@ -344,22 +356,16 @@ fn told(run: &RunDirectory, kind: &EventKind) -> (&'static str, String) {
         EventKind::FaultAsked { kind, target, hits, nodes, .. } => {
             let nodes =
                 if nodes.is_empty() { String::new() } else { format!(", with {}", format::listed(nodes)) };
-            ("fault", format!("Fault requested: {kind} of {target} ({}){nodes}.", format::listed(hits)))
+            let hits = if hits.is_empty() { "nothing matches now".to_owned() } else { format::listed(hits) };
+            ("fault", format!("Fault requested: {kind} of {target} ({hits}){nodes}."))
         }
-        EventKind::FaultTookEffect { fault, receipt } => match receipt.verdict {
-            Verdict::Pass => ("fault", format!("The {} took effect.", name(fault))),
-            Verdict::Fail => ("fault", format!("The {} did not take effect.", name(fault))),
-            Verdict::Unknown => {
-                ("fault", format!("Whether the {} took effect could not be determined.", name(fault)))
-            }
-        },
-        EventKind::FaultHealed { fault, receipt } => match receipt.verdict {
-            Verdict::Pass => ("fault", format!("The {} is healed.", name(fault))),
-            Verdict::Fail => ("fault", format!("The {} did not heal.", name(fault))),
-            Verdict::Unknown => {
-                ("fault", format!("Whether the {} healed could not be determined.", name(fault)))
-            }
-        },
+        EventKind::FaultTookEffect { fault, receipt } => (
+            "fault",
+            shown(receipt.verdict, &name(fault), ["took effect", "did not take effect", "took effect"]),
+        ),
+        EventKind::FaultHealed { fault, receipt } => {
+            ("fault", shown(receipt.verdict, &name(fault), ["is healed", "did not heal", "healed"]))
+        }
         EventKind::Canary { receipt, .. } => {
             ("", format!("Canary marks: {}.", format::listed(&receipt.evidence)))
         }
