@@ -233,10 +233,7 @@ fn answers(run: &RunDirectory, fault: &FaultResult, effect_s: f64) -> Vec<String
                 if moved(run, event, node, host) && !restarted.contains(&node.as_str()) =>
             {
                 restarted.push(node);
-                told.push(format!(
-                    "{node} was restarted on {host} after {}",
-                    format::seconds(event.t_s - effect_s)
-                ));
+                told.push(format!("{node} booted on {host} after {}", format::seconds(event.t_s - effect_s)));
             }
             EventKind::Leader { node } if leader != Some(node) => {
                 leader = Some(node);

@@ -1,5 +1,6 @@
 //! `holdfast list`: what there is, one line each.
 
+use std::io::ErrorKind;
 use std::path::Path;
 
 use crate::arguments::Listed;
@@ -44,7 +45,13 @@ fn pairs<'a>(entries: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<(String, 
 
 /// Scenario files with what they say of themselves.
 fn scenarios(folder: &Path) -> Result<Vec<(String, String)>, Exit> {
-    let failed = |error| Exit::wrong(anyhow::anyhow!("folder {}: {error}", folder.display()));
+    let failed = |error: std::io::Error| {
+        let remedy = match error.kind() {
+            ErrorKind::NotFound => "; shipped scenarios are in the source tree: run this there",
+            _ => "",
+        };
+        Exit::wrong(anyhow::anyhow!("folder {}: {error}{remedy}", folder.display()))
+    };
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(failed)? {
         let path = entry.map_err(failed)?.path();

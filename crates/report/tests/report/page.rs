@@ -51,7 +51,7 @@ fn the_three_numbers_and_the_sentence_stand_on_top() {
             "Longest interruption 7.3 s no success of ledger after the fault (power-off of host: leader); throughput was below \
              95 % of the baseline for 9 s, 8 s of it below 50 %; recovery was sustained after 10.0 s",
             "Throughput under fault 60 % of the baseline",
-            "At 20.0 s the host dc1/a/r1/h1 lost power with the leader n1 on it; n1 was restarted on dc1/a/r1/h2 after 5.3 s; \
+            "At 20.0 s the host dc1/a/r1/h1 lost power with the leader n1 on it; n1 booted on dc1/a/r1/h2 after 5.3 s; \
              ledger had no success for 7.3 s from 20.0 s on; throughput was below 95 % of the baseline for 9 s, 8 s of it \
              below 50 %; recovery was sustained after 10.0 s. None of 17,310 acknowledged writes was lost.",
         ],
