@@ -131,13 +131,15 @@ fn on_a_cluster() -> Value {
         "cluster": {
             "engine": "postgres", "database": "app", "user": "loader", "ssh-config": "/etc/lab/ssh_config",
             "may-break": ["db1", "db2", "db3"],
+            "agent-lost": "go-on",
+            "agents": { "a1": { "reach": { "ssh": "loader@load1" }, "program": "/opt/holdfast" }, "a2": { "reach": { "local": [] } } },
             "members": {
                 "db1": { "endpoint": "10.0.0.1:5432", "reach": { "ssh": "root@db1" }, "facts": { "unit": "postgresql", "shards": 3 } },
                 "db2": { "endpoint": "db2.example.org:5432", "reach": { "local": ["nsenter", "--net=/run/netns/db2"] } },
                 "db3": { "endpoint": "[fd00::3]:5432", "reach": { "local": [] } }
             }
         },
-        "loads": [{ "workload": "ledger", "clients": 1 }],
+        "loads": [{ "workload": "ledger", "clients": 2, "agents": ["a1", "a2"] }],
         "schedule": [{ "phase": "baseline", "for": "5s" }, { "phase": "fault", "for": "40s", "faults": faults }]
     })
 }
