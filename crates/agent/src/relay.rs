@@ -50,7 +50,7 @@ pub struct Asked {
     pub if_lost: IfLost,
 }
 
-/// Does a load by agents, until it is told to stop. To be called on the thread that stands for it.
+/// Runs a load on agents until it is stopped. Called on the thread that stands for the load.
 ///
 /// # Errors
 /// When an agent cannot do its part, fails, or is lost and the load is not to go on without it.
@@ -243,7 +243,7 @@ impl Relay<'_> {
         }
     }
 
-    /// The run's clock has a zero: each agent is told it on its own clock.
+    /// The run's clock has a zero: each agent gets it in its own clock's time.
     fn begin(&mut self, zero: Instant) {
         self.has_begun = true;
         let zero_ns = ns_of(zero);

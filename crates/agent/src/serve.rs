@@ -65,7 +65,7 @@ struct Doing {
     last_beat: Option<Instant>,
 }
 
-/// Does what it is told until its input ends. Whoever calls this ends the process then: a load that was under way is broken off.
+/// Follows orders until its input ends. The caller then ends the process; a load under way is broken off.
 pub fn serve(
     input: impl Read + Send + 'static,
     output: impl Write + Send + 'static,

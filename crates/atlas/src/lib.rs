@@ -1,5 +1,5 @@
 //! The atlas: what engines did under the same faults on the same site, run after run. The published figures as values, the
-//! ones that ship, and which of them a run's fault is held against.
+//! ones that ship, and which of them a run's fault is compared with.
 //!
 //! Owns the form of `docs/atlas/atlas.json` and of a cell's own file, and what is drawn from a run. Makes no run
 //! (`cargo xtask atlas` does), judges none and writes no sentences. Pure.

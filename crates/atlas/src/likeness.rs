@@ -1,7 +1,7 @@
 //! What a fault is, wherever it strikes and whatever its place is called: by this a fault of a run finds its cell.
 //!
 //! How long it stands and how strong it is are left out: faults that differ only in these are alike and not comparable,
-//! which is told with both values. Where it is not sure whom a fault struck, it is like none.
+//! which is shown with both values. Where it is not sure whom a fault struck, it is like none.
 
 use std::collections::BTreeSet;
 

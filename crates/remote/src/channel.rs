@@ -3,18 +3,16 @@
 //! Owns the process that carries them, and its end. What is said is the caller's.
 
 use std::io::{self, Read, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command as Process, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-
-use std::os::unix::process::CommandExt;
 
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
 use crate::quoting;
-use crate::transport::{PATH, Reach, TransportError};
+use crate::transport::{PATH, Reach, TransportError, carrier};
 
 /// Most that is kept of what the way and the program complain of.
 const MOST_COMPLAINT_BYTES: usize = 4 << 10;
@@ -58,14 +56,7 @@ impl Channel {
             program: quoting::joined(&way),
             source,
         };
-        let mut child = Process::new(&way[0])
-            .args(&way[1..])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0)
-            .spawn()
-            .map_err(failed)?;
+        let mut child = carrier(&way).spawn().map_err(failed)?;
         let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let complaint: Arc<Mutex<Vec<u8>>> = Arc::default();
         let listener = errors.map(|errors| keep_beginning(errors, complaint.clone()));

@@ -190,6 +190,14 @@ pub(crate) fn line(command: &Command) -> String {
     format!("timeout -k 1 {seconds} {} </dev/null", quoting::joined(&command.run))
 }
 
+/// The process that carries what is said to a machine, in a group of its own, with pipes.
+pub(crate) fn carrier(way: &[String]) -> Process {
+    let mut process = Process::new(&way[0]);
+    process.args(&way[1..]).process_group(0);
+    process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    process
+}
+
 impl Transport for Reach {
     fn reach(&self) -> &Reach {
         self
@@ -203,14 +211,7 @@ impl Transport for Reach {
         let program = self.program()?;
         let failed =
             |source| TransportError::Start { host: host(), program: quoting::joined(&program), source };
-        let mut child = Process::new(&program[0])
-            .args(&program[1..])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0)
-            .spawn()
-            .map_err(failed)?;
+        let mut child = carrier(&program).spawn().map_err(failed)?;
         let deadline = Instant::now() + within;
         let written = child.stdin.take().map_or(Ok(()), |mut input| input.write_all(script.as_bytes()));
         let (out, err) = (reading(child.stdout.take()), reading(child.stderr.take()));
