@@ -269,7 +269,11 @@ impl<A: Ask> LeaderSearch<A> {
                     Step::Failed | Step::Full => continue,
                 },
             };
-            return self.search.judge(index, answer, failed);
+            let step = self.search.judge(index, answer, failed);
+            if self.search.turn.available_permits() > 0 {
+                self.search.give_up_if_leader_answers();
+            }
+            return step;
         }
     }
 
@@ -281,7 +285,7 @@ impl<A: Ask> LeaderSearch<A> {
         rng: &mut dyn Rng,
         failed: &mut ConnectError,
     ) -> Step<A::Opened> {
-        let _turn = permit(&self.search.turn).await;
+        let _turn = Turn { search: &self.search, _permit: permit(&self.search.turn).await };
         let not_before = self.search.scouting.borrow().not_before;
         if not_before > Instant::now() {
             sleep_until(not_before).await;
@@ -381,7 +385,29 @@ struct Round {
     alarm: Option<Pin<Box<Sleep>>>,
 }
 
+/// A client's turn to search. However the search ends, it leaves no attempt that nobody will carry on.
+struct Turn<'a, A: Ask> {
+    search: &'a Search<A>,
+    _permit: Option<SemaphorePermit<'a>>,
+}
+
+impl<A: Ask> Drop for Turn<'_, A> {
+    fn drop(&mut self) {
+        self.search.give_up_if_leader_answers();
+    }
+}
+
 impl<A: Ask> Search<A> {
+    /// Ends the attempts that searches have left, where the leader answers: nobody will search, and each would hold one of a
+    /// server's sessions for as long as the load lives. Not to be called while somebody searches.
+    fn give_up_if_leader_answers(&self) {
+        let leader = self.leader.borrow().and_then(|index| self.nodes.get(index));
+        if leader.is_some_and(Node::has_just_answered) {
+            let left: Vec<_> = self.scouting.borrow_mut().attempts.iter_mut().map(Option::take).collect();
+            drop(left);
+        }
+    }
+
     fn name(&self, index: usize) -> String {
         self.nodes.get(index).map(|node| node.endpoint.node.clone()).unwrap_or_default()
     }

@@ -6,7 +6,7 @@ mod slow_server;
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use client::postgres::{Encryption, PostgresConnector, Settings};
 use client::reactor::{block_on, sleep, spawn};
@@ -105,6 +105,25 @@ fn clients_of_a_leader_that_fell_silent_follow_the_one_that_finds_another() {
     })
     .expect("an event loop");
     assert!(new.most_waiting() <= MOST_AT_A_NODE, "{} waited at the new leader", new.most_waiting());
+}
+
+#[test]
+fn a_search_that_was_not_needed_leaves_no_session_at_the_leader() {
+    // Longer than its head start: it is searched elsewhere as well, and answers after all.
+    let leader = SlowServer::start(Manner::Leads(Duration::from_millis(400)));
+    block_on(async {
+        let connector = connector(vec![leader.endpoint("n1")], Duration::from_secs(60));
+        let mut sessions = all_connect(&connector, 1).await;
+        sessions.extend(all_connect(&connector, 3).await);
+        assert_eq!(told(&sessions), (4, Vec::new()));
+        assert!(leader.accepted() > 4, "nobody searched, so that this shows nothing");
+        let patience = Instant::now() + Duration::from_secs(20);
+        while leader.held() != 4 {
+            assert!(Instant::now() < patience, "{} connections of 4 clients", leader.held());
+            sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .expect("an event loop");
 }
 
 #[test]

@@ -23,15 +23,23 @@ fn begin(plan: &LoadPlan, clock: &Clock) -> (LoadHandle, Receiver<Batch>) {
     (start(plan.clone(), clock.clone(), here(), sink), batches)
 }
 
+/// Waits for what must come; a load that has ended or stands still must not keep the test for ever.
+fn wait_until(load: &LoadHandle, is_so: impl Fn(&LoadHandle) -> bool) {
+    let patience = Instant::now() + Duration::from_secs(120);
+    while !is_so(load) {
+        let (connected, error) = (load.muster().connected(), load.muster().first_error());
+        assert!(Instant::now() < patience && !load.is_finished(), "{connected} connected; {error:?}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 #[test]
 fn clients_wait_with_their_sessions_until_the_clock_has_a_zero() {
     let Some(programs) = server::programs() else { return };
     let server = wait(Server::start(&programs, &[]));
     let clock = Clock::set_later();
     let (load, batches) = begin(&plan(100, &server), &clock);
-    while load.muster().connected() < 100 {
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    wait_until(&load, |load| load.muster().connected() == 100);
     assert!(batches.try_recv().is_err(), "a second ended before the first began");
     clock.set_zero(Instant::now());
     let first = batches.recv().expect("a batch");
@@ -49,9 +57,7 @@ fn a_full_server_is_known_before_the_load_begins() {
     let server = wait(Server::start(&programs, &[]));
     let clock = Clock::set_later();
     let (load, batches) = begin(&plan(230, &server), &clock);
-    while load.muster().connected() < 200 || load.muster().first_error().is_none() {
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    wait_until(&load, |load| load.muster().connected() == 200 && load.muster().first_error().is_some());
     let error = load.muster().first_error().expect("refused");
     assert_eq!(error.code.as_deref(), Some("53300"), "{error}");
     assert_eq!(load.muster().connected(), 200);

@@ -30,6 +30,7 @@ pub enum Manner {
 struct Counts {
     accepted: AtomicUsize,
     most_waiting: AtomicUsize,
+    held: AtomicUsize,
     ending: AtomicBool,
 }
 
@@ -65,6 +66,11 @@ impl SlowServer {
         self.counts.accepted.load(Ordering::Relaxed)
     }
 
+    /// Connections that were open when it last looked, whether they wait for their session or have it.
+    pub fn held(&self) -> usize {
+        self.counts.held.load(Ordering::Relaxed)
+    }
+
     /// The most that waited for their session at once.
     pub fn most_waiting(&self) -> usize {
         self.counts.most_waiting.load(Ordering::Relaxed)
@@ -91,6 +97,8 @@ fn serve_all(listener: &TcpListener, manner: &Mutex<Manner>, counts: &Counts) {
         }
         // Who has gone away waits no more.
         waiting.retain(is_open);
+        open.retain(is_open);
+        counts.held.store(waiting.len() + open.len(), Ordering::Relaxed);
         counts.most_waiting.fetch_max(waiting.len(), Ordering::Relaxed);
         let manner = *manner.lock().expect("its manner");
         let next = if manner == Manner::Silent { None } else { waiting.pop_front() };
