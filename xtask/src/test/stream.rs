@@ -3,14 +3,20 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, Stdio};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::Duration;
 
 use anyhow::Context;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 use super::tally::{Tally, skipped_line};
 
 /// Where all of it is kept, under the target directory.
 const LOG: &str = "xtask-test.log";
+
+/// How long no test may end before the test program is taken for one that hangs. The longest test takes a third of it.
+const PATIENCE: Duration = Duration::from_secs(30 * 60);
 
 /// What stands in the output of a test that passed is of no interest, but for its word that it was skipped.
 #[derive(Default)]
@@ -51,7 +57,20 @@ pub fn run(command: &mut Command) -> anyhow::Result<(bool, Tally)> {
         lines_of(stderr, sender);
     }
     let (mut tally, mut screen) = (Tally::default(), Screen::default());
-    for line in receiver {
+    let mut hung = false;
+    loop {
+        let line = match receiver.recv_timeout(PATIENCE) {
+            Ok(line) => line,
+            Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) => {
+                hung = true;
+                end_test_program(child.id())?;
+                format!(
+                    "no test ended within {} minutes: the test program was killed",
+                    PATIENCE.as_secs() / 60
+                )
+            }
+        };
         writeln!(log, "{line}").with_context(|| format!("write {}", path.display()))?;
         tally.read(&line);
         if screen.shows(&line) {
@@ -60,7 +79,21 @@ pub fn run(command: &mut Command) -> anyhow::Result<(bool, Tally)> {
     }
     let status = child.wait().context("wait for cargo test")?;
     println!("all of the tests' output: {}", path.display());
-    Ok((status.success(), tally))
+    Ok((status.success() && !hung, tally))
+}
+
+/// Kills what cargo has started, and with it the labs that it holds. Cargo goes on with the next test program.
+///
+/// # Errors
+/// When it cannot be seen what cargo has started.
+fn end_test_program(cargo: u32) -> anyhow::Result<()> {
+    let path = format!("/proc/{cargo}/task/{cargo}/children");
+    let children = std::fs::read_to_string(&path).with_context(|| format!("read {path}"))?;
+    for child in children.split_whitespace().filter_map(|child| child.parse().ok()) {
+        // One that has ended meanwhile needs no signal.
+        let _ = kill(Pid::from_raw(child), Signal::SIGKILL);
+    }
+    Ok(())
 }
 
 fn lines_of(stream: impl Read + Send + 'static, sender: Sender<String>) {
