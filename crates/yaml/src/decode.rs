@@ -5,7 +5,7 @@
 use std::path::{Component, Path};
 use std::time::Duration;
 
-use crate::language::{Fields, Language, MOST_NAME_BYTES};
+use crate::language::{Fields, Language, MOST_NAME_BYTES, Shape};
 use crate::rejection::{Finding, Findings, Spanned, Spot};
 use crate::tree::{Entry, Node, Value};
 use crate::units;
@@ -47,6 +47,15 @@ pub struct Decoder {
     language: &'static Language,
     /// What is wrong so far.
     pub findings: Findings,
+}
+
+/// Whether what is of this shape may be a map with this key.
+fn has_key(shape: &Shape, key: &str) -> bool {
+    match shape {
+        Shape::Map(fields) => fields.fields.iter().any(|field| field.name == key),
+        Shape::Either(shapes) => shapes.iter().any(|shape| has_key(shape, key)),
+        _ => false,
+    }
 }
 
 impl Decoder {
@@ -138,15 +147,20 @@ impl Decoder {
 
     fn unknown_key(&mut self, entry: &Entry, fields: &'static Fields) -> Option<&'static str> {
         let names: Vec<&'static str> = fields.fields.iter().map(|field| field.name).collect();
-        let near = nearest(&entry.key, names.iter().copied());
+        let above =
+            fields.fields.iter().find(|field| has_key(&field.shape, &entry.key)).map(|field| field.name);
+        let near = above.or_else(|| nearest(&entry.key, names.iter().copied()));
         self.findings.add(
             "unknown-key",
             entry.key_at,
             format!("{} has no key `{}`", fields.what, entry.key),
             "unknown key",
-            match near {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("the keys here are {}", listed(&names)),
+            match (above, near) {
+                (Some(above), _) => {
+                    format!("`{0}` is a key of `{above}`: write `{above}: {{ {0}: ... }}`", entry.key)
+                }
+                (None, Some(near)) => format!("did you mean `{near}`?"),
+                (None, None) => format!("the keys here are {}", listed(&names)),
             },
         );
         near
