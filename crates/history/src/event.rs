@@ -228,6 +228,11 @@ pub enum EventKind {
         /// Why.
         why: String,
     },
+    /// The lab, or the process of a run on a cluster that exists, could not do its job. There is no result.
+    RunFailed {
+        /// Why.
+        why: String,
+    },
     /// Last line of a run that ended in order.
     RunEnded {
         /// The verdict.

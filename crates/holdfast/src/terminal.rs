@@ -218,7 +218,8 @@ fn told(kind: &EventKind) -> Option<String> {
             format!("  volumes: {}; {}", receipt.verdict, receipt.evidence.join("; "))
         }
         EventKind::NodeDown { node, host } => format!("  {node} died with {host}"),
-        EventKind::NodeUp { .. } => return None,
+        // Why a run failed is its last word, which stands by itself.
+        EventKind::NodeUp { .. } | EventKind::RunFailed { .. } => return None,
         EventKind::Migration { facts } => format!("  migrate: {}", report::migration_in_words(facts)),
         EventKind::Platform { action, what, .. } => format!("  {action}: {what}"),
         EventKind::VolumeMoved { node, host, why } => {

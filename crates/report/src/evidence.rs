@@ -104,7 +104,7 @@ fn fault(run: &RunDirectory, index: usize, fault: &FaultResult) -> String {
         moment_s.map_or_else(|| otherwise.to_owned(), format::seconds)
     };
     let hits = if fault.hits.is_empty() { "no host".to_owned() } else { fault.hits.join(", ") };
-    let nodes = if fault.nodes.is_empty() { "none".to_owned() } else { fault.nodes.join(", ") };
+    let nodes = if fault.nodes.is_empty() { "none directly".to_owned() } else { fault.nodes.join(", ") };
     let mut html = format!(
         "<div class=\"item\"><h3>{} {} <small>{}</small></h3><dl class=\"facts\">",
         badge(fault.receipt.verdict),
@@ -395,6 +395,7 @@ fn told(run: &RunDirectory, kind: &EventKind) -> (&'static str, String) {
         }
         EventKind::Check { name, verdict, .. } => ("", format!("Check {name}: {verdict}.")),
         EventKind::Interrupted { why } => ("fault", format!("Interrupted: {why}")),
+        EventKind::RunFailed { why } => ("fault", format!("The run failed: {why}")),
         EventKind::RunEnded { verdict } => ("", format!("The run ends; verdict {verdict}.")),
     }
 }

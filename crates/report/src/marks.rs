@@ -171,6 +171,9 @@ fn moments(run: &RunDirectory) -> Vec<Moment> {
             EventKind::Interrupted { why } => {
                 moments.push(Moment { t_s: event.t_s, what: format!("interrupted: {why}") });
             }
+            EventKind::RunFailed { why } => {
+                moments.push(Moment { t_s: event.t_s, what: format!("the run failed: {why}") });
+            }
             _ => {}
         }
     }

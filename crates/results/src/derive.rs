@@ -49,6 +49,10 @@ pub(crate) fn result(events: &[Event], rows: &[TimelineRow]) -> Option<RunResult
             EventKind::Check { name, verdict, explanation } => {
                 result.checks.push(CheckResult::new(name, *verdict, explanation))
             }
+            EventKind::RunFailed { why } => {
+                result.reasons.retain(|reason| reason != NO_RESULT);
+                result.reasons.push(format!("the run failed: {why}"));
+            }
             EventKind::Interrupted { why } => result.reasons.push(format!("the run was interrupted: {why}")),
             _ => {}
         }

@@ -123,14 +123,16 @@ fn supervised() -> Result<Done, SuperviseError> {
     supervisor::guard_volumes(&volumes)?;
     let run = Run::begin(orders, interrupts)?;
     building.begin(&run.chronicle);
-    if run.orders.volumes == VolumeOrders::Remember {
-        remember(&run.scenario, &run.orders, entered.users_mapped, &run.chronicle)?;
+    run.do_and_tell(|| {
+        if run.orders.volumes == VolumeOrders::Remember {
+            remember(&run.scenario, &run.orders, entered.users_mapped, &run.chronicle)?;
+            building.end();
+            return Ok(Done::Remembered);
+        }
+        let prepared = prepare(&run.scenario, &run.orders, entered.users_mapped, &run.chronicle)?;
         building.end();
-        return Ok(Done::Remembered);
-    }
-    let prepared = prepare(&run.scenario, &run.orders, entered.users_mapped, &run.chronicle)?;
-    building.end();
-    run.perform(&prepared).map(Done::Run)
+        run.perform(&prepared).map(Done::Run)
+    })
 }
 
 fn supervised_outside() -> Result<Done, SuperviseError> {
@@ -141,9 +143,11 @@ fn supervised_outside() -> Result<Done, SuperviseError> {
     })?;
     let run = Run::begin(orders, interrupts)?;
     building.begin(&run.chronicle);
-    let prepared = external::prepare(&run.scenario, &run.orders, &run.chronicle)?;
-    building.end();
-    run.perform(&prepared).map(Done::Run)
+    run.do_and_tell(|| {
+        let prepared = external::prepare(&run.scenario, &run.orders, &run.chronicle)?;
+        building.end();
+        run.perform(&prepared).map(Done::Run)
+    })
 }
 
 fn read_orders() -> Result<Orders, SuperviseError> {
@@ -226,6 +230,18 @@ impl Run {
         };
         let chronicle = Arc::new(Chronicle::begin(&told_in, clock.clone())?);
         Ok(Run { scenario, orders, directory, chronicle, clock, interrupts })
+    }
+
+    /// Does the run's job. Where it fails, the run's events say why.
+    fn do_and_tell(
+        &self,
+        job: impl FnOnce() -> Result<Done, SuperviseError>,
+    ) -> Result<Done, SuperviseError> {
+        let done = job();
+        if let Err(error) = &done {
+            self.chronicle.say(EventKind::RunFailed { why: with_causes(error) });
+        }
+        done
     }
 
     fn perform(&self, prepared: &Prepared) -> Result<Verdict, SuperviseError> {

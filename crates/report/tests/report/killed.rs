@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use history::Verdict;
+use history::{Event, EventKind, Verdict};
 use results::{ReadError, RunDirectory};
 use tempfile::TempDir;
 
@@ -29,6 +29,16 @@ fn a_run_without_a_result_is_unknown_and_says_why() {
     assert_eq!(run.result.verdict, Verdict::Unknown);
     assert_eq!(run.result.reasons, ["the run ended without a result (killed?)"]);
     assert_eq!(run.notes, Vec::<String>::new());
+}
+
+#[test]
+fn a_run_that_failed_says_why_and_not_that_it_was_killed() {
+    let mut fixture = fixture::host_failure().cut_at(33.4);
+    let why = "database: n2 did not start".to_owned();
+    fixture.events.push(Event { t_s: 33.4, kind: EventKind::RunFailed { why } });
+    let (_directory, run) = killed(&fixture);
+    assert_eq!(run.result.verdict, Verdict::Unknown);
+    assert_eq!(run.result.reasons, ["the run failed: database: n2 did not start"]);
 }
 
 #[test]
