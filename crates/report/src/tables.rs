@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use measure::interval::CONNECT;
+use measure::warnings::Percentile;
 
 use crate::first_errors;
 use crate::format;
@@ -11,8 +12,11 @@ use crate::markup::escape;
 use crate::sweep_curve;
 use results::{LatencyUs, LoadResult, OperationResult, PhaseResult, RunResult};
 
-/// Below this many samples fewer than ten lie beyond the 99th percentile.
-const FEWEST_FOR_P99: u64 = 1000;
+/// Marks a percentile beyond which fewer than ten samples lie.
+const FEW_BEYOND: &str = "<sup>†</sup>";
+/// What the mark means.
+const FEW_BEYOND_NOTE: &str = "<p class=\"note\"><sup>†</sup> Too few samples: fewer than ten are beyond this percentile, so it is little \
+    more than the maximum. p95 needs 200 samples, p99 1,000, p99.9 10,000.</p>";
 
 /// A figure that exceeds 100 % where a run is short.
 pub(crate) const EFFICIENCY: &str = "efficiency_percent";
@@ -27,12 +31,10 @@ pub(crate) fn loads(result: &RunResult) -> String {
         return "<p>No load of this run left figures.</p>".to_owned();
     }
     let tables = |load: &LoadResult| {
-        by_phase(load)
-            + &sweep_curve::figure(load)
-            + &standard(load)
-            + &by_statement(result, load)
-            + &errors_by_operation(load)
-            + &first_errors(load)
+        let percentiles =
+            by_phase(load) + &sweep_curve::figure(load) + &standard(load) + &by_statement(result, load);
+        let note = if percentiles.contains(FEW_BEYOND) { FEW_BEYOND_NOTE } else { "" };
+        percentiles + note + &errors_by_operation(load) + &first_errors(load)
     };
     result.loads.iter().map(tables).collect()
 }
@@ -101,9 +103,15 @@ pub(crate) fn errors(errors: &std::collections::BTreeMap<String, u64>) -> String
     if written.is_empty() { "0".to_owned() } else { written.join(", ") }
 }
 
-fn p99(latency: &LatencyUs, count: u64) -> String {
-    let written = format::latency(latency.p99 as f64);
-    if latency.p99 > 0 && count < FEWEST_FOR_P99 { format!("{written}<sup>†</sup>") } else { written }
+/// A percentile of so many samples, marked where too few lie beyond it.
+fn high(percentile: Percentile, latency: &LatencyUs, samples: u64) -> String {
+    let value_us = match percentile {
+        Percentile::P95 => latency.p95,
+        Percentile::P99 => latency.p99,
+        Percentile::P99_9 => latency.p99_9,
+    };
+    let mark = if value_us > 0 && samples < percentile.samples_needed() { FEW_BEYOND } else { "" };
+    format!("{}{mark}", format::latency(value_us as f64))
 }
 
 /// How a load was driven; from the lowest to the highest step where it was swept.
@@ -224,9 +232,9 @@ fn row(
         format::latency(latency.mean),
         format::latency(latency.p50 as f64),
         format::latency(latency.p90 as f64),
-        format::latency(latency.p95 as f64),
-        p99(latency, transactions),
-        format::latency(latency.p99_9 as f64),
+        high(Percentile::P95, latency, transactions),
+        high(Percentile::P99, latency, transactions),
+        high(Percentile::P99_9, latency, transactions),
         format::latency(latency.max as f64),
         error_cell(error_counts)
     );
@@ -283,15 +291,12 @@ fn by_statement(result: &RunResult, load: &LoadResult) -> String {
     html.push_str("</tr></thead><tbody>");
     let transaction =
         result.facts.loads.iter().find(|facts| facts.name == load.name).map(|facts| &facts.transaction);
-    let mut few = false;
     for name in &names {
         let class = if Some(name) == transaction { " class=\"total\"" } else { "" };
         let _ = write!(html, "<tr{class}><th scope=\"row\">{}", escape(name));
         let base = reference.and_then(|phase| phase.measured.operations.get(name));
         for phase in &phases {
             let operation = phase.measured.operations.get(name);
-            few |= operation
-                .is_some_and(|operation| operation.latency_us.p99 > 0 && operation.count < FEWEST_FOR_P99);
             cells(&mut html, operation);
             if !is_reference(phase) && reference.is_some() {
                 let _ = write!(html, "<td class=\"n delta\">{}", delta(operation, base));
@@ -300,12 +305,6 @@ fn by_statement(result: &RunResult, load: &LoadResult) -> String {
         html.push_str("</tr>");
     }
     html.push_str("</tbody></table></div>");
-    if few {
-        html.push_str(
-            "<p class=\"note\"><sup>†</sup> Fewer than 1,000 samples: less than ten are beyond this percentile, so \
-             it is little more than the maximum.</p>",
-        );
-    }
     html
 }
 
@@ -320,7 +319,7 @@ fn cells(html: &mut String, operation: Option<&OperationResult>) {
         "<td class=\"n first\">{}<td class=\"n\">{}<td class=\"n\">{}",
         format::count(operation.count),
         format::latency(operation.latency_us.mean),
-        p99(&operation.latency_us, operation.count)
+        high(Percentile::P99, &operation.latency_us, operation.count)
     );
 }
 
