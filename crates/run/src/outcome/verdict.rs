@@ -4,7 +4,7 @@
 
 use history::BASELINE;
 use history::WARM_UP;
-use history::{ErrorClass, Verdict};
+use history::{ErrorClass, Stall, Verdict};
 use results::{LoadResult, RunResult};
 
 /// One failure fails; else one doubt leaves doubt. The reasons name each. Where the lab itself lost what it must keep,
@@ -100,9 +100,8 @@ fn faults_and_links(result: &RunResult, parts: &mut Vec<(Verdict, String)>) {
 /// What was seen of the lab itself, and of strangers on its nodes.
 fn lab(result: &RunResult, parts: &mut Vec<(Verdict, String)>) {
     let judged_from_s = judged_from_s(result);
-    for stall in result.lab.stalls.iter().filter(|stall| stall.to_s >= judged_from_s) {
-        parts.push((Verdict::Unknown, format!("{stall}; figures from that time are not the database's")));
-    }
+    let stalls: Vec<&Stall> = result.lab.stalls.iter().filter(|stall| stall.to_s >= judged_from_s).collect();
+    parts.extend(stalled(&stalls).map(|why| (Verdict::Unknown, why)));
     for seen in &result.lab.interference {
         if seen.interference.is_doubtful() {
             let what = &seen.interference;
@@ -119,6 +118,22 @@ fn lab(result: &RunResult, parts: &mut Vec<(Verdict, String)>) {
         let what = "it was not shown that no acknowledged write is lost at a power-off";
         parts.push((Verdict::Unknown, format!("{what}: {why}")));
     }
+}
+
+/// One sentence for all stalls: the longest, and what the others add. Each has its own event.
+fn stalled(stalls: &[&Stall]) -> Option<String> {
+    let longest = stalls.iter().max_by(|one, other| one.length_s.total_cmp(&other.length_s))?;
+    let others = stalls.len() - 1;
+    let sum_s = stalls.iter().map(|stall| stall.length_s).sum::<f64>() - longest.length_s;
+    Some(match others {
+        0 => format!("{longest}; figures from that time are not the database's"),
+        1 => format!(
+            "{longest}, and once more for {sum_s:.1} s; figures from these times are not the database's"
+        ),
+        _ => format!(
+            "{longest}, and {others} more times for {sum_s:.1} s in all; figures from these times are not the database's"
+        ),
+    })
 }
 
 /// Where the warm-up ends: nothing is judged before.
@@ -152,6 +167,7 @@ fn broken_baseline(load: &LoadResult) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use history::LabPart;
     use results::{LoadFigures, PhaseResult};
 
     use super::*;
@@ -161,6 +177,23 @@ mod tests {
         let measured = LoadFigures { transactions, errors, ..LoadFigures::default() };
         let phase = PhaseResult { name: BASELINE.to_owned(), measured, ..PhaseResult::default() };
         LoadResult { name: "kv".to_owned(), phases: vec![phase], ..LoadResult::default() }
+    }
+
+    #[test]
+    fn stalls_are_told_in_one_sentence_that_names_the_longest() {
+        let stall = |from_s: f64, length_s: f64| {
+            let parts = vec![LabPart::Supervisor];
+            Stall { parts, from_s, to_s: from_s + length_s, length_s }
+        };
+        let [short, long, other] = [stall(5.0, 0.5), stall(10.0, 2.0), stall(20.0, 0.7)];
+        assert_eq!(stalled(&[]), None);
+        let longest = "the lab stalled for 2.0 s from 10.0 s on: supervisor, with all that it serves";
+        let told = |stalls: &[&Stall]| stalled(stalls).expect("a sentence");
+        assert_eq!(told(&[&long]), format!("{longest}; figures from that time are not the database's"));
+        let more = format!(
+            "{longest}, and 2 more times for 1.2 s in all; figures from these times are not the database's"
+        );
+        assert_eq!(told(&[&short, &long, &other]), more);
     }
 
     #[test]
