@@ -64,7 +64,7 @@ pub struct Judged {
     pub explanation: String,
 }
 
-/// Judges every figure that the gate names, in every variant but the first; beside an atlas, in every variant.
+/// Judges every figure that the gate names, in every variant that is held against another; beside an atlas, in every variant.
 ///
 /// # Errors
 /// When it names none.
@@ -134,8 +134,8 @@ fn of_row(comparison: &Comparison, row: &Row, bound: Bound) -> Vec<Judged> {
         Subject::Figure { .. } => name_of(&row.subject),
         subject => format!("{}: {}", name_of(subject), row.quantity.word()),
     };
-    let (first, others) = (counted[0], &counted[1..]);
-    let of_variant = |(variant, runs, cell): &(&str, usize, &Cell)| {
+    let of_variant = |((variant, runs, cell), against): (&(&str, usize, &Cell), usize)| {
+        let first = counted[against];
         // A mean over the runs that have a value says nothing of those that have none: they may never have recovered.
         let missing = (runs - cell.values.len()) + (first.1 - first.2.values.len());
         let (verdict, why) = match missing {
@@ -147,7 +147,9 @@ fn of_row(comparison: &Comparison, row: &Row, bound: Bound) -> Vec<Judged> {
         };
         Judged { verdict, explanation: format!("{figure}, {variant} against {}: {why}", first.0) }
     };
-    others.iter().map(of_variant).collect()
+    let references = comparison.variants.iter().map(|variant| variant.reference);
+    let held = counted.iter().zip(references).enumerate().filter(|(index, (_, against))| index != against);
+    held.map(|(_, held)| of_variant(held)).collect()
 }
 
 /// Exceeded: the difference is shown, and the figure lies beyond the bound. Not exceeded: the interval of 99 % ends before

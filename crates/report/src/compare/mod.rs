@@ -17,7 +17,7 @@ mod settings;
 mod source;
 mod text;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use history::Verdict;
@@ -63,6 +63,8 @@ pub struct Variant {
     pub label: String,
     /// Its runs, in the order given.
     pub runs: Vec<Run>,
+    /// The variant that it is held against, by its place; its own where it is held against none.
+    pub reference: usize,
 }
 
 impl Variant {
@@ -123,7 +125,7 @@ pub struct Difference {
 pub struct Cell {
     /// Its value in each run that has one, in the order of the runs.
     pub values: Vec<f64>,
-    /// Against the first variant; none for that one itself, and where a side has no value.
+    /// Against the variant's reference; none where it has none, and where a side has no value.
     pub difference: Option<Difference>,
 }
 
@@ -151,7 +153,8 @@ pub struct Row {
 pub struct Comparison {
     /// What was compared, for a heading.
     pub title: String,
-    /// The variants; the first is what the others are held against.
+    /// The variants. Each is held against the first, or, where all are cells of a matrix, against the earliest of those that differ
+    /// from it on the fewest axes.
     pub variants: Vec<Variant>,
     /// What distinguishes them.
     pub differing: Vec<Differing>,
@@ -164,6 +167,11 @@ pub struct Comparison {
 }
 
 impl Comparison {
+    /// Whether every variant is held against the first.
+    pub(crate) fn has_one_reference(&self) -> bool {
+        self.variants.iter().all(|variant| variant.reference == 0)
+    }
+
     /// How many differences were looked for, and how many were found to be more than noise.
     #[must_use]
     pub fn counts(&self) -> (usize, usize) {
@@ -189,17 +197,20 @@ pub fn compare(given: &[Given], reference: Option<Reference<'_>>) -> Result<Comp
     let differing = settings::differing(&groups.iter().map(|group| &group[0].settings).collect::<Vec<_>>());
     let labels = settings::labels(&groups, &differing);
     let names = names(&groups, &labels);
+    let references = references(&groups);
     let variants: Vec<Variant> = groups
         .iter()
         .zip(labels)
         .zip(names)
-        .map(|((group, label), name)| Variant {
+        .zip(&references)
+        .map(|(((group, label), name), reference)| Variant {
             name,
             label,
             runs: group.iter().map(|taken| taken.run.clone()).collect(),
+            reference: *reference,
         })
         .collect();
-    let rows = rows(&groups);
+    let rows = rows(&groups, &references);
     let notes = notes(&taken, &groups);
     let title = title(&taken);
     let beside_atlas = reference.map(|reference| atlas::beside(&groups, reference));
@@ -265,12 +276,26 @@ fn grouped(taken: &[Taken]) -> Vec<Vec<&Taken>> {
     groups
 }
 
+/// What each group is held against. A cell beside one that differs in everything would show no axis' effect.
+fn references(groups: &[Vec<&Taken>]) -> Vec<usize> {
+    let values: Vec<&BTreeMap<String, String>> = groups.iter().map(|group| &group[0].axes).collect();
+    if values.iter().any(|values| values.is_empty()) {
+        return vec![0; groups.len()];
+    }
+    let apart = |one: &BTreeMap<String, String>, other: &BTreeMap<String, String>| {
+        let axes: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
+        axes.into_iter().filter(|axis| one.get(*axis) != other.get(*axis)).count()
+    };
+    let nearest = |cell: usize| (0..cell).min_by_key(|earlier| apart(values[*earlier], values[cell]));
+    (0..groups.len()).map(|cell| nearest(cell).unwrap_or(cell)).collect()
+}
+
 fn title(taken: &[Taken]) -> String {
     let names: BTreeSet<&str> = taken.iter().map(|taken| taken.run.result.scenario.as_str()).collect();
     names.into_iter().collect::<Vec<_>>().join(", ")
 }
 
-fn rows(groups: &[Vec<&Taken>]) -> Vec<Row> {
+fn rows(groups: &[Vec<&Taken>], references: &[usize]) -> Vec<Row> {
     let counted: Vec<Vec<&Taken>> = groups
         .iter()
         .map(|group| group.iter().copied().filter(|taken| taken.run.left_out.is_none()).collect())
@@ -286,15 +311,15 @@ fn rows(groups: &[Vec<&Taken>]) -> Vec<Row> {
             })
             .collect();
         let seed = rows.len() as u64;
-        let cells = samples
-            .iter()
-            .enumerate()
-            .map(|(index, runs)| Cell {
+        let cell = |(index, reference): (usize, &usize)| {
+            let (runs, against) = (&samples[index], &samples[*reference]);
+            Cell {
                 values: runs.iter().map(|(value, _)| *value).collect(),
-                difference: (index > 0 && !runs.is_empty() && !samples[0].is_empty())
-                    .then(|| difference(&samples[0], runs, &subject, quantity, seed)),
-            })
-            .collect();
+                difference: (index != *reference && !runs.is_empty() && !against.is_empty())
+                    .then(|| difference(against, runs, &subject, quantity, seed)),
+            }
+        };
+        let cells = references.iter().enumerate().map(cell).collect();
         rows.push(Row { subject, quantity, cells });
     }
     rows

@@ -214,9 +214,10 @@ fn table(comparison: &Comparison, subject: &Subject, rows: &[&Row]) -> String {
     for (index, variant) in comparison.variants.iter().enumerate() {
         let _ = write!(
             html,
-            "<tr><th scope=\"row\" title=\"{}\">{}",
+            "<tr><th scope=\"row\" title=\"{}\">{}{}",
             escape(&variant.label),
-            escape(&variant.name)
+            escape(&variant.name),
+            against(comparison, index)
         );
         for row in &rows {
             let cell = &row.cells[index];
@@ -228,6 +229,15 @@ fn table(comparison: &Comparison, subject: &Subject, rows: &[&Row]) -> String {
     }
     html.push_str("</tbody></table></div>");
     html
+}
+
+/// What a variant is held against, where that is not the same for all.
+fn against(comparison: &Comparison, index: usize) -> String {
+    let reference = comparison.variants[index].reference;
+    if reference == index || comparison.has_one_reference() {
+        return String::new();
+    }
+    format!("<br><small>against {}</small>", escape(&comparison.variants[reference].name))
 }
 
 /// The difference below a value: in bold with its interval where it is more than noise.
@@ -275,16 +285,26 @@ fn runs(comparison: &Comparison) -> String {
 }
 
 fn method(comparison: &Comparison) -> String {
-    let first = escape(&comparison.variants[0].name);
+    let (reference, compared) = match comparison.has_one_reference() {
+        true => {
+            let first = escape(&comparison.variants[0].name);
+            (format!("Every variant is compared with {first}."), first)
+        }
+        false => (
+            "A cell is compared with the earliest of the cells that differ from it on the fewest axes, named below it."
+                .to_owned(),
+            "the reference".into(),
+        ),
+    };
     format!(
-        "<dl class=\"method\"><dt>Reference</dt><dd>Every variant is compared with {first}. A figure is the mean over the runs of \
+        "<dl class=\"method\"><dt>Reference</dt><dd>{reference} A figure is the mean over the runs of \
          a variant; dots are the single runs.</dd>\
          <dt>Several runs</dt><dd>Runs are independent of each other. From five on each side, runs are drawn again with \
          replacement, some thousand times, and the spread of the ratios so made is the interval (bootstrap). From two on, \
          Student’s distribution in Welch’s form, which takes figures of equal runs to be spread normally.</dd>\
          <dt>One run each</dt><dd>The seconds of a run resemble their neighbours and know nothing of other runs: stretches of \
          them are drawn again, and a difference below {:.0} % is not called one.</dd>\
-         <dt>Interval</dt><dd>99 %, of the ratio to {first}, as a change in percent. A difference whose interval leaves out no \
+         <dt>Interval</dt><dd>99 %, of the ratio to {compared}, as a change in percent. A difference whose interval leaves out no \
          change is beyond noise. Of a hundred figures of equal things, chance still tells about one.</dd></dl>",
         measure::compare::BETWEEN_RUNS * 100.0
     )

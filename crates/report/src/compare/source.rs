@@ -50,6 +50,8 @@ pub struct Given {
     pub path: PathBuf,
     /// What its settings are called; without it they are read from the run's scenario.
     pub label: Option<String>,
+    /// The value of each axis, where it is a run of a matrix; else empty.
+    pub axes: BTreeMap<String, String>,
 }
 
 /// What every operation of a load did, by load and second.
@@ -59,6 +61,7 @@ pub(super) type Seconds = BTreeMap<String, BTreeMap<u64, BTreeMap<String, Operat
 pub(super) struct Taken {
     pub(super) run: Run,
     pub(super) label: Option<String>,
+    pub(super) axes: BTreeMap<String, String>,
     pub(super) settings: BTreeMap<String, String>,
     /// The resolved scenario's text.
     pub(super) scenario_yaml: Option<String>,
@@ -81,12 +84,15 @@ pub fn expand(paths: &[PathBuf]) -> Result<Vec<Given>, CompareError> {
             Ok(Some(found)) => {
                 given.extend(of_matrix(&path, &found).into_iter().map(|cell| match (&label, cell.label) {
                     (Some(side), Some(of_cell)) => {
-                        Given { label: Some(format!("{side}, {of_cell}")), ..cell }
+                        let mut axes = cell.axes;
+                        // Which of several matrices it is of.
+                        axes.insert(String::new(), side.clone());
+                        Given { label: Some(format!("{side}, {of_cell}")), axes, ..cell }
                     }
                     (_, label) => Given { label, ..cell },
                 }))
             }
-            Ok(None) => given.push(Given { path, label }),
+            Ok(None) => given.push(Given { path, label, axes: BTreeMap::new() }),
             Err(source) => {
                 return Err(CompareError::Matrix { path: path.join(matrix::MATRIX), source });
             }
@@ -111,6 +117,7 @@ pub(crate) fn of_matrix(directory: &Path, matrix: &MatrixResult) -> Vec<Given> {
     let given = |cell: &&matrix::CellResult| Given {
         path: matrix::found_at(directory, &cell.run_dir),
         label: Some(cell.label.clone()),
+        axes: cell.values.clone(),
     };
     cells.iter().map(given).collect()
 }
@@ -136,7 +143,16 @@ pub(super) fn take(given: &Given) -> Result<Taken, CompareError> {
     let leaders = leaders(&read);
     let scenario_yaml = read.scenario_yaml;
     let run = Run { path: given.path.clone(), result: read.result, left_out };
-    Ok(Taken { run, label: given.label.clone(), settings, scenario_yaml, leaders, seconds, notes })
+    Ok(Taken {
+        run,
+        label: given.label.clone(),
+        axes: given.axes.clone(),
+        settings,
+        scenario_yaml,
+        leaders,
+        seconds,
+        notes,
+    })
 }
 
 fn leaders(run: &RunDirectory) -> Vec<(f64, String)> {

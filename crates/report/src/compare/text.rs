@@ -118,14 +118,17 @@ pub(super) fn summary(comparison: &Comparison, looked_for: usize, found: usize) 
         }
         return format!("{} of the same settings.", format::counted(only.runs.len() as u64, "run", "runs"));
     }
-    let first = &comparison.variants[0].name;
+    let against = match comparison.has_one_reference() {
+        true => format!("Against {}", comparison.variants[0].name),
+        false => "Each against the earlier cell that differs least".to_owned(),
+    };
     if looked_for == 0 {
-        return format!("Against {first}: nothing could be compared.");
+        return format!("{against}: nothing could be compared.");
     }
     let alarms = (looked_for as f64 * 0.01).ceil();
     let plural = if alarms > 1.0 { "s" } else { "" };
     format!(
-        "Against {first}: {found} of {looked_for} differences are beyond noise (99 % each; expect about {alarms:.0} \
+        "{against}: {found} of {looked_for} differences are beyond noise (99 % each; expect about {alarms:.0} \
          false alarm{plural})."
     )
 }
@@ -163,11 +166,11 @@ fn table(
             let _ = write!(out, "{:>OTHER$}", value.as_deref().unwrap_or(format::NOTHING));
         }
         out.push('\n');
-        if index == 0 {
+        if index == variant.reference {
             continue;
         }
         let width = first_column - 4;
-        let against = cut(&format!("against {}", comparison.variants[0].name), width);
+        let against = cut(&format!("against {}", comparison.variants[variant.reference].name), width);
         let _ = write!(out, "    {:<width$}", plain(&against));
         for cell in cells(index) {
             let told = match cell.and_then(change) {

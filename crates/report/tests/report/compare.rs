@@ -1,5 +1,6 @@
 //! Runs compared: which belong together, which differences are told, and that what cannot be judged is not.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -325,14 +326,43 @@ fn replication_that_costs_nothing_or_is_not_there_is_not_told_to_cost_a_round_tr
 }
 
 #[test]
+fn a_cell_of_a_matrix_is_held_against_the_one_that_differs_least_from_it() {
+    let mut runs = Runs::new();
+    let mut cells = Vec::new();
+    for (storage, workload, factor) in
+        [("r1", "b", 1.0), ("r1", "c", 4.0), ("r2", "b", 1.0), ("r2", "c", 4.0)]
+    {
+        let axes = [("storage", storage), ("workload", workload)];
+        let axes: BTreeMap<String, String> =
+            axes.map(|(axis, value)| (axis.to_owned(), value.to_owned())).into();
+        for _ in 0..3 {
+            let label = Some(format!("{storage} {workload}"));
+            cells.push(Given { path: runs.add(1, factor), label, axes: axes.clone() });
+        }
+    }
+    let comparison = compare::compare(&cells, None).expect("a comparison");
+    let references: Vec<usize> = comparison.variants.iter().map(|variant| variant.reference).collect();
+    assert_eq!(references, [0, 0, 0, 1]);
+    let text = compare::text(&comparison);
+    assert!(text.contains("against r1 c") && text.contains("Each against the earlier cell"), "{text}");
+    // A load four times as fast on another workload says nothing of the storage.
+    let quantity = "throughput_per_s".to_owned();
+    let gate = Gate { scope: Some("ledger".to_owned()), quantity, bound: Bound::Share(0.2) };
+    let judged = compare::judge(&comparison, &gate).expect("judged");
+    let verdicts: Vec<Verdict> = judged.iter().map(|judged| judged.verdict).collect();
+    assert_eq!(verdicts, [Verdict::Fail, Verdict::Pass, Verdict::Pass]);
+    assert!(compare::html(&comparison).contains("against r1 c"));
+}
+
+#[test]
 fn fewer_than_two_runs_and_what_is_no_run_are_refused() {
     let mut runs = Runs::new();
-    let one = Given { path: runs.add(1, 1.0), label: None };
+    let one = Given { path: runs.add(1, 1.0), label: None, axes: BTreeMap::new() };
     assert!(matches!(
         compare::compare(std::slice::from_ref(&one), None),
         Err(CompareError::TooFew { runs: 1 })
     ));
-    let nowhere = Given { path: runs.folder.path().join("nowhere"), label: None };
+    let nowhere = Given { path: runs.folder.path().join("nowhere"), label: None, axes: BTreeMap::new() };
     assert!(matches!(compare::compare(&[one, nowhere], None), Err(CompareError::Read(_))));
 }
 

@@ -90,7 +90,11 @@ fn terminal_and_page_tell_the_repetitions_and_hold_nothing_against_them() {
     let given: Vec<Given> = matrix
         .cells
         .iter()
-        .map(|cell| Given { path: cell.run_dir.clone(), label: Some(cell.label.clone()) })
+        .map(|cell| Given {
+            path: cell.run_dir.clone(),
+            label: Some(cell.label.clone()),
+            axes: cell.values.clone(),
+        })
         .collect();
     let comparison = compare::compare(&given, None).expect("a comparison");
     let text = compare::text(&comparison);
