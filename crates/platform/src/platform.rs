@@ -427,6 +427,11 @@ impl Platform {
             }),
             // That it is switched off because of that is told by itself.
             Err(_) if self.is_losing_its_volume(vm) => {}
+            // Whoever took its power has a reason, and it is not the platform's to restore the database before the next start.
+            Err(_) if !self.datacentre.vms[vm].is_on() => {
+                let what = format!("{node} lost power while its database was still starting");
+                self.events.say(EventKind::Platform { action: "cut-short".to_owned(), node, what });
+            }
             Err(error) => self.trouble(&format!("start the database on {node}"), &error.to_string()),
         }
     }
