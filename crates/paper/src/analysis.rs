@@ -46,7 +46,8 @@ pub fn analyse(scenario: &Scenario) -> Analysis {
     let practice = apply(LAYOUT_RULES, &layout(scenario, &deployment));
     let is_database = scenario.database.engine.is_database();
     let placement = stranding::survey(scenario);
-    let (too_short, commits) = (too_short::phases(scenario), commits::of_loads(scenario));
+    let commits = commits::of_loads(scenario);
+    let too_short = too_short::phases(scenario).into_iter().chain(too_short::paced(scenario)).collect();
     Analysis { is_database, placement, survey, planned, too_short, commits, practice, deployment }
 }
 

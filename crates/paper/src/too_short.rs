@@ -1,4 +1,5 @@
-//! Phases that are too short for the figures after a fault: said before the run, so that nobody waits for it in vain.
+//! Phases that are too short, for the figures after a fault or for a load that pauses: said before the run, so that nobody waits for it
+//! in vain.
 //!
 //! Owns which phases those are, by the limits of `measure`. Leaves the schedule as it is.
 
@@ -6,8 +7,8 @@ use std::time::Duration;
 
 use history::BASELINE;
 use measure::recovery::SUSTAINED_SECONDS_MIN;
-use measure::warnings::BASELINE_SECONDS_MIN;
-use scenario::Scenario;
+use measure::warnings::{BASELINE_SECONDS_MIN, Percentile};
+use scenario::{Load, Scenario};
 
 /// Recovery takes some time of its own before it can be sustained; less than this after healing is seldom enough.
 const AFTER_HEALING: Duration = Duration::from_secs(SUSTAINED_SECONDS_MIN + 2);
@@ -31,6 +32,37 @@ pub enum TooShort {
         /// How long it had better go on.
         needed: Duration,
     },
+    /// The pauses of a load leave its baseline too few transactions for high percentiles.
+    Paced {
+        /// The load.
+        load: String,
+        /// What a client waits around a transaction, on average.
+        pauses: Duration,
+        /// Its clients.
+        clients: u32,
+        /// What they make at most in the baseline.
+        transactions: u64,
+        /// What the 99th percentile needs.
+        needed: u64,
+    },
+}
+
+/// Loads whose pauses leave too few transactions.
+pub(crate) fn paced(scenario: &Scenario) -> Vec<TooShort> {
+    let Some(baseline) = scenario.schedule.iter().find(|phase| phase.name == BASELINE) else {
+        return Vec::new();
+    };
+    let of_load = |load: &Load| {
+        let workload = workload::configured(&load.workload, &load.options).ok()?;
+        let pauses = workload.mean_pauses();
+        let each = baseline.length.div_duration_f64(pauses);
+        let transactions = (each * f64::from(load.clients)) as u64;
+        let needed = Percentile::P99.samples_needed();
+        let is_few = !pauses.is_zero() && transactions < needed;
+        let (load, clients) = (load.name.clone(), load.clients);
+        is_few.then_some(TooShort::Paced { load, pauses, clients, transactions, needed })
+    };
+    scenario.loads.iter().filter_map(of_load).collect()
 }
 
 /// The phases that are too short. A schedule without faults, or a scenario without loads, has none.
@@ -80,6 +112,24 @@ mod tests {
         let whole = "{ phase: baseline, for: 4s }, { phase: fault, for: 8s, faults: [{ power-off: { host: leader }, for: 2s }] }";
         assert_eq!(of(whole), []);
         assert_eq!(of("{ phase: baseline, for: 1s }"), []);
+    }
+
+    #[test]
+    fn pauses_that_leave_too_few_transactions_are_named_and_a_load_without_them_is_not() {
+        let scenario = |pauses: &str, clients: u32| {
+            let text = format!(
+                "name: pauses\nsite: {{ regions: {{ dc1: {{ zones: {{ a: {{ hosts: 3 }} }} }} }} }}\ndatabase: {{ engine: \
+                 postgres, nodes: 3 }}\nloads: [{{ workload: tpcc, clients: {clients}, from: dc1, options: {{ pauses: {pauses} }} \
+                 }}]\nschedule: [{{ phase: baseline, for: 42s }}]\n"
+            );
+            let source = scenario::Source { name: "pauses.yaml".to_owned(), text };
+            paced(&scenario::parse(&source, &[]).expect("a scenario"))
+        };
+        let few = scenario("on", 40);
+        // Clause 4.2.2's mix with its keying and think times: 21 s a transaction, near enough.
+        assert!(matches!(&few[..], [TooShort::Paced { transactions: 75..=85, clients: 40, .. }]), "{few:?}");
+        assert_eq!(scenario("on", 2_000), []);
+        assert_eq!(scenario("off", 40), []);
     }
 
     #[test]

@@ -374,6 +374,11 @@ pub trait Workload: Send + Sync {
         Pauses::default()
     }
 
+    /// What a client waits around a transaction on average.
+    fn mean_pauses(&self) -> Duration {
+        Duration::ZERO
+    }
+
     /// About how many bytes its tables take on one node once they are loaded.
     fn loaded_bytes(&self, _scale: u32) -> u64 {
         1 << 20

@@ -1,9 +1,9 @@
-//! Phases that are too short for the figures after a fault, as lines of text.
+//! Phases that are too short for some figures, as lines of text.
 
 use paper::TooShort;
 use scenario::units::format_duration;
 
-use super::beside;
+use super::{beside, counted};
 
 /// What is too short and what to write instead; nothing where all phases are long enough.
 pub fn too_short(phases: &[TooShort]) -> Vec<String> {
@@ -24,6 +24,13 @@ pub fn too_short(phases: &[TooShort]) -> Vec<String> {
                  recovery; allow {} or more, for example with `{{ phase: recovery, for: 10s }}`",
                 format_duration(*length),
                 format_duration(*needed)
+            ),
+            TooShort::Paced { load, pauses, clients, transactions, needed } => format!(
+                "{load}: with its pauses a client makes a transaction in {:.0} s, so {} make about {transactions} in the baseline; a \
+                 p99 needs {}: use more clients or a longer baseline",
+                pauses.as_secs_f64(),
+                counted(*clients as usize, "client", "clients"),
+                report::with_thousands(*needed),
             ),
         };
         lines.extend(beside("  ", 2, &text));

@@ -119,6 +119,10 @@ impl Workload for Tpcc {
         Pauses { keying: owed + random::keying(request.kind), thinking }
     }
 
+    fn mean_pauses(&self) -> Duration {
+        if self.pauses { random::mean_pauses(self.weights) } else { Duration::ZERO }
+    }
+
     fn setup<'a>(&'a self, ground: &'a mut Ground<'_>) -> SessionFuture<'a, ()> {
         Box::pin(async move {
             self.waiting().clear();

@@ -100,14 +100,28 @@ pub(super) fn weighted(rng: &mut (impl Rng + ?Sized)) -> usize {
     NEW_ORDER
 }
 
-/// How long the input of a kind is keyed in (clause 5.2.5.2).
+/// Seconds for which the input of each kind is keyed in (clause 5.2.5.2).
+const KEYING_S: [u64; 5] = [18, 3, 2, 2, 2];
+/// Seconds for which the answer of each kind is thought about, the mean (clause 5.2.5.4).
+const THINKING_S: [f64; 5] = [12.0, 12.0, 10.0, 5.0, 5.0];
+
+/// How long the input of a kind is keyed in.
 pub(super) fn keying(kind: usize) -> Duration {
-    Duration::from_secs([18, 3, 2, 2, 2].get(kind).copied().unwrap_or(0))
+    Duration::from_secs(KEYING_S.get(kind).copied().unwrap_or(0))
 }
 
-/// How long the answer of a kind is thought about: negative exponential, cut off at ten times its mean (clause 5.2.5.4).
+/// Keying and thinking around a transaction, the mean over the mix.
+pub(super) fn mean_pauses(by_weights: bool) -> Duration {
+    let shares = if by_weights { WEIGHTS.map(f64::from) } else { DECK.map(|cards| cards as f64) };
+    let pauses_s =
+        KEYING_S.iter().zip(THINKING_S).map(|(keying_s, thinking_s)| *keying_s as f64 + thinking_s);
+    let sum_s: f64 = pauses_s.zip(shares).map(|(pauses_s, share)| pauses_s * share).sum();
+    Duration::from_secs_f64(sum_s / shares.iter().sum::<f64>())
+}
+
+/// How long the answer of a kind is thought about: negative exponential, cut off at ten times its mean.
 pub(super) fn thinking(kind: usize, rng: &mut (impl Rng + ?Sized)) -> Duration {
-    let mean = [12.0, 12.0, 10.0, 5.0, 5.0].get(kind).copied().unwrap_or(0.0);
+    let mean = THINKING_S.get(kind).copied().unwrap_or(0.0);
     // From 0 to 1, 0 excluded: its logarithm would be no number.
     let uniform = 1.0 - rng.random::<f64>();
     Duration::from_secs_f64((-uniform.ln() * mean).min(10.0 * mean))
