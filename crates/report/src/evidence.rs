@@ -9,8 +9,9 @@ use crate::format;
 use crate::interruption;
 use crate::markup::escape;
 use crate::migrations;
+use measure::recovery::Incomparable;
 use results::RunDirectory;
-use results::{CheckResult, FaultResult};
+use results::{CheckResult, FaultLoadResult, FaultResult};
 
 /// The list of events is cut here; the run directory has them all.
 const MOST_EVENTS: usize = 500;
@@ -112,6 +113,9 @@ fn fault(run: &RunDirectory, index: usize, fault: &FaultResult) -> String {
         escape(&fault.target)
     );
     let recovery = &fault.recovery_s;
+    let uneven =
+        |load: &FaultLoadResult| matches!(load.incomparable, Some(Incomparable::UnevenBaseline { .. }));
+    let doubt = if fault.loads.iter().any(uneven) { " (the baseline is uneven)" } else { "" };
     for (name, value) in [
         ("Affected", hits),
         ("Nodes affected", nodes),
@@ -120,7 +124,7 @@ fn fault(run: &RunDirectory, index: usize, fault: &FaultResult) -> String {
         ("Healed at", moment(fault.healed_s, "not before the recording ended")),
         ("Longest time without a success", moment(fault.gap_s, "unknown")),
         ("First success after", moment(recovery.first_success, "none seen")),
-        ("Back at 95 % for a second after", moment(recovery.back_to_95_percent, "not in this run")),
+        ("Back at 95 % for a second after", moment(recovery.back_to_95_percent, "not in this run") + doubt),
         ("Sustained recovery after", back_for_good(fault)),
         (
             "Below 95 % of the baseline",
@@ -133,14 +137,15 @@ fn fault(run: &RunDirectory, index: usize, fault: &FaultResult) -> String {
             "Throughput meanwhile",
             fault.throughput_ratio_during.map_or_else(
                 || "unknown".to_owned(),
-                |ratio| format!("{} of the baseline", format::percent(ratio)),
+                |ratio| format!("{} of the baseline{doubt}", format::percent(ratio)),
             ),
         ),
         (
             "Missing operations, compared with the baseline",
-            fault
-                .lost_operations
-                .map_or_else(|| "unknown".to_owned(), |lost| format::count(lost.max(0.0).round() as u64)),
+            fault.lost_operations.map_or_else(
+                || "unknown".to_owned(),
+                |lost| format::count(lost.max(0.0).round() as u64) + doubt,
+            ),
         ),
         ("Acknowledged writes lost", fault.lost_writes.map_or_else(|| "unknown".to_owned(), format::count)),
     ] {

@@ -16,9 +16,30 @@ pub use yaml::explain::{Explanation, Key};
 pub const ENGINE: &str = "engine";
 
 /// What there is to say of a word: a key of the language, wherever it stands, or a role. Several where it stands in
-/// several places and does not mean the same there; none where it is no word of the language.
+/// several places and does not mean the same there; none where it is no word of the language. Of a dotted path
+/// (`loads.0.clients`) the last key is explained, where it stands below the others if it does anywhere.
 #[must_use]
 pub fn explain(word: &str) -> Vec<Explanation> {
+    let keys: Vec<&str> = word.split('.').filter(|key| key.parse::<u32>().is_err()).collect();
+    let [.., last] = keys[..] else { return Vec::new() };
+    let mut found = of_word(last);
+    if keys.len() > 1 {
+        let is_there = |one: &Explanation| ends_with(&one.path, &keys);
+        if found.iter().any(is_there) {
+            found.retain(is_there);
+        }
+    }
+    found
+}
+
+/// Whether a path of the language, `site.regions.NAME.zones`, ends with these keys; a name may be any.
+fn ends_with(path: &str, keys: &[&str]) -> bool {
+    let of_path: Vec<&str> = path.split('.').map(|key| key.trim_end_matches("[]")).collect();
+    let is_same = |(one, other): (&&str, &&str)| *one == "NAME" || one == other;
+    of_path.len() >= keys.len() && of_path.iter().rev().zip(keys.iter().rev()).all(is_same)
+}
+
+fn of_word(word: &str) -> Vec<Explanation> {
     let mut found = Vec::new();
     if word == "scenario" {
         found.push(Explanation {
@@ -117,6 +138,11 @@ mod tests {
         assert_eq!(paths("leader"), ["database.leader", "a fault's target"]);
         assert_eq!(paths("lost_writes"), ["expect.lost_writes"]);
         assert_eq!(paths("no-such-word"), [""; 0]);
+        assert_eq!(paths("site.regions.dc1.zones"), ["site.regions.NAME.zones"]);
+        assert_eq!(paths("loads.0.clients"), ["loads[].clients"]);
+        assert_eq!(paths("tpcb.fault.latency_p99"), paths("latency_p99"));
+        assert_eq!(paths("site.no-such-word"), [""; 0]);
+        assert_eq!(paths("0"), [""; 0]);
     }
 
     #[test]

@@ -1,7 +1,9 @@
-//! `holdfast explain`: what a word of a scenario or of the glossary, a workload, an engine or a check means, with its keys and examples.
+//! `holdfast explain`: what a word of a scenario or of the glossary, a workload, an engine, a check or a rule means, with its keys and
+//! examples.
 
 use std::path::{Path, PathBuf};
 
+use model::practice::{LAYOUT_RULES, MACHINE_RULES};
 use scenario::explain::{Explanation, Key};
 
 use crate::commands::faults;
@@ -72,7 +74,7 @@ fn shipped(word: &str) -> Option<(PathBuf, String)> {
     description(&path).ok().map(|description| (path, description))
 }
 
-/// Engines, workloads and checks of that name.
+/// Engines, workloads, checks and rules of that name.
 fn things(word: &str) -> Vec<(&'static str, String)> {
     let engines = engine::registry::engines().iter().map(|entry| ("an engine", entry.name, entry.summary()));
     let workloads = workload::all().iter().map(|entry| ("a workload", entry.name(), entry.facts().summary));
@@ -87,7 +89,16 @@ fn things(word: &str) -> Vec<(&'static str, String)> {
         );
         ("a check", meaning)
     });
-    named.map(|(what, _, meaning)| (what, meaning.to_owned())).chain(checks).collect()
+    let rules = rules().filter(|(id, ..)| *id == word).map(|(_, source, remedy)| {
+        ("a rule of best practice", format!("{remedy}\n  recommended by: {source}"))
+    });
+    named.map(|(what, _, meaning)| (what, meaning.to_owned())).chain(checks).chain(rules).collect()
+}
+
+/// Name, source and remedy of every rule that `check` and `doctor` hold a site or a machine against.
+fn rules() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    let of_layouts = LAYOUT_RULES.iter().map(|rule| (rule.id, rule.source, rule.remedy));
+    of_layouts.chain(MACHINE_RULES.iter().map(|rule| (rule.id, rule.source, rule.remedy)))
 }
 
 fn show(word: &str, explanation: &Explanation) {
@@ -116,6 +127,7 @@ fn nearest(word: &str) -> Option<&'static str> {
     let workloads = workload::all().iter().map(|entry| entry.name());
     let checks = check::CHECKS.iter().map(|entry| entry.name);
     let commands = remote::shipped().iter().map(|file| file.name.as_str()).chain([COMMAND_FILE]);
-    let words = scenario::explain::words().into_iter().chain(workloads).chain(checks).chain(commands);
+    let of_program = workloads.chain(checks).chain(commands).chain(rules().map(|(id, ..)| id));
+    let words = scenario::explain::words().into_iter().chain(of_program);
     scenario::explain::nearest(word, words.chain(glossary::terms().flat_map(|term| term.words)))
 }
