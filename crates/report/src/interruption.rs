@@ -54,8 +54,9 @@ pub(crate) fn gap(load: &FaultLoadResult) -> String {
     }
 }
 
-/// What a fault interrupted: clauses for a sentence, without a full stop. Nothing where gaps were not recorded.
-pub(crate) fn clauses(fault: &FaultResult) -> Vec<String> {
+/// What a fault interrupted: clauses for a sentence, without a full stop. Nothing where gaps were not recorded. Why it is unknown how long
+/// throughput was low is said once: `said` is what the sentence before said of it.
+pub(crate) fn clauses(fault: &FaultResult, said: &mut Option<String>) -> Vec<String> {
     let Some(worst) = worst_load(fault) else { return Vec::new() };
     let mut clauses = Vec::new();
     if fault.interrupted == Some(false) {
@@ -65,8 +66,10 @@ pub(crate) fn clauses(fault: &FaultResult) -> Vec<String> {
         clauses.push(format!("{} had no success for {}{}", worst.load, gap(worst), from.unwrap_or_default()));
     }
     clauses.extend(below(fault.below_50_percent_s, fault.below_95_percent_s));
-    clauses.push(back_for_good(fault));
-    clauses.retain(|clause| !clause.is_empty());
+    let back = back_for_good(fault);
+    let is_said = is_unknown(fault) && said.as_ref() == Some(&back);
+    *said = is_unknown(fault).then(|| back.clone());
+    clauses.extend((!is_said && !back.is_empty()).then_some(back));
     clauses
 }
 
@@ -79,6 +82,11 @@ pub(crate) fn below(below_50_percent_s: Option<f64>, below_95_percent_s: Option<
     Some(format!("throughput was below 95 % of the baseline for {below_95_s:.0} s{deeper}"))
 }
 
+/// Of a baseline that says too little nothing is known, which is not the same as not having come back.
+fn is_unknown(fault: &FaultResult) -> bool {
+    fault.recovery_s.sustained.is_none() && fault.below_95_percent_s.is_none()
+}
+
 /// When a load was back for good, as a clause; nothing where there was nothing to recover from.
 fn back_for_good(fault: &FaultResult) -> String {
     match fault.recovery_s.sustained {
@@ -86,8 +94,7 @@ fn back_for_good(fault: &FaultResult) -> String {
             format!("recovery was sustained after {}", format::seconds(sustained_s))
         }
         Some(_) => String::new(),
-        // Of a baseline that says too little nothing is known, which is not the same as not having come back.
-        None if fault.below_95_percent_s.is_none() => {
+        None if is_unknown(fault) => {
             format!("how long throughput was low is unknown: {}", why_unknown(fault))
         }
         None => not_sustained(fault),

@@ -101,8 +101,9 @@ fn throughput_during(result: &RunResult) -> Number {
 pub(crate) fn sentences(run: &RunDirectory) -> Vec<String> {
     const TOLD: usize = 6;
     let result = &run.result;
+    let mut said = None;
     let mut sentences: Vec<String> =
-        result.faults.iter().take(TOLD).map(|fault| fault_sentence(run, fault)).collect();
+        result.faults.iter().take(TOLD).map(|fault| fault_sentence(run, fault, &mut said)).collect();
     if result.faults.len() > TOLD {
         sentences.push(format!("{} more faults followed.", result.faults.len() - TOLD));
     }
@@ -147,7 +148,7 @@ fn loss(result: &RunResult) -> String {
     }
 }
 
-fn fault_sentence(run: &RunDirectory, fault: &FaultResult) -> String {
+fn fault_sentence(run: &RunDirectory, fault: &FaultResult, said: &mut Option<String>) -> String {
     let Some(effect_s) = fault.took_effect_s else {
         return format!(
             "At {} a {} of {} was requested; there is no evidence that it took effect.",
@@ -159,7 +160,7 @@ fn fault_sentence(run: &RunDirectory, fault: &FaultResult) -> String {
     let mut parts =
         vec![format!("At {} {}{}", format::seconds(effect_s), struck(fault), with_nodes(run, fault))];
     parts.extend(answers(run, fault, effect_s));
-    let felt = interruption::clauses(fault);
+    let felt = interruption::clauses(fault, said);
     // A run that left no result, or an older one, has no gaps: then the first success is all there is.
     if felt.is_empty() {
         parts.push(match fault.recovery_s.first_success {

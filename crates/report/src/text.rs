@@ -41,10 +41,11 @@ pub fn text(result: &RunResult) -> String {
         entry(&mut out, &label, &check.explanation);
     }
     heading(&mut out, "Faults", result.faults.is_empty());
+    let mut said = None;
     for fault in &result.faults {
         let name = format!("{} {}", fault.kind, fault.target);
         let label = format!("  {:<8} {:<24} ", receipt_word(fault), plain(&name));
-        entry(&mut out, &label, &fault_line(fault));
+        entry(&mut out, &label, &fault_line(fault, &mut said));
     }
     heading(&mut out, "Loads", result.loads.is_empty());
     for load in &result.loads {
@@ -92,7 +93,7 @@ fn receipt_word(fault: &FaultResult) -> &'static str {
     }
 }
 
-fn fault_line(fault: &FaultResult) -> String {
+fn fault_line(fault: &FaultResult, said: &mut Option<String>) -> String {
     let mut parts = Vec::new();
     if !fault.hits.is_empty() {
         parts.push(format!("hit {}", format::listed(&fault.hits)));
@@ -105,7 +106,7 @@ fn fault_line(fault: &FaultResult) -> String {
         Some(t_s) => format!("healed at {}", format::seconds(t_s)),
         None => "not healed".to_owned(),
     });
-    let felt = interruption::clauses(fault);
+    let felt = interruption::clauses(fault, said);
     if let Some(after_s) = fault.recovery_s.first_success.filter(|_| felt.is_empty()) {
         parts.push(format!("first success after {}", format::seconds(after_s)));
     }

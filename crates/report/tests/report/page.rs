@@ -137,6 +137,20 @@ fn a_run_that_cannot_be_compared_with_its_baseline_says_why_and_what_to_change()
 }
 
 #[test]
+fn what_several_faults_cannot_be_compared_for_is_said_once_and_their_figures_carry_the_doubt() {
+    let mut fixture = fixture::host_failure();
+    let fault = &mut fixture.result.faults[0];
+    (fault.below_50_percent_s, fault.below_95_percent_s, fault.recovery_s.sustained) = (None, None, None);
+    fault.loads[1].incomparable = Some(Incomparable::UnevenBaseline { slowest: 3, per_s: 80.0 });
+    let other = fault.clone();
+    fixture.result.faults.push(other);
+    let html = page(&fixture);
+    let top = html.split("<ul class=\"lead\">").nth(1).and_then(|rest| rest.split("</ul>").next());
+    assert_eq!(top.map(|lines| lines.matches("how long throughput was low is unknown").count()), Some(1));
+    check(&fixture, &["of the baseline (the baseline is uneven)"]);
+}
+
+#[test]
 fn lost_writes_are_told_as_lost() {
     let mut fixture = fixture::host_failure();
     fixture.result.verdict = Verdict::Fail;
