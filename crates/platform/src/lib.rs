@@ -6,9 +6,11 @@
 //! how a database starts, is promoted and rejoins is its engine's knowledge.
 
 mod balancing;
+mod databases;
 mod datacentre;
 mod decisions;
 mod fabric_rules;
+mod fencing;
 mod folders;
 mod isolation;
 mod migrating;
@@ -18,6 +20,7 @@ mod placing;
 mod platform;
 mod processes;
 mod processes_left;
+mod promotion;
 mod reasons;
 mod starting;
 mod time_service;

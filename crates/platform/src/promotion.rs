@@ -1,0 +1,73 @@
+//! A standby is made the leader: the most advanced, and of equals the nearest to the lost one.
+//!
+//! Owns the order of the candidates. Who is most advanced its engine finds out.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::Node;
+use history::EventKind;
+use scenario::node_name;
+
+use crate::platform::{Platform, RETRY};
+
+impl Platform {
+    /// Whether somebody is up who could be promoted.
+    pub(crate) fn promotion_possible(&self) -> bool {
+        let leader = self.leader();
+        self.datacentre.vms_on().iter().any(|vm| *vm != leader)
+    }
+
+    /// Standbys with the round trip to the lost leader's host, the shortest first; equals in their order.
+    fn nearest_first(&self, lost: usize, standbys: Vec<usize>) -> Vec<(usize, Duration)> {
+        let path = |vm: usize| self.datacentre.hosts[self.datacentre.vms[vm].host()].path.as_slice();
+        let apart = |vm: &usize| (*vm, self.nearness.round_trip(path(lost), path(*vm)));
+        let mut standbys: Vec<(usize, Duration)> = standbys.iter().map(apart).collect();
+        standbys.sort_by_key(|(_, apart)| *apart);
+        standbys
+    }
+
+    pub(crate) fn promote(&self, lost: usize) {
+        loop {
+            let standbys = self.datacentre.vms_on().into_iter().filter(|vm| *vm != lost).collect();
+            let standbys = self.nearest_first(lost, standbys);
+            let candidates: Vec<Arc<dyn Node>> = standbys.iter().map(|(vm, _)| self.node(*vm)).collect();
+            match self.engine.promote(&candidates) {
+                Ok(promotion) => {
+                    let leader = (0..self.datacentre.vms.len()).find(|vm| node_name(*vm) == promotion.leader);
+                    self.state().leader = leader.unwrap_or(lost);
+                    let positions: Vec<String> = promotion
+                        .positions
+                        .iter()
+                        .map(|(node, position)| format!("{node} at {position}"))
+                        .collect();
+                    let distances: Vec<String> = standbys
+                        .iter()
+                        .map(|(vm, apart)| format!("{} {:.1} ms", node_name(*vm), apart.as_secs_f64() * 1e3))
+                        .collect();
+                    let mut what = format!(
+                        "{} promoted, the most advanced of: {}; tie-break: lowest round trip to the lost leader's \
+                         host: {}",
+                        promotion.leader,
+                        positions.join(", "),
+                        distances.join(", ")
+                    );
+                    for remark in promotion.notes {
+                        what.push_str("; ");
+                        what.push_str(&remark);
+                    }
+                    let node = promotion.leader.clone();
+                    self.events.say(EventKind::Platform { action: "promote".to_owned(), node, what });
+                    self.events.say(EventKind::Leader { node: promotion.leader });
+                    return;
+                }
+                Err(error) => {
+                    self.trouble("promote a standby", &error.to_string());
+                    if !self.pause(RETRY) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
