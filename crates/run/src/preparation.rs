@@ -1,170 +1,45 @@
 //! Everything between the orders and the first load: the scenario read again, the datacentre built, the database
 //! made, the tables loaded.
 
-use std::collections::BTreeMap;
-use std::path::Path;
+mod error;
+mod facts;
+mod opening;
+mod shares;
+
 use std::sync::Arc;
 use std::time::Instant;
 
-use capabilities::Leadership;
-use engine::{Configuration, Engine, EngineError, Installation, Node, Origin};
+use engine::{Engine, Node};
 use fabric::CaptureGuard;
-use history::{EventKind, EventSink, LoadFacts, PhaseFacts, RunFacts};
-use lab::cgroup::CpuGroups;
-use lab::memory_groups::MemoryGroups;
-use lab::protocol::PROGRAMS;
+use history::{EventKind, EventSink, RunFacts};
 use load::{LoadCpu, LoadError, LoadPlan, OnThread};
 use nix::sys::resource::{Resource, getrlimit};
 use paper::RequestedNetwork;
 use paper::network::{LinkRates, policy};
 use platform::{BuildSettings, Datacentre, DatacentreError, VolumeContent};
-use scenario::units::{format_duration, format_size};
-use scenario::{DiskSync, Failover, Need, Scenario, Synchronous, Volumes, node_name};
-use workload::ConfigurationError;
+use scenario::{Need, Scenario, node_name};
 
-use crate::captures::{self, CaptureError, Captures};
+pub use self::error::PreparationError;
+pub use self::facts::check_workloads;
+use self::facts::facts;
+pub(crate) use self::facts::{loads_facts, phases};
+pub(crate) use self::opening::open_engine;
+use self::shares::{cpu_groups, limited_by, memory_groups, volumes};
+use crate::captures::{self, Captures};
 use crate::chronicle::Chronicle;
 use crate::client_programs;
 use crate::directory::RunDirectory;
 use crate::in_the_lab::{Lab, enter_place};
-use crate::load_plans::{Access, Misconfigured, PlanError, most_clients, plans, workload_of};
-use crate::orders::{InstallationOrders, Orders, VolumeOrders};
+use crate::load_plans::{Access, plans};
+use crate::orders::{Orders, VolumeOrders};
 use crate::prepared::Prepared;
-use crate::script_files::{self, MisnamedFile};
 use crate::table_progress;
-use crate::target::PlaceError;
 use crate::usage::Usage;
 
 /// Descriptors for everything but the loads' sessions: hosts, nodes, volumes, files.
 const OTHER_OPEN_FILES: u64 = 1_000;
 /// Up to here nobody runs short of descriptors because of the loads.
 const FEW_SESSIONS: u32 = 200;
-
-/// What can go wrong before the first load starts.
-#[derive(Debug, thiserror::Error)]
-pub enum PreparationError {
-    /// The datacentre.
-    #[error("datacentre: {0}")]
-    Datacentre(#[from] DatacentreError),
-    /// A capture.
-    #[error("capture: {0}")]
-    Capture(#[from] CaptureError),
-    /// The database.
-    #[error("database: {0}")]
-    Engine(#[from] EngineError),
-    /// A load's tables, or its place.
-    #[error("{0}")]
-    Load(#[from] LoadError),
-    /// A load's namespace could not be copied.
-    #[error(transparent)]
-    Place(#[from] PlaceError),
-    /// A workload cannot be had as the scenario asks for it.
-    #[error("load {load}: {source}")]
-    Workload {
-        /// The load.
-        load: String,
-        /// Why.
-        source: ConfigurationError,
-    },
-    /// More sockets are needed than this process may have open.
-    #[error(
-        "{sessions} client sessions need {needed} open files, and the limit is {most}: raise it (`ulimit -Hn \
-         {needed}`, or LimitNOFILE of the service), or use fewer clients"
-    )]
-    OpenFiles {
-        /// The loads' sessions.
-        sessions: u32,
-        /// Descriptors needed.
-        needed: u64,
-        /// Descriptors allowed.
-        most: u64,
-    },
-    /// The volumes are no virtual disks, of which there could be snapshots.
-    #[error("snapshots need virtual disks, which are not available: {why}")]
-    NoSnapshots {
-        /// Why not.
-        why: String,
-    },
-    /// A script's file.
-    #[error(transparent)]
-    ScriptFile(#[from] MisnamedFile),
-}
-
-impl From<Misconfigured> for PreparationError {
-    fn from(Misconfigured { load, source }: Misconfigured) -> Self {
-        PreparationError::Workload { load, source }
-    }
-}
-
-impl From<PlanError> for PreparationError {
-    fn from(error: PlanError) -> Self {
-        match error {
-            PlanError::Misconfigured(error) => error.into(),
-            PlanError::Engine(error) => error.into(),
-        }
-    }
-}
-
-impl PreparationError {
-    /// The same as a rejection with a caret, where it is about a value of the scenario.
-    #[must_use]
-    pub fn rejection(
-        &self,
-        source: &scenario::Source,
-        overrides: &[(String, String)],
-    ) -> Option<scenario::Rejection> {
-        match self {
-            PreparationError::ScriptFile(misnamed) => misnamed.pointed_at(source, overrides),
-            _ => None,
-        }
-    }
-}
-
-/// Opens the engine over the installation found outside.
-pub(crate) fn open_engine(scenario: &Scenario, orders: &Orders) -> Result<Arc<dyn Engine>, EngineError> {
-    let configuration = Configuration {
-        synchronous: match scenario.database.synchronous {
-            Synchronous::Off => engine::Synchronous::Off,
-            Synchronous::Any(count) => engine::Synchronous::Any(count),
-            Synchronous::All => engine::Synchronous::All,
-        },
-        settings: scenario.database.settings.clone(),
-        port: scenario.database.engine.client_port,
-        copies: scenario.database.copies,
-        places: scenario.database.nodes.iter().map(|host| place(&scenario.site.hosts[*host])).collect(),
-        max_connections: scenario.max_connections(),
-    };
-    let opened = engine::registry::of(scenario.database.engine)?
-        .open(as_nodes_see(&orders.installation), configuration)?;
-    Ok(Arc::from(opened))
-}
-
-fn place(host: &scenario::Host) -> engine::NodePlace {
-    engine::NodePlace {
-        region: host.region.clone(),
-        zone: host.zone.clone(),
-        // Racks of several zones may have the same name.
-        rack: host.rack.as_ref().map_or_else(|| host.zone.clone(), |rack| format!("{}-{rack}", host.zone)),
-        host: host.name.clone(),
-    }
-}
-
-/// The installation under the path by which nodes reach it.
-fn as_nodes_see(orders: &InstallationOrders) -> Installation {
-    let base = if orders.is_one_program() { &orders.bin } else { &orders.root };
-    let seen = |path: &Path| match path.strip_prefix(base) {
-        Ok(inside) if orders.shown => Path::new(PROGRAMS).join(inside),
-        _ => path.to_owned(),
-    };
-    Installation {
-        bin: seen(&orders.bin),
-        version: orders.version.clone(),
-        origin: Origin::Explicit,
-        library_path: orders.library_path.as_deref().map(seen),
-        root: seen(&orders.root),
-        programs: orders.programs.iter().map(|(name, path)| (name.clone(), seen(path))).collect(),
-    }
-}
 
 /// Builds everything.
 ///
@@ -330,199 +205,9 @@ pub(crate) fn check_open_files(scenario: &Scenario, most: u64) -> Result<(), Pre
     Err(PreparationError::OpenFiles { sessions, needed, most })
 }
 
-/// What holds nodes to their share of the processors, in words.
-fn limited_by(groups: Option<&CpuGroups>, scenario: &Scenario) -> String {
-    let groups = groups.filter(|_| scenario.database.cpus.is_some());
-    groups.map_or_else(|| "none".to_owned(), CpuGroups::describe)
-}
-
-/// Where none may be made, only a limit that was asked for is missed.
-fn cpu_groups(scenario: &Scenario, orders: &Orders, chronicle: &Chronicle) -> Option<Arc<CpuGroups>> {
-    match CpuGroups::make(&orders.run_name) {
-        Ok(groups) => Some(Arc::new(groups)),
-        Err(_) if scenario.database.cpus.is_none() => None,
-        Err(error) => {
-            chronicle.warn(
-                format!("the nodes' CPU limit does not hold: {error}"),
-                "run as root or with a delegated cpu controller (see `holdfast doctor`), or leave `cpus` out",
-            );
-            None
-        }
-    }
-}
-
-/// Only where a fault takes memory: a group counts every page.
-fn memory_groups(
-    scenario: &Scenario,
-    orders: &Orders,
-    cpu_groups: Option<&CpuGroups>,
-    chronicle: &Chronicle,
-) -> Option<Arc<MemoryGroups>> {
-    if !crate::room::needs(scenario, Need::MemoryGroups) {
-        return None;
-    }
-    let made = MemoryGroups::make(&orders.run_name, cpu_groups);
-    let told = |error| {
-        chronicle.warn(format!("no memory can be taken from nodes: {error}"), "see `holdfast doctor`");
-    };
-    made.map(Arc::new).map_err(told).ok()
-}
-
-/// What volumes will be: what the scenario asks for, where it is to be had; else plain directories, and why.
-fn volumes(
-    scenario: &Scenario,
-    directory: &RunDirectory,
-    chronicle: &Chronicle,
-) -> (Volumes, Option<String>) {
-    let asked = scenario.database.volumes;
-    if asked == Volumes::Directory {
-        return (asked, None);
-    }
-    let Err(error) = disk::try_out(directory.path()) else { return (asked, None) };
-    chronicle.warn(
-        format!("volumes are plain directories, so a power-off does not lose unsynced data: {error}"),
-        "allow this user to use /dev/fuse (see `holdfast doctor`), or write `volumes: directory`",
-    );
-    (Volumes::Directory, Some(error.to_string()))
-}
-
-fn volumes_in_words(volumes: Volumes) -> &'static str {
-    match volumes {
-        Volumes::Virtual => "virtual disks: a power-off loses unsynced data",
-        Volumes::Torn => {
-            "virtual disks: a power-off loses unsynced data and may leave the last write partial"
-        }
-        Volumes::Directory => "plain directories: a power-off loses no written data",
-    }
-}
-
-/// What a sync costs, where it is not what the machine's own disk takes.
-fn sync_in_words(sync: DiskSync) -> Option<String> {
-    let DiskSync::Modelled { latency, at_once, bytes_per_second } = sync else { return None };
-    let rate = bytes_per_second.map(|rate| format!(", {} a second", format_size(rate)));
-    Some(format!(
-        "syncs are modelled, not those of the machine's disk: {}, {at_once} at once{} on each disk",
-        format_duration(latency),
-        rate.unwrap_or_default()
-    ))
-}
-
-fn facts(
-    scenario: &Scenario,
-    orders: &Orders,
-    engine: &dyn Engine,
-    datacentre: &Datacentre,
-    (limited, volumes): (&str, Volumes),
-) -> Result<RunFacts, PreparationError> {
-    let mut engine_settings = engine.settings();
-    let leadership = scenario.database.engine.leadership;
-    engine_settings.insert("failover".to_owned(), failover_in_words(scenario.database.failover, leadership));
-    engine_settings.insert("isolation".to_owned(), engine.isolation().name().to_owned());
-    engine_settings.insert("found".to_owned(), orders.installation.origin.clone());
-    let mut machine: BTreeMap<String, String> = orders.machine.clone();
-    machine.insert(
-        "cpu_limit".to_owned(),
-        match scenario.database.cpus {
-            Some(cpus) => format!("{cpus} per node, by {limited}"),
-            None => "none".to_owned(),
-        },
-    );
-    let sync = sync_in_words(scenario.site.disks.sync).filter(|_| volumes != Volumes::Directory);
-    let volumes = [Some(volumes_in_words(volumes).to_owned()), sync];
-    machine.insert("volumes".to_owned(), volumes.into_iter().flatten().collect::<Vec<_>>().join("; "));
-    let loads = loads_facts(scenario)?;
-    Ok(RunFacts {
-        holdfast: orders.holdfast.clone(),
-        scenario: scenario.name.clone(),
-        description: scenario.description.clone(),
-        seed: orders.seed,
-        started_at: orders.started_at.clone(),
-        engine: engine.name().to_owned(),
-        engine_version: engine.version(),
-        engine_settings,
-        machine,
-        site: datacentre.facts(scenario),
-        loads,
-        phases: phases(scenario),
-        planted: orders.planted.iter().map(|lie| lie.name().to_owned()).collect(),
-        is_external: false,
-    })
-}
-
-/// Whether every load's workload takes its options: what the scenario language cannot see by itself, such as shares that
-/// do not add up or a script that cannot be read.
-///
-/// Scripts that stand in files, whose paths begin at `folder`, are read into the scenario first.
-///
-/// # Errors
-/// Of the first load that cannot be had, or whose file cannot be read.
-pub fn check_workloads(scenario: &mut Scenario, folder: &Path) -> Result<(), PreparationError> {
-    let files = script_files::read_into_scenario(scenario, folder)?;
-    for load in &scenario.loads {
-        workload_of(load).map_err(|Misconfigured { load, source }| match files.get(&load) {
-            Some(files) => Misconfigured { source: files.name_file_in(source), load },
-            None => Misconfigured { load, source },
-        })?;
-    }
-    Ok(())
-}
-
-/// What is known of each load before it starts.
-///
-/// # Errors
-/// When a workload does not take its options.
-pub(crate) fn loads_facts(scenario: &Scenario) -> Result<Vec<LoadFacts>, PreparationError> {
-    scenario.loads.iter().map(|load| load_facts(load, &scenario.schedule)).collect()
-}
-
-fn load_facts(load: &scenario::Load, schedule: &[scenario::Phase]) -> Result<LoadFacts, PreparationError> {
-    let workload = workload_of(load)?;
-    Ok(LoadFacts {
-        name: load.name.clone(),
-        workload: load.workload.clone(),
-        clients: most_clients(load, schedule),
-        from: load.from.to_string(),
-        transaction: workload.transaction_name().to_owned(),
-        statements: workload.statement_names().into_iter().map(str::to_owned).collect(),
-    })
-}
-
-/// The schedule's phases, with their times.
-pub(crate) fn phases(scenario: &Scenario) -> Vec<PhaseFacts> {
-    let mut from_s = 0.0;
-    let phase = |phase: &scenario::Phase| {
-        let to_s = from_s + phase.length.as_secs_f64();
-        let facts = PhaseFacts { name: phase.name.clone(), from_s, to_s };
-        from_s = to_s;
-        facts
-    };
-    scenario.schedule.iter().map(phase).collect()
-}
-
-fn failover_in_words(failover: Failover, leadership: Leadership) -> String {
-    match failover {
-        Failover::None | Failover::Promote { .. } if matches!(leadership, Leadership::Elected(_)) => {
-            "the nodes elect another leader; a lost node restarts when its host returns".to_owned()
-        }
-        Failover::None if leadership == Leadership::Nobody => {
-            "not needed: every node takes writes; a lost node restarts when its host returns".to_owned()
-        }
-        Failover::None => "none: a lost node restarts when its host returns".to_owned(),
-        Failover::HaRestart { after } => {
-            format!("the platform restarts a lost node on another host after {} s", after.as_secs_f64())
-        }
-        Failover::Promote { after } => {
-            format!(
-                "the most advanced standby is promoted {} s after the leader is lost",
-                after.as_secs_f64()
-            )
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::collections::BTreeMap;
 
     /// Every workload's options by their defaults, as the scenario language has them.
     fn defaults(workload: &str) -> BTreeMap<String, String> {

@@ -3,132 +3,17 @@
 //!
 //! Knows nothing of where the text stands; whoever reads it adds the place.
 
+mod error;
+mod kind;
+mod written;
+
 use std::time::Duration;
 
-use thiserror::Error;
-
-/// Why a text is not the quantity it should be.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum UnitError {
-    /// A number and nothing after it.
-    #[error("`{text}` has no unit")]
-    NoUnit {
-        /// As written.
-        text: String,
-        /// The same with the likeliest unit.
-        write: String,
-    },
-    /// A blank between the number and its unit.
-    #[error("`{text}` has a blank before its unit")]
-    Blank {
-        /// As written.
-        text: String,
-        /// The same without it.
-        write: String,
-    },
-    /// A number and something that is no unit of this kind.
-    #[error("`{text}` ends in `{unit}`, which is not a unit of {kind}")]
-    UnknownUnit {
-        /// As written.
-        text: String,
-        /// What stands where the unit should be.
-        unit: String,
-        /// The kind of quantity.
-        kind: &'static str,
-        /// The units there are.
-        known: String,
-    },
-    /// No number in front.
-    #[error("`{text}` is not {kind}")]
-    NotAQuantity {
-        /// As written.
-        text: String,
-        /// The kind of quantity, with its article.
-        kind: &'static str,
-        /// What one looks like.
-        example: &'static str,
-    },
-    /// More decimals than the base unit can hold.
-    #[error("`{text}` is finer than {finest}")]
-    TooFine {
-        /// As written.
-        text: String,
-        /// The base unit.
-        finest: &'static str,
-    },
-    /// More than 64 bits of the base unit.
-    #[error("`{text}` is too large")]
-    TooLarge {
-        /// As written.
-        text: String,
-    },
-}
-
-impl UnitError {
-    /// What to write instead.
-    #[must_use]
-    pub fn help(&self) -> String {
-        match self {
-            UnitError::NoUnit { write, .. } | UnitError::Blank { write, .. } => format!("write {write}"),
-            UnitError::UnknownUnit { known, .. } => {
-                format!("put one of these straight after the number: {known}")
-            }
-            UnitError::NotAQuantity { example, .. } => {
-                format!("write a number with its unit straight after it, such as {example}")
-            }
-            UnitError::TooFine { finest, .. } => format!("write it in whole multiples of {finest}"),
-            UnitError::TooLarge { .. } => "write a smaller number".to_owned(),
-        }
-    }
-}
-
-/// A kind of quantity: its units and what they are worth in the base unit.
-struct Kind {
-    name: &'static str,
-    with_article: &'static str,
-    example: &'static str,
-    finest: &'static str,
-    units: &'static [(&'static str, u64)],
-}
-
-const DURATION: Kind = Kind {
-    name: "time",
-    with_article: "a duration",
-    example: "20s",
-    finest: "1us",
-    units: &[("us", 1), ("ms", 1_000), ("s", 1_000_000), ("m", 60_000_000), ("h", 3_600_000_000)],
-};
-
-const SIZE: Kind = Kind {
-    name: "size",
-    with_article: "a size",
-    example: "4GiB",
-    finest: "1B",
-    units: &[
-        ("B", 1),
-        ("KiB", 1 << 10),
-        ("MiB", 1 << 20),
-        ("GiB", 1 << 30),
-        ("TiB", 1 << 40),
-        ("kB", 1_000),
-        ("MB", 1_000_000),
-        ("GB", 1_000_000_000),
-        ("TB", 1_000_000_000_000),
-    ],
-};
-
-const BIT_RATE: Kind = Kind {
-    name: "bit rate",
-    with_article: "a bit rate",
-    example: "10Gbit/s",
-    finest: "1bit/s",
-    units: &[
-        ("bit/s", 1),
-        ("kbit/s", 1_000),
-        ("Mbit/s", 1_000_000),
-        ("Gbit/s", 1_000_000_000),
-        ("Tbit/s", 1_000_000_000_000),
-    ],
+pub use self::error::UnitError;
+use self::kind::{BIT_RATE, DURATION, Kind, SIZE};
+pub use self::written::{
+    approximate_bit_rate, approximate_size, format_bit_rate, format_duration, format_percent, format_rate,
+    format_size,
 };
 
 /// Reads a duration: `100us`, `50ms`, `1.5s`, `2m`, `1h`. `likely_unit` is what the message proposes for a bare number.
@@ -176,12 +61,6 @@ pub fn rate_per_s(text: &str) -> Result<f64, UnitError> {
     }
 }
 
-/// Writes events a second so that [`rate_per_s`] reads the same back.
-#[must_use]
-pub fn format_rate(per_s: f64) -> String {
-    format!("{per_s}/s")
-}
-
 /// Reads a share as a ratio: `95%` is 0.95, and so is `0.95`. A bare number above 1 is refused: it lacks its `%`.
 ///
 /// # Errors
@@ -227,80 +106,6 @@ pub fn percent(text: &str) -> Result<f64, UnitError> {
             kind: "percentage",
             known: "%".to_owned(),
         }),
-    }
-}
-
-/// Writes a ratio so that [`percent`] reads the same back.
-#[must_use]
-pub fn format_percent(ratio: f64) -> String {
-    // The shortest digits that mean this number, and the point moved by text: arithmetic would round.
-    let digits = format!("{ratio}");
-    let (whole, fraction) = digits.split_once('.').unwrap_or((&digits, ""));
-    let fraction = format!("{fraction:0<2}");
-    let (up, down) = fraction.split_at(2);
-    let whole = format!("{whole}{up}");
-    let whole = whole.trim_start_matches('0');
-    let point = if down.is_empty() { "" } else { "." };
-    format!("{}{point}{down}%", if whole.is_empty() { "0" } else { whole })
-}
-
-/// Writes a size so that [`size_bytes`] reads the same back, in the largest unit that divides it.
-#[must_use]
-pub fn format_size(bytes: u64) -> String {
-    written(u128::from(bytes), &SIZE, "B")
-}
-
-/// Writes about how many bytes these are, for people: `23.5 GiB`, `512 B`.
-#[must_use]
-pub fn approximate_size(bytes: f64) -> String {
-    const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-    let mut value = bytes;
-    let mut unit = 0;
-    while value >= 1024.0 && unit + 1 < UNITS.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    // Beyond three digits a tenth says nothing, and of a byte there is none.
-    let decimals = usize::from(unit > 0 && value < 99.95);
-    format!("{value:.decimals$} {}", UNITS[unit])
-}
-
-/// A bit rate for people, in the unit that keeps the number small: `2 Mbit/s`, `1 Gbit/s`.
-#[must_use]
-pub fn approximate_bit_rate(bits_per_s: u64) -> String {
-    let (value, unit) = match bits_per_s {
-        rate if rate >= 1_000_000_000 => (rate as f64 / 1e9, "Gbit/s"),
-        rate if rate >= 1_000_000 => (rate as f64 / 1e6, "Mbit/s"),
-        rate => (rate as f64 / 1e3, "kbit/s"),
-    };
-    let written = format!("{value:.2}");
-    format!("{} {unit}", written.trim_end_matches('0').trim_end_matches('.'))
-}
-
-/// Writes a duration so that [`duration`] reads the same back, in the largest unit that divides it. What is finer
-/// than a microsecond is cut off; no scenario holds any.
-#[must_use]
-pub fn format_duration(duration: Duration) -> String {
-    written(duration.as_micros(), &DURATION, "s")
-}
-
-/// Writes a bit rate so that [`bit_rate_per_s`] reads the same back, in the largest unit that divides it.
-#[must_use]
-pub fn format_bit_rate(bits_per_s: u64) -> String {
-    written(u128::from(bits_per_s), &BIT_RATE, "bit/s")
-}
-
-/// So many of the base unit, in the largest unit that divides it; nothing in `unit_of_nothing`.
-fn written(quantity: u128, kind: &Kind, unit_of_nothing: &str) -> String {
-    let largest = kind
-        .units
-        .iter()
-        .rev()
-        .map(|(unit, worth)| (*unit, u128::from(*worth)))
-        .find(|(_, worth)| quantity > 0 && quantity.is_multiple_of(*worth));
-    match largest {
-        Some((unit, worth)) => format!("{}{unit}", quantity / worth),
-        None => format!("0{unit_of_nothing}"),
     }
 }
 

@@ -1,0 +1,72 @@
+//! What can go wrong outside the lab, or be told of what went wrong inside.
+
+use std::path::PathBuf;
+
+use remote::permit::PermitError;
+use scenario::Rejection;
+
+use crate::beside_scenario::BesideError;
+use crate::captures::CaptureError;
+use crate::directory::DirectoryError;
+use crate::engine_files::PlanError;
+use crate::room::RoomError;
+
+/// What can go wrong outside the lab, or be told of what went wrong inside.
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    /// The scenario is wrong.
+    #[error(transparent)]
+    Rejected(#[from] Box<Rejection>),
+    /// An engine file cannot be read.
+    #[error(transparent)]
+    EngineFile(#[from] BesideError),
+    /// A workload cannot be had as the scenario asks for it.
+    #[error("{0}")]
+    Workload(String),
+    /// The database is not there and cannot be installed.
+    #[error("database: {0}")]
+    Install(#[from] engine::InstallError),
+    /// The engine is unknown.
+    #[error("database: {0}")]
+    Engine(#[from] engine::EngineError),
+    /// What is to be captured.
+    #[error("--capture: {0}")]
+    Capture(#[from] CaptureError),
+    /// What only a lab has.
+    #[error("{option} is for runs in the lab, and this scenario runs on a cluster that exists; take it out")]
+    NeedsLab {
+        /// The option.
+        option: &'static str,
+    },
+    /// Nobody has confirmed that machines which exist may be broken.
+    #[error(transparent)]
+    NotPermitted(#[from] PermitError),
+    /// The machine has no room for it.
+    #[error("this machine: {0}")]
+    Room(#[from] RoomError),
+    /// The run directory.
+    #[error(transparent)]
+    Directory(#[from] DirectoryError),
+    /// The supervisor could not be started or spoken to.
+    #[error("lab: {0}")]
+    Supervisor(String),
+    /// The lab, or the process of a run on a cluster that exists, could not do its job.
+    #[error("{part}: {why}")]
+    Lab {
+        /// Which of the two: `lab` or `cluster`.
+        part: &'static str,
+        /// Why.
+        why: String,
+        /// What was recorded until then.
+        run_directory: PathBuf,
+    },
+}
+
+impl From<PlanError> for LaunchError {
+    fn from(error: PlanError) -> Self {
+        match error {
+            PlanError::Rejected(rejection) => rejection.into(),
+            PlanError::Unreadable(error) => error.into(),
+        }
+    }
+}

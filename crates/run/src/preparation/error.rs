@@ -1,0 +1,91 @@
+//! Why a run could not be prepared, and where in the scenario that lies.
+
+use engine::EngineError;
+use load::LoadError;
+use platform::DatacentreError;
+use workload::ConfigurationError;
+
+use crate::captures::CaptureError;
+use crate::load_plans::{Misconfigured, PlanError};
+use crate::script_files::MisnamedFile;
+use crate::target::PlaceError;
+
+/// What can go wrong before the first load starts.
+#[derive(Debug, thiserror::Error)]
+pub enum PreparationError {
+    /// The datacentre.
+    #[error("datacentre: {0}")]
+    Datacentre(#[from] DatacentreError),
+    /// A capture.
+    #[error("capture: {0}")]
+    Capture(#[from] CaptureError),
+    /// The database.
+    #[error("database: {0}")]
+    Engine(#[from] EngineError),
+    /// A load's tables, or its place.
+    #[error("{0}")]
+    Load(#[from] LoadError),
+    /// A load's namespace could not be copied.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    /// A workload cannot be had as the scenario asks for it.
+    #[error("load {load}: {source}")]
+    Workload {
+        /// The load.
+        load: String,
+        /// Why.
+        source: ConfigurationError,
+    },
+    /// More sockets are needed than this process may have open.
+    #[error(
+        "{sessions} client sessions need {needed} open files, and the limit is {most}: raise it (`ulimit -Hn \
+         {needed}`, or LimitNOFILE of the service), or use fewer clients"
+    )]
+    OpenFiles {
+        /// The loads' sessions.
+        sessions: u32,
+        /// Descriptors needed.
+        needed: u64,
+        /// Descriptors allowed.
+        most: u64,
+    },
+    /// The volumes are no virtual disks, of which there could be snapshots.
+    #[error("snapshots need virtual disks, which are not available: {why}")]
+    NoSnapshots {
+        /// Why not.
+        why: String,
+    },
+    /// A script's file.
+    #[error(transparent)]
+    ScriptFile(#[from] MisnamedFile),
+}
+
+impl From<Misconfigured> for PreparationError {
+    fn from(Misconfigured { load, source }: Misconfigured) -> Self {
+        PreparationError::Workload { load, source }
+    }
+}
+
+impl From<PlanError> for PreparationError {
+    fn from(error: PlanError) -> Self {
+        match error {
+            PlanError::Misconfigured(error) => error.into(),
+            PlanError::Engine(error) => error.into(),
+        }
+    }
+}
+
+impl PreparationError {
+    /// The same as a rejection with a caret, where it is about a value of the scenario.
+    #[must_use]
+    pub fn rejection(
+        &self,
+        source: &scenario::Source,
+        overrides: &[(String, String)],
+    ) -> Option<scenario::Rejection> {
+        match self {
+            PreparationError::ScriptFile(misnamed) => misnamed.pointed_at(source, overrides),
+            _ => None,
+        }
+    }
+}

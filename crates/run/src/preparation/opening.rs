@@ -1,0 +1,56 @@
+//! The engine of a run, with the files that it brings.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use engine::{Configuration, Engine, EngineError, Installation, Origin};
+use lab::protocol::PROGRAMS;
+use scenario::{Scenario, Synchronous};
+
+use crate::orders::{InstallationOrders, Orders};
+
+/// Opens the engine over the installation found outside.
+pub(crate) fn open_engine(scenario: &Scenario, orders: &Orders) -> Result<Arc<dyn Engine>, EngineError> {
+    let configuration = Configuration {
+        synchronous: match scenario.database.synchronous {
+            Synchronous::Off => engine::Synchronous::Off,
+            Synchronous::Any(count) => engine::Synchronous::Any(count),
+            Synchronous::All => engine::Synchronous::All,
+        },
+        settings: scenario.database.settings.clone(),
+        port: scenario.database.engine.client_port,
+        copies: scenario.database.copies,
+        places: scenario.database.nodes.iter().map(|host| place(&scenario.site.hosts[*host])).collect(),
+        max_connections: scenario.max_connections(),
+    };
+    let opened = engine::registry::of(scenario.database.engine)?
+        .open(as_nodes_see(&orders.installation), configuration)?;
+    Ok(Arc::from(opened))
+}
+
+fn place(host: &scenario::Host) -> engine::NodePlace {
+    engine::NodePlace {
+        region: host.region.clone(),
+        zone: host.zone.clone(),
+        // Racks of several zones may have the same name.
+        rack: host.rack.as_ref().map_or_else(|| host.zone.clone(), |rack| format!("{}-{rack}", host.zone)),
+        host: host.name.clone(),
+    }
+}
+
+/// The installation under the path by which nodes reach it.
+fn as_nodes_see(orders: &InstallationOrders) -> Installation {
+    let base = if orders.is_one_program() { &orders.bin } else { &orders.root };
+    let seen = |path: &Path| match path.strip_prefix(base) {
+        Ok(inside) if orders.shown => Path::new(PROGRAMS).join(inside),
+        _ => path.to_owned(),
+    };
+    Installation {
+        bin: seen(&orders.bin),
+        version: orders.version.clone(),
+        origin: Origin::Explicit,
+        library_path: orders.library_path.as_deref().map(seen),
+        root: seen(&orders.root),
+        programs: orders.programs.iter().map(|(name, path)| (name.clone(), seen(path))).collect(),
+    }
+}
