@@ -7,6 +7,9 @@
 //! Owns the order, the number and the time limits of attempts. What an attempt is, is each protocol's ([`Ask`]); waiting
 //! after a failure is the caller's.
 
+mod answer;
+mod node;
+
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -18,6 +21,8 @@ use history::ErrorClass;
 use rand::{Rng, RngExt};
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
 
+use self::answer::{Answer, Step, TOO_MANY_CONNECTIONS};
+use self::node::{HEAD_START, Node};
 use crate::backoff::Backoff;
 use crate::connection::SessionError;
 use crate::endpoint::Endpoint;
@@ -30,16 +35,10 @@ use crate::session::{ConnectError, Connected, Connector, FailedAttempt, Session}
 pub const IN_FLIGHT_AT_A_NODE: usize = 64;
 /// The most attempts of a load in flight.
 pub const IN_FLIGHT: usize = 128;
-/// How long the known leader is asked before it is searched elsewhere as well. One that is alive answers within it in any
-/// place the lab can make, unless it has too much to do; the attempt goes on meanwhile.
-const HEAD_START: Duration = Duration::from_millis(250);
 /// The longest pause between two rounds of a search: how late a new leader may be found.
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 /// A time limit doubles with each attempt in a row that met it, so many times.
 const MOST_DOUBLINGS: u32 = 3;
-/// How databases say that they have as many sessions as they take: PostgreSQL's SQLSTATE, MySQL's number.
-const TOO_MANY_CONNECTIONS: [&str; 2] = ["53300", "1040"];
-
 /// One attempt at one node.
 pub trait Ask: 'static {
     /// What the attempt opens.
@@ -73,15 +72,6 @@ struct Search<A: Ask> {
     scouting: RefCell<Scouting<A::Opened>>,
 }
 
-struct Node {
-    endpoint: Endpoint,
-    in_flight: Semaphore,
-    /// Attempts in a row that met their time limit.
-    timeouts: Cell<u32>,
-    /// When it last answered anybody.
-    answered: Cell<Option<Instant>>,
-}
-
 /// What a search leaves to the next: attempts at nodes that are silent go on, whoever searches.
 struct Scouting<S> {
     attempts: Vec<Option<Attempt<S>>>,
@@ -95,25 +85,6 @@ struct Attempt<S> {
 }
 
 type Answering<S> = Pin<Box<dyn Future<Output = Answer<S>>>>;
-
-/// What a node answered.
-enum Answer<S> {
-    Leads(S),
-    Follows(S),
-    Failed(SessionError),
-}
-
-/// How a client's step towards the leader ended.
-enum Step<S> {
-    /// With a session, at the node of this place.
-    Found(S, usize),
-    /// Nobody leads, as far as it is known.
-    Failed,
-    /// The leader has as many sessions as it takes.
-    Full,
-    /// Others have learnt more meanwhile: begin anew.
-    Anew,
-}
 
 impl<A: Ask> Connector for LeaderSearch<A> {
     fn connect<'a>(
@@ -358,23 +329,6 @@ impl<A: Ask> Drop for LeaderSearch<A> {
         // Attempts hold the search that holds them.
         let attempts = std::mem::take(&mut self.search.scouting.borrow_mut().attempts);
         drop(attempts);
-    }
-}
-
-impl Node {
-    fn has_just_answered(&self) -> bool {
-        self.answered.get().is_some_and(|moment| moment.elapsed() < HEAD_START)
-    }
-
-    /// Waits until it has answered nobody for as long as the known leader's head start, `begun` at the earliest.
-    async fn silence_since(&self, begun: Instant) {
-        loop {
-            let over = self.answered.get().map_or(begun, |answered| answered.max(begun)) + HEAD_START;
-            if Instant::now() >= over {
-                return;
-            }
-            sleep_until(over).await;
-        }
     }
 }
 
