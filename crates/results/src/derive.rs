@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use history::{Event, EventKind, LoadFacts, PhaseFacts, Receipt, RunFacts, Verdict};
+use history::{Event, EventKind, LoadFacts, PhaseFacts, RunFacts, Verdict};
 use measure::TimelineRow;
 use measure::interval::counts_for_load;
 use measure::recovery::{self, Baseline, LoadRecord, Second, Struck};
@@ -222,27 +222,7 @@ fn faults(events: &[Event]) -> Vec<FaultResult> {
 }
 
 fn asked(t_s: f64, kind: &str, target: &str, hits: &[String], nodes: &[String]) -> FaultResult {
-    FaultResult {
-        kind: kind.to_owned(),
-        target: target.to_owned(),
-        hits: hits.to_vec(),
-        nodes: nodes.to_vec(),
-        asked_s: t_s,
-        took_effect_s: None,
-        healed_s: None,
-        lab_lost_synced: false,
-        receipt: Receipt { verdict: Verdict::Unknown, evidence: Vec::new() },
-        gap_s: None,
-        below_50_percent_s: None,
-        below_95_percent_s: None,
-        interrupted: None,
-        recovery_s: RecoveryResult::default(),
-        charged_until_s: None,
-        loads: Vec::new(),
-        lost_operations: None,
-        lost_writes: None,
-        throughput_ratio_during: None,
-    }
+    FaultResult { hits: hits.to_vec(), nodes: nodes.to_vec(), ..FaultResult::asked(kind, target, t_s) }
 }
 
 /// What faults did to loads, from counts per second. Waits are not in the files, so that what rests on them is absent.

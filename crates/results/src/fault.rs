@@ -1,6 +1,6 @@
 //! What `result.json` says of a fault.
 
-use history::Receipt;
+use history::{Receipt, Verdict};
 use measure::recovery::{Incomparable, SUSTAINED_SECONDS_MIN};
 use serde::{Deserialize, Serialize};
 
@@ -56,6 +56,32 @@ pub struct FaultResult {
 }
 
 impl FaultResult {
+    /// A fault of which nothing is known but that it was asked for.
+    #[must_use]
+    pub fn asked(kind: &str, target: &str, asked_s: f64) -> FaultResult {
+        FaultResult {
+            kind: kind.to_owned(),
+            target: target.to_owned(),
+            hits: Vec::new(),
+            nodes: Vec::new(),
+            asked_s,
+            took_effect_s: None,
+            healed_s: None,
+            lab_lost_synced: false,
+            receipt: Receipt { verdict: Verdict::Unknown, evidence: Vec::new() },
+            gap_s: None,
+            below_50_percent_s: None,
+            below_95_percent_s: None,
+            interrupted: None,
+            recovery_s: RecoveryResult::default(),
+            charged_until_s: None,
+            loads: Vec::new(),
+            lost_operations: None,
+            lost_writes: None,
+            throughput_ratio_during: None,
+        }
+    }
+
     /// The ways that a fault of the network hit: each pair of paths, from and to.
     pub fn ways(&self) -> impl Iterator<Item = (&str, &str)> {
         self.hits.iter().filter_map(|hit| hit.split_once(" -> "))

@@ -104,32 +104,13 @@ fn processes_left() -> std::io::Result<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use history::{LabPart, Receipt, RunFacts, SiteFacts, Stall};
-    use results::{FaultResult, LabResult, RecoveryResult};
+    use results::{FaultResult, LabResult};
 
     use super::*;
 
     fn fault(verdict: Verdict, lab_lost_synced: bool) -> FaultResult {
-        FaultResult {
-            lab_lost_synced,
-            kind: "power-off".to_owned(),
-            target: String::new(),
-            hits: Vec::new(),
-            nodes: Vec::new(),
-            asked_s: 1.0,
-            took_effect_s: None,
-            healed_s: None,
-            receipt: Receipt { verdict, evidence: Vec::new() },
-            gap_s: None,
-            below_50_percent_s: None,
-            below_95_percent_s: None,
-            interrupted: None,
-            recovery_s: RecoveryResult::default(),
-            charged_until_s: None,
-            loads: Vec::new(),
-            lost_operations: None,
-            lost_writes: None,
-            throughput_ratio_during: None,
-        }
+        let receipt = Receipt { verdict, evidence: Vec::new() };
+        FaultResult { lab_lost_synced, receipt, ..FaultResult::asked("power-off", "", 1.0) }
     }
 
     fn facts() -> RunFacts {

@@ -80,25 +80,12 @@ fn felt(load: &str, gap_s: f64, first_s: f64, sustained_s: f64) -> FaultLoadResu
 
 fn fault(kind: &str, effect_s: f64, until_s: f64, loads: Vec<FaultLoadResult>) -> FaultResult {
     FaultResult {
-        lab_lost_synced: false,
-        kind: kind.to_owned(),
-        target: "host: leader".to_owned(),
-        hits: Vec::new(),
-        nodes: Vec::new(),
-        asked_s: effect_s,
         took_effect_s: Some(effect_s),
         healed_s: Some(effect_s + 5.0),
         receipt: Receipt { verdict: Verdict::Pass, evidence: Vec::new() },
-        gap_s: None,
-        below_50_percent_s: None,
-        below_95_percent_s: None,
-        interrupted: None,
-        recovery_s: RecoveryResult::default(),
         charged_until_s: Some(until_s),
         loads,
-        lost_operations: None,
-        lost_writes: None,
-        throughput_ratio_during: None,
+        ..FaultResult::asked(kind, "host: leader", effect_s)
     }
 }
 
