@@ -7,6 +7,15 @@ use crate::read::read;
 
 const FILES: &[(&str, &str)] = &[
     (
+        "faults/external/aws-ec2-power-off.yaml",
+        include_str!("../../../faults/external/aws-ec2-power-off.yaml"),
+    ),
+    (
+        "faults/external/azure-vm-power-off.yaml",
+        include_str!("../../../faults/external/azure-vm-power-off.yaml"),
+    ),
+    ("faults/external/gcloud-vm-stop.yaml", include_str!("../../../faults/external/gcloud-vm-stop.yaml")),
+    (
         "faults/external/libvirt-power-off.yaml",
         include_str!("../../../faults/external/libvirt-power-off.yaml"),
     ),
@@ -27,6 +36,10 @@ const FILES: &[(&str, &str)] = &[
     ("faults/external/pid-file-stop.yaml", include_str!("../../../faults/external/pid-file-stop.yaml")),
     ("faults/external/systemd-kill.yaml", include_str!("../../../faults/external/systemd-kill.yaml")),
     ("faults/external/systemd-stop.yaml", include_str!("../../../faults/external/systemd-stop.yaml")),
+    (
+        "faults/external/vsphere-power-off.yaml",
+        include_str!("../../../faults/external/vsphere-power-off.yaml"),
+    ),
 ];
 
 /// A file that is shipped is sound, or the program does not start; a test reads each.

@@ -1,6 +1,6 @@
 //! Command files of tools that are not on the machines that test Holdfast, against stand-ins: scripts that keep a state in a file
-//! and know the words of systemctl(1) and virsh(1) that the files use. This shows that the commands fit together, not that
-//! systemd or libvirt does what its manual says.
+//! and know the words of systemctl(1), virsh(1) and the clouds' own programs that the files use. This shows that the commands fit
+//! together, not that systemd, libvirt or a cloud does what its manual says.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -48,6 +48,61 @@ case "$*" in
   'domstate db1') echo "${word% (*}" ;;
   'domstate --reason db1') case $word in running) echo 'running (booted)' ;; *) echo "$word" ;; esac ;;
   *) echo "error: unknown command: $*"; exit 1 ;;
+esac
+"#;
+
+const GOVC: &str = r#"#!/bin/sh
+state=@FOLDER@/unit
+read -r word < "$state"
+case "$*" in
+  version) echo 'govc 0.18.0' ;;
+  'vm.power -off /DC0/vm/db1') [ "$word" = running ] || { echo 'govc: *types.InvalidPowerState'; exit 1; }; echo off > "$state" ;;
+  'vm.power -on /DC0/vm/db1') [ "$word" != running ] || { echo 'govc: *types.InvalidPowerState'; exit 1; }; echo running > "$state" ;;
+  'vm.info /DC0/vm/db1') case $word in running) echo '  Power state:  poweredOn' ;; *) echo '  Power state:  poweredOff' ;; esac ;;
+  *) echo "Unknown command: $*"; exit 2 ;;
+esac
+"#;
+
+/// It goes on stopping until somebody waits for its end.
+const AWS: &str = r#"#!/bin/sh
+state=@FOLDER@/unit
+read -r word < "$state"
+of='--instance-ids i-1'
+case "$*" in
+  --version) echo 'aws-cli/2.31.0 (a stand-in)' ;;
+  "ec2 stop-instances $of --skip-os-shutdown --output text") echo stopping > "$state" ;;
+  "ec2 wait instance-stopped $of") [ "$word" != running ] || exit 255; echo stopped > "$state" ;;
+  "ec2 start-instances $of --output text") [ "$word" = stopped ] || { echo IncorrectInstanceState; exit 254; }; echo running > "$state" ;;
+  "ec2 wait instance-running $of") [ "$word" = running ] || exit 255 ;;
+  "ec2 describe-instances $of --query Reservations[0].Instances[0].State.Name --output text") echo "$word" ;;
+  *) echo "Unknown command: $*"; exit 252 ;;
+esac
+"#;
+
+const AZ: &str = r#"#!/bin/sh
+state=@FOLDER@/unit
+read -r word < "$state"
+of='--resource-group databases --name db1'
+case "$*" in
+  --version) echo 'azure-cli 2.60.0 (a stand-in)' ;;
+  "vm stop $of --skip-shutdown") echo stopped > "$state" ;;
+  "vm start $of") echo running > "$state" ;;
+  "vm get-instance-view $of --query instanceView.statuses[].code --output tsv")
+    echo ProvisioningState/succeeded; echo "PowerState/$word" ;;
+  *) echo "Unknown command: $*"; exit 2 ;;
+esac
+"#;
+
+const GCLOUD: &str = r#"#!/bin/sh
+state=@FOLDER@/unit
+read -r word < "$state"
+case "$*" in
+  --version) echo 'Google Cloud SDK 480.0.0 (a stand-in)' ;;
+  'compute instances stop db1 --zone=europe-west1-b --discard-local-ssd=true --quiet') echo off > "$state" ;;
+  'compute instances start db1 --zone=europe-west1-b --quiet') echo running > "$state" ;;
+  'compute instances describe db1 --zone=europe-west1-b --format=value(status)')
+    if [ "$word" = running ]; then echo RUNNING; else echo TERMINATED; fi ;;
+  *) echo "Unknown command: $*"; exit 2 ;;
 esac
 "#;
 
@@ -109,11 +164,38 @@ fn a_unit_that_is_back_at_once_was_killed_all_the_same() {
     assert_eq!((receipt.verdict(), &receipt.doubts[..]), (Verdict::Pass, &[][..]));
 }
 
-#[test]
-fn a_virtual_machine_loses_power_and_is_started_again() {
-    let programs = [("virsh", VIRSH), ("ping", PING)];
-    let (receipt, stood) =
-        receipt("libvirt-power-off", &[("domain", "db1"), ("address", "10.0.0.2")], &programs, "running");
-    assert!(stood.starts_with("shut off (destroyed)"), "{stood}");
+/// A machine whose power one of these programs takes and gives back.
+fn loses_power_and_gets_it_back(name: &str, given: &[(&str, &str)], program: (&str, &str), stands_as: &str) {
+    let given = [given, &[("address", "10.0.0.2")]].concat();
+    let (receipt, stood) = receipt(name, &given, &[program, ("ping", PING)], "running");
+    assert_eq!(stood.trim(), stands_as);
     assert_eq!((receipt.verdict(), &receipt.doubts[..]), (Verdict::Pass, &[][..]));
+}
+
+#[test]
+fn a_virtual_machine_of_libvirt_loses_power_and_is_started_again() {
+    let given = [("domain", "db1")];
+    loses_power_and_gets_it_back("libvirt-power-off", &given, ("virsh", VIRSH), "shut off (destroyed)");
+}
+
+#[test]
+fn a_virtual_machine_of_vsphere_loses_power_and_is_started_again() {
+    loses_power_and_gets_it_back("vsphere-power-off", &[("vm", "/DC0/vm/db1")], ("govc", GOVC), "off");
+}
+
+#[test]
+fn an_instance_of_ec2_is_started_only_once_it_has_stopped() {
+    loses_power_and_gets_it_back("aws-ec2-power-off", &[("instance", "i-1")], ("aws", AWS), "stopping");
+}
+
+#[test]
+fn a_virtual_machine_of_azure_loses_power_and_is_started_again() {
+    let given = [("group", "databases"), ("vm", "db1")];
+    loses_power_and_gets_it_back("azure-vm-power-off", &given, ("az", AZ), "stopped");
+}
+
+#[test]
+fn an_instance_of_compute_engine_is_stopped_and_started_again() {
+    let given = [("instance", "db1"), ("zone", "europe-west1-b")];
+    loses_power_and_gets_it_back("gcloud-vm-stop", &given, ("gcloud", GCLOUD), "off");
 }
