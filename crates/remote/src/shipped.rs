@@ -16,6 +16,14 @@ const FILES: &[(&str, &str)] = &[
     ),
     ("faults/external/gcloud-vm-stop.yaml", include_str!("../../../faults/external/gcloud-vm-stop.yaml")),
     (
+        "faults/external/kubernetes-network-policy.yaml",
+        include_str!("../../../faults/external/kubernetes-network-policy.yaml"),
+    ),
+    (
+        "faults/external/kubernetes-pod-delete.yaml",
+        include_str!("../../../faults/external/kubernetes-pod-delete.yaml"),
+    ),
+    (
         "faults/external/libvirt-power-off.yaml",
         include_str!("../../../faults/external/libvirt-power-off.yaml"),
     ),

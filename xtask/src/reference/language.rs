@@ -78,7 +78,7 @@ fn of_a_file(explained: &[Explanation]) -> String {
 /// Every key of a command file, and those that ship.
 pub(super) fn command_file() -> String {
     let mut body = of_a_file(&remote::language::explain());
-    body.push_str("## Files that ship\n\nIn `faults/external/`. No scenario uses them yet.\n\n");
+    body.push_str("## Files that ship\n\nIn `faults/external/`. A scenario strikes with them by the fault `external`.\n\n");
     let rows = remote::shipped().iter().map(|file| {
         let tool = format!("{} {}", file.written_for.tool, file.written_for.version);
         vec![code(&file.name), sentence(&file.summary), tool, sentence(&file.tested.to_string())]
