@@ -15,6 +15,9 @@ pub use yaml::explain::{Explanation, Key};
 /// The word under which there is more to say than the language does: what stands in an engine's file.
 pub const ENGINE: &str = "engine";
 
+/// The key under which a load's workload has its own keys.
+const OPTIONS_KEY: &str = "options";
+
 /// What there is to say of a word: a key of the language, wherever it stands, or a role. Several where it stands in
 /// several places and does not mean the same there; none where it is no word of the language. Of a dotted path
 /// (`loads.0.clients`) the last key is explained, where it stands below the others if it does anywhere.
@@ -52,9 +55,12 @@ fn of_word(word: &str) -> Vec<Explanation> {
     }
     yaml::explain::search(&SCENARIO, "", word, &mut found);
     found.iter_mut().for_each(|explanation| explanation.examples = examples(word));
-    found.extend(OPTIONS.iter().filter(|table| table.workload == word).map(|table| Explanation {
-        path: format!("loads[].options of {word}"),
-        meaning: format!("what may be set of the workload {word}"),
+    // Each workload has its own, and some names mean something else in another.
+    found.iter_mut().filter(|_| word == OPTIONS_KEY).for_each(|explanation| explanation.keys.clear());
+    let told = OPTIONS.iter().filter(|table| word == OPTIONS_KEY || table.workload == word);
+    found.extend(told.map(|table| Explanation {
+        path: format!("loads[].options of {}", table.workload),
+        meaning: format!("what may be set of the workload {}", table.workload),
         holds: "a map".to_owned(),
         keys: keys(table.fields),
         examples: vec![table.example.to_owned()],
@@ -151,6 +157,15 @@ mod tests {
         assert_eq!(partition.path, "schedule[].faults[].partition");
         assert!(partition.keys.iter().any(|key| key.name == "bridge"));
         assert!(partition.examples.iter().any(|example| example.contains("isolate: leader")));
+    }
+
+    #[test]
+    fn options_are_told_workload_by_workload() {
+        let found = explain("options");
+        assert!(found[0].path == "loads[].options" && found[0].keys.is_empty(), "{:?}", found[0]);
+        let workloads: Vec<&str> =
+            found[1..].iter().filter_map(|one| one.path.strip_prefix("loads[].options of ")).collect();
+        assert_eq!(workloads, OPTIONS.iter().map(|table| table.workload).collect::<Vec<_>>());
     }
 
     #[test]

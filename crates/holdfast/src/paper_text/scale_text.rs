@@ -92,11 +92,18 @@ fn loss(durability: &Durability) -> Vec<String> {
             small(estimate.high)
         )
     });
+    // The share of hosts that do not return may be less than one host.
+    let outage = (durability.failed > 0).then(|| {
+        format!(
+            "an outage after which {} do not return loses some with {}{simulated}; ",
+            plural(durability.failed as u64, "host"),
+            small(durability.after_outage),
+        )
+    });
     let text = format!(
-        "{:.4e} sets of hosts hold data; an outage after which {} do not return loses some with {}{simulated}; a year of independent failures and repairs with {}",
-        durability.sets,
-        plural(durability.failed as u64, "host"),
-        small(durability.after_outage),
+        "{} hold data; {}a year of independent failures and repairs loses some with {}",
+        sets(durability.sets),
+        outage.unwrap_or_default(),
         small(durability.within_a_year)
     );
     let head = match durability.placement {
@@ -123,6 +130,19 @@ fn rebuild(moved: &Rebuild) -> String {
         text.push_str(&format!("; for {} no host is left", plural(moved.without_target, "replica")));
     }
     text
+}
+
+/// How many sets of hosts, with the digits that matter.
+fn sets(count: f64) -> String {
+    match count {
+        _ if count < 1e6 => {
+            let count = count.round() as u64;
+            format!("{} of hosts", report::counted(count, "set", "sets"))
+        }
+        _ if count < 1e9 => format!("{:.1} million sets of hosts", count / 1e6),
+        _ if count < 1e12 => format!("{:.1} billion sets of hosts", count / 1e9),
+        _ => format!("{count:.1e} sets of hosts"),
+    }
 }
 
 /// A probability or a share with the digits that matter.
@@ -161,5 +181,15 @@ mod tests {
         );
         assert_eq!(small(2.5e-9), "2.5e-7 %");
         assert_eq!(time(7_200.0), "2.0 h");
+        assert_eq!(
+            [1.0, 999.6, 2.5e7, 3e9, 3e15].map(sets),
+            [
+                "1 set of hosts",
+                "1,000 sets of hosts",
+                "25.0 million sets of hosts",
+                "3.0 billion sets of hosts",
+                "3.0e15 sets of hosts"
+            ]
+        );
     }
 }
