@@ -1,10 +1,11 @@
-//! Runs `cargo test`, shows what matters of its output as it comes, keeps all of it in a file.
+//! Runs `cargo test`, shows what matters of its output as it comes, keeps all of it in a file, each line with the seconds since the
+//! beginning: what takes long is seen there.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use nix::sys::signal::{Signal, kill};
@@ -56,6 +57,7 @@ pub fn run(command: &mut Command) -> anyhow::Result<(bool, Tally)> {
     if let Some(stderr) = child.stderr.take() {
         lines_of(stderr, sender);
     }
+    let began = Instant::now();
     let (mut tally, mut screen) = (Tally::default(), Screen::default());
     let mut hung = false;
     loop {
@@ -71,7 +73,8 @@ pub fn run(command: &mut Command) -> anyhow::Result<(bool, Tally)> {
                 )
             }
         };
-        writeln!(log, "{line}").with_context(|| format!("write {}", path.display()))?;
+        writeln!(log, "{:7.1} {line}", began.elapsed().as_secs_f64())
+            .with_context(|| format!("write {}", path.display()))?;
         tally.read(&line);
         if screen.shows(&line) {
             println!("{line}");
