@@ -170,3 +170,23 @@ fn of_two_equally_advanced_standbys_the_nearer_one_is_promoted() {
     assert!(position("n2").is_some() && position("n2") == position("n3"), "{what}");
     assert_eq!(promotion["node"], "n3", "{what}");
 }
+
+#[test]
+#[ignore = "second tier: two more losses of power, a quarter of a minute"]
+fn a_node_that_loses_power_while_it_starts_is_no_failure_of_the_platform() {
+    let _turn = beside_others();
+    let desk = Desk::new();
+    if !desk.can_have_a_lab("a_node_that_loses_power_while_it_starts") {
+        return;
+    }
+    // Its disk answers nothing, so that the database on its second host is still starting when that one loses power, too.
+    let schedule = "schedule=[{ phase: baseline, for: 1s }, { phase: fault, for: 14s, faults: [{ disk: { of: leader, how: stall }, \
+                    at: 1s, for: 9s }, { power-off: { host: dc1/a/r1/h1 }, at: 2s, for: 11s }, { power-off: { host: \
+                    dc1/a/r1/h2 }, at: 6s, for: 3s }] }]";
+    let failover = "database.failover={ ha-restart: { after: 1s } }";
+    let finished =
+        desk.run(&arguments(&[&["run", "scenarios/host-failure.yaml", "--set", schedule, "--set", failover]]));
+    let events = std::fs::read_to_string(finished.run_directory().join("events.jsonl")).expect("events");
+    assert!(events.contains("n1 lost power while its database was still starting"), "{events}");
+    assert!(!events.contains("the platform failed to start the database on n1"), "{events}");
+}
