@@ -184,8 +184,14 @@ fn a_node_that_loses_power_while_it_starts_is_no_failure_of_the_platform() {
                     at: 1s, for: 9s }, { power-off: { host: dc1/a/r1/h1 }, at: 2s, for: 11s }, { power-off: { host: \
                     dc1/a/r1/h2 }, at: 6s, for: 3s }] }]";
     let failover = "database.failover={ ha-restart: { after: 1s } }";
-    let finished =
-        desk.run(&arguments(&[&["run", "scenarios/host-failure.yaml", "--set", schedule, "--set", failover]]));
+    let finished = desk.run(&arguments(&[&[
+        "run",
+        "scenarios/host-failure.yaml",
+        "--set",
+        schedule,
+        "--set",
+        failover,
+    ]]));
     let events = std::fs::read_to_string(finished.run_directory().join("events.jsonl")).expect("events");
     assert!(events.contains("n1 lost power while its database was still starting"), "{events}");
     assert!(!events.contains("the platform failed to start the database on n1"), "{events}");
