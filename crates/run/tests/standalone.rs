@@ -223,7 +223,7 @@ fn every_doubt_is_told_where_what_it_doubts_is_provoked() {
         end
     });
     is_doubted(&end, "the machine's processors were", "lower the load, or run on a machine with more");
-    is_doubted(&end, "the generator of load ledger sent 1 % of its operations", "lower the rate, or leave");
+    is_doubted(&end, "the generator of load ledger sent 1 % of its operations", "lower the rate, or free");
     is_doubted(&end, "too few samples for p99 of ledger", "make the phase longer or raise");
 
     let rising = |asked: &mut Standalone| {
