@@ -208,11 +208,23 @@ fn sequence(seed: u64, core: Core) -> Result<[usize; 3], String> {
 
 #[test]
 fn through_any_failures_rules_and_capacities_hold_and_what_could_be_placed_is_placed() {
-    let mut counts = [0; 3];
-    for seed in 0..SEQUENCES {
-        let of = sequence(seed, start).expect("all of it holds");
-        counts.iter_mut().zip(of).for_each(|(all, more)| *all += more);
-    }
+    let threads = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
+    let part = |first: u64| {
+        let mut counts = [0; 3];
+        for seed in (first..SEQUENCES).step_by(threads as usize) {
+            let of = sequence(seed, start).expect("all of it holds");
+            counts.iter_mut().zip(of).for_each(|(all, more)| *all += more);
+        }
+        counts
+    };
+    let counts = std::thread::scope(|scope| {
+        let parts: Vec<_> = (0..threads).map(|first| scope.spawn(move || part(first))).collect();
+        parts.into_iter().fold([0; 3], |mut counts, part| {
+            let of = part.join().expect("all of it holds");
+            counts.iter_mut().zip(of).for_each(|(all, more)| *all += more);
+            counts
+        })
+    });
     eprintln!("{SEQUENCES} sequences: starts, waits, moves {counts:?}");
     assert!(counts.iter().all(|count| *count > 10_000), "some never happened: {counts:?}");
 }

@@ -178,9 +178,14 @@ fn a_killed_process_is_seen_to_be_gone_and_to_be_back() {
     let mut victim = Victim::new();
     let start = victim.folder.path().join("start");
     let pid = victim.pid_file().display().to_string();
-    let script = format!("#!/bin/sh\nsleep 1000 >/dev/null 2>&1 </dev/null &\necho $! > {pid}\n");
-    fs::write(&start, script).expect("the starter");
-    fs::set_permissions(&start, std::os::unix::fs::PermissionsExt::from_mode(0o700)).expect("executable");
+    let (text, script) = (
+        victim.folder.path().join("start.text"),
+        format!("#!/bin/sh\nsleep 1000 >/dev/null 2>&1 </dev/null &\necho $! > {pid}\n"),
+    );
+    fs::write(&text, script).expect("the starter");
+    // Written by another process: what a thread beside us forks cannot hold it open for writing.
+    let installed = Command::new("install").args(["-m", "700"]).args([&text, &start]).status();
+    assert!(installed.is_ok_and(|status| status.success()), "{}", start.display());
     let file = remote::named("pid-file-kill").expect("it ships");
     let fault =
         file.filled(&values(&[("pid-file", &victim.pid_file()), ("start", &start)]), &id()).expect("values");

@@ -4,8 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use history::Verdict;
@@ -133,9 +133,11 @@ const PING: &str = "#!/bin/sh\nread -r word < @FOLDER@/unit\n[ \"$word\" = runni
 /// A machine with stand-ins for these programs, and what they find at first.
 fn machine(folder: &Path, programs: &[(&str, &str)], state: &str) -> Reach {
     for (name, script) in programs {
-        let program = folder.join(name);
-        fs::write(&program, script.replace("@FOLDER@", &folder.display().to_string())).expect("the stand-in");
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).expect("executable");
+        let (text, program) = (folder.join(format!("{name}.text")), folder.join(name));
+        fs::write(&text, script.replace("@FOLDER@", &folder.display().to_string())).expect("the stand-in");
+        // Written by another process: what a thread beside us forks cannot hold it open for writing.
+        let installed = Command::new("install").args(["-m", "700"]).args([&text, &program]).status();
+        assert!(installed.is_ok_and(|status| status.success()), "{}", program.display());
     }
     fs::write(folder.join("unit"), format!("{state}\n")).expect("the state");
     let path = std::env::var("PATH").expect("a PATH");

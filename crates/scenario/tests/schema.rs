@@ -1,5 +1,7 @@
 //! The JSON Schema and the decoder agree: both know the same keys, and what the schema refuses, parsing refuses.
 
+use std::collections::BTreeSet;
+
 use saphyr_parser::{Event, Parser, ScalarStyle};
 use scenario::{FAULT_KINDS, Source, json_schema, parse};
 use serde_json::{Map, Value, json};
@@ -373,9 +375,12 @@ fn what_the_schema_refuses_the_decoder_refuses() {
         json!({ "a": 1 }),
         json!("none"),
     ];
+    let mut seen = BTreeSet::new();
     for document in full() {
         let mut all = Vec::new();
         pointers(&document, "", &mut all);
+        // What an earlier document has in the same place has been tried there.
+        all.retain(|pointer| seen.insert((pointer.clone(), document.pointer(pointer).unwrap().to_string())));
         for pointer in all {
             for value in &values {
                 let mut changed = document.clone();

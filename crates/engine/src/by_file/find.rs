@@ -14,7 +14,7 @@ use crate::apt::{Apt, NEVER_NEEDED, Names};
 use crate::installation::{cache_directory, first_usable, newest_first, numbers};
 use crate::maven::with_maven;
 use crate::package::{self, Package, Wheel, with_pip};
-use crate::{Found, InstallError, Installation, Origin};
+use crate::{Found, InstallError, Installation, Origin, run_to_end};
 
 /// Where to look; the real machine's places, or a test's.
 #[derive(Debug, Clone)]
@@ -348,14 +348,14 @@ fn told_by(
 ) -> Result<String, String> {
     let scope = machine(installation);
     let path = installation.programs.get(program).ok_or("its program is not there")?;
-    let output = process::Command::new(path)
+    let mut command = process::Command::new(path);
+    command
         .args(arguments)
         .current_dir("/")
         .env_clear()
         .envs(file.environment.iter().map(|(name, value)| (name, value.filled(&scope))))
-        .stdin(process::Stdio::null())
-        .output()
-        .map_err(|error| format!("it cannot be run: {error}"))?;
+        .stdin(process::Stdio::null());
+    let output = run_to_end::output(&mut command).map_err(|error| format!("it cannot be run: {error}"))?;
     if !output.status.success() {
         let words = String::from_utf8_lossy(&output.stderr);
         return Err(format!("it cannot be run: {}", words.trim().lines().last().unwrap_or_default()));

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process;
 
 use crate::installation::{cache_directory, first_usable, newest_first, numbers};
-use crate::{Found, InstallError, Installation, Origin};
+use crate::{Found, InstallError, Installation, Origin, run_to_end};
 
 /// What must be in the folder of programs.
 pub(super) const PROGRAMS: &[&str] = &["postgres", "initdb", "pg_basebackup", "pg_rewind", "pg_controldata"];
@@ -154,7 +154,8 @@ pub(super) fn examine(bin: &Path, origin: Origin) -> Result<Installation, String
     if let Some(path) = &library_path {
         command.env("LD_LIBRARY_PATH", path);
     }
-    let output = command.output().map_err(|error| format!("its postgres cannot be run: {error}"))?;
+    let output =
+        run_to_end::output(&mut command).map_err(|error| format!("its postgres cannot be run: {error}"))?;
     if !output.status.success() {
         let words = String::from_utf8_lossy(&output.stderr);
         return Err(format!("its postgres cannot be run: {}", words.trim()));
