@@ -2,20 +2,19 @@
 //! against a make-believe one: what is known of a transaction whatever becomes of its answer.
 
 mod redis_server;
+mod transactions;
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
-use client::key_value::{Found, Operation, REFUSED, Value};
+use client::key_value::{Found, Operation, Value};
 use client::redis::{RedisConnector, Settings, TOO_FEW_REPLICAS, Wait};
 use client::{ConnectError, Connected, Connector, Endpoint, Session, SessionError};
-use control::state::{Command, State};
-use control::transaction::Answer;
 use history::ErrorClass;
 use nix::sys::signal::Signal;
 use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng as _, SeedableRng};
+use rand_chacha::rand_core::SeedableRng;
 use redis_server::Server;
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -58,28 +57,6 @@ fn read(name: &str) -> Vec<Operation> {
     vec![Operation::Read { key: key(name) }]
 }
 
-/// A step by chance over a few keys. Values are at both ends of what 64 bits hold as often as not.
-fn drawn(rng: &mut ChaCha8Rng, may_write: bool) -> Operation {
-    let mut below = |bound: u64| rng.next_u64() % bound;
-    let key = key(&below(4).to_string());
-    let number = [-3, 0, 7, i64::MAX, i64::MIN, (1 << 53) + 1][usize::try_from(below(6)).expect("small")];
-    let other = [-1, 0, 1, 7, i64::MAX][usize::try_from(below(5)).expect("small")];
-    let value = |number: i64| if number == 7 { Value::List(vec![7, -1]) } else { Value::Integer(number) };
-    let after = (below(2) == 0).then(|| format!("t/{}", other.clamp(0, 3)));
-    match if may_write { below(7) } else { below(2) } {
-        0 if !may_write => Operation::Scan { prefix: "t/".to_owned(), after, limit: 3 },
-        0 | 1 => Operation::Read { key },
-        2 => Operation::Write { key, value: value(number) },
-        3 => Operation::Insert { key, value: value(number) },
-        4 => {
-            let expected = (other != 0).then(|| value(other));
-            Operation::CompareAndSet { key, expected, new: value(number) }
-        }
-        5 => Operation::Append { key, element: number },
-        _ => Operation::Add { key, amount: number, floor: (other != 0).then_some(other) },
-    }
-}
-
 #[test]
 fn thousands_of_transactions_do_what_the_control_database_does() {
     if !redis_server::is_here("thousands_of_transactions_do_what_the_control_database_does") {
@@ -88,29 +65,8 @@ fn thousands_of_transactions_do_what_the_control_database_does() {
     let server = Server::start(&[]);
     wait(async {
         let mut session = session_with(&server, Settings::default()).await;
-        for seed in 0..20 {
-            let mut rng = ChaCha8Rng::seed_from_u64(seed);
-            let mut state = State::new(None);
-            server.cli(&["FLUSHALL"]);
-            for index in 1..=150 {
-                let may_write = rng.next_u64() % 3 > 0;
-                let count = 1 + rng.next_u64() % 5;
-                let operations: Vec<Operation> = (0..count).map(|_| drawn(&mut rng, may_write)).collect();
-                let command = Command::Transaction { operations: operations.clone(), stamp_us: 0 };
-                let expected = state.apply(index, &command);
-                let seen = transact(&mut session, operations.clone()).await;
-                match (expected, seen) {
-                    (Answer::Committed { found }, seen) => assert_eq!(seen, Ok(found), "{operations:?}"),
-                    (Answer::Refused { step, .. }, Err(error)) => {
-                        let told = (error.definite, error.code.as_deref());
-                        assert_eq!(told, (true, Some(REFUSED)), "{operations:?}: {error}");
-                        assert!(error.message.contains(&format!("step {step}:")), "{operations:?}: {error}");
-                    }
-                    (expected, seen) => panic!("{operations:?}: {expected:?} {seen:?}"),
-                }
-            }
-        }
-        assert!(!session.is_broken());
+        let session = session.key_value().expect("keys and values");
+        transactions::do_what_the_control_database_does(session, 20).await;
     });
 }
 
