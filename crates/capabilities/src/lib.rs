@@ -110,9 +110,7 @@ impl Protocol {
             Protocol::Mysql => Understands::SqlBut(&["tpcc"]),
             // The same, and a script's results have names, which the lines of a program have not.
             Protocol::Process => Understands::SqlBut(&["tpcc", "script"]),
-            Protocol::Control | Protocol::Redis | Protocol::Etcd => {
-                Understands::Only(&["tpcb", "ledger", "append", "bank", "register"])
-            }
+            Protocol::Control | Protocol::Redis | Protocol::Etcd => Understands::of_keys(),
             Protocol::Cql => Understands::Rows(&["ycsb", "kv", "iot", "ledger", "register"]),
             Protocol::Volume => Understands::Volume(VOLUME_WORKLOAD),
         }
@@ -281,6 +279,12 @@ impl Understands {
     #[must_use]
     pub fn of_the_standard() -> Self {
         Understands::SqlBut(&["tpcc", "script", "kv", "iot"])
+    }
+
+    /// Those that are transactions over keys and values.
+    #[must_use]
+    pub fn of_keys() -> Self {
+        Understands::Only(&["tpcb", "ledger", "append", "bank", "register"])
     }
 
     /// Why a load of `workload` cannot run on the engine, in words that stand behind its name; nothing where it can.

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use capabilities::file;
+use capabilities::file::{self, Speaks, SqlDialect};
 use miette::{GraphicalReportHandler, GraphicalTheme};
 use yaml::Rejection;
 
@@ -63,6 +63,27 @@ fn every_rejected_engine_file_gives_the_message_beside_it() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_client_program_speaks_what_the_file_says_or_what_the_one_that_ships_does() {
+    let base = include_str!("../../../engines/rejected/client-without-dialect.yaml");
+    let without = "{ protocol: process, program: dbapi, driver: pg8000.dbapi }";
+    assert!(base.contains(without));
+    let read = |client: &str| {
+        let text = base.replace(without, client);
+        let engine =
+            file::read("client", &text).unwrap_or_else(|rejection| panic!("{:?}", rejection.problems()));
+        let program = engine.file.and_then(|file| file.client_program.as_ref()).expect("a client program");
+        (program.speaks, engine.understands.workload("bank"), engine.understands.workload("ycsb"))
+    };
+    let keys = (Speaks::Keys, true, false);
+    assert_eq!(read("{ protocol: process, program: mongo }"), keys);
+    assert_eq!(read("{ protocol: process, program: [my-shell, --keys], speaks: keys }"), keys);
+    let sql = (Speaks::Sql(SqlDialect::Mysql), true, true);
+    assert_eq!(read("{ protocol: process, program: [my-shell], dialect: mysql }"), sql);
+    let said = "{ protocol: process, program: dbapi, speaks: sql, dialect: mysql, driver: pymysql }";
+    assert_eq!(read(said), sql);
 }
 
 #[test]

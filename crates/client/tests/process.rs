@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use client::process::{
-    Accountant, GREETING_WITHIN, ProcessConnector, Sessions, Settings, Starter, TakesWrites,
+    Accountant, GREETING_WITHIN, ProcessConnector, Sessions, Settings, Speaks, Starter, TakesWrites,
 };
 use client::reactor::block_on;
 use client::{ConnectError, Connector, Dialect, Endpoint, Rows, Session, SessionError};
@@ -41,7 +41,7 @@ fn settings(script: &str) -> Settings {
 
 fn sessions(timeout: Duration) -> Sessions {
     Sessions {
-        dialect: Dialect::Postgres,
+        speaks: Speaks::Sql(Dialect::Postgres),
         database: "d".to_owned(),
         user: "u".to_owned(),
         password: None,

@@ -19,6 +19,8 @@ use crate::{InstallError, Installation, trust};
 
 /// The text of the program for Python's drivers.
 const DBAPI: &str = include_str!("../../../clients/dbapi/client.py");
+/// The text of the program for MongoDB.
+const MONGO: &str = include_str!("../../../clients/mongo/client.py");
 /// The texts of the program for JDBC drivers, by the names of their files, and its main class.
 const JDBC: [(&str, &str); 2] = [
     ("Client.java", include_str!("../../../clients/jdbc/Client.java")),
@@ -69,11 +71,8 @@ pub fn command(
     environment: BTreeMap<String, String>,
 ) -> ClientCommand {
     let (name, program, arguments) = match &program.speaker {
-        Speaker::Dbapi => {
-            // On its own: no module from a user's folder, and nothing written beside the driver.
-            let arguments = ["-I", "-B", "-c", DBAPI].map(str::to_owned).to_vec();
-            ("dbapi".to_owned(), of_the_machine("python3"), arguments)
-        }
+        Speaker::Dbapi => in_python("dbapi", DBAPI),
+        Speaker::Mongo => in_python("mongo", MONGO),
         Speaker::Jdbc { class_path } => {
             let parts = [folder.to_owned(), format!("{folder}/*")].into_iter();
             let parts: Vec<String> =
@@ -89,6 +88,13 @@ pub fn command(
         }
     };
     ClientCommand { name, program, arguments, environment }
+}
+
+/// A program of ours in Python: its name, Python, and the arguments.
+fn in_python(name: &str, text: &str) -> (String, PathBuf, Vec<String>) {
+    // On its own: no module from a user's folder, and nothing written beside the driver.
+    let arguments = ["-I", "-B", "-c", text].map(str::to_owned).to_vec();
+    (name.to_owned(), of_the_machine("python3"), arguments)
 }
 
 /// A program of the machine that every place of a lab sees.
@@ -202,14 +208,14 @@ fn compile(folder: &Path) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use capabilities::file::{PinnedWheel, SqlDialect, Template};
+    use capabilities::file::{PinnedWheel, Speaks, SqlDialect, Template};
 
     use super::*;
 
     fn program(speaker: Speaker, files: DriverFiles) -> ClientProgram {
         ClientProgram {
             speaker,
-            dialect: SqlDialect::Postgres,
+            speaks: Speaks::Sql(SqlDialect::Postgres),
             driver: String::new(),
             files,
             url: Template::default(),

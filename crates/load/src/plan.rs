@@ -12,10 +12,10 @@ use client::cql::{self, CqlConnector};
 use client::etcd::EtcdConnector;
 use client::mysql::{self, MysqlConnector};
 use client::postgres::{Encryption, PostgresConnector, ReadEngines, Reads, Settings};
-use client::process::{self, ProcessConnector, Sessions, TakesWrites, Target};
+use client::process::{self, ProcessConnector, Sessions, Speaks, TakesWrites, Target};
 use client::raw_volume::VolumeConnector;
 use client::redis::{self, RedisConnector};
-use client::{Connector, Dialect, Endpoint, Password};
+use client::{Connector, Endpoint, Password};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use workload::Workload;
@@ -101,8 +101,8 @@ impl fmt::Debug for LoadPlan {
 pub struct ClientProgram {
     /// How it is started.
     pub settings: process::Settings,
-    /// Whose SQL the database takes.
-    pub dialect: Dialect,
+    /// What it speaks.
+    pub speaks: Speaks,
     /// What its driver is given for each node, by the node's name.
     pub targets: BTreeMap<String, Target>,
     /// How a node tells that it takes writes; each does where this is absent.
@@ -280,7 +280,7 @@ impl LoadPlan {
             unreachable!("a plan is checked before it is carried out")
         };
         let sessions = Sessions {
-            dialect: program.dialect,
+            speaks: program.speaks,
             database: self.database.clone(),
             user: self.user.clone(),
             password: self.password.clone(),

@@ -8,8 +8,8 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use capabilities::file::SqlDialect;
-use client::process::{GREETING_WITHIN, Settings, TakesWrites, Target};
+use capabilities::file::{self, SqlDialect};
+use client::process::{GREETING_WITHIN, Settings, Speaks, TakesWrites, Target};
 use engine::{Engine, EngineError, Node};
 use lab::guest::{self, Guest};
 use lab::protocol::{DRIVER, ShownPrograms};
@@ -62,14 +62,19 @@ pub fn for_load(
         patience: GREETING_WITHIN,
         accountant: None,
     };
-    let dialect = match program.dialect {
-        SqlDialect::Postgres => client::Dialect::Postgres,
-        SqlDialect::Mysql => client::Dialect::Mysql,
-        SqlDialect::Standard => client::Dialect::Standard,
-    };
+    let speaks = speaks(program.speaks);
     let takes_writes = program.takes_writes.clone().map(|(query, is)| TakesWrites { query, is });
     let prepare = prepare.unwrap_or_default();
-    Ok(Some(ClientProgram { settings, dialect, targets, takes_writes, prepare }))
+    Ok(Some(ClientProgram { settings, speaks, targets, takes_writes, prepare }))
+}
+
+fn speaks(written: file::Speaks) -> Speaks {
+    match written {
+        file::Speaks::Keys => Speaks::Keys,
+        file::Speaks::Sql(SqlDialect::Postgres) => Speaks::Sql(client::Dialect::Postgres),
+        file::Speaks::Sql(SqlDialect::Mysql) => Speaks::Sql(client::Dialect::Mysql),
+        file::Speaks::Sql(SqlDialect::Standard) => Speaks::Sql(client::Dialect::Standard),
+    }
 }
 
 fn starter(guest: Guest, log: PathBuf) -> client::process::Starter {

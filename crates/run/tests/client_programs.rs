@@ -12,7 +12,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use capabilities::file::{ClientProgram as Written, Scope};
-use client::process::{GREETING_WITHIN, ProcessConnector, Sessions, Settings, Starter, TakesWrites, Target};
+use client::process::{
+    GREETING_WITHIN, ProcessConnector, Sessions, Settings, Speaks, Starter, TakesWrites, Target,
+};
 use client::{Connector as _, Dialect, Rows, Session, SessionError, SqlSession, SqlValue};
 use engine::client_program::{command, install_driver};
 use engine::{Installation, Origin};
@@ -93,7 +95,7 @@ fn takes_writes() -> TakesWrites {
 impl Program {
     fn connector(&self, servers: &[(&str, &Server)]) -> ProcessConnector {
         let sessions = Sessions {
-            dialect: Dialect::Postgres,
+            speaks: Speaks::Sql(Dialect::Postgres),
             database: "postgres".to_owned(),
             user: "postgres".to_owned(),
             password: None,
@@ -126,7 +128,7 @@ impl Program {
     fn plan(&self, workload: &str, clients: u32, servers: &[(&str, &Server)]) -> LoadPlan {
         let program = ClientProgram {
             settings: self.settings.clone(),
-            dialect: Dialect::Postgres,
+            speaks: Speaks::Sql(Dialect::Postgres),
             targets: self.targets(servers),
             takes_writes: Some(takes_writes()),
             prepare: Vec::new(),

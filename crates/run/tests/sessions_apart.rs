@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use capabilities::file::Scope;
-use client::process::{GREETING_WITHIN, ProcessConnector, Sessions, Settings, Starter};
+use client::process::{GREETING_WITHIN, ProcessConnector, Sessions, Settings, Speaks, Starter};
 use client::reactor::block_on;
 use client::{Connector as _, Dialect, Endpoint, Session, SessionError};
 use engine::client_program::command;
@@ -87,7 +87,7 @@ fn connector(folder: &Path) -> ProcessConnector {
         accountant: None,
     };
     let sessions = Sessions {
-        dialect: Dialect::Standard,
+        speaks: Speaks::Sql(Dialect::Standard),
         database: String::new(),
         user: String::new(),
         password: None,

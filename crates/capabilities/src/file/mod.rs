@@ -141,8 +141,8 @@ pub struct PinnedWheel {
 pub struct ClientProgram {
     /// The program.
     pub speaker: Speaker,
-    /// Whose SQL the database takes.
-    pub dialect: SqlDialect,
+    /// What it speaks.
+    pub speaks: Speaks,
     /// The driver, in the program's own words.
     pub driver: String,
     /// Where the driver comes from.
@@ -167,6 +167,8 @@ pub enum Speaker {
         /// Where classes are looked for beside what was installed for it.
         class_path: Vec<Template>,
     },
+    /// Ours for MongoDB, by its driver for Python.
+    Mongo,
     /// Somebody else's.
     Own {
         /// Its name in [`Find::programs`].
@@ -174,6 +176,15 @@ pub enum Speaker {
         /// Its arguments.
         arguments: Vec<Template>,
     },
+}
+
+/// What a client program speaks of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Speaks {
+    /// Statements, in this dialect.
+    Sql(SqlDialect),
+    /// Transactions over keys and values.
+    Keys,
 }
 
 /// Whose SQL a database takes.

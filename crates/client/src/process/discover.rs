@@ -12,22 +12,24 @@ use std::time::Duration;
 use history::ErrorClass;
 use rand::Rng;
 
+use super::conversation::Conversation;
+use super::keys::ProcessKeys;
 use super::program::{Program, ProgramError, Settings};
 use super::session::ProcessClient;
-use super::words::Open;
+use super::words::{Open, Speaks};
 use crate::connection::SessionError;
 use crate::endpoint::{Address, Endpoint};
 use crate::frames::failure;
 use crate::leader_search::{Ask, LeaderSearch};
 use crate::password::Password;
 use crate::session::{ConnectError, Connected, Connector, FailedAttempt, Session};
-use crate::sql::{Dialect, SqlSession as _};
+use crate::sql::SqlSession as _;
 
 /// What a session is opened with.
 #[derive(Debug, Clone)]
 pub struct Sessions {
-    /// Whose SQL the database takes.
-    pub dialect: Dialect,
+    /// What is spoken over them.
+    pub speaks: Speaks,
     /// The database's name.
     pub database: String,
     /// The user's name.
@@ -36,7 +38,8 @@ pub struct Sessions {
     pub password: Option<Password>,
     /// What the driver is to be given for each node, by the node's name.
     pub targets: BTreeMap<String, Target>,
-    /// How a node tells that it takes writes; each does where this is absent.
+    /// A question to SQL sessions that tells whether their node takes writes. A program may also say so itself when it opens
+    /// a session; each node takes writes where neither says otherwise.
     pub takes_writes: Option<TakesWrites>,
     /// How long one call waits for its answer.
     pub timeout: Duration,
@@ -71,12 +74,13 @@ pub struct ProcessConnector {
 /// The program, started when it is first needed: only then is there an event loop.
 struct Begun {
     settings: Settings,
+    speaks: Speaks,
     program: RefCell<Option<Result<Rc<Program>, ProgramError>>>,
 }
 
 impl Begun {
     fn program(&self) -> Result<Rc<Program>, ProgramError> {
-        self.program.borrow_mut().get_or_insert_with(|| Program::start(&self.settings)).clone()
+        self.program.borrow_mut().get_or_insert_with(|| Program::start(&self.settings, self.speaks)).clone()
     }
 
     async fn serving(&self) -> Result<Rc<Program>, ProgramError> {
@@ -101,13 +105,13 @@ struct AskByProgram {
 }
 
 impl Ask for AskByProgram {
-    type Opened = ProcessClient;
+    type Opened = Session;
 
-    fn session(opened: ProcessClient) -> Session {
-        Session::of_sql(opened)
+    fn session(opened: Session) -> Session {
+        opened
     }
 
-    async fn ask(&self, endpoint: &Endpoint) -> Result<(ProcessClient, bool), SessionError> {
+    async fn ask(&self, endpoint: &Endpoint) -> Result<(Session, bool), SessionError> {
         let sessions = &self.sessions;
         let peer = endpoint.address.to_string();
         let Address::Tcp { address, host } = &endpoint.address else {
@@ -128,11 +132,24 @@ impl Ask for AskByProgram {
             options: &target.options,
             timeout_ms: u64::try_from(sessions.timeout.as_millis()).unwrap_or(u64::MAX),
         };
-        let mut session = ProcessClient::open(program, peer, sessions.dialect, open).await?;
-        let Some(question) = &sessions.takes_writes else { return Ok((session, true)) };
-        let rows = session.batch(&question.query).await?;
-        let told = rows.text(0, 0).unwrap_or_default();
-        Ok((session, question.is.iter().any(|one| one.eq_ignore_ascii_case(told))))
+        let (conversation, takes_writes) = Conversation::open(Rc::clone(&program), peer, open).await?;
+        let dialect = match sessions.speaks {
+            Speaks::Sql(dialect) => dialect,
+            Speaks::Keys => {
+                let session = ProcessKeys::new(conversation, program.rewrites_lists());
+                return Ok((Session::of_key_value(session), takes_writes));
+            }
+        };
+        let mut session = ProcessClient::new(conversation, dialect);
+        let takes_writes = match &sessions.takes_writes {
+            Some(question) if takes_writes => {
+                let rows = session.batch(&question.query).await?;
+                let told = rows.text(0, 0).unwrap_or_default();
+                question.is.iter().any(|one| one.eq_ignore_ascii_case(told))
+            }
+            _ => takes_writes,
+        };
+        Ok((Session::of_sql(session), takes_writes))
     }
 }
 
@@ -145,7 +162,8 @@ impl ProcessConnector {
     #[must_use]
     pub fn new(endpoints: Vec<Endpoint>, settings: Settings, sessions: Sessions, is_spread: bool) -> Self {
         let connect_timeout = sessions.connect_timeout;
-        let program = Rc::new(Begun { settings, program: RefCell::default() });
+        let speaks = sessions.speaks;
+        let program = Rc::new(Begun { settings, speaks, program: RefCell::default() });
         let asked = AskByProgram { sessions, program: Rc::clone(&program) };
         let search = LeaderSearch::asking(asked, endpoints, connect_timeout);
         Self { search: if is_spread { search.spread_out() } else { search }, program }

@@ -20,7 +20,7 @@ use std::time::Duration;
 use bytes::{Buf as _, BytesMut};
 use tokio::sync::watch;
 
-use super::words::{Answer, Ask, Failure, Tell, VERSION, What};
+use super::words::{Answer, Ask, Failure, Speaks, Tell, VERSION, What};
 use crate::reactor::{Socket, Task, sleep, spawn, timeout};
 use crate::wire::LARGEST_ANSWER_BYTES;
 
@@ -113,6 +113,14 @@ pub enum ProgramError {
         /// What it speaks.
         theirs: u32,
     },
+    /// It speaks of something else than the engine file says.
+    #[error("the client program {name} does not speak {wanted}, by its own greeting")]
+    SpeaksOther {
+        /// The program.
+        name: String,
+        /// What it should speak.
+        wanted: &'static str,
+    },
     /// It ended.
     #[error("the client program {name} ended ({how}){said}")]
     Ended {
@@ -196,11 +204,15 @@ struct Line {
     state: watch::Sender<State>,
     asks: Cell<u64>,
     sessions: Cell<u64>,
+    /// What it is to speak.
+    speaks: Speaks,
+    /// Whether it writes a whole list again with each element, by its greeting.
+    rewrites_lists: Cell<bool>,
 }
 
 impl Program {
     /// Starts it and sends the greeting; [`Program::serves`] waits for its answer.
-    pub(super) fn start(settings: &Settings) -> Result<Rc<Self>, ProgramError> {
+    pub(super) fn start(settings: &Settings, speaks: Speaks) -> Result<Rc<Self>, ProgramError> {
         let failed = |error: io::Error| ProgramError::NotStarted {
             name: settings.name.clone(),
             why: error.to_string(),
@@ -220,8 +232,15 @@ impl Program {
             state: watch::Sender::new(State::Starting),
             asks: Cell::new(GREETING),
             sessions: Cell::new(0),
+            speaks,
+            rewrites_lists: Cell::new(false),
         });
-        let greeting = What::Hello { protocol: VERSION, driver: &settings.driver, folder: &settings.folder };
+        let greeting = What::Hello {
+            protocol: VERSION,
+            driver: &settings.driver,
+            folder: &settings.folder,
+            speaks: speaks.word(),
+        };
         line.ask(None, greeting);
         let reading = Rc::clone(&line);
         let pump = spawn(async move { reading.pump().await });
@@ -245,6 +264,11 @@ impl Program {
             State::Over(error) => Some(error.clone()),
             State::Starting | State::Serves => None,
         }
+    }
+
+    /// Whether an append to a list writes all of it again, by the program's greeting.
+    pub(super) fn rewrites_lists(&self) -> bool {
+        self.line.rewrites_lists.get()
     }
 
     /// A number for a new session.
@@ -434,14 +458,20 @@ impl Line {
     fn greeted(&self, answer: Answer) -> Result<(), ProgramError> {
         let name = self.name.clone();
         match answer {
-            Answer::Ok(ok) if ok.protocol == Some(VERSION) => {
+            Answer::Ok(ok) if ok.protocol != Some(VERSION) => {
+                Err(ProgramError::OtherVersion { name, theirs: ok.protocol.unwrap_or_default() })
+            }
+            Answer::Ok(ok) if !self.speaks.is_met_by(ok.speaks.as_deref()) => {
+                Err(ProgramError::SpeaksOther { name, wanted: self.speaks.name() })
+            }
+            Answer::Ok(ok) => {
+                self.rewrites_lists.set(ok.rewrites_lists);
                 self.state.send_replace(State::Serves);
                 Ok(())
             }
-            Answer::Ok(ok) => {
-                Err(ProgramError::OtherVersion { name, theirs: ok.protocol.unwrap_or_default() })
+            Answer::More(_) | Answer::Refused(_) => {
+                Err(ProgramError::Refused { name, why: "its greeting is none".to_owned() })
             }
-            Answer::More(_) => Err(ProgramError::Refused { name, why: "it greets with rows".to_owned() }),
             Answer::Failed(failure) | Answer::Unknown(failure) => {
                 Err(ProgramError::Refused { name, why: failure.text })
             }

@@ -1,21 +1,16 @@
-//! A session that a program holds for a client: the SQL session trait over questions to the program.
+//! A session of SQL that a program holds for a client: the SQL session trait over questions to the program.
 //!
-//! Owns what a session's answers mean for its transaction. The line is `program`'s.
+//! Owns what a session's answers mean for its transaction. How it asks is `conversation`'s, the line `program`'s.
 
 use std::future::poll_fn;
-use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
-use history::ErrorClass;
-
-use super::program::{Program, Question};
+use super::conversation::{Conversation, Reply};
 use super::statement::{Source, push_rows};
-use super::words::{self, Answer, Failure, Open, Outcome, Step, What};
+use super::words::{self, Outcome, Step, What};
 use crate::Rows;
 use crate::connection::{Connection, SessionError, SessionFuture};
-use crate::frames::failure;
-use crate::patience::Patience;
 use crate::sql::{BulkLoad, Dialect, Execution, SqlSession, SqlValue, StatementId};
 use crate::statement_kind::{Flight, StatementKind, TransactionStatus};
 
@@ -26,27 +21,12 @@ const INSERT_BYTES_OF_ANY: usize = 8 << 10;
 
 /// A session with one node.
 pub struct ProcessClient {
-    program: Rc<Program>,
-    number: u64,
-    /// Where it is connected to, for messages.
-    peer: String,
+    conversation: Conversation,
     dialect: Dialect,
-    pub(super) timeout: Duration,
     status: TransactionStatus,
-    broken: bool,
-    statements: Vec<Source>,
-    asked: Option<Asked>,
-    patience: Patience,
-}
-
-/// The question that is open.
-struct Asked {
-    number: u64,
-    question: Rc<Question>,
-    moment: Instant,
-    may_commit: bool,
-    /// How the transaction stands when all has gone well.
+    /// How the transaction stands when what was asked last has gone well.
     then: TransactionStatus,
+    statements: Vec<Source>,
 }
 
 /// What came of a question.
@@ -56,44 +36,10 @@ enum Part {
 }
 
 impl ProcessClient {
-    /// Opens a session with a node.
-    pub(super) async fn open(
-        program: Rc<Program>,
-        peer: String,
-        dialect: Dialect,
-        open: Open<'_>,
-    ) -> Result<Self, SessionError> {
-        let number = program.new_session();
-        let timeout = Duration::from_millis(open.timeout_ms);
-        let (ask, question) = program.ask(number, What::Open(open));
-        let mut session = Self {
-            program,
-            number,
-            peer,
-            dialect,
-            timeout,
-            status: TransactionStatus::Idle,
-            broken: true,
-            statements: Vec::new(),
-            asked: None,
-            patience: Patience::default(),
-        };
-        session.begin(ask, question, false, TransactionStatus::Idle, Instant::now());
-        session.whole().await.map(drop).map_err(|error| SessionError { definite: true, ..error })?;
-        Ok(session)
-    }
-
-    fn begin(
-        &mut self,
-        number: u64,
-        question: Rc<Question>,
-        may_commit: bool,
-        then: TransactionStatus,
-        moment: Instant,
-    ) {
-        self.asked = Some(Asked { number, question, moment, may_commit, then });
-        // Whoever turns away halfway leaves a session whose next answer belongs to another question.
-        self.broken = true;
+    /// A session that is open.
+    pub(super) fn new(conversation: Conversation, dialect: Dialect) -> Self {
+        let status = TransactionStatus::Idle;
+        Self { conversation, dialect, status, then: status, statements: Vec::new() }
     }
 
     /// Asks for steps of these kinds.
@@ -113,79 +59,40 @@ impl ProcessClient {
             [one] => one.may_commit(self.status),
             several => Flight::of(several.iter().copied(), self.status).may_commit,
         };
-        let then = kinds.iter().fold(self.status, |status, kind| match kind {
+        self.then = kinds.iter().fold(self.status, |status, kind| match kind {
             StatementKind::Begin => TransactionStatus::Open,
             StatementKind::Commit | StatementKind::Rollback => TransactionStatus::Idle,
             StatementKind::Single | StatementKind::Several => status,
         });
-        let timeout_ms = u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX);
-        let (ask, question) = self.program.ask(self.number, What::Run { steps, page_rows, timeout_ms });
-        self.begin(ask, question, may_commit, then, now);
+        let timeout_ms = self.conversation.timeout_ms();
+        self.conversation.ask(What::Run { steps, page_rows, timeout_ms }, may_commit, now);
         Ok(())
     }
 
     /// The next part of what was asked.
     fn poll_part(&mut self, context: &mut Context<'_>) -> Poll<Result<Part, SessionError>> {
-        let Some(asked) = &self.asked else {
-            return Poll::Ready(Err(self.not_sent("nothing was asked")));
-        };
-        let answer = match asked.question.poll_answer(context) {
-            Poll::Ready(answer) => answer,
-            Poll::Pending => {
-                ready!(self.patience.poll_over(asked.moment, self.timeout, context));
-                let (number, definite) = (asked.number, !asked.may_commit);
-                self.program.give_up(number);
-                self.asked = None;
-                let message = format!("{}: no answer within {} ms", self.peer, self.timeout.as_millis());
-                return Poll::Ready(Err(failure(ErrorClass::Timeout, definite, message)));
-            }
-        };
-        Poll::Ready(self.judge(answer))
-    }
-
-    fn judge(&mut self, answer: Answer) -> Result<Part, SessionError> {
-        if let Answer::More(more) = answer {
-            return Ok(Part::Page(more.rows));
-        }
-        let Some(asked) = self.asked.take() else { return Err(self.not_sent("nothing was asked")) };
-        match answer {
-            Answer::Ok(ok) => {
-                self.status = asked.then;
-                self.broken = false;
+        let part = match ready!(self.conversation.poll_reply(context)) {
+            Ok(Reply::Page(cells)) => Ok(Part::Page(cells)),
+            Ok(Reply::Whole(ok)) => {
+                self.status = self.then;
                 Ok(Part::Whole(ok.results))
             }
-            Answer::Failed(told) => Err(self.failed(told, true)),
-            Answer::Unknown(told) => Err(self.failed(told, !asked.may_commit)),
-            Answer::More(_) => Err(self.not_sent("rows without a question")),
-        }
-    }
-
-    fn failed(&mut self, told: Failure, definite: bool) -> SessionError {
-        let class = ErrorClass::from(told.class);
-        // One whose outcome nobody knows is not asked again: its transaction may still be at work.
-        self.broken = !definite || matches!(class, ErrorClass::Connection | ErrorClass::Timeout);
-        if self.status != TransactionStatus::Idle {
+            Ok(Reply::Refused(_)) => {
+                Err(self.conversation.senseless("a condition that statements do not have"))
+            }
+            Err(error) => Err(error),
+        };
+        if part.is_err() && self.status != TransactionStatus::Idle {
             self.status = TransactionStatus::Failed;
         }
-        let code = told.code.filter(|code| !code.is_empty());
-        let shown = code.as_ref().map(|code| format!("{code} ")).unwrap_or_default();
-        let message = format!("{}: {shown}{}", self.peer, told.text);
-        SessionError { class, definite, message, code }
+        Poll::Ready(part)
     }
 
     /// All that was asked, once it is there.
     fn poll_whole(&mut self, context: &mut Context<'_>) -> Poll<Result<Vec<Outcome>, SessionError>> {
         match ready!(self.poll_part(context))? {
             Part::Whole(results) => Poll::Ready(Ok(results)),
-            Part::Page(_) => {
-                let message =
-                    format!("{}: the client program answered with pages nobody asked for", self.peer);
-                let definite = self.asked.take().is_none_or(|asked| {
-                    self.program.give_up(asked.number);
-                    !asked.may_commit
-                });
-                Poll::Ready(Err(failure(ErrorClass::Other, definite, message)))
-            }
+            Part::Page(_) => Poll::Ready(Err(self.conversation.senseless("pages nobody asked for"))),
         }
     }
 
@@ -239,13 +146,15 @@ impl ProcessClient {
         asked?;
         let ended = self.whole().await;
         if let Err(error) = ended {
-            if !self.broken && (is_wrapped || begins) {
+            if !self.conversation.broken && (is_wrapped || begins) {
                 // The beginning was within the flight: whether it was carried out is the program's to know.
                 self.status = TransactionStatus::Failed;
                 if is_wrapped {
                     let rollback = Source::new("ROLLBACK", self.dialect);
-                    // One that cannot be taken back ends with the session.
-                    self.broken = self.all(&[rollback]).await.is_err();
+                    if self.all(&[rollback]).await.is_err() {
+                        // One that cannot be taken back ends with the session.
+                        self.conversation.broken = true;
+                    }
                 }
             }
             return Err(error);
@@ -323,10 +232,7 @@ impl ProcessClient {
                     let mut rows = Rows::default();
                     words::push_rows(&mut rows, cells);
                     page(&rows)?;
-                    // Each page has the whole allowance of an answer.
-                    if let Some(asked) = &mut self.asked {
-                        asked.moment = Instant::now();
-                    }
+                    self.conversation.wait_anew();
                 }
                 Part::Whole(results) => {
                     page(&rows_of(results))?;
@@ -337,16 +243,12 @@ impl ProcessClient {
         }
     }
 
-    /// Nothing may be asked of a session that may still be answering an older question.
     fn refuse_if_broken(&self) -> Result<(), SessionError> {
-        if !self.broken {
-            return Ok(());
-        }
-        Err(SessionError { class: ErrorClass::Connection, ..self.not_sent("the session is broken") })
+        self.conversation.refuse_if_broken()
     }
 
     fn not_sent(&self, why: &str) -> SessionError {
-        failure(ErrorClass::Other, true, format!("{}: not sent: {why}", self.peer))
+        self.conversation.not_sent(why)
     }
 }
 
@@ -380,11 +282,11 @@ fn rows_of(results: Vec<Outcome>) -> Rows {
 
 impl Connection for ProcessClient {
     fn set_timeout(&mut self, timeout: Duration) {
-        self.timeout = timeout;
+        self.conversation.timeout = timeout;
     }
 
     fn is_broken(&self) -> bool {
-        self.broken
+        self.conversation.broken
     }
 }
 
@@ -457,14 +359,5 @@ impl SqlSession for ProcessClient {
 
     fn in_transaction(&self) -> bool {
         self.status != TransactionStatus::Idle
-    }
-}
-
-impl Drop for ProcessClient {
-    fn drop(&mut self) {
-        if let Some(asked) = &self.asked {
-            self.program.give_up(asked.number);
-        }
-        self.program.close(self.number);
     }
 }

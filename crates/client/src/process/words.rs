@@ -8,10 +8,48 @@ use std::collections::BTreeMap;
 use history::ErrorClass;
 use serde::{Deserialize, Serialize};
 
+use super::key_words::{FoundWord, KeyStep};
 use crate::Rows;
+use crate::sql::Dialect;
 
 /// The version of the protocol.
 pub(super) const VERSION: u32 = 1;
+
+/// How those that speak of keys and values are called on the lines.
+const KEYS: &str = "keys";
+const SQL: &str = "sql";
+
+/// What a program speaks of with its database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Speaks {
+    /// Statements, in the SQL of this dialect.
+    Sql(Dialect),
+    /// Transactions over keys and values.
+    Keys,
+}
+
+impl Speaks {
+    /// What a greeting says of it; nothing of SQL, which programs spoke before there was anything else.
+    pub(super) fn word(self) -> Option<&'static str> {
+        match self {
+            Speaks::Sql(_) => None,
+            Speaks::Keys => Some(KEYS),
+        }
+    }
+
+    /// Whether a program that answers the greeting with this word speaks it.
+    pub(super) fn is_met_by(self, word: Option<&str>) -> bool {
+        word.unwrap_or(SQL) == self.word().unwrap_or(SQL)
+    }
+
+    /// For people.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Speaks::Sql(_) => "SQL",
+            Speaks::Keys => "keys and values",
+        }
+    }
+}
 
 /// A line to the program.
 #[derive(Debug, Serialize)]
@@ -30,11 +68,19 @@ pub(super) struct Ask<'a> {
 #[serde(rename_all = "kebab-case")]
 pub(super) enum What<'a> {
     /// First of all: what is to be spoken, and with which driver.
-    Hello { protocol: u32, driver: &'a str, folder: &'a str },
+    Hello {
+        protocol: u32,
+        driver: &'a str,
+        folder: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        speaks: Option<&'static str>,
+    },
     /// A session.
     Open(Open<'a>),
     /// Steps, one after the other until one fails.
     Run { steps: &'a [Step<'a>], page_rows: Option<usize>, timeout_ms: u64 },
+    /// A transaction over keys, whole or not at all.
+    Transact { operations: &'a [KeyStep<'a>], timeout_ms: u64 },
     /// The end of a session, whatever it is doing; not answered.
     Close {},
 }
@@ -96,6 +142,8 @@ pub(super) struct Tell {
     #[serde(default)]
     pub(super) more: Option<More>,
     #[serde(default)]
+    pub(super) refused: Option<Refusal>,
+    #[serde(default)]
     pub(super) failed: Option<Failure>,
     #[serde(default)]
     pub(super) unknown: Option<Failure>,
@@ -107,8 +155,20 @@ pub(super) struct Tell {
 pub(super) struct Ok {
     #[serde(default)]
     pub(super) protocol: Option<u32>,
+    /// Of a greeting: what it speaks; SQL where it does not say so.
+    #[serde(default)]
+    pub(super) speaks: Option<String>,
+    /// Of a greeting: whether an append writes the whole list again.
+    #[serde(default)]
+    pub(super) rewrites_lists: bool,
+    /// Of a session that was opened: whether its node takes writes; it does where nothing is said.
+    #[serde(default)]
+    pub(super) takes_writes: Option<bool>,
     #[serde(default)]
     pub(super) results: Vec<Outcome>,
+    /// Of a transaction over keys: what each operation found.
+    #[serde(default)]
+    pub(super) found: Vec<FoundWord>,
 }
 
 /// What a step answered.
@@ -126,6 +186,15 @@ pub(super) struct Outcome {
 #[serde(deny_unknown_fields)]
 pub(super) struct More {
     pub(super) rows: Vec<Vec<Cell>>,
+}
+
+/// A condition of a transaction over keys was not met: nothing of it happened.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Refusal {
+    /// Which operation, from 0.
+    pub(super) step: usize,
+    pub(super) reason: String,
 }
 
 /// It failed, or nobody knows.
@@ -175,6 +244,8 @@ impl From<Class> for ErrorClass {
 pub(super) enum Answer {
     Ok(Ok),
     More(More),
+    /// A condition of its own was not met.
+    Refused(Refusal),
     /// It certainly did not happen.
     Failed(Failure),
     /// It may have happened.
@@ -184,11 +255,12 @@ pub(super) enum Answer {
 impl Tell {
     /// What it tells; nothing where it tells several things or none.
     pub(super) fn answer(self) -> Option<Answer> {
-        match (self.ok, self.more, self.failed, self.unknown) {
-            (Some(ok), None, None, None) => Some(Answer::Ok(ok)),
-            (None, Some(more), None, None) => Some(Answer::More(more)),
-            (None, None, Some(failure), None) => Some(Answer::Failed(failure)),
-            (None, None, None, Some(failure)) => Some(Answer::Unknown(failure)),
+        match (self.ok, self.more, self.refused, self.failed, self.unknown) {
+            (Some(ok), None, None, None, None) => Some(Answer::Ok(ok)),
+            (None, Some(more), None, None, None) => Some(Answer::More(more)),
+            (None, None, Some(refusal), None, None) => Some(Answer::Refused(refusal)),
+            (None, None, None, Some(failure), None) => Some(Answer::Failed(failure)),
+            (None, None, None, None, Some(failure)) => Some(Answer::Unknown(failure)),
             _ => None,
         }
     }
@@ -232,11 +304,13 @@ mod tests {
         let told = line(7, Some(3), What::Run { steps: &steps, page_rows: None, timeout_ms: 5_000 });
         let reference = include_str!("../../../../docs/guide/client-programs.md");
         assert!(reference.contains(&told), "{told}");
-        let hello = line(
-            0,
-            None,
-            What::Hello { protocol: VERSION, driver: "pg8000.dbapi", folder: "/run/node/driver" },
-        );
+        let greeting = |driver, speaks: Speaks| {
+            let folder = "/run/node/driver";
+            line(0, None, What::Hello { protocol: VERSION, driver, folder, speaks: speaks.word() })
+        };
+        let hello = greeting("pg8000.dbapi", Speaks::Sql(Dialect::Postgres));
+        assert!(reference.contains(&hello), "{hello}");
+        let hello = greeting("pymongo", Speaks::Keys);
         assert!(reference.contains(&hello), "{hello}");
         let close = serde_json::to_string(&Ask { ask: None, session: Some(3), what: What::Close {} });
         let close = close.expect("a line");
@@ -248,6 +322,8 @@ mod tests {
         let answers = |line: &str| serde_json::from_str::<Tell>(line).ok().and_then(Tell::answer).is_some();
         assert!(answers(r#"{"ask":1,"ok":{"results":[{"rows":[[1,"a",null]],"affected":1}]}}"#));
         assert!(answers(r#"{"ask":1,"failed":{"class":"read-only","text":"no"}}"#));
+        assert!(answers(r#"{"ask":1,"ok":{"found":[{"value":null},"done",{"entries":[["k",[1]]]}]}}"#));
+        assert!(answers(r#"{"ask":1,"refused":{"step":0,"reason":"no number is there"}}"#));
         for wrong in [
             r#"{"ask":1}"#,
             r#"{"ok":{}}"#,
@@ -256,6 +332,13 @@ mod tests {
             r#"{"ask":1,"ok":{"results":[{"rows":[[1.5]]}]}}"#,
             r#"{"ask":1,"ok":{"results":[{"rows":[[true]]}]}}"#,
             r#"{"ask":1,"failed":{"class":"strange","text":"no"}}"#,
+            r#"{"ask":1,"ok":{"found":[{"value":1.5}]}}"#,
+            r#"{"ask":1,"ok":{"found":[{"value":"1"}]}}"#,
+            r#"{"ask":1,"ok":{"found":[{"value":9223372036854775808}]}}"#,
+            r#"{"ask":1,"ok":{"found":[null]}}"#,
+            r#"{"ask":1,"ok":{"found":[{"value":1,"entries":[]}]}}"#,
+            r#"{"ask":1,"refused":{"step":-1,"reason":"no"}}"#,
+            r#"{"ask":1,"refused":{"step":0,"reason":"no"},"ok":{}}"#,
             r#"{"ask":-1,"ok":{}}"#,
             "[]",
         ] {
@@ -268,7 +351,9 @@ mod tests {
         let reference = include_str!("../../../../docs/guide/client-programs.md");
         let lines = reference.lines().filter(|line| {
             ["{\"ask\":", "{\"ask\": "].iter().any(|begin| line.starts_with(begin))
-                && ["\"ok\"", "\"more\"", "\"failed\"", "\"unknown\""].iter().any(|word| line.contains(word))
+                && ["\"ok\"", "\"more\"", "\"refused\"", "\"failed\"", "\"unknown\""]
+                    .iter()
+                    .any(|word| line.contains(word))
         });
         let mut count = 0;
         for line in lines {
@@ -276,6 +361,14 @@ mod tests {
             assert!(tell.answer().is_some(), "{line}");
             count += 1;
         }
-        assert!(count >= 5, "{count}");
+        assert!(count >= 8, "{count}");
+    }
+
+    #[test]
+    fn a_program_speaks_sql_where_its_greeting_says_nothing() {
+        let sql = Speaks::Sql(Dialect::Standard);
+        assert!(sql.is_met_by(None) && sql.is_met_by(Some("sql")) && !sql.is_met_by(Some("keys")));
+        assert!(Speaks::Keys.is_met_by(Some("keys")) && !Speaks::Keys.is_met_by(None));
+        assert!(!Speaks::Keys.is_met_by(Some("documents")));
     }
 }

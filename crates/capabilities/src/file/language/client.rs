@@ -8,9 +8,14 @@ use yaml::language::{Fields, OwnShape, Shape, choice, no_keys, no_tables, option
 use super::{NAMED_TEXTS, PROTOCOLS, TEMPLATE, TEMPLATES, TEXTS, VALUES};
 
 /// Client programs that ship.
-pub(in crate::file) const PROGRAMS: &[&str] = &[DBAPI, JDBC];
+pub(in crate::file) const PROGRAMS: &[&str] = &[DBAPI, JDBC, MONGO];
 pub(in crate::file) const DBAPI: &str = "dbapi";
 pub(in crate::file) const JDBC: &str = "jdbc";
+pub(in crate::file) const MONGO: &str = "mongo";
+/// What a client program speaks of.
+pub(in crate::file) const SPEAKS: &[&str] = &[SQL, KEYS];
+pub(in crate::file) const SQL: &str = "sql";
+pub(in crate::file) const KEYS: &str = "keys";
 /// Whose SQL a client program's database takes.
 pub(in crate::file) const DIALECTS: &[&str] = &["postgres", "mysql", STANDARD];
 pub(in crate::file) const STANDARD: &str = "standard";
@@ -32,12 +37,22 @@ pub(in crate::file) static CLIENT: Fields = plain(
             Shape::Either(&[Shape::Word(PROGRAMS), TEMPLATES]),
             "with `process`: the program that has the driver, one that ships or a command, the first word one of `find.programs`",
         ),
-        optional("dialect", Shape::Word(DIALECTS), "with `process`: which SQL dialect the database accepts"),
+        optional(
+            "speaks",
+            Shape::Word(SPEAKS),
+            "with `process`: whether the program runs SQL statements or transactions over keys and values; default sql, \
+             for mongo keys",
+        ),
+        optional(
+            "dialect",
+            Shape::Word(DIALECTS),
+            "with `process`: which SQL dialect the database accepts; required unless the program speaks keys",
+        ),
         optional(
             "driver",
             Shape::Text,
             "with `process`: what the program is to load; for dbapi a Python module, such as pg8000.dbapi, for jdbc a class, if the driver does \
-             not announce itself",
+             not announce itself, for mongo a Python module, default pymongo",
         ),
         optional(
             "install",
@@ -59,17 +74,20 @@ pub(in crate::file) static CLIENT: Fields = plain(
             "options",
             VALUES,
             "with `process`: what the driver is given for a node; for dbapi the arguments of `connect`, default host, port, user and \
-             database; for jdbc its properties",
+             database; for jdbc its properties; for mongo `read_concern` (linearizable, the default, or majority) and the \
+             driver's own options",
         ),
         optional(
             "takes-writes",
             Shape::Map(&TAKES_WRITES),
-            "with `process`: how to tell whether a node takes writes; by default every node does",
+            "with a program that speaks SQL: how to tell whether a node takes writes; by default every node does, unless the \
+             program says otherwise",
         ),
         optional(
             "prepare",
             TEMPLATES,
-            "with `process`: statements that are run before each load's tables are made; running one again must do no harm",
+            "with a program that speaks SQL: statements that are run before each load's tables are made; running one again must \
+             do no harm",
         ),
     ],
 );

@@ -3,14 +3,27 @@
 //! Owns reading this part of the file.
 
 use super::super::language::client::{
-    CLIENT as CLIENT_TABLE, DBAPI, DIALECTS, DRIVER_FILES, JDBC, PROGRAMS, STANDARD, TAKES_WRITES,
+    CLIENT as CLIENT_TABLE, DBAPI, DIALECTS, DRIVER_FILES, JDBC, KEYS, MONGO, PROGRAMS, SPEAKS, SQL,
+    STANDARD, TAKES_WRITES,
 };
-use super::super::{ClientProgram, DriverFiles, PinnedWheel, Speaker, SqlDialect};
+use super::super::{ClientProgram, DriverFiles, PinnedWheel, Speaker, Speaks, SqlDialect};
 use super::*;
 
 /// Keys that belong to a client program.
-const OF_A_PROGRAM: &[&str] =
-    &["program", "dialect", "driver", "install", "class-path", "url", "options", "takes-writes", "prepare"];
+const OF_A_PROGRAM: &[&str] = &[
+    "program",
+    "speaks",
+    "dialect",
+    "driver",
+    "install",
+    "class-path",
+    "url",
+    "options",
+    "takes-writes",
+    "prepare",
+];
+/// Those of them that are about SQL.
+const OF_SQL: &[&str] = &["dialect", "takes-writes", "prepare"];
 
 /// `client`.
 pub(super) struct ClientPart {
@@ -23,9 +36,10 @@ pub(super) struct ClientPart {
 impl ClientPart {
     /// Which workloads can be asked this way.
     pub(super) fn understands(&self) -> Understands {
-        match &self.program {
-            Some(program) if program.dialect == SqlDialect::Standard => Understands::of_the_standard(),
-            _ => self.protocol.understands(),
+        match self.program.as_ref().map(|program| program.speaks) {
+            Some(Speaks::Keys) => Understands::of_keys(),
+            Some(Speaks::Sql(SqlDialect::Standard)) => Understands::of_the_standard(),
+            Some(Speaks::Sql(SqlDialect::Postgres | SqlDialect::Mysql)) | None => self.protocol.understands(),
         }
     }
 }
@@ -88,14 +102,10 @@ impl Reader<'_> {
 
     fn client_program(&mut self, record: &Record<'_>, node: &Node) -> Option<ClientProgram> {
         let speaker = record.get("program").map(|node| self.speaker(node, record));
-        let dialect = record.get("dialect").map(|node| self.decoder.word(node, "dialect", DIALECTS));
-        for (key, is_there, example) in
-            [("program", speaker.is_some(), DBAPI), ("dialect", dialect.is_some(), "postgres")]
-        {
-            if !is_there {
-                self.needs(node, "the protocol process", key, example);
-            }
+        if speaker.is_none() {
+            self.needs(node, "the protocol process", "program", DBAPI);
         }
+        let speaks = self.speaks(record, node, speaker.as_ref().and_then(Option::as_ref));
         let driver = record.get("driver").and_then(|node| self.decoder.text(node, "the driver"));
         let files = match record.get("install") {
             Some(node) => self.driver_files(node)?,
@@ -125,11 +135,7 @@ impl Reader<'_> {
         }
         Some(ClientProgram {
             speaker,
-            dialect: match dialect??.value {
-                "mysql" => SqlDialect::Mysql,
-                STANDARD => SqlDialect::Standard,
-                _ => SqlDialect::Postgres,
-            },
+            speaks: speaks?,
             driver: driver.map(|driver| driver.value).unwrap_or_default(),
             files,
             url: url.map_or(Some(Template::default()), |url| url)?,
@@ -139,11 +145,64 @@ impl Reader<'_> {
         })
     }
 
+    /// What the program speaks: one that ships only what it does, any other what the file says.
+    fn speaks(&mut self, record: &Record<'_>, node: &Node, speaker: Option<&Speaker>) -> Option<Speaks> {
+        let written = match record.get("speaks") {
+            Some(node) => Some(self.decoder.word(node, "kind of session", SPEAKS)?),
+            None => None,
+        };
+        let own = match speaker {
+            Some(Speaker::Dbapi) => Some((DBAPI, SQL)),
+            Some(Speaker::Jdbc { .. }) => Some((JDBC, SQL)),
+            Some(Speaker::Mongo) => Some((MONGO, KEYS)),
+            Some(Speaker::Own { .. }) | None => None,
+        };
+        if let (Some(written), Some((program, own))) = (&written, own)
+            && written.value != own
+        {
+            self.decoder.findings.add(
+                "no-choice",
+                written.at,
+                format!("the program {program} speaks {own} and nothing else"),
+                "not what it speaks",
+                format!("write `speaks: {own}`, or remove it"),
+            );
+            return None;
+        }
+        match written.map(|written| written.value).or(own.map(|(_, own)| own)) {
+            Some(KEYS) => self.without_sql(record).then_some(Speaks::Keys),
+            _ => Some(Speaks::Sql(self.dialect(record, node)?)),
+        }
+    }
+
+    fn dialect(&mut self, record: &Record<'_>, node: &Node) -> Option<SqlDialect> {
+        let Some(dialect) = record.get("dialect") else {
+            self.needs(node, "the protocol process", "dialect", "postgres");
+            return None;
+        };
+        Some(match self.decoder.word(dialect, "dialect", DIALECTS)?.value {
+            "mysql" => SqlDialect::Mysql,
+            STANDARD => SqlDialect::Standard,
+            _ => SqlDialect::Postgres,
+        })
+    }
+
+    /// Whether nothing that is about SQL stands beside a program that speaks keys.
+    fn without_sql(&mut self, record: &Record<'_>) -> bool {
+        let found = OF_SQL.iter().find_map(|key| Some((key, record.key_at(key)?)));
+        if let Some((key, at)) = found {
+            let message = format!("`{key}` is about SQL, and the program speaks keys");
+            self.decoder.findings.add("unused-key", at, message, "does nothing here", "remove it");
+        }
+        found.is_none()
+    }
+
     /// One of those that ship, or a command.
     fn speaker(&mut self, node: &Node, record: &Record<'_>) -> Option<Speaker> {
         let speaker = match node.value {
             yaml::Value::Scalar { .. } => match self.decoder.word(node, "client program", PROGRAMS)?.value {
                 JDBC => return Some(Speaker::Jdbc { class_path: self.class_path(record)? }),
+                MONGO => Speaker::Mongo,
                 _ => Speaker::Dbapi,
             },
             _ => {
