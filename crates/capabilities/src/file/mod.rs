@@ -361,6 +361,13 @@ pub enum How {
         /// How many of the nodes that hold a row must answer.
         consistency: Consistency,
     },
+    /// A command of MongoDB.
+    Mongo {
+        /// The command, in JSON.
+        command: Template,
+        /// The name of the port.
+        port: String,
+    },
 }
 
 /// How many of the nodes that hold a row must answer a statement in CQL.

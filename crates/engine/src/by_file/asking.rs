@@ -1,5 +1,5 @@
-//! Questions to a node as an engine file puts them: an HTTP request, a connection, a command, one in Redis' protocol, a
-//! statement in PostgreSQL's, in MySQL's or in CQL.
+//! Questions to a node as an engine file puts them: an HTTP request, a connection, a command, one in Redis' protocol or
+//! MongoDB's, a statement in PostgreSQL's, in MySQL's or in CQL.
 //!
 //! Owns how they are asked and what of an answer is looked at. Each is asked within the node, on a connection of its own, in
 //! HTTP/1.0, whose answers end with the connection. The loads' clients have connections of their own kind.
@@ -13,7 +13,7 @@ use std::time::Duration;
 use capabilities::file::{Ask, Expect, How, Leads, Roles, Scope};
 use serde_json::{Value, json};
 
-use super::{cql, mysql, redis};
+use super::{cql, mongo, mysql, redis};
 use crate::postgres::ask_once;
 use crate::{Command, Node};
 
@@ -67,6 +67,10 @@ pub(super) fn ask(node: &dyn Node, ask: &Ask, means: &Means<'_>) -> io::Result<S
             let query = query.filled(means.scope);
             cql::execute(node, port_of(means, port)?, &query, *consistency, means.patience)?;
             return Ok(String::new());
+        }
+        How::Mongo { command, port } => {
+            let command = command.filled(means.scope);
+            (OK, mongo::execute(node, port_of(means, port)?, &command, means.patience)?.to_string())
         }
         How::Command { program, arguments } => (OK, run(node, program, arguments, means)?),
     };

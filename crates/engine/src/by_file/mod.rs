@@ -7,6 +7,7 @@ mod asking;
 mod clients;
 mod cql;
 mod find;
+mod mongo;
 mod mysql;
 mod places;
 mod redis;

@@ -24,9 +24,11 @@ const POSTGRES_FIELD: Field = optional(
     Shape::Map(&POSTGRES),
     "a statement in PostgreSQL's protocol; its answer is looked at as JSON, a list of rows that are lists of texts",
 );
+const MONGO_FIELD: Field =
+    optional("mongo", Shape::Map(&MONGO), "a command of MongoDB; its reply is looked at as JSON");
 /// The ways in which something is asked, as written.
 pub(in crate::file) const WAYS_TO_ASK: &[&str] =
-    &["http", "tcp", "command", "redis", "mysql", "postgres", "cql"];
+    &["http", "tcp", "command", "redis", "mysql", "postgres", "cql", "mongo"];
 
 pub(in crate::file) static ASK: Fields = choice(
     "a question",
@@ -38,6 +40,7 @@ pub(in crate::file) static ASK: Fields = choice(
         MYSQL_FIELD,
         POSTGRES_FIELD,
         CQL_FIELD,
+        MONGO_FIELD,
         EXPECT_FIELD,
         WITHIN_FIELD,
     ],
@@ -57,6 +60,7 @@ pub(in crate::file) static STEP: Fields = choice(
         MYSQL_FIELD,
         POSTGRES_FIELD,
         CQL_FIELD,
+        MONGO_FIELD,
         EXPECT_FIELD,
         WITHIN_FIELD,
         optional("on", Shape::Word(PLACES), "on the leader (default), or on every node"),
@@ -117,6 +121,14 @@ pub(in crate::file) static CQL: Fields = plain(
     ],
 );
 
+pub(in crate::file) static MONGO: Fields = plain(
+    "a command of MongoDB",
+    &[
+        required("ask", TEMPLATE, "the command in JSON, its name first, sent to the database admin"),
+        required("port", Shape::Text, "the name of the port"),
+    ],
+);
+
 pub(in crate::file) static EXPECT: Fields = Fields {
     what: "`expect`",
     fields: &[
@@ -142,6 +154,7 @@ pub(in crate::file) static ROLES: Fields = choice(
         REDIS_FIELD,
         MYSQL_FIELD,
         POSTGRES_FIELD,
+        MONGO_FIELD,
         required("leads", Shape::Map(&LEADS), "what its answer in JSON says when it leads"),
         optional("identity", Shape::Text, "the field by which the database knows the node, for `hand-over`"),
         optional(
@@ -151,7 +164,7 @@ pub(in crate::file) static ROLES: Fields = choice(
              reaches the leader's position",
         ),
     ],
-    &["http", "command", "redis", "mysql", "postgres"],
+    &["http", "command", "redis", "mysql", "postgres", "mongo"],
 );
 
 pub(in crate::file) static LEADS: Fields = choice(

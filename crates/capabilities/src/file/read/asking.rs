@@ -5,7 +5,7 @@
 use yaml::Entry;
 
 use super::super::language::asking::{
-    ASK, CQL, EXPECT, HAND_OVER, HTTP, LEADS, MYSQL, POSTGRES, REDIS, ROLES, STEP, WAYS_TO_ASK,
+    ASK, CQL, EXPECT, HAND_OVER, HTTP, LEADS, MONGO, MYSQL, POSTGRES, REDIS, ROLES, STEP, WAYS_TO_ASK,
 };
 use super::super::language::{
     CONSISTENCIES, EVERY, NONE, ONLY, PLACES, PREPARATION, PROCESS, SHARES, SYNCHRONOUS,
@@ -175,6 +175,7 @@ impl Reader<'_> {
             ("mysql", entry) => self.mysql(&entry.value, context),
             ("postgres", entry) => self.postgres(&entry.value, context),
             ("cql", entry) => self.cql(&entry.value, context),
+            ("mongo", entry) => self.mongo(&entry.value, context),
             (_, entry) => {
                 let (program, arguments) = self.command(&entry.value, context)?;
                 Some(How::Command { program, arguments })
@@ -235,6 +236,13 @@ impl Reader<'_> {
             },
         };
         Some(How::Cql { query: query?, port: port?, consistency })
+    }
+
+    fn mongo(&mut self, node: &Node, context: Context) -> Option<How> {
+        let record = self.decoder.record(node, &MONGO)?;
+        let command = record.get("ask").and_then(|node| self.template(node, "the command", context, false));
+        let port = record.get("port").and_then(|node| self.port(node));
+        Some(How::Mongo { command: command?, port: port? })
     }
 
     fn expect(&mut self, node: &Node, context: Context) -> Option<Expect> {
