@@ -347,7 +347,7 @@ final class Session extends Thread {
         int wanted = begin.get("isolation") == null ? ownLevel : switch ((String) begin.get("isolation")) {
             case "READ UNCOMMITTED" -> Connection.TRANSACTION_READ_UNCOMMITTED;
             case "READ COMMITTED" -> Connection.TRANSACTION_READ_COMMITTED;
-            case "REPEATABLE READ" -> Connection.TRANSACTION_REPEATABLE_READ;
+            case "REPEATABLE READ" -> repeatableRead();
             default -> Connection.TRANSACTION_SERIALIZABLE;
         };
         if (wanted != level) {
@@ -359,6 +359,13 @@ final class Session extends Thread {
             isReadOnly = true;
         }
         connection.setAutoCommit(false);
+    }
+
+    /** The level, or the next stricter one: NuoDB, for one, has no level of this name. */
+    private int repeatableRead() throws SQLException {
+        int named = Connection.TRANSACTION_REPEATABLE_READ;
+        boolean isKnown = connection.getMetaData().supportsTransactionIsolationLevel(named);
+        return isKnown ? named : Connection.TRANSACTION_SERIALIZABLE;
     }
 
     /** From now on each statement commits by itself. */
