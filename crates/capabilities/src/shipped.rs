@@ -16,6 +16,8 @@ const FILES: &[(&str, &str)] = &[
     ("engines/etcd.yaml", include_str!("../../../engines/etcd.yaml")),
     ("engines/galera.yaml", include_str!("../../../engines/galera.yaml")),
     ("engines/ignite.yaml", include_str!("../../../engines/ignite.yaml")),
+    ("engines/mongodb.yaml", include_str!("../../../engines/mongodb.yaml")),
+    ("engines/nuodb.yaml", include_str!("../../../engines/nuodb.yaml")),
     ("engines/patroni.yaml", include_str!("../../../engines/patroni.yaml")),
     ("engines/redis.yaml", include_str!("../../../engines/redis.yaml")),
     ("engines/tidb.yaml", include_str!("../../../engines/tidb.yaml")),
