@@ -1,4 +1,5 @@
-"""A client program that keeps keys and values in its own memory, for the tests of the protocol of lines.
+"""A client program that keeps keys and values in its own memory, for the tests of the protocol of lines. With a folder it writes
+down what it did, and the next process of it begins with that: a load has several, one after the other.
 
 It is told what to do wrong by the name of a key: `stub/failed`, `stub/unknown`, `stub/dies`, `stub/silent`, `stub/others`,
 `stub/elsewhere`, `stub/page`. By the driver's name it greets as one that speaks SQL (`sql`), that writes whole lists again
@@ -92,12 +93,17 @@ def answer(held, operations):
 
 
 def main():
-    held, driver = {}, ""
+    held, driver, done = {}, "", None
     for line in sys.stdin:
         message = json.loads(line)
         if "hello" in message:
             driver = message["hello"]["driver"]
             assert message["hello"]["speaks"] == "keys"
+            if message["hello"]["folder"]:
+                done = open(os.path.join(message["hello"]["folder"], "done"), "a+", buffering=1)
+                done.seek(0)
+                for before in done:
+                    _, held = transact(held, json.loads(before))
             said = {"ok": {"protocol": 1, "speaks": "keys", "rewrites_lists": driver == "rewrites"}}
             if driver == "sql":
                 said = {"ok": {"protocol": 1}}
@@ -105,7 +111,10 @@ def main():
             takes_writes = driver != "n2-leads" or message["open"]["node"] == "n2"
             said = {"ok": {"takes_writes": takes_writes}}
         elif "transact" in message:
-            said, held = answer(held, message["transact"]["operations"])
+            before, operations = held, message["transact"]["operations"]
+            said, held = answer(held, operations)
+            if done is not None and held is not before:
+                done.write(json.dumps(operations) + "\n")
         else:
             continue
         if said is not None:
