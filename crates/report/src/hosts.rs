@@ -6,7 +6,6 @@ use crate::charts;
 use crate::figure::{Curve, Figure, Manner};
 use crate::marks;
 use crate::scale::Scale;
-use crate::series;
 use results::{HostRow, RunDirectory};
 
 /// Curves of one chart; the busiest hosts have them.
@@ -69,7 +68,7 @@ fn curves(rows: &[HostRow], until: u64, value: impl Fn(&HostRow) -> f64) -> Vec<
     busiest.truncate(MOST_CURVES);
     // In the order of their names, so that a host has its colour in every chart as far as it can be.
     busiest.sort_by_key(|(name, _)| *name);
-    series::by_name(busiest.into_iter().map(|(name, _)| name), until, |name| {
+    charts::by_name(busiest.into_iter().map(|(name, _)| name), until, |name| {
         rows.iter().filter(|row| row.host == name).map(|row| (row.second, value(row))).collect()
     })
 }

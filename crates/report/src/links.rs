@@ -9,7 +9,6 @@ use crate::format;
 use crate::marks;
 use crate::markup::escape;
 use crate::scale::Scale;
-use crate::series;
 use results::LinkResult;
 use results::LinkRow;
 use results::RunDirectory;
@@ -141,7 +140,7 @@ fn curves<'l>(
     value: impl Fn(&LinkRow) -> f64,
 ) -> Vec<Curve> {
     let names = links.take(MOST_CURVES).map(|link| link.name.as_str());
-    series::by_name(names, until, |name| {
+    charts::by_name(names, until, |name| {
         rows.iter().filter(|row| row.link == name).map(|row| (row.second, value(row))).collect()
     })
 }

@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::figure::Curve;
 use results::{LoadSeconds, Second};
 
 /// The most points a curve is drawn with; longer runs are drawn with several seconds to a point.
@@ -25,31 +24,6 @@ pub(crate) struct Point {
 /// How many seconds stand in one point of a curve that covers so many seconds.
 pub(crate) fn seconds_per_point(seconds: u64) -> u64 {
     seconds.div_ceil(MOST_POINTS).max(1)
-}
-
-/// One curve for each name, of the seconds and values that `of` has for it. Each point is the mean of its seconds.
-pub(crate) fn by_name<'n>(
-    names: impl Iterator<Item = &'n str>,
-    until: u64,
-    of: impl Fn(&str) -> Vec<(u64, f64)>,
-) -> Vec<Curve> {
-    let width = seconds_per_point(until);
-    let curve = |(index, name): (usize, &str)| {
-        let mut by_point: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
-        for (second, value) in of(name).into_iter().filter(|(second, _)| *second < until) {
-            by_point.entry(second / width).or_default().push(value);
-        }
-        let point = |(index, values): (u64, Vec<f64>)| Point {
-            from_s: (index * width) as f64,
-            to_s: ((index + 1) * width).min(until) as f64,
-            value: values.iter().sum::<f64>() / values.len() as f64,
-            lowest: values.iter().copied().fold(f64::INFINITY, f64::min),
-            highest: values.iter().copied().fold(0.0, f64::max),
-        };
-        let points = by_point.into_iter().map(point).collect();
-        Curve { name: name.to_owned(), class: format!("c{index}"), points }
-    };
-    names.enumerate().map(curve).collect()
 }
 
 /// Transactions a second. Each point is the mean of its seconds.
