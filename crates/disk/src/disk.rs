@@ -43,6 +43,37 @@ pub struct Disk {
     reach: Reach,
     group: Arc<Group>,
     modelled: Option<Arc<Modelled>>,
+    traffic: Arc<Traffic>,
+}
+
+#[derive(Debug, Default)]
+struct Traffic {
+    read_bytes: AtomicU64,
+    durable_bytes: AtomicU64,
+    syncs: AtomicU64,
+}
+
+/// What a disk has done so far for the volumes on it. What the kernel answers from its memory does not come to the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DiskTraffic {
+    /// Bytes handed out.
+    pub read_bytes: u64,
+    /// Bytes that syncs have made durable.
+    pub durable_bytes: u64,
+    /// Syncs answered.
+    pub syncs: u64,
+}
+
+impl DiskTraffic {
+    /// That of two disks together.
+    #[must_use]
+    pub fn and(self, other: DiskTraffic) -> DiskTraffic {
+        DiskTraffic {
+            read_bytes: self.read_bytes + other.read_bytes,
+            durable_bytes: self.durable_bytes + other.durable_bytes,
+            syncs: self.syncs + other.syncs,
+        }
+    }
 }
 
 /// A disk whose syncs do not reach the machine's.
@@ -92,8 +123,13 @@ impl DiskGroup {
     #[must_use]
     pub fn new(capacity: &[String], cache: Option<&str>) -> DiskGroup {
         let group = Arc::new(Group::default());
-        let disk =
-            |name: &str, reach| Disk { name: Arc::from(name), reach, group: group.clone(), modelled: None };
+        let disk = |name: &str, reach| Disk {
+            name: Arc::from(name),
+            reach,
+            group: group.clone(),
+            modelled: None,
+            traffic: Arc::default(),
+        };
         let numbered = capacity.iter().enumerate();
         DiskGroup {
             capacity: numbered.map(|(number, name)| disk(name, Reach::One(number))).collect(),
@@ -135,7 +171,13 @@ impl Disk {
     /// A sound disk in a group of its own.
     #[must_use]
     pub fn alone(name: &str) -> Disk {
-        Disk { name: Arc::from(name), reach: Reach::One(0), group: Arc::default(), modelled: None }
+        Disk {
+            name: Arc::from(name),
+            reach: Reach::One(0),
+            group: Arc::default(),
+            modelled: None,
+            traffic: Arc::default(),
+        }
     }
 
     /// Its name: `dc1/a/r1/h2/d1`.
@@ -209,6 +251,28 @@ impl Disk {
             late: nanos(&modelled.late_ns),
             late_most: nanos(&modelled.late_ns_max),
         })
+    }
+
+    /// What it has done so far.
+    #[must_use]
+    pub fn traffic(&self) -> DiskTraffic {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        DiskTraffic {
+            read_bytes: read(&self.traffic.read_bytes),
+            durable_bytes: read(&self.traffic.durable_bytes),
+            syncs: read(&self.traffic.syncs),
+        }
+    }
+
+    /// Counts bytes that were handed out.
+    pub(crate) fn count_read(&self, bytes: u64) {
+        self.traffic.read_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Counts a sync that was answered.
+    pub(crate) fn count_sync(&self, bytes: u64) {
+        self.traffic.durable_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.traffic.syncs.fetch_add(1, Ordering::Relaxed);
     }
 
     /// A sync of so many bytes: waits for as long as the medium is said to take. Nothing where it is the machine's.

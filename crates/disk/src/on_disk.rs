@@ -196,7 +196,11 @@ impl<S: Store> Store for OnDisk<S> {
         if self.takes_sync_time && !self.goes_past.load(Ordering::Acquire) {
             elsewhere(|| self.disk.take_sync_time(bytes, &self.interrupted))?;
         }
-        self.store.take_sync_time(bytes)
+        self.store.take_sync_time(bytes)?;
+        if self.counts {
+            self.disk.count_sync(bytes);
+        }
+        Ok(())
     }
 
     fn hand_out(&self, content: &mut [u8]) -> Result<(), Refusal> {
@@ -209,7 +213,11 @@ impl<S: Store> Store for OnDisk<S> {
                 }
             }
         }
-        self.store.hand_out(content)
+        self.store.hand_out(content)?;
+        if self.counts {
+            self.disk.count_read(content.len() as u64);
+        }
+        Ok(())
     }
 
     fn interrupt(&self, interrupted: bool) {
@@ -265,6 +273,21 @@ mod tests {
         assert_eq!(volume.store().disk().modelled_syncs().map(|syncs| syncs.count), Some(3));
         volume.power_off(None).expect("power-off");
         assert_eq!(content(&volume, file), [2, 2]);
+    }
+
+    #[test]
+    fn a_disk_counts_what_it_hands_out_and_makes_durable_and_not_what_waits_for_a_sync() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (volume, file) = on_modelled(folder.path(), Duration::ZERO);
+        let before = volume.store().disk().traffic();
+        volume.write(file, 0, &[7; 300], None, false, NOW).expect("written");
+        assert_eq!(volume.store().disk().traffic(), before);
+        volume.sync(file, Scope::Data).expect("synced");
+        let mut found = [0; 300];
+        assert_eq!(volume.read(file, 0, &mut found), Ok(300));
+        let after = volume.store().disk().traffic();
+        assert_eq!((after.syncs - before.syncs, after.read_bytes - before.read_bytes), (1, 300));
+        assert_eq!(after.durable_bytes - before.durable_bytes, 300);
     }
 
     #[test]

@@ -120,7 +120,10 @@ pub enum EngineError {
         log: String,
     },
     /// Something did not come about in time.
-    #[error("{what} on {node}: not after {waited:?}{log}")]
+    #[error(
+        "{node}: {what}: timed out after {waited:?}; if the machine is busy, use fewer nodes or stop other \
+         programs{log}"
+    )]
     NotReady {
         /// The node.
         node: String,

@@ -22,7 +22,6 @@ pub mod network;
 mod options;
 pub mod overlay;
 pub mod packet;
-pub mod partition;
 pub mod policy;
 pub mod queue;
 mod recorder;

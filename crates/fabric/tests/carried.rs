@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use fabric::{Block, Fabric, Options, Policy, PortId, Rule, SharedLink, Span, Tap, partition};
+use fabric::{Block, Fabric, Options, Policy, PortId, Rule, SharedLink, Span, Tap};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 
@@ -125,10 +125,14 @@ fn a_packet_never_arrives_before_its_delay_has_passed() {
 fn a_fault_holds_when_imposed_and_no_longer_when_its_guard_is_gone() {
     let fabric = Fabric::start().expect("a fabric");
     let (one, two) = (place(&fabric, "a", 1), place(&fabric, "b", 2));
-    let paths = [vec!["a".to_owned()], vec!["b".to_owned()]];
+    let cut = Rule {
+        from: vec!["a".to_owned()],
+        to: vec!["b".to_owned()],
+        block: Some(Block::BlackHole),
+        ..Rule::default()
+    };
     assert!(crosses(&fabric, &one, &two));
-    let guard =
-        fabric.impose_all(partition::one_way(&paths[..1], &paths[1..], Block::BlackHole)).expect("imposed");
+    let guard = fabric.impose(cut).expect("imposed");
     assert!(!crosses(&fabric, &one, &two) && crosses(&fabric, &two, &one));
     let second = fabric.impose(Rule { block: Some(Block::BlackHole), ..Rule::default() }).expect("imposed");
     drop(guard);

@@ -58,7 +58,7 @@ impl Squeezed {
             }
             if started.elapsed() >= MET_WITHIN || over.load(Ordering::Acquire) {
                 let what = format!(
-                    "{} did not meet a limit of its memory for {:.1} s",
+                    "{} did not reach its memory limit for {:.1} s",
                     self.node,
                     started.elapsed().as_secs_f64()
                 );
@@ -80,8 +80,8 @@ impl Squeezed {
         }
         let (times, killed) = (ended.times_at_limit - began.times_at_limit, ended.killed - began.killed);
         let what = format!(
-            "{node} used {} before, was to be left {} and was left {} in the end, of which it used {}; it wanted more {times} \
-             times, and the kernel killed {killed} of its processes",
+            "{node} used {} before the fault; limit {} requested, {} set; it used {} at the end, reached the limit {times} times, \
+             and the kernel killed {killed} of its processes",
             size(began.used_bytes),
             size(self.left_bytes),
             size(ended.limit_bytes),

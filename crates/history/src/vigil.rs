@@ -40,7 +40,7 @@ impl fmt::Display for LabPart {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LabPart::Machine => formatter.write_str("machine (suspended)"),
-            LabPart::Watch => formatter.write_str("the watch over it, so nobody knows of the rest"),
+            LabPart::Watch => formatter.write_str("its watchdog, so the state of the other parts is unknown"),
             LabPart::Supervisor => formatter.write_str("supervisor"),
             LabPart::Fabric => formatter.write_str("fabric"),
             LabPart::MachineDisk => formatter.write_str("machine's disk"),

@@ -40,7 +40,7 @@ pub enum Command {
     /// Exit codes: 0 pass, 1 fail, 2 unknown, 254 the arguments are wrong, 255 the load could not do its job. Without
     /// --prepare the data is not checked, so the verdict is unknown.
     Load(LoadOptions),
-    /// Generate load under another's command: orders as JSON lines on standard input, all that is recorded on standard output
+    /// Run as an agent: orders as JSON lines on standard input, all that is recorded on standard output
     ///
     /// `holdfast run` starts agents itself, on the machines that a scenario names under `agents`. An agent ends with its input.
     Agent,
@@ -460,7 +460,7 @@ fn path_and_value(text: &str) -> Result<(String, String), String> {
 fn positive(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if value.is_finite() && value > 0.0 => Ok(value),
-        _ => Err(format!("`{text}` is no number above 0")),
+        _ => Err(format!("`{text}` is not a positive number")),
     }
 }
 

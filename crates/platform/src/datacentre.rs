@@ -465,15 +465,20 @@ impl Datacentre {
     /// # Errors
     /// When `/proc` cannot be read.
     pub fn cpu_of_vms(&self) -> std::io::Result<Duration> {
+        Ok(self.cpu_by_vm()?.into_iter().sum())
+    }
+
+    /// CPU time of each VM so far.
+    ///
+    /// # Errors
+    /// When `/proc` cannot be read.
+    pub fn cpu_by_vm(&self) -> std::io::Result<Vec<Duration>> {
         let by_namespace = lab::accounting::cpu_time_by_pid_namespace()?;
-        Ok(self
-            .vms
-            .iter()
-            .map(|vm| {
-                let live = vm.pid_namespace().and_then(|namespace| by_namespace.get(&namespace)).copied();
-                vm.cpu_of_past_boots() + live.unwrap_or_default()
-            })
-            .sum())
+        let of = |vm: &Arc<Vm>| {
+            let live = vm.pid_namespace().and_then(|namespace| by_namespace.get(&namespace)).copied();
+            vm.cpu_of_past_boots() + live.unwrap_or_default()
+        };
+        Ok(self.vms.iter().map(of).collect())
     }
 
     /// The site as built, for the report.

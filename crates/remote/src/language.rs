@@ -119,7 +119,11 @@ pub(crate) static PARAMETER: Fields = plain(
         required("kind", Shape::Word(Kind::NAMES), "what it may be"),
         required("meaning", Shape::Text, "what it means"),
         required("example", Shape::Text, "a value that it may have"),
-        optional("default", Shape::Text, "its value where nobody says; without it, it must be given"),
+        optional(
+            "default",
+            Shape::Text,
+            "its value where none is given; a parameter without a default is required",
+        ),
     ],
 );
 

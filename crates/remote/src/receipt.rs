@@ -114,7 +114,7 @@ impl fmt::Display for Doubt {
             ),
             Doubt::UndoFailed(claim) => write!(f, "the undoing failed: {claim}"),
             Doubt::StillStands(seen) => write!(f, "the fault still stands: {seen}"),
-            Doubt::NotSeen(When::During, seen) => write!(f, "nobody saw whether the fault stood: {seen}"),
+            Doubt::NotSeen(When::During, seen) => write!(f, "the fault was not observed: {seen}"),
             Doubt::NotSeen(When::After, seen) => write!(f, "nobody saw whether the fault is gone: {seen}"),
             Doubt::Timer(end) => end.fmt(f),
             Doubt::TimerNotDisarmed(words) => write!(f, "the timer may still be armed: {words}"),

@@ -15,7 +15,7 @@ pub(crate) fn section(result: &RunResult) -> String {
     }
     let mut html =
         "<div class=\"scroll\"><table><thead><tr><th>Agent<th>Machine<th>Load<th class=\"n\">Clients\
-                    <th class=\"n\">Clock known to, before<th class=\"n\">after<th class=\"n\">Moved\
+                    <th class=\"n\">Clock uncertainty, before<th class=\"n\">after<th class=\"n\">Moved\
                     <th class=\"n\">Times off by at most<th class=\"n\">CPU<th>Lost</tr></thead><tbody>"
             .to_owned();
     for facts in &result.agents {

@@ -2,6 +2,7 @@
 //!
 //! `figure` draws them.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use crate::figure::{Curve, Figure, Manner};
@@ -59,6 +60,31 @@ pub(crate) fn over_time(run: &RunDirectory) -> String {
         );
     }
     html
+}
+
+/// One curve for each name, of the seconds and values that `of` has for it. Each point is the mean of its seconds.
+pub(crate) fn by_name<'n>(
+    names: impl Iterator<Item = &'n str>,
+    until: u64,
+    of: impl Fn(&str) -> Vec<(u64, f64)>,
+) -> Vec<Curve> {
+    let width = series::seconds_per_point(until);
+    let curve = |(index, name): (usize, &str)| {
+        let mut by_point: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+        for (second, value) in of(name).into_iter().filter(|(second, _)| *second < until) {
+            by_point.entry(second / width).or_default().push(value);
+        }
+        let point = |(index, values): (u64, Vec<f64>)| series::Point {
+            from_s: (index * width) as f64,
+            to_s: ((index + 1) * width).min(until) as f64,
+            value: values.iter().sum::<f64>() / values.len() as f64,
+            lowest: values.iter().copied().fold(f64::INFINITY, f64::min),
+            highest: values.iter().copied().fold(0.0, f64::max),
+        };
+        let points = by_point.into_iter().map(point).collect();
+        Curve { name: name.to_owned(), class: format!("c{index}"), points }
+    };
+    names.enumerate().map(curve).collect()
 }
 
 /// The recording ends with the last row, or, for a run that ended in order, with its last phase: loads that stood

@@ -18,7 +18,9 @@ pub(crate) fn told(error: &FirstError) -> String {
 pub(crate) fn hint(error: &FirstError) -> Option<&'static str> {
     Some(match error.code.as_deref()? {
         "42P01" => "The table does not exist: did you forget --prepare, or the `setup` of a script?",
-        "42703" => "A column is missing: the tables are another workload's. Make them anew with --prepare.",
+        "42703" => {
+            "A column is missing: the tables belong to another workload. Recreate them with --prepare."
+        }
         "23505" => {
             "The row is there already: the tables hold an earlier load's rows. Make them anew with --prepare."
         }

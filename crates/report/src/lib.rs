@@ -15,6 +15,7 @@ pub mod export;
 mod figure;
 mod first_errors;
 mod format;
+mod hosts;
 mod interruption;
 mod links;
 pub mod live;

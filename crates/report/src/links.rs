@@ -9,7 +9,6 @@ use crate::format;
 use crate::marks;
 use crate::markup::escape;
 use crate::scale::Scale;
-use crate::series::{Point, seconds_per_point};
 use results::LinkResult;
 use results::LinkRow;
 use results::RunDirectory;
@@ -140,24 +139,8 @@ fn curves<'l>(
     until: u64,
     value: impl Fn(&LinkRow) -> f64,
 ) -> Vec<Curve> {
-    let width = seconds_per_point(until);
-    links
-        .take(MOST_CURVES)
-        .enumerate()
-        .map(|(index, link)| {
-            let mut by_point: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
-            for row in rows.iter().filter(|row| row.link == link.name && row.second < until) {
-                by_point.entry(row.second / width).or_default().push(value(row));
-            }
-            let point = |(index, values): (u64, Vec<f64>)| Point {
-                from_s: (index * width) as f64,
-                to_s: ((index + 1) * width).min(until) as f64,
-                value: values.iter().sum::<f64>() / values.len() as f64,
-                lowest: values.iter().copied().fold(f64::INFINITY, f64::min),
-                highest: values.iter().copied().fold(0.0, f64::max),
-            };
-            let points = by_point.into_iter().map(point).collect();
-            Curve { name: link.name.clone(), class: format!("c{index}"), points }
-        })
-        .collect()
+    let names = links.take(MOST_CURVES).map(|link| link.name.as_str());
+    charts::by_name(names, until, |name| {
+        rows.iter().filter(|row| row.link == name).map(|row| (row.second, value(row))).collect()
+    })
 }

@@ -121,7 +121,7 @@ fn proofs(result: &RunResult) -> String {
     let mut unproven = Vec::new();
     if result.facts.is_external {
         unproven.push(
-            "What nobody looked at. The receipts are what the command files' own looks saw on the members; what other \
+            "What was not observed. The receipts are what the command files' own looks saw on the members; what other \
              programs do to the cluster meanwhile is not watched.",
         );
         unproven.push(

@@ -92,7 +92,7 @@ fn counted(rows: &[Row<'_>], all: usize, is_cut: bool) -> String {
         under_way
     );
     if is_cut {
-        text.push_str(" There are more folders than are looked into; serve one below this.");
+        text.push_str(" Too many folders: some were not searched. Serve a folder below this one.");
     }
     text
 }
@@ -201,7 +201,7 @@ mod tests {
         for bad in ["<b>x", "<i>runs", "\"><script>", "x&more"] {
             assert!(!page.contains(bad), "{bad}");
         }
-        assert!(page.contains("&lt;b&gt;x&lt;/b&gt;") && page.contains("more folders than are looked into"));
+        assert!(page.contains("&lt;b&gt;x&lt;/b&gt;") && page.contains("some were not searched"));
     }
 
     #[test]

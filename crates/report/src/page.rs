@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::markup::escape;
 use crate::{
-    agents, charts, evidence, links, method, migrations, prediction, round_trips, site_drawing, story,
+    agents, charts, evidence, hosts, links, method, migrations, prediction, round_trips, site_drawing, story,
     tables, verdict_title, volumes,
 };
 use results::RunDirectory;
@@ -41,6 +41,10 @@ fn sections(run: &RunDirectory) -> String {
     let links = links::section(run);
     if !links.is_empty() {
         section(&mut page, "The links", &links);
+    }
+    let hosts = hosts::section(run);
+    if !hosts.is_empty() {
+        section(&mut page, "The hosts", &hosts);
     }
     let volumes = volumes::section(run);
     if !volumes.is_empty() {

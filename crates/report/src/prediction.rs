@@ -15,7 +15,7 @@ pub(crate) fn sections(result: &RunResult) -> Vec<(String, String)> {
     if !result.explanations.is_empty() {
         let lines: String =
             result.explanations.iter().map(|sentence| format!("<li>{}</li>", escape(sentence))).collect();
-        sections.push(("What follows from the figures".to_owned(), format!("<ul>{lines}</ul>")));
+        sections.push(("Conclusions".to_owned(), format!("<ul>{lines}</ul>")));
     }
     if !result.prediction.is_empty() {
         let rows: Vec<[String; 4]> = result.prediction.iter().map(row).collect();

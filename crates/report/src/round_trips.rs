@@ -45,7 +45,7 @@ fn table(occasions: &[Occasion<'_>]) -> String {
     }
     html.push_str("</tr><tr>");
     for _ in occasions {
-        html.push_str("<th class=\"n\">Asked<th class=\"n\">Measured<th class=\"n\">Beyond what was asked");
+        html.push_str("<th class=\"n\">Configured<th class=\"n\">Measured<th class=\"n\">Difference");
     }
     html.push_str("</tr></thead><tbody>");
     // In the order they were measured in: by name n10 would stand before n2.

@@ -31,8 +31,11 @@ pub(crate) fn loads(result: &RunResult) -> String {
         return "<p>No load of this run left figures.</p>".to_owned();
     }
     let tables = |load: &LoadResult| {
-        let percentiles =
-            by_phase(load) + &sweep_curve::figure(load) + &standard(load) + &by_statement(result, load);
+        let percentiles = by_phase(load)
+            + &statement_rates(result, load)
+            + &sweep_curve::figure(load)
+            + &standard(load)
+            + &by_statement(result, load);
         let note = if percentiles.contains(FEW_BEYOND) { FEW_BEYOND_NOTE } else { "" };
         percentiles + note + &errors_by_operation(load) + &first_errors(load)
     };
@@ -69,18 +72,32 @@ fn standard(load: &LoadResult) -> String {
     if load.measured.figures.is_empty() {
         return String::new();
     }
+    let phases: Vec<&PhaseResult> = load
+        .phases
+        .iter()
+        .filter(|phase| phase.name != "warm-up" && !phase.measured.figures.is_empty())
+        .collect();
     let mut html = format!(
-        "<div class=\"scroll\"><table class=\"standard\"><thead><tr><th>Figures of {}<th class=\"n\">Value</tr></thead><tbody>",
+        "<div class=\"scroll\"><table class=\"standard\"><thead><tr><th>Figures of {}<th class=\"n\">Whole load",
         escape(&load.workload)
     );
-    for (name, value) in &load.measured.figures {
-        let (name, unit) = match (name.strip_suffix("_percent"), name.strip_suffix("_mb_per_s")) {
+    for phase in &phases {
+        let _ = write!(html, "<th class=\"n\">{}", escape(&phase.name));
+    }
+    html.push_str("</tr></thead><tbody>");
+    for (key, value) in &load.measured.figures {
+        let (name, unit) = match (key.strip_suffix("_percent"), key.strip_suffix("_mb_per_s")) {
             (Some(name), _) => (name, " %"),
             (_, Some(name)) => (name, " MB/s"),
-            _ => (name.as_str(), ""),
+            _ => (key.as_str(), ""),
         };
         let name = name.replace('_', " ");
-        let _ = write!(html, "<tr><th scope=\"row\">{}<td class=\"n\">{value:.1}{unit}</tr>", escape(&name));
+        let _ = write!(html, "<tr><th scope=\"row\">{}<td class=\"n\">{value:.1}{unit}", escape(&name));
+        for phase in &phases {
+            let told = phase.measured.figures.get(key).map(|value| format!("{value:.1}{unit}"));
+            let _ = write!(html, "<td class=\"n\">{}", told.as_deref().unwrap_or(format::NOTHING));
+        }
+        html.push_str("</tr>");
     }
     html.push_str("</tbody></table></div>");
     if load.measured.figures.get(EFFICIENCY).is_some_and(|percent| *percent > 100.0) {
@@ -238,6 +255,28 @@ fn row(
         format::latency(latency.max as f64),
         error_cell(error_counts)
     );
+}
+
+/// How many statements the database answered a second, as one sentence; empty where a transaction has no statements of its own.
+fn statement_rates(result: &RunResult, load: &LoadResult) -> String {
+    let facts = result.facts.loads.iter().find(|facts| facts.name == load.name);
+    let Some(statements) = facts.map(|facts| &facts.statements).filter(|statements| !statements.is_empty())
+    else {
+        return String::new();
+    };
+    let rate = |phase: &PhaseResult| {
+        let counts = statements.iter().filter_map(|name| phase.measured.operations.get(name));
+        let count: u64 = counts.map(|operation| operation.count).sum();
+        let length_s = phase.to_s - phase.from_s;
+        (length_s > 0.0).then(|| format!("{} {}", escape(&phase.name), format::rate(count as f64 / length_s)))
+    };
+    let phases = load.phases.iter().filter(|phase| phase.name != "warm-up");
+    let rates: Vec<String> = phases.filter_map(rate).collect();
+    if rates.is_empty() {
+        String::new()
+    } else {
+        format!("<p class=\"note\">Statements: {}.</p>", rates.join(", "))
+    }
 }
 
 /// Errors in a table: their number, and below it their classes.

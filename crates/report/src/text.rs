@@ -100,7 +100,7 @@ fn fault_line(fault: &FaultResult, said: &mut Option<String>) -> String {
     }
     parts.push(match fault.took_effect_s {
         Some(t_s) => format!("took effect at {}", format::seconds(t_s)),
-        None => format!("asked for at {}, never seen to take effect", format::seconds(fault.asked_s)),
+        None => format!("requested at {}; no evidence of an effect", format::seconds(fault.asked_s)),
     });
     parts.push(match fault.healed_s {
         Some(t_s) => format!("healed at {}", format::seconds(t_s)),

@@ -1,4 +1,4 @@
-//! A run's directory as values: `result.json`, the rows of `timeline.csv` and `links.csv`, `matrix.json`.
+//! A run's directory as values: `result.json`, the rows of `timeline.csv`, `links.csv` and `hosts.csv`, `matrix.json`.
 //!
 //! Owns the form of the results and their reader, also of a run that was killed before it had one. Computes no figure and
 //! makes no sentence of them: `run` fills them, `report` shows them.
@@ -7,6 +7,7 @@ mod by_second;
 mod derive;
 mod fault;
 pub mod folder;
+mod hosts_csv;
 mod lab;
 mod links_csv;
 mod load;
@@ -20,6 +21,7 @@ mod volume;
 
 pub use by_second::{LoadSeconds, Second, by_load, recorded_until};
 pub use fault::{FaultLoadResult, FaultResult, RecoveryResult};
+pub use hosts_csv::HostRow;
 pub use lab::{
     InterferenceResult, LabResult, LinkResult, ModelledSyncsResult, PlacementResult, WarningResult,
 };

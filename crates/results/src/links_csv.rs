@@ -1,6 +1,6 @@
 //! Reads `links.csv`: a row a second for each link. Owns the columns' meaning, not what is made of them.
 
-use crate::timeline_csv::{LATEST_SECOND, fields};
+use crate::timeline_csv::{LATEST_SECOND, fields, rows};
 
 /// The header every file begins with.
 const HEADER: &str = "t_s,link,packets,bytes,dropped_packets,utilisation,waiting_bytes";
@@ -26,22 +26,7 @@ pub struct LinkRow {
 
 /// The rows that can be read; a damaged or unfinished line is left out and mentioned.
 pub(crate) fn parse(text: &str, notes: &mut Vec<String>) -> Vec<LinkRow> {
-    let mut rows = Vec::new();
-    let mut left_out = 0u64;
-    for (index, line) in text.split_inclusive('\n').enumerate() {
-        let whole = line.strip_suffix('\n');
-        if index == 0 && whole == Some(HEADER) {
-            continue;
-        }
-        match whole.and_then(row) {
-            Some(row) => rows.push(row),
-            None => left_out += 1,
-        }
-    }
-    if left_out > 0 {
-        notes.push(format!("links.csv: {left_out} unreadable line(s) were left out"));
-    }
-    rows
+    rows(text, ("links.csv", HEADER), row, notes)
 }
 
 fn row(line: &str) -> Option<LinkRow> {

@@ -11,6 +11,7 @@ use history::whole_file::{self, Link, WholeFileError};
 use crate::derive;
 use measure::TimelineRow;
 
+use crate::hosts_csv::{self, HostRow};
 use crate::links_csv::{self, LinkRow};
 use crate::run::RunResult;
 use crate::timeline_csv;
@@ -39,6 +40,8 @@ pub struct RunDirectory {
     pub is_timeline_damaged: bool,
     /// What each link did in each second.
     pub links: Vec<LinkRow>,
+    /// What each host did in each second.
+    pub hosts: Vec<HostRow>,
     /// The resolved scenario as the run wrote it down.
     pub scenario_yaml: Option<String>,
     /// What could not be read, one sentence each.
@@ -122,6 +125,10 @@ pub fn read(directory: &Path) -> Result<RunDirectory, ReadError> {
         Some(text) => links_csv::parse(&text, &mut notes),
         None => Vec::new(),
     };
+    let hosts = match text_of(directory, "hosts.csv", LONGEST_FILE_BYTES, &mut notes)? {
+        Some(text) => hosts_csv::parse(&text, &mut notes),
+        None => Vec::new(),
+    };
     let is_derived = recorded.is_none();
     let result = match recorded.or_else(|| derive::result(&events, &timeline)) {
         Some(result) => result,
@@ -137,6 +144,7 @@ pub fn read(directory: &Path) -> Result<RunDirectory, ReadError> {
         timeline,
         is_timeline_damaged,
         links,
+        hosts,
         scenario_yaml,
         notes,
     })

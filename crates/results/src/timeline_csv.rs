@@ -71,6 +71,31 @@ fn latency(field: &str) -> Option<u64> {
     if field.is_empty() { Some(0) } else { field.parse().ok() }
 }
 
+/// The rows of a file with this name and header that can be read; a damaged or unfinished line is left out and mentioned.
+pub(crate) fn rows<R>(
+    text: &str,
+    (file, header): (&str, &str),
+    row: impl Fn(&str) -> Option<R>,
+    notes: &mut Vec<String>,
+) -> Vec<R> {
+    let mut rows = Vec::new();
+    let mut left_out = 0u64;
+    for (index, line) in text.split_inclusive('\n').enumerate() {
+        let whole = line.strip_suffix('\n');
+        if index == 0 && whole == Some(header) {
+            continue;
+        }
+        match whole.and_then(&row) {
+            Some(row) => rows.push(row),
+            None => left_out += 1,
+        }
+    }
+    if left_out > 0 {
+        notes.push(format!("{file}: {left_out} unreadable line(s) were left out"));
+    }
+    rows
+}
+
 /// The fields of one line, quoted ones included (`""` stands for a quote); none when a quote is never closed.
 pub(crate) fn fields(line: &str) -> Option<Vec<String>> {
     let mut fields = vec![String::new()];

@@ -16,6 +16,7 @@ use scenario::Fault;
 
 use crate::captures::Captures;
 use crate::chronicle::Chronicle;
+use crate::host_watch::HostWatch;
 use crate::link_watch::LinkWatch;
 use crate::target::{Beginning, Found, PlaceError, Target, TargetError, Underway};
 use crate::usage::Usage;
@@ -70,6 +71,7 @@ impl Target for Lab {
     fn begin(&self, run: Beginning<'_>) -> Result<Box<dyn Underway>, TargetError> {
         let datacentre = &self.datacentre;
         let links = LinkWatch::start(datacentre.fabric.clone(), run.directory, run.zero)?;
+        let hosts = HostWatch::start(datacentre.clone(), run.directory, run.zero)?;
         let vigil = Vigil::start(Watch {
             lab: Some((datacentre, self.engine.clone())),
             directory: run.directory,
@@ -96,6 +98,7 @@ impl Target for Lab {
             vigil: Some(vigil),
             watched: Watched::default(),
             links: Some(links),
+            hosts: Some(hosts),
             carried: Vec::new(),
             volumes,
             chronicle: run.chronicle.clone(),
@@ -114,6 +117,7 @@ struct LabRun {
     watched: Watched,
     /// None once the schedule is over.
     links: Option<LinkWatch>,
+    hosts: Option<HostWatch>,
     carried: Vec<LinkResult>,
     volumes: VolumeWatch,
     chronicle: Arc<Chronicle>,
@@ -132,6 +136,9 @@ impl Underway for LabRun {
     fn schedule_is_over(&mut self) -> Result<(), TargetError> {
         if let Some(links) = self.links.take() {
             self.carried = links.finish()?;
+        }
+        if let Some(hosts) = self.hosts.take() {
+            hosts.finish()?;
         }
         Ok(())
     }

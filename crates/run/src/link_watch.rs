@@ -5,25 +5,24 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use fabric::{Fabric, LinkCounters};
 use results::LinkResult;
 
 use crate::directory::RunDirectory;
+use crate::each_second::{EachSecond, Seconds};
 
 /// Name of the file in the run directory.
 pub const LINKS_FILE: &str = "links.csv";
 /// Its first line; the report reads it.
 const HEADER: &str = "t_s,link,packets,bytes,dropped_packets,utilisation,waiting_bytes";
 
-/// What can go wrong in watching.
+/// What can go wrong in watching links or hosts.
 #[derive(Debug, thiserror::Error)]
-pub enum LinkWatchError {
+pub enum WatchError {
     /// The file.
     #[error("{path}: {source}")]
     File {
@@ -32,16 +31,13 @@ pub enum LinkWatchError {
         /// Why.
         source: io::Error,
     },
-    /// The fabric is gone, or the thread.
-    #[error("links: {0}")]
+    /// What is watched is gone, or the thread.
+    #[error("{0}")]
     Gone(String),
 }
 
 /// The running watch. Dropping it ends it.
-pub struct LinkWatch {
-    stop: Option<Sender<()>>,
-    thread: Option<JoinHandle<Result<Vec<LinkResult>, LinkWatchError>>>,
-}
+pub struct LinkWatch(EachSecond<Result<Vec<LinkResult>, WatchError>>);
 
 impl LinkWatch {
     /// Watches from `zero` on, the moment the loads begin.
@@ -52,62 +48,38 @@ impl LinkWatch {
         fabric: Arc<Fabric>,
         directory: &RunDirectory,
         zero: Instant,
-    ) -> Result<LinkWatch, LinkWatchError> {
+    ) -> Result<LinkWatch, WatchError> {
         let path = directory.file(LINKS_FILE);
-        let failed = |source| LinkWatchError::File { path: path.clone(), source };
+        let failed = |source| WatchError::File { path: path.clone(), source };
         let mut file = BufWriter::new(File::create(&path).map_err(failed)?);
         writeln!(file, "{HEADER}").map_err(failed)?;
-        let (stop, stopped) = channel();
-        let thread = std::thread::Builder::new()
-            .name("links".to_owned())
-            .spawn(move || watch(&fabric, file, &path, zero, &stopped))
-            .map_err(|error| LinkWatchError::Gone(format!("start their thread: {error}")))?;
-        Ok(LinkWatch { stop: Some(stop), thread: Some(thread) })
+        let job = move |seconds: Seconds| watch(&fabric, (file, &path), seconds);
+        let started = EachSecond::start("links", zero, job);
+        started
+            .map(LinkWatch)
+            .map_err(|error| WatchError::Gone(format!("links: start their thread: {error}")))
     }
 
     /// Ends it, and says what each link carried.
     ///
     /// # Errors
     /// When something could not be written or asked for: the figures are not complete then.
-    pub fn finish(mut self) -> Result<Vec<LinkResult>, LinkWatchError> {
-        drop(self.stop.take());
-        let panicked = || Err(LinkWatchError::Gone("their thread panicked".to_owned()));
-        self.thread.take().map_or_else(panicked, |thread| thread.join().unwrap_or_else(|_| panicked()))
-    }
-}
-
-impl Drop for LinkWatch {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            // Nobody is left to hear of what it missed.
-            let _ = thread.join();
-        }
+    pub fn finish(self) -> Result<Vec<LinkResult>, WatchError> {
+        self.0.finish().unwrap_or_else(|| Err(WatchError::Gone("links: their thread panicked".to_owned())))
     }
 }
 
 fn watch(
     fabric: &Fabric,
-    mut file: BufWriter<File>,
-    path: &std::path::Path,
-    zero: Instant,
-    stopped: &Receiver<()>,
-) -> Result<Vec<LinkResult>, LinkWatchError> {
-    let failed = |source| LinkWatchError::File { path: path.to_owned(), source };
-    let gone = |error: fabric::FabricError| LinkWatchError::Gone(error.to_string());
-    let _ = stopped.recv_timeout(zero.saturating_duration_since(Instant::now()));
-    let mut watched = Watched::new(fabric.link_counters().map_err(gone)?);
-    let mut at = Instant::now();
-    for second in 0u32.. {
-        let until = zero + Duration::from_secs(u64::from(second) + 1);
-        let is_over = !matches!(
-            stopped.recv_timeout(until.saturating_duration_since(Instant::now())),
-            Err(RecvTimeoutError::Timeout)
-        );
-        let now = Instant::now();
-        let rows = watched.take(fabric.link_counters().map_err(gone)?, now.duration_since(at));
-        at = now;
-        for (link, row) in rows {
+    (mut file, path): (BufWriter<File>, &Path),
+    mut seconds: Seconds,
+) -> Result<Vec<LinkResult>, WatchError> {
+    let failed = |source| WatchError::File { path: path.to_owned(), source };
+    let look = || fabric.link_counters().map_err(|error| WatchError::Gone(format!("links: {error}")));
+    seconds.begin();
+    let mut watched = Watched::new(look()?);
+    for (second, elapsed) in seconds {
+        for (link, row) in watched.take(look()?, elapsed) {
             let utilisation = row.utilisation.map_or_else(String::new, |share| format!("{share:.4}"));
             writeln!(
                 file,
@@ -117,9 +89,6 @@ fn watch(
             .map_err(failed)?;
         }
         file.flush().map_err(failed)?;
-        if is_over {
-            break;
-        }
     }
     Ok(watched.results.into_values().collect())
 }

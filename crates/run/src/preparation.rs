@@ -9,6 +9,7 @@ mod shares;
 use std::sync::Arc;
 use std::time::Instant;
 
+use capabilities::Understands;
 use engine::{Engine, Node};
 use fabric::CaptureGuard;
 use history::{EventKind, EventSink, RunFacts};
@@ -155,7 +156,10 @@ fn bring_up(
     let boot_s = began.elapsed().as_secs_f64();
     let cpu_seconds = Usage::now(&datacentre, &[], LoadCpu::default()).by_part();
     chronicle.say(EventKind::LabUp { boot_s, cpu_seconds, from_snapshot: is_return });
-    chronicle.progress(format!("{} {}: {}", engine.name(), engine.version(), roles(&cluster)));
+    chronicle.progress(match scenario.database.engine.understands {
+        Understands::Volume(_) => format!("{count} volumes are ready, without a database"),
+        _ => format!("{} {}: {}", engine.name(), engine.version(), roles(&cluster)),
+    });
     let program =
         |load: &str| client_programs::for_load(load, scenario, orders, engine.as_ref(), &nodes, users_mapped);
     let access = Access::to_nodes(engine.as_ref(), &nodes);
@@ -166,16 +170,16 @@ fn bring_up(
     Ok(Up { captures, nodes, datacentre, engine, facts, plans, boot_s, volumes_fell_back })
 }
 
-/// Makes the tables of a load, and tells how far it is.
+/// Makes what a load begins with, and tells how far it is.
 ///
 /// # Errors
 /// When the database refuses them.
 pub(crate) fn load_tables(plan: &LoadPlan, place: OnThread, chronicle: &Chronicle) -> Result<(), LoadError> {
-    chronicle.progress(format!("loading the tables of {}", plan.name));
+    chronicle.progress(format!("loading the data of {}", plan.name));
     let began = Instant::now();
     table_progress::told(&plan.name, |progress| load::prepare(plan, place, progress))?;
     let after_s = began.elapsed().as_secs_f64();
-    chronicle.progress(format!("the tables of {} are loaded after {after_s:.1} s", plan.name));
+    chronicle.progress(format!("the data of {} is loaded after {after_s:.1} s", plan.name));
     Ok(())
 }
 

@@ -14,7 +14,7 @@ const BEAT: Duration = Duration::from_secs(1);
 /// Does `job`, which tells its steps, and repeats the last one as long as it takes.
 pub(crate) fn told<T>(load: &str, job: impl FnOnce(&(dyn Fn(String) + Sync)) -> T) -> T {
     let began = Instant::now();
-    let step = Mutex::new(format!("loading the tables of {load}"));
+    let step = Mutex::new(format!("loading the data of {load}"));
     let lock = || step.lock().unwrap_or_else(PoisonError::into_inner);
     std::thread::scope(|scope| {
         let (ended, end) = channel::<()>();

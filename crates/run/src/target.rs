@@ -15,7 +15,7 @@ use storage::Seen;
 
 use crate::chronicle::Chronicle;
 use crate::directory::RunDirectory;
-use crate::link_watch::LinkWatchError;
+use crate::link_watch::WatchError;
 use crate::usage::Usage;
 use crate::vigil::Watched;
 
@@ -32,9 +32,9 @@ pub struct PlaceError {
 /// What a target cannot record.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
-    /// The links' counters.
+    /// What links and hosts do.
     #[error(transparent)]
-    Links(#[from] LinkWatchError),
+    Watch(#[from] WatchError),
     /// What undoes faults after a crash.
     #[error(transparent)]
     Journal(#[from] remote::journal::JournalError),

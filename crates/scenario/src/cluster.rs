@@ -86,7 +86,7 @@ fn decode_engine(node: &Node, files: &EngineFiles, decoder: &mut Decoder) -> Opt
         decoder.findings.add(
             "not-yet",
             node.at,
-            format!("`{}` as a cluster that exists is not in this version of holdfast", engine.name),
+            format!("this version of holdfast cannot use an existing `{}` cluster", engine.name),
             "not available yet",
             "name an engine whose clients speak PostgreSQL's or MySQL's protocol (`holdfast list engines`), or run it in \
              the lab",

@@ -126,7 +126,7 @@ pub(crate) fn check_language(documents: &[LoadDocument], engine: &Capabilities, 
         let workload = document.workload;
         let (message, label, help) = match engine.understands {
             Understands::Volume(raw) => (
-                format!("the workload `{workload}` needs a database, and the engine `{name}` is none"),
+                format!("the workload `{workload}` needs a database; `engine: {name}` has none"),
                 "needs a database",
                 format!("use another engine, or the workload `{raw}`"),
             ),

@@ -241,7 +241,7 @@ impl PlatformDocument {
     fn check_isolation(&self, hosts: &[Host], failover: Failover, findings: &mut Findings) {
         let Some(isolation) = &self.isolation else { return };
         if failover == Failover::None {
-            let message = "`isolation` needs to know how long a host may reach no other, and nothing says it";
+            let message = "`isolation` needs a time limit: how long a host may reach no other host";
             let help = "write `failover: { ha-restart: { after: 5s } }`, or leave `isolation` out";
             findings.add("nothing-restarts", isolation.at, message, "responds after no time", help);
         } else if hosts.len() < 2 {

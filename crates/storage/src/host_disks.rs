@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use disk::{Disk, DiskGroup, ModelledSyncs, Probe, Seen, SyncTimes};
+use disk::{Disk, DiskGroup, DiskTraffic, ModelledSyncs, Probe, Seen, SyncTimes};
 use scenario::DiskSync;
 
 /// The disks of all hosts.
@@ -57,6 +57,13 @@ impl HostDisks {
     pub fn modelled_syncs(&self) -> Option<ModelledSyncs> {
         let disks = self.groups.iter().flatten().flat_map(|group| &group.capacity);
         disks.filter_map(Disk::modelled_syncs).reduce(ModelledSyncs::and)
+    }
+
+    /// What the disks of a host have done so far, all together.
+    #[must_use]
+    pub fn traffic_of(&self, host: usize) -> DiskTraffic {
+        let disks = self.groups[host].iter().flat_map(|group| &group.capacity);
+        disks.map(Disk::traffic).fold(DiskTraffic::default(), DiskTraffic::and)
     }
 
     /// The disk of that name, and the capacity disks that go with it.

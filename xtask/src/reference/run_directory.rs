@@ -21,6 +21,11 @@ const FILES: &[(&str, &str, &str)] = &[
     ("events.jsonl", "run, load", "Events on the run's clock, one JSON object a line."),
     ("timeline.csv", "run, load", "One row a second for each operation: count, errors, percentiles."),
     ("timeline.hlog", "run, load", "Latency histograms, as an HdrHistogram interval log."),
+    (
+        "hosts.csv",
+        "run",
+        "One row a second for each host: processors that its nodes use, bytes that its disks hand out and make durable, syncs.",
+    ),
     ("links.csv", "run", "One row a second for each link and edge: traffic, drops, utilisation."),
     ("history.jsonl.zst", "run, load", "Every operation with its outcome: the input of the checks."),
     ("captures", "run --capture", "Folder of packet captures (pcap), one for each `--capture`."),

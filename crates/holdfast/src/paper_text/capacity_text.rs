@@ -16,7 +16,7 @@ pub fn capacity(found: &Capacity) -> Vec<String> {
             "Capacity of {load} by {several}: the universal scalability law over {} measurements",
             points.len()
         ),
-        format!("  one {one} yields {}; brackets hold 95 %", per_s(fit.one_per_s())),
+        format!("  one {one} gives {}; brackets show the 95 % interval", per_s(fit.one_per_s())),
         format!(
             "  contention {}, coherency {}; the fit is within {:.1} %",
             percent(fit.contention()),

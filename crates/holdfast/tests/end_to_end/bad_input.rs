@@ -129,6 +129,19 @@ fn an_error_says_its_cause_once() {
 }
 
 #[test]
+fn each_scenario_is_listed_with_a_whole_sentence() {
+    let desk = Desk::new();
+    let listed = desk.run(&["list", "scenarios"]);
+    listed.ends_with(0);
+    let mut count = 0;
+    for line in listed.stdout.lines().filter(|line| !line.starts_with(' ')) {
+        assert!(line.trim_end().ends_with(['.', ')']) && !line.contains('…'), "{line}");
+        count += 1;
+    }
+    assert!(count >= 80, "{}", listed.stdout);
+}
+
+#[test]
 fn help_version_lists_and_schema_are_no_mistakes() {
     let desk = Desk::new();
     for arguments in [

@@ -179,10 +179,10 @@ fn a_node_that_loses_power_while_it_starts_is_no_failure_of_the_platform() {
     if !desk.can_have_a_lab("a_node_that_loses_power_while_it_starts") {
         return;
     }
-    // Its disk answers nothing, so that the database on its second host is still starting when that one loses power, too.
-    let schedule = "schedule=[{ phase: baseline, for: 1s }, { phase: fault, for: 14s, faults: [{ disk: { of: leader, how: stall }, \
-                    at: 1s, for: 9s }, { power-off: { host: dc1/a/r1/h1 }, at: 2s, for: 11s }, { power-off: { host: \
-                    dc1/a/r1/h2 }, at: 6s, for: 3s }] }]";
+    // Its disk is slow, so that the database on its second host is still starting when that one loses power, too.
+    let schedule = "schedule=[{ phase: baseline, for: 1s }, { phase: fault, for: 20s, faults: [{ disk: { of: leader, how: { slow: \
+                    150ms } }, at: 1s, for: 12s }, { power-off: { host: dc1/a/r1/h1 }, at: 2s, for: 16s }, { power-off: { host: \
+                    dc1/a/r1/h2 }, at: 8s, for: 8s }] }]";
     let failover = "database.failover={ ha-restart: { after: 1s } }";
     let finished = desk.run(&arguments(&[&[
         "run",

@@ -507,3 +507,24 @@ fn a_kill_while_a_mirrored_volume_is_open_over_the_network_leaves_nothing() {
         before.nothing_is_left(&[pid]);
     }
 }
+
+#[test]
+#[ignore = "second tier: twelve databases are copied, a minute"]
+fn twelve_mirrored_nodes_come_up_and_take_writes() {
+    let _turn = machine();
+    let desk = Desk::new();
+    if !desk.can_have_a_lab("twelve_mirrored_nodes_come_up") {
+        return;
+    }
+    let scenario = "name: twelve
+site: { regions: { dc1: { zones: { a: { hosts: 12 } } } } }
+database: { engine: postgres, nodes: 12, storage: { replicas: 2, acknowledge: sync } }
+loads: [{ workload: ledger, clients: 2, from: dc1 }]
+schedule: [{ phase: baseline, for: 5s }]
+expect: { lost_writes: 0 }
+";
+    std::fs::write(desk.path().join("twelve.yaml"), scenario).expect("written");
+    let finished = desk.run(&arguments(&[&["run", "twelve.yaml"]]));
+    finished.ends_with(0);
+    assert_eq!(finished.result()["volumes"].as_array().map(Vec::len), Some(12));
+}

@@ -231,7 +231,7 @@ fn a_cell_that_is_not_there_is_told_with_those_that_are() {
 fn runs_that_say_nothing_to_compare_are_told_why() {
     let random = SCENARIO.replace("host: leader", "host: random");
     check(&random, result(1.0), &atlas_of(10), &["Whom it struck is not known"]);
-    check("name: damaged", result(1.0), &atlas_of(10), &["What it was cannot be told: scenario.yaml: "]);
+    check("name: damaged", result(1.0), &atlas_of(10), &["The scenario cannot be read: scenario.yaml: "]);
     let mut without = result(1.0);
     without.faults.clear();
     check(SCENARIO, without, &atlas_of(10), &["It has no fault"]);
@@ -264,7 +264,7 @@ fn another_fault_meanwhile_is_an_obstacle() {
     let mut other = disturbed.faults[0].clone();
     (other.kind, other.asked_s, other.healed_s) = ("process".to_owned(), 25.0, Some(30.0));
     disturbed.faults.push(other);
-    check(&twice, disturbed, &atlas_of(10), &["another fault struck meanwhile"]);
+    check(&twice, disturbed, &atlas_of(10), &["another fault was active at the same time"]);
 }
 
 fn gated(paths: &[PathBuf], atlas: &Atlas, scope: &str, quantity: &str) -> Result<Vec<Judged>, GateError> {

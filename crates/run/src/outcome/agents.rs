@@ -82,7 +82,7 @@ pub(super) fn warnings(agents: &[AgentFacts]) -> Vec<WarningResult> {
                     lost.at_s,
                     lost.why
                 ),
-                remedy: "compare phases before and after with care: less was asked".to_owned(),
+                remedy: "do not compare phases before and after: the load was lower from then on".to_owned(),
             });
         }
     }
@@ -148,9 +148,7 @@ impl Clocks {
             && again.is_none_or(|again| again.result.verdict != Verdict::Fail);
         let is_blind = checked.result.verdict == Verdict::Pass && widest_s * 1e6 > shortest_us as f64;
         let why = match (rests_on_order, is_blind) {
-            (true, _) => {
-                "the failure rests on an order of operations that the clocks of the agents do not tell"
-            }
+            (true, _) => "the failure rests on an order of operations that the agents' clocks cannot show",
             (_, true) => "operations of different agents are shorter than what their clocks leave open",
             _ => return checked,
         };

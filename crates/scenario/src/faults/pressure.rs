@@ -25,7 +25,7 @@ pub(super) const KIND: FaultKind = FaultKind {
         "- { pressure: { of: random, processor: 50% }, for: 5s, every: 10s }",
         "- { pressure: { of: leader, memory: 40% }, for: 10s }",
     ],
-    story: Story { clause: Clause::Target("a neighbour took what the node runs on"), nodes: Nodes::On },
+    story: Story { clause: Clause::Target("a neighbour used CPU or memory of the node"), nodes: Nodes::On },
     keys: &PRESSURE,
     key_meaning: "a node gets only part of its processors or memory",
     comes_and_goes: false,

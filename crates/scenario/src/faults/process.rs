@@ -31,7 +31,10 @@ pub(super) const KIND: FaultKind = FaultKind {
         "- { process: { of: leader, how: stop }, for: 10s }",
         "- { process: { of: random, how: restart }, at: 1s, every: 8s }",
     ],
-    story: Story { clause: Clause::Target("processes of the database were struck"), nodes: Nodes::On },
+    story: Story {
+        clause: Clause::Target("processes of the database were killed or stopped"),
+        nodes: Nodes::On,
+    },
     keys: &PROCESS,
     key_meaning: "the database's processes on a node are killed, stopped or restarted",
     comes_and_goes: false,

@@ -58,7 +58,7 @@ pub(crate) static REPRODUCES: Fields = plain(
     &[
         required("report", Shape::Text, "the report's id"),
         optional("figures", FIGURES, "its figures, by name with the unit last"),
-        optional("baseline", FIGURES, "the same figures in its baseline, where it tells them"),
+        optional("baseline", FIGURES, "the report's figures for its baseline"),
     ],
 );
 

@@ -44,7 +44,7 @@ pub(crate) static PLATFORM: Fields = plain(
         optional(
             "drs",
             Shape::Word(DRS),
-            "whether running nodes are moved to other hosts without anybody asking: out of a broken rule and back to the host where \
+            "whether running nodes are moved to other hosts automatically: out of a broken rule and back to the host where \
              they began (conservative), also from full hosts to emptier ones (eager); default off",
         ),
         optional(

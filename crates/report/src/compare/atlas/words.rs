@@ -17,7 +17,7 @@ const TITLES: usize = 13;
 pub(super) fn nothing(why: &Nothing, atlas: &str) -> String {
     match why {
         Nothing::NoRun => "No run of it counts.".to_owned(),
-        Nothing::NoScenario { why } => format!("What it was cannot be told: {why}."),
+        Nothing::NoScenario { why } => format!("The scenario cannot be read: {why}."),
         Nothing::NoFault => format!("It has no fault, and {atlas} is about faults."),
         Nothing::WhomUnknown => format!(
             "Whom it struck is not known, or not the same in all runs, so there is no telling which cell of {atlas} it \
@@ -144,7 +144,9 @@ pub(super) fn obstacle(obstacle: &Obstacle) -> String {
             format!("`{path}` is {} (atlas: {})", value(ours), value(theirs))
         }
         Obstacle::External => "it ran on a cluster that exists (atlas: in the lab)".to_owned(),
-        Obstacle::OtherFault => "another fault struck meanwhile (atlas: one alone)".to_owned(),
+        Obstacle::OtherFault => {
+            "another fault was active at the same time (the atlas has single faults)".to_owned()
+        }
         Obstacle::Undecided { runs, of, why } => {
             format!(
                 "the verdict is unknown in {runs} of {}, because {why}",
