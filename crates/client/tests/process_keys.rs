@@ -67,7 +67,7 @@ async fn connect(connector: &ProcessConnector) -> Connected {
     connector.connect(&mut rng).await.unwrap_or_else(|error| panic!("{error}"))
 }
 
-async fn transact(session: &mut Session, operations: Vec<Operation>) -> Result<Vec<Found>, SessionError> {
+async fn transact(session: &mut Session, operations: Vec<Operation>) -> Answer {
     session.key_value().expect("keys and values").transact(operations).await
 }
 
@@ -79,12 +79,14 @@ fn read(key: &str) -> Vec<Operation> {
     vec![Operation::Read { key: key.to_owned() }]
 }
 
+type Answer = Result<Vec<Found>, SessionError>;
+
 /// What becomes of these operations, whether the session is broken then, and what ended the program.
 fn asked(
     test: &str,
     operations: Vec<Operation>,
     timeout: Duration,
-) -> Option<(Result<Vec<Found>, SessionError>, bool, Option<String>)> {
+) -> Option<(Answer, bool, Option<String>)> {
     let connector = connector(test, "", Speaks::Keys, timeout)?;
     let told = block_on(async {
         let mut session = connect(&connector).await.session;
