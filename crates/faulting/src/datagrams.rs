@@ -55,6 +55,12 @@ impl Shows {
         }
     }
 
+    /// Whether nothing is to arrive.
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        matches!(self, Shows::Cut { .. })
+    }
+
     /// Whether this is about what the fault changes, not about what it leaves alone.
     #[must_use]
     pub fn is_changed(&self) -> bool {

@@ -1,6 +1,7 @@
 //! Receipts: what is looked at to show that a fault took effect, and that it healed. Looks from where the clients
 //! stand and at the kernel's own list of processes, never at what the fault's maker believes.
 
+use std::io;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -79,7 +80,7 @@ impl<'a> Observer<'a> {
     pub fn power_is_off(
         &self,
         before: &[Look],
-        nodes: &[(String, NodeNamespaces)],
+        nodes: &[(String, io::Result<NodeNamespaces>)],
         losses: Vec<(Verdict, String)>,
     ) -> Receipt {
         let mut receipt = Receipt { verdict: Verdict::Pass, evidence: Vec::new() };

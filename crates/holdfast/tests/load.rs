@@ -54,19 +54,13 @@ struct Place {
 impl Place {
     /// Runs a load of a second that makes its tables; the environment holds nothing but this.
     fn load(&self, out: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Output {
+        self.load_as_it_is(out, &[&["--prepare"], arguments].concat(), environment)
+    }
+
+    /// The same on tables that are there.
+    fn load_as_it_is(&self, out: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_holdfast"));
-        command.args([
-            "load",
-            "--workload",
-            "ledger",
-            "--prepare",
-            "--for",
-            "1s",
-            "--clients",
-            "2",
-            "--out",
-            out,
-        ]);
+        command.args(["load", "--workload", "ledger", "--for", "1s", "--clients", "2", "--out", out]);
         command.args(arguments).current_dir(self.folder.path());
         command.env_clear().env("HOME", self.folder.path()).envs(environment.iter().copied());
         command.output().expect("the program starts")
@@ -116,6 +110,11 @@ fn a_password_is_taken_from_where_postgresqls_tools_take_it_and_stands_nowhere_a
     };
     let url = ["--url", &place.url];
     place.succeeds("of-environment", &url, &[("PGPASSWORD", PASSWORD)]);
+    // What it did not make it cannot judge: unknown, whatever the load did.
+    let unjudged = place.load_as_it_is("unjudged", &url, &[("PGPASSWORD", PASSWORD)]);
+    let said = String::from_utf8_lossy(&unjudged.stdout).into_owned();
+    assert_eq!(unjudged.status.code(), Some(2), "{said}{}", String::from_utf8_lossy(&unjudged.stderr));
+    assert!(said.contains("UNKNOWN") && said.contains("existing tables"), "{said}");
     let file = put("file", &format!("{PASSWORD}\n"));
     place.succeeds("of-file", &["--url", &place.url, "--password-file", &file], &[]);
     let passes = put("passes", &format!("*:*:*:r:{PASSWORD}\n"));

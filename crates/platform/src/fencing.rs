@@ -64,12 +64,7 @@ impl Platform {
         if let Err(error) = self.datacentre.power_off_vm(vm) {
             self.trouble(&format!("switch {node} off"), &error.to_string());
         }
-        Some(match namespaces {
-            Ok(namespaces) => processes_left(&node, &namespaces),
-            Err(error) => {
-                (Verdict::Unknown, format!("the namespaces of {node} could not be opened: {error}"))
-            }
-        })
+        Some(processes_left(&node, &namespaces))
     }
 
     /// The disks of these VMs' volumes have gone wrong. A leader whose database ends because of it is switched off first, so

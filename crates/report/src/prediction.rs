@@ -23,7 +23,8 @@ pub(crate) fn sections(result: &RunResult) -> Vec<(String, String)> {
         body.push_str(
             "<p class=\"note\">Brackets show the 99 % interval of the measurement, from the seconds of this run. Predicted and \
              measured agree when the interval contains the prediction. The last column marks a miss of less than 3 %, or of \
-             1 % of the phase's largest delay: schedulers and timers cause differences of that size.</p>",
+             1 % of the phase's largest delay: schedulers and timers cause differences of that size. A throughput is predicted from \
+             the baseline's, so half of the baseline's own interval counts as well.</p>",
         );
         sections.push(("Predicted and measured".to_owned(), body));
     }
@@ -43,25 +44,30 @@ pub(crate) fn contradicted(predictions: &[PredictionResult]) -> Vec<String> {
 }
 
 fn row(row: &PredictionResult) -> [String; 4] {
-    let unit = &row.unit;
+    let with_unit = |figure: String| match row.unit.as_str() {
+        "" => figure,
+        unit => format!("{figure} {unit}"),
+    };
     let least = match row.relation {
         Relation::Equal => "",
         Relation::AtLeast => "at least ",
     };
-    let predicted =
-        row.predicted_in_words.clone().unwrap_or_else(|| format!("{least}{} {unit}", figure(row.predicted)));
+    let predicted = row
+        .predicted_in_words
+        .clone()
+        .unwrap_or_else(|| format!("{least}{}", with_unit(figure(row.predicted))));
     let interval = match (row.low, row.high) {
         (Some(low), Some(high)) => format!(" ({} to {})", figure(low), figure(high)),
         _ => String::new(),
     };
     let seen = match (&row.measured_in_words, row.measured) {
         (Some(words), _) => words.clone(),
-        (None, Some(value)) => format!("{} {unit}{interval}", figure(value)),
+        (None, Some(value)) => format!("{}{interval}", with_unit(figure(value))),
         (None, None) => "not measured".to_owned(),
     };
     let agrees = match (row.agrees, row.agrees_within) {
         (Some(true), Some(within)) => {
-            format!("within the tolerance of {} {unit}, outside the interval", figure(within))
+            format!("within the tolerance of {}, outside the interval", with_unit(figure(within)))
         }
         (Some(true), None) => "yes".to_owned(),
         (Some(false), _) => "NO".to_owned(),
@@ -127,6 +133,7 @@ mod tests {
         };
         check(&words, ["unavailable", "0 writes in 9 s", "unknown"]);
     }
+
     #[test]
     fn only_what_the_run_contradicts_is_said_at_the_top() {
         let row = |agrees| PredictionResult {
@@ -136,7 +143,7 @@ mod tests {
             agrees,
             ..PredictionResult::default()
         };
-        let expected = ["Prediction missed: writes served: predicted 1 , measured 0 "];
+        let expected = ["Prediction missed: writes served: predicted 1, measured 0"];
         assert_eq!(contradicted(&[Some(true), None, Some(false)].map(row)), expected);
     }
 }

@@ -73,7 +73,7 @@ fn worst<'r>(
 fn badness(measured: Measured, expectation: &Expectation) -> f64 {
     let value = match measured {
         Measured::TooFew { .. } | Measured::Incomparable(_) | Measured::Untold => return f64::INFINITY,
-        Measured::Value(value) | Measured::Beyond(value) => value,
+        Measured::Value(value) | Measured::OfFew { value, .. } | Measured::Beyond(value) => value,
     };
     match expectation.comparison {
         Comparison::Less | Comparison::AtMost => value,
@@ -93,6 +93,11 @@ fn compare(measured: Measured, comparison: Comparison, bound: f64) -> Verdict {
             Comparison::Greater => value > bound,
             Comparison::AtLeast => value >= bound,
         }),
+        // What holds for a few may be chance.
+        Measured::OfFew { value, .. } => match compare(Measured::Value(value), comparison, bound) {
+            Verdict::Fail => Verdict::Fail,
+            _ => Verdict::Unknown,
+        },
         Measured::Beyond(least) => match comparison {
             Comparison::Less if least >= bound => Verdict::Fail,
             Comparison::AtMost | Comparison::Equal if least > bound => Verdict::Fail,
@@ -110,6 +115,10 @@ fn in_words(reading: &Reading, (expectation, open): (&Expectation, f64), all: &[
         Measured::TooFew { operations, needed } => {
             let (operations, needed) = (report::with_thousands(operations), report::with_thousands(needed));
             format!("{NOTHING}: {operations} operations, {needed} needed")
+        }
+        Measured::OfFew { value, operations, needed } => {
+            let (operations, needed) = (report::with_thousands(operations), report::with_thousands(needed));
+            format!("{}, of {operations} operations, {needed} needed", with_unit(value, unit))
         }
         Measured::Incomparable(why) => format!("{NOTHING}: {}", report::incomparable(&why)),
         Measured::Untold => NOTHING.to_owned(),
@@ -134,4 +143,4 @@ fn with_unit(value: f64, unit: Unit) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

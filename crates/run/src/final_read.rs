@@ -42,7 +42,8 @@ pub(crate) fn final_read(
         Ok(operations) => (operations, None),
         Err(why) => (Vec::new(), Some(why)),
     };
-    let reader = plan.first_client + u64::from(plan.most_clients()) + operations.len() as u64;
+    // As the reads themselves: above every client of any load.
+    let reader = workload::ledger::LARGEST_CLIENT + 1 + operations.len() as u64;
     operations.push(Operation {
         load: plan.name.clone(),
         client: reader,

@@ -22,7 +22,7 @@ use crate::directory::{DirectoryError, RunDirectory};
 use crate::final_read::{FINAL_READ_PATIENCE, final_read};
 use crate::load_end;
 use crate::muster::{self, Missing};
-use crate::outcome::{checks_of, load_figures, with_demand};
+use crate::outcome::{checks_of, load_figures, mostly_errors, with_demand};
 
 /// How often an interruption is looked for while nothing else happens.
 const LOOK_AROUND: Duration = Duration::from_millis(100);
@@ -409,6 +409,9 @@ fn verdict(result: &RunResult, makes_tables: bool, interrupted: bool) -> (Verdic
     if result.loads.iter().all(|load| load.measured.transactions == 0) {
         doubt("no transaction succeeded");
     }
+    if let Some(why) = result.loads.iter().find_map(mostly_errors) {
+        doubt(&why);
+    }
     if !makes_tables {
         doubt("the load used existing tables, so nothing is proved about the data");
     } else if result.checks.is_empty() && !interrupted {
@@ -418,4 +421,27 @@ fn verdict(result: &RunResult, makes_tables: bool, interrupted: bool) -> (Verdic
         reasons.push("every check passed".to_owned());
     }
     (verdict, reasons)
+}
+
+#[cfg(test)]
+mod tests {
+    use results::{CheckResult, LoadFigures};
+
+    use super::*;
+    use crate::expectations::tests::facts;
+
+    #[test]
+    fn a_load_of_mostly_errors_proves_nothing_however_its_checks_came_out() {
+        let told = |transactions, errors| {
+            let errors = [("connection".to_owned(), errors)].into();
+            let measured = LoadFigures { transactions, errors, ..LoadFigures::default() };
+            let load = LoadResult { name: "ledger".to_owned(), measured, ..LoadResult::default() };
+            let checks = vec![CheckResult::new("ledger", Verdict::Pass, "")];
+            verdict(&RunResult { loads: vec![load], checks, ..RunResult::blank(facts()) }, true, false)
+        };
+        assert_eq!(told(100, 1).0, Verdict::Pass);
+        let (verdict, reasons) = told(9, 25_794);
+        assert_eq!(verdict, Verdict::Unknown, "{reasons:?}");
+        assert!(reasons[0].contains("25,794 errors and 9 transactions"), "{reasons:?}");
+    }
 }

@@ -350,7 +350,7 @@ pub const QUANTITIES: &[QuantityEntry] = &[
         "error_rate",
         Quantity::ErrorRate,
         Unit::Ratio,
-        "failed transactions and connection attempts as a share of all attempts",
+        "failed transactions and connection attempts as a share of all attempts; needs 100 of them to hold",
         "< 1%",
     ),
     in_phase(
@@ -391,14 +391,14 @@ pub const QUANTITIES: &[QuantityEntry] = &[
         "tpmC",
         Quantity::TpmC,
         Unit::Number,
-        "new orders a minute, as TPC-C counts them, warm-up left out",
+        "new orders a minute, as TPC-C counts them, warm-up left out; needs 10 of them to hold",
         "> 10",
     ),
     of_orders(
         "efficiency",
         Quantity::Efficiency,
         Unit::Ratio,
-        "tpmC as a share of the maximum that the standard's pauses allow",
+        "tpmC as a share of the maximum that the standard's pauses allow; needs 10 new orders to hold",
         "> 80%",
     ),
     of_run(

@@ -343,6 +343,13 @@ fn partitions_that_cannot_be_are_refused() {
 }
 
 #[test]
+fn of_a_thousand_power_offs_of_one_rack_at_once_the_first_twenty_problems_are_told() {
+    let all = vec!["{ power-off: { rack: r1 } }"; 1_000].join(", ");
+    let problems = read("", "3", &all).expect_err("refused");
+    assert_eq!(problems, ["overlapping-faults `r1`"; 20]);
+}
+
+#[test]
 fn network_faults_and_partitions_may_overlap_each_other_and_power_offs() {
     let both = "{ partition: { isolate: r1 } }, { network: { between: [dc1, dc2], loss: 10% } }, { power-off: { rack: r1 } }";
     let scenario = read("", "3", both).unwrap_or_else(|problems| panic!("{problems:?}"));

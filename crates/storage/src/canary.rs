@@ -285,8 +285,18 @@ impl Canary {
     /// What was planted cannot be looked for.
     pub fn give_up(&self, why: &str) {
         let Some(pending) = self.state().take() else { return };
-        let sentence = format!("{}: the marks on its volume were not checked: {why} (canary)", self.node);
-        (pending.tell)(Finding { verdict: Verdict::Unknown, sentence, lab_lost_synced: false });
+        (pending.tell)(self.doubt(&format!("the marks on its volume were not checked: {why}")));
+    }
+
+    /// Its power is about to be cut, and nothing could be planted.
+    #[must_use]
+    pub fn not_planted(&self, why: &str) -> Finding {
+        self.doubt(&format!("no mark was written on its volume: {why}"))
+    }
+
+    fn doubt(&self, why: &str) -> Finding {
+        let sentence = format!("{}: {why} (canary)", self.node);
+        Finding { verdict: Verdict::Unknown, sentence, lab_lost_synced: false }
     }
 }
 

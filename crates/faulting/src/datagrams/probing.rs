@@ -80,6 +80,15 @@ pub enum Occasion<'a> {
     Healed(Instant, &'a RequestedNetwork),
 }
 
+/// Why no more datagrams of a way count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Closed {
+    /// One of its ends has lost its power.
+    Gone,
+    /// Another fault has changed it.
+    Changed,
+}
+
 /// Datagrams under way for one fault.
 pub struct Probing {
     stations: Arc<Vec<Station>>,
@@ -197,8 +206,8 @@ impl Probing {
         turns
             && (0..self.ways.len()).all(|number| {
                 let shows = self.shows(number, occasion);
-                let (count, is_closed) = self.counted(number, &shows, occasion, until);
-                is_closed || count >= needed(&shows, occasion, at_once)
+                let (count, closed) = self.counted(number, &shows, occasion, until);
+                closed.is_some() || count >= needed(&shows, occasion, at_once)
             })
     }
 
@@ -261,8 +270,8 @@ impl Probing {
         if let Err(error) = &self.patrol {
             return vec![(Verdict::Unknown, format!("{when}no datagrams {way} could be sent: {error}"))];
         }
-        let (probes, is_closed) = self.sample(number, &shows, occasion, until);
-        if probes.len() < OPEN_MIN && is_closed {
+        let (probes, closed) = self.sample(number, &shows, occasion, until);
+        if probes.len() < OPEN_MIN && closed.is_some() {
             let sent = probes.len();
             let told = format!(
                 "{when}only {sent} datagrams {way} were sent before its ends or its path changed again"
@@ -270,13 +279,13 @@ impl Probing {
             let verdict = if self.ways[number].shows.is_changed() { Verdict::Unknown } else { Verdict::Pass };
             return vec![(verdict, told)];
         }
-        // What was counted counts the fault alone only where nothing else changed meanwhile.
-        let counted = counted.filter(|_| !is_closed);
+        let counted = counted.filter(|_| counts_the_fault_alone(&shows, closed));
         let seen = match &shows {
             Shows::Cut { standing, .. } => {
                 let refusals = self.refusals(number, &shows, occasion, until);
-                // A node that loses its power can be sent nothing more.
-                let least = needed(&shows, occasion, at_once || is_closed);
+                // A node that loses its power can be sent nothing more; the network's own count goes on.
+                let is_short = closed == Some(Closed::Gone) && counted.is_some();
+                let least = needed(&shows, occasion, at_once || is_short);
                 judge_cut(&probes, refusals, counted, standing.block, (least, &way))
             }
             Shows::Open(expected) if expected.block != Block::Open => {
@@ -301,10 +310,16 @@ impl Probing {
         }
     }
 
-    fn counted(&self, number: usize, shows: &Shows, occasion: Occasion<'_>, until: Instant) -> (usize, bool) {
-        let Ok(patrol) = &self.patrol else { return (0, true) };
-        let (spans, is_closed) = self.spans(number, shows, occasion, until);
-        (spans.iter().map(|(from, to)| patrol.probes(number, *from, *to).len()).sum(), is_closed)
+    fn counted(
+        &self,
+        number: usize,
+        shows: &Shows,
+        occasion: Occasion<'_>,
+        until: Instant,
+    ) -> (usize, Option<Closed>) {
+        let Ok(patrol) = &self.patrol else { return (0, Some(Closed::Gone)) };
+        let (spans, closed) = self.spans(number, shows, occasion, until);
+        (spans.iter().map(|(from, to)| patrol.probes(number, *from, *to).len()).sum(), closed)
     }
 
     fn sample(
@@ -313,10 +328,10 @@ impl Probing {
         shows: &Shows,
         occasion: Occasion<'_>,
         until: Instant,
-    ) -> (Vec<Probe>, bool) {
-        let Ok(patrol) = &self.patrol else { return (Vec::new(), true) };
-        let (spans, is_closed) = self.spans(number, shows, occasion, until);
-        (spans.iter().flat_map(|(from, to)| patrol.probes(number, *from, *to)).collect(), is_closed)
+    ) -> (Vec<Probe>, Option<Closed>) {
+        let Ok(patrol) = &self.patrol else { return (Vec::new(), Some(Closed::Gone)) };
+        let (spans, closed) = self.spans(number, shows, occasion, until);
+        (spans.iter().flat_map(|(from, to)| patrol.probes(number, *from, *to)).collect(), closed)
     }
 
     fn refusals(&self, number: usize, shows: &Shows, occasion: Occasion<'_>, until: Instant) -> usize {
@@ -325,14 +340,14 @@ impl Probing {
         spans.iter().map(|(from, to)| patrol.refusals(number, *from, *to)).sum()
     }
 
-    /// The times in which datagrams of a way count, and whether no more can be added because something else has changed.
+    /// The times in which datagrams of a way count, and why no more can be added, if none can.
     fn spans(
         &self,
         number: usize,
         shows: &Shows,
         occasion: Occasion<'_>,
         until: Instant,
-    ) -> (Vec<(Instant, Instant)>, bool) {
+    ) -> (Vec<(Instant, Instant)>, Option<Closed>) {
         let way = &self.ways[number];
         let (here, there) = (&self.stations[way.from], &self.stations[way.to]);
         let begun = match occasion {
@@ -343,7 +358,7 @@ impl Probing {
             }
             Occasion::Between(Stood::Since(_), _) => None,
         };
-        let Some(begun) = begun else { return (Vec::new(), false) };
+        let Some(begun) = begun else { return (Vec::new(), None) };
         let gone = self.presence.gone([way.from, way.to]);
         // While a flapping fault has gone, what is asked of the way is not what the log says.
         let standing = match occasion {
@@ -351,12 +366,18 @@ impl Probing {
             _ => shows.expected(),
         };
         let entries = self.asked.entries();
-        let changed =
-            entries.iter().find(|(at, asked)| *at > begun && foreseen(asked, here, there) != *standing);
-        let ended = gone.into_iter().chain(changed.map(|(at, _)| *at)).min().filter(|ended| *ended < until);
+        let is_other = |asked: &RequestedNetwork| {
+            let now = foreseen(asked, here, there);
+            // Nothing that passes through a cut way meets what else is asked of it.
+            if shows.is_cut() { now.block != standing.block } else { now != *standing }
+        };
+        let changed = entries.iter().find(|(at, asked)| *at > begun && is_other(asked));
+        let ends = gone.map(|at| (at, Closed::Gone)).into_iter();
+        let ends = ends.chain(changed.map(|(at, _)| (*at, Closed::Changed)));
+        let ended = ends.min_by_key(|(at, _)| *at).filter(|(at, _)| *at < until);
         let most = shows.expected().delays.most();
         let settled = Instant::now().checked_sub(LATENESS + most).unwrap_or(begun);
-        let end = ended.unwrap_or(until).min(settled);
+        let end = ended.map_or(until, |(at, _)| at).min(settled);
         let spans = match occasion {
             Occasion::Stands(Stood::InTurns(turns)) => in_turns(turns, true),
             Occasion::Between(Stood::InTurns(turns), _) => in_turns(turns, false),
@@ -365,7 +386,7 @@ impl Probing {
         let disturbed = self.disturbed.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let spans = spans.into_iter().map(|(from, to)| (from, to.min(end))).filter(|(from, to)| from < to);
         let spans = spans.flat_map(|span| without(span, &disturbed)).collect();
-        (spans, ended.is_some_and(|ended| ended <= settled))
+        (spans, ended.filter(|(at, _)| *at <= settled).map(|(_, why)| why))
     }
 
     fn in_words(&self, number: usize) -> String {
@@ -394,7 +415,17 @@ fn without(span: (Instant, Instant), others: &[(Instant, Instant)]) -> Vec<(Inst
     })
 }
 
-/// How many datagrams are needed; at once, for a first answer.
+/// Whether what the network counted until the fault was lifted is the fault's alone: nothing else changed the way. A cut
+/// stands whether an end has power or not.
+fn counts_the_fault_alone(shows: &Shows, closed: Option<Closed>) -> bool {
+    match closed {
+        None => true,
+        Some(Closed::Gone) => shows.is_cut(),
+        Some(Closed::Changed) => false,
+    }
+}
+
+/// How many datagrams are needed; at once, for a first answer or beside the network's own count.
 fn needed(shows: &Shows, occasion: Occasion<'_>, at_once: bool) -> usize {
     match (shows, occasion) {
         (Shows::Cut { .. }, _) if at_once => CUT_AT_ONCE,
@@ -419,4 +450,29 @@ fn least_interval(asked: &RequestedNetwork, from: &Station, to: &Station) -> Dur
     narrowest.map_or(Duration::ZERO, |link| {
         Duration::from_secs_f64(bits / (scenario::SHARE_OF_RATE * link.rate_bits_per_s as f64))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::datagrams::judge::Foreseen;
+
+    #[test]
+    fn a_cut_way_takes_five_hundred_datagrams_two_hundred_in_turns_and_a_hundred_for_a_first_answer() {
+        let open = Foreseen::default();
+        let cut = Shows::Cut { standing: Foreseen { block: Block::BlackHole, ..open }, before: open };
+        let (since, turns) = (Stood::Since(Instant::now()), Stood::InTurns(Arc::default()));
+        let of = |stood, at_once| needed(&cut, Occasion::Stands(stood), at_once);
+        assert_eq!((of(&since, false), of(&turns, false), of(&since, true)), (500, 200, 100));
+    }
+
+    #[test]
+    fn the_networks_count_of_a_cut_goes_on_without_an_end_and_not_beside_another_fault() {
+        let open = Foreseen::default();
+        let cut = Shows::Cut { standing: open, before: open };
+        let of_cut = |closed| counts_the_fault_alone(&cut, closed);
+        assert!(of_cut(None) && of_cut(Some(Closed::Gone)) && !of_cut(Some(Closed::Changed)));
+        let of_open = |closed| counts_the_fault_alone(&Shows::Open(open), closed);
+        assert!(of_open(None) && !of_open(Some(Closed::Gone)) && !of_open(Some(Closed::Changed)));
+    }
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use disk::mirror::Acknowledge;
 use lab::canary::{self, Mark, Marks, Seen};
+use scenario::node_name;
 use storage::MirroredDisk;
 
 use super::Faulting;
@@ -41,9 +42,9 @@ impl Faulting {
         let stay = self.datacentre.vms_on().into_iter().filter(|vm| !dying.contains(vm));
         std::thread::scope(|scope| {
             let planting: Vec<_> =
-                stay.map(|vm| scope.spawn(move || self.plant_on_copies_of(vm, hosts))).collect();
-            // A panic there leaves no mark, and the power-off without its evidence.
-            planting.into_iter().flat_map(|thread| thread.join().unwrap_or_default()).collect()
+                stay.map(|vm| (vm, scope.spawn(move || self.plant_on_copies_of(vm, hosts)))).collect();
+            let planted = planting.into_iter();
+            planted.flat_map(|(vm, thread)| thread.join().unwrap_or_else(|_| vec![panicked(vm)])).collect()
         })
     }
 
@@ -95,6 +96,13 @@ impl Faulting {
             self.canary_teller(number)(vm.canary().judge_copy(&in_words, marks.as_ref()));
         }
     }
+}
+
+/// Whatever copies a VM's volume has on the hosts: nobody knows what is on them.
+fn panicked(vm: usize) -> OnCopy {
+    let in_words = format!("the copies of the volume of {}", node_name(vm));
+    let why = "the thread that writes their marks panicked".to_owned();
+    OnCopy { vm, component: 0, in_words, planted: Err(NoMark::Missing(why)) }
 }
 
 fn look(disk: &MirroredDisk, component: usize, (boot, fault): (u64, u64)) -> Result<Marks, String> {

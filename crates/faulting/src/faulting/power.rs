@@ -1,5 +1,6 @@
 //! Power-off: hosts lose their power, and the VMs on them; healed, the hosts have power again.
 
+use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
@@ -89,9 +90,9 @@ impl Faulting {
         let Some(observer) = Observer::new(&self.datacentre, self.longest_delay) else { return };
         let before = observer.look_before(&observer.subjects(&record.hosts, &record.vms));
         let dying = self.datacentre.vms_dying_with(&record.hosts);
-        let namespaces: Vec<(String, NodeNamespaces)> = dying
+        let namespaces: Vec<(String, io::Result<NodeNamespaces>)> = dying
             .iter()
-            .filter_map(|vm| Some((node_name(*vm), self.datacentre.vms[*vm].namespaces()?.ok()?)))
+            .filter_map(|vm| Some((node_name(*vm), self.datacentre.vms[*vm].namespaces()?)))
             .collect();
         if !self.prevented {
             let on_copies = self.plant_on_copies(&record.hosts, &dying);

@@ -137,3 +137,27 @@ fn parsed(head: &[u8]) -> Option<Request> {
         host: host.and_then(|host| std::str::from_utf8(host.value).ok()).map(str::to_owned),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    /// What becomes of a head that a browser sends.
+    fn sent(head: &[u8]) -> io::Result<Vec<u8>> {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let mut browser = TcpStream::connect(listener.local_addr().expect("an address")).expect("connected");
+        let (mut stream, _) = listener.accept().expect("accepted");
+        browser.write_all(head).expect("sent");
+        read_head(&mut stream)
+    }
+
+    #[test]
+    fn a_head_is_read_to_its_empty_line_and_one_that_never_ends_is_refused() {
+        let head = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        assert_eq!(sent(head).expect("a head"), head);
+        let endless = [b'a'; 20 << 10];
+        assert_eq!(sent(&endless).expect_err("too long").kind(), io::ErrorKind::InvalidData);
+    }
+}

@@ -167,6 +167,19 @@ fn help_version_lists_and_schema_are_no_mistakes() {
     serde_json::from_str::<serde_json::Value>(&schema.ends_with(0).stdout).expect("the schema is JSON");
 }
 
+#[test]
+fn doctor_says_what_a_scenario_may_do_on_this_machine_and_what_not() {
+    let desk = Desk::new();
+    let said = desk.run(&["doctor"]).stdout;
+    let (_, rights) = said.split_once("what a scenario can do on this machine:").expect("the rights");
+    let lines =
+        |begin: &str| rights.lines().filter(|line| line.trim().starts_with(begin)).collect::<String>();
+    let may_not = lines("may not");
+    assert!(lines("may  ").contains("run any program and any SQL inside its nodes"), "{rights}");
+    assert!(may_not.contains("write anything but its volumes, see homes"), "{rights}");
+    assert!(rights.contains("use this machine's network"), "{rights}");
+}
+
 /// As with `| head`: what is not read is lost, and nothing else happens.
 #[test]
 fn a_reader_that_goes_away_is_no_failure() {

@@ -56,6 +56,12 @@ fn honest_faults_of_a_network_are_shown_with_their_intervals_and_counts() {
     assert!(delay.contains("from n2 to n1") && delay.contains("expected 10.00 ms ± 0.40 ms"), "{delay}");
     let cut = evidence(1);
     assert!(cut.contains("throughout the fault: 0 of ") && cut.contains("the fabric counted: 0 of"), "{cut}");
+    let sent = cut
+        .split("throughout the fault: 0 of ")
+        .skip(1)
+        .map(|rest| rest.split(' ').next().unwrap_or_default());
+    let sent: Vec<u32> = sent.map(|count| count.replace(',', "").parse().expect("a count")).collect();
+    assert!(!sent.is_empty() && sent.iter().all(|count| *count >= 500), "{sent:?}: {cut}");
     assert!(evidence(2).contains("got a reset"));
     assert_eq!(result["links_receipt"]["verdict"], "pass", "{:#}", result["links_receipt"]);
     finished.ends_with(0);

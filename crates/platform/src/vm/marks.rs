@@ -24,8 +24,9 @@ impl Vm {
 
     /// Its power is about to be cut: marks are written that show afterwards what its volume lost.
     pub fn plant_canary(&self, excuse: Excuse, tell: Tell) {
-        if let Ok((_, node)) = self.boot_now() {
-            self.canary.plant(&node, excuse, tell);
+        match self.boot_now() {
+            Ok((_, node)) => self.canary.plant(&node, excuse, tell),
+            Err(error) => tell(self.canary.not_planted(&error.to_string())),
         }
     }
 

@@ -517,6 +517,25 @@ fn the_report_replaces_an_older_one_and_leaves_nothing_else() {
 }
 
 #[test]
+fn a_prediction_that_the_run_contradicts_stands_at_the_top_of_the_page_and_of_the_terminal() {
+    let mut fixture = fixture::host_failure();
+    fixture.result.prediction.push(PredictionResult {
+        name: "writes served".to_owned(),
+        predicted: 1.0,
+        measured: Some(0.0),
+        agrees: Some(false),
+        ..PredictionResult::default()
+    });
+    let told = "Prediction missed: writes served: predicted 1, measured 0";
+    let html = page(&fixture);
+    let (top, _) = html.split_once("<div class=\"numbers\">").expect("the figures follow the verdict");
+    assert!(top.contains(&format!("<li class=\"contradicted\">{told}</li>")), "{top}");
+    let text = report::text(&fixture.result);
+    let (top, _) = text.split_once("Expectations").expect("the expectations follow");
+    assert!(top.contains(told), "{top}");
+}
+
+#[test]
 fn a_workloads_figures_are_a_table_and_an_efficiency_above_the_limit_is_explained() {
     let mut fixture = fixture::host_failure();
     let figures = &mut fixture.result.loads[0].measured.figures;

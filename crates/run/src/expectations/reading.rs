@@ -11,6 +11,11 @@ use results::{CheckResult, FaultLoadResult, FaultResult, LatencyUs, LoadFigures,
 use scenario::quantity::{LatencyFigure, Quantity};
 use scenario::{Expectation, Scenario, Within};
 
+/// TPC-C's transaction whose number is the standard's figure.
+const NEW_ORDER: &str = "NEW-ORDER";
+/// Operations that show a share of one percent.
+const ERROR_RATE_NEEDS: u64 = 100;
+
 /// A quantity as measured.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Measured {
@@ -21,6 +26,15 @@ pub(super) enum Measured {
     /// It rests on fewer operations than it takes to tell it from chance.
     TooFew {
         /// How many there were.
+        operations: u64,
+        /// How many it takes.
+        needed: u64,
+    },
+    /// It has this value, which rests on fewer operations than that takes: it can break a bound and not keep one.
+    OfFew {
+        /// The value.
+        value: f64,
+        /// How many operations there were.
         operations: u64,
         /// How many it takes.
         needed: u64,
@@ -36,10 +50,21 @@ impl Measured {
         value.map_or(Measured::Untold, Measured::Value)
     }
 
+    fn of_operations(value: f64, operations: u64, needed: u64) -> Measured {
+        if operations < needed {
+            Measured::OfFew { value, operations, needed }
+        } else {
+            Measured::Value(value)
+        }
+    }
+
     /// The same, off by so much where it is known.
     pub(super) fn moved(self, off: f64) -> Measured {
         match self {
             Measured::Value(value) => Measured::Value(value + off),
+            Measured::OfFew { value, operations, needed } => {
+                Measured::OfFew { value: value + off, operations, needed }
+            }
             Measured::Beyond(least) => Measured::Beyond(least + off),
             unknown => unknown,
         }
@@ -49,7 +74,10 @@ impl Measured {
     fn or_longer(self, other: Measured) -> Measured {
         let least = |measured| match measured {
             Measured::Value(value) | Measured::Beyond(value) => value,
-            Measured::TooFew { .. } | Measured::Incomparable(_) | Measured::Untold => 0.0,
+            Measured::OfFew { .. }
+            | Measured::TooFew { .. }
+            | Measured::Incomparable(_)
+            | Measured::Untold => 0.0,
         };
         let longer = least(self).max(least(other));
         match (self, other) {
@@ -93,8 +121,8 @@ pub(super) fn readings(
             u64::try_from(*kinds).ok().filter(|_| !doubtful)
         })),
         Quantity::LabCpuShare => of_run(Measured::of(result.lab.cpu_share_of_lab)),
-        Quantity::TpmC => figure_of_loads(&loads, "tpmC", 1.0),
-        Quantity::Efficiency => figure_of_loads(&loads, "efficiency_percent", 0.01),
+        Quantity::TpmC => figures_of_orders(&loads, "tpmC", 1.0),
+        Quantity::Efficiency => figures_of_orders(&loads, "efficiency_percent", 0.01),
         Quantity::Errors | Quantity::ErrorsOf(_) => of_run(errors(expectation, scenario, &loads)),
         Quantity::ErrorRate | Quantity::Throughput | Quantity::Latency(_) => {
             by_phase(expectation, scenario, &loads)
@@ -116,10 +144,12 @@ fn sum_of_checks(result: &RunResult, pick: impl Fn(&CheckResult) -> Option<u64>)
     Measured::of((!found.is_empty()).then(|| found.iter().sum::<u64>() as f64))
 }
 
-/// A figure of the workload's standard, of each load that has it.
-fn figure_of_loads(loads: &[&LoadResult], name: &str, factor: f64) -> Vec<Reading> {
+/// A figure that the standard makes from the number of new orders, of each load that has it.
+fn figures_of_orders(loads: &[&LoadResult], name: &str, factor: f64) -> Vec<Reading> {
     let figure = |load: &&LoadResult| {
-        let measured = Measured::Value(*load.measured.figures.get(name)? * factor);
+        let value = *load.measured.figures.get(name)? * factor;
+        let orders = load.measured.operations.get(NEW_ORDER).map_or(0, |orders| orders.count);
+        let measured = Measured::of_operations(value, orders, SAMPLES_BEYOND_MIN);
         Some(Reading { place: format!("load {}", load.name), measured })
     };
     loads.iter().filter_map(figure).collect()
@@ -131,7 +161,10 @@ fn of_figures(figures: &LoadFigures, quantity: Quantity) -> Measured {
     let operations = errors + figures.transactions;
     match quantity {
         Quantity::Throughput => Measured::Value(figures.throughput_per_s),
-        Quantity::ErrorRate => Measured::of((operations > 0).then(|| errors as f64 / operations as f64)),
+        Quantity::ErrorRate if operations == 0 => Measured::Untold,
+        Quantity::ErrorRate => {
+            Measured::of_operations(errors as f64 / operations as f64, operations, ERROR_RATE_NEEDS)
+        }
         // Where nothing succeeded nothing has a latency.
         Quantity::Latency(_) if figures.transactions == 0 => Measured::Untold,
         Quantity::Latency(figure) if figures.transactions < operations_needed(figure) => {
@@ -261,11 +294,17 @@ fn after_fault(quantity: Quantity, fault: &FaultResult, load: &FaultLoadResult, 
     };
     let untold = load.incomparable.map_or(Measured::Untold, Measured::Incomparable);
     let beside_baseline = |figure: Option<f64>| figure.map_or(untold, Measured::Value);
+    // Two figures need only the baseline's mean, so they exist where no second can be compared. Of a bad baseline it is chance.
+    let has_bad_baseline = matches!(
+        load.incomparable,
+        Some(Incomparable::ShortBaseline { .. } | Incomparable::UnevenBaseline { .. })
+    );
     let first_success = load.recovery_s.first_success.map_or(beyond(ended_s - effect_s), Measured::Value);
     match quantity {
         Quantity::Recovery => first_success.or_longer(gap),
         Quantity::FirstSuccess => first_success,
         Quantity::Gap => gap,
+        Quantity::Recovery95Percent | Quantity::ThroughputRatioDuring if has_bad_baseline => untold,
         Quantity::Recovery95Percent => match load.recovery_s.back_to_95_percent {
             // Without a baseline there is nothing to come back to.
             None if load.throughput_ratio_during.is_some() => beyond(ended_s - effect_s),

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use history::{AgentFacts, ClockFacts, Receipt, RunFacts, SiteFacts};
+use measure::recovery::Incomparable;
 use results::{
-    CheckResult, FaultLoadResult, FaultResult, LabResult, LatencyUs, LoadFigures, LoadResult, PhaseResult,
-    RecoveryResult, ReproducedReport,
+    CheckResult, FaultLoadResult, FaultResult, LabResult, LatencyUs, LoadFigures, LoadResult,
+    OperationResult, PhaseResult, RecoveryResult, ReproducedReport,
 };
 
 use super::*;
@@ -89,7 +90,7 @@ fn fault(kind: &str, effect_s: f64, until_s: f64, loads: Vec<FaultLoadResult>) -
     }
 }
 
-fn facts() -> RunFacts {
+pub(crate) fn facts() -> RunFacts {
     RunFacts {
         holdfast: String::new(),
         scenario: String::new(),
@@ -120,6 +121,8 @@ fn result() -> RunResult {
     let mut tpcc = load("tpcc", phases(10, 480));
     tpcc.measured.figures =
         BTreeMap::from([("tpmC".to_owned(), 12.5), ("efficiency_percent".to_owned(), 97.0)]);
+    let orders = OperationResult { count: 10, ..OperationResult::default() };
+    tpcc.measured.operations = BTreeMap::from([("NEW-ORDER".to_owned(), orders)]);
     let open = FaultLoadResult { gap_is_open: true, ..felt("ledger", 7.0, -1.0, -1.0) };
     RunResult {
         links_receipt: None,
@@ -170,7 +173,11 @@ fn result() -> RunResult {
 
 /// An expectation as written, and `verdict: measured`.
 fn check(expect: &str, expected: &str) {
-    let judged = judge(&parsed(expect), &result(), 35.0);
+    check_of(&result(), expect, expected);
+}
+
+fn check_of(result: &RunResult, expect: &str, expected: &str) {
+    let judged = judge(&parsed(expect), result, 35.0);
     let [one] = judged.as_slice() else { panic!("{expect}: {} expectations", judged.len()) };
     assert_eq!(format!("{}: {}", one.verdict, one.measured), expected, "{expect}");
 }
@@ -188,6 +195,43 @@ fn a_latency_is_judged_in_the_load_and_phase_that_is_named() {
 fn a_percentile_of_too_few_operations_is_not_measured() {
     check("tpcb.outage.latency_p99_9: < 50ms", "unknown: nothing: 4,000 operations, 10,000 needed");
     check("tpcb.outage.latency_p99_9: '> 50ms'", "unknown: nothing: 4,000 operations, 10,000 needed");
+}
+
+#[test]
+fn a_share_of_errors_among_few_operations_breaks_a_bound_and_keeps_none() {
+    let mut result = result();
+    result.loads[0].phases[1].measured.transactions = 60;
+    check_of(&result, "tpcb.baseline.error_rate: < 1%", "unknown: 0.0 %, of 60 operations, 100 needed");
+    result.loads[0].phases[1].measured.errors = BTreeMap::from([("timeout".to_owned(), 20)]);
+    check_of(&result, "tpcb.baseline.error_rate: < 1%", "fail: 25.0 %, of 80 operations, 100 needed");
+    check_of(&result, "tpcb.baseline.error_rate: < 50%", "unknown: 25.0 %, of 80 operations, 100 needed");
+}
+
+#[test]
+fn figures_of_fewer_than_ten_new_orders_break_a_bound_and_keep_none() {
+    let mut result = result();
+    result.loads[1].measured.operations.get_mut("NEW-ORDER").expect("counted").count = 9;
+    check_of(&result, "tpmC: \"> 10\"", "unknown: 12.5, of 9 operations, 10 needed");
+    check_of(&result, "tpmC: \"> 13\"", "fail: 12.5, of 9 operations, 10 needed");
+    check_of(&result, "tpcc.efficiency: \"> 90%\"", "unknown: 97.0 %, of 9 operations, 10 needed");
+    result.loads[1].measured.operations.clear();
+    check_of(&result, "tpmC: \"> 10\"", "unknown: 12.5, of 0 operations, 10 needed");
+}
+
+#[test]
+fn beside_a_baseline_that_is_too_short_or_too_uneven_nothing_is_measured() {
+    for why in [
+        Incomparable::ShortBaseline { seconds: 3, needed: 5 },
+        Incomparable::UnevenBaseline { slowest: 10, per_s: 100.0 },
+    ] {
+        let mut result = result();
+        result.faults[0].loads[0].incomparable = Some(why);
+        let told = format!("unknown: nothing: {}", report::incomparable(&why));
+        check_of(&result, "tpcb.fault-1.throughput_ratio_during: \"> 10%\"", &told);
+        check_of(&result, "tpcb.fault-1.recovery_95_percent: < 20s", &told);
+    }
+    check("tpcb.fault-1.throughput_ratio_during: \"> 10%\"", "pass: 50.0 %");
+    check("tpcb.fault-1.recovery_95_percent: < 20s", "pass: 0.01 s");
 }
 
 #[test]

@@ -2,8 +2,7 @@
 //!
 //! Owns which lost write is laid to which fault. What a fault did to each load is [`damage`]'s business.
 
-use faults::FaultRecord;
-use faults::Finding;
+use faults::{FaultRecord, Finding, Struck};
 use history::{Receipt, Verdict};
 use measure::recovery::Window;
 use results::{FaultLoadResult, FaultResult, RecoveryResult};
@@ -33,7 +32,7 @@ pub(super) fn fault_results(prepared: &Prepared, shown: &Shown, lost: &Lost) -> 
             asked_s: fault.asked_s,
             took_effect_s: fault.took_effect_s,
             healed_s: fault.healed_s,
-            receipt: whole_receipt(&fault.receipts, &fault.findings),
+            receipt: whole_receipt(&fault.receipts, &fault.findings, volumes_struck(fault)),
             lab_lost_synced: fault.findings.iter().any(|finding| finding.lab_lost_synced),
             gap_s: damage::worst(&loads, |load| load.gap_s),
             below_50_percent_s: damage::worst(&loads, |load| load.below_50_percent_s),
@@ -61,9 +60,15 @@ fn is_interrupted(loads: &[FaultLoadResult]) -> Option<bool> {
     (any || all_known).then_some(any)
 }
 
+/// How many volumes' losses a fault has to show: those of the nodes that lost their power.
+fn volumes_struck(fault: &FaultRecord) -> usize {
+    if matches!(fault.struck, Struck::Hosts(_)) { fault.vms.len() } else { 0 }
+}
+
 /// Evidence of effect, of what volumes lost and of healing together: as good as its weakest part, and unknown when a part is
-/// missing. A finding that leaves doubt stands first.
-fn whole_receipt(receipts: &[Receipt], findings: &[Finding]) -> Receipt {
+/// missing. A finding that leaves doubt stands first. Copies on the same hosts have findings of their own, so that there may
+/// be more than one for each volume.
+fn whole_receipt(receipts: &[Receipt], findings: &[Finding], volumes: usize) -> Receipt {
     let verdicts = receipts.iter().map(|receipt| receipt.verdict);
     let verdicts = verdicts.chain(findings.iter().map(|finding| finding.verdict));
     let verdict = verdicts.fold(Verdict::Pass, Verdict::and);
@@ -76,6 +81,10 @@ fn whole_receipt(receipts: &[Receipt], findings: &[Finding]) -> Receipt {
         sentences.chain(shown.map(|finding| &finding.sentence)).cloned().collect();
     if receipts.len() < 2 && verdict == Verdict::Pass {
         evidence.push("there is no evidence that it healed".to_owned());
+        return Receipt { verdict: Verdict::Unknown, evidence };
+    }
+    if findings.len() < volumes && verdict == Verdict::Pass {
+        evidence.insert(0, "there is no evidence of what every volume lost".to_owned());
         return Receipt { verdict: Verdict::Unknown, evidence };
     }
     Receipt { verdict, evidence }
@@ -177,10 +186,10 @@ mod tests {
     #[test]
     fn a_receipt_without_healing_is_not_whole() {
         let effect = Receipt { verdict: Verdict::Pass, evidence: vec!["seen".into()] };
-        assert_eq!(whole_receipt(std::slice::from_ref(&effect), &[]).verdict, Verdict::Unknown);
-        assert_eq!(whole_receipt(&[effect.clone(), effect.clone()], &[]).verdict, Verdict::Pass);
+        assert_eq!(whole_receipt(std::slice::from_ref(&effect), &[], 0).verdict, Verdict::Unknown);
+        assert_eq!(whole_receipt(&[effect.clone(), effect.clone()], &[], 0).verdict, Verdict::Pass);
         let not = Receipt { verdict: Verdict::Fail, evidence: vec!["not seen".into()] };
-        assert_eq!(whole_receipt(&[effect, not], &[]).verdict, Verdict::Fail);
+        assert_eq!(whole_receipt(&[effect, not], &[], 0).verdict, Verdict::Fail);
     }
 
     #[test]
@@ -189,11 +198,32 @@ mod tests {
         let finding =
             |verdict, what: &str| Finding { verdict, sentence: what.into(), lab_lost_synced: false };
         let found = [finding(Verdict::Pass, "gone"), finding(Verdict::Fail, "still there")];
-        let whole = whole_receipt(&[seen("off"), seen("on")], &found);
+        let whole = whole_receipt(&[seen("off"), seen("on")], &found, 1);
         assert_eq!(
             (whole.verdict, whole.evidence.join(", ")),
             (Verdict::Fail, "still there, off, on, gone".into())
         );
-        assert_eq!(whole_receipt(&[seen("off")], &found[..1]).verdict, Verdict::Unknown);
+        assert_eq!(whole_receipt(&[seen("off")], &found[..1], 1).verdict, Verdict::Unknown);
+    }
+
+    #[test]
+    fn a_power_off_without_a_finding_for_each_volume_is_not_shown() {
+        let seen = |what: &str| Receipt { verdict: Verdict::Pass, evidence: vec![what.into()] };
+        let receipts = [seen("off"), seen("on")];
+        let gone = Finding { verdict: Verdict::Pass, sentence: "gone".into(), lab_lost_synced: false };
+        let of = |findings: &[Finding], volumes| whole_receipt(&receipts, findings, volumes).verdict;
+        assert_eq!(of(&[], 1), Verdict::Unknown);
+        assert_eq!(of(std::slice::from_ref(&gone), 2), Verdict::Unknown);
+        assert_eq!(of(&[gone.clone(), gone], 2), Verdict::Pass);
+        assert_eq!(of(&[], 0), Verdict::Pass);
+    }
+
+    #[test]
+    fn only_nodes_that_lost_their_power_have_losses_to_show() {
+        let path = vec!["dc1".to_owned()];
+        let struck =
+            |struck| volumes_struck(&FaultRecord { struck, vms: vec![0, 2], ..FaultRecord::default() });
+        assert_eq!(struck(Struck::Hosts(vec![path.clone()])), 2);
+        assert_eq!(struck(Struck::Nodes(vec![path])), 0);
     }
 }

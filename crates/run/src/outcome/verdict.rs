@@ -2,10 +2,11 @@
 //!
 //! Decides nothing that a check, a receipt or an expectation has not said.
 
-use history::BASELINE;
 use history::WARM_UP;
-use history::{ErrorClass, Stall, Verdict};
-use results::{LoadResult, RunResult};
+use history::{Stall, Verdict};
+use results::RunResult;
+
+use super::mostly_errors::mostly_errors;
 
 /// One failure fails; else one doubt leaves doubt. The reasons name each. Where the lab itself lost what it must keep,
 /// nothing is known of the database.
@@ -43,7 +44,7 @@ pub(super) fn verdict(
     for load in result.loads.iter().filter(|load| load.measured.transactions == 0 && interrupted.is_none()) {
         parts.push((Verdict::Unknown, format!("load {}: none of its operations succeeded", load.name)));
     }
-    parts.extend(result.loads.iter().filter_map(|load| Some((Verdict::Unknown, broken_baseline(load)?))));
+    parts.extend(result.loads.iter().filter_map(|load| Some((Verdict::Unknown, mostly_errors(load)?))));
     if result.checks.is_empty() && interrupted.is_none() {
         parts.push((
             Verdict::Unknown,
@@ -142,41 +143,29 @@ fn judged_from_s(result: &RunResult) -> f64 {
     judged.map_or(0.0, |phase| phase.from_s)
 }
 
-/// Why nothing follows from a load whose baseline is mostly errors. Conflicts that are to be tried again are no errors of
-/// this kind: a contended workload may have more of them than successes.
-fn broken_baseline(load: &LoadResult) -> Option<String> {
-    let baseline = load.phases.iter().find(|phase| phase.name == BASELINE)?;
-    let of_conflicts = ErrorClass::Serialization.name();
-    let failed: u64 = baseline
-        .measured
-        .errors
-        .iter()
-        .filter(|(class, _)| *class != of_conflicts)
-        .map(|(_, count)| count)
-        .sum();
-    (failed > baseline.measured.transactions).then(|| {
-        format!(
-            "load {}: its baseline has {} errors and {} transactions, so later figures prove nothing; look at the \
-             first errors, then correct the setup or lower the load",
-            load.name,
-            report::with_thousands(failed),
-            report::with_thousands(baseline.measured.transactions)
-        )
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use history::LabPart;
-    use results::{LoadFigures, PhaseResult};
+    use results::{CheckResult, LoadFigures, LoadResult};
 
     use super::*;
+    use crate::expectations::tests::facts;
 
-    fn load(transactions: u64, class: &str, errors: u64) -> LoadResult {
-        let errors = [(class.to_owned(), errors)].into();
+    /// A run without faults whose only load ended like this.
+    fn ended(transactions: u64, errors: u64) -> RunResult {
+        let errors = [("connection".to_owned(), errors)].into();
         let measured = LoadFigures { transactions, errors, ..LoadFigures::default() };
-        let phase = PhaseResult { name: BASELINE.to_owned(), measured, ..PhaseResult::default() };
-        LoadResult { name: "kv".to_owned(), phases: vec![phase], ..LoadResult::default() }
+        let load = LoadResult { name: "kv".to_owned(), measured, ..LoadResult::default() };
+        let checks = vec![CheckResult::new("kv", Verdict::Pass, "")];
+        RunResult { loads: vec![load], checks, ..RunResult::blank(facts()) }
+    }
+
+    #[test]
+    fn a_run_without_a_baseline_whose_load_mostly_failed_does_not_pass() {
+        assert_eq!(verdict(&ended(100, 1), None, None).0, Verdict::Pass);
+        let (verdict, reasons) = verdict(&ended(9, 25_794), None, None);
+        assert_eq!(verdict, Verdict::Unknown, "{reasons:?}");
+        assert!(reasons[0].contains("25,794 errors and 9 transactions"), "{reasons:?}");
     }
 
     #[test]
@@ -194,13 +183,5 @@ mod tests {
             "{longest}, and 2 more times for 1.2 s in all; figures from these times are not the database's"
         );
         assert_eq!(told(&[&short, &long, &other]), more);
-    }
-
-    #[test]
-    fn a_baseline_of_mostly_errors_is_named_and_one_of_conflicts_or_few_errors_is_not() {
-        let broken = broken_baseline(&load(9, "connection", 25_794)).expect("a reason");
-        assert!(broken.contains("25,794 errors and 9 transactions"), "{broken}");
-        assert_eq!(broken_baseline(&load(100, "connection", 100)), None);
-        assert_eq!(broken_baseline(&load(9, "serialization", 25_794)), None);
     }
 }

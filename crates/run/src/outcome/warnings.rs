@@ -6,6 +6,7 @@ use history::AgentFacts;
 use history::BASELINE;
 use history::EventKind;
 use history::WARM_UP;
+use history::{Receipt, Verdict};
 use measure::{Doubt, warnings};
 use results::{LoadResult, ModelledSyncsResult, WarningResult};
 
@@ -61,5 +62,31 @@ pub(super) fn all_warnings(
     let told = warnings::folded(&doubts).into_iter();
     found.extend(told.map(|(what, remedy)| WarningResult { what, remedy: remedy.to_owned() }));
     found.extend(super::agents::warnings(agents));
+    found.extend(links_in_doubt(prepared.lab.as_ref().and_then(|lab| lab.links.as_ref())));
     found
+}
+
+/// A link that does otherwise is a reason of the verdict; one that could not be looked at is no fault of the run, and is to
+/// be known all the same.
+fn links_in_doubt(links: Option<&Receipt>) -> Option<WarningResult> {
+    let in_doubt = links.filter(|links| links.verdict == Verdict::Unknown)?;
+    Some(WarningResult {
+        what: format!("not every link of the site was shown to behave as configured: {}", in_doubt.evidence.join("; ")),
+        remedy: "repeat the run on a less busy machine, or compare the figures with those of a site without these links"
+            .to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_that_were_not_shown_are_warned_of_and_shown_or_refuted_ones_are_not() {
+        let told =
+            |verdict| links_in_doubt(Some(&Receipt { verdict, evidence: vec!["12 of 20 arrived".into()] }));
+        let warning = told(Verdict::Unknown).expect("a warning");
+        assert!(warning.what.ends_with("as configured: 12 of 20 arrived"), "{}", warning.what);
+        assert_eq!((told(Verdict::Pass), told(Verdict::Fail), links_in_doubt(None)), (None, None, None));
+    }
 }

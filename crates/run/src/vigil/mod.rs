@@ -302,3 +302,6 @@ fn suspended() -> Duration {
     let read = |clock| clock_gettime(clock).map(Duration::from).unwrap_or_default();
     read(ClockId::CLOCK_BOOTTIME).saturating_sub(read(ClockId::CLOCK_MONOTONIC))
 }
+
+#[cfg(test)]
+mod tests;

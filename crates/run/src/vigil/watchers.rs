@@ -45,21 +45,64 @@ pub(super) fn start(
     };
     // Without volumes on it the machine's disk holds up nothing that is measured.
     let Some(datacentre) = datacentre else { return parts };
-    let fabric = datacentre.fabric.clone();
-    watch(LabPart::Fabric, LIMIT, Box::new(move |shared, sign| ask_fabric(shared, sign, &fabric)));
-    let file = unnamed_file(directory);
-    watch(LabPart::MachineDisk, DISK_LIMIT, Box::new(move |shared, sign| sync_disk(shared, sign, file)));
     let every = LOOK * u32::try_from(1 + datacentre.vms.len() / NODES_ASKED_PER_LOOK).unwrap_or(u32::MAX);
-    for (number, vm) in datacentre.vms.iter().enumerate() {
-        let node = node_name(number);
-        let (asked, watched) = (vm.clone(), vm.clone());
-        let volume = LabPart::Volume { node: node.clone() };
-        watch(volume, DISK_LIMIT, Box::new(move |shared, sign| watch_volume(shared, sign, &watched, every)));
-        let part = LabPart::Init { node: node.clone() };
-        let limit = LIMIT + every;
-        watch(part, limit, Box::new(move |shared, sign| ask_init(shared, sign, &asked, &node, every)));
+    for of_lab in OfLab::all(datacentre.vms.len()) {
+        let watcher: Watcher = match of_lab {
+            OfLab::Fabric => {
+                let fabric = datacentre.fabric.clone();
+                Box::new(move |shared, sign| ask_fabric(shared, sign, &fabric))
+            }
+            OfLab::MachineDisk => {
+                let file = unnamed_file(directory);
+                Box::new(move |shared, sign| sync_disk(shared, sign, file))
+            }
+            OfLab::Volume(vm) => {
+                let vm = datacentre.vms[vm].clone();
+                Box::new(move |shared, sign| watch_volume(shared, sign, &vm, every))
+            }
+            OfLab::Init(number) => {
+                let (vm, node) = (datacentre.vms[number].clone(), node_name(number));
+                Box::new(move |shared, sign| ask_init(shared, sign, &vm, &node, every))
+            }
+        };
+        watch(of_lab.name(), of_lab.limit(every), watcher);
     }
     parts
+}
+
+/// A part of a lab that has a watcher of its own; nodes by number. The supervisor's and the loads' signs come without one.
+#[derive(Debug, Clone, Copy)]
+enum OfLab {
+    Fabric,
+    MachineDisk,
+    Volume(usize),
+    Init(usize),
+}
+
+impl OfLab {
+    /// All that are watched in a lab of so many nodes.
+    fn all(nodes: usize) -> Vec<OfLab> {
+        let of_nodes = (0..nodes).flat_map(|node| [OfLab::Volume(node), OfLab::Init(node)]);
+        [OfLab::Fabric, OfLab::MachineDisk].into_iter().chain(of_nodes).collect()
+    }
+
+    fn name(self) -> LabPart {
+        match self {
+            OfLab::Fabric => LabPart::Fabric,
+            OfLab::MachineDisk => LabPart::MachineDisk,
+            OfLab::Volume(number) => LabPart::Volume { node: node_name(number) },
+            OfLab::Init(number) => LabPart::Init { node: node_name(number) },
+        }
+    }
+
+    /// How long it may be silent, where nodes are asked so often.
+    fn limit(self, every: Duration) -> Duration {
+        match self {
+            OfLab::Fabric => LIMIT,
+            OfLab::MachineDisk | OfLab::Volume(_) => DISK_LIMIT,
+            OfLab::Init(_) => LIMIT + every,
+        }
+    }
 }
 
 fn ask_fabric(shared: &Shared, sign: &Sign, fabric: &Fabric) {
@@ -165,6 +208,15 @@ fn note_stopped(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_fabric_the_machines_disk_and_each_nodes_volume_and_init_are_watched() {
+        let named: Vec<LabPart> = OfLab::all(2).into_iter().map(OfLab::name).collect();
+        let volume = |node: &str| LabPart::Volume { node: node.to_owned() };
+        let init = |node: &str| LabPart::Init { node: node.to_owned() };
+        let of_nodes = [volume("n1"), init("n1"), volume("n2"), init("n2")];
+        assert_eq!(named, [&[LabPart::Fabric, LabPart::MachineDisk][..], &of_nodes].concat());
+    }
 
     #[test]
     fn a_volume_whose_oldest_work_does_not_end_gives_no_sign_any_more() {

@@ -18,7 +18,7 @@ pub(super) const KIND: FaultKind = FaultKind {
     name: "partition",
     noun: "partition",
     summary: "no packet gets through: around a place, between two, one way, or nodes in halves, on a bridge, in a ring",
-    meaning: "no packet gets through: around a place, between two places or one way, or among the database's nodes (halves, bridge, ring). Evidence: of at least 500 datagrams per direction, sent throughout the fault, none arrives, and the network counts no packet that passed",
+    meaning: "no packet gets through: around a place, between two places or one way, or among the database's nodes (halves, bridge, ring). Evidence: of at least 500 datagrams per direction (200 where it flaps), sent throughout the fault, none arrives, and the network counts no packet that passed",
     examples: &[
         "- { partition: { isolate: leader }, at: 2s, for: 15s }",
         "- { partition: { from: dc1, to: dc2 } }",
