@@ -96,12 +96,18 @@ impl Strikes {
             ..FaultRecord::default()
         };
         let deadline = self.stands.get(number).copied().unwrap_or_default() + TIMER_AFTER;
+        // Known from here on, whatever becomes of its thread: a fault without receipts lets no run pass, one that is not known does.
+        ground.change(number, |kept| *kept = record.clone());
         let job = move || ground.strike(number, &action, record, deadline);
         match std::thread::Builder::new().name("fault".to_owned()).spawn(job) {
             Ok(thread) => {
                 self.standing.insert(number, thread);
             }
-            Err(error) => self.ground.no_thread(&error),
+            Err(error) => {
+                self.ground.no_thread(&error);
+                let why = format!("nothing was struck: there was no thread for it: {error}");
+                self.ground.not_struck(number, Verdict::Unknown, why);
+            }
         }
     }
 
