@@ -67,9 +67,9 @@ pub fn heal<T: Transport>(
     if journal::read(run_directory)?.is_none() {
         return Ok(None);
     }
-    // Read again under the lock: what the run wrote last is known then.
+    // Read again under the lock, where what the run wrote last is known, and from the very file that was found to be ours.
     let writer = Journal::open(run_directory)?;
-    let Some(read) = journal::read(run_directory)? else { return Ok(None) };
+    let read = writer.read()?;
     let closed = read.entries.iter().filter(|entry| entry.is_done()).count();
     let left: Vec<Entry> = read.entries.into_iter().filter(|entry| !entry.is_done()).collect();
     // The last first: what was put on top of something else is taken off before.

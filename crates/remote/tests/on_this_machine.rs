@@ -389,6 +389,21 @@ impl Transport for LateStrike {
 }
 
 #[test]
+fn an_open_journal_is_read_from_its_own_file_wherever_its_path_leads() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (run, aside) = (folder.path().join("run"), folder.path().join("aside"));
+    fs::create_dir(&run).expect("a run directory");
+    let journal = Journal::open(&run).expect("a journal");
+    let standing = struck(filled(&marker(folder.path(), &[])), &here(), &journal, PATIENCE);
+    fs::rename(&run, &aside).expect("renamed");
+    fs::create_dir(&run).expect("another");
+    fs::write(run.join("remote.jsonl"), "").expect("what somebody else put there");
+    let read = journal.read().expect("readable");
+    assert_eq!((read.entries.len(), read.damaged.len()), (1, 0));
+    assert_eq!(standing.undo(&here(), &journal, PATIENCE).verdict(), Verdict::Pass);
+}
+
+#[test]
 fn healing_undoes_what_stands_once_and_twice_is_nothing_more() {
     if lacks("healing_undoes_what_stands_once_and_twice_is_nothing_more", &["pkill", "setsid", "timeout"]) {
         return;
