@@ -388,6 +388,57 @@ impl Transport for LateStrike {
     }
 }
 
+/// A machine whose timers are killed just before a script with these words runs, as with the login that armed them.
+struct KillsTimers {
+    reach: Reach,
+    before: String,
+    run_directory: PathBuf,
+}
+
+impl Transport for KillsTimers {
+    fn reach(&self) -> &Reach {
+        &self.reach
+    }
+
+    fn run(&self, script: &str, within: Duration) -> Result<Output, TransportError> {
+        if script.contains("exec ") && script.contains(&self.before) {
+            for folder in timer_folders(&self.run_directory) {
+                let process = fs::read_to_string(folder.join("pid")).expect("the timer's process");
+                let killed = Command::new("kill").args(["-KILL", process.trim()]).status();
+                assert!(killed.is_ok_and(|status| status.success()), "{process}");
+                let table = PathBuf::from("/proc").join(process.trim());
+                wait_until("the timer was gone", || !table.exists());
+            }
+        }
+        self.reach.run(script, within)
+    }
+}
+
+fn without_timer(before: &str) -> (Receipt, bool) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let journal = Journal::open(folder.path()).expect("a journal");
+    let mark = folder.path().join("mark");
+    let before = format!("{before} {}", mark.display());
+    let machine = KillsTimers { reach: here(), before, run_directory: folder.path().to_owned() };
+    let standing = struck(filled(&marker(folder.path(), &[])), &machine, &journal, SHORT);
+    let has_struck = mark.exists();
+    (standing.undo(&machine, &journal, SHORT), has_struck)
+}
+
+#[test]
+fn nothing_is_struck_once_the_timer_is_gone() {
+    let (receipt, has_struck) = without_timer("touch");
+    assert!(!has_struck && came_too_late(&receipt), "{:?}", receipt.strike);
+    assert_ne!(receipt.verdict(), Verdict::Pass);
+}
+
+#[test]
+fn a_timer_that_was_gone_before_it_was_disarmed_leaves_doubt() {
+    let (receipt, has_struck) = without_timer("rm -f");
+    assert!(has_struck);
+    assert_eq!((receipt.verdict(), receipt.timer), (Verdict::Unknown, Some(TimerEnd::Absent)));
+}
+
 #[test]
 fn an_open_journal_is_read_from_its_own_file_wherever_its_path_leads() {
     let folder = tempfile::tempdir().expect("a folder");
