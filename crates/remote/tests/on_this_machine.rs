@@ -439,6 +439,46 @@ fn a_timer_that_was_gone_before_it_was_disarmed_leaves_doubt() {
     assert_eq!((receipt.verdict(), receipt.timer), (Verdict::Unknown, Some(TimerEnd::Absent)));
 }
 
+/// A machine whose undoing takes long, and that looks as without the fault only at the second look after it.
+struct BootsSlowly {
+    reach: Reach,
+    mark: PathBuf,
+    is_undone: std::cell::Cell<bool>,
+}
+
+/// As long as the undoing takes.
+const BOOTS: Patience = Patience { stands: Duration::from_secs(20), gone: Duration::from_secs(3) };
+
+impl Transport for BootsSlowly {
+    fn reach(&self) -> &Reach {
+        &self.reach
+    }
+
+    fn run(&self, script: &str, within: Duration) -> Result<Output, TransportError> {
+        if script.contains("exec ") && script.contains("rm -f ") {
+            std::thread::sleep(BOOTS.gone);
+            self.is_undone.set(true);
+            return Ok(Output { exit: 0, text: String::new() });
+        }
+        let output = self.reach.run(script, within);
+        if self.is_undone.get() && script.contains("test -e ") {
+            let _ = fs::remove_file(&self.mark);
+        }
+        output
+    }
+}
+
+#[test]
+fn the_time_that_an_undoing_takes_is_not_taken_from_the_looks_after_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let journal = Journal::open(folder.path()).expect("a journal");
+    let mark = folder.path().join("mark");
+    let machine = BootsSlowly { reach: here(), mark, is_undone: false.into() };
+    let standing = struck(filled(&marker(folder.path(), &[])), &machine, &journal, BOOTS);
+    let receipt = standing.undo(&machine, &journal, BOOTS);
+    assert_eq!((receipt.verdict(), &receipt.doubts[..]), (Verdict::Pass, &[][..]));
+}
+
 #[test]
 fn an_open_journal_is_read_from_its_own_file_wherever_its_path_leads() {
     let folder = tempfile::tempdir().expect("a folder");
