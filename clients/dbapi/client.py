@@ -200,6 +200,12 @@ class Doubtful(Exception):
     """A commit was acknowledged with a warning."""
 
 
+class AfterCommit(Exception):
+    """An error behind a commit that was acknowledged. It is committed, whatever that error's own code says."""
+
+    sqlstate = "08000"
+
+
 class Notices:
     """Warnings that come with an acknowledgement. PostgreSQL answers a commit whose wait for standbys is cut short with success
     and a warning ("canceling wait for synchronous replication"): it is on one disk and perhaps nowhere else."""
@@ -325,7 +331,12 @@ class Session(threading.Thread):
         was_open, self.in_block = self.in_block, False
         if self.by_driver:
             method()
-            self.switch(True)
+            try:
+                self.switch(True)
+            except Exception as error:
+                if word != "COMMIT":
+                    raise
+                raise AfterCommit(f"after the commit: {text_of(error)}") from error
             self.by_driver = False
         elif not self.autocommits:
             method()

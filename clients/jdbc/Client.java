@@ -313,8 +313,13 @@ final class Session extends Thread {
             } else if (step.containsKey("commit")) {
                 connection.clearWarnings();
                 connection.commit();
-                look(connection.getWarnings(), true);
-                leaveBlock();
+                try {
+                    look(connection.getWarnings(), true);
+                    leaveBlock();
+                } catch (SQLException error) {
+                    // It is committed, whatever an error says that comes behind that.
+                    throw new SQLException("after the commit: " + Verdict.text(error), "08000", error);
+                }
                 results.add(Map.of());
             } else if (step.containsKey("rollback")) {
                 if (!connection.getAutoCommit()) {

@@ -10,7 +10,7 @@ use client::SessionError;
 use history::{Action, AgentFacts, AgentLoss, ErrorClass, EventKind, EventSink, Operation, Outcome};
 use load::{Batch, Clock, Elsewhere, LoadError};
 
-use crate::group::{Group, Said};
+use crate::group::{Group, LoadEnded, Said};
 use crate::merge::Merger;
 use crate::moments::{moment_of, ns_of};
 use crate::plan_words::PlanWords;
@@ -286,12 +286,10 @@ impl Relay<'_> {
     /// Hands on the rest, records each agent's part, and tells how the load ended.
     fn conclude(mut self) -> Result<(), LoadError> {
         for member in &self.group.members {
-            let Some(ended) = &member.ended else { continue };
-            if let Some(why) = &ended.why {
-                let told = (format!("agent {}: {why}", member.name), ended.recorded);
-                let failure = self.failure.get_or_insert_with(|| told.clone());
-                failure.1 &= told.1;
-            }
+            let ended = member.ended.as_ref();
+            let Some(told) = ended.and_then(|ended| failure_of(&member.name, ended)) else { continue };
+            let failure = self.failure.get_or_insert_with(|| told.clone());
+            failure.1 &= told.1;
         }
         let unrecorded = (0..self.losses.len()).filter_map(|number| self.unrecorded(number)).collect();
         let failure = self.failure.clone();
@@ -351,5 +349,33 @@ impl Relay<'_> {
             cpu_s: member.ended.as_ref().map(|ended| ended.cpu.as_secs_f64()),
             lost,
         }
+    }
+}
+
+/// Why an agent's load did not end as it should, and whether all of it is recorded; nothing where it did.
+fn failure_of(agent: &str, ended: &LoadEnded) -> Option<(String, bool)> {
+    let why = match &ended.why {
+        Some(why) => why,
+        // Its clients went on, and what they did is missing from the history and the figures.
+        None if !ended.recorded => "it did not hand over all that its clients did",
+        None => return None,
+    };
+    Some((format!("agent {agent}: {why}"), ended.recorded))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_that_did_not_hand_over_all_has_not_ended_well() {
+        let ended = |why: Option<&str>, recorded| {
+            let why = why.map(str::to_owned);
+            failure_of("a1", &LoadEnded { why, recorded, cpu: Duration::ZERO })
+        };
+        assert_eq!(ended(None, true), None);
+        assert_eq!(ended(Some("no database"), true), Some(("agent a1: no database".to_owned(), true)));
+        let (why, recorded) = ended(None, false).expect("a failure");
+        assert!(why.starts_with("agent a1: it did not hand over all") && !recorded, "{why}");
     }
 }

@@ -5,7 +5,6 @@
 
 use std::io::{self, BufRead, Read, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -39,17 +38,31 @@ pub enum ServeEnd {
     },
 }
 
-/// Where news go. Lines of several threads do not mix.
+/// Where news go. Lines of several threads do not mix, and nobody who tells something waits for whoever listens: a way that is
+/// cut must not keep an agent from noticing that nobody speaks to it. What waits in memory is what it tells in that time.
 #[derive(Clone)]
-struct Teller(Arc<Mutex<Box<dyn Write + Send>>>);
+struct Teller(Sender<Vec<u8>>);
 
 impl Teller {
-    /// Tells something; false when nobody listens any more.
+    /// Writes what it is told, on a thread of its own that ends with the last teller or with whoever listens.
+    fn to(mut output: impl Write + Send + 'static) -> io::Result<Teller> {
+        let (say, lines) = channel::<Vec<u8>>();
+        let write = move || {
+            while let Ok(line) = lines.recv() {
+                if output.write_all(&line).and_then(|()| output.flush()).is_err() {
+                    return;
+                }
+            }
+        };
+        std::thread::Builder::new().name("news".to_owned()).spawn(write)?;
+        Ok(Teller(say))
+    }
+
+    /// Tells something; false when it is known that nobody listens any more.
     fn tell(&self, news: &News) -> bool {
         let Ok(mut line) = serde_json::to_vec(news) else { return false };
         line.push(b'\n');
-        let mut output = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        output.write_all(&line).and_then(|()| output.flush()).is_ok()
+        self.0.send(line).is_ok()
     }
 }
 
@@ -71,7 +84,8 @@ pub fn serve(
     output: impl Write + Send + 'static,
     version: &str,
 ) -> ServeEnd {
-    let teller = Teller(Arc::new(Mutex::new(Box::new(output))));
+    // Without threads it can do no load either; that it said nothing is told where it was started.
+    let Ok(teller) = Teller::to(output) else { return ServeEnd::InputEnded };
     let (say, orders) = channel();
     let listener = std::thread::Builder::new().name("orders".to_owned()).spawn(move || listen(input, &say));
     if let Err(error) = listener {
@@ -230,4 +244,39 @@ fn forward(batches: &Receiver<Batch>, teller: &Teller) -> bool {
             BatchWords::of(batch, &mut encoder).is_ok_and(|words| teller.tell(&News::Batch(Box::new(words))));
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A way that takes nothing until it is opened.
+    struct Cut {
+        opened: Receiver<()>,
+        arrived: Sender<Vec<u8>>,
+    }
+
+    impl Write for Cut {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let _ = self.opened.recv();
+            let _ = self.arrived.send(bytes.to_vec());
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn who_tells_something_does_not_wait_for_a_way_that_is_cut() {
+        let ((open, opened), (arrived, lines)) = (channel(), channel());
+        let teller = Teller::to(Cut { opened, arrived }).expect("a thread");
+        for number in 0..3 {
+            assert!(teller.tell(&News::Pong { number, at_ns: 1 }));
+        }
+        drop((open, teller));
+        let whole = lines.iter().collect::<Vec<_>>().concat();
+        assert_eq!(whole.iter().filter(|byte| **byte == b'\n').count(), 3);
+    }
 }

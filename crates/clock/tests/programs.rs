@@ -30,9 +30,11 @@ impl Lab {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("clock");
         let clock = Arc::new(Clock::in_file(&file, &file).expect("a clock"));
-        std::fs::write(folder.path().join("probe"), clock::probe()).expect("the probe");
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        std::fs::set_permissions(folder.path().join("probe"), mode).expect("to be run");
+        let (data, probe) = (folder.path().join("probe.data"), folder.path().join("probe"));
+        std::fs::write(&data, clock::probe()).expect("the probe");
+        // Written by another process: what a thread beside us forks cannot hold it open for writing.
+        let installed = Command::new("install").args(["-m", "755"]).args([&data, &probe]).status();
+        assert!(installed.is_ok_and(|status| status.success()), "{}", probe.display());
         Some(Lab { folder, clock })
     }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clock::{Rate, Shift};
-use history::Receipt;
+use history::{Receipt, Verdict};
 use lab::node_clock::machine_ns;
 use platform::Vm;
 
@@ -36,6 +36,22 @@ enum Goes {
     Lags { by_ns: i64 },
     /// It was set right, and stays so.
     SetRight,
+}
+
+impl Goes {
+    /// By how much programs must see it lag now; nothing where it was not to lag.
+    fn lag_to_see(self) -> Option<Result<i64, Receipt>> {
+        match self {
+            Goes::Lags { by_ns } => Some(Ok(by_ns)),
+            // The phase ended first: whoever set it right did not know whether anybody had looked.
+            Goes::SetRight => {
+                let what =
+                    "the guest's clock was set right before anybody saw it lag: give the phase more time";
+                Some(Err(Receipt { verdict: Verdict::Unknown, evidence: vec![what.to_owned()] }))
+            }
+            Goes::Right | Goes::StandsStill { .. } => None,
+        }
+    }
 }
 
 impl GuestClock {
@@ -79,7 +95,10 @@ impl GuestClock {
     pub(crate) fn look(&self) -> Option<Receipt> {
         let (wrong, before) = {
             let mut state = self.state();
-            let Goes::Lags { by_ns } = state.goes else { return None };
+            let by_ns = match state.goes.lag_to_see()? {
+                Ok(by_ns) => by_ns,
+                Err(receipt) => return Some(receipt),
+            };
             (WrongClock { fault: self.fault, shift: Shift::jump(-by_ns) }, state.before.take()?)
         };
         Some(self.onlooker.look_at_effect(&wrong, before, &AtomicBool::new(false)))
@@ -105,5 +124,19 @@ impl GuestClock {
 impl Drop for GuestClock {
     fn drop(&mut self) {
         self.lift();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_was_set_right_before_it_was_seen_to_lag_leaves_doubt() {
+        assert_eq!(Goes::Lags { by_ns: 5 }.lag_to_see(), Some(Ok(5)));
+        let doubt = Goes::SetRight.lag_to_see().and_then(Result::err).expect("a doubt");
+        assert_eq!(doubt.verdict, Verdict::Unknown);
+        assert!(doubt.evidence[0].contains("give the phase more time"), "{doubt:?}");
+        assert_eq!(Goes::Right.lag_to_see(), None);
     }
 }

@@ -205,3 +205,20 @@ fn what_stands_is_undone_when_the_program_is_killed() {
     until("healed", || cluster.said(&["heal", &directory]).0 == 0);
     assert!(!cluster.is_stopped());
 }
+
+#[test]
+fn what_stands_is_undone_before_the_program_ends_though_it_was_interrupted_twice() {
+    let Some(cluster) = Cluster::new(STOP) else { return };
+    let long = ["--set", "schedule.1.for=300s", "--set", "schedule.1.faults.0.for=300s"];
+    let mut command = cluster.command(&["run", "mine.yaml", "--yes-break", "mine"]);
+    command.args(long).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut running = Running(command.spawn().expect("the program starts"));
+    until("stopped", || cluster.is_stopped());
+    for _ in 0..2 {
+        let told = Command::new("kill").args(["-INT", &running.0.id().to_string()]).status();
+        assert!(told.is_ok_and(|status| status.success()));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(running.0.wait().expect("its end").code(), Some(2));
+    assert!(!cluster.is_stopped());
+}

@@ -122,9 +122,18 @@ impl Platform {
 
     /// What follows the loss of a VM follows only once it is known to be off.
     pub(crate) fn switch_off_isolated(&self, vm: usize) {
-        let (why, node) = (self.isolated_in_words(vm), node_name(vm));
-        let host = self.datacentre.hosts[self.datacentre.vms[vm].host()].name();
         let hand = self.hands[vm].lock().unwrap_or_else(PoisonError::into_inner);
+        let (place, node) = (self.datacentre.vms[vm].host(), node_name(vm));
+        let host = self.datacentre.hosts[place].name();
+        // Whoever had it may have had it for long: the host may be back, or the node on another.
+        if !self.state().isolated.contains(&place) {
+            self.tell_isolation(
+                vm,
+                format!("{node} is not switched off: {host} does not count as isolated any more"),
+            );
+            return;
+        }
+        let why = self.isolated_in_words(vm);
         let Some((verdict, shown)) = self.switch_off(vm) else { return };
         drop(hand);
         self.tell_isolation(
@@ -159,8 +168,14 @@ fn look_out(platform: &Weak<Platform>, host: usize, mut silence: Silence) {
             }
         };
         match silence.hears(heard, asked, Instant::now()) {
-            Some(Turn::Isolated) => platform.happens(&Occurrence::HostIsolated(host)),
-            Some(Turn::Returned) => platform.returned(&[host]),
+            Some(Turn::Isolated) => {
+                platform.state().isolated.insert(host);
+                platform.happens(&Occurrence::HostIsolated(host));
+            }
+            Some(Turn::Returned) => {
+                platform.state().isolated.remove(&host);
+                platform.returned(&[host]);
+            }
             None => {}
         }
         if !platform.pause(ASK_EVERY) {

@@ -35,6 +35,8 @@ pub(crate) struct State {
     pub(crate) losing_their_volume: BTreeSet<usize>,
     /// VMs that are off because their volume could not be reached, and are tried again when the network changes.
     pub(crate) waiting_for_their_volume: BTreeSet<usize>,
+    /// Hosts that count as isolated now.
+    pub(crate) isolated: BTreeSet<usize>,
 }
 
 /// The platform.

@@ -11,10 +11,10 @@ use crate::looks::{Answer, Seen, answer, look};
 use crate::receipt::{Claim, Doubt};
 use crate::strike::{Patience, undo};
 use crate::timer::TimerEnd;
-use crate::transport::Transport;
+use crate::transport::{CONNECT, Reach, Transport};
 
-/// How long after its limit a command is killed that does not end.
-const KILLED: Duration = Duration::from_secs(1);
+/// How long after its limit a command may still go on: that is rounded up to a second, and it is killed a second after it.
+const KILLED: Duration = Duration::from_secs(2);
 
 /// What healing came to.
 #[derive(Debug, Default)]
@@ -67,9 +67,9 @@ pub fn heal<T: Transport>(
     if journal::read(run_directory)?.is_none() {
         return Ok(None);
     }
-    // Read again under the lock: what the run wrote last is known then.
+    // Read again under the lock, where what the run wrote last is known, and from the very file that was found to be ours.
     let writer = Journal::open(run_directory)?;
-    let Some(read) = journal::read(run_directory)? else { return Ok(None) };
+    let read = writer.read()?;
     let closed = read.entries.iter().filter(|entry| entry.is_done()).count();
     let left: Vec<Entry> = read.entries.into_iter().filter(|entry| !entry.is_done()).collect();
     // The last first: what was put on top of something else is taken off before.
@@ -83,7 +83,7 @@ fn one(transport: impl Transport, entry: Entry, journal: &Journal, patience: Pat
     let (id, intent) = (entry.fault.clone(), entry.intent.clone());
     if !entry.is_struck {
         // Its commands may still be at work on the machine: gone now would not be gone.
-        thread::sleep(intent.strike_within + KILLED);
+        thread::sleep(on_its_way(&intent.reach) + intent.strike_within + KILLED);
     }
     let seen = look(&transport, &intent.gone, &[]);
     if answer(&seen) == Answer::Yes {
@@ -101,6 +101,14 @@ fn one(transport: impl Transport, entry: Entry, journal: &Journal, patience: Pat
     };
     let doubts = undone.doubts.into_iter().filter(matters).collect();
     Healed { entry, outcome, timer: undone.timer, claims: undone.claims, doubts }
+}
+
+/// How long a command may be on its way to a machine before its own time begins: what carries it outlives whoever sent it.
+fn on_its_way(reach: &Reach) -> Duration {
+    match reach {
+        Reach::Local { .. } => Duration::ZERO,
+        Reach::Ssh { .. } => CONNECT,
+    }
 }
 
 fn was_gone(transport: &impl Transport, entry: Entry, seen: Vec<Seen>, journal: &Journal) -> Healed {

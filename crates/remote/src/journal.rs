@@ -4,8 +4,8 @@
 //! a run that still goes on is not undone from beside.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Write};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -173,12 +173,21 @@ impl Journal {
         // Its name must be on disk as well.
         File::open(run_directory).and_then(|folder| folder.sync_all()).map_err(failed)?;
         // A record that a crash cut short was never on disk as a whole, so that nobody acted on it.
-        let text = fs::read(&path).map_err(failed)?;
+        let text = contents(&file, &path)?;
         let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
         if whole < text.len() {
             file.set_len(whole as u64).map_err(failed)?;
         }
         Ok(Journal { path, file: Mutex::new(file) })
+    }
+
+    /// What it holds, by the file whose owner and mode were looked at: its path may lead elsewhere by now.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn read(&self) -> Result<Read, JournalError> {
+        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(entries(&self.path, &contents(&file, &self.path)?))
     }
 
     /// Writes a record, and returns once it is on disk.
@@ -194,6 +203,19 @@ impl Journal {
         file.write_all(line.as_bytes()).map_err(failed)?;
         file.sync_data().map_err(failed)
     }
+}
+
+/// All that is in an open file.
+fn contents(mut file: &File, path: &Path) -> Result<Vec<u8>, JournalError> {
+    let failed = |source| JournalError::Io { path: path.to_owned(), source };
+    file.seek(SeekFrom::Start(0)).map_err(failed)?;
+    let mut bytes = Vec::new();
+    file.take(LONGEST_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > LONGEST_BYTES {
+        let source = WholeFileError::TooLong { most_bytes: LONGEST_BYTES };
+        return Err(JournalError::Unreadable { path: path.to_owned(), source });
+    }
+    Ok(bytes)
 }
 
 /// Takes the lock. A program that was killed while it started another keeps it for as long as that takes.

@@ -281,8 +281,9 @@ pub(crate) fn undo(
         }
         std::thread::sleep(AGAIN);
     }
-    // What failed comes to nothing by waiting.
-    let patience = if claims.iter().all(Claim::is_success) { left() } else { Duration::ZERO };
+    // What failed comes to nothing by waiting. The time that the commands took is not taken from the looks: clouds start a machine
+    // for a minute, and only then does it boot.
+    let patience = if claims.iter().all(Claim::is_success) { patience } else { Duration::ZERO };
     let seen = until(patience, || look(transport, looks, &[]));
     let mut doubts = doubts_after(&claims, &seen);
     let mut writing = journal.write(id, Step::Undone { claims: claims.clone() });

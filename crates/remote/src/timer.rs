@@ -17,7 +17,7 @@ use crate::transport::{self, Transport, TransportError};
 const WITHIN: Duration = Duration::from_secs(40);
 /// How long an undo by the timer may take beyond its commands' own limits.
 const GRACE: Duration = Duration::from_secs(5);
-/// What a strike ends with that comes after its timer.
+/// What a strike ends with that finds no timer which waits.
 pub const TOO_LATE: u8 = 125;
 /// What the arming says last.
 const ARMED: &str = "armed";
@@ -26,6 +26,7 @@ const ARMED: &str = "armed";
 const TIMER: &str = r#"folder=$1
 read -r now rest < /proc/uptime
 deadline=$((${now%.*} + $2))
+echo $$ > "$folder/pid"
 : > "$folder/armed"
 while [ -d "$folder" ] && [ ! -d "$folder/claimed" ]; do
   read -r now rest < /proc/uptime
@@ -61,7 +62,7 @@ pub enum TimerEnd {
         /// What they wrote.
         output: String,
     },
-    /// It is not on the machine: never armed, disarmed before, or lost in a restart of the machine.
+    /// It is not on the machine: never armed, disarmed before, lost in a restart of the machine, or killed there.
     Absent,
     /// It had begun and never ended.
     Unfinished,
@@ -143,12 +144,20 @@ impl Timer {
         )
     }
 
-    /// What lets nothing pass once the timer has fired: a strike that comes later than its undoing would stand for good.
+    /// What lets nothing pass once the timer has fired, since a strike that comes later than its undoing would stand for good; nor
+    /// once its process is gone, as where a login's processes end with it.
     pub(crate) fn guard(&self) -> String {
         let folder = quoted(&self.folder);
         format!(
-            "[ -d {folder} ] && [ ! -d {folder}/claimed ] || {{ echo 'the timer fired before the strike'; exit {TOO_LATE}; }}\n"
+            "[ -d {folder} ] && [ ! -d {folder}/claimed ] || {{ echo 'the timer fired before the strike'; exit {TOO_LATE}; }}\n\
+             {lives} || {{ echo 'the timer does not run any more'; exit {TOO_LATE}; }}\n",
+            lives = self.lives(),
         )
+    }
+
+    /// Whether its process is there, as a command of the shell.
+    fn lives(&self) -> String {
+        format!("kill -0 \"$(cat {}/pid 2>/dev/null)\" 2>/dev/null", quoted(&self.folder))
     }
 
     /// Disarms it, or tells that it fired, and takes away what it left. An undo that is going on is waited for.
@@ -177,10 +186,12 @@ impl Timer {
         let tries = patience.as_millis() / 100;
         format!(
             "if [ ! -d {folder} ]; then echo absent; exit 0; fi\n\
-             if mkdir {folder}/claimed 2>/dev/null; then rm -rf -- {folder} && echo disarmed; exit; fi\n\
+             word=absent\nif {lives}; then word=disarmed; fi\n\
+             if mkdir {folder}/claimed 2>/dev/null; then rm -rf -- {folder} && echo $word; exit; fi\n\
              i=0\nwhile [ ! -e {folder}/fired ] && [ $i -lt {tries} ]; do sleep 0.1; i=$((i + 1)); done\n\
              if [ -e {folder}/fired ]; then echo \"fired $(cat {folder}/fired)\"; cat {folder}/output\n\
-             else echo unfinished; fi\nrm -rf -- {folder}\n"
+             else echo unfinished; fi\nrm -rf -- {folder}\n",
+            lives = self.lives(),
         )
     }
 }

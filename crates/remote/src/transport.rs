@@ -18,7 +18,7 @@ use crate::command_file::Command;
 use crate::quoting;
 
 /// How long ssh may take to connect, beside the command's own time.
-const CONNECT: Duration = Duration::from_secs(10);
+pub(crate) const CONNECT: Duration = Duration::from_secs(10);
 /// How long output is waited for once the command has ended: a program that it left behind may hold the other end.
 const DRAIN: Duration = Duration::from_millis(500);
 /// How often it is looked whether a command has ended.

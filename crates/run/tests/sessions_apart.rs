@@ -18,8 +18,8 @@ use history::ErrorClass;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-/// What it is asked in place of SQL: to hold Python's lock for an hour, to raise something, to end its process, to tell whether
-/// statements commit by themselves.
+/// What it is asked in place of SQL: to hold Python's lock for an hour, to raise something, to end its process, to refuse
+/// that statements commit by themselves from now on, to tell whether they do.
 const DRIVER: &str = r#"
 import ctypes, os
 paramstyle = "qmark"
@@ -28,6 +28,8 @@ class DatabaseError(Error): pass
 class OperationalError(DatabaseError): pass
 class IntegrityError(DatabaseError): pass
 class ProgrammingError(DatabaseError): pass
+class InTransaction(ProgrammingError):
+    sqlstate = "25001"
 class Cursor:
     def __init__(self, connection):
         self.connection, self.description, self.rowcount = connection, None, 1
@@ -39,13 +41,23 @@ class Cursor:
             raise globals()[words[1]](words[2])
         elif words[0] == "END-ITSELF":
             os._exit(3)
+        elif words[0] == "STICK":
+            self.connection.sticks = True
         self.description = [("told",)]
     def fetchall(self):
         return [(self.connection.told(),)]
     def close(self): pass
 class Connection:
     def __init__(self):
-        self.autocommit, self.commits = True, 0
+        self.is_on, self.commits, self.sticks = True, 0, False
+    @property
+    def autocommit(self):
+        return self.is_on
+    @autocommit.setter
+    def autocommit(self, wanted):
+        if self.sticks:
+            raise InTransaction("not within a transaction")
+        self.is_on = wanted
     def told(self):
         return f"{self.autocommit} {self.commits}"
     def cursor(self):
@@ -155,6 +167,20 @@ fn a_driver_without_a_statement_for_it_begins_and_ends_transactions_itself() {
             assert_eq!(ask(&mut session, "TELL").await.expect("answered"), "True 1");
             assert_eq!(within(&mut session, "ROLLBACK").await, "False 1");
             assert_eq!(ask(&mut session, "TELL").await.expect("answered"), "True 1");
+        },
+    );
+}
+
+#[test]
+fn an_error_behind_a_commit_that_was_acknowledged_does_not_say_that_nothing_was_committed() {
+    with_driver(
+        "an_error_behind_a_commit_that_was_acknowledged_does_not_say_that_nothing_was_committed",
+        async |connector| {
+            let mut session = session(connector).await;
+            ask(&mut session, "START TRANSACTION ISOLATION LEVEL SERIALIZABLE").await.expect("begun");
+            ask(&mut session, "STICK").await.expect("answered");
+            let error = ask(&mut session, "COMMIT").await.expect_err("it cannot go on");
+            assert_eq!((error.class, error.definite), (ErrorClass::Connection, false), "{error}");
         },
     );
 }

@@ -128,14 +128,15 @@ pub(super) fn distinct(names: impl Iterator<Item = String>) -> Vec<String> {
 
 fn of_row(comparison: &Comparison, row: &Row, bound: Bound) -> Vec<Judged> {
     let variants = comparison.variants.iter().zip(&row.cells);
-    let counted: Vec<(&str, usize, &Cell)> =
-        variants.map(|(variant, cell)| (variant.name.as_str(), variant.counted(), cell)).collect();
+    // Runs that are left out are held against nothing, and yet they were made: they may have died of what is asked for.
+    let made: Vec<(&str, usize, &Cell)> =
+        variants.map(|(variant, cell)| (variant.name.as_str(), variant.runs.len(), cell)).collect();
     let figure = match &row.subject {
         Subject::Figure { .. } => name_of(&row.subject),
         subject => format!("{}: {}", name_of(subject), row.quantity.word()),
     };
     let of_variant = |((variant, runs, cell), against): (&(&str, usize, &Cell), usize)| {
-        let first = counted[against];
+        let first = made[against];
         // A mean over the runs that have a value says nothing of those that have none: they may never have recovered.
         let missing = (runs - cell.values.len()) + (first.1 - first.2.values.len());
         let (verdict, why) = match missing {
@@ -148,7 +149,7 @@ fn of_row(comparison: &Comparison, row: &Row, bound: Bound) -> Vec<Judged> {
         Judged { verdict, explanation: format!("{figure}, {variant} against {}: {why}", first.0) }
     };
     let references = comparison.variants.iter().map(|variant| variant.reference);
-    let held = counted.iter().zip(references).enumerate().filter(|(index, (_, against))| index != against);
+    let held = made.iter().zip(references).enumerate().filter(|(index, (_, against))| index != against);
     held.map(|(_, held)| of_variant(held)).collect()
 }
 

@@ -10,7 +10,9 @@ use scenario::Quantity as Expected;
 use scenario::quantity::{self, QuantityEntry};
 
 use super::source::Taken;
-use results::{FaultResult, LatencyUs, LoadFigures, LoadResult, OperationResult, PhaseResult, RunResult};
+use results::{
+    FaultLoadResult, FaultResult, LatencyUs, LoadFigures, LoadResult, OperationResult, PhaseResult, RunResult,
+};
 
 /// What a figure is of.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -159,6 +161,11 @@ struct Stretch<'r> {
     to_s: u64,
 }
 
+/// Whether an interruption of it had not ended when the load did.
+fn is_interrupted_still(load: &FaultLoadResult) -> bool {
+    load.gap_is_open && load.interrupted != Some(false)
+}
+
 impl Quantity {
     /// Its name in tables.
     #[must_use]
@@ -243,7 +250,8 @@ impl Quantity {
             Subject::Fault { number, name } => {
                 let fault = result.faults.get(*number).filter(|fault| name_of(fault) == *name)?;
                 match self {
-                    Quantity::Gap => fault.gap_s,
+                    // One that had not ended is longer than what was seen of it, nobody knows by how much.
+                    Quantity::Gap => fault.gap_s.filter(|_| !fault.loads.iter().any(is_interrupted_still)),
                     Quantity::FirstSuccess => fault.recovery_s.first_success,
                     Quantity::BackTo95Percent => fault.recovery_s.back_to_95_percent,
                     Quantity::Sustained => fault.recovery_s.sustained,

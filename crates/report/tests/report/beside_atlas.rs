@@ -312,6 +312,23 @@ fn a_gate_on_the_atlas_fails_on_planted_worse_runs_passes_equal_ones_and_leaves_
 }
 
 #[test]
+fn a_gate_on_the_atlas_does_not_pass_over_runs_without_a_fault_or_without_an_end() {
+    let mut runs = Runs::new();
+    let atlas = atlas_of(10);
+    let mut paths = [0.99, 1.0, 1.01].map(|noise| runs.add(SCENARIO, result(noise))).to_vec();
+    assert_eq!(verdict(&paths, &atlas, "atlas.fault-1", "gap"), Verdict::Pass);
+    let killed = runs.add(SCENARIO, result(1.0));
+    std::fs::remove_file(killed.join("result.json")).expect("there was one");
+    let with_killed = [paths.clone(), vec![killed]].concat();
+    assert_eq!(verdict(&with_killed, &atlas, "atlas.fault-1", "gap"), Verdict::Unknown);
+    let mut without = result(1.0);
+    without.faults.clear();
+    let other = SCENARIO.replace("any 1", "any 2");
+    paths.push(runs.add(&other, without));
+    assert_eq!(verdict(&paths, &atlas, "atlas.fault-1", "gap"), Verdict::Unknown);
+}
+
+#[test]
 fn without_an_atlas_one_run_is_too_few_and_nothing_is_said_of_one() {
     let mut runs = Runs::new();
     let paths = [runs.add(SCENARIO, result(1.0)), runs.add(SCENARIO, result(1.0))];

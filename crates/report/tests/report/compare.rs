@@ -442,6 +442,52 @@ fn a_gate_passes_nothing_that_noise_single_runs_or_missing_figures_hide() {
     assert!(judged[0].explanation.contains("1 run has no such figure"), "{judged:?}");
 }
 
+/// Three runs of each of two settings, alike.
+fn three_of_each(runs: &mut Runs) -> Vec<PathBuf> {
+    [(1, 1.0), (1, 1.01), (1, 0.99), (8, 1.0), (8, 1.01), (8, 0.99)]
+        .map(|(clients, by)| runs.add(clients, by))
+        .into()
+}
+
+#[test]
+fn a_gate_does_not_pass_over_a_run_that_did_not_complete() {
+    let mut runs = Runs::new();
+    let mut paths = three_of_each(&mut runs);
+    assert_eq!(gated(&compared(&paths), "latency_mean", Bound::Share(0.5)), Verdict::Pass);
+    let killed = runs.add(8, 1.0);
+    std::fs::remove_file(killed.join("result.json")).expect("there was one");
+    paths.push(killed);
+    assert_eq!(gated(&compared(&paths), "latency_mean", Bound::Share(0.5)), Verdict::Unknown);
+}
+
+#[test]
+fn a_gate_does_not_pass_over_an_interruption_that_had_not_ended() {
+    let mut runs = Runs::new();
+    let paths = three_of_each(&mut runs);
+    let gap = |file: &Path, gap_s: f64, is_open: bool| {
+        let text = std::fs::read_to_string(file).expect("a result");
+        let mut result: RunResult = serde_json::from_str(&text).expect("a result");
+        let fault = &mut result.faults[0];
+        (fault.gap_s, fault.interrupted) = (Some(gap_s), Some(true));
+        assert!(!fault.loads.is_empty());
+        for load in &mut fault.loads {
+            (load.gap_s, load.interrupted, load.gap_is_open) = (Some(gap_s), Some(true), is_open);
+        }
+        std::fs::write(file, serde_json::to_string(&result).expect("text")).expect("written");
+    };
+    let judged = |is_open| {
+        for (number, path) in paths.iter().enumerate() {
+            gap(&path.join("result.json"), 18.0 + number as f64 * 0.01, is_open && number > 2);
+        }
+        let gate =
+            Gate { scope: Some("fault-1".to_owned()), quantity: "gap".to_owned(), bound: Bound::Share(0.5) };
+        compare::judge(&compared(&paths), &gate).expect("fits")
+    };
+    assert_eq!(judged(false)[0].verdict, Verdict::Pass);
+    let open = judged(true);
+    assert_eq!(open[0].verdict, Verdict::Unknown, "{open:?}");
+}
+
 #[test]
 fn a_gate_that_fits_nowhere_is_told_what_there_is() {
     let mut runs = Runs::new();

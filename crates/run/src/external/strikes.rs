@@ -14,7 +14,7 @@ use load::LoadPlan;
 use remote::looks::{Seen, Sight};
 use remote::receipt::Doubt;
 use remote::strike::{Patience, Standing, strike, token};
-use remote::{Journal, Permit, Reach};
+use remote::{Filled, Journal, Permit, Reach};
 use scenario::{Cluster, ExternalFault, Fault, FaultAction, NodeTarget, Scenario, node_name};
 
 use super::commands::{commands_at, reach_of};
@@ -23,7 +23,7 @@ use crate::chronicle::Chronicle;
 
 /// How long a machine may take to look as it should.
 const PATIENCE: Patience = Patience { stands: Duration::from_secs(10), gone: Duration::from_secs(60) };
-/// How long after its end by the schedule a fault is undone by the timer on its machine.
+/// How long after its end by the schedule a fault is undone by the timer on its machine, beside what its commands may take.
 const TIMER_AFTER: Duration = Duration::from_secs(120);
 /// How long a role's member is looked for.
 const ROLE_PATIENCE: Duration = Duration::from_secs(10);
@@ -95,13 +95,19 @@ impl Strikes {
             asked_s: ground.chronicle.now_s(),
             ..FaultRecord::default()
         };
-        let deadline = self.stands.get(number).copied().unwrap_or_default() + TIMER_AFTER;
-        let job = move || ground.strike(number, &action, record, deadline);
+        let stands = self.stands.get(number).copied().unwrap_or_default();
+        // Known from here on, whatever becomes of its thread: a fault without receipts lets no run pass, one that is not known does.
+        ground.change(number, |kept| *kept = record.clone());
+        let job = move || ground.strike(number, &action, record, stands);
         match std::thread::Builder::new().name("fault".to_owned()).spawn(job) {
             Ok(thread) => {
                 self.standing.insert(number, thread);
             }
-            Err(error) => self.ground.no_thread(&error),
+            Err(error) => {
+                self.ground.no_thread(&error);
+                let why = format!("nothing was struck: there was no thread for it: {error}");
+                self.ground.not_struck(number, Verdict::Unknown, why);
+            }
         }
     }
 
@@ -194,7 +200,7 @@ impl Ground {
         number: usize,
         fault: &ExternalFault,
         mut record: FaultRecord,
-        deadline: Duration,
+        stands: Duration,
     ) -> Option<Broken> {
         let (chosen, leader) = self.choose(number, fault.node);
         let found = chosen.and_then(|chosen| Some((chosen, self.cluster.members.get(chosen)?)));
@@ -216,7 +222,7 @@ impl Ground {
             );
             return None;
         }
-        let struck = self.carry_out(fault, member, deadline);
+        let struck = self.carry_out(fault, member, stands);
         match struck {
             Ok(broken) => {
                 let effect_s = self.chronicle.seconds_at(broken.standing.struck_at());
@@ -234,11 +240,12 @@ impl Ground {
         &self,
         fault: &ExternalFault,
         member: &scenario::Member,
-        deadline: Duration,
+        stands: Duration,
     ) -> Result<Broken, String> {
         let reach = reach_of(&self.cluster, member).ok_or("nothing says how to reach the member")?;
         let token = token().map_err(|error| error.to_string())?;
         let commands = commands_at(fault, member, &token[..ID_DIGITS]).ok_or("its commands are not known")?;
+        let deadline = timer_after(stands, &commands);
         let what = (member.name.as_str(), commands);
         let standing = strike(what, &reach, &self.permit, &self.journal, (deadline, PATIENCE));
         Ok(Broken { standing: standing.map_err(|error| error.to_string())?, reach })
@@ -286,6 +293,13 @@ impl Ground {
     }
 }
 
+/// When the timer on the machine fires, from its arming on. What strikes and what undoes have their whole time before that: a timer
+/// that fires while a strike goes on is used up, and what it undid is struck after it.
+fn timer_after(stands: Duration, commands: &Filled) -> Duration {
+    let all = commands.strike.iter().chain(&commands.undo);
+    stands + TIMER_AFTER + all.map(|command| command.within).sum::<Duration>()
+}
+
 /// What was seen of a fault that was struck.
 fn effect_of(broken: &Broken) -> Receipt {
     let (standing, host) = (&broken.standing, broken.reach.host());
@@ -304,4 +318,25 @@ fn shown(host: &str, looks: &[Seen]) -> Vec<String> {
 
 fn in_doubt(host: &str, doubts: &[Doubt]) -> Vec<String> {
     doubts.iter().map(|doubt| format!("{host}: {doubt}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_timer_leaves_every_shipped_fault_the_time_that_its_commands_may_take() {
+        let stands = Duration::from_secs(10);
+        for file in remote::shipped() {
+            let values =
+                file.parameters.iter().map(|parameter| (parameter.name.clone(), parameter.example.clone()));
+            let commands = file.filled(&values.collect(), "00000000").expect("its own examples");
+            let most = |commands: &[remote::command_file::Command]| {
+                commands.iter().map(|command| command.within).sum::<Duration>()
+            };
+            let needed =
+                most(&commands.strike) + stands + most(&commands.undo) + PATIENCE.stands + PATIENCE.gone;
+            assert!(timer_after(stands, &commands) >= needed, "{}", file.name);
+        }
+    }
 }

@@ -71,8 +71,11 @@ pub(super) fn relay(
         match message {
             Message::HungUp => break,
             Message::Interrupt if relayed.interrupted => {
-                // Asked a second time: at once. The supervisor's death takes the lab along.
-                let _ = child.kill();
+                // Asked a second time: at once. The supervisor's death takes the lab along. On machines that exist nobody but
+                // this process undoes what stands.
+                if in_a_lab {
+                    let _ = child.kill();
+                }
             }
             Message::Interrupt => {
                 relayed.interrupted = true;

@@ -17,6 +17,8 @@ const HALF_A_SECOND_US: f64 = 500_000.0;
 const WORTH_TELLING_US: f64 = 10_000.0;
 /// An agent that began so long after the others is told of, seconds.
 const LATE_S: f64 = 0.1;
+/// One that began so late stood still for as long as a stall of the lab lasts, seconds: too little was asked meanwhile.
+const TOO_LATE_S: f64 = 0.5;
 /// Checks that hold the times of different clients against each other.
 const BY_TIME: [&str; 4] =
     [check::register::NAME, check::convergence::NAME, check::last_writes::NAME, check::list_append::NAME];
@@ -30,9 +32,16 @@ pub(super) fn agents(events: &[Event]) -> Vec<AgentFacts> {
     events.iter().filter_map(facts).collect()
 }
 
-/// Why nothing can be said of phases and recoveries.
-pub(super) fn doubts(agents: &[AgentFacts]) -> Vec<String> {
-    let doubt = |agent: &AgentFacts| match agent.clock.off_by_at_most_us {
+/// Why nothing can be said of phases and recoveries. What is judged begins at `judged_from_s`.
+pub(super) fn doubts(agents: &[AgentFacts], judged_from_s: f64) -> Vec<String> {
+    let late = agents.iter().filter(|agent| agent.late_s > judged_from_s.max(TOO_LATE_S)).map(|agent| {
+        format!(
+            "agent {} began {:.1} s after the run, so load {} asked too little in what is judged; shorten the way to it, or \
+             give the warm-up more time",
+            agent.agent, agent.late_s, agent.load
+        )
+    });
+    let of_clock = |agent: &AgentFacts| match agent.clock.off_by_at_most_us {
         None if agent.lost.is_some() => None,
         None => Some(format!(
             "the clock of agent {} could not be compared with this machine's before and after the run, so its times are \
@@ -48,7 +57,7 @@ pub(super) fn doubts(agents: &[AgentFacts]) -> Vec<String> {
         )),
         Some(_) => None,
     };
-    agents.iter().filter_map(doubt).collect()
+    agents.iter().filter_map(of_clock).chain(late).collect()
 }
 
 /// What a reader should know of the agents.
@@ -185,12 +194,12 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_off_by_more_than_what_is_judged_leaves_the_run_in_doubt_and_a_little_is_told() {
-        assert!(doubts(&[agent(Some(80.0))]).is_empty() && warnings(&[agent(Some(80.0))]).is_empty());
+        assert!(doubts(&[agent(Some(80.0))], 0.0).is_empty() && warnings(&[agent(Some(80.0))]).is_empty());
         let told = warnings(&[agent(Some(40_000.0))]);
-        assert!(told[0].what.contains("off by 40 ms") && doubts(&[agent(Some(40_000.0))]).is_empty());
-        let drifted = doubts(&[agent(Some(90.0)), agent(Some(2_300_000.0))]);
+        assert!(told[0].what.contains("off by 40 ms") && doubts(&[agent(Some(40_000.0))], 0.0).is_empty());
+        let drifted = doubts(&[agent(Some(90.0)), agent(Some(2_300_000.0))], 0.0);
         assert!(drifted.len() == 1 && drifted[0].contains("agent a2 may be off by 2.3 s"), "{drifted:?}");
-        let unknown = doubts(&[agent(None)]);
+        let unknown = doubts(&[agent(None)], 0.0);
         assert!(unknown[0].contains("could not be compared"), "{unknown:?}");
     }
 
@@ -202,7 +211,17 @@ mod tests {
         assert!(
             told[0].what.contains("0.4 s after") && told[1].what.contains("its 5 clients from 12.0 s on")
         );
-        assert!(doubts(&[agent]).is_empty());
+        assert!(doubts(&[agent], 0.0).is_empty());
+    }
+
+    #[test]
+    fn an_agent_that_begins_late_in_what_is_judged_leaves_doubt_and_one_late_in_the_warm_up_does_not() {
+        let late = |late_s| [AgentFacts { late_s, ..agent(Some(80.0)) }];
+        assert!(doubts(&late(0.3), 0.0).is_empty() && doubts(&late(4.0), 5.0).is_empty());
+        for (late_s, judged_from_s) in [(2.5, 0.0), (5.5, 5.0)] {
+            let told = doubts(&late(late_s), judged_from_s);
+            assert!(told.len() == 1 && told[0].contains("agent a2 began"), "{told:?}");
+        }
     }
 
     fn checked(name: &str, verdict: Verdict) -> Checked {

@@ -39,7 +39,8 @@ pub(super) fn verdict(
             ));
         }
     }
-    parts.extend(super::agents::doubts(&result.agents).into_iter().map(|why| (Verdict::Unknown, why)));
+    let of_agents = super::agents::doubts(&result.agents, judged_from_s(result));
+    parts.extend(of_agents.into_iter().map(|why| (Verdict::Unknown, why)));
     lab(result, &mut parts);
     for load in result.loads.iter().filter(|load| load.measured.transactions == 0 && interrupted.is_none()) {
         parts.push((Verdict::Unknown, format!("load {}: none of its operations succeeded", load.name)));

@@ -11,6 +11,7 @@ use super::{Against, Beside, SCOPE, words};
 use crate::compare::distributions::Figure as Kind;
 use crate::compare::gate::{Gate, GateError, Judged, distinct, of_cell};
 use crate::compare::{Basis, Cell, Comparison, Difference, Quantity};
+use crate::format;
 
 /// Judges every figure that the gate names, of every variant; none where the gate is not about the atlas.
 ///
@@ -64,7 +65,14 @@ fn of_scope(
             }
             quantities.push(quantity.word().to_owned());
             if quantity.word() == gate.quantity {
-                let (verdict, why) = of_figure(against, figure, gate);
+                let (verdict, why) = match left_out(comparison, standing.variant) {
+                    0 => of_figure(against, figure, gate),
+                    // They may have died of what is asked for.
+                    runs => {
+                        let runs = format::counted(runs as u64, "run was", "runs were");
+                        (Verdict::Unknown, format!("{runs} left out"))
+                    }
+                };
                 let explanation = format!("{of}, {}: {why}", words::name(figure));
                 judged.push(Judged { verdict, explanation });
             }
@@ -84,9 +92,14 @@ fn of_scope(
     }
 }
 
-/// Whether a scope names a fault, and not this one.
+/// How many of a variant's runs say nothing of any figure.
+fn left_out(comparison: &Comparison, variant: usize) -> usize {
+    comparison.variants.get(variant).map_or(0, |variant| variant.runs.len() - variant.counted())
+}
+
+/// Whether a scope names a fault, and not this one. Where none is known, nobody knows that it is another.
 fn is_of_another_fault(scope: &str, fault: Option<&str>) -> bool {
-    scope.starts_with("fault-") && Some(scope) != fault
+    scope.starts_with("fault-") && fault.is_some_and(|fault| fault != scope)
 }
 
 fn is_of_a_load(quantity: &str) -> bool {
