@@ -38,7 +38,7 @@ cluster:
     a2: {{ reach: {{ local: [] }} }}
     a3: {{ reach: {{ local: [] }} }}
 loads: [{{ workload: ledger, clients: 7, agents: [a1, a2, a3], timeout: 5s, think_time: 5ms }}]
-schedule: [{{ phase: baseline, for: 3s }}]
+schedule: [{{ phase: warm-up, for: 1s }}, {{ phase: baseline, for: 3s }}]
 expect: {{ lost_writes: 0, invented_writes: 0 }}
 ",
             server.address(),
@@ -183,7 +183,7 @@ fn three_agents_do_one_load_and_the_run_is_judged_as_any_other() {
     assert_eq!(clients, (0..7).collect());
     let acknowledged = operations.iter().filter(|operation| operation["outcome"] == "ok").count() as u64;
     assert_eq!(result["checks"][0]["acknowledged"].as_u64(), Some(acknowledged), "{result:#}");
-    assert_eq!(load["phases"][0]["operations"]["insert"]["count"], load["transactions"], "{load:#}");
+    assert_eq!(load["phases"][1]["operations"]["insert"]["count"], load["transactions"], "{load:#}");
     let (code, said) = desk.said(&["verify", "--model", "ledger", &history]);
     assert_eq!(code, 0, "{said}");
     let page = fs::read_to_string(directory.join("report.html")).expect("a report");
@@ -193,7 +193,7 @@ fn three_agents_do_one_load_and_the_run_is_judged_as_any_other() {
 #[test]
 fn a_run_that_loses_an_agent_is_unknown_and_says_which() {
     let Some(desk) = Desk::new() else { return };
-    let running = desk.begun(&["--set", "schedule.0.for=4s"]);
+    let running = desk.begun(&["--set", "schedule.1.for=4s"]);
     let agents = running.agents();
     assert_eq!(agents.len(), 3);
     end(agents[1]);
@@ -208,7 +208,7 @@ fn a_run_that_loses_an_agent_is_unknown_and_says_which() {
 #[ignore = "second tier: ten seconds of load"]
 fn a_run_that_may_go_on_without_an_agent_is_judged_by_what_is_recorded() {
     let Some(desk) = Desk::new() else { return };
-    let running = desk.begun(&["--set", "cluster.agent-lost=go-on", "--set", "schedule.0.for=10s"]);
+    let running = desk.begun(&["--set", "cluster.agent-lost=go-on", "--set", "schedule.1.for=10s"]);
     end(running.agents()[1]);
     assert_eq!(running.exit_code(), Some(0));
     let directory = desk.run_directory();
@@ -221,7 +221,7 @@ fn a_run_that_may_go_on_without_an_agent_is_judged_by_what_is_recorded() {
         .collect();
     assert_eq!(lost.len(), 1, "{result:#}");
     assert!(result["lab"]["warnings"].to_string().contains("went on without agent"), "{result:#}");
-    let last = result["loads"][0]["phases"][0]["transactions"].as_u64();
+    let last = result["loads"][0]["phases"][1]["transactions"].as_u64();
     assert!(last > Some(0), "{result:#}");
     let history = directory.join("history.jsonl.zst").display().to_string();
     let (code, said) = desk.said(&["verify", "--model", "ledger", &history]);
@@ -232,7 +232,7 @@ fn a_run_that_may_go_on_without_an_agent_is_judged_by_what_is_recorded() {
 #[ignore = "second tier: several seconds of load"]
 fn agents_whose_conductor_is_gone_end_by_themselves() {
     let Some(desk) = Desk::new() else { return };
-    let running = desk.begun(&["--set", "schedule.0.for=120s"]);
+    let running = desk.begun(&["--set", "schedule.1.for=120s"]);
     let agents = running.agents();
     assert_eq!(agents.len(), 3);
     end(running.conductor());
