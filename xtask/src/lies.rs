@@ -183,13 +183,13 @@ const CASES: &[Case] = &[
         ["vigil-panic", "load", "the watch over the lab panics"],
         &["--plant", "vigil-panic"],
         2,
-        &["the watch over it"],
+        &["its watchdog"],
     ),
     lie(
         ["no-vigil", "load", "the watch over the lab does not begin"],
         &["--plant", "no-vigil"],
         2,
-        &["the watch over it"],
+        &["its watchdog"],
     ),
     honest("load"),
     lie(

@@ -50,7 +50,7 @@ fn a_lab_that_nobody_watched_leaves_the_verdict_unknown_and_names_the_watch() {
         planted.ends_with(2);
         let result = planted.result();
         assert_eq!(result["lab"]["stalls"][0]["parts"][0]["part"], "watch", "{lie}: {result:#}");
-        assert!(result["reasons"].to_string().contains("the watch over it"), "{lie}: {result:#}");
+        assert!(result["reasons"].to_string().contains("its watchdog"), "{lie}: {result:#}");
         assert!(planted.stdout.contains("STALL"), "{lie}: {}", planted.stdout);
         contract::holds(&result);
     }
