@@ -345,9 +345,9 @@ fn every_value_of_the_full_documents_is_read_by_the_decoder() {
     }
 }
 
-#[test]
-fn what_the_schema_refuses_the_decoder_refuses() {
-    let validator = jsonschema::validator_for(&json_schema()).unwrap();
+/// Every change of one place of each of these documents: how many were tried, and how many the schema refuses. Takes every
+/// second place, from `first` on.
+fn changed(validator: &jsonschema::Validator, places: &[(&Value, String)], first: usize) -> (usize, usize) {
     let (mut tried, mut refused) = (0, 0);
     let mut compare = |document: &Value, how: &str| {
         tried += 1;
@@ -375,28 +375,44 @@ fn what_the_schema_refuses_the_decoder_refuses() {
         json!({ "a": 1 }),
         json!("none"),
     ];
-    let mut seen = BTreeSet::new();
-    for document in full() {
+    for (document, pointer) in places.iter().skip(first).step_by(2) {
+        let document: &Value = document;
+        for value in &values {
+            let mut changed = document.clone();
+            *changed.pointer_mut(pointer).unwrap() = value.clone();
+            compare(&changed, &format!("{pointer} = {value}"));
+        }
+        let Some(map) = document.pointer(pointer).unwrap().as_object() else { continue };
+        for key in map.keys() {
+            let mut changed = document.clone();
+            changed.pointer_mut(pointer).unwrap().as_object_mut().unwrap().remove(key);
+            compare(&changed, &format!("{pointer} without {key}"));
+        }
+        let mut changed = document.clone();
+        changed.pointer_mut(pointer).unwrap()["no-such-key"] = json!(1);
+        compare(&changed, &format!("{pointer} with an unknown key"));
+    }
+    (tried, refused)
+}
+
+#[test]
+fn what_the_schema_refuses_the_decoder_refuses() {
+    let validator = jsonschema::validator_for(&json_schema()).unwrap();
+    let documents = full();
+    let (mut seen, mut places) = (BTreeSet::new(), Vec::new());
+    for document in &documents {
         let mut all = Vec::new();
-        pointers(&document, "", &mut all);
+        pointers(document, "", &mut all);
         // What an earlier document has in the same place has been tried there.
         all.retain(|pointer| seen.insert((pointer.clone(), document.pointer(pointer).unwrap().to_string())));
-        for pointer in all {
-            for value in &values {
-                let mut changed = document.clone();
-                *changed.pointer_mut(&pointer).unwrap() = value.clone();
-                compare(&changed, &format!("{pointer} = {value}"));
-            }
-            let Some(map) = document.pointer(&pointer).unwrap().as_object() else { continue };
-            for key in map.keys() {
-                let mut changed = document.clone();
-                changed.pointer_mut(&pointer).unwrap().as_object_mut().unwrap().remove(key);
-                compare(&changed, &format!("{pointer} without {key}"));
-            }
-            let mut changed = document.clone();
-            changed.pointer_mut(&pointer).unwrap()["no-such-key"] = json!(1);
-            compare(&changed, &format!("{pointer} with an unknown key"));
-        }
+        places.extend(all.into_iter().map(|pointer| (document, pointer)));
     }
+    // By far the longest test of the crate: half of it on a second processor.
+    let (one, other) = std::thread::scope(|scope| {
+        let other = scope.spawn(|| changed(&validator, &places, 1));
+        let one = changed(&validator, &places, 0);
+        (one, other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    });
+    let (tried, refused) = (one.0 + other.0, one.1 + other.1);
     assert!(tried > 2000 && refused > 1000 && refused < tried, "{refused} of {tried} refused");
 }
