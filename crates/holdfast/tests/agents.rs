@@ -1,7 +1,7 @@
 //! A load spread over agents: three processes of this program on this machine, a real PostgreSQL on loopback, and what becomes of
 //! the run when one of them is lost.
 
-#[path = "../../client/tests/server/mod.rs"]
+#[path = "../../client/tests/client/server.rs"]
 mod server;
 
 use std::collections::BTreeSet;

@@ -1,7 +1,7 @@
 //! `holdfast run` against a cluster that exists: a real PostgreSQL and its standby on loopback, whose processes a command file
 //! stops. No lab is needed.
 
-#[path = "../../client/tests/server/mod.rs"]
+#[path = "../../client/tests/client/server.rs"]
 mod server;
 
 use std::fs;

@@ -1,11 +1,11 @@
 //! `holdfast load` against a real PostgreSQL that asks for a password: where the password may come from, and that it stands
 //! nowhere afterwards; and against a real MariaDB and a real Cassandra.
 
-#[path = "../../client/tests/cassandra_server/mod.rs"]
+#[path = "../../client/tests/client/cassandra_server.rs"]
 mod cassandra_server;
-#[path = "../../client/tests/mariadb_server/mod.rs"]
+#[path = "../../client/tests/client/mariadb_server.rs"]
 mod mariadb_server;
-#[path = "../../client/tests/server/mod.rs"]
+#[path = "../../client/tests/client/server.rs"]
 mod server;
 
 use std::fs;

@@ -1,6 +1,6 @@
 //! Loads on a real Cassandra: every workload that its statements carry, and a node that is lost.
 
-#[path = "../../client/tests/cassandra_server/mod.rs"]
+#[path = "../../client/tests/client/cassandra_server.rs"]
 mod cassandra_server;
 mod ground;
 

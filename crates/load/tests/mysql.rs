@@ -1,7 +1,7 @@
 //! Loads on a real MariaDB: every workload that has a form in its SQL, and what a crash leaves of acknowledged writes.
 
 mod ground;
-#[path = "../../client/tests/mariadb_server/mod.rs"]
+#[path = "../../client/tests/client/mariadb_server.rs"]
 mod mariadb_server;
 
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! Loads on a real Redis: every workload that speaks of keys and values, and what a failover does to acknowledged writes.
 
 mod ground;
-#[path = "../../client/tests/redis_server/mod.rs"]
+#[path = "../../client/tests/client/redis_server.rs"]
 mod redis_server;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,7 +1,7 @@
 //! The client program for MongoDB with a planted driver (`planted_pymongo`), which is as strict about commands as a replica set:
 //! its transactions do what the control database does, and what goes wrong is told apart. It speaks to nobody.
 
-#[path = "../../client/tests/transactions/mod.rs"]
+#[path = "../../client/tests/client/transactions.rs"]
 mod transactions;
 
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! A load alone against a real PostgreSQL: the files it leaves, and what it says is proved.
 
-#[path = "../../client/tests/server/mod.rs"]
+#[path = "../../client/tests/client/server.rs"]
 mod server;
 
 use std::cell::Cell;

@@ -4,7 +4,7 @@
 // Each test binary uses its own part of this.
 #![allow(dead_code)]
 
-#[path = "../../../client/tests/server/mod.rs"]
+#[path = "../../../client/tests/client/server.rs"]
 pub mod server;
 
 use std::collections::{BTreeMap, BTreeSet};

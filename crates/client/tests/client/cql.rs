@@ -1,13 +1,10 @@
 //! CQL's client against a make-believe server: what each answer says of a write, who is shown a password, and where a client
 //! goes when its node is lost. And against a real Cassandra: what is written, read back and refused.
 
-mod cassandra_server;
-
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
-use cassandra_server::Server;
 use client::cql::{Consistency, CqlClient, CqlConnector, Settings, Timestamps};
 use client::{
     BulkLoad, Connected, Connection as _, Connector as _, Dialect, Endpoint, Execution, Rows, Session,
@@ -15,6 +12,8 @@ use client::{
 };
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
+
+use crate::cassandra_server::Server;
 
 const SHORT: Duration = Duration::from_millis(200);
 

@@ -1,8 +1,6 @@
 //! MySQL's client against a real MariaDB: what is acknowledged, what is refused, what cannot be known. And against a
 //! make-believe server: methods of authentication and errors that a lone MariaDB has not.
 
-mod mariadb_server;
-
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
@@ -11,9 +9,10 @@ use client::mysql::{MysqlClient, MysqlConnector, Settings};
 use client::{
     BulkLoad, Connection, Connector, Endpoint, Execution, Rows, SessionError, SqlSession, SqlValue,
 };
-use mariadb_server::{PASSWORD, Server, settings};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
+
+use crate::mariadb_server::{self, PASSWORD, Server, settings};
 
 /// Runs a future of the test's own.
 fn wait<T>(future: impl Future<Output = T>) -> T {

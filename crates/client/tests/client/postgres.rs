@@ -1,7 +1,5 @@
 //! The PostgreSQL client against a real server: what is acknowledged, what is refused, what cannot be known.
 
-mod server;
-
 use std::time::Duration;
 
 use client::postgres::{PostgresClient, PostgresConnector, Settings};
@@ -11,7 +9,8 @@ use client::{
 };
 use history::ErrorClass;
 use rand::{Rng, TryRng};
-use server::{Server, settings};
+
+use crate::server::{self, Server, settings};
 
 /// Chance that is none: the tests need an order, not a random one.
 struct Counting(u32);

@@ -1,8 +1,6 @@
 //! Client programs that speak keys and values: what they are asked and answer, and planted defects, each of which is found
 //! out and never makes a success of what was open.
 
-mod transactions;
-
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -19,7 +17,9 @@ use history::ErrorClass;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-const STUB: &str = include_str!("stubs/keys.py");
+use crate::transactions;
+
+const STUB: &str = include_str!("../stubs/keys.py");
 const PYTHON: &str = "/usr/bin/python3";
 const LONG: Duration = Duration::from_secs(60);
 /// How long an answer is waited for that never comes.

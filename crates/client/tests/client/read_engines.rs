@@ -1,14 +1,13 @@
 //! Reads that go to another node than writes, on a real leader with a real standby: who answers what.
 
-mod server;
-
 use std::time::Duration;
 
 use client::postgres::{ReadEngines, Reads};
 use client::{Connector, SqlSession, SqlValue, StatementId};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
-use server::{Server, settings};
+
+use crate::server::{self, Server, settings};
 
 const SQL: [&str; 4] = [
     "INSERT INTO t VALUES ($1)",

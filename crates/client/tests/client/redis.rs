@@ -1,9 +1,6 @@
 //! Redis' client against real servers: what a transaction does, which node is a primary, what replicas acknowledged. And
 //! against a make-believe one: what is known of a transaction whatever becomes of its answer.
 
-mod redis_server;
-mod transactions;
-
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
@@ -15,7 +12,9 @@ use history::ErrorClass;
 use nix::sys::signal::Signal;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
-use redis_server::Server;
+
+use crate::redis_server::{self, Server};
+use crate::transactions;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How long an answer is waited for that never comes.

@@ -2,8 +2,6 @@
 //!
 //! The servers are slow on purpose and count who waits. A real one is asked by the end-to-end tests.
 
-mod slow_server;
-
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -14,7 +12,8 @@ use client::{ConnectError, Connected, Connector, Endpoint};
 use history::ErrorClass;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
-use slow_server::{Manner, SlowServer};
+
+use crate::slow_server::{Manner, SlowServer};
 
 const CLIENTS: usize = 300;
 /// The bound of `client::leader_search`, and one for whoever searches.

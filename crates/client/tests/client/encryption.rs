@@ -1,8 +1,5 @@
 //! Encrypted sessions with a real PostgreSQL, whose certificates are made here.
 
-#[path = "server/mod.rs"]
-mod server;
-
 use std::time::Duration;
 
 use client::postgres::{Encryption, PostgresClient, PostgresConnector, Settings, Trust};
@@ -10,7 +7,8 @@ use client::{Address, BulkLoad, Connector, Endpoint, Execution, SqlSession, SqlV
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
-use server::{Server, settings};
+
+use crate::server::{self, Server, settings};
 
 /// An authority of the test's own.
 fn authority(name: &str) -> CertifiedIssuer<'static, KeyPair> {
