@@ -1,14 +1,12 @@
 //! The engine cassandra with real servers, over machines on this one's loopback addresses. Not run unless asked for: what it
 //! takes is downloaded where it is not there, and three servers in Java start.
 
-mod loopback;
-
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use engine::{Configuration, NodePlace, Synchronous};
 
-use loopback::Machines;
+use crate::loopback::Machines;
 
 const PATIENCE: Duration = Duration::from_secs(120);
 

@@ -1,8 +1,6 @@
 //! The engine file of MongoDB, carried out with a stand-in for its program that is as strict about its command line and its
 //! configuration (`stubs/mongod.py`), over machines on this one's loopback addresses.
 
-mod loopback;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -11,11 +9,11 @@ use std::time::Duration;
 use capabilities::Capabilities;
 use engine::{Configuration, Engine, NodePlace, Synchronous};
 
-use loopback::Machines;
+use crate::loopback::Machines;
 
 const PATIENCE: Duration = Duration::from_secs(60);
-const STUB: &str = include_str!("stubs/mongod.py");
-const FILE: &str = include_str!("../../../engines/mongodb.yaml");
+const STUB: &str = include_str!("../stubs/mongod.py");
+const FILE: &str = include_str!("../../../../engines/mongodb.yaml");
 
 /// Machines and the engine of a file over them; nothing, and said so, where there is no Python.
 fn engine(

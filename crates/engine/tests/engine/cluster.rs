@@ -1,7 +1,5 @@
 //! The PostgreSQL engine over real servers on loopback addresses: boot, loss of the leader, return.
 
-mod loopback;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use engine::postgres::{AdminQuery as _, Postgres, SocketAdmin};
 use engine::{Configuration, Engine as _, EngineError, Node, Promotion, RejoinMethod, Synchronous};
-use loopback::{LoopbackNode, Machines, server};
+
+use crate::loopback::{LoopbackNode, Machines, server};
 
 /// Long enough for anything on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -1,14 +1,12 @@
 //! The engine galera with real servers, over machines on this one's loopback addresses. Not run unless asked for: what it takes
 //! is downloaded where it is not there.
 
-mod loopback;
-
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use engine::{Configuration, Synchronous};
 
-use loopback::Machines;
+use crate::loopback::Machines;
 
 const PATIENCE: Duration = Duration::from_secs(120);
 

@@ -1,8 +1,6 @@
 //! The engine file of CockroachDB, carried out with a stand-in for its program that is as strict about its command line
 //! (`stubs/cockroach.py`), over machines on this one's loopback addresses.
 
-mod loopback;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -12,11 +10,11 @@ use std::time::Duration;
 use capabilities::Capabilities;
 use engine::{Configuration, Engine, NodePlace, Synchronous};
 
-use loopback::Machines;
+use crate::loopback::Machines;
 
 const PATIENCE: Duration = Duration::from_secs(60);
-const STUB: &str = include_str!("stubs/cockroach.py");
-const FILE: &str = include_str!("../../../engines/cockroachdb.yaml");
+const STUB: &str = include_str!("../stubs/cockroach.py");
+const FILE: &str = include_str!("../../../../engines/cockroachdb.yaml");
 
 /// Machines and the engine of a file over them; nothing, and said so, where there is no Python.
 fn engine(

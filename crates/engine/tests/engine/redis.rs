@@ -1,14 +1,12 @@
 //! The engine redis with real servers and Sentinels, where they are installed, over machines on this one's loopback addresses.
 
-mod loopback;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use engine::{Configuration, Engine, Node, Synchronous};
 
-use loopback::Machines;
+use crate::loopback::Machines;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
