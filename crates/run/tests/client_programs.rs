@@ -1,7 +1,7 @@
 //! Client programs that ship, with real drivers on a real PostgreSQL: they answer as our own client does, and loads run on
 //! them with nothing lost. Programs and drivers are those of the guide, installed as a run installs them.
 
-#[path = "../../load/tests/ground/mod.rs"]
+#[path = "../../load/tests/load/ground.rs"]
 mod ground;
 
 use std::collections::BTreeMap;

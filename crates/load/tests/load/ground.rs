@@ -1,7 +1,7 @@
 //! What the tests of loads on real databases stand on: the servers, a load of a workload on them as most tests want it, and
 //! what such a load did.
 
-// Each test binary uses its own part of this.
+// Shared with the tests of `run`, which use a part of it.
 #![allow(dead_code)]
 
 #[path = "../../../client/tests/client/server.rs"]

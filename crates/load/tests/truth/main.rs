@@ -6,8 +6,9 @@
 //! sleep and look how late it woke, tells how long that is while we measure; two such delays, one each way, are allowed
 //! beside the 1 % and 20 microseconds. A machine can still spoil a try: one that is off is repeated, a few times. A
 //! generator that measures wrongly is off in every one.
+//!
+//! A program of its own, with one measurement at a time: other tests beside it would be its busy machine.
 
-#[path = "truth/server.rs"]
 mod server;
 
 use std::collections::BTreeMap;

@@ -1,16 +1,15 @@
 //! The load generator against a real PostgreSQL: what it records must be what happened.
 
-mod ground;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use client::SqlSession;
-use ground::server::{self, Server};
-use ground::{here, wait};
 use history::{Action, ErrorClass, Operation, Outcome};
 use load::{Batch, Clock, LoadError, LoadPlan, OnThread, final_read, prepare, start};
+
+use crate::ground::server::{self, Server};
+use crate::ground::{self, here, wait};
 
 fn plan(workload: &str, clients: u32, servers: &[(&str, &Server)]) -> LoadPlan {
     let plan = ground::plan(workload, &BTreeMap::new(), clients, servers);

@@ -1,16 +1,15 @@
 //! The standard workloads on a real PostgreSQL: they fill their tables, run without errors, and their final reads tell
 //! what is there, planted defects included.
 
-mod ground;
-
 use std::collections::BTreeMap;
 use std::sync::mpsc::channel;
 
 use client::SqlSession;
-use ground::server::{self, Server};
-use ground::{Done, cells_are_those_written, here, wait};
 use history::{Action, ConditionFound, ErrorClass, Operation, Outcome};
 use load::{Batch, Clock, LoadPlan, prepare, start};
+
+use crate::ground::server::{self, Server};
+use crate::ground::{self, Done, cells_are_those_written, here, wait};
 
 /// A server with a workload on it.
 struct Bench {

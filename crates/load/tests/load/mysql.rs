@@ -1,18 +1,15 @@
 //! Loads on a real MariaDB: every workload that has a form in its SQL, and what a crash leaves of acknowledged writes.
 
-mod ground;
-#[path = "../../client/tests/client/mariadb_server.rs"]
-mod mariadb_server;
-
 use std::collections::BTreeMap;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use client::SqlSession as _;
-use ground::{here, is_undisturbed, wait};
 use history::{Action, Outcome};
 use load::{Batch, Clock, LoadPlan, Protocol, prepare, start};
-use mariadb_server::{PASSWORD, Server};
+
+use crate::ground::{self, here, is_undisturbed, wait};
+use crate::mariadb_server::{self, PASSWORD, Server};
 
 fn plan(workload: &str, options: &[(&str, &str)], clients: u32, servers: &[&Server]) -> LoadPlan {
     let endpoints = servers.iter().zip(1..).map(|(server, place)| server.endpoint(&format!("n{place}")));

@@ -1,8 +1,6 @@
 //! Loads by a client program that speaks keys: every workload of keys and values runs by it, and its final read tells what is
 //! there. The program is the stub of the crate `client`; it is no database.
 
-mod ground;
-
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -12,10 +10,11 @@ use std::sync::Arc;
 
 use client::Endpoint;
 use client::process::{GREETING_WITHIN, Settings, Speaks, Starter};
-use ground::here;
 use load::{ClientProgram, LoadPlan, Protocol, prepare};
 
-const STUB: &str = include_str!("../../client/tests/stubs/keys.py");
+use crate::ground::{self, here};
+
+const STUB: &str = include_str!("../../../client/tests/stubs/keys.py");
 const PYTHON: &str = "/usr/bin/python3";
 
 /// A load by the stub, which is told what it is by the driver's name and keeps its keys in the folder.

@@ -1,17 +1,14 @@
 //! Loads on a real Redis: every workload that speaks of keys and values, and what a failover does to acknowledged writes.
 
-mod ground;
-#[path = "../../client/tests/client/redis_server.rs"]
-mod redis_server;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use ground::here;
 use history::{Action, Outcome};
 use load::{Batch, Clock, LoadPlan, Protocol, Wait, prepare, start};
-use redis_server::Server;
+
+use crate::ground::{self, here};
+use crate::redis_server::{self, Server};
 
 fn plan(workload: &str, clients: u32, servers: &[&Server]) -> LoadPlan {
     let endpoints = servers.iter().zip(1..).map(|(server, place)| server.endpoint(&format!("n{place}")));

@@ -1,14 +1,13 @@
 //! Clients connect before the run's clock has a zero, and those that cannot are known.
 
-mod ground;
-
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use ground::server::{self, Server};
-use ground::{here, wait};
 use load::{Batch, Clock, LoadHandle, LoadPlan, prepare, start};
+
+use crate::ground::server::{self, Server};
+use crate::ground::{self, here, wait};
 
 fn plan(clients: u32, server: &Server) -> LoadPlan {
     let minute = Duration::from_secs(60);

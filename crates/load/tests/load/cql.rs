@@ -1,17 +1,14 @@
 //! Loads on a real Cassandra: every workload that its statements carry, and a node that is lost.
 
-#[path = "../../client/tests/client/cassandra_server.rs"]
-mod cassandra_server;
-mod ground;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use cassandra_server::Server;
-use ground::here;
 use history::{Action, ErrorClass, Outcome};
 use load::{Batch, Clock, LoadPlan, Protocol, prepare, start};
+
+use crate::cassandra_server::Server;
+use crate::ground::{self, here};
 
 /// Options of a workload, by name.
 type Options = &'static [(&'static str, &'static str)];
