@@ -494,7 +494,7 @@ const STRIKER: &str = "REMOTE_TEST_STRIKES_IN";
 /// This very program as another process, which strikes and never undoes.
 fn striker(folder: &Path, seconds: u64) -> Striker {
     let child = Command::new(std::env::current_exe().expect("this program"))
-        .args(["--exact", "strikes_and_hangs_when_another_test_asks", "--nocapture"])
+        .args(["--exact", "on_this_machine::strikes_and_hangs_when_another_test_asks", "--nocapture"])
         .env(STRIKER, folder)
         .env("REMOTE_TEST_SECONDS", seconds.to_string())
         .stdout(Stdio::null())

@@ -68,7 +68,7 @@ fn every_rejected_command_file_gives_the_message_beside_it() {
 
 #[test]
 fn the_guides_file_is_sound() {
-    let guide = include_str!("../../../docs/guide/command-files.md");
+    let guide = include_str!("../../../../docs/guide/command-files.md");
     let text = guide.split_once("```yaml\n").and_then(|(_, rest)| rest.split_once("```")).expect("a file").0;
     let file =
         remote::read("freeze.yaml", text).unwrap_or_else(|rejection| panic!("{:?}", rejection.problems()));
