@@ -1,13 +1,6 @@
 //! `holdfast load` against a real PostgreSQL that asks for a password: where the password may come from, and that it stands
 //! nowhere afterwards; and against a real MariaDB and a real Cassandra.
 
-#[path = "../../client/tests/client/cassandra_server.rs"]
-mod cassandra_server;
-#[path = "../../client/tests/client/mariadb_server.rs"]
-mod mariadb_server;
-#[path = "../../client/tests/client/server.rs"]
-mod server;
-
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -18,7 +11,9 @@ use std::time::Duration;
 
 use client::SqlSession;
 use client::postgres::{PostgresClient, Settings};
-use server::Server;
+
+use crate::server::{self, Server};
+use crate::{cassandra_server, mariadb_server};
 
 /// What is looked for afterwards. Nothing else on the machine has it in it.
 const PASSWORD: &str = "Zq9-planted-secret";

@@ -1,9 +1,6 @@
 //! A load spread over agents: three processes of this program on this machine, a real PostgreSQL on loopback, and what becomes of
 //! the run when one of them is lost.
 
-#[path = "../../client/tests/client/server.rs"]
-mod server;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -14,7 +11,8 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
-use server::Server;
+
+use crate::server::{self, Server};
 
 /// A scenario on a database, in a folder of its own.
 struct Desk {

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-const PAGE: &str = include_str!("../../../docs/reference/command-line.md");
+const PAGE: &str = include_str!("../../../../docs/reference/command-line.md");
 
 fn help(arguments: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_holdfast")).args(arguments).output().expect("holdfast");

@@ -1,16 +1,14 @@
 //! `holdfast run` against a cluster that exists: a real PostgreSQL and its standby on loopback, whose processes a command file
 //! stops. No lab is needed.
 
-#[path = "../../client/tests/client/server.rs"]
-mod server;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
-use server::Server;
+
+use crate::server::{self, Server};
 
 /// A postmaster is stopped, so that it starts no other backends, and all its children.
 const STOP: &str = "fault: stop-postgresql
