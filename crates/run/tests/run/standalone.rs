@@ -1,8 +1,5 @@
 //! A load alone against a real PostgreSQL: the files it leaves, and what it says is proved.
 
-#[path = "../../client/tests/client/server.rs"]
-mod server;
-
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,9 +10,10 @@ use std::time::Duration;
 use client::{Session, SessionFuture, SqlSession};
 use load::{Arrival, LoadPlan, Step, ThinkTime};
 use run::{Standalone, StandaloneEnd, StandaloneNews, run_alone};
-use server::Server;
 use tempfile::TempDir;
 use workload::{Attempt, ClientState, Ground, Request, Statement, Workload};
+
+use crate::ground::server::{self, Server};
 
 fn asked(server: &Server, out: &TempDir, rate_per_s: Option<f64>, makes_tables: bool) -> Standalone {
     let plan = LoadPlan {

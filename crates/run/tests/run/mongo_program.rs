@@ -1,9 +1,6 @@
 //! The client program for MongoDB with a planted driver (`planted_pymongo`), which is as strict about commands as a replica set:
 //! its transactions do what the control database does, and what goes wrong is told apart. It speaks to nobody.
 
-#[path = "../../client/tests/client/transactions.rs"]
-mod transactions;
-
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -23,11 +20,13 @@ use history::ErrorClass;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
+use crate::transactions;
+
 const DRIVER: [(&str, &str); 4] = [
-    ("__init__.py", include_str!("planted_pymongo/__init__.py")),
-    ("errors.py", include_str!("planted_pymongo/errors.py")),
-    ("read_concern.py", include_str!("planted_pymongo/read_concern.py")),
-    ("write_concern.py", include_str!("planted_pymongo/write_concern.py")),
+    ("__init__.py", include_str!("../planted_pymongo/__init__.py")),
+    ("errors.py", include_str!("../planted_pymongo/errors.py")),
+    ("read_concern.py", include_str!("../planted_pymongo/read_concern.py")),
+    ("write_concern.py", include_str!("../planted_pymongo/write_concern.py")),
 ];
 const PYTHONS: [&str; 3] = ["/usr/local/bin/python3", "/usr/bin/python3", "/bin/python3"];
 

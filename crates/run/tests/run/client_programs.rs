@@ -1,9 +1,6 @@
 //! Client programs that ship, with real drivers on a real PostgreSQL: they answer as our own client does, and loads run on
 //! them with nothing lost. Programs and drivers are those of the guide, installed as a run installs them.
 
-#[path = "../../load/tests/load/ground.rs"]
-mod ground;
-
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -18,15 +15,16 @@ use client::process::{
 use client::{Connector as _, Dialect, Rows, Session, SessionError, SqlSession, SqlValue};
 use engine::client_program::{command, install_driver};
 use engine::{Installation, Origin};
-use ground::server::{self, Server};
-use ground::{here, wait};
 use load::{ClientProgram, LoadPlan, Protocol, prepare};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-const PATRONI: &str = include_str!("../../../engines/patroni.yaml");
+use crate::ground::server::{self, Server};
+use crate::ground::{self, here, wait};
+
+const PATRONI: &str = include_str!("../../../../engines/patroni.yaml");
 const OWN_CLIENT: &str = "client: { protocol: postgres, user: postgres, database: postgres }\n";
-const GUIDE: &str = include_str!("../../../docs/guide/client-programs.md");
+const GUIDE: &str = include_str!("../../../../docs/guide/client-programs.md");
 
 /// A program with its driver.
 struct Program {
