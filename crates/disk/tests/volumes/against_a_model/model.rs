@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use disk::{Attributes, Change, FolderStore, Kind, NewInode, ROOT, RenameKind, Scope, Volume};
 
-use crate::random::{Place, Step};
+use super::random::{Place, Step};
 
 const NOW: SystemTime = SystemTime::UNIX_EPOCH;
 

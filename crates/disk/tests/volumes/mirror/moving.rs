@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use disk::mirror::{Mirror, Standing};
 use disk::{Defect, Files, Limits, Volume};
 
-use crate::ground::{Below, Found, Ground, Step, carry_out, snapshot, volume_in};
+use super::ground::{Below, Found, Ground, Step, carry_out, snapshot, volume_in};
 
 /// A mirrored volume and a plain one to which the same is done.
 pub struct Pair {

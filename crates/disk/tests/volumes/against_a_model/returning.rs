@@ -14,8 +14,8 @@ use disk::{
 };
 use proptest::prelude::*;
 
-use crate::model::Model;
-use crate::random::{Step, steps};
+use super::model::Model;
+use super::random::{Step, steps};
 
 /// All there is of a volume, by path: what stat(2) tells but for the room taken, extended attributes, content.
 type Whole = BTreeMap<String, (Status, BTreeMap<OsString, Vec<u8>>, Vec<u8>)>;
