@@ -1,6 +1,7 @@
 //! `cargo xtask test`: everything that must hold, step by step, and one line at the end that counts it.
 //!
-//! Owns the order of the steps. What is tested stands with what is tested; how results are read, in [`tally`].
+//! Owns the order of the steps. What is tested stands with what is tested, tidiness of the repository too; how results are
+//! read, in [`tally`].
 
 mod chromium;
 mod stream;
@@ -9,7 +10,6 @@ pub mod tally;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
-use crate::tidy;
 use tally::Tally;
 
 /// How cargo is asked for all tests. Not for examples, which clippy looks at, nor for code in comments, of which there is
@@ -39,7 +39,6 @@ pub fn run(all: bool) -> anyhow::Result<ExitCode> {
     step("rustfmt", &mut tally, || tool("fmt", "rustfmt", &["fmt", "--all", "--check"]))?;
     let clippy = ["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"];
     step("clippy", &mut tally, || tool("clippy", "clippy", &clippy))?;
-    step("tidy", &mut tally, tidy)?;
     step("build", &mut tally, build)?;
     step("machine", &mut tally, machine)?;
     step("tests", &mut tally, || tests(all))?;
@@ -92,14 +91,6 @@ fn tool(subcommand: &str, component: &str, arguments: &[&str]) -> anyhow::Result
     }
     let status = cargo().args(arguments).status()?;
     Ok(if status.success() { Outcome::Passed } else { Outcome::Failed })
-}
-
-fn tidy() -> anyhow::Result<Outcome> {
-    let found = tidy::check_repository(&crate::repository_root())?;
-    for violation in &found {
-        println!("{violation}");
-    }
-    Ok(if found.is_empty() { Outcome::Passed } else { Outcome::Failed })
 }
 
 /// Builds the tests and the program that they start.
