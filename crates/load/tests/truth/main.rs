@@ -17,12 +17,15 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use load::{Arrival, Clock, Endpoint, LoadPlan, OnThread, Step, ThinkTime, start};
+use load::{Arrival, Clock, Endpoint, LoadHandle, LoadPlan, OnThread, Step, ThinkTime, start};
 use measure::{Histogram, interval};
 use server::{Answered, Service, TimedServer};
 
 /// How often a busy machine may spoil the measurement.
 const TRIES: usize = 5;
+
+/// From when all clients are there to the zero: they hear of it before.
+const LEAD: Duration = Duration::from_millis(100);
 
 /// Long against what a busy machine puts between the two stamps.
 const TIME: Duration = Duration::from_millis(50);
@@ -70,6 +73,16 @@ fn witness(stop: &AtomicBool) -> Vec<f64> {
     delays_s
 }
 
+/// Until so many clients have connected; a load that has ended or stands still must not keep the test for ever.
+fn wait_for_clients(load: &LoadHandle, clients: usize) {
+    let patience = Instant::now() + Duration::from_secs(60);
+    while load.muster().connected() < clients {
+        let error = load.muster().first_error();
+        assert!(Instant::now() < patience && !load.is_finished(), "not all clients connect: {error:?}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 fn run(service: Service, clients: u32, rate_per_s: Option<f64>, seconds: u64) -> Measured {
     let server = TimedServer::start(service);
     let plan = LoadPlan {
@@ -98,9 +111,6 @@ fn run(service: Service, clients: u32, rate_per_s: Option<f64>, seconds: u64) ->
         connect_timeout: Duration::from_secs(20),
         defects: load::Defects::default(),
     };
-    // Time to connect: the server knows no operation before the zero, and the loop begins with everybody there.
-    let zero = Instant::now() + Duration::from_millis(1_500);
-    server.set_zero(zero);
     let over = Arc::new(AtomicBool::new(false));
     let seen_over = Arc::clone(&over);
     let witness = std::thread::spawn(move || witness(&seen_over));
@@ -111,7 +121,13 @@ fn run(service: Service, clients: u32, rate_per_s: Option<f64>, seconds: u64) ->
         told_thread.store(nix::unistd::gettid().as_raw(), Ordering::Relaxed);
         Ok(())
     });
-    let load = start(plan, Clock::with_zero(zero), on_thread, sink);
+    let clock = Clock::set_later();
+    let load = start(plan, clock.clone(), on_thread, sink);
+    // The loop begins with everybody there, and the server knows no operation before the zero.
+    wait_for_clients(&load, clients as usize);
+    let zero = Instant::now() + LEAD;
+    server.set_zero(zero);
+    clock.set_zero(zero);
     // What it waits for while it connects is no part of the measurement.
     std::thread::sleep(zero.saturating_duration_since(Instant::now()));
     let waited_before = kept_waiting(thread.load(Ordering::Relaxed));
