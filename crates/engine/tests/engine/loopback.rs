@@ -2,7 +2,7 @@
 //!
 //! Owns their processes and folders and removes both whatever happens. Isolates nothing.
 
-#![allow(dead_code)] // Each test file uses a part of it.
+#![allow(dead_code)] // The example `boot_cost` uses a part of it.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
