@@ -56,6 +56,31 @@ fn a_register_history_is_read_with_and_without_keys() {
     );
 }
 
+/// Events as the loop in docs/design/checkers.md writes them, from Jepsen's logs of etcd.
+#[test]
+fn what_a_log_says_of_an_operation_that_timed_out_is_not_taken_for_its_value() {
+    let text = "{:process 0, :type :invoke, :f :write, :value 4}
+        {:process 4, :type :invoke, :f :cas, :value [2 1]}
+        {:process 1, :type :invoke, :f :read, :value nil}
+        {:process 0, :type :info, :f :write, :value :timed-out}
+        {:process 4, :type :info, :f :cas, :value :timed-out}
+        {:process 1, :type :fail, :f :read, :value :timed-out}";
+    let key = Key::Number(0);
+    check(
+        Model::Register,
+        text,
+        &[
+            (0, Action::RegisterWrite { key: key.clone(), value: 4 }, Outcome::Unknown),
+            (
+                4,
+                Action::RegisterCompareAndSet { key: key.clone(), expected: Some(2), new: 1 },
+                Outcome::Unknown,
+            ),
+            (1, Action::RegisterRead { key, value: None }, Outcome::Fail),
+        ],
+    );
+}
+
 #[test]
 fn a_change_of_the_only_register_may_expect_nothing() {
     let text = "{:type :invoke, :f :cas, :value [nil 3], :process 0} {:type :ok, :f :cas, :value [nil 3], :process 0}
