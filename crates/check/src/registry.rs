@@ -76,12 +76,12 @@ pub const CHECKS: &[RegisteredCheck] = &[
         name: list_append::NAME,
         doc: "reads of lists satisfy the claimed isolation level, or the strictest one if none is claimed",
         proves: "All that acknowledged transactions read and appended, during the run and at the end, fits the \
-            claimed isolation level: no aborted, intermediate, invented, lost or future data was read, and no \
-            cycle of transactions contradicts the level.",
+            claimed isolation level: no aborted, intermediate, invented or future data was read, and no cycle of \
+            transactions contradicts the level. The final read, where there was one, found every acknowledged append.",
         does_not_prove: "Isolation of predicate reads (ranges, phantoms): transactions read lists by key. Levels \
             stronger than the one claimed, unless the explanation names them.",
         workloads: &["append"],
-        actions: &["append-transaction"],
+        actions: &["append-transaction", "final-read"],
         begin: || Box::new(ListAppend::claiming(Level::STRICT_SERIALIZABLE)),
     },
     RegisteredCheck {
