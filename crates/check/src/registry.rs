@@ -23,6 +23,15 @@ pub struct RegisteredCheck {
     pub begin: fn() -> Box<dyn Check>,
 }
 
+impl RegisteredCheck {
+    /// Whether it takes in what clients of this workload did: the workloads it is for, and the registers whose replicas
+    /// are compared.
+    #[must_use]
+    pub fn takes_in(&self, workload: &str) -> bool {
+        self.workloads.contains(&workload) || (self.name == convergence::NAME && workload == register::NAME)
+    }
+}
+
 /// Every check, by name.
 pub const CHECKS: &[RegisteredCheck] = &[
     RegisteredCheck {
