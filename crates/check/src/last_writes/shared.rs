@@ -7,12 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Load;
 
-/// Cells and the numbers found in them: first those of other loads than `reader`, then those of nobody.
-pub(super) fn set_apart(
-    loads: &BTreeMap<String, Load>,
-    reader: &str,
-    found: Vec<(u64, u64)>,
-) -> (Vec<(u64, u64)>, Vec<(u64, u64)>) {
+/// Cells and the numbers found in them.
+type Numbers = Vec<(u64, u64)>;
+
+/// First those of other loads than `reader`, then those of nobody.
+pub(super) fn set_apart(loads: &BTreeMap<String, Load>, reader: &str, found: Numbers) -> (Numbers, Numbers) {
     let wanted: BTreeSet<u64> = found.iter().map(|(_, value)| *value).collect();
     let mut of_others: BTreeSet<u64> = BTreeSet::new();
     if !wanted.is_empty() {
