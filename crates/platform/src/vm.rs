@@ -246,7 +246,7 @@ impl Vm {
                 let (node, tun) = lab::Node::boot(&plan)?;
                 return Ok((node, tun, None));
             }
-            NodeVolume::Virtual(disk) => disk.prepare().map_err(OpenError::from),
+            NodeVolume::Virtual(disk) => disk.prepare(),
             NodeVolume::Mirrored(disk) => disk.prepare(host, may_force),
         };
         let (point, mount) =
