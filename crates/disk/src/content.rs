@@ -321,12 +321,25 @@ impl<S: Store> Volume<S> {
             *owed = (*owed).max(scope);
             return Ok(());
         }
-        let owed = std::mem::take(&mut self.lock().owed);
-        for (earlier, scope) in owed {
-            // It may be gone by now, and then there is nothing to keep.
-            let _ = self.sync_truly(earlier, scope);
-        }
+        self.pay_owed()?;
         self.sync_truly(number, scope)
+    }
+
+    /// Does the syncs that were answered and not done. One that is refused is owed on.
+    fn pay_owed(&self) -> Result<(), Refusal> {
+        let owed = std::mem::take(&mut self.lock().owed);
+        let mut all_paid = Ok(());
+        for (number, scope) in owed {
+            // It may be gone by now, and then there is nothing to keep.
+            let Err(refusal) = self.sync_truly(number, scope) else { continue };
+            if refusal != Refusal::ESTALE {
+                let mut state = self.lock();
+                let owed = state.owed.entry(number).or_insert(scope);
+                *owed = (*owed).max(scope);
+                all_paid = all_paid.and(Err(refusal));
+            }
+        }
+        all_paid
     }
 
     fn sync_truly(&self, number: u64, scope: Scope) -> Result<(), Refusal> {

@@ -235,7 +235,7 @@ mod tests {
     use super::*;
     use crate::DiskGroup;
     use crate::attributes::Attributes;
-    use crate::medium::SyncTimes;
+    use crate::medium::{Defect, SyncTimes};
     use crate::tree::ROOT;
     use crate::volume::{Limits, NewInode, Scope, Volume};
 
@@ -326,6 +326,24 @@ mod tests {
         volume.power_off(None).expect("power-off");
         volume.store().interrupt(false);
         assert_eq!(content(&volume, file), [1]);
+    }
+
+    #[test]
+    fn a_sync_that_was_lost_and_is_refused_when_it_is_done_after_all_is_owed_on() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (volume, file) = on_modelled(folder.path(), Duration::ZERO);
+        let loses_flushes = volume.store().disk().impose(Defect::LoseFlush);
+        volume.write(file, 0, &[2, 2], None, false, NOW).expect("written");
+        volume.sync(file, Scope::Data).expect("in appearance");
+        drop(loses_flushes);
+
+        let (below, aside) = (folder.path().join(file.to_string()), folder.path().join("aside"));
+        std::fs::rename(&below, &aside).expect("the content is not to be had");
+        assert_eq!(volume.sync(ROOT, Scope::All), Err(Refusal::ENOENT));
+        std::fs::rename(&aside, &below).expect("it is again");
+        volume.sync(ROOT, Scope::All).expect("synced");
+        volume.power_off(None).expect("power-off");
+        assert_eq!(content(&volume, file), [2, 2]);
     }
 
     #[test]
