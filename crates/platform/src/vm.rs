@@ -54,6 +54,9 @@ pub enum VmError {
         /// The node.
         node: String,
     },
+    /// Its processes could not be signalled.
+    #[error(transparent)]
+    Signal(NodeError),
     /// A folder of its own could not be made.
     #[error("node {node}: folder {path}: {source}")]
     Folder {
