@@ -24,9 +24,9 @@ use crate::protocol::{Answer, FileAction, NodeSetUp, Request, StoppedProcess, St
 /// Hidden subcommand of the program that makes it a node's init.
 pub const INIT_SUBCOMMAND: &str = "node-init";
 
-/// How long an init that is asked to signal processes may take. It does one thing after the other, and a file of its
-/// volume may keep it for as long as a fault of the disk stands, which whoever waits here may be the one to heal.
-const SIGNALLED_WITHIN: Duration = Duration::from_secs(5);
+/// How long an init may take that is asked for something by whoever strikes and heals. It does one thing after the other,
+/// and a file of its volume may keep it for as long as a fault of the disk stands.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
 
 /// What can go wrong with a node.
 #[derive(Debug, thiserror::Error)]
@@ -72,7 +72,7 @@ pub enum NodeError {
         node: String,
     },
     /// Its init is at something else: a file of a volume whose disk does not answer.
-    #[error("node {node} has not answered within {} s", SIGNALLED_WITHIN.as_secs())]
+    #[error("node {node} has not answered within {} s", ANSWERED_WITHIN.as_secs())]
     Busy {
         /// The node.
         node: String,
@@ -265,7 +265,7 @@ impl Node {
         environment: &BTreeMap<String, String>,
         log: &str,
     ) -> Result<ProcessId, NodeError> {
-        self.start(program, arguments, environment, Some(log.to_owned()))
+        self.start((program, arguments, environment), Some(log.to_owned()), None)
     }
 
     /// Runs a process to its end.
@@ -278,8 +278,18 @@ impl Node {
         arguments: &[String],
         environment: &BTreeMap<String, String>,
     ) -> Result<Finished, NodeError> {
-        let process = self.start(program, arguments, environment, None)?;
+        let process = self.start((program, arguments, environment), None, None)?;
         self.wait_for(|known| known.finished.remove(&process.0))
+    }
+
+    /// The same of a program that has nothing to wait for.
+    ///
+    /// # Errors
+    /// As [`Node::run`]; and when it has not ended within 10 s.
+    pub fn run_briefly(&self, program: &Path, arguments: &[String]) -> Result<Finished, NodeError> {
+        let deadline = Some(Instant::now() + ANSWERED_WITHIN);
+        let process = self.start((program, arguments, &BTreeMap::new()), None, deadline)?;
+        self.wait_for_until(deadline, |known| known.finished.remove(&process.0))
     }
 
     /// Whether the process still runs.
@@ -322,7 +332,7 @@ impl Node {
             known.next
         };
         self.send(&request(number)).map_err(|_| NodeError::Off { node: self.name.clone() })?;
-        let deadline = Instant::now() + SIGNALLED_WITHIN;
+        let deadline = Instant::now() + ANSWERED_WITHIN;
         self.wait_for_until(Some(deadline), |known| known.struck.remove(&number))
     }
 
@@ -408,10 +418,9 @@ impl Node {
 
     fn start(
         &self,
-        program: &Path,
-        arguments: &[String],
-        environment: &BTreeMap<String, String>,
+        (program, arguments, environment): (&Path, &[String], &BTreeMap<String, String>),
         log: Option<String>,
+        deadline: Option<Instant>,
     ) -> Result<ProcessId, NodeError> {
         let process = {
             let mut known = self.shared.lock();
@@ -428,7 +437,7 @@ impl Node {
             log,
         };
         self.send(&request).map_err(|_| NodeError::Off { node: self.name.clone() })?;
-        self.wait_for(|known| known.spawned.remove(&process))?
+        self.wait_for_until(deadline, |known| known.spawned.remove(&process))?
             .map(|()| ProcessId(process))
             .map_err(|why| NodeError::Spawn { node: self.name.clone(), why })
     }
