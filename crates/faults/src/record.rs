@@ -44,7 +44,7 @@ pub struct FaultRecord {
 /// What the marks have shown after one power-off, or that a volume could not be brought back at it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// The node whose own volume it is about; none for a copy of one that went on.
+    /// The node whose own volume its mark is on; none for a copy of one that went on, and without a mark.
     pub node: Option<String>,
     /// `Fail` when something stayed that was not synced; `Unknown` when what was synced is gone, or it could not be seen.
     pub verdict: Verdict,

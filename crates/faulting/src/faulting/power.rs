@@ -143,7 +143,7 @@ impl Faulting {
     fn note_what_stayed(&self, number: usize, record: &FaultRecord, died: &[usize]) {
         let in_doubt = self.losses(record, died).into_iter().filter(|(verdict, _)| *verdict != Verdict::Pass);
         let findings: Vec<Finding> = in_doubt
-            .map(|(verdict, sentence)| Finding { verdict, sentence, lab_lost_synced: true })
+            .map(|(verdict, sentence)| Finding { node: None, verdict, sentence, lab_lost_synced: true })
             .collect();
         lock(&self.records)[number].findings.extend(findings);
     }
