@@ -28,9 +28,12 @@ pub fn lost_on_the_way_in(namespace: &OwnedFd) -> io::Result<u64> {
 }
 
 fn dropped_sending(counts: &str) -> Option<u64> {
-    let own =
-        |line: &str| line.trim_start().strip_prefix(INTERFACE_NAME)?.strip_prefix(':').map(str::to_owned);
-    counts.lines().find_map(own)?.split_whitespace().nth(DROPPED_SENDING)?.parse().ok()
+    let own = counts.lines().find_map(counts_of_interface)?;
+    own.split_whitespace().nth(DROPPED_SENDING)?.parse().ok()
+}
+
+fn counts_of_interface(line: &str) -> Option<&str> {
+    line.trim_start().strip_prefix(INTERFACE_NAME)?.strip_prefix(':')
 }
 
 #[cfg(test)]
