@@ -118,6 +118,7 @@ impl<S: Store> Volume<S> {
         let mut is_sync_expected = false;
         if let Body::File(file) = &mut inode.body {
             is_sync_expected = file.habit.written();
+            file.is_synced_with_write = false;
             file.unsynced_bytes = file.unsynced_bytes.saturating_add(content.len() as u64);
             // Part may have been written where writing failed.
             file.size = match &written {
@@ -129,7 +130,11 @@ impl<S: Store> Volume<S> {
         self.hold_to_limits(&mut state)?;
         drop(state);
         match through {
-            Some(scope) => self.sync(number, scope),
+            Some(scope) => {
+                self.sync(number, scope)?;
+                self.note_synced_with_write(number);
+                Ok(())
+            }
             None => {
                 if is_sync_expected && self.store.is_sound() {
                     object.expect_sync(offset, content.len() as u64);
@@ -316,12 +321,25 @@ impl<S: Store> Volume<S> {
             *owed = (*owed).max(scope);
             return Ok(());
         }
-        let owed = std::mem::take(&mut self.lock().owed);
-        for (earlier, scope) in owed {
-            // It may be gone by now, and then there is nothing to keep.
-            let _ = self.sync_truly(earlier, scope);
-        }
+        self.pay_owed()?;
         self.sync_truly(number, scope)
+    }
+
+    /// Does the syncs that were answered and not done. One that is refused is owed on.
+    fn pay_owed(&self) -> Result<(), Refusal> {
+        let owed = std::mem::take(&mut self.lock().owed);
+        let mut all_paid = Ok(());
+        for (number, scope) in owed {
+            // It may be gone by now, and then there is nothing to keep.
+            let Err(refusal) = self.sync_truly(number, scope) else { continue };
+            if refusal != Refusal::ESTALE {
+                let mut state = self.lock();
+                let owed = state.owed.entry(number).or_insert(scope);
+                *owed = (*owed).max(scope);
+                all_paid = all_paid.and(Err(refusal));
+            }
+        }
+        all_paid
     }
 
     fn sync_truly(&self, number: u64, scope: Scope) -> Result<(), Refusal> {
@@ -329,6 +347,9 @@ impl<S: Store> Volume<S> {
         let (begun, operations, kept, bytes) = {
             let mut state = self.lock();
             let operations = state.tree.waiting_of(number, data_only);
+            if operations.is_empty() && is_done_with_write(&mut state, number, data_only) {
+                return Ok(());
+            }
             let (begun, bytes) = match &mut state.tree.get_mut(number)?.body {
                 Body::File(file) => {
                     file.habit.synced();
@@ -359,6 +380,14 @@ impl<S: Store> Volume<S> {
         }
         self.names_are_durable(&mut state, operations);
         Ok(())
+    }
+
+    /// The kernel asks for a sync after every write of an opening with `O_SYNC` or `O_DSYNC`, although the write has said
+    /// that it is one. That one sync is no further work for the disk.
+    fn note_synced_with_write(&self, number: u64) {
+        let mut state = self.lock();
+        let Ok(file) = file_mut(&mut state, number) else { return };
+        file.is_synced_with_write = file.log.is_clean(file.size);
     }
 
     fn end_sync(&self, state: &mut State<S::Object>, number: u64, sync: u64) {
@@ -403,6 +432,14 @@ impl<S: Store> Volume<S> {
             self.names_are_durable(&mut state, [oldest].into());
         }
     }
+}
+
+/// Whether a sync is the one that the kernel asks for after a write that was synced with it, and finds nothing to do.
+fn is_done_with_write<O>(state: &mut State<O>, number: u64, data_only: bool) -> bool {
+    let Ok(inode) = state.tree.get_mut(number) else { return false };
+    let are_attributes_durable = data_only || inode.kept.is_none();
+    let Body::File(file) = &mut inode.body else { return false };
+    std::mem::take(&mut file.is_synced_with_write) && are_attributes_durable && file.log.is_clean(file.size)
 }
 
 fn file<O>(state: &State<O>, number: u64) -> Result<&FileBody, Refusal> {

@@ -341,7 +341,11 @@ impl Filesystem for Served {
         reply: ReplyCreate,
     ) {
         let made = self.make(request, parent, name, &NewInode::File, mode & !umask);
-        let opened = made.and_then(|status| self.ask(|files| files.open(status.inode)).map(|()| status));
+        let opened = made.and_then(|status| {
+            let opened = self.ask(|files| files.open(status.inode));
+            // The kernel does not know of it then, and would never forget it.
+            opened.inspect_err(|_| self.forget(request, INodeNo(status.inode), 1)).map(|()| status)
+        });
         match opened {
             Ok(status) => {
                 let (handle, flags) = (FileHandle(status.inode), FopenFlags::FOPEN_KEEP_CACHE);
@@ -370,8 +374,7 @@ impl Filesystem for Served {
             if buffer.len() < wanted {
                 buffer.resize(wanted, 0);
             }
-            let read = self.ask(|files| files.read(number.0, offset, &mut buffer[..wanted]));
-            match read {
+            match self.ask(|files| files.read(number.0, offset, &mut buffer[..wanted])) {
                 Ok(read) => reply.data(&buffer[..read]),
                 Err(refusal) => reply.error(errno(refusal)),
             }
@@ -392,8 +395,7 @@ impl Filesystem for Served {
     ) {
         let unprivileged = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
         let (through, now) = (write_through(flags.0), self.now());
-        let written = self.ask(|files| files.write(number.0, offset, content, through, unprivileged, now));
-        match written {
+        match self.ask(|files| files.write(number.0, offset, content, through, unprivileged, now)) {
             // A request has at most a megabyte.
             Ok(()) => reply.written(content.len() as u32),
             Err(refusal) => reply.error(errno(refusal)),

@@ -21,14 +21,29 @@ impl<S: Store> Volume<S> {
     /// would find in its log of extents being written.
     ///
     /// # Errors
-    /// As [`Volume::power_off`].
+    /// As [`Volume::power_off`]; then everything is marked.
     pub fn power_off_of_component(
+        &self,
+        coin: Option<&mut dyn FnMut() -> bool>,
+        dirt: &mut Dirt,
+    ) -> Result<Lost, Refusal> {
+        let taken_back = self.take_back(coin, dirt);
+        if taken_back.is_err() {
+            // Nobody can tell what is other than it was.
+            dirt.add(&self.everything());
+        }
+        taken_back
+    }
+
+    /// Takes back what can be taken back: what the store refuses for one file ends nothing for the others.
+    fn take_back(
         &self,
         mut coin: Option<&mut dyn FnMut() -> bool>,
         dirt: &mut Dirt,
     ) -> Result<Lost, Refusal> {
         let mut state = self.lock();
         let mut lost = Lost::default();
+        let mut refused = None;
         let dirty = std::mem::take(&mut state.dirty);
         let last_write = state.last_write.take();
         state.owed.clear();
@@ -42,13 +57,19 @@ impl<S: Store> Volume<S> {
             if let (Some(coin), Some((_, from, to))) =
                 (coin.as_deref_mut(), last_write.filter(|(written, ..)| *written == number))
             {
-                lost.sectors_survived += self.tear(&state, number, &mut back, (from, to), coin)?;
+                match self.tear(&state, number, &mut back, (from, to), coin) {
+                    Ok(sectors) => lost.sectors_survived += sectors,
+                    Err(reason) => refused = refused.or(Some(reason)),
+                }
             }
             for block in back.blocks.keys() {
                 dirt.mark_content(number, block * BLOCK_BYTES, (block + 1) * BLOCK_BYTES);
             }
             dirt.mark_content(number, size.min(back.size), size.max(back.size));
-            self.restore(&state, number, &back)?;
+            if let Err(reason) = self.restore(&state, number, &back) {
+                refused = refused.or(Some(reason));
+                continue;
+            }
             lost.files += 1;
             lost.blocks_restored += back.blocks.len() as u64;
             lost.bytes_cut += size.saturating_sub(back.size);
@@ -66,7 +87,10 @@ impl<S: Store> Volume<S> {
                 let _ = self.store.remove(number);
             }
         }
-        Ok(lost)
+        match refused {
+            Some(reason) => Err(reason),
+            None => Ok(lost),
+        }
     }
 
     fn tear(
@@ -97,5 +121,54 @@ impl<S: Store> Volume<S> {
             Ok(())
         });
         restored.map_err(|error| refusal(&error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+    use std::time::SystemTime;
+
+    use super::*;
+    use crate::attributes::Attributes;
+    use crate::store::{Flush, FolderStore};
+    use crate::tree::ROOT;
+    use crate::volume::{Limits, NewInode};
+
+    const NOW: SystemTime = SystemTime::UNIX_EPOCH;
+
+    fn make(volume: &Volume<FolderStore>, name: &str) -> u64 {
+        let attributes = Attributes::new(0o600, 0, 0, NOW);
+        volume.make(ROOT, OsStr::new(name), &NewInode::File, attributes).expect("a file").inode
+    }
+
+    fn content(volume: &Volume<FolderStore>, file: u64) -> Vec<u8> {
+        let mut found = [0; 8];
+        let read = volume.read(file, 0, &mut found).expect("read");
+        found[..read].to_vec()
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_brought_back_is_reported_and_keeps_no_other_from_being_brought_back() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let store = FolderStore::new(folder.path(), Flush::Pretended);
+        let volume = Volume::new(store, Limits::default(), 0, 0, NOW);
+        let files = ["a", "b", "c"].map(|name| make(&volume, name));
+        for file in files {
+            volume.write(file, 0, b"old", None, false, NOW).expect("written");
+        }
+        volume.take_all_as_durable();
+        for file in files {
+            volume.write(file, 0, b"new", None, false, NOW).expect("written");
+        }
+        make(&volume, "unsynced");
+        std::fs::remove_file(folder.path().join(files[1].to_string())).expect("its content goes");
+
+        let mut dirt = Dirt::new();
+        assert_eq!(volume.power_off_of_component(None, &mut dirt), Err(Refusal::ENOENT));
+
+        assert_eq!([files[0], files[2]].map(|file| content(&volume, file)), [b"old", b"old"]);
+        assert_eq!(volume.look_up(ROOT, OsStr::new("unsynced")), Err(Refusal::ENOENT));
+        assert!(files.iter().all(|file| dirt.holds_object(*file)), "all of it is in doubt");
     }
 }

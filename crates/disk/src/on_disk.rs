@@ -235,7 +235,7 @@ mod tests {
     use super::*;
     use crate::DiskGroup;
     use crate::attributes::Attributes;
-    use crate::medium::SyncTimes;
+    use crate::medium::{Defect, SyncTimes};
     use crate::tree::ROOT;
     use crate::volume::{Limits, NewInode, Scope, Volume};
 
@@ -291,6 +291,32 @@ mod tests {
     }
 
     #[test]
+    fn a_write_that_is_its_own_sync_takes_the_time_of_one_although_the_kernel_asks_for_a_sync_after_it() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (volume, file) = on_modelled(folder.path(), Duration::ZERO);
+        let before = volume.store().disk().modelled_syncs().expect("modelled").count;
+        let taken = || volume.store().disk().modelled_syncs().expect("modelled").count - before;
+        let write = |content: &[u8], through| {
+            volume.write(file, 0, content, through, false, NOW).expect("written");
+        };
+        let sync = || volume.sync(file, Scope::Data).expect("synced");
+
+        write(&[3, 4], Some(Scope::Data));
+        sync();
+        assert_eq!(taken(), 1);
+        sync();
+        assert_eq!(taken(), 2, "the program's own sync is another");
+
+        write(&[5], Some(Scope::Data));
+        write(&[6], None);
+        sync();
+        assert_eq!(taken(), 4, "there was something to make durable");
+        write(&[7], None);
+        volume.power_off(None).expect("power-off");
+        assert_eq!(content(&volume, file), [6, 4]);
+    }
+
+    #[test]
     fn what_a_modelled_disk_had_not_answered_when_the_power_went_is_gone() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let (volume, file) = on_modelled(folder.path(), Duration::from_millis(20));
@@ -300,6 +326,24 @@ mod tests {
         volume.power_off(None).expect("power-off");
         volume.store().interrupt(false);
         assert_eq!(content(&volume, file), [1]);
+    }
+
+    #[test]
+    fn a_sync_that_was_lost_and_is_refused_when_it_is_done_after_all_is_owed_on() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (volume, file) = on_modelled(folder.path(), Duration::ZERO);
+        let loses_flushes = volume.store().disk().impose(Defect::LoseFlush);
+        volume.write(file, 0, &[2, 2], None, false, NOW).expect("written");
+        volume.sync(file, Scope::Data).expect("in appearance");
+        drop(loses_flushes);
+
+        let (below, aside) = (folder.path().join(file.to_string()), folder.path().join("aside"));
+        std::fs::rename(&below, &aside).expect("the content is not to be had");
+        assert_eq!(volume.sync(ROOT, Scope::All), Err(Refusal::ENOENT));
+        std::fs::rename(&aside, &below).expect("it is again");
+        volume.sync(ROOT, Scope::All).expect("synced");
+        volume.power_off(None).expect("power-off");
+        assert_eq!(content(&volume, file), [2, 2]);
     }
 
     #[test]

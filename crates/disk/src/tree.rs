@@ -54,6 +54,8 @@ pub(crate) struct FileBody {
     pub(crate) habit: SyncHabit,
     /// Bytes written since the last sync began.
     pub(crate) unsynced_bytes: u64,
+    /// Whether the last write was synced with it, and no sync was asked for since.
+    pub(crate) is_synced_with_write: bool,
     /// Its place among the changed files, oldest first; none when all of it is durable.
     pub(crate) dirty_since: Option<u64>,
 }

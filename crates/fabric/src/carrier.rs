@@ -31,6 +31,9 @@ use crate::router::{PortId, Sending};
 /// Frames taken from one port before the others have their turn.
 const FRAMES_PER_TURN: usize = 64;
 
+/// More frames than wait in an interface that nobody reads: Linux keeps 500.
+const WAITING_FRAMES_MAX: usize = 1_000;
+
 /// Mark of the event that says a command waits.
 const COMMAND: u64 = u64::MAX;
 
@@ -214,6 +217,7 @@ impl Carrier {
     }
 
     fn attach(&mut self, place: Path, addresses: Vec<IpAddr>, descriptor: OwnedFd) -> io::Result<PortId> {
+        self.discard_waiting(&descriptor);
         let port = self.network.attach(place, addresses);
         let event = EpollEvent::new(EpollFlags::EPOLLIN, u64::from(port.0));
         if let Err(error) = self.epoll.add(&descriptor, event) {
@@ -223,6 +227,15 @@ impl Carrier {
         self.descriptors.resize_with(port.0 as usize, || None);
         self.descriptors.push(Some(descriptor));
         Ok(port)
+    }
+
+    /// What waits in an interface that was not joined: a host without power said it, in a kernel that lives on.
+    fn discard_waiting(&mut self, descriptor: &OwnedFd) {
+        for _ in 0..WAITING_FRAMES_MAX {
+            if read(descriptor.as_raw_fd(), &mut self.buffer).is_none() {
+                return;
+            }
+        }
     }
 
     fn detach(&mut self, port: PortId) {

@@ -99,7 +99,7 @@ impl Fabric {
         Ok(Fabric { line: Line { commands, wake }, thread: Some(thread) })
     }
 
-    /// Joins a TUN interface (non-blocking, with virtio-net header) to the network.
+    /// Joins a TUN interface (non-blocking, with virtio-net header) to the network. What it has sent before is not carried.
     ///
     /// # Errors
     /// When the descriptor cannot be watched, or the thread is gone.

@@ -24,10 +24,14 @@ struct Place {
     address: Ipv4Addr,
 }
 
-fn place(fabric: &Fabric, path: &str, last: u8) -> Place {
+/// Both ends of an interface: the inner, and the one that the fabric has.
+fn interface() -> (OwnedFd, OwnedFd) {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-    let (inside, outside) =
-        socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags).expect("a pair of sockets");
+    socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags).expect("a pair of sockets")
+}
+
+fn place(fabric: &Fabric, path: &str, last: u8) -> Place {
+    let (inside, outside) = interface();
     let address = Ipv4Addr::new(10, 0, 0, last);
     let path = path.split('/').map(str::to_owned).collect();
     let port = fabric.attach(path, vec![address.into()], outside).expect("attached");
@@ -245,4 +249,17 @@ fn an_address_that_moves_is_reached_where_it_is() {
     send(&one, &again, b"hello");
     assert_eq!(receive_payload(&again), Some(b"hello".to_vec()));
     assert_eq!(IpAddr::from(again.address), IpAddr::from(two.address));
+}
+
+#[test]
+fn what_an_interface_sent_before_it_was_joined_is_not_carried() {
+    let fabric = Fabric::start().expect("a fabric");
+    let two = place(&fabric, "b", 2);
+    let (inside, outside) = interface();
+    let mut one = Place { port: two.port, inside, address: Ipv4Addr::new(10, 0, 0, 1) };
+    send(&one, &two, b"said without power");
+    let addresses = vec![one.address.into()];
+    one.port = fabric.attach(vec!["a".to_owned()], addresses, outside).expect("attached");
+    send(&one, &two, b"said with power");
+    assert_eq!(receive_payload(&two), Some(b"said with power".to_vec()));
 }

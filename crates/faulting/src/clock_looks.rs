@@ -138,7 +138,8 @@ impl Onlooker {
         for _ in 0..ATTEMPTS {
             let shift = expected();
             let Ok(look) = vm.look_at_clock() else {
-                let what = format!("{when}: {node} has no power, so its clock cannot be read");
+                let what =
+                    format!("{when}: {node} has no power or does not answer, so its clock cannot be read");
                 return Receipt { verdict: Verdict::Unknown, evidence: vec![what] };
             };
             if expected() != shift {

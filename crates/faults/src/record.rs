@@ -41,16 +41,16 @@ pub struct FaultRecord {
     pub findings: Vec<Finding>,
 }
 
-/// What the marks have shown after one power-off.
+/// What the marks have shown after one power-off, or that a volume could not be brought back at it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// The node whose own volume it is about; none for a copy of one that went on.
+    /// The node whose own volume its mark is on; none for a copy of one that went on, and without a mark.
     pub node: Option<String>,
     /// `Fail` when something stayed that was not synced; `Unknown` when what was synced is gone, or it could not be seen.
     pub verdict: Verdict,
     /// As a person would say it.
     pub sentence: String,
-    /// Whether what was synced is gone although nothing explains that: the lab itself lost it, and whatever the database
-    /// lacks may be the lab's doing.
+    /// Whether what was synced is gone although nothing explains that, or may be: the lab itself lost it, and whatever the
+    /// database lacks may be the lab's doing.
     pub lab_lost_synced: bool,
 }

@@ -2,7 +2,6 @@
 //!
 //! Owns the looks. What they must show is judged by whoever looks.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use clock::Reading;
@@ -27,7 +26,7 @@ impl ClockLook {
     /// Looks at it from inside a node, by two programs that have nothing in common.
     ///
     /// # Errors
-    /// When the node is off.
+    /// When the node is off, or does not answer.
     pub fn from_inside(node: &Node) -> Result<ClockLook, NodeError> {
         let probe = output(node, &Path::new(CLOCK).join(PROBE_FILE), &[])?;
         let probe = probe.and_then(|text| {
@@ -46,7 +45,7 @@ impl ClockLook {
 
 /// What a program printed that ran in the node, or why it told nothing.
 fn output(node: &Node, program: &Path, arguments: &[String]) -> Result<Result<String, String>, NodeError> {
-    let finished = match node.run(program, arguments, &BTreeMap::new()) {
+    let finished = match node.run_briefly(program, arguments) {
         Ok(finished) => finished,
         Err(NodeError::Spawn { why, .. }) => return Ok(Err(why)),
         Err(error) => return Err(error),

@@ -21,6 +21,7 @@ mod furnishing;
 pub mod guest;
 pub mod init;
 pub mod interface;
+pub mod interface_losses;
 mod ipv6;
 pub mod janitor;
 mod kept_connection;

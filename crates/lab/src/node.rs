@@ -12,7 +12,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sched::{CloneFlags, unshare};
 
@@ -23,6 +23,10 @@ use crate::protocol::{Answer, FileAction, NodeSetUp, Request, StoppedProcess, St
 
 /// Hidden subcommand of the program that makes it a node's init.
 pub const INIT_SUBCOMMAND: &str = "node-init";
+
+/// How long an init may take that is asked for something by whoever strikes and heals. It does one thing after the other,
+/// and a file of its volume may keep it for as long as a fault of the disk stands.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
 
 /// What can go wrong with a node.
 #[derive(Debug, thiserror::Error)]
@@ -64,6 +68,12 @@ pub enum NodeError {
     /// The node has no power.
     #[error("node {node} is off")]
     Off {
+        /// The node.
+        node: String,
+    },
+    /// Its init is at something else: a file of a volume whose disk does not answer.
+    #[error("node {node} has not answered within {} s", ANSWERED_WITHIN.as_secs())]
+    Busy {
         /// The node.
         node: String,
     },
@@ -255,7 +265,7 @@ impl Node {
         environment: &BTreeMap<String, String>,
         log: &str,
     ) -> Result<ProcessId, NodeError> {
-        self.start(program, arguments, environment, Some(log.to_owned()))
+        self.start((program, arguments, environment), Some(log.to_owned()), None)
     }
 
     /// Runs a process to its end.
@@ -268,8 +278,18 @@ impl Node {
         arguments: &[String],
         environment: &BTreeMap<String, String>,
     ) -> Result<Finished, NodeError> {
-        let process = self.start(program, arguments, environment, None)?;
+        let process = self.start((program, arguments, environment), None, None)?;
         self.wait_for(|known| known.finished.remove(&process.0))
+    }
+
+    /// The same of a program that has nothing to wait for.
+    ///
+    /// # Errors
+    /// As [`Node::run`]; and when it has not ended within 10 s.
+    pub fn run_briefly(&self, program: &Path, arguments: &[String]) -> Result<Finished, NodeError> {
+        let deadline = Some(Instant::now() + ANSWERED_WITHIN);
+        let process = self.start((program, arguments, &BTreeMap::new()), None, deadline)?;
+        self.wait_for_until(deadline, |known| known.finished.remove(&process.0))
     }
 
     /// Whether the process still runs.
@@ -292,7 +312,7 @@ impl Node {
     /// Sends the database's processes a signal, whoever started them; the numbers that the node knows them by.
     ///
     /// # Errors
-    /// When the node is off, or loses power meanwhile.
+    /// When the node is off, or loses power meanwhile; when it does not answer in time, and then the signal comes late.
     pub fn strike_processes(&self, strike: Strike) -> Result<Vec<i32>, NodeError> {
         self.ask_for_pids(|number| Request::Strike { number, strike })
     }
@@ -312,7 +332,8 @@ impl Node {
             known.next
         };
         self.send(&request(number)).map_err(|_| NodeError::Off { node: self.name.clone() })?;
-        self.wait_for(|known| known.struck.remove(&number))
+        let deadline = Instant::now() + ANSWERED_WITHIN;
+        self.wait_for_until(Some(deadline), |known| known.struck.remove(&number))
     }
 
     /// Whether the node has power.
@@ -397,10 +418,9 @@ impl Node {
 
     fn start(
         &self,
-        program: &Path,
-        arguments: &[String],
-        environment: &BTreeMap<String, String>,
+        (program, arguments, environment): (&Path, &[String], &BTreeMap<String, String>),
         log: Option<String>,
+        deadline: Option<Instant>,
     ) -> Result<ProcessId, NodeError> {
         let process = {
             let mut known = self.shared.lock();
@@ -417,7 +437,7 @@ impl Node {
             log,
         };
         self.send(&request).map_err(|_| NodeError::Off { node: self.name.clone() })?;
-        self.wait_for(|known| known.spawned.remove(&process))?
+        self.wait_for_until(deadline, |known| known.spawned.remove(&process))?
             .map(|()| ProcessId(process))
             .map_err(|why| NodeError::Spawn { node: self.name.clone(), why })
     }
@@ -428,7 +448,15 @@ impl Node {
         self.socket.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes())
     }
 
-    fn wait_for<T>(&self, mut look: impl FnMut(&mut Known) -> Option<T>) -> Result<T, NodeError> {
+    fn wait_for<T>(&self, look: impl FnMut(&mut Known) -> Option<T>) -> Result<T, NodeError> {
+        self.wait_for_until(None, look)
+    }
+
+    fn wait_for_until<T>(
+        &self,
+        deadline: Option<Instant>,
+        mut look: impl FnMut(&mut Known) -> Option<T>,
+    ) -> Result<T, NodeError> {
         let mut known = self.shared.lock();
         loop {
             if let Some(found) = look(&mut known) {
@@ -437,7 +465,12 @@ impl Node {
             if known.off {
                 return Err(NodeError::Off { node: self.name.clone() });
             }
-            known = self.shared.changed.wait(known).unwrap_or_else(PoisonError::into_inner);
+            let changed = &self.shared.changed;
+            known = match deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())) {
+                None => changed.wait(known).unwrap_or_else(PoisonError::into_inner),
+                Some(left) if left.is_zero() => return Err(NodeError::Busy { node: self.name.clone() }),
+                Some(left) => changed.wait_timeout(known, left).unwrap_or_else(PoisonError::into_inner).0,
+            };
         }
     }
 }

@@ -177,6 +177,15 @@ pub struct Datacentre {
     pub planted: Planted,
 }
 
+/// What the loss of hosts came to.
+#[derive(Debug)]
+pub struct PowerOff {
+    /// VMs that died with them.
+    pub died: Vec<usize>,
+    /// What could not be done of it.
+    pub troubles: Vec<DatacentreError>,
+}
+
 /// What a datacentre is built from beside the scenario.
 #[derive(Debug)]
 pub struct BuildSettings<'a> {
@@ -379,33 +388,33 @@ impl Datacentre {
         self.vms_on().into_iter().filter(dies).collect()
     }
 
-    /// Cuts the power of hosts and of every VM on them; the network first, all at once as far as one thread can.
-    /// Returns the VMs that died; the platform switches off those whose disk is gone.
-    ///
-    /// # Errors
-    /// When the fabric is gone.
-    pub fn power_off_hosts(&self, hosts: &[usize]) -> Result<Vec<usize>, DatacentreError> {
+    /// Cuts the power of hosts and of every VM on them; the network first, all at once as far as one thread can. What goes
+    /// wrong with one keeps no other on; the platform switches off those whose disk is gone.
+    #[must_use]
+    pub fn power_off_hosts(&self, hosts: &[usize]) -> PowerOff {
+        let mut troubles = Vec::new();
+        let mut note = |done: Result<(), DatacentreError>| troubles.extend(done.err());
         for host in hosts {
             if let Some(port) = self.hosts[*host].port.lock().unwrap_or_else(PoisonError::into_inner).take() {
-                self.fabric.detach(port)?;
+                note(self.fabric.detach(port).map_err(DatacentreError::from));
             }
         }
         let died = self.vms_dying_with(hosts);
         for vm in &died {
-            self.vms[*vm].cut_off()?;
+            note(self.vms[*vm].cut_off().map_err(DatacentreError::from));
         }
         // Components first, so that none makes durable what reaches it after its host is gone; that of a node's own host
         // ends with the node.
         for host in hosts {
-            self.components_on(*host, MirroredDisk::host_is_off)?;
+            note(self.components_on(*host, MirroredDisk::host_is_off));
         }
         for vm in &died {
-            self.vms[*vm].power_off()?;
+            note(self.vms[*vm].power_off().map_err(DatacentreError::from));
         }
         for host in hosts {
-            self.components_on(*host, MirroredDisk::host_is_off)?;
+            note(self.components_on(*host, MirroredDisk::host_is_off));
         }
-        Ok(died)
+        PowerOff { died, troubles }
     }
 
     /// Cuts the power of one VM, its host staying on: what a cluster does to a node that it no longer trusts.
@@ -439,11 +448,12 @@ impl Datacentre {
         host: usize,
         tell: impl Fn(&MirroredDisk, usize) -> std::io::Result<()>,
     ) -> Result<(), DatacentreError> {
-        self.vms
-            .iter()
-            .filter_map(|vm| vm.volume().mirrored())
-            .try_for_each(|disk| tell(disk, host))
-            .map_err(|source| DatacentreError::Component { place: self.hosts[host].name(), source })
+        let mut all_done = Ok(());
+        for disk in self.vms.iter().filter_map(|vm| vm.volume().mirrored()) {
+            // One that cannot do it keeps none of the others from being told.
+            all_done = all_done.and(tell(disk, host));
+        }
+        all_done.map_err(|source| DatacentreError::Component { place: self.hosts[host].name(), source })
     }
 
     /// From here on links carry no more than their rate.

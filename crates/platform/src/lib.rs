@@ -27,7 +27,9 @@ mod time_service;
 mod vm;
 mod volume_watch;
 
-pub use datacentre::{BuildSettings, ClientPlace, Datacentre, DatacentreError, Host, VolumeContent};
+pub use datacentre::{
+    BuildSettings, ClientPlace, Datacentre, DatacentreError, Host, PowerOff, VolumeContent,
+};
 pub use fabric_rules::for_fabric;
 pub use folders::{FolderError, Folders};
 pub use migrating::{MigrationOrder, MigrationWatch, NotMigrated};

@@ -54,6 +54,9 @@ pub enum VmError {
         /// The node.
         node: String,
     },
+    /// Its processes could not be signalled.
+    #[error(transparent)]
+    Signal(NodeError),
     /// A folder of its own could not be made.
     #[error("node {node}: folder {path}: {source}")]
     Folder {
@@ -246,7 +249,7 @@ impl Vm {
                 let (node, tun) = lab::Node::boot(&plan)?;
                 return Ok((node, tun, None));
             }
-            NodeVolume::Virtual(disk) => disk.prepare().map_err(OpenError::from),
+            NodeVolume::Virtual(disk) => disk.prepare(),
             NodeVolume::Mirrored(disk) => disk.prepare(host, may_force),
         };
         let (point, mount) =

@@ -5,6 +5,8 @@
 
 mod component;
 mod conversation;
+#[cfg(test)]
+mod ground;
 mod initiator;
 mod moving;
 mod on_hosts;
@@ -267,12 +269,12 @@ impl MirroredDisk {
             serving.mirror.heard_last(peer, state.components[*other].drain());
         }
         self.note_ends(&mut state, &serving);
-        if self.policy.acknowledge == Acknowledge::Semi {
-            // What it had received, and was acknowledged, went with its power.
-            let off = others.iter().copied().filter(|other| !state.components[*other].is_on());
-            let off: BTreeSet<usize> = off.collect();
-            state.current.retain(|number| !off.contains(number));
-        }
+        // What it had received, and was acknowledged, went with its power; or it could not be brought back.
+        let is_semi = self.policy.acknowledge == Acknowledge::Semi;
+        let is_behind = |of: &Component| !of.is_on() && (is_semi || matches!(of.last_loss(), Some(Err(_))));
+        let behind = others.iter().copied().filter(|other| is_behind(&state.components[*other]));
+        let behind: BTreeSet<usize> = behind.collect();
+        state.current.retain(|number| !behind.contains(number));
         let lacking = serving.mirror.end();
         drop(serving.conversations);
         self.differences().ended(others.iter().copied().zip(lacking));
@@ -292,6 +294,8 @@ impl MirroredDisk {
                 state.last_loss = Some(lost.as_ref().copied().map_err(ToString::to_string));
             }
             if let Err(error) = lost {
+                // It is not to be relied on before it has caught up with another.
+                state.current.remove(&number);
                 first_error.get_or_insert(error);
             }
         }
@@ -321,21 +325,24 @@ impl MirroredDisk {
     /// durable. One that serves ends with its node.
     ///
     /// # Errors
-    /// When its folder's file system refuses; then its content is in doubt.
+    /// When its folder's file system refuses; then its content is in doubt, and all of it is to be copied again.
     pub fn host_is_off(&self, host: usize) -> io::Result<()> {
+        let mut all_off = Ok(());
         for (number, component) in self.on(host) {
             let mut dirt = Dirt::new();
             let is_serving = self.state().serving.as_ref().is_some_and(|serving| serving.component == number);
             if is_serving {
                 continue;
             }
-            component.power_off(&mut dirt)?;
+            let lost = component.power_off(&mut dirt);
             self.differences().lost(number, &dirt);
-            if self.policy.acknowledge == Acknowledge::Semi && !dirt.is_empty() {
+            let is_semi = self.policy.acknowledge == Acknowledge::Semi;
+            if lost.is_err() || (is_semi && !dirt.is_empty()) {
                 self.state().current.remove(&number);
             }
+            all_off = all_off.and(lost.map(drop));
         }
-        Ok(())
+        all_off
     }
 
     /// A host has power again: its component can be reached.
@@ -498,5 +505,58 @@ impl MirroredDisk {
             shown
         };
         state.components.iter().enumerate().map(of).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use disk::{Attributes, NewInode, ROOT, Scope, ask};
+    use scenario::Promotion;
+
+    use super::ground::ground;
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(30);
+
+    #[test]
+    fn a_copy_that_could_not_be_brought_back_counts_as_up_to_date_only_when_it_has_caught_up() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let Some(disk) = ground(folder.path(), 6, Promotion::UpToDate) else {
+            return eprintln!("skipped: a_copy_that_could_not: no network namespace may be entered");
+        };
+        let (_point, mount) = disk.prepare(0, false).expect("opened");
+        assert!(disk.settle(PATIENCE), "the other component is up to date");
+        let first: Arc<dyn Files> = disk.state().serving.as_ref().expect("open").mirror.clone();
+        let now = std::time::UNIX_EPOCH;
+        let attributes = Attributes::new(0o644, 0, 0, now);
+        let made = ask(first.as_ref(), |files| files.make(ROOT, "f".as_ref(), &NewInode::File, attributes));
+        let file = made.expect("made").inode;
+        let write = |content: &[u8]| {
+            ask(first.as_ref(), |files| files.write(file, 0, content, None, false, now)).expect("written");
+        };
+        write(b"old");
+        ask(first.as_ref(), |files| files.sync(file, Scope::All)).expect("synced");
+        write(b"new");
+        assert!(disk.settle(PATIENCE), "all of it is there");
+
+        let content = folder.path().join("1").join("content").join(file.to_string());
+        let aside = folder.path().join("aside");
+        std::fs::rename(&content, &aside).expect("the content is not to be had");
+        assert!(disk.host_is_off(1).is_err());
+        std::fs::rename(&aside, &content).expect("it is again");
+        mount.power_off();
+        disk.lose(&mount).expect("closed");
+        assert_eq!(disk.state().current, BTreeSet::from([0]));
+
+        disk.host_is_on(1).expect("on");
+        let (_point, mount) = disk.prepare(0, false).expect("opened");
+        assert!(disk.settle(PATIENCE), "it catches up");
+        let mut found = [0; 3];
+        let copy = disk.state().components[1].volume.clone();
+        assert_eq!(copy.read(file, 0, &mut found), Ok(3));
+        assert_eq!(&found, b"old");
+        mount.power_off();
+        disk.lose(&mount).expect("closed");
+        assert_eq!(disk.state().current, BTreeSet::from([0, 1]));
     }
 }

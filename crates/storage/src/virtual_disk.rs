@@ -9,10 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use disk::mirror::Dirt;
-use disk::{
-    DefectEffects, Disk, FolderStore, Limits, Lost, Mount, MountError, MountPoint, OnDisk, SnapshotError,
-};
+use disk::{DefectEffects, Disk, FolderStore, Limits, Lost, Mount, MountPoint, OnDisk, SnapshotError};
 
+use crate::mirrored::OpenError;
 use crate::rollback::{PowerOffs, Rollback};
 
 /// A virtual disk over a folder.
@@ -108,9 +107,12 @@ impl VirtualDisk {
     /// Gets ready to be mounted for one boot.
     ///
     /// # Errors
-    /// When it cannot be served.
-    pub fn prepare(&self) -> Result<(MountPoint, Mount), MountError> {
-        disk::prepare(self.volume.clone())
+    /// When it cannot be served, or the last power-off did not take what it should have taken.
+    pub fn prepare(&self) -> Result<(MountPoint, Mount), OpenError> {
+        if let Some(Err(why)) = self.last_loss() {
+            return Err(OpenError::InDoubt { why });
+        }
+        Ok(disk::prepare(self.volume.clone())?)
     }
 
     /// The boot with this mount is over, and so are its processes: takes back what was not durable.
@@ -123,5 +125,19 @@ impl VirtualDisk {
         past.cpu += mount.cpu_time();
         past.last_loss = Some(lost.map_err(|refusal| refusal.to_string()));
         lost.map(drop).map_err(io::Error::from)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_that_could_not_be_brought_back_is_not_mounted_again() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let group = disk::DiskGroup::new(&["d1".to_owned()], None);
+        let volume = VirtualDisk::new(folder.path(), 0, PowerOffs::default(), group.capacity[0].clone());
+        volume.past().last_loss = Some(Err("ENOSPC: No space left on device".to_owned()));
+        assert!(matches!(volume.prepare(), Err(OpenError::InDoubt { .. })));
     }
 }

@@ -6,13 +6,14 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use faults::{FaultRecord, Struck};
+use faults::{FaultRecord, Finding, Struck};
 use history::{EventKind, Verdict};
 use lab::probe::NodeNamespaces;
+use platform::PowerOff;
 use scenario::{Fault, PowerOffFault, node_name};
 
 use super::targets::describe;
-use super::{Faulting, StandingFault};
+use super::{Faulting, StandingFault, lock};
 use crate::power_probe::{Observer, Subject};
 
 /// How long power may come back late so that the hosts' silence is heard to the end, beyond the site's longest round trip.
@@ -97,31 +98,15 @@ impl Faulting {
         if !self.prevented {
             let on_copies = self.plant_on_copies(&record.hosts, &dying);
             self.plant_canaries(number, &dying);
-            match self.datacentre.power_off_hosts(&record.hosts) {
-                Ok(died) => {
-                    for vm in &died {
-                        let (node, on) = (node_name(*vm), self.datacentre.vms[*vm].host());
-                        let host = self.datacentre.hosts[on].name();
-                        if !record.hosts.contains(&on) {
-                            let what = format!(
-                                "the host that served the volume of {node} on {host} is lost: its VM is switched off"
-                            );
-                            let (action, node) = ("volume".to_owned(), node.clone());
-                            self.events.say(EventKind::Platform { action, node, what });
-                        }
-                        self.events.say(EventKind::NodeDown { node, host });
-                    }
-                    self.platform.lost(&died);
-                }
-                Err(error) => {
-                    self.events.warn(format!("power-off: {error}"), "the lab is broken; report this")
-                }
-            }
+            let power_off = self.datacentre.power_off_hosts(&record.hosts);
+            self.tell_who_died(record, &power_off);
+            self.note_what_stayed(number, record, &power_off.died);
+            self.platform.lost(&power_off.died);
             self.look_at_copies(number, on_copies);
         }
         let losses = match self.prevented {
             true => Vec::new(),
-            false => self.losses(record),
+            false => self.losses(record, &record.vms),
         };
         let effect_s = self.events.now_s();
         let (datacentre, longest_delay) = (self.datacentre.clone(), self.longest_delay);
@@ -135,12 +120,40 @@ impl Faulting {
         });
     }
 
-    /// What a power-off took from the volumes of its nodes and from components on its hosts.
-    fn losses(&self, record: &FaultRecord) -> Vec<(Verdict, String)> {
+    fn tell_who_died(&self, record: &FaultRecord, power_off: &PowerOff) {
+        for trouble in &power_off.troubles {
+            self.events.warn(format!("power-off: {trouble}"), "the lab is broken; report this");
+        }
+        for vm in &power_off.died {
+            let (node, on) = (node_name(*vm), self.datacentre.vms[*vm].host());
+            let host = self.datacentre.hosts[on].name();
+            if !record.hosts.contains(&on) {
+                let what = format!(
+                    "the host that served the volume of {node} on {host} is lost: its VM is switched off"
+                );
+                let (action, node) = ("volume".to_owned(), node.clone());
+                self.events.say(EventKind::Platform { action, node, what });
+            }
+            self.events.say(EventKind::NodeDown { node, host });
+        }
+    }
+
+    /// A volume that could not be brought back to what was durable is wrong by the lab's doing, and what its database lacks
+    /// may be wrong with it.
+    fn note_what_stayed(&self, number: usize, record: &FaultRecord, died: &[usize]) {
+        let in_doubt = self.losses(record, died).into_iter().filter(|(verdict, _)| *verdict != Verdict::Pass);
+        let findings: Vec<Finding> = in_doubt
+            .map(|(verdict, sentence)| Finding { node: None, verdict, sentence, lab_lost_synced: true })
+            .collect();
+        lock(&self.records)[number].findings.extend(findings);
+    }
+
+    /// What a power-off took from the volumes of these nodes and from components on its hosts.
+    fn losses(&self, record: &FaultRecord, vms: &[usize]) -> Vec<(Verdict, String)> {
         let all = self.datacentre.vms.iter().enumerate();
         let of_copies = all.flat_map(|(vm, of)| of.volume().losses_of_copies(vm, &record.hosts));
-        let of_nodes = record.vms.iter();
-        let of_nodes = of_nodes.filter_map(|vm| self.datacentre.vms[*vm].volume().last_loss(&node_name(*vm)));
+        let of_nodes =
+            vms.iter().filter_map(|vm| self.datacentre.vms[*vm].volume().last_loss(&node_name(*vm)));
         of_nodes.chain(of_copies).collect()
     }
 }

@@ -116,7 +116,7 @@ impl Faulting {
                     if let Err(error) = self.datacentre.vms[vm].strike_processes(strike) {
                         self.events.warn(
                             format!("process fault: {error}"),
-                            "the node lost its power during the fault",
+                            "the node lost its power during the fault, or its disk does not answer",
                         );
                     }
                 }

@@ -15,7 +15,7 @@ impl Vm {
     /// What programs on it see of the clock.
     ///
     /// # Errors
-    /// When it has no power.
+    /// When it has no power, or does not answer.
     pub fn look_at_clock(&self) -> Result<ClockLook, NodeError> {
         let (_, node) = self.boot_now()?;
         ClockLook::from_inside(&node).map_err(|_| NodeError::Down { node: self.name.clone() })

@@ -38,11 +38,11 @@ impl Vm {
     /// of its packets.
     ///
     /// # Errors
-    /// When it has no power, or the fabric is gone; it runs on then.
+    /// When it has no power or does not answer, or the fabric is gone; it runs on then.
     pub(crate) fn stun(&self, paths: &[Vec<String>], block: Block) -> Result<Stun<'_>, VmError> {
         let mut stun = Stun { vm: self, quiet: None };
         let strike = lab::Strike { signal: libc::SIGSTOP, only: None, at_most: None };
-        self.strike_processes(strike).map_err(|_| VmError::Off { node: self.name.clone() })?;
+        self.strike_processes(strike).map_err(VmError::Signal)?;
         let both_ways = |path: &Vec<String>| {
             let to_it = Rule { to: path.clone(), block: Some(block), ..Rule::default() };
             let from_it = Rule { from: path.clone(), block: Some(block), ..Rule::default() };

@@ -8,6 +8,7 @@ use history::EventKind;
 use history::WARM_UP;
 use history::{Receipt, Verdict};
 use measure::{Doubt, warnings};
+use platform::Datacentre;
 use results::{LoadResult, ModelledSyncsResult, WarningResult};
 
 use crate::chronicle::Chronicle;
@@ -63,7 +64,31 @@ pub(super) fn all_warnings(
     found.extend(told.map(|(what, remedy)| WarningResult { what, remedy: remedy.to_owned() }));
     found.extend(super::agents::warnings(agents));
     found.extend(links_in_doubt(prepared.lab.as_ref().and_then(|lab| lab.links.as_ref())));
+    found.extend(prepared.lab.as_ref().and_then(|lab| lost_unseen(lost_on_the_way_in(&lab.datacentre))));
     found
+}
+
+/// Packets that nodes with power and places of clients have lost before the network of the lab had them.
+fn lost_on_the_way_in(datacentre: &Datacentre) -> u64 {
+    let of_nodes = datacentre
+        .vms
+        .iter()
+        .filter_map(|vm| lab::interface_losses::lost_on_the_way_in(&vm.namespace()?).ok());
+    let places = datacentre.client_places.values();
+    let of_clients =
+        places.filter_map(|place| lab::interface_losses::lost_on_the_way_in(place.namespace()).ok());
+    of_nodes.chain(of_clients).sum()
+}
+
+/// No link has lost these, and no figure counts them.
+fn lost_unseen(packets: u64) -> Option<WarningResult> {
+    (packets > 0).then(|| WarningResult {
+        what: format!(
+            "{packets} packets were lost between nodes or clients and the simulated network, which took them too slowly; they \
+             are in no count of the network"
+        ),
+        remedy: "repeat the run on a less busy machine, or with fewer nodes or clients".to_owned(),
+    })
 }
 
 /// A link that does otherwise is a reason of the verdict; one that could not be looked at is no fault of the run, and is to
@@ -80,6 +105,17 @@ fn links_in_doubt(links: Option<&Receipt>) -> Option<WarningResult> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn packets_that_the_network_never_had_are_warned_of() {
+        assert_eq!(lost_unseen(0), None);
+        let warning = lost_unseen(12).expect("a warning");
+        assert!(
+            warning.what.starts_with("12 packets were lost between nodes or clients"),
+            "{}",
+            warning.what
+        );
+    }
 
     #[test]
     fn links_that_were_not_shown_are_warned_of_and_shown_or_refuted_ones_are_not() {

@@ -91,7 +91,10 @@ impl Speaker {
     fn speak(&self, is_over: &AtomicBool) {
         while !is_over.load(Ordering::Acquire) {
             if let Ok(stream) = self.from.connect(self.to.address(), self.timeout) {
-                self.converse(&stream);
+                // Service may have ended while it was tried.
+                if !is_over.load(Ordering::Acquire) {
+                    self.converse(&stream);
+                }
                 let _ = stream.shutdown(Shutdown::Both);
             }
             self.threads.cpu().count();
@@ -100,12 +103,15 @@ impl Speaker {
     }
 
     fn converse(&self, stream: &TcpStream) {
-        // The component keeps this in its log and its bitmap, and would send it here.
-        let lost = self.differences().take_lost(self.number);
+        // The component keeps this in its log and its bitmap, and would send it here. Whoever serves next must not find
+        // nothing to be told while one whose service is over has it in its hands.
+        let mut differences = self.differences();
+        let lost = differences.take_lost(self.number);
         let Some(connection) = self.mirror.connect(self.peer, &lost) else {
-            self.differences().untold(self.number, &lost);
+            differences.untold(self.number, &lost);
             return;
         };
+        drop(differences);
         std::thread::scope(|scope| {
             let hear = || self.hear(stream, connection);
             let listener = std::thread::Builder::new().name("mirror".to_owned()).spawn_scoped(scope, hear);

@@ -35,6 +35,14 @@ pub enum OpenError {
     /// No component with power.
     #[error("no host with power holds a component of the volume")]
     NoComponent,
+    /// What a power-off should have taken is in part still there.
+    #[error(
+        "after a power-off it could not be brought back to what was durable, so nothing starts from it: {why}"
+    )]
+    InDoubt {
+        /// Why.
+        why: String,
+    },
     /// The component lacks something, or may.
     #[error(
         "the component on {host} may lack acknowledged writes, so it is not promoted; write `promote: forced` to \
@@ -361,44 +369,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::host_place;
-    use crate::mirrored::Plan;
-    use crate::rollback::PowerOffs;
-
-    /// A volume with a component on each of the first two of three hosts, in the network of this process.
-    fn ground(folder: &std::path::Path, first: usize, promote: Promotion) -> Option<Arc<MirroredDisk>> {
-        let hosts: Option<Vec<_>> = ["a", "b", "c"].iter().map(|name| host_place::here(name)).collect();
-        let class = scenario::StorageClass {
-            name: "basic".to_owned(),
-            metadata_on_own_device: false,
-            flush: false,
-            buffer_bytes: 1 << 20,
-        };
-        let storage = scenario::Storage {
-            replicas: 2,
-            acknowledge: scenario::Acknowledge::Sync,
-            apart: scenario::Apart::Hosts,
-            rebuild_after: Duration::from_secs(60),
-            timeout: Duration::from_secs(2),
-            unreachable_after: Duration::from_secs(30),
-            promote,
-            class,
-            components: vec![vec![0, 1]; 1_000],
-            hosts: Vec::new(),
-            for_storage: Vec::new(),
-        };
-        // Ports of its own, whichever tests run beside it.
-        let node = 100 + first + std::process::id() as usize % 400 * 2;
-        let plan = Plan {
-            folder,
-            node,
-            storage: &storage,
-            hosts: hosts?,
-            user: 0,
-            power_offs: PowerOffs::default(),
-        };
-        Some(MirroredDisk::make(&plan).expect("a volume"))
-    }
+    use crate::mirrored::ground::ground;
 
     fn where_open(disk: &MirroredDisk) -> Vec<(String, String)> {
         disk.openings().into_iter().map(|of| (of.host, of.component)).collect()
