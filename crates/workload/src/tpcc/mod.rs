@@ -268,6 +268,7 @@ mod tests {
         // FR-1's baseline: 1,000 warehouses, 12,581.6 new orders a minute.
         let succeeded = BTreeMap::from([("NEW-ORDER".to_owned(), 125_816), ("PAYMENT".to_owned(), 120_000)]);
         let figures = tpcc.figures(&succeeded, 600.0, 1_000);
+        assert!(figures.keys().all(|name| tpcc.facts().figures.contains(&name.as_str())), "{figures:?}");
         assert!((figures["tpmC"] - 12_581.6).abs() < 1e-6);
         assert!((figures["efficiency_percent"] - 97.8).abs() < 0.1, "{figures:?}");
         assert!(tpcc.figures(&BTreeMap::new(), 600.0, 1).is_empty());
