@@ -15,7 +15,7 @@ use storage::Seen;
 
 use crate::chronicle::Chronicle;
 use crate::directory::RunDirectory;
-use crate::link_watch::WatchError;
+use crate::file_watch::WatchError;
 use crate::usage::Usage;
 use crate::vigil::Watched;
 
