@@ -103,33 +103,16 @@ fn processes_left() -> std::io::Result<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
-    use history::{LabPart, Receipt, RunFacts, SiteFacts, Stall};
+    use history::{LabPart, Receipt, Stall};
     use results::{FaultResult, LabResult};
+
+    use crate::expectations::tests::facts;
 
     use super::*;
 
     fn fault(verdict: Verdict, lab_lost_synced: bool) -> FaultResult {
         let receipt = Receipt { verdict, evidence: Vec::new() };
         FaultResult { lab_lost_synced, receipt, ..FaultResult::asked("power-off", "", 1.0) }
-    }
-
-    fn facts() -> RunFacts {
-        RunFacts {
-            holdfast: String::new(),
-            scenario: String::new(),
-            description: String::new(),
-            seed: 1,
-            started_at: String::new(),
-            engine: String::new(),
-            engine_version: String::new(),
-            engine_settings: Default::default(),
-            machine: Default::default(),
-            site: SiteFacts::default(),
-            loads: Vec::new(),
-            phases: Vec::new(),
-            planted: Vec::new(),
-            is_external: false,
-        }
     }
 
     fn check(faults: Vec<FaultResult>, stalls: usize, was_interrupted: bool, expected: &[&str]) {
