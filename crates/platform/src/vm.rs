@@ -45,7 +45,7 @@ pub enum VmError {
     Network {
         /// The node.
         node: String,
-        /// Why.
+        /// What the network refused.
         source: fabric::FabricError,
     },
     /// It has no power, or has lost it meanwhile.
@@ -61,7 +61,7 @@ pub enum VmError {
         node: String,
         /// The folder.
         path: PathBuf,
-        /// Why.
+        /// What the operating system answered.
         source: io::Error,
     },
     /// Its volume could not be made ready to be mounted.
@@ -69,7 +69,7 @@ pub enum VmError {
     Volume {
         /// The node.
         node: String,
-        /// Why.
+        /// The step of opening it that failed.
         source: OpenError,
     },
     /// After a power-off its volume could not be brought back to what was durable.
@@ -77,7 +77,7 @@ pub enum VmError {
     Loss {
         /// The node.
         node: String,
-        /// Why.
+        /// What the operating system answered.
         source: io::Error,
     },
     /// The way in for a person could not be told.
@@ -85,7 +85,7 @@ pub enum VmError {
     Entrance {
         /// The node.
         node: String,
-        /// Why.
+        /// What of the way in for shells could not be made.
         source: EntranceError,
     },
     /// Its CPU limit could not be set.
@@ -93,7 +93,7 @@ pub enum VmError {
     Limit {
         /// The node.
         node: String,
-        /// Why.
+        /// The file of the limit that could not be written.
         source: lab::cgroup::CgroupError,
     },
 }

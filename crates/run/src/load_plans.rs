@@ -24,7 +24,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_millis(1_000);
 pub struct Misconfigured {
     /// The load.
     pub load: String,
-    /// Why.
+    /// The option that is wrong, and with what.
     pub source: ConfigurationError,
 }
 

@@ -25,7 +25,7 @@ use crate::vigil::Watched;
 pub struct PlaceError {
     /// The load.
     pub load: String,
-    /// Why.
+    /// What the operating system answered.
     pub source: std::io::Error,
 }
 
