@@ -37,7 +37,7 @@ struct Ended {
     indeterminate: i64,
 }
 
-/// The final look.
+/// The final look of one load.
 #[derive(Debug)]
 struct Look {
     began_s: f64,
@@ -52,7 +52,8 @@ pub struct Conditions {
     /// By kind of transaction.
     ended: BTreeMap<String, Ended>,
     last_acknowledged_s: f64,
-    look: Option<Look>,
+    /// By load: scripts have conditions of their own.
+    looks: BTreeMap<String, Look>,
 }
 
 impl Conditions {
@@ -69,7 +70,12 @@ impl Conditions {
     }
 
     fn new(name: &'static str) -> Self {
-        Conditions { name, ended: BTreeMap::new(), last_acknowledged_s: f64::NEG_INFINITY, look: None }
+        Conditions {
+            name,
+            ended: BTreeMap::new(),
+            last_acknowledged_s: f64::NEG_INFINITY,
+            looks: BTreeMap::new(),
+        }
     }
 }
 
@@ -93,7 +99,8 @@ impl Check for Conditions {
             }
             Action::ConditionsRead { conditions, counts } if operation.outcome == Outcome::Ok => {
                 let (conditions, counts) = (conditions.clone(), counts.clone());
-                self.look = Some(Look { began_s: operation.invoked_s, conditions, counts });
+                let look = Look { began_s: operation.invoked_s, conditions, counts };
+                self.looks.insert(operation.load.clone(), look);
             }
             _ => {}
         }
@@ -110,7 +117,8 @@ impl Check for Conditions {
         if acknowledged == 0 {
             story.doubt("no transaction was acknowledged, so nothing was tested".into());
         }
-        let Some(look) = &self.look else {
+        let latest = self.looks.values().max_by(|one, other| one.began_s.total_cmp(&other.began_s));
+        let Some(look) = latest else {
             story.doubt(
                 "there is no final look at the conditions, so it is not known whether they hold".into(),
             );
@@ -118,22 +126,31 @@ impl Check for Conditions {
             return report;
         };
         report.counts.extend(look.counts.iter().map(|(name, count)| (name.clone(), *count)));
-        report.count("conditions", look.conditions.len());
-        judge_conditions(look, &mut story);
+        // Loads of TPC-C look at the same tables with the same conditions.
+        let looked_at: usize = match self.name {
+            TPCC => look.conditions.len(),
+            _ => self.looks.values().map(|look| look.conditions.len()).sum(),
+        };
+        report.count("conditions", looked_at);
+        for (load, look) in &self.looks {
+            let of_load = if self.looks.len() > 1 { format!(" of load {load}") } else { String::new() };
+            judge_conditions(look, &of_load, &mut story);
+        }
         let mut rows = String::new();
         if self.name == TPCC {
             demand_all_twelve(look, &mut story);
             rows = self.judge_rows(look, &mut report, &mut story);
-        } else if look.conditions.is_empty() {
+        } else if looked_at == 0 {
             story.doubt("there are no conditions, so nothing is known about the data".into());
         }
-        if self.last_acknowledged_s > look.began_s {
+        let first_began_s = self.looks.values().map(|look| look.began_s).fold(f64::INFINITY, f64::min);
+        if self.last_acknowledged_s > first_began_s {
             story.doubt(format!(
-                "the final look began at {:.3} s, before the last acknowledgement at {:.3} s",
-                look.began_s, self.last_acknowledged_s
+                "the final look began at {first_began_s:.3} s, before the last acknowledgement at {:.3} s",
+                self.last_acknowledged_s
             ));
         }
-        let conditions = counted(look.conditions.len(), "condition");
+        let conditions = counted(looked_at, "condition");
         (report.verdict, report.explanation) = story.conclude(format!(
             "{conditions} looked at after {}, none is violated{rows}",
             counted(usize::try_from(acknowledged).unwrap_or_default(), "acknowledged transaction")
@@ -142,11 +159,11 @@ impl Check for Conditions {
     }
 }
 
-/// A violated condition is a failure, whoever violated it.
-fn judge_conditions(look: &Look, story: &mut Story) {
+/// A violated condition is a failure, whoever violated it. `of_load` says whose it is, where that is not clear.
+fn judge_conditions(look: &Look, of_load: &str, story: &mut Story) {
     for condition in look.conditions.iter().filter(|condition| condition.violations > 0) {
         let times = usize::try_from(condition.violations).unwrap_or(usize::MAX);
-        let claim = format!("condition {} has {}", condition.name, counted(times, "violation"));
+        let claim = format!("condition {}{of_load} has {}", condition.name, counted(times, "violation"));
         story.fail(with_examples(&claim, &condition.examples, String::clone));
     }
 }
@@ -343,5 +360,28 @@ mod tests {
         check(look(1, &[], [0, 0]), Verdict::Pass);
         check(look(1, &[1], [0, 0]), Verdict::Fail);
         check(look(0, &[], [0, 0]), Verdict::Unknown);
+    }
+
+    #[test]
+    fn conditions_of_each_load_of_scripts_are_judged_and_not_those_of_the_last_alone() {
+        let check = |of_first: Operation, of_second: Operation, verdict: Verdict, told: &str| {
+            let mut check = Box::new(Conditions::of_scripts());
+            let looks = [
+                Operation { load: "orders".to_owned(), ..of_first },
+                Operation { load: "stock".to_owned(), ..of_second },
+            ];
+            transactions("mine").iter().chain(&looks).for_each(|operation| check.observe(operation));
+            let report = check.conclude();
+            assert_eq!(report.verdict, verdict, "{}", report.explanation);
+            assert!(report.explanation.contains(told), "{}", report.explanation);
+        };
+        let (holds, broken, none) =
+            (|| look(2, &[], [0, 0]), || look(2, &[1], [0, 0]), || look(0, &[], [0, 0]));
+        check(holds(), holds(), Verdict::Pass, "4 conditions");
+        let of_orders = "condition 1: it holds of load orders has 4 violations";
+        check(broken(), holds(), Verdict::Fail, of_orders);
+        check(holds(), broken(), Verdict::Fail, "of load stock");
+        check(holds(), none(), Verdict::Pass, "2 conditions");
+        check(none(), none(), Verdict::Unknown, "there are no conditions");
     }
 }

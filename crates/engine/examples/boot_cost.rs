@@ -2,7 +2,7 @@
 //!
 //! `cargo run -p engine --example boot_cost -- 5` does each five times in turn. Measures the engine without the lab.
 
-#[path = "../tests/loopback/mod.rs"]
+#[path = "../tests/engine/loopback.rs"]
 mod loopback;
 
 use std::collections::BTreeMap;

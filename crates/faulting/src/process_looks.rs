@@ -304,12 +304,8 @@ fn end_of_all(onlooker: &Onlooker, before: &Before, patience: Duration) -> Recei
         let (verdict, what) = match left {
             Err(why) => (Verdict::Unknown, why),
             Ok(0) => {
-                let (what, after_s) = (in_words(&before.targets), began.elapsed().as_secs_f64());
-                let are = if before.targets.len() == 1 { "is" } else { "are" };
-                (
-                    Verdict::Pass,
-                    format!("{what} of {} {are} gone, seen after {after_s:.2} s", onlooker.node()),
-                )
+                let is_same_boot = onlooker.vm.pid_namespace() == before.pid_namespace;
+                all_gone((onlooker.node(), is_same_boot), &before.targets, began.elapsed())
             }
             Ok(_) if began.elapsed() < patience => {
                 std::thread::sleep(GLANCE);
@@ -326,6 +322,19 @@ fn end_of_all(onlooker: &Onlooker, before: &Before, patience: Duration) -> Recei
             }
         };
         return Receipt { verdict, evidence: vec![what] };
+    }
+}
+
+/// What it shows that none of these processes is left. With a node's power they go whether the fault ended them or not.
+fn all_gone((node, is_same_boot): (&str, bool), targets: &Table, after: Duration) -> (Verdict, String) {
+    let (what, after_s) = (in_words(targets), after.as_secs_f64());
+    let are = if targets.len() == 1 { "is" } else { "are" };
+    let sentence = format!("{what} of {node} {are} gone, seen after {after_s:.2} s");
+    match is_same_boot {
+        true => (Verdict::Pass, sentence),
+        false => {
+            (Verdict::Unknown, format!("{sentence}; {node} was switched off meanwhile, which ends them too"))
+        }
     }
 }
 
@@ -419,6 +428,16 @@ mod tests {
             pids(with_descendants(&all, &BTreeSet::from([Identity { pid: 12, began_ticks: 2 }]))),
             [] as [u32; 0]
         );
+    }
+
+    #[test]
+    fn processes_that_went_with_their_nodes_power_do_not_show_a_kill() {
+        let targets = table(&["12<1 postgres 5", "13<12 postgres 5"]);
+        let gone = |is_same_boot| all_gone(("n1", is_same_boot), &targets, Duration::from_millis(70));
+        let told = "2 processes (postgres) of n1 are gone, seen after 0.07 s";
+        assert_eq!(gone(true), (Verdict::Pass, told.to_owned()));
+        let (verdict, doubt) = gone(false);
+        assert!(verdict == Verdict::Unknown && doubt.starts_with(told), "{doubt}");
     }
 
     #[test]

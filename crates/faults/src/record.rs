@@ -44,6 +44,8 @@ pub struct FaultRecord {
 /// What the marks have shown after one power-off.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
+    /// The node whose own volume it is about; none for a copy of one that went on.
+    pub node: Option<String>,
     /// `Fail` when something stayed that was not synced; `Unknown` when what was synced is gone, or it could not be seen.
     pub verdict: Verdict,
     /// As a person would say it.

@@ -109,20 +109,26 @@ pub fn read_text(path: &Path, link: Link, most_bytes: u64) -> Result<String, Who
 /// # Errors
 /// When it cannot be written.
 pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
+    write_durably(path, content, File::sync_all)
+}
+
+/// `sync` makes what it is given durable: the content before it has its name, the folder afterwards.
+fn write_durably(path: &Path, content: &[u8], sync: impl Fn(&File) -> io::Result<()>) -> io::Result<()> {
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy();
     let unfinished = path.with_file_name(format!(".{name}.unfinished"));
-    let written = write_new(&unfinished, content).and_then(|()| fs::rename(&unfinished, path));
+    let written = write_new(&unfinished, content);
+    let written = written.and_then(|file| sync(&file)).and_then(|()| fs::rename(&unfinished, path));
     if written.is_err() {
         // The write's own failure is what the caller must hear of; a file that was never made cannot be removed.
         let _ = fs::remove_file(&unfinished);
     }
     written?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(folder)?.sync_all()
+    sync(&File::open(folder)?)
 }
 
 /// Never through what somebody else put under that name.
-fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
+fn write_new(path: &Path, content: &[u8]) -> io::Result<File> {
     let create = || OpenOptions::new().write(true).create_new(true).open(path);
     let mut file = match create() {
         // Left by a process that was killed, or laid there.
@@ -133,7 +139,7 @@ fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
         other => other?,
     };
     file.write_all(content)?;
-    file.sync_all()
+    Ok(file)
 }
 
 #[cfg(test)]
@@ -187,5 +193,27 @@ mod tests {
         let left = fs::read_dir(folder.path()).expect("listed").count();
         assert_eq!(left, 2, "an unfinished file was left");
         assert!(write(&at("missing/result.json"), b"{}").is_err());
+    }
+
+    #[test]
+    fn content_is_durable_before_it_has_its_name_and_the_folder_afterwards() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("result.json");
+        fs::write(&path, "old").expect("written");
+        let synced = std::cell::RefCell::new(Vec::new());
+        let sync = |file: &File| -> io::Result<()> {
+            let is_folder = file.metadata()?.is_dir();
+            let unfinished = fs::read_to_string(path.with_file_name(".result.json.unfinished")).ok();
+            synced.borrow_mut().push((is_folder, told(&path, Link::Refused), unfinished));
+            Ok(())
+        };
+        write_durably(&path, b"new", sync).expect("written");
+        let content = (false, "old".to_owned(), Some("new".to_owned()));
+        assert_eq!(synced.into_inner(), [content, (true, "new".to_owned(), None)]);
+        // What could not be made durable does not take the place of what is.
+        let failed = write_durably(&path, b"newer", |_| Err(io::ErrorKind::StorageFull.into()));
+        assert_eq!(failed.expect_err("no room").kind(), io::ErrorKind::StorageFull);
+        assert_eq!(told(&path, Link::Refused), "new");
+        assert_eq!(fs::read_dir(folder.path()).expect("listed").count(), 1);
     }
 }

@@ -279,7 +279,8 @@ impl Canary {
             [pending.excused, (pending.excuse)(), forced].into_iter().flatten().collect();
         let excuse = excuses.iter().find(|excused| marks.is_err() || excused.loses_synced);
         let excuse = excuse.map(|excused| excused.why.as_str());
-        (pending.tell)(judge(&self.node, self.kind, marks.as_ref(), excuse));
+        let judged = judge(&self.node, self.kind, marks.as_ref(), excuse);
+        (pending.tell)(Finding { node: Some(self.node.clone()), ..judged });
     }
 
     /// What was planted cannot be looked for.
@@ -296,7 +297,8 @@ impl Canary {
 
     fn doubt(&self, why: &str) -> Finding {
         let sentence = format!("{}: {why} (canary)", self.node);
-        Finding { verdict: Verdict::Unknown, sentence, lab_lost_synced: false }
+        let node = Some(self.node.clone());
+        Finding { node, verdict: Verdict::Unknown, sentence, lab_lost_synced: false }
     }
 }
 
@@ -415,12 +417,13 @@ impl Tally {
 #[must_use]
 pub fn not_yet_on_copy(copy: &str, why: &str) -> Finding {
     let sentence = format!("{copy}: no mark was written for it: {why} (canary)");
-    Finding { verdict: Verdict::Pass, sentence, lab_lost_synced: false }
+    Finding { node: None, verdict: Verdict::Pass, sentence, lab_lost_synced: false }
 }
 
 /// What the marks show. An excuse says why what was synced may be gone.
 fn judge(node: &str, kind: VolumeKind, marks: Result<&Marks, &String>, excuse: Option<&str>) -> Finding {
     let finding = |verdict, sentence: String| Finding {
+        node: None,
         verdict,
         sentence: format!("{node}: {sentence} (canary)"),
         lab_lost_synced: false,

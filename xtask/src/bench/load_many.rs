@@ -1,14 +1,15 @@
 //! Many clients: what is left of the throughput of 300 clients at 1,000 and at 5,000, ours beside pgbench's, in turn, on the
-//! same PostgreSQL with the same statement.
+//! same PostgreSQL with the same statement; and ours beside a server that does nothing.
 //!
 //! Owns the numbers of clients and the statement. A server with a process for each session loses throughput with many of
-//! them whoever asks; pgbench shows how much of the loss is the server's.
+//! them whoever asks; pgbench shows how much of the loss is the server's, a server without work what the load generator keeps.
 
 use std::fs;
 use std::process::ExitCode;
 
 use anyhow::{Context, ensure};
 
+use super::load_idle_server::IdleServer;
 use super::load_server::Server;
 use super::load_sides::{Length, Peer};
 use super::table::{Goal, Row, conclude};
@@ -55,24 +56,53 @@ pub fn run(rounds: usize, seconds: u32) -> anyhow::Result<ExitCode> {
         }
         Ok((ours, theirs.ok()))
     };
-    let mut shares = MANY_CLIENTS.map(|_| Vec::new());
-    let mut per_s = MANY_CLIENTS.map(|_| Vec::new());
+    let idle = IdleServer::start()?;
+    let out = server.folder.path().join("runs-beside-idle");
+    let beside_idle = |clients: u32| -> anyhow::Result<f64> {
+        let per_s = idle.ours(&holdfast, &ours, (clients, Length::Seconds(seconds)), &out)?.per_s;
+        println!("{clients} clients: ours beside a server that does nothing {per_s:.0}/s");
+        Ok(per_s)
+    };
+    let mut found = Found::default();
     for _ in 0..rounds {
-        let few = both(FEW_CLIENTS)?;
+        let (few, few_beside_idle) = (both(FEW_CLIENTS)?, beside_idle(FEW_CLIENTS)?);
         for (number, clients) in MANY_CLIENTS.into_iter().enumerate() {
             let many = both(clients)?;
             let of_pgbench = many.1.zip(few.1).map(|(many, few)| many / few);
-            shares[number].push((Some(many.0 / few.0), of_pgbench));
-            per_s[number].push((Some(many.0), many.1));
+            found.shares[number].push((Some(many.0 / few.0), of_pgbench));
+            found.per_s[number].push((Some(many.0), many.1));
+            found.beside_idle[number].push((Some(beside_idle(clients)? / few_beside_idle), None));
         }
     }
-    let mut rows = Vec::new();
-    for (number, clients) in MANY_CLIENTS.into_iter().enumerate() {
-        let goal = Some(Goal::RatioAtLeast(SHARE_GOAL));
-        let what = format!("throughput of {clients} clients by that of {FEW_CLIENTS}");
-        rows.push(Row::of_readings(&what, "pgbench", "", &shares[number], goal));
-        let what = format!("throughput of {clients} clients");
-        rows.push(Row::of_readings(&what, "pgbench", "/s", &per_s[number], None));
+    Ok(if conclude("load-many", &found.rows())? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Ours and the peer's, round by round, for each of [`MANY_CLIENTS`].
+type Readings = [Vec<(Option<f64>, Option<f64>)>; MANY_CLIENTS.len()];
+
+/// All that was measured.
+#[derive(Default)]
+struct Found {
+    /// What is left of the throughput of few clients,
+    shares: Readings,
+    /// the throughput itself,
+    per_s: Readings,
+    /// and what is left beside a server that does nothing.
+    beside_idle: Readings,
+}
+
+impl Found {
+    fn rows(&self) -> Vec<Row> {
+        let mut rows = Vec::new();
+        for (number, clients) in MANY_CLIENTS.into_iter().enumerate() {
+            let share = format!("throughput of {clients} clients by that of {FEW_CLIENTS}");
+            let goal = Some(Goal::RatioAtLeast(SHARE_GOAL));
+            rows.push(Row::of_readings(&share, "pgbench", "", &self.shares[number], goal));
+            let what = format!("throughput of {clients} clients");
+            rows.push(Row::of_readings(&what, "pgbench", "/s", &self.per_s[number], None));
+            let what = format!("{share}, beside a server that does nothing");
+            rows.push(Row::of_readings(&what, "none", "", &self.beside_idle[number], None));
+        }
+        rows
     }
-    Ok(if conclude("load-many", &rows)? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

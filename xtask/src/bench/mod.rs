@@ -11,6 +11,7 @@ pub mod lab;
 pub mod load;
 pub mod load_alike;
 mod load_cassandra;
+mod load_idle_server;
 pub mod load_many;
 mod load_mysql;
 mod load_peers;

@@ -59,6 +59,7 @@ pub fn check_repository(root: &Path) -> anyhow::Result<Vec<Violation>> {
 #[must_use]
 pub fn check_files(files: &[TextFile]) -> Vec<Violation> {
     let mut found = links::check(files);
+    found.extend(shape::check_test_programs(files));
     let engines = engine_names::known(files);
     let (mut printing, mut naming, mut sources) = (Vec::new(), Vec::new(), Vec::new());
     for file in files {
@@ -68,6 +69,7 @@ pub fn check_files(files: &[TextFile]) -> Vec<Violation> {
             continue;
         }
         found.extend(shape::check_text(file));
+        found.extend(shape::check_comments(file));
         match Source::parse(file) {
             Ok(source) => {
                 found.extend(shape::check_functions(&source));

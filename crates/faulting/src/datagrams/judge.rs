@@ -346,7 +346,9 @@ pub fn judge_cut(
     let arrived = probes.iter().filter(|probe| !probe.arrivals.is_empty()).count();
     let sent = probes.len();
     let mut seen = Vec::new();
-    let mut sentence = format!("{arrived} of {sent} datagrams {way} arrived");
+    let (low, high) = Counted { count: arrived, of: sent }.interval();
+    let mut sentence =
+        format!("{arrived} of {sent} datagrams {way} arrived ({:.1} to {:.1} %)", low * 100.0, high * 100.0);
     let verdict = if arrived > 0 {
         Verdict::Fail
     } else if sent < least {

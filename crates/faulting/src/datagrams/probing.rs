@@ -13,7 +13,7 @@ use lab::patrol::{Patrol, Probe};
 use paper::RequestedNetwork;
 use platform::Datacentre;
 
-use crate::datagrams::judge::{OPEN_MIN, judge_cut, judge_open};
+use crate::datagrams::judge::{Foreseen, OPEN_MIN, judge_cut, judge_open};
 use crate::datagrams::presence::Presence;
 use crate::datagrams::{Shows, Way, foreseen};
 use crate::flapping::Turn;
@@ -207,7 +207,9 @@ impl Probing {
             && (0..self.ways.len()).all(|number| {
                 let shows = self.shows(number, occasion);
                 let (count, closed) = self.counted(number, &shows, occasion, until);
-                closed.is_some() || count >= needed(&shows, occasion, at_once)
+                // A cut that comes and goes is shown by fewer, and yet it gets as many as its turns leave room for.
+                let wanted = if at_once { needed(&shows, occasion, true) } else { shows.needed() };
+                closed.is_some() || count >= wanted
             })
     }
 
@@ -283,9 +285,8 @@ impl Probing {
         let seen = match &shows {
             Shows::Cut { standing, .. } => {
                 let refusals = self.refusals(number, &shows, occasion, until);
-                // A node that loses its power can be sent nothing more; the network's own count goes on.
-                let is_short = closed == Some(Closed::Gone) && counted.is_some();
-                let least = needed(&shows, occasion, at_once || is_short);
+                let is_counted = counted.is_some_and(|pair| pair.packets > 0);
+                let least = least(&shows, occasion, at_once, (closed, is_counted));
                 judge_cut(&probes, refusals, counted, standing.block, (least, &way))
             }
             Shows::Open(expected) if expected.block != Block::Open => {
@@ -366,15 +367,9 @@ impl Probing {
             _ => shows.expected(),
         };
         let entries = self.asked.entries();
-        let is_other = |asked: &RequestedNetwork| {
-            let now = foreseen(asked, here, there);
-            // Nothing that passes through a cut way meets what else is asked of it.
-            if shows.is_cut() { now.block != standing.block } else { now != *standing }
-        };
+        let is_other = |asked: &RequestedNetwork| is_changed(shows, standing, &foreseen(asked, here, there));
         let changed = entries.iter().find(|(at, asked)| *at > begun && is_other(asked));
-        let ends = gone.map(|at| (at, Closed::Gone)).into_iter();
-        let ends = ends.chain(changed.map(|(at, _)| (*at, Closed::Changed)));
-        let ended = ends.min_by_key(|(at, _)| *at).filter(|(at, _)| *at < until);
+        let ended = closing(gone, changed.map(|(at, _)| *at), until);
         let most = shows.expected().delays.most();
         let settled = Instant::now().checked_sub(LATENESS + most).unwrap_or(begun);
         let end = ended.map_or(until, |(at, _)| at).min(settled);
@@ -384,8 +379,7 @@ impl Probing {
             _ => vec![(begun, end)],
         };
         let disturbed = self.disturbed.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let spans = spans.into_iter().map(|(from, to)| (from, to.min(end))).filter(|(from, to)| from < to);
-        let spans = spans.flat_map(|span| without(span, &disturbed)).collect();
+        let spans = counting(spans, end, &disturbed);
         (spans, ended.filter(|(at, _)| *at <= settled).map(|(_, why)| why))
     }
 
@@ -407,6 +401,29 @@ fn in_turns(turns: &Mutex<Vec<Turn>>, stood: bool) -> Vec<(Instant, Instant)> {
         .collect()
 }
 
+/// When no more datagrams of a way count, and why: the first of what ends it before a moment.
+fn closing(gone: Option<Instant>, changed: Option<Instant>, until: Instant) -> Option<(Instant, Closed)> {
+    let gone = gone.map(|at| (at, Closed::Gone));
+    let changed = changed.map(|at| (at, Closed::Changed));
+    gone.into_iter().chain(changed).min_by_key(|(at, _)| *at).filter(|(at, _)| *at < until)
+}
+
+/// Whether a datagram meets something else now than what is looked at.
+fn is_changed(shows: &Shows, standing: &Foreseen, now: &Foreseen) -> bool {
+    // Nothing that passes through a cut way meets what else is asked of it.
+    if shows.is_cut() { now.block != standing.block } else { now != standing }
+}
+
+/// The spans until an end, less those in which other probes filled the links.
+fn counting(
+    spans: Vec<(Instant, Instant)>,
+    end: Instant,
+    disturbed: &[(Instant, Instant)],
+) -> Vec<(Instant, Instant)> {
+    let spans = spans.into_iter().map(|(from, to)| (from, to.min(end))).filter(|(from, to)| from < to);
+    spans.flat_map(|span| without(span, disturbed)).collect()
+}
+
 /// A span less all others.
 fn without(span: (Instant, Instant), others: &[(Instant, Instant)]) -> Vec<(Instant, Instant)> {
     others.iter().fold(vec![span], |spans, (begin, end)| {
@@ -423,6 +440,17 @@ fn counts_the_fault_alone(shows: &Shows, closed: Option<Closed>) -> bool {
         Some(Closed::Gone) => shows.is_cut(),
         Some(Closed::Changed) => false,
     }
+}
+
+/// How many datagrams a way takes that closed, or did not. A node that loses its power can be sent nothing more; the network's
+/// own count, where there is one, goes on.
+fn least(
+    shows: &Shows,
+    occasion: Occasion<'_>,
+    at_once: bool,
+    (closed, is_counted): (Option<Closed>, bool),
+) -> usize {
+    needed(shows, occasion, at_once || (closed == Some(Closed::Gone) && is_counted))
 }
 
 /// How many datagrams are needed; at once, for a first answer or beside the network's own count.
@@ -455,12 +483,60 @@ fn least_interval(asked: &RequestedNetwork, from: &Station, to: &Station) -> Dur
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::datagrams::judge::Foreseen;
+
+    fn cut() -> Shows {
+        let open = Foreseen::default();
+        Shows::Cut { standing: Foreseen { block: Block::BlackHole, ..open }, before: open }
+    }
+
+    #[test]
+    fn a_way_closes_with_the_first_of_what_ends_it_and_counts_nothing_sent_afterwards() {
+        let begun = Instant::now();
+        let at = |ms: u64| begun + Duration::from_millis(ms);
+        let (gone, changed) = (Some(at(300)), Some(at(200)));
+        assert_eq!(closing(gone, changed, at(1_000)), Some((at(200), Closed::Changed)));
+        assert_eq!(closing(gone, None, at(1_000)), Some((at(300), Closed::Gone)));
+        assert_eq!(closing(gone, changed, at(150)), None, "the fault was healed before");
+        let spans = counting(vec![(begun, at(1_000))], at(200), &[(at(50), at(100))]);
+        assert_eq!(spans, [(begun, at(50)), (at(100), at(200))]);
+        assert!(counting(vec![(at(300), at(400))], at(200), &[]).is_empty());
+    }
+
+    #[test]
+    fn a_cut_way_is_changed_only_by_what_opens_it_or_answers_otherwise() {
+        let (open, cut) = (Foreseen::default(), cut());
+        let standing = cut.expected();
+        assert!(!is_changed(&cut, standing, &Foreseen { lost: 0.5, ..*standing }));
+        assert!(is_changed(&cut, standing, &open));
+        assert!(is_changed(&cut, standing, &Foreseen { block: Block::Reset, ..open }));
+        assert!(is_changed(&Shows::Open(open), &open, &Foreseen { lost: 0.5, ..open }));
+    }
+
+    #[test]
+    fn a_cut_way_that_closed_after_a_hundred_datagrams_is_shown_only_beside_the_networks_count() {
+        let (cut, since) = (cut(), Stood::Since(Instant::now()));
+        let few = vec![Probe { sent: Instant::now(), arrivals: Vec::new() }; CUT_AT_ONCE];
+        let check = |closed: Option<Closed>, counted: Option<PairCounters>, expected: Verdict| {
+            let counted = counted.filter(|_| counts_the_fault_alone(&cut, closed));
+            let is_counted = counted.is_some_and(|pair| pair.packets > 0);
+            let least = least(&cut, Occasion::Stands(&since), false, (closed, is_counted));
+            let seen = judge_cut(&few, 0, counted, Block::BlackHole, (least, "there"));
+            let verdict = seen.iter().fold(Verdict::Pass, |verdict, (seen, _)| verdict.and(*seen));
+            assert_eq!(verdict, expected, "{closed:?}: {seen:?}");
+        };
+        let nothing_passed = PairCounters { packets: 90, blocked_packets: 90, ..PairCounters::default() };
+        check(Some(Closed::Gone), Some(nothing_passed), Verdict::Pass);
+        check(Some(Closed::Gone), None, Verdict::Unknown);
+        check(Some(Closed::Gone), Some(PairCounters::default()), Verdict::Unknown);
+        check(Some(Closed::Changed), Some(nothing_passed), Verdict::Unknown);
+        check(None, Some(nothing_passed), Verdict::Unknown);
+        let one_passed = PairCounters { blocked_packets: 89, ..nothing_passed };
+        check(Some(Closed::Gone), Some(one_passed), Verdict::Fail);
+    }
 
     #[test]
     fn a_cut_way_takes_five_hundred_datagrams_two_hundred_in_turns_and_a_hundred_for_a_first_answer() {
-        let open = Foreseen::default();
-        let cut = Shows::Cut { standing: Foreseen { block: Block::BlackHole, ..open }, before: open };
+        let cut = cut();
         let (since, turns) = (Stood::Since(Instant::now()), Stood::InTurns(Arc::default()));
         let of = |stood, at_once| needed(&cut, Occasion::Stands(stood), at_once);
         assert_eq!((of(&since, false), of(&turns, false), of(&since, true)), (500, 200, 100));
@@ -468,8 +544,7 @@ mod tests {
 
     #[test]
     fn the_networks_count_of_a_cut_goes_on_without_an_end_and_not_beside_another_fault() {
-        let open = Foreseen::default();
-        let cut = Shows::Cut { standing: open, before: open };
+        let (open, cut) = (Foreseen::default(), cut());
         let of_cut = |closed| counts_the_fault_alone(&cut, closed);
         assert!(of_cut(None) && of_cut(Some(Closed::Gone)) && !of_cut(Some(Closed::Changed)));
         let of_open = |closed| counts_the_fault_alone(&Shows::Open(open), closed);

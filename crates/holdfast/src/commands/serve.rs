@@ -104,10 +104,7 @@ impl Runs {
         if chosen.len() < 2 {
             return Answer::line("400 Bad Request", "choose two runs or more to compare");
         }
-        let given: Vec<Given> = chosen
-            .into_iter()
-            .map(|(_, directory)| Given { path: directory, label: None, axes: BTreeMap::new() })
-            .collect();
+        let given: Vec<Given> = chosen.into_iter().map(|(_, directory)| Given::at(directory, None)).collect();
         match report::compare::compare(&given, None) {
             Ok(comparison) => Answer::html(report::compare::html(&comparison)),
             Err(error) => Answer::line("400 Bad Request", &error.to_string()),

@@ -65,7 +65,7 @@ fn every_condition_of_a_network_has_its_receipt_and_its_links_are_counted() {
         assert!(capacity.contains(seen), "{seen}: {capacity}");
     }
     let flapping = evidence(&result, 2);
-    assert!(flapping.contains("in between"), "{flapping}");
+    assert!(flapping.contains("in between") && flapping.contains("arrived (0.0 to "), "{flapping}");
     finished.ends_with(0);
     let links = result["links"].as_array().expect("links");
     let edge = links.iter().find(|link| link["name"] == "edge-of-dc2 in").expect("the edge");

@@ -20,8 +20,8 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("etcd-power-loss", "etcd.rs"),
     ("etcd-power-loss-no-fsync", "etcd.rs"),
     // Against a cluster that exists: `cargo xtask try external` makes one; the test is xtask's.
-    ("external-agents", "../../../../xtask/tests/trial.rs"),
-    ("external-postgres", "../../../../xtask/tests/trial.rs"),
+    ("external-agents", "../../../../xtask/tests/xtask/trial.rs"),
+    ("external-postgres", "../../../../xtask/tests/xtask/trial.rs"),
     ("galera", "galera.rs"),
     ("iot", "workloads.rs"),
     ("kv", "workloads.rs"),

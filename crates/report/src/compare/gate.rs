@@ -65,15 +65,40 @@ pub struct Judged {
 }
 
 /// Judges every figure that the gate names, in every variant that is held against another; beside an atlas, in every variant.
+/// Runs that show nothing are doubts of their own: a bound that is exceeded without them is exceeded, one that is not is not
+/// shown to be kept.
 ///
 /// # Errors
 /// When it names none.
 pub fn judge(comparison: &Comparison, gate: &Gate) -> Result<Vec<Judged>, GateError> {
-    if let Some(of_atlas) = atlas::judge(comparison, gate) {
-        return of_atlas;
+    let mut judged = match atlas::judge(comparison, gate) {
+        Some(of_atlas) => of_atlas?,
+        None => of_variants(comparison, gate)?,
+    };
+    judged.extend(doubts(comparison));
+    Ok(judged)
+}
+
+/// Each run whose verdict is unknown and each cell of a matrix that left no result, with the reason.
+fn doubts(comparison: &Comparison) -> Vec<Judged> {
+    let doubt = |explanation: String| Judged { verdict: Verdict::Unknown, explanation };
+    let mut doubts = Vec::new();
+    for variant in &comparison.variants {
+        for run in variant.runs.iter().filter(|run| run.result.verdict == Verdict::Unknown) {
+            let why = run.left_out.as_deref().or(run.result.reasons.first().map(String::as_str));
+            let (name, path) = (&variant.name, run.path.display());
+            let why = why.unwrap_or("its result gives no reason");
+            doubts.push(doubt(format!("{name}, {path}: the run itself is unknown: {why}")));
+        }
     }
+    doubts.extend(comparison.missing.iter().map(|missing| doubt(missing.sentence())));
+    doubts
+}
+
+fn of_variants(comparison: &Comparison, gate: &Gate) -> Result<Vec<Judged>, GateError> {
     if comparison.variants.len() < 2 {
-        return Err(GateError::OneVariant);
+        // The other side may be what left no result.
+        return if comparison.missing.is_empty() { Err(GateError::OneVariant) } else { Ok(Vec::new()) };
     }
     let in_scope: Vec<&Row> = comparison.rows.iter().filter(|row| gate.has(row)).collect();
     if let (true, Some(scope)) = (in_scope.is_empty(), &gate.scope) {

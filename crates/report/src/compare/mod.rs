@@ -32,6 +32,7 @@ pub(crate) use source::of_matrix;
 pub use source::{CompareError, Given, expand};
 pub use text::text;
 
+use crate::format;
 use crate::written::WriteError;
 use results::RunResult;
 use results::matrix;
@@ -148,6 +149,25 @@ pub struct Row {
     pub cells: Vec<Cell>,
 }
 
+/// Runs of a cell of a matrix that left no result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    /// What the cell is called.
+    pub label: String,
+    /// How many of its runs.
+    pub runs: u64,
+    /// Why: the lab's failure, or that they were not made.
+    pub why: String,
+}
+
+impl Missing {
+    /// In one sentence.
+    pub(crate) fn sentence(&self) -> String {
+        let runs = format::counted(self.runs, "run", "runs");
+        format!("{}: {runs} left no result: {}", self.label, self.why)
+    }
+}
+
 /// All of it.
 #[derive(Debug, Clone)]
 pub struct Comparison {
@@ -162,6 +182,8 @@ pub struct Comparison {
     pub rows: Vec<Row>,
     /// What the reader must know to judge it, one sentence each.
     pub notes: Vec<String>,
+    /// Runs of a matrix that left nothing to compare, by cell.
+    pub missing: Vec<Missing>,
     /// Each fault beside the atlas, where there is one to hold them against.
     beside_atlas: Option<atlas::Beside>,
 }
@@ -189,10 +211,12 @@ impl Comparison {
 /// When a directory cannot be read, or there are fewer than two runs and no atlas.
 pub fn compare(given: &[Given], reference: Option<Reference<'_>>) -> Result<Comparison, CompareError> {
     let needed = if reference.is_some() { 1 } else { 2 };
+    let missing = missing(given);
+    let given: Vec<&Given> = given.iter().filter(|given| given.without_result.is_none()).collect();
     if given.len() < needed {
         return Err(CompareError::TooFew { runs: given.len() });
     }
-    let taken = given.iter().map(source::take).collect::<Result<Vec<Taken>, CompareError>>()?;
+    let taken = given.into_iter().map(source::take).collect::<Result<Vec<Taken>, CompareError>>()?;
     let groups = grouped(&taken);
     let differing = settings::differing(&groups.iter().map(|group| &group[0].settings).collect::<Vec<_>>());
     let labels = settings::labels(&groups, &differing);
@@ -211,10 +235,24 @@ pub fn compare(given: &[Given], reference: Option<Reference<'_>>) -> Result<Comp
         })
         .collect();
     let rows = rows(&groups, &references);
-    let notes = notes(&taken, &groups);
+    let mut notes = notes(&taken, &groups);
+    notes.extend(missing.iter().map(Missing::sentence));
     let title = title(&taken);
     let beside_atlas = reference.map(|reference| atlas::beside(&groups, reference));
-    Ok(Comparison { title, variants, differing, rows, notes, beside_atlas })
+    Ok(Comparison { title, variants, differing, rows, notes, missing, beside_atlas })
+}
+
+/// The runs that left no result, those of a cell with the same reason together.
+fn missing(given: &[Given]) -> Vec<Missing> {
+    let mut missing: Vec<Missing> = Vec::new();
+    for (run, why) in given.iter().filter_map(|run| Some((run, run.without_result.as_ref()?))) {
+        let label = run.label.clone().unwrap_or_else(|| run.path.display().to_string());
+        match missing.iter_mut().find(|known| known.label == label && known.why == *why) {
+            Some(known) => known.runs += 1,
+            None => missing.push(Missing { label, runs: 1, why: why.clone() }),
+        }
+    }
+    missing
 }
 
 /// Writes the page that compares the cells, beside `matrix.json`. Returns the comparison and the page's path.

@@ -52,6 +52,16 @@ pub struct Given {
     pub label: Option<String>,
     /// The value of each axis, where it is a run of a matrix; else empty.
     pub axes: BTreeMap<String, String>,
+    /// Why there is nothing to read, where it is a run of a matrix that left no result.
+    pub without_result: Option<String>,
+}
+
+impl Given {
+    /// A directory that is read for what it is, under a name or without one.
+    #[must_use]
+    pub fn at(path: PathBuf, label: Option<String>) -> Given {
+        Given { path, label, axes: BTreeMap::new(), without_result: None }
+    }
 }
 
 /// What every operation of a load did, by load and second.
@@ -92,7 +102,7 @@ pub fn expand(paths: &[PathBuf]) -> Result<Vec<Given>, CompareError> {
                     (_, label) => Given { label, ..cell },
                 }))
             }
-            Ok(None) => given.push(Given { path, label, axes: BTreeMap::new() }),
+            Ok(None) => given.push(Given::at(path, label)),
             Err(source) => {
                 return Err(CompareError::Matrix { path: path.join(matrix::MATRIX), source });
             }
@@ -110,14 +120,17 @@ fn labelled(written: &Path) -> (Option<String>, PathBuf) {
     }
 }
 
-/// The runs of a matrix, cell by cell: the first cell is what the others are held against, whichever ran first.
+/// The runs of a matrix, cell by cell: the first cell is what the others are held against, whichever ran first. Those
+/// without a result are among them.
 pub(crate) fn of_matrix(directory: &Path, matrix: &MatrixResult) -> Vec<Given> {
-    let mut cells: Vec<_> = matrix.cells.iter().filter(|cell| cell.result.is_some()).collect();
+    let mut cells: Vec<_> = matrix.cells.iter().collect();
     cells.sort_by_key(|cell| (cell.cell, cell.repetition));
+    let why = |failure: &Option<String>| failure.clone().unwrap_or_else(|| "not made".to_owned());
     let given = |cell: &&matrix::CellResult| Given {
         path: matrix::found_at(directory, &cell.run_dir),
         label: Some(cell.label.clone()),
         axes: cell.values.clone(),
+        without_result: cell.result.is_none().then(|| why(&cell.failure)),
     };
     cells.iter().map(given).collect()
 }

@@ -8,7 +8,7 @@ use history::{Event, EventKind, Verdict};
 use measure::interval::record_latency;
 use measure::{Finding, HlogWriter, Interval};
 use report::compare::{
-    self, Basis, Bound, CompareError, Comparison, Gate, GateError, Given, Quantity, Subject,
+    self, Basis, Bound, CompareError, Comparison, Gate, GateError, Given, Judged, Quantity, Subject,
 };
 use results::matrix::{CellResult, MatrixResult};
 use results::{ReproducedFigure, ReproducedReport, RunResult, SyncsResult, VolumeResult};
@@ -159,27 +159,24 @@ fn a_run_that_was_cut_short_counts_for_nothing_but_its_verdict() {
     assert_eq!(comparison.notes.iter().filter(|note| note.contains("left out")).count(), 2);
 }
 
-#[test]
-fn the_directory_of_a_matrix_stands_for_its_runs_by_cell() {
-    let mut runs = Runs::new();
-    let mut cells = Vec::new();
-    for (cell, repetition, clients) in [(2, 1, 8), (1, 1, 1), (1, 2, 1), (2, 2, 8)] {
-        let run_dir = runs.add(clients, f64::from(clients));
-        let result = results::read(&run_dir).expect("a run").result;
-        cells.push(CellResult {
-            cell,
-            repetition,
-            label: format!("clients {clients}"),
-            values: [("clients".to_owned(), clients.to_string())].into(),
-            settings: [("loads.0.clients".to_owned(), clients.to_string())].into(),
-            run_dir,
-            result: Some(result),
-            failure: None,
-            lab_dir: None,
-            lab_discarded: Vec::new(),
-        });
+/// A run of a matrix over clients.
+fn cell_of(run_dir: PathBuf, cell: u32, repetition: u32, clients: u32) -> CellResult {
+    CellResult {
+        cell,
+        repetition,
+        label: format!("clients {clients}"),
+        values: [("clients".to_owned(), clients.to_string())].into(),
+        settings: [("loads.0.clients".to_owned(), clients.to_string())].into(),
+        result: Some(results::read(&run_dir).expect("a run").result),
+        run_dir,
+        failure: None,
+        lab_dir: None,
+        lab_discarded: Vec::new(),
     }
-    let matrix = MatrixResult {
+}
+
+fn matrix_of(cells: Vec<CellResult>) -> MatrixResult {
+    MatrixResult {
         holdfast: "0.1.0".to_owned(),
         scenario: "host-failure".to_owned(),
         seed: 7,
@@ -190,7 +187,18 @@ fn the_directory_of_a_matrix_stands_for_its_runs_by_cell() {
         repeat: 2,
         cells,
         distributions: Vec::new(),
-    };
+    }
+}
+
+#[test]
+fn the_directory_of_a_matrix_stands_for_its_runs_by_cell() {
+    let mut runs = Runs::new();
+    let mut cells = Vec::new();
+    for (cell, repetition, clients) in [(2, 1, 8), (1, 1, 1), (1, 2, 1), (2, 2, 8)] {
+        let run_dir = runs.add(clients, f64::from(clients));
+        cells.push(cell_of(run_dir, cell, repetition, clients));
+    }
+    let matrix = matrix_of(cells);
     let directory = runs.folder.path();
     results::matrix::write(directory, &matrix).expect("written");
     assert_eq!(results::matrix::read(directory).expect("readable"), Some(matrix.clone()));
@@ -337,7 +345,7 @@ fn a_cell_of_a_matrix_is_held_against_the_one_that_differs_least_from_it() {
             axes.map(|(axis, value)| (axis.to_owned(), value.to_owned())).into();
         for _ in 0..3 {
             let label = Some(format!("{storage} {workload}"));
-            cells.push(Given { path: runs.add(1, factor), label, axes: axes.clone() });
+            cells.push(Given { axes: axes.clone(), ..Given::at(runs.add(1, factor), label) });
         }
     }
     let comparison = compare::compare(&cells, None).expect("a comparison");
@@ -357,12 +365,12 @@ fn a_cell_of_a_matrix_is_held_against_the_one_that_differs_least_from_it() {
 #[test]
 fn fewer_than_two_runs_and_what_is_no_run_are_refused() {
     let mut runs = Runs::new();
-    let one = Given { path: runs.add(1, 1.0), label: None, axes: BTreeMap::new() };
+    let one = Given::at(runs.add(1, 1.0), None);
     assert!(matches!(
         compare::compare(std::slice::from_ref(&one), None),
         Err(CompareError::TooFew { runs: 1 })
     ));
-    let nowhere = Given { path: runs.folder.path().join("nowhere"), label: None, axes: BTreeMap::new() };
+    let nowhere = Given::at(runs.folder.path().join("nowhere"), None);
     assert!(matches!(compare::compare(&[one, nowhere], None), Err(CompareError::Read(_))));
 }
 
@@ -458,6 +466,68 @@ fn a_gate_does_not_pass_over_a_run_that_did_not_complete() {
     std::fs::remove_file(killed.join("result.json")).expect("there was one");
     paths.push(killed);
     assert_eq!(gated(&compared(&paths), "latency_mean", Bound::Share(0.5)), Verdict::Unknown);
+}
+
+#[test]
+fn a_gate_is_not_green_over_a_run_that_is_itself_unknown_and_says_which_and_why() {
+    let mut runs = Runs::new();
+    let doubt = |path: &Path| {
+        let file = path.join("result.json");
+        let text = std::fs::read_to_string(&file).expect("a result");
+        let mut result: RunResult = serde_json::from_str(&text).expect("a result");
+        (result.verdict, result.reasons) = (Verdict::Unknown, vec!["the lab stalled".to_owned()]);
+        std::fs::write(&file, serde_json::to_string(&result).expect("text")).expect("written");
+    };
+    let alike = three_of_each(&mut runs);
+    doubt(&alike[4]);
+    let comparison = compared(&alike);
+    assert_eq!(gated(&comparison, "latency_mean", Bound::Share(0.5)), Verdict::Unknown);
+    let gate = Gate { scope: None, quantity: "latency_mean".to_owned(), bound: Bound::Share(0.5) };
+    let judged = compare::judge(&comparison, &gate).expect("the gate fits");
+    let told = &judged.last().expect("a doubt").explanation;
+    assert!(told.contains("run-5: the run itself is unknown: the lab stalled"), "{told}");
+    // What is exceeded is exceeded.
+    let slower: Vec<PathBuf> = [(1, 1.0), (1, 1.01), (1, 0.99), (8, 3.0), (8, 3.02), (8, 2.98)]
+        .map(|(clients, by)| runs.add(clients, by))
+        .into();
+    doubt(&slower[0]);
+    assert_eq!(gated(&compared(&slower), "latency_mean", Bound::Share(0.5)), Verdict::Fail);
+}
+
+#[test]
+fn a_gate_is_not_green_over_cells_of_a_matrix_that_left_no_result() {
+    let mut runs = Runs::new();
+    let paths = three_of_each(&mut runs);
+    let clients = [1, 1, 1, 8, 8, 8];
+    let cells = paths.into_iter().zip(clients).enumerate().map(|(number, (path, clients))| {
+        let cell = if clients == 1 { 1 } else { 2 };
+        cell_of(path, cell, number as u32 % 3 + 1, clients)
+    });
+    let mut matrix = matrix_of(cells.collect());
+    let directory = runs.folder.path();
+    let judged = |matrix: &MatrixResult| {
+        results::matrix::write(directory, matrix).expect("written");
+        let gate = Gate {
+            scope: Some("bank".to_owned()),
+            quantity: "latency_mean".to_owned(),
+            bound: Bound::Share(0.5),
+        };
+        compare::judge(&compared(&[directory.to_owned()]), &gate).expect("the gate fits")
+    };
+    let worst = |judged: &[Judged]| judged.iter().fold(Verdict::Pass, |worst, told| worst.and(told.verdict));
+    assert_eq!(worst(&judged(&matrix)), Verdict::Pass);
+    let mut lost = matrix.cells[0].clone();
+    (lost.cell, lost.repetition, lost.label) = (3, 1, "clients 64".to_owned());
+    (lost.result, lost.failure) = (None, Some("no lab".to_owned()));
+    matrix.cells.push(lost);
+    let found = judged(&matrix);
+    assert_eq!(worst(&found), Verdict::Unknown);
+    let told = &found.last().expect("a doubt").explanation;
+    assert_eq!(told, "clients 64: 1 run left no result: no lab");
+    assert!(compare::text(&compared(&[directory.to_owned()])).contains(told), "the reader is told too");
+    // A matrix of which one side left nothing is not a wrong expression.
+    matrix.cells.retain(|cell| cell.label != "clients 8");
+    assert_eq!(worst(&judged(&matrix)), Verdict::Unknown);
 }
 
 #[test]

@@ -91,9 +91,8 @@ fn terminal_and_page_tell_the_repetitions_and_hold_nothing_against_them() {
         .cells
         .iter()
         .map(|cell| Given {
-            path: cell.run_dir.clone(),
-            label: Some(cell.label.clone()),
             axes: cell.values.clone(),
+            ..Given::at(cell.run_dir.clone(), Some(cell.label.clone()))
         })
         .collect();
     let comparison = compare::compare(&given, None).expect("a comparison");

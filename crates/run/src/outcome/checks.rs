@@ -149,8 +149,10 @@ fn checked(report: check::Report, broken: Option<&str>) -> Checked {
         ..CheckResult::new(report.name, report.verdict, &report.explanation)
     };
     if let Some(broken) = broken {
-        // A defect found in what could be read stays found; the rest is not known.
+        // A defect found in what could be read stays found; the rest is not known: not even that nothing is lost.
         result.verdict = result.verdict.and(Verdict::Unknown);
+        (result.lost, result.invented) =
+            (result.lost.filter(|count| *count > 0), result.invented.filter(|count| *count > 0));
         result.explanation =
             format!("the history could not be read to its end: {broken}. {}", result.explanation);
     }
@@ -190,6 +192,29 @@ mod tests {
         let ledger = CheckResult::new(check::ledger::NAME, Verdict::Fail, "1 row was never inserted");
         let result = CheckResult { lost: Some(0), invented: Some(1), ..ledger };
         Checked { result, lost: Vec::new() }
+    }
+
+    #[test]
+    fn a_history_that_breaks_off_does_not_show_that_nothing_is_lost() {
+        let report = |lost| check::Report {
+            name: check::ledger::NAME,
+            verdict: Verdict::Pass,
+            explanation: "all is there".to_owned(),
+            acknowledged: Some(7),
+            lost: Some(lost),
+            invented: Some(0),
+            indeterminate: Some(0),
+            counts: BTreeMap::new(),
+            lost_examples: Vec::new(),
+            strongest_levels: Vec::new(),
+        };
+        let judged = |lost, broken| {
+            let CheckResult { verdict, lost, invented, .. } = checked(report(lost), broken).result;
+            (verdict, lost, invented)
+        };
+        assert_eq!(judged(0, None), (Verdict::Pass, Some(0), Some(0)));
+        assert_eq!(judged(0, Some("no end")), (Verdict::Unknown, None, None));
+        assert_eq!(judged(2, Some("no end")), (Verdict::Unknown, Some(2), None));
     }
 
     fn load(workload: &str) -> LoadFacts {

@@ -32,7 +32,7 @@ pub(super) fn fault_results(prepared: &Prepared, shown: &Shown, lost: &Lost) -> 
             asked_s: fault.asked_s,
             took_effect_s: fault.took_effect_s,
             healed_s: fault.healed_s,
-            receipt: whole_receipt(&fault.receipts, &fault.findings, volumes_struck(fault)),
+            receipt: whole_receipt(&fault.receipts, &fault.findings, &volumes_struck(fault)),
             lab_lost_synced: fault.findings.iter().any(|finding| finding.lab_lost_synced),
             gap_s: damage::worst(&loads, |load| load.gap_s),
             below_50_percent_s: damage::worst(&loads, |load| load.below_50_percent_s),
@@ -60,15 +60,16 @@ fn is_interrupted(loads: &[FaultLoadResult]) -> Option<bool> {
     (any || all_known).then_some(any)
 }
 
-/// How many volumes' losses a fault has to show: those of the nodes that lost their power.
-fn volumes_struck(fault: &FaultRecord) -> usize {
-    if matches!(fault.struck, Struck::Hosts(_)) { fault.vms.len() } else { 0 }
+/// Whose volumes' losses a fault has to show: those of the nodes that lost their power.
+fn volumes_struck(fault: &FaultRecord) -> Vec<String> {
+    let lost_power = matches!(fault.struck, Struck::Hosts(_));
+    fault.vms.iter().filter(|_| lost_power).map(|vm| scenario::node_name(*vm)).collect()
 }
 
 /// Evidence of effect, of what volumes lost and of healing together: as good as its weakest part, and unknown when a part is
-/// missing. A finding that leaves doubt stands first. Copies on the same hosts have findings of their own, so that there may
-/// be more than one for each volume.
-fn whole_receipt(receipts: &[Receipt], findings: &[Finding], volumes: usize) -> Receipt {
+/// missing. A finding that leaves doubt stands first. Copies on the same hosts have findings of their own, which stand for no
+/// node's volume.
+fn whole_receipt(receipts: &[Receipt], findings: &[Finding], volumes: &[String]) -> Receipt {
     let verdicts = receipts.iter().map(|receipt| receipt.verdict);
     let verdicts = verdicts.chain(findings.iter().map(|finding| finding.verdict));
     let verdict = verdicts.fold(Verdict::Pass, Verdict::and);
@@ -83,8 +84,11 @@ fn whole_receipt(receipts: &[Receipt], findings: &[Finding], volumes: usize) -> 
         evidence.push("there is no evidence that it healed".to_owned());
         return Receipt { verdict: Verdict::Unknown, evidence };
     }
-    if findings.len() < volumes && verdict == Verdict::Pass {
-        evidence.insert(0, "there is no evidence of what every volume lost".to_owned());
+    let is_shown = |node: &String| findings.iter().any(|finding| finding.node.as_ref() == Some(node));
+    let not_shown: Vec<&str> = volumes.iter().filter(|node| !is_shown(node)).map(String::as_str).collect();
+    if !not_shown.is_empty() && verdict == Verdict::Pass {
+        let nodes = not_shown.join(", ");
+        evidence.insert(0, format!("there is no evidence of what was lost from the volume of {nodes}"));
         return Receipt { verdict: Verdict::Unknown, evidence };
     }
     Receipt { verdict, evidence }
@@ -183,39 +187,51 @@ mod tests {
         assert_eq!(open.to_fault(0, &[first]), None);
     }
 
+    fn seen(what: &str) -> Receipt {
+        Receipt { verdict: Verdict::Pass, evidence: vec![what.to_owned()] }
+    }
+
+    fn finding(node: Option<&str>, verdict: Verdict, what: &str) -> Finding {
+        let (node, sentence) = (node.map(str::to_owned), what.to_owned());
+        Finding { node, verdict, sentence, lab_lost_synced: false }
+    }
+
     #[test]
     fn a_receipt_without_healing_is_not_whole() {
-        let effect = Receipt { verdict: Verdict::Pass, evidence: vec!["seen".into()] };
-        assert_eq!(whole_receipt(std::slice::from_ref(&effect), &[], 0).verdict, Verdict::Unknown);
-        assert_eq!(whole_receipt(&[effect.clone(), effect.clone()], &[], 0).verdict, Verdict::Pass);
+        assert_eq!(whole_receipt(&[seen("off")], &[], &[]).verdict, Verdict::Unknown);
+        assert_eq!(whole_receipt(&[seen("off"), seen("on")], &[], &[]).verdict, Verdict::Pass);
         let not = Receipt { verdict: Verdict::Fail, evidence: vec!["not seen".into()] };
-        assert_eq!(whole_receipt(&[effect, not], &[], 0).verdict, Verdict::Fail);
+        assert_eq!(whole_receipt(&[seen("off"), not], &[], &[]).verdict, Verdict::Fail);
     }
 
     #[test]
     fn a_finding_counts_as_much_as_any_receipt_and_does_not_stand_in_for_one() {
-        let seen = |what: &str| Receipt { verdict: Verdict::Pass, evidence: vec![what.into()] };
-        let finding =
-            |verdict, what: &str| Finding { verdict, sentence: what.into(), lab_lost_synced: false };
-        let found = [finding(Verdict::Pass, "gone"), finding(Verdict::Fail, "still there")];
-        let whole = whole_receipt(&[seen("off"), seen("on")], &found, 1);
+        let of_n1 = |verdict, what| finding(Some("n1"), verdict, what);
+        let found = [of_n1(Verdict::Pass, "gone"), of_n1(Verdict::Fail, "still there")];
+        let volumes = ["n1".to_owned()];
+        let whole = whole_receipt(&[seen("off"), seen("on")], &found, &volumes);
         assert_eq!(
             (whole.verdict, whole.evidence.join(", ")),
             (Verdict::Fail, "still there, off, on, gone".into())
         );
-        assert_eq!(whole_receipt(&[seen("off")], &found[..1], 1).verdict, Verdict::Unknown);
+        assert_eq!(whole_receipt(&[seen("off")], &found[..1], &volumes).verdict, Verdict::Unknown);
     }
 
     #[test]
-    fn a_power_off_without_a_finding_for_each_volume_is_not_shown() {
-        let seen = |what: &str| Receipt { verdict: Verdict::Pass, evidence: vec![what.into()] };
+    fn a_power_off_without_a_finding_of_each_nodes_own_volume_is_not_shown_and_says_whose() {
         let receipts = [seen("off"), seen("on")];
-        let gone = Finding { verdict: Verdict::Pass, sentence: "gone".into(), lab_lost_synced: false };
-        let of = |findings: &[Finding], volumes| whole_receipt(&receipts, findings, volumes).verdict;
-        assert_eq!(of(&[], 1), Verdict::Unknown);
-        assert_eq!(of(std::slice::from_ref(&gone), 2), Verdict::Unknown);
-        assert_eq!(of(&[gone.clone(), gone], 2), Verdict::Pass);
-        assert_eq!(of(&[], 0), Verdict::Pass);
+        let gone = |node| finding(node, Verdict::Pass, "gone");
+        let volumes = ["n1".to_owned(), "n3".to_owned()];
+        let of = |findings: &[Finding]| whole_receipt(&receipts, findings, &volumes);
+        assert_eq!(of(&[gone(Some("n1")), gone(Some("n3"))]).verdict, Verdict::Pass);
+        // As many as there are nodes, and yet none of n3.
+        for instead in [Some("n1"), Some("n2"), None] {
+            let doubtful = of(&[gone(Some("n1")), gone(instead)]);
+            let expected = "there is no evidence of what was lost from the volume of n3";
+            assert_eq!((doubtful.verdict, doubtful.evidence[0].as_str()), (Verdict::Unknown, expected));
+        }
+        assert_eq!(of(&[]).evidence[0], "there is no evidence of what was lost from the volume of n1, n3");
+        assert_eq!(whole_receipt(&receipts, &[], &[]).verdict, Verdict::Pass);
     }
 
     #[test]
@@ -223,7 +239,7 @@ mod tests {
         let path = vec!["dc1".to_owned()];
         let struck =
             |struck| volumes_struck(&FaultRecord { struck, vms: vec![0, 2], ..FaultRecord::default() });
-        assert_eq!(struck(Struck::Hosts(vec![path.clone()])), 2);
-        assert_eq!(struck(Struck::Nodes(vec![path])), 0);
+        assert_eq!(struck(Struck::Hosts(vec![path.clone()])), ["n1", "n3"]);
+        assert!(struck(Struck::Nodes(vec![path])).is_empty());
     }
 }

@@ -105,7 +105,9 @@ pub fn draw(
     result.reproduces = paper::reproduced(&result, scenario);
     result.expectations = expectations::judge(scenario, &result, shown.ended_s);
     ended_early::doubt_figures(&mut result.expectations, &shown.ended_early);
-    (result.verdict, result.reasons) = verdict(&result, shown.interrupted.as_deref(), chronicle.failure());
+    let scheduled: usize = scenario.schedule.iter().map(|phase| phase.faults.len()).sum();
+    let interrupted = shown.interrupted.as_deref();
+    (result.verdict, result.reasons) = verdict(&result, scheduled, interrupted, chronicle.failure());
     result
 }
 

@@ -9,9 +9,10 @@ use results::RunResult;
 use super::mostly_errors::mostly_errors;
 
 /// One failure fails; else one doubt leaves doubt. The reasons name each. Where the lab itself lost what it must keep,
-/// nothing is known of the database.
+/// nothing is known of the database. `scheduled` is how many faults the schedule has.
 pub(super) fn verdict(
     result: &RunResult,
+    scheduled: usize,
     interrupted: Option<&str>,
     untold: Option<String>,
 ) -> (Verdict, Vec<String>) {
@@ -24,8 +25,9 @@ pub(super) fn verdict(
         parts.push((expectation.verdict, format!("{name}: wanted {wanted}, measured {measured}")));
     }
     faults_and_links(result, &mut parts);
-    if let Some(why) = interrupted {
-        parts.push((Verdict::Unknown, format!("the run ended early: {why}")));
+    match interrupted {
+        Some(why) => parts.push((Verdict::Unknown, format!("the run ended early: {why}"))),
+        None => parts.extend((result.faults.len()..scheduled).map(never_struck)),
     }
     if let Some(why) = untold {
         parts.push((Verdict::Unknown, format!("the recording is incomplete: {why}")));
@@ -82,6 +84,11 @@ fn all_that_held(result: &RunResult) -> String {
         [first @ .., last] if first.len() > 1 => format!("{}, and {last}", first.join(", ")),
         _ => held.join(" and "),
     }
+}
+
+/// A fault of the schedule of which the run has no record: what it was to show was not shown.
+fn never_struck(number: usize) -> (Verdict, String) {
+    (Verdict::Unknown, format!("fault {} of the schedule was never struck", number + 1))
 }
 
 /// What has no receipt.
@@ -163,10 +170,20 @@ mod tests {
 
     #[test]
     fn a_run_without_a_baseline_whose_load_mostly_failed_does_not_pass() {
-        assert_eq!(verdict(&ended(100, 1), None, None).0, Verdict::Pass);
-        let (verdict, reasons) = verdict(&ended(9, 25_794), None, None);
+        assert_eq!(verdict(&ended(100, 1), 0, None, None).0, Verdict::Pass);
+        let (verdict, reasons) = verdict(&ended(9, 25_794), 0, None, None);
         assert_eq!(verdict, Verdict::Unknown, "{reasons:?}");
         assert!(reasons[0].contains("25,794 errors and 9 transactions"), "{reasons:?}");
+    }
+
+    #[test]
+    fn a_run_that_never_struck_a_fault_of_its_schedule_does_not_pass() {
+        let (doubtful, reasons) = verdict(&ended(100, 1), 2, None, None);
+        let told = |number| format!("fault {number} of the schedule was never struck");
+        assert_eq!((doubtful, reasons), (Verdict::Unknown, vec![told(1), told(2)]));
+        // One that was cut short says that instead.
+        let (_, reasons) = verdict(&ended(100, 1), 2, Some("by a signal"), None);
+        assert_eq!(reasons, ["the run ended early: by a signal"]);
     }
 
     #[test]

@@ -265,12 +265,11 @@ impl Looker {
             self.gaps.extend(beats.take(beat).map(|gap| (part(), gap)));
         }
         drop(loads);
-        self.look_for_a_suspension(now);
+        self.look_for_a_suspension(now, suspended());
     }
 
     /// A machine that sleeps stops the monotonic clock, so that no part is late by it (clock_gettime(2), CLOCK_BOOTTIME).
-    fn look_for_a_suspension(&mut self, now: Instant) {
-        let suspended = suspended();
+    fn look_for_a_suspension(&mut self, now: Instant, suspended: Duration) {
         let slept = suspended.saturating_sub(self.suspended);
         self.suspended = suspended;
         if slept > LIMIT {

@@ -4,6 +4,7 @@ use std::sync::mpsc::channel;
 
 use load::{Clock, start_elsewhere};
 
+use super::watchers::OfLab;
 use super::*;
 
 fn shared(directory: &RunDirectory) -> Arc<Shared> {
@@ -43,4 +44,52 @@ fn a_load_that_gave_no_sign_for_longer_than_its_limit_is_a_stall_of_that_load() 
     sign();
     assert_eq!(of_load(), 1, "its first sign after a silence");
     assert_eq!(of_load(), 0, "each is told once");
+}
+
+/// What the looker found of parts of the lab other than itself.
+fn found(looker: &mut Looker) -> Vec<LabPart> {
+    let gaps = std::mem::take(&mut looker.gaps).into_iter();
+    gaps.map(|(part, _)| part).filter(|part| *part != LabPart::Supervisor).collect()
+}
+
+#[test]
+fn each_part_of_a_lab_that_gave_no_sign_for_longer_than_its_limit_is_a_stall_of_that_part() {
+    let out = tempfile::tempdir().expect("a folder");
+    let directory = RunDirectory::make(out.path(), "stall", "now").expect("a run directory");
+    let (limit, longer) = (Duration::from_millis(1), Duration::from_millis(10));
+    let names: Vec<LabPart> = OfLab::all(2).into_iter().map(OfLab::name).collect();
+    let part = |name: &LabPart| Part { name: name.clone(), sign: Arc::new(Sign::new()), limit };
+    let parts: Vec<Part> = names.iter().map(part).collect();
+    let signs: Vec<Arc<Sign>> = parts.iter().map(|part| part.sign.clone()).collect();
+    let mut looker = Looker::new(shared(&directory), parts, Arc::default(), Vec::new());
+    std::thread::sleep(longer);
+    looker.look_once(false);
+    assert!(found(&mut looker).is_empty(), "who gives no sign yet may give one before long");
+    signs.iter().for_each(|sign| sign.give());
+    looker.look_once(false);
+    assert_eq!(found(&mut looker), names);
+    looker.look_once(false);
+    assert!(found(&mut looker).is_empty(), "each is told once");
+    // At the end of the watch a part that is silent has stood still until then.
+    std::thread::sleep(longer);
+    looker.look_once(true);
+    assert_eq!(found(&mut looker), names);
+}
+
+#[test]
+fn the_watch_that_stood_still_itself_and_a_machine_that_slept_are_stalls() {
+    let out = tempfile::tempdir().expect("a folder");
+    let directory = RunDirectory::make(out.path(), "stall", "now").expect("a run directory");
+    let mut looker = Looker::new(shared(&directory), Vec::new(), Arc::default(), Vec::new());
+    looker.own = Beats::new(Duration::from_millis(1), Instant::now());
+    std::thread::sleep(Duration::from_millis(10));
+    looker.look_once(false);
+    assert_eq!(looker.gaps.iter().filter(|(part, _)| *part == LabPart::Supervisor).count(), 1);
+    let not_long = looker.suspended + LIMIT;
+    looker.look_for_a_suspension(Instant::now(), not_long);
+    assert!(looker.stalls.is_empty(), "{:?}", looker.stalls);
+    let long = not_long + Duration::from_secs(5);
+    looker.look_for_a_suspension(Instant::now(), long);
+    let [stall] = &looker.stalls[..] else { panic!("{:?}", looker.stalls) };
+    assert_eq!((&stall.parts[..], stall.length_s), (&[LabPart::Machine][..], 5.0));
 }

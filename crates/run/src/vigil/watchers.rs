@@ -72,7 +72,7 @@ pub(super) fn start(
 
 /// A part of a lab that has a watcher of its own; nodes by number. The supervisor's and the loads' signs come without one.
 #[derive(Debug, Clone, Copy)]
-enum OfLab {
+pub(super) enum OfLab {
     Fabric,
     MachineDisk,
     Volume(usize),
@@ -81,12 +81,12 @@ enum OfLab {
 
 impl OfLab {
     /// All that are watched in a lab of so many nodes.
-    fn all(nodes: usize) -> Vec<OfLab> {
+    pub(super) fn all(nodes: usize) -> Vec<OfLab> {
         let of_nodes = (0..nodes).flat_map(|node| [OfLab::Volume(node), OfLab::Init(node)]);
         [OfLab::Fabric, OfLab::MachineDisk].into_iter().chain(of_nodes).collect()
     }
 
-    fn name(self) -> LabPart {
+    pub(super) fn name(self) -> LabPart {
         match self {
             OfLab::Fabric => LabPart::Fabric,
             OfLab::MachineDisk => LabPart::MachineDisk,

@@ -1,0 +1,75 @@
+//! The engine galera with real servers, over machines on this one's loopback addresses. Not run unless asked for: what it takes
+//! is downloaded where it is not there.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use engine::{Configuration, Synchronous};
+
+use crate::loopback::Machines;
+
+const PATIENCE: Duration = Duration::from_secs(120);
+
+#[test]
+#[ignore = "downloads a server where none is, and starts three; run with --ignored"]
+fn every_node_takes_writes_a_minority_says_that_it_does_not_and_all_return_after_a_loss_of_all_power() {
+    let test = "every_node_takes_writes_a_minority_says_that_it_does_not";
+    let galera = engine::registry::named("galera").expect("an engine that ships");
+    let found = galera.find(None).or_else(|_| galera.install(&mut |what| eprintln!("{what}")));
+    let installation = match found {
+        Ok(installation) => installation,
+        Err(error) => {
+            eprintln!("skipped: {test}: {error}");
+            return;
+        }
+    };
+    let machines = Machines::new(3);
+    let configuration = Configuration {
+        synchronous: Synchronous::Off,
+        settings: BTreeMap::new(),
+        port: machines.port,
+        copies: 1,
+        places: Vec::new(),
+        max_connections: 200,
+    };
+    let installation = machines.reachable(installation);
+    let engine = galera.open(installation, configuration).unwrap_or_else(|error| panic!("{error}"));
+    let all = machines.some(&[1, 2, 3]);
+    let began = Instant::now();
+    let cluster = engine.bootstrap(&all).unwrap_or_else(|error| panic!("{error}"));
+    eprintln!("up after {:.1} s: {:?}", began.elapsed().as_secs_f64(), cluster.steps);
+    assert_eq!((cluster.leader, cluster.followers.len()), (None, 3));
+    assert_eq!(engine.leader(&all).equals, ["n1", "n2", "n3"]);
+
+    // The first one as well joins the others when it returns.
+    machines.nodes[0].power_off();
+    engine.start(all[0].as_ref()).unwrap_or_else(|error| panic!("{error}"));
+    engine.wait_ready(all[0].as_ref(), PATIENCE).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(engine.leader(&all).equals.len(), 3);
+
+    // Two stand still: the third is alone, and knows it.
+    machines.nodes[0].pause(true);
+    machines.nodes[1].pause(true);
+    let alone = machines.some(&[3]);
+    let deadline = Instant::now() + PATIENCE;
+    while engine.leader(&alone).silent.is_empty() {
+        assert!(Instant::now() < deadline, "a node alone goes on");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    machines.nodes[0].pause(false);
+    machines.nodes[1].pause(false);
+
+    for node in &machines.nodes {
+        node.power_off();
+    }
+    for node in &all {
+        engine.start(node.as_ref()).unwrap_or_else(|error| panic!("{error}"));
+    }
+    for node in &all {
+        engine.wait_ready(node.as_ref(), PATIENCE).unwrap_or_else(|error| panic!("{error}"));
+    }
+    assert_eq!(engine.leader(&all).equals.len(), 3);
+    for node in &all {
+        engine.stop(node.as_ref(), PATIENCE).unwrap_or_else(|error| panic!("{error}"));
+    }
+}

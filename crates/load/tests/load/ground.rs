@@ -1,0 +1,231 @@
+//! What the tests of loads on real databases stand on: the servers, a load of a workload on them as most tests want it, and
+//! what such a load did.
+
+// Shared with the tests of `run`, which use a part of it.
+#![allow(dead_code)]
+
+#[path = "../../../client/tests/client/server.rs"]
+pub mod server;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use client::Endpoint;
+use history::{Action, ErrorClass, Operation, Outcome};
+use load::{Batch, Clock, LoadPlan, OnThread, final_read, start};
+use server::Server;
+
+/// A load of so many clients on PostgreSQL that keeps its history; what a test wants otherwise it says.
+pub fn plan(
+    workload: &str,
+    options: &BTreeMap<String, String>,
+    clients: u32,
+    servers: &[(&str, &Server)],
+) -> LoadPlan {
+    plan_at(workload, options, clients, servers.iter().map(|(node, server)| server.endpoint(node)).collect())
+}
+
+/// The same at any endpoints; a test for another protocol says which.
+pub fn plan_at(
+    workload: &str,
+    options: &BTreeMap<String, String>,
+    clients: u32,
+    endpoints: Vec<Endpoint>,
+) -> LoadPlan {
+    LoadPlan {
+        name: format!("{workload}-load"),
+        workload: workload::configured(workload, options).expect("listed, with options it knows"),
+        steps: vec![load::Step { from_s: 0.0, clients, rate_per_s: None }],
+        arrival: load::Arrival::Constant,
+        part: load::Part::default(),
+        think_time: load::ThinkTime::None,
+        keeps_history: true,
+        first_client: 100,
+        scale: 1,
+        protocol: load::Protocol::Postgres,
+        reads: client::postgres::Reads::Leader,
+        wait: None,
+        spreads: false,
+        program: None,
+        consistency: load::Consistency::default(),
+        seed: 7,
+        endpoints,
+        database: "postgres".to_owned(),
+        user: "postgres".to_owned(),
+        password: None,
+        encryption: load::Encryption::Never,
+        timeout: Duration::from_secs(20),
+        connect_timeout: Duration::from_secs(5),
+        defects: load::Defects::default(),
+    }
+}
+
+/// Options of a workload, by name.
+pub fn texts(options: &[(&str, &str)]) -> BTreeMap<String, String> {
+    options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+}
+
+/// A load's thread stays where it is.
+pub fn here() -> OnThread {
+    Box::new(|| Ok(()))
+}
+
+/// The end of what an event loop carries out.
+pub fn wait<T>(future: impl Future<Output = T>) -> T {
+    client::reactor::block_on(future).expect("an event loop")
+}
+
+/// What a load did: operations by kind, and all that was recorded.
+pub struct Done {
+    pub kinds: BTreeMap<String, u64>,
+    pub operations: Vec<Operation>,
+}
+
+/// Runs a load until it has done so many transactions and every one of these kinds was there.
+pub fn run_until(plan: &LoadPlan, transactions: usize, kinds: &[&str]) -> Done {
+    let (sink, batches) = channel::<Batch>();
+    let load = start(plan.clone(), Clock::new(), here(), sink);
+    let mut done = Done { kinds: BTreeMap::new(), operations: Vec::new() };
+    while let Ok(batch) = batches.recv() {
+        for (name, operation) in &batch.interval.operations {
+            *done.kinds.entry(name.clone()).or_default() += operation.histogram.len();
+        }
+        done.operations.extend(batch.history);
+        let all_kinds = kinds.iter().all(|kind| done.kinds.get(*kind).is_some_and(|count| *count > 0));
+        if done.operations.len() >= transactions && all_kinds {
+            load.stop();
+        }
+    }
+    load.join().expect("ended well");
+    done
+}
+
+/// The same where every transaction succeeds.
+pub fn run_well(plan: &LoadPlan, transactions: usize, kinds: &[&str]) -> Done {
+    let done = run_until(plan, transactions, kinds);
+    let failed: Vec<&Operation> =
+        done.operations.iter().filter(|operation| operation.outcome != Outcome::Ok).collect();
+    assert!(failed.is_empty(), "{} failed, such as {:?}", failed.len(), failed[0]);
+    done
+}
+
+/// Nothing failed but what met another transaction, or found a condition of its own made untrue by others.
+pub fn is_undisturbed(done: &Done) {
+    let strange = done.operations.iter().find(|operation| {
+        operation.outcome != Outcome::Ok && operation.error != Some(ErrorClass::Serialization)
+    });
+    assert!(strange.is_none(), "{strange:?}");
+}
+
+/// What the workload's final read finds.
+pub fn read(plan: &LoadPlan) -> Vec<Action> {
+    let read = final_read(plan, &Clock::new(), here(), Duration::from_secs(120)).expect("read");
+    read.into_iter().map(|operation| operation.action).collect()
+}
+
+/// Cells written and acknowledged must be there, each with a number that was written to it, or as loaded.
+pub fn cells_are_those_written(done: &Done, read: &[Action]) {
+    let mut written: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
+    for operation in &done.operations {
+        if let Action::CellsWrite { cells, value } = &operation.action {
+            cells.iter().for_each(|cell| {
+                written.entry(*cell).or_default().insert(*value);
+            });
+        }
+    }
+    assert!(!written.is_empty());
+    let mut there = BTreeMap::new();
+    for action in read {
+        let Action::CellsRead { cells, .. } = action else { panic!("{action:?}") };
+        there.extend(cells.iter().copied());
+    }
+    for (cell, values) in &written {
+        assert!(there.get(cell).is_some_and(|value| values.contains(value)), "{cell}: {:?}", there.get(cell));
+    }
+    for (cell, value) in &there {
+        assert!(*value == 0 || written.contains_key(cell), "{cell}: {value}");
+    }
+}
+
+/// Every acknowledged row of a ledger is there, and no other that was not at least asked for.
+pub fn ledger_holds(done: &Done, read: &[Action]) {
+    let mut there = BTreeSet::new();
+    for action in read {
+        let Action::LedgerRead { values, .. } = action else { panic!("{action:?}") };
+        values.iter().for_each(|value| assert!(there.insert(*value), "{value} twice"));
+    }
+    let of = |outcomes: &[Outcome]| -> BTreeSet<u64> {
+        let wanted = done.operations.iter().filter(|operation| outcomes.contains(&operation.outcome));
+        let value = |operation: &Operation| match operation.action {
+            Action::LedgerInsert { value } => value,
+            ref other => panic!("{other:?}"),
+        };
+        wanted.map(value).collect()
+    };
+    let acknowledged = of(&[Outcome::Ok]);
+    assert!(!acknowledged.is_empty());
+    assert!(acknowledged.is_subset(&there), "{:?}", acknowledged.difference(&there));
+    let may_be_there = of(&[Outcome::Ok, Outcome::Unknown]);
+    assert!(there.is_subset(&may_be_there), "{:?}", there.difference(&may_be_there));
+}
+
+/// The accounts hold together what they were opened with, at every read and in the end.
+pub fn bank_holds(done: &Done, read: &[Action]) {
+    let reads = done.operations.iter().filter(|operation| operation.outcome == Outcome::Ok);
+    for action in reads.map(|operation| &operation.action).chain(read) {
+        if let Action::BankRead { balances } = action {
+            assert_eq!(balances.iter().map(|(_, balance)| balance).sum::<i64>(), 8_000, "{balances:?}");
+        }
+    }
+}
+
+/// Sums and rows of TPC-B are those of the transactions that were acknowledged.
+pub fn tpcb_holds(done: &Done, read: &[Action]) {
+    let deltas =
+        done.operations.iter().filter(|operation| operation.outcome == Outcome::Ok).map(|operation| {
+            let Action::TpcbTransaction { delta } = operation.action else {
+                panic!("{:?}", operation.action)
+            };
+            delta
+        });
+    let (sum, count) = deltas.fold((0, 0), |(sum, count), delta| (sum + delta, count + 1));
+    let [Action::TpcbRead { accounts, tellers, branches, history, history_rows }] = read else {
+        panic!("{read:?}")
+    };
+    assert_eq!([*accounts, *tellers, *branches, *history], [sum; 4]);
+    assert_eq!(*history_rows, count);
+}
+
+/// Every register has a value that was written to one.
+pub fn registers_hold(done: &Done, read: &[Action]) {
+    let written: BTreeSet<i64> = done
+        .operations
+        .iter()
+        .filter_map(|operation| match operation.action {
+            Action::RegisterWrite { value, .. } => Some(value),
+            Action::RegisterCompareAndSet { new, .. } => Some(new),
+            _ => None,
+        })
+        .collect();
+    let is_written = |action: &Action| matches!(action, Action::RegisterRead { value: Some(value), .. } if written.contains(value));
+    assert!(read.iter().all(is_written), "{read:?}");
+}
+
+/// What the acknowledged transactions appended is what the lists hold.
+pub fn lists_hold(done: &Done, read: &[Action]) {
+    fn appended<'a>(actions: impl Iterator<Item = &'a Action>) -> BTreeSet<i64> {
+        let steps = actions.flat_map(|action| match action {
+            Action::AppendTransaction { steps } => steps.clone(),
+            other => panic!("{other:?}"),
+        });
+        steps
+            .flat_map(|step| match step {
+                history::Step::Append { value, .. } => vec![value],
+                history::Step::Read { values, .. } => values.unwrap_or_default(),
+            })
+            .collect()
+    }
+    let acknowledged = done.operations.iter().filter(|operation| operation.outcome == Outcome::Ok);
+    assert_eq!(appended(read.iter()), appended(acknowledged.map(|operation| &operation.action)));
+}

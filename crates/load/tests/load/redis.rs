@@ -1,0 +1,98 @@
+//! Loads on a real Redis: every workload that speaks of keys and values, and what a failover does to acknowledged writes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use history::{Action, Outcome};
+use load::{Batch, Clock, LoadPlan, Protocol, Wait, prepare, start};
+
+use crate::ground::{self, here};
+use crate::redis_server::{self, Server};
+
+fn plan(workload: &str, clients: u32, servers: &[&Server]) -> LoadPlan {
+    let endpoints = servers.iter().zip(1..).map(|(server, place)| server.endpoint(&format!("n{place}")));
+    let plan = ground::plan_at(workload, &BTreeMap::new(), clients, endpoints.collect());
+    LoadPlan { protocol: Protocol::Redis, user: String::new(), ..plan }
+}
+
+#[test]
+fn every_workload_of_keys_and_values_runs_and_its_final_read_tells_what_is_there() {
+    if !redis_server::is_here("every_workload_of_keys_and_values_runs") {
+        return;
+    }
+    let server = Server::start(&[]);
+    let run = |workload: &str| {
+        let plan = plan(workload, 8, &[&server]);
+        prepare(&plan, here(), &|_| {}).expect("prepared");
+        let done = ground::run_until(&plan, 2_000, &[]);
+        ground::is_undisturbed(&done);
+        let read = ground::read(&plan);
+        (done, read)
+    };
+    let (done, read) = run("ledger");
+    ground::ledger_holds(&done, &read);
+    let (done, read) = run("bank");
+    ground::bank_holds(&done, &read);
+    let (done, read) = run("tpcb");
+    ground::tpcb_holds(&done, &read);
+    let (done, read) = run("register");
+    ground::registers_hold(&done, &read);
+    let (done, read) = run("append");
+    ground::lists_hold(&done, &read);
+}
+
+/// How many acknowledged rows are gone after a failover, and how many rows were left open. The replica is promoted while
+/// clients still write to the primary, as when a partition lies between the two; then the primary is lost.
+fn lost_at_failover(wait: Option<Wait>) -> (usize, usize) {
+    let primary = Server::start(&[]);
+    let replica = Server::replica_of(&primary, &[]);
+    replica.wait_for_info("replication", "master_link_status:up");
+    let plan = LoadPlan { wait, timeout: Duration::from_secs(5), ..plan("ledger", 4, &[&primary, &replica]) };
+    prepare(&plan, here(), &|_| {}).expect("prepared");
+    let (sink, batches) = channel::<Batch>();
+    let load = start(plan.clone(), Clock::new(), here(), sink);
+    let mut operations = Vec::new();
+    let mut primary = Some(primary);
+    let mut is_cut_off = false;
+    while let Ok(batch) = batches.recv() {
+        let is_found = batch.history.iter().any(|operation| operation.node.as_deref() == Some("n2"));
+        operations.extend(batch.history);
+        match batch.interval.second {
+            second if second >= 1 && !is_cut_off => {
+                replica.cli(&["REPLICAOF", "NO", "ONE"]);
+                is_cut_off = true;
+            }
+            second if second >= 3 && primary.is_some() => drop(primary.take()),
+            // The new primary has been found.
+            _ if primary.is_none() && is_found => load.stop(),
+            _ => {}
+        }
+    }
+    load.join().expect("ended well");
+    let there: BTreeSet<u64> = ground::read(&plan)
+        .iter()
+        .flat_map(|action| match action {
+            Action::LedgerRead { values, .. } => values.clone(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    let lost = operations.iter().filter(|operation| {
+        matches!(operation.action, Action::LedgerInsert { value } if operation.outcome == Outcome::Ok && !there.contains(&value))
+    });
+    let unknown = operations.iter().filter(|operation| operation.outcome == Outcome::Unknown);
+    (lost.count(), unknown.count())
+}
+
+#[test]
+fn a_failover_loses_acknowledged_writes_but_none_that_a_replica_had() {
+    if !redis_server::is_here("a_failover_loses_acknowledged_writes") {
+        return;
+    }
+    let (lost, _) = lost_at_failover(None);
+    assert!(lost > 0, "what the old primary acknowledged alone is gone with it");
+    let wait = Wait { replicas: 1, timeout: Duration::from_millis(200) };
+    let (lost, unknown) = lost_at_failover(Some(wait));
+    assert_eq!(lost, 0);
+    assert!(unknown > 0, "writes that no replica had in time are left open");
+}

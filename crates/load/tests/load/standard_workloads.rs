@@ -1,0 +1,452 @@
+//! The standard workloads on a real PostgreSQL: they fill their tables, run without errors, and their final reads tell
+//! what is there, planted defects included.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::channel;
+
+use client::SqlSession;
+use history::{Action, ConditionFound, ErrorClass, Operation, Outcome};
+use load::{Batch, Clock, LoadPlan, prepare, start};
+
+use crate::ground::server::{self, Server};
+use crate::ground::{self, Done, cells_are_those_written, here, wait};
+
+/// A server with a workload on it.
+struct Bench {
+    server: Server,
+    plan: LoadPlan,
+}
+
+impl Bench {
+    /// `None`, with a word on the test's output, where there is no server to be had.
+    fn new(workload: &str, options: &[(&str, &str)]) -> Option<Bench> {
+        let programs = server::programs()?;
+        // What is tested here is not whether a crash loses anything.
+        let server = wait(Server::start(&programs, &["fsync=off", "max_wal_size=4GB"]));
+        let plan = ground::plan(workload, &ground::texts(options), 4, &[("n1", &server)]);
+        let bench = Bench { server, plan };
+        prepare(&bench.plan, here(), &|_| {}).expect("prepared");
+        Some(bench)
+    }
+
+    fn run(&self, transactions: usize, kinds: &[&str]) -> Done {
+        ground::run_well(&self.plan, transactions, kinds)
+    }
+
+    fn read(&self) -> Vec<Action> {
+        ground::read(&self.plan)
+    }
+
+    /// Runs a script so many times by pgbench itself.
+    fn run_pgbench(&self, programs: &std::path::Path, script: &str, times: &str) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("script");
+        std::fs::write(&path, script).expect("written");
+        let address = self.server.address();
+        let ended = std::process::Command::new(programs.join("pgbench"))
+            .args([
+                "-n",
+                "-h",
+                &address.ip().to_string(),
+                "-p",
+                &address.port().to_string(),
+                "-U",
+                "postgres",
+            ])
+            .args(["-t", times, "-f"])
+            .arg(&path)
+            .arg("postgres")
+            .output()
+            .expect("pgbench");
+        assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    }
+
+    fn sql(&self, sql: &str) {
+        wait(async { self.server.client().await.batch(sql).await })
+            .unwrap_or_else(|error| panic!("{sql}: {error}"));
+    }
+}
+
+#[test]
+fn kv_writes_what_it_says_and_reads_it_back() {
+    let options = [("read", "40%"), ("span", "10%"), ("batch", "3"), ("keys", "200"), ("preload", "150")];
+    let Some(bench) = Bench::new("kv", &options) else { return };
+    let done = bench.run(500, &["read", "write", "span"]);
+    let all: u64 = ["read", "write", "span"].iter().map(|kind| done.kinds[*kind]).sum();
+    assert_eq!(all, done.kinds["operation"]);
+    cells_are_those_written(&done, &bench.read());
+}
+
+#[test]
+fn every_ycsb_operation_does_what_it_says() {
+    let options = [
+        ("read", "20%"),
+        ("update", "20%"),
+        ("insert", "20%"),
+        ("scan", "20%"),
+        ("read_modify_write", "20%"),
+        ("records", "300"),
+        ("fields", "4"),
+        ("field_length", "20"),
+        ("distribution", "latest"),
+    ];
+    let Some(bench) = Bench::new("ycsb", &options) else { return };
+    let kinds = ["READ", "UPDATE", "INSERT", "SCAN", "READ-MODIFY-WRITE"];
+    let done = bench.run(500, &kinds);
+    let read = bench.read();
+    cells_are_those_written(&done, &read);
+    let inserted = done.kinds["INSERT"];
+    let cells: usize = read
+        .iter()
+        .map(|action| if let Action::CellsRead { cells, .. } = action { cells.len() } else { 0 })
+        .sum();
+    assert_eq!(cells as u64, (300 + inserted) * 4);
+    // A row that nobody inserted is nobody's cell.
+    bench.sql("INSERT INTO usertable VALUES ('userX', lpad('1', 20, '0'), lpad('1', 20, '0'), lpad('1', 20, '0'), lpad('1', 20, '0'))");
+    let strangers = bench.read().iter().any(|action| {
+        matches!(action, Action::CellsRead { cells, .. } if cells.iter().any(|(cell, _)| *cell > 1 << 60))
+    });
+    assert!(strangers);
+}
+
+#[test]
+fn iot_writes_rows_of_their_own_and_reads_the_newest() {
+    let options =
+        [("write", "50%"), ("machines", "5"), ("sensors", "2"), ("preload", "300"), ("data_max", "900")];
+    let Some(bench) = Bench::new("iot", &options) else { return };
+    let done = bench.run(300, &["write", "read"]);
+    cells_are_those_written(&done, &bench.read());
+    // What was loaded and what was written form one series: no two values of a machine have the same time.
+    let gaps = "SELECT 1 / (count(*) - count(DISTINCT (machine_id, time)) + 1) FROM holdfast_iot HAVING \
+                count(*) <> count(DISTINCT (machine_id, time))";
+    let rows = wait(async { bench.server.client().await.batch(gaps).await }).expect("counted");
+    assert!(rows.is_empty());
+}
+
+/// The first pot is always the lower of the two, so that no two transactions lock them the other way round.
+const OWN_SCRIPT: &str = "\\set id random(1, 50)\n\\set amount random(-5, 5)\n\\if :amount > 0\nBEGIN;\n\
+    UPDATE pots SET filled = filled + :amount WHERE id = :id;\n\
+    UPDATE pots SET filled = filled - :amount WHERE id = 101 - :id;\nEND;\n\\else\n\
+    SELECT filled AS filled, 'it''s' AS word FROM pots WHERE id = :id \\gset now_\n\
+    \\if :now_filled IS NULL OR :now_filled + 0.5 < -1000000\nSELECT 1 / 0;\n\\endif\n\
+    INSERT INTO notes (word, amount) VALUES (:now_word, :now_filled);\n\\endif\n";
+
+const OWN_PIPELINE: &str = "\\set id random(1, 100)\n\\sleep 1 us\n\\startpipeline\nBEGIN;\n\
+    UPDATE pots SET filled = filled + 1 WHERE id = :id;\nUPDATE pots SET filled = filled - 1 WHERE id = :id;\nCOMMIT;\n\
+    \\endpipeline\n";
+
+#[test]
+fn scripts_of_ones_own_run_and_their_conditions_are_looked_at() {
+    let setup = "DROP TABLE IF EXISTS pots, notes; CREATE TABLE pots (id int PRIMARY KEY, filled bigint NOT NULL); \
+                 INSERT INTO pots SELECT id, 0 FROM generate_series(1, 100) AS id; \
+                 CREATE TABLE notes (word text NOT NULL, amount bigint NOT NULL)";
+    let options = [
+        ("scripts.0.text", OWN_SCRIPT),
+        ("scripts.1.text", OWN_PIPELINE),
+        ("scripts.2.builtin", "tpcb-like"),
+        ("scripts.3.builtin", "simple-update"),
+        ("scripts.4.builtin", "select-only"),
+        ("setup", setup),
+        ("conditions.nothing-is-made", "SELECT sum(filled) FROM pots HAVING sum(filled) <> 0;"),
+        ("conditions.words-are-whole", "SELECT * FROM notes WHERE word <> 'it''s'"),
+    ];
+    let Some(bench) = Bench::new("script", &options) else { return };
+    let kinds = ["script-1", "script-2", "tpcb-like", "simple-update", "select-only"];
+    let done = bench.run(300, &kinds);
+    let piped = done.kinds.iter().find(|(name, _)| name.starts_with("script-2 2: UPDATE pots"));
+    assert!(piped.is_some_and(|(_, count)| *count > 0), "{:?}", done.kinds);
+    let conditions = || match bench.read().as_slice() {
+        [Action::ConditionsRead { conditions, .. }] => conditions.clone(),
+        other => panic!("{other:?}"),
+    };
+    let all_hold = conditions();
+    assert_eq!(all_hold.len(), 3);
+    assert!(all_hold.iter().all(|condition| condition.violations == 0), "{all_hold:?}");
+    let notes = wait(async { bench.server.client().await.batch("SELECT count(*) FROM notes").await })
+        .expect("counted");
+    assert!(notes.integer(0, 0) > Some(0));
+    bench.sql(
+        "UPDATE pots SET filled = filled + 1 WHERE id = 7; UPDATE notes SET word = 'its'; \
+               UPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = 1",
+    );
+    let violated = conditions();
+    assert!(violated.iter().all(|condition| condition.violations > 0), "{violated:?}");
+    assert!(violated.iter().any(|condition| condition.examples == ["(1)"]), "{violated:?}");
+}
+
+#[test]
+fn a_script_that_fails_in_the_middle_says_whether_it_had_an_effect() {
+    let text = "INSERT INTO seen VALUES (1);\n\\set x 1 / 0\nSELECT 1;\n";
+    let nothing_yet = "\\set x 1 / 0\nSELECT 1;\n";
+    for (text, outcome) in [(text, Outcome::Unknown), (nothing_yet, Outcome::Fail)] {
+        let options = [("scripts.0.text", text), ("setup", "CREATE TABLE seen (a int)")];
+        let Some(bench) = Bench::new("script", &options) else { return };
+        let (sink, batches) = channel::<Batch>();
+        let load = start(bench.plan.clone(), Clock::new(), here(), sink);
+        let mut ended: Vec<Operation> = Vec::new();
+        while let Ok(batch) = batches.recv() {
+            ended.extend(batch.history);
+            if !ended.is_empty() {
+                load.stop();
+            }
+        }
+        load.join().expect("ended well");
+        assert!(ended.iter().all(|operation| operation.outcome == outcome), "{:?}", ended[0]);
+    }
+}
+
+#[test]
+fn an_error_is_told_with_its_transaction_its_kind_and_its_statement() {
+    let options = [
+        ("scripts.0.name", "good"),
+        ("scripts.0.text", "SELECT 1;\n"),
+        ("scripts.1.name", "bad"),
+        ("scripts.1.text", "SELECT 2;\nSELECT 1 / 0;\n"),
+    ];
+    let Some(bench) = Bench::new("script", &options) else { return };
+    let (sink, batches) = channel::<Batch>();
+    let load = start(bench.plan.clone(), Clock::new(), here(), sink);
+    let mut errors: BTreeMap<String, BTreeMap<ErrorClass, u64>> = BTreeMap::new();
+    let mut indefinite: BTreeMap<String, u64> = BTreeMap::new();
+    let mut of_load = 0;
+    while let Ok(batch) = batches.recv() {
+        of_load += batch.interval.error_count("transaction");
+        for (name, operation) in batch.interval.operations {
+            for (class, count) in operation.errors {
+                *errors.entry(name.clone()).or_default().entry(class).or_default() += count;
+            }
+            *indefinite.entry(name).or_default() += operation.errors_indefinite.values().sum::<u64>();
+        }
+        if of_load > 10 {
+            load.stop();
+        }
+    }
+    load.join().expect("ended well");
+    let failed = BTreeMap::from([(ErrorClass::Other, of_load)]);
+    let expected = ["bad", "bad 2: SELECT 1 0", "transaction"].map(|name| (name.to_owned(), failed.clone()));
+    assert_eq!(errors, BTreeMap::from(expected));
+    // The first statement was a transaction of its own, so that the script may have had an effect; the second had none.
+    assert_eq!(
+        ["bad", "transaction", "bad 2: SELECT 1 0"].map(|name| indefinite[name]),
+        [of_load, of_load, 0]
+    );
+}
+
+/// What pgbench computes must be what we compute, and what it draws must come as often.
+#[test]
+fn functions_give_what_pgbench_gives() {
+    let Some(programs) = server::programs() else { return };
+    if !programs.join("pgbench").exists() {
+        eprintln!("skipped: functions_give_what_pgbench_gives: no pgbench beside the server");
+        return;
+    }
+    let setup = "CREATE TABLE IF NOT EXISTS given (name text, who text, value text)";
+    // Deterministic: every line is one value.
+    let expressions = [
+        "hash(5432, 7)",
+        "hash_fnv1a(-1, 123)",
+        "hash_murmur2(9223372036854775807, -5)",
+        "7 % -3",
+        "-7 / 2",
+        "1 << 62",
+        "-8 >> 1",
+        "5 # 3 | 8 & 12",
+        "int(2.5)",
+        "greatest(1, 2.5, -3)",
+        "int(power(2, 40))",
+        "CASE WHEN 1 > 2 OR NULL IS NULL THEN 10 ELSE 20 END",
+        "int(1e3 * ln(exp(2)))",
+    ];
+    let line = |(place, expression): (usize, &&str)| {
+        format!("\\set x {expression}\nINSERT INTO given VALUES ('e{place}', :'who', (:x)::text);\n")
+    };
+    let fixed: String = expressions.iter().enumerate().map(line).collect();
+    let drawn = [
+        "random(1, 10)",
+        "random_gaussian(1, 10, 2.5)",
+        "random_exponential(1, 10, 3)",
+        "random_zipfian(1, 10, 1.3)",
+    ];
+    let draw = |(place, expression): (usize, &&str)| {
+        format!("\\set x {expression}\nINSERT INTO given VALUES ('d{place}', :'who', (:x)::text);\n")
+    };
+    let drawn_text: String = drawn.iter().enumerate().map(draw).collect();
+    // Ours binds the name as a constant: variables within quotes are left alone.
+    let ours = |text: &str| text.replace(":'who'", "'ours'");
+    let (own_fixed, own_drawn) = (ours(&fixed), ours(&drawn_text));
+    let options =
+        [("scripts.0.text", own_fixed.as_str()), ("scripts.1.text", own_drawn.as_str()), ("setup", setup)];
+    let options = [options.as_slice(), &[("scripts.1.weight", "50")]].concat();
+    let Some(bench) = Bench::new("script", &options) else { return };
+    bench.run(2_000, &["script-1", "script-2"]);
+    for (text, times) in [(&fixed, "1"), (&drawn_text, "2000")] {
+        bench.run_pgbench(&programs, &text.replace(":'who'", "'theirs'"), times);
+    }
+    computed_values_agree(&bench, &expressions);
+    drawn_values_agree(&bench, &drawn);
+}
+
+fn computed_values_agree(bench: &Bench, expressions: &[&str]) {
+    let query = "SELECT name, string_agg(DISTINCT value, ' '), count(DISTINCT value), count(DISTINCT who) FROM given \
+                 WHERE name LIKE 'e%' GROUP BY name";
+    let rows = wait(async { bench.server.client().await.batch(query).await }).expect("compared");
+    assert_eq!(rows.len(), expressions.len());
+    for row in 0..rows.len() {
+        assert_eq!(rows.integer(row, 3), Some(2));
+        let place: usize = rows.text(row, 0).and_then(|name| name[1..].parse().ok()).expect("place");
+        assert_eq!(rows.integer(row, 2), Some(1), "{}: {:?}", expressions[place], rows.text(row, 1));
+    }
+}
+
+fn drawn_values_agree(bench: &Bench, drawn: &[&str]) {
+    // Two samples of the same distribution: the chi-square statistic of the two, nine degrees of freedom; a right
+    // generator exceeds 43 once in a million times.
+    let query = "SELECT d.name, sum(power(sqrt(m.n::float8 / o.n) * coalesce(a.c, 0) - sqrt(o.n::float8 / m.n) * \
+                 coalesce(b.c, 0), 2) / (coalesce(a.c, 0) + coalesce(b.c, 0))) FROM \
+                 (SELECT DISTINCT name, value FROM given WHERE name LIKE 'd%') AS d \
+                 LEFT JOIN (SELECT name, value, count(*) AS c FROM given WHERE who = 'ours' GROUP BY 1, 2) AS a USING (name, value) \
+                 LEFT JOIN (SELECT name, value, count(*) AS c FROM given WHERE who = 'theirs' GROUP BY 1, 2) AS b USING (name, value) \
+                 JOIN (SELECT name, count(*) AS n FROM given WHERE who = 'ours' GROUP BY 1) AS o USING (name) \
+                 JOIN (SELECT name, count(*) AS n FROM given WHERE who = 'theirs' GROUP BY 1) AS m USING (name) \
+                 GROUP BY d.name ORDER BY d.name";
+    let rows = wait(async { bench.server.client().await.batch(query).await }).expect("compared");
+    assert_eq!(rows.len(), drawn.len());
+    for (row, expression) in drawn.iter().enumerate() {
+        let statistic: f64 = rows.text(row, 1).and_then(|text| text.parse().ok()).expect("a number");
+        assert!(statistic < 43.0, "{expression}: {statistic}");
+    }
+}
+
+/// The conditions and counts of the final look.
+fn looked(read: &[Action]) -> (Vec<ConditionFound>, BTreeMap<String, i64>) {
+    match read {
+        [Action::ConditionsRead { conditions, counts }] => (conditions.clone(), counts.clone()),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn violated(conditions: &[ConditionFound]) -> Vec<usize> {
+    let number =
+        |condition: &ConditionFound| condition.name.split(':').next().and_then(|number| number.parse().ok());
+    conditions.iter().filter(|condition| condition.violations > 0).filter_map(number).collect()
+}
+
+/// For each condition a defect that violates it, with as few others as can be, and its repair.
+const DEFECTS: [(usize, &[usize], &str, &str); 13] = [
+    (
+        1,
+        &[1, 8],
+        "UPDATE warehouse SET w_ytd = w_ytd + 1 WHERE w_id = 1",
+        "UPDATE warehouse SET w_ytd = w_ytd - 1 WHERE w_id = 1",
+    ),
+    (
+        2,
+        &[2],
+        "UPDATE district SET d_next_o_id = d_next_o_id + 1 WHERE d_id = 3",
+        "UPDATE district SET d_next_o_id = d_next_o_id - 1 WHERE d_id = 3",
+    ),
+    (
+        3,
+        // The order lost its place among the new ones: 5 and 11 miss it too.
+        &[3, 5, 11],
+        "CREATE TABLE kept AS SELECT * FROM new_order WHERE no_d_id = 4 ORDER BY no_o_id DESC OFFSET 1 LIMIT 1; \
+         DELETE FROM new_order USING kept k WHERE new_order.no_d_id = k.no_d_id AND new_order.no_o_id = k.no_o_id",
+        "INSERT INTO new_order SELECT * FROM kept; DROP TABLE kept",
+    ),
+    (
+        4,
+        &[4, 6],
+        "UPDATE orders SET o_ol_cnt = o_ol_cnt + 1 WHERE o_d_id = 5 AND o_id = 7",
+        "UPDATE orders SET o_ol_cnt = o_ol_cnt - 1 WHERE o_d_id = 5 AND o_id = 7",
+    ),
+    (
+        5,
+        // Its lines were delivered, and nobody carried them.
+        &[5, 7],
+        "UPDATE orders SET o_carrier_id = NULL WHERE o_d_id = 5 AND o_id = 7",
+        "UPDATE orders SET o_carrier_id = 1 WHERE o_d_id = 5 AND o_id = 7",
+    ),
+    (
+        6,
+        &[6],
+        "UPDATE orders SET o_ol_cnt = o_ol_cnt + CASE o_id WHEN 7 THEN 1 ELSE -1 END WHERE o_d_id = 5 AND o_id IN (7, 8)",
+        "UPDATE orders SET o_ol_cnt = o_ol_cnt - CASE o_id WHEN 7 THEN 1 ELSE -1 END WHERE o_d_id = 5 AND o_id IN (7, 8)",
+    ),
+    (
+        7,
+        &[7],
+        "UPDATE order_line SET ol_delivery_d = NULL WHERE ol_d_id = 5 AND ol_o_id = 7 AND ol_number = 1",
+        "UPDATE order_line SET ol_delivery_d = now() WHERE ol_d_id = 5 AND ol_o_id = 7 AND ol_number = 1",
+    ),
+    (
+        8,
+        &[8, 9],
+        "UPDATE warehouse SET w_ytd = w_ytd + 1; UPDATE district SET d_ytd = d_ytd + 1 WHERE d_id = 2",
+        "UPDATE warehouse SET w_ytd = w_ytd - 1; UPDATE district SET d_ytd = d_ytd - 1 WHERE d_id = 2",
+    ),
+    (
+        9,
+        &[9],
+        "UPDATE history SET h_d_id = 9 WHERE h_c_d_id = 1 AND h_c_id = 77 AND h_d_id = 1 AND h_amount = 10",
+        "UPDATE history SET h_d_id = 1 WHERE h_c_d_id = 1 AND h_c_id = 77 AND h_d_id = 9 AND h_amount = 10",
+    ),
+    (
+        10,
+        &[10],
+        "UPDATE customer SET c_balance = c_balance + 1, c_ytd_payment = c_ytd_payment - 1 WHERE c_d_id = 1 AND c_id = 5",
+        "UPDATE customer SET c_balance = c_balance - 1, c_ytd_payment = c_ytd_payment + 1 WHERE c_d_id = 1 AND c_id = 5",
+    ),
+    (
+        11,
+        &[11],
+        "UPDATE customer SET c_delivery_cnt = c_delivery_cnt + 1 WHERE c_d_id = 6 AND c_id = 5",
+        "UPDATE customer SET c_delivery_cnt = c_delivery_cnt - 1 WHERE c_d_id = 6 AND c_id = 5",
+    ),
+    (
+        12,
+        &[12],
+        "UPDATE customer SET c_ytd_payment = c_ytd_payment + 1 WHERE c_d_id = 6 AND c_id = 5",
+        "UPDATE customer SET c_ytd_payment = c_ytd_payment - 1 WHERE c_d_id = 6 AND c_id = 5",
+    ),
+    // Rows that are gone altogether are not nothing.
+    (
+        4,
+        &[2, 4, 5, 6, 7, 11],
+        "CREATE TABLE kept AS SELECT * FROM orders WHERE o_d_id = 8; DELETE FROM orders WHERE o_d_id = 8",
+        "INSERT INTO orders SELECT * FROM kept; DROP TABLE kept",
+    ),
+];
+
+#[test]
+fn tpcc_keeps_its_twelve_conditions_and_a_planted_violation_of_each_is_found() {
+    let Some(bench) = Bench::new("tpcc", &[]) else { return };
+    let kinds = ["NEW-ORDER", "PAYMENT", "ORDER-STATUS", "DELIVERY", "STOCK-LEVEL"];
+    let done = bench.run(600, &kinds);
+    let ended = |wanted: &str| {
+        let kept = |operation: &&Operation| matches!(&operation.action, Action::Transaction { name, rolled_back: false } if name == wanted);
+        done.operations.iter().filter(kept).count() as i64
+    };
+    let (conditions, counts) = looked(&bench.read());
+    assert_eq!(conditions.len(), 12);
+    assert!(violated(&conditions).is_empty(), "{conditions:#?}");
+    assert_eq!((counts["orders"], counts["order_numbers"]), (ended("NEW-ORDER"), ended("NEW-ORDER")));
+    assert_eq!(counts["payments"], ended("PAYMENT"));
+    for (condition, expected, defect, repair) in DEFECTS {
+        bench.sql(defect);
+        let (conditions, _) = looked(&bench.read());
+        let found = violated(&conditions);
+        assert!(found.contains(&condition), "{defect}: {found:?}");
+        // Those that follow from the same defect, and no others. Sums over orders that are gone touch money as well.
+        assert!(expected.iter().all(|expected| found.contains(expected)), "{defect}: {found:?}");
+        if expected.len() < 4 {
+            assert_eq!(found, expected, "{defect}");
+        }
+        for condition in conditions.iter().filter(|condition| condition.violations > 0) {
+            let examples = usize::try_from(condition.violations).expect("small").min(3);
+            assert_eq!(condition.examples.len(), examples, "{condition:?}");
+        }
+        bench.sql(repair);
+    }
+    let (conditions, _) = looked(&bench.read());
+    assert!(violated(&conditions).is_empty(), "{conditions:#?}");
+}

@@ -1,0 +1,283 @@
+//! The truth test: figures of the generator against a server whose service times are known, because it writes down
+//! itself when it answered what.
+//!
+//! The truth is what the server really did, so that the test is about measuring. What lies between a server's stamp and
+//! the client's is the machine's: the time until a thread that is woken runs. A witness, a thread that does nothing but
+//! sleep and look how late it woke, tells how long that is while we measure; two such delays, one each way, are allowed
+//! beside the 1 % and 20 microseconds. A machine can still spoil a try: one that is off is repeated, a few times. A
+//! generator that measures wrongly is off in every one.
+//!
+//! A program of its own, with one measurement at a time: other tests beside it would be its busy machine.
+
+mod server;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use load::{Arrival, Clock, Endpoint, LoadHandle, LoadPlan, OnThread, Step, ThinkTime, start};
+use measure::{Histogram, interval};
+use server::{Answered, Service, TimedServer};
+
+/// How often a busy machine may spoil the measurement.
+const TRIES: usize = 5;
+
+/// From when all clients are there to the zero: they hear of it before.
+const LEAD: Duration = Duration::from_millis(100);
+
+/// Long against what a busy machine puts between the two stamps.
+const TIME: Duration = Duration::from_millis(50);
+
+/// Where the kernel kept the generator from running for longer than this though it had work, in every try, nothing can be
+/// told about the generator: ten operations in a row that it was not there for are the 99th percentile of a thousand.
+const KEPT_WAITING_MAX: Duration = Duration::from_millis(20);
+
+/// How long the kernel kept the generator waiting, in each measurement so far.
+static KEPT_WAITING: Mutex<Vec<Duration>> = Mutex::new(Vec::new());
+
+/// How long the kernel has kept a thread of this process waiting for a processor, by its own account; the second figure of
+/// proc_pid_schedstat.
+fn kept_waiting(thread: i32) -> Duration {
+    let account = std::fs::read_to_string(format!("/proc/self/task/{thread}/schedstat")).unwrap_or_default();
+    let waited_ns = account.split_whitespace().nth(1).and_then(|figure| figure.parse().ok());
+    Duration::from_nanos(waited_ns.unwrap_or(0))
+}
+
+/// One measurement at a time: two would be each other's busy machine.
+static ALONE: Mutex<()> = Mutex::new(());
+
+const PERCENTILES: [f64; 3] = [0.5, 0.99, 0.999];
+
+/// What the generator said: percentiles of an operation, microseconds.
+struct Measured {
+    operations: BTreeMap<String, Histogram<u64>>,
+    zero: Instant,
+    ended: Instant,
+    answered: Vec<Answered>,
+    /// How late woken threads ran, seconds, in order.
+    wake_delays_s: Vec<f64>,
+}
+
+/// Sleeps again and again until told to stop, and notes how late it woke.
+fn witness(stop: &AtomicBool) -> Vec<f64> {
+    nix::sys::prctl::set_timerslack(1).expect("a timer without slack");
+    let mut delays_s = Vec::new();
+    while !stop.load(Ordering::Relaxed) {
+        let until = Instant::now() + Duration::from_millis(2);
+        std::thread::sleep(Duration::from_millis(2));
+        delays_s.push(until.elapsed().as_secs_f64());
+    }
+    delays_s.sort_by(f64::total_cmp);
+    delays_s
+}
+
+/// Until so many clients have connected; a load that has ended or stands still must not keep the test for ever.
+fn wait_for_clients(load: &LoadHandle, clients: usize) {
+    let patience = Instant::now() + Duration::from_secs(60);
+    while load.muster().connected() < clients {
+        let error = load.muster().first_error();
+        assert!(Instant::now() < patience && !load.is_finished(), "not all clients connect: {error:?}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn run(service: Service, clients: u32, rate_per_s: Option<f64>, seconds: u64) -> Measured {
+    let server = TimedServer::start(service);
+    let plan = LoadPlan {
+        name: "truth".to_owned(),
+        workload: workload::configured("ledger", &BTreeMap::new()).expect("listed"),
+        steps: vec![Step { from_s: 0.0, clients, rate_per_s }],
+        arrival: Arrival::Constant,
+        part: load::Part::default(),
+        think_time: ThinkTime::None,
+        keeps_history: true,
+        first_client: 0,
+        scale: 1,
+        protocol: load::Protocol::Postgres,
+        reads: client::postgres::Reads::Leader,
+        wait: None,
+        spreads: false,
+        program: None,
+        consistency: load::Consistency::default(),
+        seed: 5,
+        endpoints: vec![Endpoint { node: "n1".into(), address: server.address().into() }],
+        database: "any".into(),
+        user: "any".into(),
+        password: None,
+        encryption: load::Encryption::Never,
+        timeout: Duration::from_secs(20),
+        connect_timeout: Duration::from_secs(20),
+        defects: load::Defects::default(),
+    };
+    let over = Arc::new(AtomicBool::new(false));
+    let seen_over = Arc::clone(&over);
+    let witness = std::thread::spawn(move || witness(&seen_over));
+    let (sink, batches) = channel();
+    let thread = Arc::new(AtomicI32::new(0));
+    let told_thread = Arc::clone(&thread);
+    let on_thread: OnThread = Box::new(move || {
+        told_thread.store(nix::unistd::gettid().as_raw(), Ordering::Relaxed);
+        Ok(())
+    });
+    let clock = Clock::set_later();
+    let load = start(plan, clock.clone(), on_thread, sink);
+    // The loop begins with everybody there, and the server knows no operation before the zero.
+    wait_for_clients(&load, clients as usize);
+    let zero = Instant::now() + LEAD;
+    server.set_zero(zero);
+    clock.set_zero(zero);
+    // What it waits for while it connects is no part of the measurement.
+    std::thread::sleep(zero.saturating_duration_since(Instant::now()));
+    let waited_before = kept_waiting(thread.load(Ordering::Relaxed));
+    let mut operations: BTreeMap<String, Histogram<u64>> = BTreeMap::new();
+    let mut stopped = false;
+    while let Ok(batch) = batches.recv() {
+        for (name, measured) in &batch.interval.operations {
+            let merged = operations.entry(name.clone()).or_insert_with(interval::new_histogram);
+            merged.add(&measured.histogram).expect("wide enough");
+            assert_eq!(measured.error_count(), 0, "{name}: {:?}", measured.errors);
+        }
+        if batch.interval.second + 1 >= seconds && !stopped {
+            let waited = kept_waiting(thread.load(Ordering::Relaxed)).saturating_sub(waited_before);
+            KEPT_WAITING.lock().unwrap_or_else(PoisonError::into_inner).push(waited);
+            load.stop();
+            stopped = true;
+        }
+    }
+    load.join().expect("ended well");
+    let ended = Instant::now();
+    over.store(true, Ordering::Relaxed);
+    let wake_delays_s = witness.join().expect("witness");
+    Measured { operations, zero, ended, answered: server.finish(), wake_delays_s }
+}
+
+/// A percentile as `measure` defines it: the smallest value that at least this share does not exceed.
+fn percentile_us(sorted: &[f64], share: f64) -> f64 {
+    let rank = (share * sorted.len() as f64).ceil() as usize;
+    sorted[rank.clamp(1, sorted.len()) - 1] * 1e6
+}
+
+/// Percentiles of an operation that are off, in words; and a note of all on the test's output.
+fn off(what: &str, run: &Measured, operation: &str, mut truth_s: Vec<f64>) -> Vec<String> {
+    let measured = &run.operations[operation];
+    truth_s.sort_by(f64::total_cmp);
+    let mut off = Vec::new();
+    for share in PERCENTILES {
+        let (seen, true_us) = (measured.value_at_quantile(share) as f64, percentile_us(&truth_s, share));
+        let wake_us = percentile_us(&run.wake_delays_s, share);
+        let (percent, count) = (share * 100.0, truth_s.len());
+        let line = format!(
+            "{what} p{percent}: measured {seen:.0} us, truth {true_us:.0} us, wake-up {wake_us:.0} us ({count})"
+        );
+        eprintln!("{line}");
+        // Never shorter than the truth by more than the histogram's resolution.
+        if seen < true_us - 0.001 * true_us - 20.0 || seen > 1.01 * true_us + 20.0 + 2.0 * wake_us {
+            off.push(line);
+        }
+    }
+    if measured.len() as usize != truth_s.len() {
+        off.push(format!("{what}: {} operations measured, {} answered", measured.len(), truth_s.len()));
+    }
+    off
+}
+
+/// Runs until a try is right; what was off in the last when none is.
+fn check(tries: impl Fn() -> Vec<String>) {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut last = Vec::new();
+    for _ in 0..TRIES {
+        last = tries();
+        if last.is_empty() {
+            return;
+        }
+    }
+    let waited = KEPT_WAITING.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let ours = &waited[waited.len() - TRIES..];
+    if ours.iter().all(|waited| *waited > KEPT_WAITING_MAX) {
+        eprintln!(
+            "skipped: truth test: the machine was too busy: it kept the generator waiting for {ours:?}"
+        );
+        return;
+    }
+    panic!("off in each of {TRIES} tries, kept waiting for {ours:?}; in the last: {}", last.join("; "));
+}
+
+/// What each operation of an open loop truly took: from when it was due, by the rate alone, to when the server answered.
+/// The server's n-th answer in the order of its questions belongs to the n-th operation due.
+fn response_truth_s(run: &Measured, rate_per_s: f64) -> Vec<f64> {
+    // Not one operation more than were due: those after the end would be of nobody's asking.
+    let ran_s = run.ended.saturating_duration_since(run.zero).as_secs_f64();
+    assert!(run.answered.len() as f64 <= ran_s * rate_per_s, "{} answered in {ran_s} s", run.answered.len());
+    let mut answered = run.answered.clone();
+    answered.sort_by_key(|answer| answer.asked);
+    let due = |number: usize| run.zero + Duration::from_secs_f64((number + 1) as f64 / rate_per_s);
+    answered
+        .iter()
+        .enumerate()
+        .map(|(number, answer)| answer.answered.saturating_duration_since(due(number)).as_secs_f64())
+        .collect()
+}
+
+fn service_truth_s(run: &Measured) -> Vec<f64> {
+    run.answered.iter().map(|answer| (answer.answered - answer.asked).as_secs_f64()).collect()
+}
+
+#[test]
+fn a_closed_loop_tells_the_service_times_of_a_server_that_knows_them() {
+    for service in [
+        Service::constant(TIME),
+        Service::exponential(TIME),
+        Service::constant(TIME).with_stall(Duration::from_secs(1), Duration::from_secs(1)),
+    ] {
+        check(|| {
+            let run = run(service.clone(), 48, None, 3);
+            off(&format!("closed, {service:?}"), &run, "insert", service_truth_s(&run))
+        });
+    }
+}
+
+#[test]
+fn an_open_loop_tells_how_long_operations_took_from_when_they_were_due() {
+    let rate = 300.0;
+    for service in [Service::constant(TIME), Service::exponential(TIME)] {
+        check(|| {
+            let run = run(service.clone(), 120, Some(rate), 3);
+            let what = format!("open, {service:?}");
+            let mut all = off(&what, &run, "insert", response_truth_s(&run, rate));
+            all.extend(off(&format!("{what}, service"), &run, "insert (service)", service_truth_s(&run)));
+            all
+        });
+    }
+}
+
+#[test]
+fn a_stall_of_a_second_stands_in_the_p99_of_an_open_loop_as_theory_says_and_would_be_missed_by_service_times()
+{
+    let (rate, seconds, clients) = (200.0, 6, 4);
+    let (stall, time) = (Duration::from_secs(1), Duration::from_millis(5));
+    let service = Service::constant(time).with_stall(Duration::from_secs(2), stall);
+    check(|| {
+        // Few connections: nearly all operations due in the stall wait for one of them.
+        let run = run(service.clone(), clients, Some(rate), seconds);
+        let response = &run.operations["insert"];
+        let mut all = off("open, stalled", &run, "insert", response_truth_s(&run, rate));
+        // One in `seconds` is due while nothing is answered. One due x seconds into the stall waits for its end, and then
+        // for those due before it, which leave the queue as fast as the connections allow: 1 - x + x * rate / capacity.
+        // 1 % of the run is due in the first 0.01 * seconds of the stall.
+        let capacity_per_s = f64::from(clients) / time.as_secs_f64();
+        let x = 0.01 * seconds as f64;
+        let theory_us = 1e6 * (stall.as_secs_f64() - x * (1.0 - rate / capacity_per_s) + time.as_secs_f64());
+        let (p99, service_p99) =
+            (response.value_at_quantile(0.99), run.operations["insert (service)"].value_at_quantile(0.99));
+        if (p99 as f64 - theory_us).abs() > 0.02 * theory_us {
+            all.push(format!("p99 {p99} us, theory {theory_us} us"));
+        }
+        // The planted defect: who times from the sending sees next to nothing of it.
+        if service_p99 > 100_000 {
+            all.push(format!("p99 of the service times {service_p99} us"));
+        }
+        all
+    });
+}

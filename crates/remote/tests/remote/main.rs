@@ -1,0 +1,10 @@
+//! Faults of machines that exist: the command files that ship and those that are refused, and what strikes, stands, is undone
+//! and is healed, on this machine, in network namespaces of it, over ssh, and against stand-ins for other tools.
+
+mod command_files;
+mod on_this_machine;
+mod over_ssh;
+mod partition;
+mod robustness;
+mod stand_ins;
+mod unsound_machines;

@@ -1,0 +1,14 @@
+//! The scenario language, text in and scenario or refusal out: what is read, what is refused with which message, and that
+//! the JSON Schema and the shipped scenarios agree with the reader.
+
+mod disks;
+mod external;
+mod language;
+mod matrix;
+mod migrations;
+mod network;
+mod processes;
+mod rejected;
+mod robustness;
+mod schema;
+mod shipped;
