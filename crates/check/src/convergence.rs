@@ -5,7 +5,8 @@
 //! data", 1994). Which of two versions is the newer one nobody says, so it is inferred from what the promises allow: a
 //! client that read one value and then another says that the second is newer (monotonic reads), one that wrote a value
 //! and then read another, the same (read your writes). A circle of such statements cannot be kept by any order. What the
-//! replicas agree on in the end must be the newest of all.
+//! replicas agree on in the end must be the newest of all. A write without a definite answer that no client has read may
+//! reach one replica before that is read and another after: where replicas differ by such a write alone, nothing is known.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
@@ -333,21 +334,46 @@ impl Convergence {
         let value_in = |key: &Key, replica: &Replica| replica.values.get(key).copied();
         let differs =
             |key: &&Key| complete.windows(2).any(|pair| value_in(key, pair[0].1) != value_in(key, pair[1].1));
-        let diverged: Vec<&Key> = keys.into_iter().filter(differs).collect();
+        let on_their_way = self.on_their_way();
+        let differs_for_certain = |key: &&Key| {
+            let open = on_their_way.get(*key);
+            let held = complete.iter().map(|(_, replica)| value_in(key, replica));
+            let is_settled =
+                |held: &Option<i64>| held.is_none_or(|value| open.is_none_or(|open| !open.contains(&value)));
+            held.filter(is_settled).collect::<BTreeSet<Option<i64>>>().len() > 1
+        };
+        let (diverged, open): (Vec<&Key>, Vec<&Key>) =
+            keys.into_iter().filter(differs).partition(differs_for_certain);
         report.count("diverged", diverged.len());
         if !diverged.is_empty() {
             let claim = format!("replicas differ in {}", counted(diverged.len(), "register"));
-            story.fail(with_examples(&claim, &diverged, |key| {
-                let told = complete.iter().map(|(name, replica)| match value_in(key, replica) {
-                    Some(value) => format!("{value} on {name}"),
-                    None => format!("nothing on {name}"),
-                });
-                format!("key {key} is {}", told.collect::<Vec<_>>().join(", "))
-            }));
+            story.fail(with_examples(&claim, &diverged, |key| told_of_replicas(key, &complete)));
+        }
+        if !open.is_empty() {
+            let claim = format!(
+                "replicas differ in {}, but only by writes without a definite answer, which may be on their way",
+                counted(open.len(), "register")
+            );
+            story.doubt(with_examples(&claim, &open, |key| told_of_replicas(key, &complete)));
         }
         if let Some((name, replica)) = complete.first() {
             self.judge_end(ages, name, replica, report, story);
         }
+    }
+
+    /// Values written without a definite answer that no client has read, by key.
+    fn on_their_way(&self) -> BTreeMap<&Key, BTreeSet<i64>> {
+        let mut values: BTreeMap<&Key, BTreeSet<i64>> = BTreeMap::new();
+        let is_open = |touch: &&Touch| touch.is_write && touch.outcome == Outcome::Unknown;
+        for touch in self.touches.iter().filter(is_open) {
+            values.entry(self.keys.key(touch.key)).or_default().extend(touch.value);
+        }
+        for read in self.touches.iter().filter(|touch| !touch.is_write) {
+            if let (Some(value), Some(of_key)) = (read.value, values.get_mut(self.keys.key(read.key))) {
+                of_key.remove(&value);
+            }
+        }
+        values
     }
 
     /// Whether what a replica holds in the end is there by right, and is the newest.
@@ -381,4 +407,13 @@ impl Convergence {
             story.fail(with_examples(&claim, &wrong, String::clone));
         }
     }
+}
+
+/// `key x is 2 on n1, nothing on n2`.
+fn told_of_replicas(key: &Key, replicas: &[(&String, &Replica)]) -> String {
+    let told = replicas.iter().map(|(name, replica)| match replica.values.get(key) {
+        Some(value) => format!("{value} on {name}"),
+        None => format!("nothing on {name}"),
+    });
+    format!("key {key} is {}", told.collect::<Vec<_>>().join(", "))
 }

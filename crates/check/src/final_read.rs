@@ -55,7 +55,9 @@ impl FinalReads {
     #[must_use]
     pub fn judge(&self, report: Report) -> Report {
         let judges = |workload: &str| registry::find(report.name).is_some_and(|check| check.judges(workload));
-        let unrecorded = self.unrecorded.iter().find(|(_, workload)| judges(workload));
+        let takes_in =
+            |workload: &str| registry::find(report.name).is_some_and(|check| check.takes_in(workload));
+        let unrecorded = self.unrecorded.iter().find(|(_, workload)| takes_in(workload));
         if let Some((load, _)) = unrecorded.filter(|_| report.name != ledger::NAME) {
             return without_records(report, load);
         }
@@ -107,7 +109,7 @@ fn asked(nodes: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{bank, register};
+    use crate::{bank, convergence, register};
 
     fn read(load: &str, workload: &str, outcome: Outcome) -> Operation {
         let why = if outcome == Outcome::Ok { "" } else { "no node takes writes: n1: connection refused" };
@@ -149,6 +151,11 @@ mod tests {
         assert!(verdict == Verdict::Unknown && told.contains("clients of load r are not recorded"), "{told}");
         let (verdict, _) = judged(&recorded[1..], &[("r", "register")], Verdict::Fail);
         assert_eq!(verdict, Verdict::Fail);
+        // What replicas hold and clients read may be what nobody recorded.
+        let mut final_reads = FinalReads::default();
+        final_reads.observe(&lost);
+        let report = Report { verdict: Verdict::Fail, ..Report::new(convergence::NAME) };
+        assert_eq!(final_reads.judge(report).verdict, Verdict::Unknown);
         let action = Action::Unrecorded { workload: "ledger".to_owned(), first_client: 4, clients: 2 };
         let mut final_reads = FinalReads::default();
         final_reads.observe(&Operation { action, ..lost });

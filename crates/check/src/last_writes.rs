@@ -12,8 +12,11 @@
 //! - where no write was asked for at all, a cell that does not hold what was there before.
 //!
 //! Of several writes lost from one cell only the last acknowledged one is counted: the others would have been replaced
-//! by it. Reads are not judged here. Each load is held against its own last complete read, and loads must not share
-//! their tables. Time is that of sorting, memory some sixty bytes for each write and cell.
+//! by it. Reads are not judged here. Each load is held against its own last complete read; where that finds writes of
+//! another load, the two share a table (`shared`), and nothing is known. Time is that of sorting, memory some sixty bytes
+//! for each write and cell.
+
+mod shared;
 
 use std::collections::BTreeMap;
 
@@ -100,20 +103,30 @@ impl Check for LastWrites {
         }
     }
 
-    fn conclude(self: Box<Self>) -> Report {
+    fn conclude(mut self: Box<Self>) -> Report {
         let mut report = Report::new(NAME);
         let mut found = Findings::default();
         let sum = |pick: fn(&Load) -> usize| self.loads.values().map(pick).sum::<usize>();
         let (acknowledged, refused, indeterminate) =
             (sum(|load| load.acknowledged), sum(|load| load.refused), sum(|load| load.indeterminate));
-        for (name, load) in self.loads {
-            load.judge(&name, &mut found);
+        let mut invented = Vec::new();
+        for (name, load) in &mut self.loads {
+            load.judge(name, &mut found);
+            invented.push((name.clone(), std::mem::take(&mut found.invented)));
+        }
+        for (name, invented) in invented {
+            let (of_others, invented) = shared::set_apart(&self.loads, &name, invented);
+            found.of_others += of_others.len();
+            found.invented.extend(invented);
         }
         report.acknowledged = Some(acknowledged as u64);
         report.indeterminate = Some(indeterminate as u64);
         report.count("refused", refused);
         report.count("cells", found.cells);
-        let judged = found.cells_were_read && found.unread.is_empty() && found.reused.is_empty();
+        let judged = found.cells_were_read
+            && found.unread.is_empty()
+            && found.reused.is_empty()
+            && found.of_others == 0;
         let told = |count: usize, judged: bool| (count > 0 || judged).then_some(count as u64);
         // What stands in the place of an invented value cannot be told.
         report.lost = told(found.lost.len(), judged && found.unjudged == 0 && found.invented.is_empty());
@@ -151,7 +164,7 @@ impl Load {
         }
     }
 
-    fn judge(mut self, name: &str, found: &mut Findings) {
+    fn judge(&mut self, name: &str, found: &mut Findings) {
         let Some(mut read) = self.read.take() else {
             found.unread.push(name.to_owned());
             return;
@@ -204,6 +217,8 @@ struct Findings {
     /// Acknowledged after the read that misses them had begun.
     unjudged: usize,
     invented: Vec<(u64, u64)>,
+    /// Cells that hold a write of another load.
+    of_others: usize,
     refused_but_there: Vec<Write>,
     duplicated: Vec<u64>,
     reused: Vec<u64>,
@@ -334,6 +349,15 @@ impl Findings {
             let count = counted(self.unjudged, "cell");
             story.doubt(format!(
                 "writes to {count} were acknowledged after the final read had begun, so it does not show them"
+            ));
+        }
+        if self.of_others > 0 {
+            story.doubt(format!(
+                "loads share a table: {} with a write of another load than the one that read, so no order of them is known",
+                match self.of_others {
+                    1 => "1 cell ends".to_owned(),
+                    count => format!("{count} cells end"),
+                }
             ));
         }
         self.tell_unread(&mut story);

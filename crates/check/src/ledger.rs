@@ -100,7 +100,7 @@ impl Check for Ledger {
                 let load = self.loads.number_of(&operation.load);
                 self.reads.entry(load).or_default().observe(operation, values, *complete);
             }
-            Action::Unrecorded { first_client, clients, .. } => {
+            Action::Unrecorded { workload, first_client, clients } if workload == NAME => {
                 self.unrecorded.push((*first_client, first_client.saturating_add(u64::from(*clients))));
             }
             _ => {}
@@ -374,12 +374,17 @@ mod tests {
     /// Clients 3 and 4 stood on a machine that was lost; client 5 stood elsewhere.
     fn judged(values: &[u64]) -> Report {
         let insert = |client, value| operation(client, Action::LedgerInsert { value }, Outcome::Ok, 1.0);
-        let lost = Action::Unrecorded { workload: NAME.to_owned(), first_client: 3, clients: 2 };
+        let lost = |workload: &str, first_client| {
+            let workload = workload.to_owned();
+            operation(99, Action::Unrecorded { workload, first_client, clients: 2 }, Outcome::Unknown, 2.0)
+        };
         let read = Action::LedgerRead { values: values.to_vec(), complete: true };
         check(&[
             insert(3, OF_THREE),
             insert(5, OF_FIVE),
-            operation(99, lost, Outcome::Unknown, 2.0),
+            lost(NAME, 3),
+            // Clients of other workloads insert nothing.
+            lost("bank", 5),
             operation(100, read, Outcome::Ok, 9.0),
         ])
     }

@@ -74,6 +74,11 @@ impl Sessions {
         number
     }
 
+    /// The load of a client.
+    pub(crate) fn load(&self, number: u32) -> &str {
+        &self.loads[self.sessions[number as usize].load as usize]
+    }
+
     /// `client 3`; with the load's name where there are several loads.
     pub(crate) fn told(&self, number: u32) -> String {
         let Session { load, client } = &self.sessions[number as usize];

@@ -35,6 +35,13 @@ impl RegisteredCheck {
     pub fn workloads(&self) -> impl Iterator<Item = &'static str> {
         workloads::NAMES.iter().copied().filter(move |workload| self.judges(workload))
     }
+
+    /// Whether it takes in what clients of this workload did: the workloads that it judges, and the registers whose replicas
+    /// are compared.
+    #[must_use]
+    pub fn takes_in(&self, workload: &str) -> bool {
+        self.judges(workload) || (self.name == convergence::NAME && workload == register::NAME)
+    }
 }
 
 /// Every check, by name.
@@ -57,8 +64,8 @@ pub const CHECKS: &[RegisteredCheck] = &[
             no client had seen replaced. During the run no client saw a register go back in time, nor did the \
             clients disagree about the order of the values.",
         does_not_prove: "That a read sees the newest acknowledged write (linearizability): replicas may lag during \
-            the run. Which of several concurrent writes wins: an acknowledged write that loses against a \
-            concurrent one is not reported as lost.",
+            the run. Which of several writes wins, unless a client read one after it had read or written the \
+            other: an acknowledged write that loses is not reported as lost, even against an older one.",
         actions: &["register-read", "register-write", "register-compare-and-set", "replica-read"],
         begin: || Box::<convergence::Convergence>::default(),
     },
@@ -68,7 +75,8 @@ pub const CHECKS: &[RegisteredCheck] = &[
         proves: "At the end every cell (a key, or a field of a row) holds a write that a client sent, and no \
             acknowledged write to that cell was sent after it had ended: no acknowledged write is lost.",
         does_not_prove: "Anything about what reads returned during the run, or about isolation. That an \
-            overwritten value was ever stored: of several writes to one cell only the last counts.",
+            overwritten value was ever stored: of several writes to one cell only the last counts. That a row \
+            which was loaded before the run and not written since is still there.",
         actions: &["cells-write", "cells-read"],
         begin: || Box::<last_writes::LastWrites>::default(),
     },
@@ -86,11 +94,11 @@ pub const CHECKS: &[RegisteredCheck] = &[
         name: list_append::NAME,
         doc: "reads of lists satisfy the claimed isolation level, or the strictest one if none is claimed",
         proves: "All that acknowledged transactions read and appended, during the run and at the end, fits the \
-            claimed isolation level: no aborted, intermediate, invented, lost or future data was read, and no \
-            cycle of transactions contradicts the level.",
+            claimed isolation level: no aborted, intermediate, invented or future data was read, and no cycle of \
+            transactions contradicts the level. The final read, where there was one, found every acknowledged append.",
         does_not_prove: "Isolation of predicate reads (ranges, phantoms): transactions read lists by key. Levels \
             stronger than the one claimed, unless the explanation names them.",
-        actions: &["append-transaction"],
+        actions: &["append-transaction", "final-read"],
         begin: || Box::new(ListAppend::claiming(Level::STRICT_SERIALIZABLE)),
     },
     RegisteredCheck {

@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use capabilities::Protocol;
 use client::reactor;
 use history::{Action, ErrorClass, Operation, Outcome};
 use workload::Ground;
@@ -17,6 +18,9 @@ const PREPARE_STATEMENT: Duration = Duration::from_secs(600);
 
 /// How long a leader is looked for, and lost connections are put up with, before the preparation is given up.
 const PREPARE_PATIENCE: Duration = Duration::from_secs(60);
+
+/// MySQL's `ER_UNKNOWN_SYSTEM_VARIABLE`.
+const UNKNOWN_VARIABLE: &str = "1193";
 
 /// The stream of chance (see `LoadPlan::chance`) used here.
 const PREPARATION: u64 = 2;
@@ -114,7 +118,7 @@ pub fn final_read(
             loop {
                 let invoked = Instant::now();
                 match leader.connect().await {
-                    Ok((mut session, node)) => match plan.workload.final_read(&mut session).await {
+                    Ok((mut session, node)) => match read_the_end(plan, &mut session).await {
                         Ok(actions) => return operations(plan, clock, invoked, &node, actions),
                         Err(error) => last_error = error.to_string(),
                     },
@@ -132,6 +136,23 @@ pub fn final_read(
             Err(_) => Err(gave_up(plan, "the final read", last_error)),
         }
     })
+}
+
+/// What the workload reads in the end, from a node that has caught up.
+async fn read_the_end(plan: &LoadPlan, session: &mut Session) -> Result<Vec<Action>, SessionError> {
+    if plan.protocol == Protocol::Mysql {
+        catch_up(session).await?;
+    }
+    plan.workload.final_read(session).await
+}
+
+/// Has a node of Galera answer only once it has carried out all that its group had certified: a node acknowledges
+/// before the others have it (MariaDB documentation, "wsrep_sync_wait"). MySQL and TiDB do not know the word.
+async fn catch_up(session: &mut Session) -> Result<(), SessionError> {
+    match session.sql()?.batch("SET SESSION wsrep_sync_wait = 1").await {
+        Err(error) if error.code.as_deref() == Some(UNKNOWN_VARIABLE) => Ok(()),
+        ended => ended.map(drop),
+    }
 }
 
 async fn version(session: &mut Session) -> Result<client::Rows, SessionError> {

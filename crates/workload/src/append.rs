@@ -14,6 +14,7 @@ use client::{Dialect, Session, SessionError, SessionFuture, SqlValue};
 use history::{Action, Key, Step};
 use rand::RngExt;
 
+use crate::dialect::look_now;
 use crate::key_value::list;
 use crate::options::{ConfigurationError, Options};
 use crate::workload::{Attempt, ClientState, Ground, Request, Statement, Workload, refused};
@@ -162,7 +163,8 @@ impl Workload for Append {
                     Dialect::Mysql => "`key`",
                     Dialect::Standard => "\"key\"",
                 };
-                let rows = session.batch(&format!("SELECT {key}, elements FROM holdfast_append")).await?;
+                let query = format!("SELECT {key}, elements FROM holdfast_append");
+                let rows = look_now(session, &query).await?;
                 for row in 0..rows.len() {
                     let key = rows.integer(row, 0);
                     let key = key.ok_or_else(|| refused(format!("list row {row} cannot be read")))?;

@@ -10,6 +10,7 @@ use client::{Session, SessionError, SessionFuture, SqlValue};
 use history::{Action, ErrorClass, Key};
 use rand::RngExt;
 
+use crate::dialect::look_now;
 use crate::key_value::{contended, entries, senseless};
 use crate::options::{ConfigurationError, Options};
 use crate::workload::{Attempt, ClientState, Ground, Request, Statement, Workload, refused};
@@ -142,7 +143,7 @@ impl Workload for Bank {
                 let found = session.transact(vec![scan()]).await?;
                 accounts(entries(found.first())?)?
             } else {
-                accounts_of(&session.sql()?.batch("SELECT account, balance FROM holdfast_bank").await?)?
+                accounts_of(&look_now(session.sql()?, "SELECT account, balance FROM holdfast_bank").await?)?
             };
             let opened = (0..ACCOUNTS).map(|account| (Key::Number(account), OPENING_BALANCE)).collect();
             let setup = Action::BankSetup { balances: opened, may_be_negative: false };

@@ -2,7 +2,7 @@
 //!
 //! Owns these few forms. What only one workload says stands with the workload, both forms side by side.
 
-use client::{Dialect, SessionError, SqlSession};
+use client::{Dialect, Rows, SessionError, SqlSession};
 
 /// Gathers what the planner needs to know of a table that was just loaded.
 pub(crate) async fn analyse(session: &mut (dyn SqlSession + '_), table: &str) -> Result<(), SessionError> {
@@ -26,6 +26,18 @@ pub(crate) fn beginning_of_read(dialect: Dialect) -> &'static str {
             "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
         }
     }
+}
+
+/// Asks for what is there now. Outside of a transaction some databases answer a query from a snapshot of the past
+/// (Apache Ignite 3 documentation, "Transactions": read-only ones).
+pub(crate) async fn look_now(session: &mut (dyn SqlSession + '_), query: &str) -> Result<Rows, SessionError> {
+    if session.dialect() != Dialect::Standard {
+        return session.batch(query).await;
+    }
+    session.batch(beginning_of_read(Dialect::Standard)).await?;
+    let rows = session.batch(query).await?;
+    session.batch("COMMIT").await?;
+    Ok(rows)
 }
 
 /// Begins a transaction at an isolation level, `serializable`, in PostgreSQL's SQL, in MySQL's, where it is two statements,

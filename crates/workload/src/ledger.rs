@@ -3,7 +3,7 @@
 //! Owns the numbering. What was acknowledged and what must be there at the end is the ledger check's to judge.
 
 use capabilities::workloads::{self, WorkloadFacts};
-use client::key_value::{Operation, Value};
+use client::key_value::{Operation, REFUSED, Value};
 use client::{Dialect, KeyValueSession, Rows, Session, SessionError, SessionFuture, SqlValue};
 use history::{Action, LEDGER_SEQUENCE_BITS as SEQUENCE_BITS};
 
@@ -17,6 +17,11 @@ const PREFIX: &str = "ledger/";
 const PAGE_ROWS: usize = 50_000;
 /// Keys of one row each read at a time.
 const PAGE_KEYS: u32 = 10_000;
+
+/// The class of SQLSTATE of a constraint that was violated; the table has none but its key, which is the number.
+const INTEGRITY_CLASS: &str = "23";
+/// MySQL's `ER_DUP_ENTRY`.
+const DUPLICATE_ENTRY: &str = "1062";
 
 /// The largest client number whose rows still fit the table's signed 64-bit column.
 pub const LARGEST_CLIENT: u64 = (1 << (63 - SEQUENCE_BITS)) - 1;
@@ -79,10 +84,11 @@ impl Workload for Ledger {
                 } else {
                     Operation::Append { key: format!("{PREFIX}{client}"), element: value }
                 };
-                session.transact(vec![insert]).await?;
+                session.transact(vec![insert]).await.map_err(where_taken)?;
                 return Ok(());
             }
-            let rows = attempt.run(0, &[SqlValue::Integer(value), SqlValue::Integer(client)]).await?;
+            let row = [SqlValue::Integer(value), SqlValue::Integer(client)];
+            let rows = attempt.run(0, &row).await.map_err(where_taken)?;
             if rows.affected() == 1 {
                 return Ok(());
             }
@@ -116,6 +122,15 @@ impl Workload for Ledger {
             Ok(pages)
         })
     }
+}
+
+/// An insert that is refused because its number is there already. Nobody else has that number: then this insert has come
+/// through before, repeated by the database or by what lies between, and may well have happened.
+fn where_taken(error: SessionError) -> SessionError {
+    let is_taken =
+        |code: &str| code.starts_with(INTEGRITY_CLASS) || [DUPLICATE_ENTRY, REFUSED].contains(&code);
+    let is_definite = error.definite && !error.code.as_deref().is_some_and(is_taken);
+    SessionError { definite: is_definite, ..error }
 }
 
 /// The column's name, which is a word of the standard's own.
@@ -170,6 +185,18 @@ mod tests {
     use rand_chacha::rand_core::SeedableRng;
 
     use super::*;
+
+    #[test]
+    fn an_insert_whose_number_is_taken_has_come_through_before() {
+        let is_definite = |code: Option<&str>| {
+            let code = code.map(str::to_owned);
+            where_taken(SessionError { code, ..refused("no".to_owned()) }).definite
+        };
+        for taken in ["23505", "23000", "1062", REFUSED] {
+            assert!(!is_definite(Some(taken)), "{taken}");
+        }
+        assert!(is_definite(None) && is_definite(Some("40001")) && is_definite(Some("1213")));
+    }
 
     #[test]
     fn no_two_clients_ever_draw_the_same_number() {

@@ -11,7 +11,7 @@ use client::{Dialect, Session, SessionError, SessionFuture, SqlValue};
 use history::{Action, ErrorClass, Key};
 use rand::RngExt;
 
-use crate::dialect::has_written;
+use crate::dialect::{has_written, look_now};
 use crate::key_value::{contended, integer};
 use crate::options::{ConfigurationError, Options};
 use crate::workload::{Attempt, ClientState, Ground, Request, Statement, Workload, refused};
@@ -211,7 +211,7 @@ impl Workload for Register {
             } else {
                 let (key, value) = columns(session.dialect());
                 let query = format!("SELECT {key}, {value} FROM holdfast_register");
-                let rows = session.batch(&query).await?;
+                let rows = look_now(session, &query).await?;
                 for row in 0..rows.len() {
                     match (rows.integer(row, 0), rows.integer(row, 1)) {
                         (Some(key), Some(value)) => held.insert(key, value),

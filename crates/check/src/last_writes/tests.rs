@@ -103,6 +103,31 @@ fn what_cannot_be_known_is_unknown() {
 }
 
 #[test]
+fn loads_that_share_a_table_prove_nothing() {
+    let of = |load: &str, operation: Operation| Operation { load: load.to_owned(), ..operation };
+    let judged = |end: &str| {
+        check(&[of("a", write("1:7@0-1")), of("b", write("2:7@2-3")), of("a", read(end)), of("b", read(end))])
+    };
+    let report = judged("7=2");
+    assert_eq!((report.verdict, report.lost), (Verdict::Unknown, None), "{}", report.explanation);
+    assert!(report.explanation.contains("loads share a table: 1 cell ends"), "{}", report.explanation);
+    let report = judged("7=3");
+    assert_eq!(report.verdict, Verdict::Fail, "{}", report.explanation);
+    // Each has a table of its own.
+    let apart =
+        [of("a", write("1:7@0-1")), of("b", write("2:7@2-3")), of("a", read("7=1")), of("b", read("7=2"))];
+    assert_eq!(check(&apart).verdict, Verdict::Pass);
+    // A load's own write in another cell is nobody's.
+    let moved = [
+        of("a", write("1:7@0-1")),
+        of("b", write("2:7@2-3")),
+        of("a", read("7=1 8=1")),
+        of("b", read("7=2")),
+    ];
+    assert_eq!(check(&moved).verdict, Verdict::Fail);
+}
+
+#[test]
 fn a_read_that_broke_off_is_not_everything() {
     let mut broken = read("7=0");
     broken.outcome = Outcome::Fail;

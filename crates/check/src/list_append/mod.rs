@@ -3,11 +3,13 @@
 //! After Kingsbury and Alvaro, "Elle" (2020). Every value names its append and every list tells the order of its appends,
 //! so what was read tells who came before whom; a circle of that is an anomaly. This file owns how the verdict and the
 //! story come about: `record` keeps a history while it goes by, `versions` infers who wrote what in which order,
-//! `graph` who must come before whom, `cycles` which levels that rules out, `tell` puts it into words.
+//! `graph` who must come before whom, `cycles` which levels that rules out, `lost` what is not there at the end, `tell` puts
+//! it into words.
 
 mod cycles;
 mod graph;
 pub mod level;
+mod lost;
 mod record;
 mod tell;
 mod versions;
@@ -18,15 +20,19 @@ pub use level::{Isolation, Level, Order, UnknownLevel};
 
 use crate::Check;
 use crate::report::Report;
-use crate::story::{Story, counted, with_examples};
+use crate::story::{Story, counted, is_or_are, with_examples};
 use cycles::{Cycle, Cycles};
 use graph::Graph;
+use lost::Lost;
 use record::Record;
 use tell::Teller;
 use versions::Versions;
 
 /// The check's name.
 pub const NAME: &str = "list-append";
+
+/// The workload whose final read asks for every list.
+const WORKLOAD: &str = "append";
 
 /// The count of kinds of anomaly that were found, those that the level claimed allows among them.
 pub const ANOMALIES: &str = "anomalies";
@@ -66,8 +72,14 @@ struct Anomaly {
 
 impl Check for ListAppend {
     fn observe(&mut self, operation: &Operation) {
-        if let Action::AppendTransaction { steps } = &operation.action {
-            self.record.observe(operation, steps);
+        match &operation.action {
+            Action::AppendTransaction { steps } => self.record.observe(operation, steps),
+            Action::FinalRead { workload, .. }
+                if workload == WORKLOAD && operation.outcome == Outcome::Ok =>
+            {
+                self.record.final_reads.insert(operation.load.clone(), operation.invoked_s);
+            }
+            _ => {}
         }
     }
 
@@ -88,6 +100,7 @@ impl Check for ListAppend {
         let mut anomalies = single_anomalies(&teller);
         anomalies.extend(cycles.found.iter().map(|cycle| cycle_anomaly(cycle, &teller)));
         self.tell(&teller, &cycles, &anomalies, &mut report);
+        tell_lost(&lost::find(&self.record, &versions.reused), &teller, &mut report);
         report
     }
 }
@@ -205,6 +218,22 @@ impl ListAppend {
         }
         doubts
     }
+}
+
+/// What is not there at the end is lost, whatever level is claimed and holds.
+fn tell_lost(lost: &[Lost], teller: &Teller<'_>, report: &mut Report) {
+    if lost.is_empty() {
+        return;
+    }
+    let mut writers: Vec<u32> = lost.iter().map(|one| one.writer).collect();
+    writers.dedup();
+    report.lost = Some(writers.len() as u64);
+    report.count("lost appends", lost.len());
+    let (appends, are) = (counted(lost.len(), "acknowledged append"), is_or_are(lost.len()));
+    let claim = format!("{appends} {are} not there at the end");
+    let told = with_examples(&claim, lost, |one| teller.told_lost(one));
+    report.explanation = format!("{told}. {}", report.explanation);
+    report.verdict = Verdict::Fail;
 }
 
 /// What keeps levels from being shown to hold.

@@ -5,7 +5,7 @@
 //! longest of each branch is kept, and every read says of which branch it is a beginning. Whether a transaction agrees
 //! with itself is judged here, because here all it read is at hand.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use history::{Operation, Outcome, Step};
 
@@ -191,6 +191,8 @@ pub(super) struct Record {
     pub(super) disagreement_count: usize,
     pub(super) contradiction: Option<Contradiction>,
     pub(super) has_read_values: bool,
+    /// When the final read of each load began that was made, seconds.
+    pub(super) final_reads: BTreeMap<String, f64>,
     /// For each step of the transaction at hand, the one before it on the same list.
     before: Vec<u32>,
 }

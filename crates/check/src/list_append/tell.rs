@@ -2,6 +2,7 @@
 
 use super::cycles::{Cycle, Link};
 use super::graph::Edge;
+use super::lost::Lost;
 use super::record::{Did, Disagreement, Kind, NONE, Record, Transaction};
 use super::versions::{LostUpdate, Seen, Versions};
 
@@ -250,6 +251,10 @@ impl Teller<'_> {
             self.key(read.key),
             told_values(self.list(read))
         )
+    }
+
+    pub(super) fn told_lost(&self, lost: &Lost) -> String {
+        format!("{} of {}, appended by {}", lost.value, self.key(lost.key), self.told(lost.writer))
     }
 
     pub(super) fn told_duplicate(&self, (key, value): &(u32, i64)) -> String {

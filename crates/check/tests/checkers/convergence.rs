@@ -48,6 +48,23 @@ fn replicas_that_differ_are_found() {
 }
 
 #[test]
+fn replicas_that_differ_by_a_write_without_an_answer_are_not_known_to_differ() {
+    let end = "\n90-91 c9 replica n1 x=2\n90-91 c8 replica n2 x=1";
+    let text = "0-1 c1 write x 1\n2-3 c2 write x 2 unknown";
+    check(
+        &format!("{text}{end}"),
+        Unknown,
+        "replicas differ in 1 register, but only by writes without a definite answer, which may be on their way: key x \
+         is 2 on n1, 1 on n2",
+    );
+    // What somebody has read has happened.
+    check(&format!("{text}\n4-5 c3 read x 2{end}"), Fail, "replicas differ in 1 register: key x is 2 on n1");
+    // Other replicas may differ by something else.
+    let three = "\n90-91 c9 replica n1 x=2\n90-91 c8 replica n2 x=1\n90-91 c7 replica n3";
+    check(&format!("{text}{three}"), Fail, "key x is 2 on n1, 1 on n2, nothing on n3");
+}
+
+#[test]
 fn reads_that_go_back_are_found() {
     let text = "0-1 c1 write x 1\n0-1 c2 write x 2\n2-3 c3 read x 2\n4-5 c3 read x 1\n6-7 c3 read x 2";
     check_with_end(text, Fail, "no order of the values explains this");

@@ -347,3 +347,42 @@ fn a_cycle_too_long_to_be_the_shortest_is_told_in_part() {
     check("serializable", &text, Fail, "and so on over 28 more, back to T1: a contradiction");
     check("snapshot-isolation", &text, Pass, "");
 }
+
+#[test]
+fn an_acknowledged_append_that_the_final_read_does_not_find_is_lost_at_any_level() {
+    let text = "0-1 c1 append x 1, append y 2\n2-3 c2 append x 3\n4-5 c3 append z 4 unknown\n6-7 c3 append z 5 fail\n\
+                90-91 c8 r x [1]\n";
+    check("read-uncommitted", text, Pass, "");
+    let read = format!("{text}90-91 c9 final append");
+    check(
+        "read-uncommitted",
+        &read,
+        Fail,
+        "2 acknowledged appends are not there at the end: 2 of key y, appended by client 1's transaction (0.000 s to \
+         1.000 s: append 1 to key x, append 2 to key y); 3 of key x, appended by client 2's transaction (2.000 s to \
+         3.000 s: append 3 to key x). 3 acknowledged transactions",
+    );
+    let report = at("snapshot-isolation", &read);
+    assert_eq!((report.lost, report.counts["lost appends"]), (Some(2), 2), "{}", report.explanation);
+    // Which levels hold is another question.
+    assert_eq!(report.strongest_levels, at("snapshot-isolation", text).strongest_levels);
+    check("serializable", &format!("{text}90-91 c8 r x [1 3], r y [2]\n90-91 c9 final append"), Pass, "");
+}
+
+#[test]
+fn nothing_is_lost_by_a_final_read_that_failed_or_began_before_an_append_had_ended_or_of_another_load() {
+    let text = "0-1 c1 append x 1\n2-3 c2 append x 3\n90-91 c8 r x [1]\n";
+    check(
+        "serializable",
+        &format!("{text}90-91 c9 final append"),
+        Fail,
+        "1 acknowledged append is not there",
+    );
+    check("serializable", &format!("{text}90-91 c9 final append fail"), Pass, "");
+    check("serializable", &format!("{text}90-91 c9 final bank"), Pass, "");
+    check("serializable", &format!("{text}90-91 a/c9 final append"), Pass, "");
+    check("serializable", &format!("{}90-91 c9 final append", text.replace("2-3", "2-95")), Pass, "");
+    // A load whose lists were read in the end is judged, whatever became of the other's.
+    let of_two = "0-1 a/c1 append x 1\n2-3 b/c2 append x 3\n90-91 a/c8 r x []\n90-91 a/c9 final append";
+    check("serializable", of_two, Fail, "1 acknowledged append is not there at the end: 1 of key x");
+}

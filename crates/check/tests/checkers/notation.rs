@@ -3,7 +3,8 @@
 //! `0-2 c1 write x 1`: from 0 s to 2 s client 1 wrote 1 to x, and it was acknowledged. A last word `unknown` or `fail`
 //! says otherwise; `-` is nothing, a name before the client (`a/c1`) its load. The actions:
 //! `read x 1`, `write x 1`, `cas x 1 2`; `append x 1, r x [1 2], r y []`; `setup a=10 b=0`, `overdraft a=10 b=0`,
-//! `transfer a b 5`, `balances a=5 b=5`; `replica n1 x=1 y=2`, and `replica-part` for a part of one.
+//! `transfer a b 5`, `balances a=5 b=5`; `replica n1 x=1 y=2`, and `replica-part` for a part of one; `final append`, how
+//! the final read of a load of that workload went.
 
 use check::Report;
 use history::{Action, Key, Operation, Outcome, Step, Verdict};
@@ -102,6 +103,9 @@ fn parsed(action: &str) -> Option<Action> {
             values: pairs(values)?,
             complete: *part == "replica",
         },
+        ["final", workload] => {
+            Action::FinalRead { workload: (*workload).to_owned(), nodes: Vec::new(), why: String::new() }
+        }
         _ => return None,
     })
 }

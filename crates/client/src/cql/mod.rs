@@ -17,6 +17,7 @@ use std::cell::Cell;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::OnceLock;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -332,13 +333,17 @@ fn of_another() -> io::Error {
 }
 
 /// The time by which the next write counts, as drivers give it by default: the clients' own clock, and never the same twice
-/// on one thread. Else the clocks of nodes would decide which of two writes is the later one.
+/// on one thread. Else the clocks of nodes would decide which of two writes is the later one. From the first on it is the
+/// monotonic clock that counts: were the machine's clock set back, the later of two loads' writes would be the older.
 fn next_timestamp_us() -> i64 {
+    static BEGUN: OnceLock<(i64, Instant)> = OnceLock::new();
     thread_local! {
         static LAST: Cell<i64> = const { Cell::new(0) };
     }
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
-    let next = i64::try_from(now).unwrap_or(i64::MAX).max(LAST.get() + 1);
+    let micros = |time: Duration| i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
+    let since_1970 = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let (begun_us, begun) = BEGUN.get_or_init(|| (micros(since_1970()), Instant::now()));
+    let next = begun_us.saturating_add(micros(begun.elapsed())).max(LAST.get() + 1);
     LAST.set(next);
     next
 }

@@ -27,6 +27,11 @@ const STATUS: &str = "/v3/maintenance/status";
 /// How often a transaction that met another is tried again at once, as etcd's own client does for its transactions.
 const TRIES: u32 = 10;
 
+/// What etcd says of a request that it did not propose because too many are under way. The other error of this
+/// code, "database space exceeded", may come of a transaction that was carried out: where the quota is reached
+/// while a proposal is under way, etcd applies it and answers with that (`quotaApplierV3` of its sources).
+const TOO_MANY_REQUESTS: &str = "etcdserver: too many requests";
+
 /// Codes of gRPC (its documentation, "Status codes and their use in gRPC").
 const INVALID_ARGUMENT: i32 = 3;
 const DEADLINE_EXCEEDED: i32 = 4;
@@ -121,7 +126,8 @@ fn refusal(address: SocketAddr, answer: &Answer) -> SessionError {
     let (class, definite) = match refusal.code {
         UNAVAILABLE => (ErrorClass::ReadOnly, false),
         DEADLINE_EXCEEDED => (ErrorClass::Timeout, false),
-        INVALID_ARGUMENT | RESOURCE_EXHAUSTED | FAILED_PRECONDITION => (ErrorClass::Other, of_etcd),
+        INVALID_ARGUMENT | FAILED_PRECONDITION => (ErrorClass::Other, of_etcd),
+        RESOURCE_EXHAUSTED => (ErrorClass::Other, words.as_str() == TOO_MANY_REQUESTS),
         UNIMPLEMENTED => (ErrorClass::Other, true),
         _ => (ErrorClass::Other, false),
     };
@@ -184,6 +190,8 @@ mod tests {
         let too_much = r#"{"error":"etcdserver: duplicate key given in txn request","code":3}"#;
         check(400, too_much, ErrorClass::Other, true);
         check(429, r#"{"message":"etcdserver: too many requests","code":8}"#, ErrorClass::Other, true);
+        let full = r#"{"message":"etcdserver: mvcc: database space exceeded","code":8}"#;
+        check(429, full, ErrorClass::Other, false);
         let after = r#"{"message":"grpc: received message larger than max","code":8}"#;
         check(429, after, ErrorClass::Other, false);
         let timed_out = r#"{"message":"etcdserver: request timed out, possibly due to previous leader failure","code":14}"#;

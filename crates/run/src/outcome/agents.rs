@@ -3,7 +3,7 @@
 //!
 //! Owns what is judged by times of several clocks, and how much is too much. How clocks are compared is `agent`'s.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use history::{AgentFacts, Event, EventKind, Operation, Verdict};
 use results::{LoadResult, WarningResult};
@@ -103,14 +103,19 @@ pub(super) fn warnings(agents: &[AgentFacts]) -> Vec<WarningResult> {
 pub(super) struct Clocks {
     /// By load: the first of an agent's clients, the number after the last, and by how much.
     agents: BTreeMap<String, Vec<(u64, u64, f64)>>,
+    /// Loads of an agent whose clock was not compared before and after.
+    not_compared: BTreeSet<String>,
 }
 
 impl Clocks {
-    /// Of these agents. One whose clock was not compared is left out: that is a doubt of its own.
+    /// Of these agents.
     pub(super) fn of(agents: &[AgentFacts]) -> Clocks {
         let mut clocks = Clocks::default();
         for agent in agents {
-            let Some(off_us) = agent.clock.off_by_at_most_us else { continue };
+            let Some(off_us) = agent.clock.off_by_at_most_us else {
+                clocks.not_compared.insert(agent.load.clone());
+                continue;
+            };
             let end = agent.first_client + u64::from(agent.clients);
             let of_load = clocks.agents.entry(agent.load.clone()).or_default();
             of_load.push((agent.first_client, end, off_us / 1e6));
@@ -120,7 +125,7 @@ impl Clocks {
 
     /// Whether there are several.
     pub(super) fn are_several(&self) -> bool {
-        !self.agents.is_empty()
+        !self.agents.is_empty() || !self.not_compared.is_empty()
     }
 
     fn off_s(&self, operation: &Operation) -> f64 {
@@ -140,18 +145,24 @@ impl Clocks {
     }
 
     /// What a check by times may say. `again` is what it says of operations that are widened. A failure that is none then rests
-    /// on an order that nobody knows; and where clocks are further apart than operations are long, no order is known at all.
+    /// on an order that nobody knows; and where clocks are further apart than operations are long, or nobody knows how far they
+    /// are, no order is known at all.
     pub(super) fn judged(&self, checked: Checked, again: Option<&Checked>, loads: &[LoadResult]) -> Checked {
         if !BY_TIME.contains(&checked.result.name.as_str()) {
             return checked;
         }
+        let check = check::registry::find(&checked.result.name);
+        let is_judged = |load: &&LoadResult| check.is_some_and(|check| check.judges(&load.workload));
+        if loads.iter().filter(is_judged).any(|load| self.not_compared.contains(&load.name)) {
+            let why =
+                "how far apart the agents' clocks were is not known, so neither is the order of operations";
+            return in_doubt(checked, why);
+        }
         let widest_s = self.agents.values().flatten().map(|(.., off_s)| *off_s).fold(0.0, f64::max);
-        let applies = |load: &&LoadResult| {
-            let check = check::registry::find(&checked.result.name);
-            self.agents.contains_key(&load.name) && check.is_some_and(|check| check.judges(&load.workload))
+        let on_agents = loads.iter().filter(is_judged).filter(|load| self.agents.contains_key(&load.name));
+        let Some(shortest_us) = on_agents.map(|load| load.measured.latency_us.p50).min() else {
+            return checked;
         };
-        let lengths_us = loads.iter().filter(applies).map(|load| load.measured.latency_us.p50);
-        let Some(shortest_us) = lengths_us.min() else { return checked };
         let rests_on_order = checked.result.verdict == Verdict::Fail
             && again.is_none_or(|again| again.result.verdict != Verdict::Fail);
         let is_blind = checked.result.verdict == Verdict::Pass && widest_s * 1e6 > shortest_us as f64;
@@ -160,13 +171,20 @@ impl Clocks {
             (_, true) => "operations of different agents are shorter than what their clocks leave open",
             _ => return checked,
         };
-        let mut result = checked.result;
-        result.verdict = Verdict::Unknown;
-        (result.lost, result.invented) = (None, None);
-        result.explanation =
-            format!("{why} (up to {:.3} ms). By their times: {}", widest_s * 1e3, result.explanation);
-        Checked { result, lost: Vec::new() }
+        in_doubt(checked, &format!("{why} (up to {:.3} ms)", widest_s * 1e3))
     }
+}
+
+/// What a check says that rests on times which are not known. One that knew nothing before stays as it is.
+fn in_doubt(checked: Checked, why: &str) -> Checked {
+    let mut result = checked.result;
+    if result.verdict == Verdict::Unknown {
+        return Checked { result, lost: checked.lost };
+    }
+    result.verdict = Verdict::Unknown;
+    (result.lost, result.invented) = (None, None);
+    result.explanation = format!("{why}. By their times: {}", result.explanation);
+    Checked { result, lost: Vec::new() }
 }
 
 #[cfg(test)]
@@ -252,6 +270,25 @@ mod tests {
         assert_eq!(judged(register, Verdict::Pass, None, 200), Verdict::Unknown);
         let ledger = check::ledger::NAME;
         assert_eq!(judged(ledger, Verdict::Fail, Some(Verdict::Pass), 200), Verdict::Fail, "no times");
+    }
+
+    #[test]
+    fn by_a_clock_that_was_not_compared_no_order_is_known() {
+        let clocks = Clocks::of(&[agent(None)]);
+        assert!(clocks.are_several());
+        let judged = |name: &str, verdict, again| {
+            let again = checked(name, again);
+            clocks.judged(checked(name, verdict), Some(&again), &[load(900)]).result.verdict
+        };
+        let register = check::register::NAME;
+        assert_eq!(judged(register, Verdict::Fail, Verdict::Fail), Verdict::Unknown);
+        assert_eq!(judged(register, Verdict::Pass, Verdict::Pass), Verdict::Unknown);
+        assert_eq!(judged(check::ledger::NAME, Verdict::Fail, Verdict::Fail), Verdict::Fail, "no times");
+        // Another load's agent.
+        let elsewhere = AgentFacts { load: "other".to_owned(), ..agent(None) };
+        let clocks = Clocks::of(&[elsewhere]);
+        let failed = clocks.judged(checked(register, Verdict::Fail), None, &[load(900)]);
+        assert_eq!(failed.result.verdict, Verdict::Fail);
     }
 
     #[test]

@@ -148,15 +148,13 @@ fn checked(report: check::Report, broken: Option<&str>) -> Checked {
         counts: report.counts,
         ..CheckResult::new(report.name, report.verdict, &report.explanation)
     };
-    if let Some(broken) = broken {
-        // A defect found in what could be read stays found; the rest is not known: not even that nothing is lost.
-        result.verdict = result.verdict.and(Verdict::Unknown);
-        (result.lost, result.invented) =
-            (result.lost.filter(|count| *count > 0), result.invented.filter(|count| *count > 0));
-        result.explanation =
-            format!("the history could not be read to its end: {broken}. {}", result.explanation);
-    }
-    Checked { result, lost: report.lost_examples }
+    let Some(broken) = broken else { return Checked { result, lost: report.lost_examples } };
+    // What was not read may be the write that a read found: nothing follows from the rest, neither way.
+    result.verdict = Verdict::Unknown;
+    (result.lost, result.invented) = (None, None);
+    result.explanation =
+        format!("the history could not be read to its end: {broken}. What was read: {}", result.explanation);
+    Checked { result, lost: Vec::new() }
 }
 
 /// Takes back what a check says of a load whose last operations are not recorded: the database may hold what they wrote.
@@ -166,7 +164,7 @@ pub(super) fn without_records(
     ended: &BTreeMap<String, EndedEarly>,
 ) -> Checked {
     let is_judged = |load: &&LoadFacts| {
-        registry::find(&checked.result.name).is_some_and(|check| check.judges(&load.workload))
+        registry::find(&checked.result.name).is_some_and(|check| check.takes_in(&load.workload))
     };
     let is_missing = |load: &&LoadFacts| ended.get(&load.name).is_some_and(|ended| !ended.recorded);
     let Some(load) = loads.iter().filter(is_judged).find(is_missing) else { return checked };
@@ -194,29 +192,6 @@ mod tests {
         Checked { result, lost: Vec::new() }
     }
 
-    #[test]
-    fn a_history_that_breaks_off_does_not_show_that_nothing_is_lost() {
-        let report = |lost| check::Report {
-            name: check::ledger::NAME,
-            verdict: Verdict::Pass,
-            explanation: "all is there".to_owned(),
-            acknowledged: Some(7),
-            lost: Some(lost),
-            invented: Some(0),
-            indeterminate: Some(0),
-            counts: BTreeMap::new(),
-            lost_examples: Vec::new(),
-            strongest_levels: Vec::new(),
-        };
-        let judged = |lost, broken| {
-            let CheckResult { verdict, lost, invented, .. } = checked(report(lost), broken).result;
-            (verdict, lost, invented)
-        };
-        assert_eq!(judged(0, None), (Verdict::Pass, Some(0), Some(0)));
-        assert_eq!(judged(0, Some("no end")), (Verdict::Unknown, None, None));
-        assert_eq!(judged(2, Some("no end")), (Verdict::Unknown, Some(2), None));
-    }
-
     fn load(workload: &str) -> LoadFacts {
         LoadFacts {
             name: "l".to_owned(),
@@ -226,6 +201,17 @@ mod tests {
             transaction: "insert".to_owned(),
             statements: Vec::new(),
         }
+    }
+
+    #[test]
+    fn a_history_that_cannot_be_read_to_its_end_proves_nothing_neither_way() {
+        let report = check::Report { verdict: Verdict::Fail, invented: Some(1), ..check::ledger::check(&[]) };
+        let whole = checked(report.clone(), None).result;
+        assert_eq!((whole.verdict, whole.invented), (Verdict::Fail, Some(1)));
+        let torn = checked(report, Some("line 7: the file ends within the line")).result;
+        assert_eq!((torn.verdict, torn.invented), (Verdict::Unknown, None));
+        let told = "the history could not be read to its end: line 7: the file ends within the line. What was read: ";
+        assert!(torn.explanation.starts_with(told), "{}", torn.explanation);
     }
 
     #[test]

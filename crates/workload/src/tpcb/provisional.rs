@@ -59,7 +59,8 @@ pub(super) async fn perform(
         let begun = Instant::now();
         let answered = session.transact(operations).await;
         tell(observer, statement, begun, &answered);
-        answered?;
+        // Without END nothing of it happens, whatever becomes of this record.
+        answered.map_err(|error| SessionError { definite: true, ..error })?;
     }
     let begun = Instant::now();
     let answered = contended(session, end).await;

@@ -236,7 +236,8 @@ impl Workload for Ycsb {
                 let there = result.as_ref().map_or_else(|error| !error.definite, |_| true);
                 self.keys().inserted(drawn.number, there);
             }
-            self.there(&drawn, result?.affected())
+            // It has been carried out: whatever is wrong with the count, nothing definite can be said of it.
+            self.there(&drawn, result?.affected()).map_err(|error| SessionError { definite: false, ..error })
         })
     }
 
