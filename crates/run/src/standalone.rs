@@ -10,9 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use history::WARM_UP;
-use history::{
-    Event, EventKind, EventWriter, FirstError, LoadFacts, PhaseFacts, RunFacts, SiteFacts, Verdict,
-};
+use history::{Event, EventKind, EventWriter, FirstError, LoadFacts, PhaseFacts, RunFacts, Verdict};
 use load::{Batch, Clock, LoadPlan, OnThread, OpenLoop};
 use measure::{Doubt, Histogram, Timeline, warnings};
 use results::{EndedEarly, LabResult, LoadResult, PhaseResult, RunResult, WarningResult};
@@ -313,7 +311,6 @@ fn facts(asked: &Standalone, started_at: &str, engine_version: String) -> RunFac
         engine_version,
         engine_settings: asked.options.clone(),
         machine: crate::machine::facts(),
-        site: SiteFacts::default(),
         loads: vec![LoadFacts {
             name: plan.name.clone(),
             workload: workload.name().to_owned(),
@@ -323,8 +320,8 @@ fn facts(asked: &Standalone, started_at: &str, engine_version: String) -> RunFac
             statements: workload.statement_names().into_iter().map(str::to_owned).collect(),
         }],
         phases: phases(asked),
-        planted: Vec::new(),
         is_external: true,
+        ..RunFacts::default()
     }
 }
 

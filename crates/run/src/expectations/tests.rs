@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use history::{AgentFacts, ClockFacts, Receipt, RunFacts, SiteFacts};
+use history::{AgentFacts, ClockFacts, Receipt, RunFacts};
 use measure::recovery::Incomparable;
 use results::{
     CheckResult, FaultLoadResult, FaultResult, LabResult, LatencyUs, LoadFigures, LoadResult,
@@ -91,22 +91,7 @@ fn fault(kind: &str, effect_s: f64, until_s: f64, loads: Vec<FaultLoadResult>) -
 }
 
 pub(crate) fn facts() -> RunFacts {
-    RunFacts {
-        holdfast: String::new(),
-        scenario: String::new(),
-        description: String::new(),
-        seed: 1,
-        started_at: String::new(),
-        engine: String::new(),
-        engine_version: String::new(),
-        engine_settings: BTreeMap::new(),
-        machine: BTreeMap::new(),
-        site: SiteFacts::default(),
-        loads: Vec::new(),
-        phases: Vec::new(),
-        planted: Vec::new(),
-        is_external: false,
-    }
+    RunFacts { seed: 1, ..RunFacts::default() }
 }
 
 fn result() -> RunResult {

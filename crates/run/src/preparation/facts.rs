@@ -59,22 +59,32 @@ pub(super) fn facts(
     let sync = sync_in_words(scenario.site.disks.sync).filter(|_| volumes != Volumes::Directory);
     let volumes = [Some(volumes_in_words(volumes).to_owned()), sync];
     machine.insert("volumes".to_owned(), volumes.into_iter().flatten().collect::<Vec<_>>().join("; "));
-    let loads = loads_facts(scenario)?;
+    Ok(RunFacts {
+        engine: engine.name().to_owned(),
+        engine_version: engine.version(),
+        engine_settings,
+        machine,
+        site: datacentre.facts(scenario),
+        ..planned_facts(scenario, orders)?
+    })
+}
+
+/// What the scenario and the orders alone say of a run, wherever it runs: all but the engine and the site.
+///
+/// # Errors
+/// When a workload does not take its options.
+pub(crate) fn planned_facts(scenario: &Scenario, orders: &Orders) -> Result<RunFacts, PreparationError> {
     Ok(RunFacts {
         holdfast: orders.holdfast.clone(),
         scenario: scenario.name.clone(),
         description: scenario.description.clone(),
         seed: orders.seed,
         started_at: orders.started_at.clone(),
-        engine: engine.name().to_owned(),
-        engine_version: engine.version(),
-        engine_settings,
-        machine,
-        site: datacentre.facts(scenario),
-        loads,
+        machine: orders.machine.clone(),
+        loads: loads_facts(scenario)?,
         phases: phases(scenario),
         planted: orders.planted.iter().map(|lie| lie.name().to_owned()).collect(),
-        is_external: false,
+        ..RunFacts::default()
     })
 }
 
@@ -100,7 +110,7 @@ pub fn check_workloads(scenario: &mut Scenario, folder: &Path) -> Result<(), Pre
 ///
 /// # Errors
 /// When a workload does not take its options.
-pub(crate) fn loads_facts(scenario: &Scenario) -> Result<Vec<LoadFacts>, PreparationError> {
+fn loads_facts(scenario: &Scenario) -> Result<Vec<LoadFacts>, PreparationError> {
     scenario.loads.iter().map(|load| load_facts(load, &scenario.schedule)).collect()
 }
 
@@ -117,7 +127,7 @@ fn load_facts(load: &scenario::Load, schedule: &[scenario::Phase]) -> Result<Loa
 }
 
 /// The schedule's phases, with their times.
-pub(crate) fn phases(scenario: &Scenario) -> Vec<PhaseFacts> {
+fn phases(scenario: &Scenario) -> Vec<PhaseFacts> {
     let mut from_s = 0.0;
     let phase = |phase: &scenario::Phase| {
         let to_s = from_s + phase.length.as_secs_f64();
