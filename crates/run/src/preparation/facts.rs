@@ -77,7 +77,7 @@ pub(crate) fn planned_facts(scenario: &Scenario, orders: &Orders) -> Result<RunF
     Ok(RunFacts {
         holdfast: orders.holdfast.clone(),
         scenario: scenario.name.clone(),
-        description: scenario.description.clone(),
+        description: scenario.about.description.clone(),
         seed: orders.seed,
         started_at: orders.started_at.clone(),
         machine: orders.machine.clone(),
