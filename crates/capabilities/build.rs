@@ -1,4 +1,4 @@
-//! Lists the files of `engines/` for `src/shipped.rs`, so that a file which is put there ships without a line elsewhere.
+//! Lists the files of `engines/` for `src/shipped.rs`, so that each of them ships without a line elsewhere.
 //!
 //! Owns the list alone. What an engine file may say is `src/file`'s, and a test reads each of them.
 

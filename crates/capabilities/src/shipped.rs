@@ -1,4 +1,4 @@
-//! The engines that are part of Holdfast: one entry for each that is written in Rust, and every file of `engines/`.
+//! The engines that are part of Holdfast: an entry for each that is written in Rust, and every file of `engines/`.
 //!
 //! Owns the entries' facts, with the document that each comes from where the database promises something.
 
@@ -9,7 +9,7 @@ use crate::{
     SettingForm, SettingNames, Understands, VOLUME_WORKLOAD, file,
 };
 
-/// Engines that are files, each with its text, in the order of their names: all of `engines/`, as `build.rs` lists them.
+/// Engines that are files, each with its text, by name: all of `engines/`, as `build.rs` lists them.
 const FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/engine_files.rs"));
 
 /// A file that is shipped is sound, or the program does not start; a test reads each.

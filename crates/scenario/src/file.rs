@@ -1,7 +1,7 @@
 //! The scenario language's outermost tables: the whole file, and its phases with their faults.
 //!
-//! Owns also what a scenario says of itself, which changes nothing of what is done: how it is read and written back. A key
-//! of that kind stands in this file alone.
+//! Owns also what a scenario says of itself, which changes nothing of what is done: how it is read and written
+//! back. A key of that kind stands in this file alone.
 
 use std::collections::BTreeMap;
 
