@@ -124,9 +124,9 @@ pub fn plans(
             program: program(&load.name)?,
             consistency: consistency(load),
             reads: match load.reads {
-                scenario::Reads::Leader => client::postgres::Reads::Leader,
-                scenario::Reads::Replicas => client::postgres::Reads::Replicas,
-                scenario::Reads::Any => client::postgres::Reads::Any,
+                scenario::Reads::Leader => load::Reads::Leader,
+                scenario::Reads::Replicas => load::Reads::Replicas,
+                scenario::Reads::Any => load::Reads::Any,
             },
             endpoints: access.endpoints.clone(),
             database: access.database.clone(),

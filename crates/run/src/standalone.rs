@@ -302,12 +302,7 @@ fn facts(asked: &Standalone, started_at: &str, engine_version: String) -> RunFac
         description: "a load without a lab, against an existing database".to_owned(),
         seed: plan.seed,
         started_at: started_at.to_owned(),
-        engine: match plan.protocol {
-            load::Protocol::Mysql => "mysql",
-            load::Protocol::Cql => "cql",
-            _ => "postgres",
-        }
-        .to_owned(),
+        engine: plan.protocol.name().to_owned(),
         engine_version,
         engine_settings: asked.options.clone(),
         machine: crate::machine::facts(),

@@ -148,8 +148,7 @@ impl Clocks {
         let widest_s = self.agents.values().flatten().map(|(.., off_s)| *off_s).fold(0.0, f64::max);
         let applies = |load: &&LoadResult| {
             let check = check::registry::find(&checked.result.name);
-            self.agents.contains_key(&load.name)
-                && check.is_some_and(|check| check.workloads.contains(&load.workload.as_str()))
+            self.agents.contains_key(&load.name) && check.is_some_and(|check| check.judges(&load.workload))
         };
         let lengths_us = loads.iter().filter(applies).map(|load| load.measured.latency_us.p50);
         let Some(shortest_us) = lengths_us.min() else { return checked };

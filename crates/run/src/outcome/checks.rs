@@ -99,9 +99,8 @@ fn check_history(
     directory: &RunDirectory,
     seen_as: &dyn Fn(&Operation) -> Operation,
 ) -> Vec<Checked> {
-    let workloads: Vec<&str> = loads.iter().map(|load| load.workload.as_str()).chain(further).collect();
     let applies = |registered: &registry::RegisteredCheck| {
-        workloads.iter().any(|workload| registered.workloads.contains(workload))
+        further == Some(registered.name) || loads.iter().any(|load| registered.judges(&load.workload))
     };
     let wanted = loads.iter().map(|load| (load.name.clone(), load.workload.clone()));
     let mut final_reads = FinalReads::demanded_of(wanted);
@@ -165,8 +164,7 @@ pub(super) fn without_records(
     ended: &BTreeMap<String, EndedEarly>,
 ) -> Checked {
     let is_judged = |load: &&LoadFacts| {
-        registry::find(&checked.result.name)
-            .is_some_and(|check| check.workloads.contains(&load.workload.as_str()))
+        registry::find(&checked.result.name).is_some_and(|check| check.judges(&load.workload))
     };
     let is_missing = |load: &&LoadFacts| ended.get(&load.name).is_some_and(|ended| !ended.recorded);
     let Some(load) = loads.iter().filter(is_judged).find(is_missing) else { return checked };

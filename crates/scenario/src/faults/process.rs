@@ -65,8 +65,8 @@ static PROCESS: Fields = plain(
         optional(
             "only",
             Shape::Text,
-            "one of the programs that the node runs, by its name in the engine's file (Patroni: etcd, patroni, \
-             postgres); default all",
+            "one of the programs that the node runs, by its name under `processes` or `find.programs` of the engine's \
+             file; default all",
         ),
     ],
 );
