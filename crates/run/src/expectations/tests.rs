@@ -374,17 +374,14 @@ fn every_class_of_error_has_a_quantity() {
 }
 
 #[test]
-fn every_workload_that_a_quantity_names_has_a_check_to_tell_it() {
+fn every_check_that_a_quantity_names_is_there_and_every_need_has_a_workload() {
     for entry in quantity::QUANTITIES {
-        // The figures of a standard are the workload's own, which no check tells.
-        if let (quantity::Needs::Load(workloads), quantity::Measured::OfRun) = (entry.needs, entry.measured) {
-            for workload in workloads {
-                assert!(
-                    check::registry::for_workload(workload).next().is_some(),
-                    "{}: {workload}",
-                    entry.name
-                );
+        if let quantity::Needs::CheckedBy(checks) = entry.needs {
+            for check in checks {
+                assert!(check::registry::find(check).is_some(), "{}: {check}", entry.name);
             }
         }
+        let any_load = matches!(entry.needs, quantity::Needs::Nothing | quantity::Needs::Fault);
+        assert_eq!(entry.needs.workloads().is_empty(), any_load, "{}", entry.name);
     }
 }
