@@ -103,10 +103,8 @@ fn processes_left() -> std::io::Result<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
-    use history::{LabPart, Receipt, Stall};
+    use history::{LabPart, Receipt, RunFacts, Stall};
     use results::{FaultResult, LabResult};
-
-    use crate::expectations::tests::facts;
 
     use super::*;
 
@@ -118,7 +116,7 @@ mod tests {
     fn check(faults: Vec<FaultResult>, stalls: usize, was_interrupted: bool, expected: &[&str]) {
         let stall = Stall { parts: vec![LabPart::Fabric], from_s: 1.0, to_s: 2.0, length_s: 1.0 };
         let lab = LabResult { stalls: vec![stall; stalls], ..LabResult::default() };
-        let result = RunResult { faults, lab, ..RunResult::blank(facts()) };
+        let result = RunResult { faults, lab, ..RunResult::blank(RunFacts::default()) };
         let told: Vec<String> =
             of_the_run(&result, was_interrupted).iter().map(LabDoubt::to_string).collect();
         assert_eq!(told, expected);

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use history::WARM_UP;
-use history::{Event, EventKind, EventWriter, FirstError, PhaseFacts, RunFacts, SiteFacts, Verdict};
+use history::{Event, EventKind, EventWriter, FirstError, PhaseFacts, RunFacts, Verdict};
 use load::{Batch, Clock, LoadPlan, OnThread, OpenLoop};
 use measure::{Doubt, Histogram, Timeline, warnings};
 use results::{EndedEarly, LabResult, LoadResult, PhaseResult, RunResult, WarningResult};
@@ -306,7 +306,6 @@ fn facts(asked: &Standalone, started_at: &str, engine_version: String) -> RunFac
         engine_version,
         engine_settings: asked.options.clone(),
         machine: crate::machine::facts(),
-        site: SiteFacts::default(),
         loads: vec![facts_of_load(
             &plan.name,
             &*plan.workload,
@@ -314,8 +313,8 @@ fn facts(asked: &Standalone, started_at: &str, engine_version: String) -> RunFac
             "this machine".to_owned(),
         )],
         phases: phases(asked),
-        planted: Vec::new(),
         is_external: true,
+        ..RunFacts::default()
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use capabilities::Leadership;
 use engine::Engine;
-use history::{LoadFacts, PhaseFacts, RunFacts, SiteFacts};
+use history::{LoadFacts, PhaseFacts, RunFacts};
 use platform::Datacentre;
 use scenario::units::{format_duration, format_size};
 use scenario::{DiskSync, Failover, Scenario, Volumes};
@@ -60,12 +60,11 @@ pub(super) fn facts(
     let sync = sync_in_words(scenario.site.disks.sync).filter(|_| volumes != Volumes::Directory);
     let volumes = [Some(volumes_in_words(volumes).to_owned()), sync];
     machine.insert("volumes".to_owned(), volumes.into_iter().flatten().collect::<Vec<_>>().join("; "));
-    let site = datacentre.facts(scenario);
     Ok(RunFacts {
         engine_version: engine.version(),
         engine_settings,
         machine,
-        site,
+        site: datacentre.facts(scenario),
         ..planned(scenario, orders)?
     })
 }
@@ -79,18 +78,16 @@ pub(crate) fn planned(scenario: &Scenario, orders: &Orders) -> Result<RunFacts, 
     Ok(RunFacts {
         holdfast: orders.holdfast.clone(),
         scenario: scenario.name.clone(),
-        description: scenario.description.clone(),
+        description: scenario.about.description.clone(),
         seed: orders.seed,
         started_at: orders.started_at.clone(),
         engine: scenario.database.engine.name.to_owned(),
-        engine_version: String::new(),
-        engine_settings: BTreeMap::new(),
         machine: orders.machine.clone(),
-        site: SiteFacts::default(),
         loads: loads_facts(scenario)?,
         phases: phases(scenario),
         planted: orders.planted.iter().map(|lie| lie.name().to_owned()).collect(),
         is_external: scenario.cluster.is_some(),
+        ..RunFacts::default()
     })
 }
 
