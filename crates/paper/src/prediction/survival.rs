@@ -23,6 +23,7 @@ use crate::storage;
 const SECONDS_MIN: u64 = 2;
 /// How long after a takeover is due it may take until it is seen to have failed.
 const TAKEOVER_PATIENCE: Duration = Duration::from_secs(10);
+
 /// Predictions for every set of faults that stood at once, and for the writes of the whole run.
 pub(super) fn of_faults(
     result: &RunResult,
