@@ -46,7 +46,7 @@ pub enum GroupError {
         agent: String,
         /// Its machine.
         host: String,
-        /// Why.
+        /// What it or its channel said, a clause without a full stop: `it said nothing for 10 s`.
         why: String,
     },
     /// One is of another version, whose words may mean something else.

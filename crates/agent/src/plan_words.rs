@@ -18,10 +18,12 @@ use workload::ConfigurationError;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotForAgents {
     /// Its clients speak something else.
-    #[error("load {load}: agents speak PostgreSQL's and MySQL's protocol only")]
+    #[error("load {load}: agents do not speak its database's protocol, `{protocol}`")]
     Protocol {
         /// The load.
         load: String,
+        /// The protocol's name.
+        protocol: &'static str,
     },
     /// A node is reached by a path of this machine.
     #[error("load {load}: an agent cannot reach node {node}, which has no address of a network")]
@@ -44,12 +46,24 @@ impl fmt::Debug for Secret {
     }
 }
 
+/// A protocol that agents speak, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum ProtocolWord {
-    Postgres,
-    PostgresCompatible,
-    Mysql,
+#[serde(try_from = "String", into = "String")]
+struct ProtocolWord(Protocol);
+
+impl TryFrom<String> for ProtocolWord {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        let known = Protocol::named(&name).filter(|protocol| protocol.reaches_existing_clusters());
+        known.map(ProtocolWord).ok_or_else(|| format!("agents do not speak the protocol `{name}`"))
+    }
+}
+
+impl From<ProtocolWord> for String {
+    fn from(ProtocolWord(protocol): ProtocolWord) -> String {
+        protocol.name().to_owned()
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -123,12 +137,9 @@ impl PlanWords {
         options: &BTreeMap<String, String>,
         password: Option<String>,
     ) -> Result<PlanWords, NotForAgents> {
-        let protocol = match plan.protocol {
-            Protocol::Postgres => ProtocolWord::Postgres,
-            Protocol::PostgresCompatible => ProtocolWord::PostgresCompatible,
-            Protocol::Mysql => ProtocolWord::Mysql,
-            _ => return Err(NotForAgents::Protocol { load: plan.name.clone() }),
-        };
+        if !plan.protocol.reaches_existing_clusters() {
+            return Err(NotForAgents::Protocol { load: plan.name.clone(), protocol: plan.protocol.name() });
+        }
         let endpoint = |endpoint: &Endpoint| match &endpoint.address {
             Address::Tcp { address, .. } => Ok((endpoint.node.clone(), *address)),
             Address::Unix(_) => {
@@ -158,7 +169,7 @@ impl PlanWords {
             keeps_history: plan.keeps_history,
             scale: plan.scale,
             seed: plan.seed,
-            protocol,
+            protocol: ProtocolWord(plan.protocol),
             reads: match plan.reads {
                 Reads::Leader => ReadsWord::Leader,
                 Reads::Replicas => ReadsWord::Replicas,
@@ -223,11 +234,7 @@ impl PlanWords {
             keeps_history: self.keeps_history,
             scale: self.scale,
             seed: self.seed,
-            protocol: match self.protocol {
-                ProtocolWord::Postgres => Protocol::Postgres,
-                ProtocolWord::PostgresCompatible => Protocol::PostgresCompatible,
-                ProtocolWord::Mysql => Protocol::Mysql,
-            },
+            protocol: self.protocol.0,
             reads: match self.reads {
                 ReadsWord::Leader => Reads::Leader,
                 ReadsWord::Replicas => Reads::Replicas,
@@ -296,6 +303,7 @@ mod tests {
         let given = whole.part(Part { number: 1, of: 2 });
         let words = PlanWords::of(&given, &options, Some("open sesame".to_owned())).expect("speakable");
         let line = serde_json::to_string(&words).expect("JSON");
+        assert!(line.contains(r#""protocol":"mysql""#), "{line}");
         let heard: PlanWords = serde_json::from_str(&line).expect("JSON");
         assert_eq!(heard, words);
         assert!(!format!("{heard:?}").contains("sesame"));
@@ -321,7 +329,9 @@ mod tests {
     fn a_load_that_needs_this_machine_is_not_given_away() {
         let refused = |plan: LoadPlan| PlanWords::of(&plan, &BTreeMap::new(), None).expect_err("refused");
         let etcd = refused(LoadPlan { protocol: Protocol::Etcd, ..plan() });
-        assert_eq!(etcd, NotForAgents::Protocol { load: "orders".to_owned() });
+        assert_eq!(etcd, NotForAgents::Protocol { load: "orders".to_owned(), protocol: "etcd" });
+        assert!(serde_json::from_str::<ProtocolWord>(r#""postgres""#).is_ok());
+        assert!(serde_json::from_str::<ProtocolWord>(r#""etcd""#).is_err());
         let socket = Endpoint { node: "n9".to_owned(), address: Address::Unix("/run/s".into()) };
         let socket = refused(LoadPlan { endpoints: vec![socket], ..plan() });
         assert!(socket.to_string().contains("node n9"), "{socket}");

@@ -80,7 +80,7 @@ pub(crate) enum News {
     Batch(Box<BatchWords>),
     /// The load cannot be done.
     Refused {
-        /// Why.
+        /// The error's text, a clause without a full stop.
         why: String,
     },
     /// The load has ended, and everything it recorded was told.

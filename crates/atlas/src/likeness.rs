@@ -5,10 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use scenario::{
-    ClockDeviation, ClockTarget, Conditions, DiskDefect, DiskTarget, FaultAction, FaultTarget, Level,
-    NodeTarget, PartitionShape, Place, ProcessDeed, Scenario, Taken,
-};
+use scenario::{Aim, FaultTarget, Level, NodeTarget, Place, Scenario};
 
 /// What a fault is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,8 +53,8 @@ impl Likeness {
         let fault = scenario.schedule.iter().flat_map(|phase| &phase.faults).nth(number)?;
         // After a first fault nodes may run elsewhere than the scenario has them.
         let around = Around { scenario, leader, is_first: number == 0 };
-        let (form, whom) = around.form_and_whom(&fault.action)?;
-        Some(Likeness { kind: fault.action.kind_name(), form, whom })
+        let form = fault.action.form()?;
+        Some(Likeness { kind: fault.action.kind_name(), whom: around.whom(form.aim)?, form: form.name })
     }
 }
 
@@ -69,49 +66,13 @@ struct Around<'s> {
 }
 
 impl Around<'_> {
-    fn form_and_whom(&self, action: &FaultAction) -> Option<(String, Whom)> {
-        let plain = |form: &str, whom: Option<Whom>| Some((form.to_owned(), whom?));
-        match action {
-            FaultAction::PowerOff(fault) => plain("", self.of_target(&fault.target)),
-            FaultAction::Network(fault) => {
-                let (from, to) = fault.directions.first()?;
-                let ways = if fault.directions.len() > 1 { "both ways" } else { "one way" };
-                let form = format!("{ways}: {}", changed(&fault.conditions).join(", "));
-                Some((form, self.between(from, to)?))
-            }
-            FaultAction::Partition(fault) => match &fault.shape {
-                PartitionShape::Isolate(target) => plain("isolate", self.of_target(target)),
-                PartitionShape::OneWay { from, to } => plain("one way", self.between(from, to)),
-                PartitionShape::Between(one, other) => plain("both ways", self.between(one, other)),
-                PartitionShape::Halves => plain("halves", Some(Whom::All)),
-                PartitionShape::Bridge(_) => plain("bridge", Some(Whom::All)),
-                PartitionShape::Ring => plain("ring", Some(Whom::All)),
-            },
-            FaultAction::Disk(fault) => plain(defect(&fault.defect), self.of_disk(&fault.target)),
-            FaultAction::Process(fault) => {
-                let form = match fault.how {
-                    ProcessDeed::Kill { .. } => "kill",
-                    ProcessDeed::Stop => "stop",
-                    ProcessDeed::Restart => "restart",
-                };
-                let only = fault.only.as_ref().map(|only| format!(" of {}", only.name));
-                Some((format!("{form}{}", only.unwrap_or_default()), self.of_node(fault.node)?))
-            }
-            FaultAction::RollingRestart(_) => plain("", Some(Whom::All)),
-            FaultAction::Pressure(fault) => {
-                let form = match fault.taken {
-                    Taken::Processor(_) => "processor",
-                    Taken::Memory(_) => "memory",
-                };
-                plain(form, self.of_node(fault.node))
-            }
-            FaultAction::ClockJump(fault)
-            | FaultAction::ClockDrift(fault)
-            | FaultAction::ClockRace(fault)
-            | FaultAction::ClockStop(fault) => plain(deviation(fault.deviation), self.of_clock(fault.node)),
-            FaultAction::Migrate(fault) => plain("", self.of_node(fault.node)),
-            // Of a machine outside the lab nobody knows which others it is like.
-            FaultAction::External(_) => None,
+    fn whom(&self, aim: Aim<'_>) -> Option<Whom> {
+        match aim {
+            Aim::Target(target) => self.of_target(target),
+            Aim::Host(host) => self.of_place(host),
+            Aim::Node(node) => self.of_node(node),
+            Aim::AllNodes => Some(Whom::All),
+            Aim::Between(from, to) => self.between(from, to),
         }
     }
 
@@ -128,8 +89,7 @@ impl Around<'_> {
 
     fn of_target(&self, target: &FaultTarget) -> Option<Whom> {
         match target {
-            FaultTarget::Place(place) if self.is_first => self.of_nodes(&self.nodes_in(place)),
-            FaultTarget::Place(_) => None,
+            FaultTarget::Place(place) => self.of_place(place),
             FaultTarget::Leader(Level::Host) => Some(Whom::Leader),
             FaultTarget::AFollower(Level::Host) => Some(Whom::Follower),
             FaultTarget::Coordinator(Level::Host) => Some(Whom::AnyNode),
@@ -140,6 +100,10 @@ impl Around<'_> {
             | FaultTarget::Coordinator(_)
             | FaultTarget::Random(_) => None,
         }
+    }
+
+    fn of_place(&self, place: &Place) -> Option<Whom> {
+        if self.is_first { self.of_nodes(&self.nodes_in(place)) } else { None }
     }
 
     fn of_nodes(&self, struck: &BTreeSet<usize>) -> Option<Whom> {
@@ -163,20 +127,6 @@ impl Around<'_> {
         }
     }
 
-    fn of_clock(&self, target: ClockTarget) -> Option<Whom> {
-        match target {
-            ClockTarget::Node(node) => self.of_node(node),
-            ClockTarget::All => Some(Whom::All),
-        }
-    }
-
-    fn of_disk(&self, target: &DiskTarget) -> Option<Whom> {
-        match target {
-            DiskTarget::Named { host, .. } => self.of_target(&FaultTarget::Place(host.clone())),
-            DiskTarget::Of { node, .. } => self.of_target(node),
-        }
-    }
-
     fn between(&self, from: &FaultTarget, to: &FaultTarget) -> Option<Whom> {
         let nodes = |end: &FaultTarget| match end {
             FaultTarget::Place(place) => self.is_first.then(|| self.nodes_in(place).len()),
@@ -186,46 +136,6 @@ impl Around<'_> {
             _ => None,
         };
         Some(Whom::Between { from: nodes(from)?, to: nodes(to)? })
-    }
-}
-
-/// What a fault of the network changes.
-fn changed(conditions: &Conditions) -> Vec<&'static str> {
-    let Conditions { delay, jitter, loss, duplicate, reorder, corrupt, rate_bits_per_s, queue, mtu_bytes } =
-        conditions;
-    let given = [
-        ("delay", delay.is_some()),
-        ("jitter", jitter.is_some()),
-        ("loss", loss.is_some()),
-        ("duplicate", duplicate.is_some()),
-        ("reorder", reorder.is_some()),
-        ("corrupt", corrupt.is_some()),
-        ("rate", rate_bits_per_s.is_some()),
-        ("queue", queue.is_some()),
-        ("mtu", mtu_bytes.is_some()),
-    ];
-    given.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name).collect()
-}
-
-fn defect(defect: &DiskDefect) -> &'static str {
-    match defect {
-        DiskDefect::Fail | DiskDefect::FailAfter { .. } => "fail",
-        DiskDefect::Slow { .. } => "slow",
-        DiskDefect::Stall => "stall",
-        DiskDefect::Full => "full",
-        DiskDefect::Corrupt { .. } => "corrupt",
-        DiskDefect::LoseFlush => "lose-flush",
-        DiskDefect::ReadOnly => "read-only",
-    }
-}
-
-fn deviation(deviation: ClockDeviation) -> &'static str {
-    match deviation {
-        ClockDeviation::Ahead(_) => "ahead",
-        ClockDeviation::Behind(_) => "behind",
-        ClockDeviation::Drift(rate) | ClockDeviation::Race(rate) if rate < 0.0 => "slow",
-        ClockDeviation::Drift(_) | ClockDeviation::Race(_) => "fast",
-        ClockDeviation::Stop => "",
     }
 }
 

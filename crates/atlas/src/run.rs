@@ -124,7 +124,7 @@ impl Run {
 
 #[cfg(test)]
 mod tests {
-    use history::{RunFacts, SiteFacts};
+    use history::RunFacts;
     use results::{CheckResult, PhaseResult};
     use serde_json::json;
 
@@ -134,18 +134,11 @@ mod tests {
         RunFacts {
             holdfast: "0.1.0".to_owned(),
             scenario: "atlas-etcd-leader-off".to_owned(),
-            description: String::new(),
             seed: 3,
-            started_at: String::new(),
             engine: "etcd".to_owned(),
             engine_version: "3.4.23".to_owned(),
-            engine_settings: BTreeMap::new(),
             machine: [("cores".to_owned(), "2".to_owned())].into(),
-            site: SiteFacts::default(),
-            loads: Vec::new(),
-            phases: Vec::new(),
-            planted: Vec::new(),
-            is_external: false,
+            ..RunFacts::default()
         }
     }
 

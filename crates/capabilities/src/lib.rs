@@ -6,12 +6,14 @@
 //! database is installed and started is the engine's own.
 
 pub mod file;
+mod protocol;
 mod shipped;
 pub mod workloads;
 
 use std::time::Duration;
 
 pub use file::EngineFile;
+pub use protocol::{Protocol, Usual};
 pub use shipped::{engines, names};
 
 /// What an engine can do.
@@ -58,79 +60,6 @@ pub enum ClockTolerance {
     Any,
     /// So far.
     UpTo(Duration),
-}
-
-/// How clients speak to an engine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Protocol {
-    /// PostgreSQL's, version 3.
-    Postgres,
-    /// The same, spoken by another database: nothing that only PostgreSQL has is asked of it.
-    PostgresCompatible,
-    /// That of Holdfast's own store.
-    Control,
-    /// etcd's JSON gateway.
-    Etcd,
-    /// MySQL's, as MariaDB and Galera speak it.
-    Mysql,
-    /// Redis', version 2 of its serialization.
-    Redis,
-    /// Cassandra's native protocol, version 4.
-    Cql,
-    /// Lines to a program that has the driver.
-    Process,
-    /// None: a node's volume is read and written.
-    Volume,
-}
-
-impl Protocol {
-    /// The one that engine files call so.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Protocol> {
-        match name {
-            "postgres" => Some(Protocol::Postgres),
-            "postgres-compatible" => Some(Protocol::PostgresCompatible),
-            "etcd" => Some(Protocol::Etcd),
-            "mysql" => Some(Protocol::Mysql),
-            "redis" => Some(Protocol::Redis),
-            "cql" => Some(Protocol::Cql),
-            "process" => Some(Protocol::Process),
-            _ => None,
-        }
-    }
-
-    /// Which workloads it carries.
-    #[must_use]
-    pub fn understands(self) -> Understands {
-        match self {
-            Protocol::Postgres => Understands::Sql,
-            // It makes its tables as PostgreSQL has them.
-            Protocol::PostgresCompatible => Understands::SqlBut(&["tpcc"]),
-            // Its statements pass arrays, which MySQL has not.
-            Protocol::Mysql => Understands::SqlBut(&["tpcc"]),
-            // The same, and a script's results have names, which the lines of a program have not.
-            Protocol::Process => Understands::SqlBut(&["tpcc", "script"]),
-            Protocol::Control | Protocol::Redis | Protocol::Etcd => Understands::of_keys(),
-            Protocol::Cql => Understands::Rows(&["ycsb", "kv", "iot", "ledger", "register"]),
-            Protocol::Volume => Understands::Volume(VOLUME_WORKLOAD),
-        }
-    }
-
-    /// Whether a client says by how many replicas each read and each write must be answered.
-    #[must_use]
-    pub fn has_consistency_levels(self) -> bool {
-        self == Protocol::Cql
-    }
-
-    /// Workloads of which some transactions, or some requests of each, are one that reads and one that writes, and some only
-    /// one.
-    #[must_use]
-    pub fn reads_first(self) -> &'static [&'static str] {
-        match self {
-            Protocol::Etcd => &["append", "bank", "tpcb"],
-            _ => &[],
-        }
-    }
 }
 
 /// The isolation a database claims for a transaction that asks for nothing special. Checks hold it to this.
@@ -187,6 +116,9 @@ pub struct Unsynced {
     pub values: &'static [&'static str],
     /// The setting's value where the scenario does not set it.
     pub default: &'static str,
+    /// The settings with which each write is synced first, as `database.settings` has them: `appendfsync: always`; `None` where
+    /// none is known.
+    pub synced_by: Option<&'static str>,
 }
 
 impl Unsynced {
@@ -416,6 +348,17 @@ mod tests {
         assert!(
             Understands::Volume("rawio").workload("rawio") && !Understands::Volume("rawio").workload("kv")
         );
+    }
+
+    #[test]
+    fn an_engine_that_can_acknowledge_before_a_sync_says_which_settings_sync_first() {
+        for unsynced in engines().iter().filter_map(|engine| engine.unsynced) {
+            let settings = unsynced.synced_by.expect("every engine that ships says so");
+            let value_of = |one: &'static str| one.strip_prefix(unsynced.setting)?.strip_prefix(": ");
+            let value = settings.split(", ").find_map(value_of).expect("its own setting is among them");
+            let (before, _) = unsynced.applies(|name| (name == unsynced.setting).then_some(value));
+            assert!(!before, "{settings}");
+        }
     }
 
     #[test]

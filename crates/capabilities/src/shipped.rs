@@ -1,6 +1,6 @@
-//! The engines that are part of Holdfast, one entry each.
+//! The engines that are part of Holdfast: an entry for each that is written in Rust, and every file of `engines/`.
 //!
-//! Owns their facts, with the document that each comes from where the database promises something.
+//! Owns the entries' facts, with the document that each comes from where the database promises something.
 
 use std::sync::LazyLock;
 
@@ -9,20 +9,8 @@ use crate::{
     SettingForm, SettingNames, Understands, VOLUME_WORKLOAD, file,
 };
 
-/// Engines that are files, each with its text.
-const FILES: &[(&str, &str)] = &[
-    ("engines/cassandra.yaml", include_str!("../../../engines/cassandra.yaml")),
-    ("engines/cockroachdb.yaml", include_str!("../../../engines/cockroachdb.yaml")),
-    ("engines/etcd.yaml", include_str!("../../../engines/etcd.yaml")),
-    ("engines/galera.yaml", include_str!("../../../engines/galera.yaml")),
-    ("engines/ignite.yaml", include_str!("../../../engines/ignite.yaml")),
-    ("engines/mongodb.yaml", include_str!("../../../engines/mongodb.yaml")),
-    ("engines/nuodb.yaml", include_str!("../../../engines/nuodb.yaml")),
-    ("engines/patroni.yaml", include_str!("../../../engines/patroni.yaml")),
-    ("engines/redis.yaml", include_str!("../../../engines/redis.yaml")),
-    ("engines/tidb.yaml", include_str!("../../../engines/tidb.yaml")),
-    ("engines/yugabytedb.yaml", include_str!("../../../engines/yugabytedb.yaml")),
-];
+/// Engines that are files, each with its text, by name: all of `engines/`, as `build.rs` lists them.
+const FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/engine_files.rs"));
 
 /// A file that is shipped is sound, or the program does not start; a test reads each.
 static ENGINES: LazyLock<Vec<&'static Capabilities>> = LazyLock::new(|| {

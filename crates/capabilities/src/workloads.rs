@@ -18,6 +18,13 @@ pub struct WorkloadFacts {
     pub kinds: &'static [&'static str],
     /// The statements that are timed by themselves.
     pub timed: Timed,
+    /// The operations of which each success is an acknowledged write, by which is seen whether writes are served; none where
+    /// they are not counted.
+    pub writes: &'static [&'static str],
+    /// Names of the figures that only its loads have, with the unit last.
+    pub figures: &'static [&'static str],
+    /// The checks that judge its history, by name.
+    pub checks: &'static [&'static str],
 }
 
 /// Statements that are timed by themselves.
@@ -44,7 +51,8 @@ impl Timed {
 
 /// The facts of a workload each, and the list of all in the order they are told to people.
 macro_rules! workloads {
-    ($($fact:ident: $name:literal, $transaction:literal, $summary:literal, kinds $kinds:expr, timed $timed:expr;)*) => {
+    ($($fact:ident: $name:literal, $transaction:literal, $summary:literal, kinds $kinds:expr, timed $timed:expr,
+        writes $writes:expr, figures $figures:expr, checks $checks:expr;)*) => {
         $(
             #[doc = concat!("`", $name, "`.")]
             pub const $fact: WorkloadFacts = WorkloadFacts {
@@ -53,6 +61,9 @@ macro_rules! workloads {
                 transaction: $transaction,
                 kinds: &$kinds,
                 timed: $timed,
+                writes: &$writes,
+                figures: &$figures,
+                checks: &$checks,
             };
         )*
 
@@ -74,47 +85,58 @@ workloads! {
     TPCB: "tpcb", "transaction",
         "TPC-B as pgbench runs it: three updates, a select and an insert in each transaction",
         kinds [],
-        timed Timed::These(&["BEGIN", "UPDATE accounts", "SELECT accounts", "UPDATE tellers", "UPDATE branches", "INSERT history", "END"]);
+        timed Timed::These(&["BEGIN", "UPDATE accounts", "SELECT accounts", "UPDATE tellers", "UPDATE branches", "INSERT history", "END"]),
+        writes ["transaction"], figures [], checks ["tpcb-sums"];
     TPCC: "tpcc", "transaction",
         "TPC-C: orders, payments, deliveries and queries of a wholesale supplier; scale is the number of warehouses",
         kinds ["NEW-ORDER", "PAYMENT", "ORDER-STATUS", "DELIVERY", "STOCK-LEVEL"],
-        timed Timed::All;
+        timed Timed::All,
+        writes ["NEW-ORDER", "PAYMENT"], figures ["tpmC", "efficiency_percent"], checks ["tpcc-conditions"];
     YCSB: "ycsb", "operation",
         "YCSB's core workloads A to F: reads, updates, inserts, scans and read-modify-writes of rows by key",
         kinds ["READ", "UPDATE", "INSERT", "SCAN", "READ-MODIFY-WRITE"],
-        timed Timed::None;
+        timed Timed::None,
+        writes [], figures [], checks ["last-writes"];
     KV: "kv", "operation",
         "reads and writes of single keys, like `cockroach workload kv`",
         kinds ["read", "write", "span"],
-        timed Timed::None;
+        timed Timed::None,
+        writes [], figures [], checks ["last-writes"];
     IOT: "iot", "operation",
         "sensor time series like NoSQLBench's cql-iot: inserts, and reads of the newest values",
         kinds ["write", "read"],
-        timed Timed::None;
+        timed Timed::None,
+        writes [], figures [], checks ["last-writes"];
     SCRIPT: "script", "transaction",
         "transactions of your own, in the language of pgbench's scripts; without options pgbench's tpcb-like",
         kinds [],
-        timed Timed::All;
+        timed Timed::All,
+        writes [], figures [], checks ["script-conditions"];
     LEDGER: "ledger", "insert",
         "unique inserts, one per transaction: at the end exactly the acknowledged rows must exist",
         kinds [],
-        timed Timed::None;
+        timed Timed::None,
+        writes ["insert"], figures [], checks ["ledger"];
     APPEND: "append", "transaction",
         "transactions that append to lists and read them, to test the isolation level",
         kinds [],
-        timed Timed::These(&["BEGIN", "SELECT", "APPEND", "COMMIT"]);
+        timed Timed::These(&["BEGIN", "SELECT", "APPEND", "COMMIT"]),
+        writes [], figures [], checks ["list-append"];
     BANK: "bank", "transaction",
         "transfers between eight accounts and reads of them all: no money may appear or vanish",
         kinds ["read", "transfer"],
-        timed Timed::These(&["SELECT accounts", "BEGIN", "UPDATE from", "UPDATE to", "END"]);
+        timed Timed::These(&["SELECT accounts", "BEGIN", "UPDATE from", "UPDATE to", "END"]),
+        writes ["transfer"], figures [], checks ["bank"];
     REGISTER: "register", "operation",
         "reads, writes and compare-and-sets of ten keys: each must behave as one register",
         kinds ["read", "write", "compare-and-set"],
-        timed Timed::None;
+        timed Timed::None,
+        writes ["write", "compare-and-set"], figures [], checks ["register"];
     RAWIO: "rawio", "pass",
         "no database: sequential and random reads and writes of a node's volume, each block read back as it was written",
         kinds ["sequential-write", "sequential-read", "cached-read", "random-write", "random-read"],
-        timed Timed::These(&["write block", "read block", "read cached block", "write random 4 KiB", "read random 4 KiB", "sync"]);
+        timed Timed::These(&["write block", "read block", "read cached block", "write random 4 KiB", "read random 4 KiB", "sync"]),
+        writes [], figures ["sequential_write_mb_per_s", "sequential_read_mb_per_s", "cached_read_mb_per_s", "random_writes_per_s", "random_reads_per_s"], checks ["register"];
 }
 
 /// A workload's options.

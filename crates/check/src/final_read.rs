@@ -54,9 +54,7 @@ impl FinalReads {
     /// What the check says once it is known which loads were read in the end.
     #[must_use]
     pub fn judge(&self, report: Report) -> Report {
-        let judges = |workload: &str| {
-            registry::find(report.name).is_some_and(|check| check.workloads.contains(&workload))
-        };
+        let judges = |workload: &str| registry::find(report.name).is_some_and(|check| check.judges(workload));
         let takes_in =
             |workload: &str| registry::find(report.name).is_some_and(|check| check.takes_in(workload));
         let unrecorded = self.unrecorded.iter().find(|(_, workload)| takes_in(workload));

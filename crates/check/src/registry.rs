@@ -1,6 +1,9 @@
 //! The checks there are.
 //!
-//! Owns their names, which workloads they apply to, and what each proves and does not prove: one entry each.
+//! Owns what each proves and does not prove: one entry each. Which of them judge a workload is the workload's to say, in
+//! `capabilities`.
+
+use capabilities::workloads;
 
 use crate::list_append::{Level, ListAppend};
 use crate::{Check, bank, conditions, convergence, last_writes, ledger, list_append, register, tpcb};
@@ -15,8 +18,6 @@ pub struct RegisteredCheck {
     pub proves: &'static str,
     /// What it does not prove, although a reader might think so.
     pub does_not_prove: &'static str,
-    /// The workloads whose histories it judges.
-    pub workloads: &'static [&'static str],
     /// The actions that it looks at, by name; it passes over all others.
     pub actions: &'static [&'static str],
     /// Begins one.
@@ -24,11 +25,22 @@ pub struct RegisteredCheck {
 }
 
 impl RegisteredCheck {
-    /// Whether it takes in what clients of this workload did: the workloads it is for, and the registers whose replicas
+    /// Whether it judges the history of a load of this workload.
+    #[must_use]
+    pub fn judges(&self, workload: &str) -> bool {
+        workloads::workload(workload).is_some_and(|facts| facts.checks.contains(&self.name))
+    }
+
+    /// The workloads whose histories it judges; none where it judges loads of which every replica was read.
+    pub fn workloads(&self) -> impl Iterator<Item = &'static str> {
+        workloads::NAMES.iter().copied().filter(move |workload| self.judges(workload))
+    }
+
+    /// Whether it takes in what clients of this workload did: the workloads that it judges, and the registers whose replicas
     /// are compared.
     #[must_use]
     pub fn takes_in(&self, workload: &str) -> bool {
-        self.workloads.contains(&workload) || (self.name == convergence::NAME && workload == register::NAME)
+        self.judges(workload) || (self.name == convergence::NAME && workload == register::NAME)
     }
 }
 
@@ -42,7 +54,6 @@ pub const CHECKS: &[RegisteredCheck] = &[
             acknowledged transfers left it, unless a transfer without a definite answer touched it.",
         does_not_prove: "That reads are fresh: a read of an old but consistent state passes. That transfers keep \
             to any isolation level in what they themselves read; list-append judges that.",
-        workloads: &["bank"],
         actions: &["bank-setup", "bank-transfer", "bank-read"],
         begin: || Box::<bank::Bank>::default(),
     },
@@ -55,7 +66,6 @@ pub const CHECKS: &[RegisteredCheck] = &[
         does_not_prove: "That a read sees the newest acknowledged write (linearizability): replicas may lag during \
             the run. Which of several writes wins, unless a client read one after it had read or written the \
             other: an acknowledged write that loses is not reported as lost, even against an older one.",
-        workloads: &["convergence"],
         actions: &["register-read", "register-write", "register-compare-and-set", "replica-read"],
         begin: || Box::<convergence::Convergence>::default(),
     },
@@ -67,7 +77,6 @@ pub const CHECKS: &[RegisteredCheck] = &[
         does_not_prove: "Anything about what reads returned during the run, or about isolation. That an \
             overwritten value was ever stored: of several writes to one cell only the last counts. That a row \
             which was loaded before the run and not written since is still there.",
-        workloads: &["ycsb", "kv", "iot"],
         actions: &["cells-write", "cells-read"],
         begin: || Box::<last_writes::LastWrites>::default(),
     },
@@ -78,7 +87,6 @@ pub const CHECKS: &[RegisteredCheck] = &[
                  that no client sent or that was refused.",
         does_not_prove: "Anything about what reads returned during the run, or about isolation: only the rows at \
             the end are judged.",
-        workloads: &["ledger"],
         actions: &["ledger-insert", "ledger-read", "unrecorded"],
         begin: || Box::<ledger::Ledger>::default(),
     },
@@ -90,7 +98,6 @@ pub const CHECKS: &[RegisteredCheck] = &[
             transactions contradicts the level. The final read, where there was one, found every acknowledged append.",
         does_not_prove: "Isolation of predicate reads (ranges, phantoms): transactions read lists by key. Levels \
             stronger than the one claimed, unless the explanation names them.",
-        workloads: &["append"],
         actions: &["append-transaction", "final-read"],
         begin: || Box::new(ListAppend::claiming(Level::STRICT_SERIALIZABLE)),
     },
@@ -103,7 +110,6 @@ pub const CHECKS: &[RegisteredCheck] = &[
             found.",
         does_not_prove: "Anything across keys: each is judged by itself. That a write which no read followed is \
             still there.",
-        workloads: &["register", "rawio"],
         actions: &["register-read", "register-write", "register-compare-and-set"],
         begin: || Box::<register::Register>::default(),
     },
@@ -114,7 +120,6 @@ pub const CHECKS: &[RegisteredCheck] = &[
         does_not_prove: "Anything that the conditions do not say. What single transactions read during the run is \
             not recorded, so isolation is not judged, and a lost transaction is found only if it breaks a \
             condition.",
-        workloads: &["script"],
         actions: &["transaction", "conditions-read"],
         begin: || Box::new(conditions::Conditions::of_scripts()),
     },
@@ -126,7 +131,6 @@ pub const CHECKS: &[RegisteredCheck] = &[
             acknowledged nor left without an answer.",
         does_not_prove: "Which transaction is missing: transactions are told apart by their amounts only. Anything \
             about what reads returned during the run, or about isolation beyond the sums.",
-        workloads: &["tpcb"],
         actions: &["tpcb-transaction", "tpcb-read"],
         begin: || Box::<tpcb::TpcbSums>::default(),
     },
@@ -138,7 +142,6 @@ pub const CHECKS: &[RegisteredCheck] = &[
         does_not_prove: "That each acknowledged transaction is there by itself: they are counted, not told apart. \
             Anything about what single transactions read during the run; isolation is judged only as far as it \
             breaks a condition.",
-        workloads: &["tpcc"],
         actions: &["transaction", "conditions-read"],
         begin: || Box::new(conditions::Conditions::of_tpcc()),
     },
@@ -152,7 +155,7 @@ pub fn find(name: &str) -> Option<&'static RegisteredCheck> {
 
 /// The checks that apply to a workload.
 pub fn for_workload(workload: &str) -> impl Iterator<Item = &'static RegisteredCheck> {
-    CHECKS.iter().filter(move |check| check.workloads.contains(&workload))
+    CHECKS.iter().filter(move |check| check.judges(workload))
 }
 
 #[cfg(test)]
@@ -173,5 +176,22 @@ mod tests {
         assert!(find("no-such-check").is_none());
         assert_eq!(for_workload("tpcb").map(|check| check.name).collect::<Vec<_>>(), ["tpcb-sums"]);
         assert!(CHECKS.is_sorted_by_key(|check| check.name));
+    }
+
+    #[test]
+    fn every_check_that_a_workload_names_is_there_and_only_that_of_replicas_is_named_by_none() {
+        for name in workloads::NAMES {
+            let facts = workloads::workload(name).expect("listed");
+            assert!(
+                !facts.checks.is_empty() && facts.checks.iter().all(|name| find(name).is_some()),
+                "{name}"
+            );
+        }
+        let without: Vec<&str> = CHECKS
+            .iter()
+            .filter(|check| check.workloads().next().is_none())
+            .map(|check| check.name)
+            .collect();
+        assert_eq!(without, [convergence::NAME]);
     }
 }

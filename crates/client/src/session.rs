@@ -130,7 +130,7 @@ impl Session {
 pub struct FailedAttempt {
     /// The node's name.
     pub node: String,
-    /// Why.
+    /// What the attempt failed with.
     pub error: SessionError,
 }
 

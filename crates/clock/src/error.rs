@@ -29,7 +29,7 @@ pub enum ClockError {
     Step {
         /// What was being done.
         step: String,
-        /// Why.
+        /// What the operating system answered.
         source: io::Error,
     },
     /// A program did not see what the clock was set to.

@@ -74,7 +74,7 @@ pub enum ServerError {
     Listen {
         /// Where.
         address: SocketAddr,
-        /// Why.
+        /// What the operating system answered.
         source: io::Error,
     },
     /// The journal's file fails; what it holds beyond the last sync is not known.
@@ -82,7 +82,7 @@ pub enum ServerError {
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// What the operating system answered.
         source: io::Error,
     },
     /// Another process of this node is still there.
@@ -96,7 +96,7 @@ pub enum ServerError {
     Journal {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The record from which on it is not a journal.
         source: JournalError,
     },
     /// The machine gives no more threads.
@@ -104,7 +104,7 @@ pub enum ServerError {
     Thread {
         /// Which.
         name: String,
-        /// Why.
+        /// What the operating system answered.
         source: io::Error,
     },
 }

@@ -45,7 +45,7 @@ pub enum MountError {
     Mount {
         /// Where.
         path: PathBuf,
-        /// Why.
+        /// What the operating system answered.
         source: io::Error,
     },
     /// No thread was to be had.

@@ -26,7 +26,7 @@ pub struct ProbeError {
     pub disk: String,
     /// Its folder.
     pub folder: PathBuf,
-    /// Why.
+    /// What the operating system answered.
     pub source: std::io::Error,
 }
 

@@ -35,7 +35,7 @@ pub enum SnapshotError {
     File {
         /// The folder.
         path: PathBuf,
-        /// Why.
+        /// What the operating system answered.
         source: io::Error,
     },
     /// What is to be remembered cannot be made durable first.

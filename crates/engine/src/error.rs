@@ -24,7 +24,7 @@ pub enum NodeError {
         node: String,
         /// The program.
         program: PathBuf,
-        /// Why.
+        /// What the operating system answered.
         source: io::Error,
     },
     /// Anything else between us and the node.
@@ -66,7 +66,7 @@ pub enum EngineError {
         node: String,
         /// The file, relative to the volume.
         path: PathBuf,
-        /// Why.
+        /// What the operating system answered.
         source: io::Error,
     },
     /// A program ended badly.
@@ -86,7 +86,7 @@ pub enum EngineError {
     Silent {
         /// The node.
         node: String,
-        /// Why.
+        /// What its connection failed with, or what was wrong with its answer.
         source: io::Error,
     },
     /// The database refused.
@@ -228,7 +228,7 @@ pub enum InstallError {
     File {
         /// Which.
         path: PathBuf,
-        /// Why.
+        /// What the operating system answered.
         source: io::Error,
     },
     /// Every way of installing failed.

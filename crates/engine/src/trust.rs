@@ -37,7 +37,7 @@ pub enum Untrusted {
     File {
         /// The folder, or one above it.
         path: PathBuf,
-        /// Why.
+        /// What the operating system answered.
         source: io::Error,
     },
 }

@@ -38,7 +38,7 @@ pub enum FabricError {
     Attach {
         /// The place, its names joined by `/`.
         place: String,
-        /// Why.
+        /// What the operating system answered.
         source: io::Error,
     },
     /// A capture could not be written to its end.

@@ -178,7 +178,7 @@ pub enum EventKind {
     LoadEnded {
         /// The load.
         load: String,
-        /// Why.
+        /// The load generator's error, one line that names the load.
         why: String,
     },
     /// An agent is lost: the process on another machine that did a part of a load.
@@ -225,12 +225,12 @@ pub enum EventKind {
     },
     /// The run was interrupted (a signal), or could not go on.
     Interrupted {
-        /// Why.
+        /// What interrupted it, a clause without a full stop.
         why: String,
     },
     /// The lab, or the process of a run on a cluster that exists, could not do its job. There is no result.
     RunFailed {
-        /// Why.
+        /// The error with its causes, one line.
         why: String,
     },
     /// Last line of a run that ended in order.

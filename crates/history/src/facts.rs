@@ -111,7 +111,7 @@ pub struct PhaseFacts {
 }
 
 /// Everything known before the first load starts.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunFacts {
     /// Holdfast's version.
     pub holdfast: String,

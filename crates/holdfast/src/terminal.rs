@@ -116,14 +116,11 @@ impl Terminal {
 
     /// Updated in place on a terminal, a line at most each ten seconds elsewhere.
     fn preparing(&mut self, what: &str, for_s: u64) {
-        match &self.bar {
-            Some(bar) => bar.set_message(format!("{} ({for_s} s)", visible(what))),
-            None if for_s >= self.prepared_s + PREPARING_INTERVAL_S => {
-                self.prepared_s = for_s;
-                self.line(&format!("         {what} ({for_s} s)"));
-            }
-            // The next tables begin at 0 again.
-            None => self.prepared_s = self.prepared_s.min(for_s),
+        let text = step_of_preparation(what, for_s);
+        if let Some(bar) = &self.bar {
+            bar.set_message(visible(&text).into_owned());
+        } else if is_line_due(&mut self.prepared_s, for_s) {
+            self.line(&format!("         {text}"));
         }
     }
 
@@ -170,6 +167,20 @@ pub fn print_as_it_is(to_stderr: bool, text: &str) {
         if to_stderr { writeln!(std::io::stderr(), "{text}") } else { writeln!(std::io::stdout(), "{text}") };
 }
 
+/// A step of the preparation, and for how long the tables of its load are being made.
+fn step_of_preparation(what: &str, for_s: u64) -> String {
+    format!("{what} ({for_s} s)")
+}
+
+/// Whether a line on the preparation is due in second `for_s` of it. `last_s` is the second of the last one.
+fn is_line_due(last_s: &mut u64, for_s: u64) -> bool {
+    let is_due = for_s >= *last_s + PREPARING_INTERVAL_S;
+    // The next tables begin at 0 again.
+    *last_s = if is_due { for_s } else { for_s.min(*last_s) };
+    is_due
+}
+
+/// The second just over: how far the schedule is, faults that stand, each load.
 fn figures(pulse: &Pulse) -> String {
     let mut text = format!("{}/{} s {}", pulse.t_s, pulse.of_s, pulse.phase);
     for standing in &pulse.standing {
@@ -260,4 +271,57 @@ fn struck(kind: &str, target: &str, hits: &[String], nodes: &[String]) -> String
 
 fn or_nothing(names: &[String]) -> String {
     if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use run::LoadPulse;
+
+    use super::*;
+
+    fn check(transactions: u64, errors: u64, p99_us: u64, expected: &str) {
+        let load = LoadPulse { load: "orders".to_owned(), transactions, errors, p99_us };
+        let pulse =
+            Pulse { t_s: 7, of_s: 60, phase: "baseline".to_owned(), standing: Vec::new(), loads: vec![load] };
+        assert_eq!(figures(&pulse), format!("7/60 s baseline | orders {expected}"));
+    }
+
+    #[test]
+    fn a_second_in_which_nothing_was_due_shows_no_figures() {
+        check(0, 0, 0, "-");
+    }
+
+    #[test]
+    fn a_second_without_a_success_has_a_rate_and_no_latency() {
+        check(0, 3, 0, "0/s p99 - 3 errors");
+    }
+
+    #[test]
+    fn a_second_with_successes_has_their_rate_and_latency_and_its_errors() {
+        check(250, 0, 1_540, "250/s p99 1.5 ms");
+        check(250, 2, 1_540, "250/s p99 1.5 ms 2 errors");
+    }
+
+    #[test]
+    fn faults_that_stand_are_shown_before_the_loads_and_each_load_is_shown() {
+        let load = |name: &str| LoadPulse { load: name.to_owned(), transactions: 5, ..LoadPulse::default() };
+        let standing = vec!["power-off of h1".to_owned()];
+        let loads = vec![load("a"), load("b")];
+        let pulse = Pulse { t_s: 1, of_s: 9, phase: "fault".to_owned(), standing, loads };
+        assert_eq!(figures(&pulse), "1/9 s fault [power-off of h1] | a 5/s p99 0.0 ms | b 5/s p99 0.0 ms");
+    }
+
+    #[test]
+    fn a_step_of_the_preparation_is_shown_with_its_estimate_and_the_time_it_has_taken() {
+        let told = "the table stock: 30 of 100 parts are loaded, about 12 s more";
+        assert_eq!(step_of_preparation(told, 5), format!("{told} (5 s)"));
+    }
+
+    #[test]
+    fn lines_on_the_preparation_are_ten_seconds_apart_and_the_next_tables_begin_anew() {
+        let mut last_s = 0;
+        let due = [1, 9, 10, 11, 19, 20, 35, 0, 9, 10].map(|for_s| (for_s, is_line_due(&mut last_s, for_s)));
+        let lines: Vec<u64> = due.into_iter().filter(|(_, is_due)| *is_due).map(|(for_s, _)| for_s).collect();
+        assert_eq!(lines, [10, 20, 35, 10]);
+    }
 }

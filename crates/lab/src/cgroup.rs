@@ -41,7 +41,7 @@ pub enum CgroupError {
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// What the operating system answered.
         source: io::Error,
     },
 }

@@ -72,7 +72,7 @@ pub enum EntranceError {
     File {
         /// Which.
         path: PathBuf,
-        /// Why.
+        /// What the operating system answered.
         source: io::Error,
     },
 }

@@ -60,7 +60,7 @@ const NONE: Option<&str> = None;
 pub struct FurnishingError {
     /// The step, with its path.
     pub step: String,
-    /// Why.
+    /// What the operating system answered.
     pub source: io::Error,
 }
 

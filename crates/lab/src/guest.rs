@@ -47,7 +47,7 @@ pub enum GuestError {
     Start {
         /// The program.
         program: PathBuf,
-        /// Why.
+        /// What the operating system answered.
         source: io::Error,
     },
 }

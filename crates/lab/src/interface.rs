@@ -45,7 +45,7 @@ pub enum InterfaceError {
     SetUp {
         /// The step.
         step: &'static str,
-        /// Why.
+        /// What the operating system answered.
         source: io::Error,
     },
     /// An address was given and is not in force.

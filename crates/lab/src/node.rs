@@ -36,7 +36,7 @@ pub enum NodeError {
     Attachment {
         /// The node.
         node: String,
-        /// Why.
+        /// The step of joining the network that failed.
         source: AttachmentError,
     },
     /// Its init could not be started or spoken to.
@@ -46,7 +46,7 @@ pub enum NodeError {
         node: String,
         /// What was being done.
         step: &'static str,
-        /// Why.
+        /// What the operating system answered.
         source: io::Error,
     },
     /// Its init could not set it up.
@@ -54,7 +54,7 @@ pub enum NodeError {
     SetUp {
         /// The node.
         node: String,
-        /// Why.
+        /// The init's own words: the step that failed, and the system's error.
         why: String,
     },
     /// A process could not be started.
@@ -62,7 +62,7 @@ pub enum NodeError {
     Spawn {
         /// The node.
         node: String,
-        /// Why.
+        /// The init's own words: the step that failed, and the system's error.
         why: String,
     },
     /// The node has no power.

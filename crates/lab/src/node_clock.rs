@@ -31,7 +31,7 @@ pub enum NodeClockError {
         node: String,
         /// Which.
         path: PathBuf,
-        /// Why.
+        /// What the operating system answered.
         source: io::Error,
     },
     /// The clock itself could not be made, or no keeper.
@@ -39,7 +39,7 @@ pub enum NodeClockError {
     Clock {
         /// The node.
         node: String,
-        /// Why.
+        /// The step that failed.
         source: ClockError,
     },
 }

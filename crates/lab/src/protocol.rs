@@ -169,7 +169,7 @@ pub enum Answer {
     },
     /// It could not be set up; the init ends.
     SetUpFailed {
-        /// Why.
+        /// The step that failed, and the system's error.
         why: String,
     },
     /// The process runs.
@@ -181,7 +181,7 @@ pub enum Answer {
     SpawnFailed {
         /// The request's number.
         process: u64,
-        /// Why.
+        /// `start PROGRAM: ` and the system's error.
         why: String,
     },
     /// It was done with a file what was asked.
@@ -197,7 +197,7 @@ pub enum Answer {
         number: u64,
         /// The system's number for the error, where it has one.
         error: Option<i32>,
-        /// Why.
+        /// The error in words.
         why: String,
     },
     /// The node is alive.

@@ -47,7 +47,7 @@ pub enum ShellError {
         place: String,
         /// The step.
         step: String,
-        /// Why.
+        /// What the operating system answered.
         source: io::Error,
     },
     /// The command is not to be had inside.
@@ -57,7 +57,7 @@ pub enum ShellError {
         place: String,
         /// The program.
         program: String,
-        /// Why.
+        /// What the operating system answered.
         source: io::Error,
     },
 }

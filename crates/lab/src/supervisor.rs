@@ -51,7 +51,7 @@ pub enum SupervisorError {
     Step {
         /// The step.
         step: &'static str,
-        /// Why.
+        /// What the operating system answered.
         source: io::Error,
     },
     /// The kernel lets this user make no user namespace.
@@ -59,7 +59,7 @@ pub enum SupervisorError {
         "new user namespace: {source}; `holdfast doctor` says what this machine forbids and how to allow it"
     )]
     NoUserNamespace {
-        /// Why.
+        /// What the operating system answered.
         source: io::Error,
     },
 }

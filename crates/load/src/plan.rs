@@ -297,7 +297,7 @@ impl LoadPlan {
         if self.protocol == Protocol::Cql {
             return Box::new(CqlConnector::new(self.endpoints.clone(), self.cql_settings(self.timeout)));
         }
-        if self.protocol != Protocol::Postgres || self.reads == Reads::Leader {
+        if !self.protocol.has_readable_standbys() || self.reads == Reads::Leader {
             return self.connector(self.timeout);
         }
         Box::new(ReadEngines::new(self.endpoints.clone(), self.settings(self.timeout), self.reads))

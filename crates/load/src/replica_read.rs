@@ -12,8 +12,6 @@ use client::{Endpoint, Session, SqlSession};
 use history::{Action, Key, Operation, Outcome};
 
 use crate::clock::Clock;
-use capabilities::Protocol;
-
 use crate::plan::{LoadError, LoadPlan, OnThread};
 use crate::preparation::{Leader, gave_up, in_place, operations};
 
@@ -23,7 +21,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// Whether a load's replicas can be compared in the end: the workload reads registers, and there is more than one node.
 #[must_use]
 pub fn are_compared(plan: &LoadPlan) -> bool {
-    plan.workload.compares_replicas() && plan.protocol == Protocol::Postgres && plan.endpoints.len() > 1
+    plan.workload.compares_replicas() && plan.protocol.has_readable_standbys() && plan.endpoints.len() > 1
 }
 
 /// Reads every node, the leader first, each tried again for as long as `within`. Blocks. Call it after the load and its

@@ -11,7 +11,7 @@ use model::survival::{Failure, Survey, failures, survey};
 use scenario::{FaultAction, Scenario, Takes};
 
 use crate::commits::{self, CommitCost};
-use crate::deployment::{acknowledged_before_sync, deployment};
+use crate::deployment::{deployment, sync_of_writes};
 use crate::schedule::{self, JudgedFault};
 use crate::stranding::{self, PlacementSurvey};
 use crate::this_host::machine_facts;
@@ -71,7 +71,7 @@ fn layout(scenario: &Scenario, deployment: &Deployment) -> LayoutFacts {
     LayoutFacts {
         deployment: deployment.clone(),
         is_database: engine.is_database(),
-        acknowledged_before_sync: acknowledged_before_sync(scenario),
+        sync: sync_of_writes(scenario),
         known_settings,
         settings: scenario.database.settings.clone(),
         cpus: scenario.database.cpus,

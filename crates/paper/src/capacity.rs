@@ -70,7 +70,7 @@ pub enum CapacityError {
         load: String,
         /// What was counted.
         by: By,
-        /// Why.
+        /// What its figures lack for a law.
         source: LawError,
     },
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use capabilities::{Leadership, Quorum as Choice};
 use model::Acknowledgements;
 use model::deployment::{Deployment, Level, Quorum, Rules, Takeover};
+use model::practice::SyncFacts;
 use scenario::{ConsistencyLevel, Failover, Scenario, Synchronous, node_name};
 
 use crate::storage;
@@ -40,7 +41,7 @@ pub fn deployment(scenario: &Scenario) -> Deployment {
 /// The rules of a database without a leader.
 fn groups(scenario: &Scenario) -> Rules {
     let database = &scenario.database;
-    let synced = acknowledged_before_sync(scenario).is_none_or(|(before_sync, _)| !before_sync);
+    let synced = sync_of_writes(scenario).is_none_or(|sync| !sync.acknowledged_before);
     let nodes = 0..database.nodes.len();
     if database.engine.quorum != Choice::PerRequest {
         return Rules::Groups { groups: vec![nodes.collect()], quorums: vec![Quorum::Majority], synced };
@@ -84,13 +85,16 @@ fn quorums(scenario: &Scenario) -> Vec<Quorum> {
     quorums
 }
 
-/// Whether a node acknowledges a write before it is synced, and the setting that says so; `None` where the engine has no such
-/// setting.
-pub(crate) fn acknowledged_before_sync(scenario: &Scenario) -> Option<(bool, String)> {
+/// When a node acknowledges a write; `None` where the engine has no setting that decides it.
+pub(crate) fn sync_of_writes(scenario: &Scenario) -> Option<SyncFacts> {
     let unsynced = scenario.database.engine.unsynced?;
-    let (before_sync, value) =
+    let (acknowledged_before, value) =
         unsynced.applies(|name| scenario.database.settings.get(name).map(String::as_str));
-    Some((before_sync, format!("{} = {value}", unsynced.setting)))
+    Some(SyncFacts {
+        acknowledged_before,
+        setting: format!("{} = {value}", unsynced.setting),
+        synced_by: unsynced.synced_by.map(str::to_owned),
+    })
 }
 
 /// The shortest time after which followers that hear no leader elect another, seconds; `None` where they never do.

@@ -12,7 +12,7 @@ use scenario::Scenario;
 
 /// The report's figures with those of this run, where this program knows what they are called here.
 pub fn reproduced(result: &RunResult, scenario: &Scenario) -> ReproducedReport {
-    let Some(reproduces) = &scenario.reproduces else { return ReproducedReport::default() };
+    let Some(reproduces) = &scenario.about.reproduces else { return ReproducedReport::default() };
     let load = result.loads.first();
     let baseline = load.and_then(baseline);
     let seen = load.and_then(|load| shown(load, scenario));

@@ -38,7 +38,7 @@ pub enum Decision {
         from: usize,
         /// Where to.
         to: usize,
-        /// Why.
+        /// What the move is good for.
         reason: MoveReason,
     },
 }

@@ -50,7 +50,7 @@ pub enum DatacentreError {
     Attachment {
         /// Its path.
         place: String,
-        /// Why.
+        /// The step of joining the network that failed.
         source: AttachmentError,
     },
     /// A descriptor could not be copied.
@@ -58,7 +58,7 @@ pub enum DatacentreError {
     Descriptor {
         /// Its path.
         place: String,
-        /// Why.
+        /// What the operating system answered.
         source: std::io::Error,
     },
     /// A VM.
@@ -80,7 +80,7 @@ pub enum DatacentreError {
     Component {
         /// Where, or whose.
         place: String,
-        /// Why.
+        /// What the operating system answered.
         source: std::io::Error,
     },
     /// A host has lost its power while it was needed.
@@ -94,7 +94,7 @@ pub enum DatacentreError {
     Snapshot {
         /// The node.
         node: String,
-        /// Why.
+        /// What could not be kept or returned.
         source: SnapshotError,
     },
     /// More places of a kind than there are addresses.

@@ -102,7 +102,7 @@ pub(crate) enum Step {
     StartAtHome {
         /// Which.
         vm: usize,
-        /// Why.
+        /// What lets it start now.
         why: Return,
     },
     /// Start the database of a VM that has power, if it has ended.

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 pub struct FolderError {
     /// Its path.
     path: PathBuf,
-    /// Why.
+    /// What the operating system answered.
     source: io::Error,
 }
 

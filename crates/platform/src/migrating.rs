@@ -159,7 +159,7 @@ pub enum NotMigrated {
     Memory {
         /// The node.
         node: String,
-        /// Why.
+        /// What the operating system answered.
         source: io::Error,
     },
     /// The network between the hosts.
@@ -171,7 +171,7 @@ pub enum NotMigrated {
         from: String,
         /// The other.
         to: String,
-        /// Why.
+        /// What the operating system answered.
         source: io::Error,
     },
     /// It was called off.

@@ -45,7 +45,7 @@ pub enum VmError {
     Network {
         /// The node.
         node: String,
-        /// Why.
+        /// What the network refused.
         source: fabric::FabricError,
     },
     /// It has no power, or has lost it meanwhile.
@@ -64,7 +64,7 @@ pub enum VmError {
         node: String,
         /// The folder.
         path: PathBuf,
-        /// Why.
+        /// What the operating system answered.
         source: io::Error,
     },
     /// Its volume could not be made ready to be mounted.
@@ -72,7 +72,7 @@ pub enum VmError {
     Volume {
         /// The node.
         node: String,
-        /// Why.
+        /// The step of opening it that failed.
         source: OpenError,
     },
     /// After a power-off its volume could not be brought back to what was durable.
@@ -80,7 +80,7 @@ pub enum VmError {
     Loss {
         /// The node.
         node: String,
-        /// Why.
+        /// What the operating system answered.
         source: io::Error,
     },
     /// The way in for a person could not be told.
@@ -88,7 +88,7 @@ pub enum VmError {
     Entrance {
         /// The node.
         node: String,
-        /// Why.
+        /// What of the way in for shells could not be made.
         source: EntranceError,
     },
     /// Its CPU limit could not be set.
@@ -96,7 +96,7 @@ pub enum VmError {
     Limit {
         /// The node.
         node: String,
-        /// Why.
+        /// The file of the limit that could not be written.
         source: lab::cgroup::CgroupError,
     },
 }

@@ -38,7 +38,7 @@ pub enum ServerError {
     Listen {
         /// Where.
         address: SocketAddr,
-        /// Why.
+        /// What the operating system answered.
         source: io::Error,
     },
     /// The machine gives no more threads.

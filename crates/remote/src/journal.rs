@@ -110,7 +110,7 @@ pub enum JournalError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The system refuses it, or it is no such file as is read.
         source: WholeFileError,
     },
     /// Somebody writes it.
@@ -132,7 +132,7 @@ pub enum JournalError {
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// Why.
+        /// What is wrong with it as JSON.
         source: serde_json::Error,
     },
 }

@@ -116,7 +116,7 @@ pub struct LoadResult {
 /// How a load ended that nobody told to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndedEarly {
-    /// Why.
+    /// The load generator's error, one line that names the load.
     pub why: String,
     /// Whether the history has all that it asked until then.
     pub recorded: bool,

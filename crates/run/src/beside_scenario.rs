@@ -17,7 +17,7 @@ pub enum BesideError {
     Unreadable {
         /// Its path.
         path: PathBuf,
-        /// Why.
+        /// The system refuses it, or it is no such file as is read.
         source: WholeFileError,
     },
     /// A link leads out of the scenario's folder.

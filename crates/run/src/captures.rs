@@ -36,7 +36,7 @@ pub enum CaptureError {
     File {
         /// Its path.
         path: PathBuf,
-        /// Why.
+        /// What the operating system answered.
         source: io::Error,
     },
     /// The network.

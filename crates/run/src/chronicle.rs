@@ -26,7 +26,7 @@ pub enum ChronicleError {
     File {
         /// Its path.
         path: PathBuf,
-        /// Why.
+        /// What the operating system answered.
         source: io::Error,
     },
 }

@@ -29,7 +29,7 @@ pub enum CollectorError {
     File {
         /// Its path.
         path: PathBuf,
-        /// Why.
+        /// What the operating system answered.
         source: io::Error,
     },
     /// Something could not be written or kept.
@@ -38,7 +38,7 @@ pub enum CollectorError {
     Recording {
         /// The run directory.
         folder: PathBuf,
-        /// Why.
+        /// The error's text.
         why: String,
     },
     /// The thread that records could not be started.

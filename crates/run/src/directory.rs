@@ -17,7 +17,7 @@ pub enum DirectoryError {
     File {
         /// The path.
         path: PathBuf,
-        /// Why.
+        /// What the operating system answered.
         source: io::Error,
     },
     /// Somebody else can write where it is to be.

@@ -4,9 +4,6 @@
 //! Owns the sampling. `/proc` counts the CPU time, the disks count their traffic. A node counts on the host it is on when a
 //! second ends.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,8 +11,8 @@ use disk::DiskTraffic;
 use platform::Datacentre;
 
 use crate::directory::RunDirectory;
-use crate::each_second::{EachSecond, Seconds};
-use crate::link_watch::WatchError;
+use crate::each_second::Seconds;
+use crate::file_watch::{FileWatch, Rows, WatchError};
 
 /// Name of the file in the run directory.
 const HOSTS_FILE: &str = "hosts.csv";
@@ -23,7 +20,7 @@ const HOSTS_FILE: &str = "hosts.csv";
 const HEADER: &str = "t_s,host,processors,read_bytes,durable_bytes,syncs";
 
 /// The running watch. Dropping it ends it.
-pub(crate) struct HostWatch(EachSecond<Result<(), WatchError>>);
+pub(crate) struct HostWatch(FileWatch<()>);
 
 impl HostWatch {
     /// Watches from `zero` on, the moment the loads begin.
@@ -35,15 +32,8 @@ impl HostWatch {
         directory: &RunDirectory,
         zero: Instant,
     ) -> Result<HostWatch, WatchError> {
-        let path = directory.file(HOSTS_FILE);
-        let failed = |source| WatchError::File { path: path.clone(), source };
-        let mut file = BufWriter::new(File::create(&path).map_err(failed)?);
-        writeln!(file, "{HEADER}").map_err(failed)?;
-        let job = move |seconds: Seconds| watch(&datacentre, (file, &path), seconds);
-        let started = EachSecond::start("hosts", zero, job);
-        started
-            .map(HostWatch)
-            .map_err(|error| WatchError::Gone(format!("hosts: start their thread: {error}")))
+        let job = move |rows: Rows, seconds: Seconds| watch(&datacentre, rows, seconds);
+        FileWatch::start("hosts", (directory.file(HOSTS_FILE), HEADER), zero, job).map(HostWatch)
     }
 
     /// Ends it.
@@ -51,16 +41,11 @@ impl HostWatch {
     /// # Errors
     /// When something could not be written or read: the file is not complete then.
     pub(crate) fn finish(self) -> Result<(), WatchError> {
-        self.0.finish().unwrap_or_else(|| Err(WatchError::Gone("hosts: their thread panicked".to_owned())))
+        self.0.finish()
     }
 }
 
-fn watch(
-    datacentre: &Datacentre,
-    (mut file, path): (BufWriter<File>, &Path),
-    mut seconds: Seconds,
-) -> Result<(), WatchError> {
-    let failed = |source| WatchError::File { path: path.to_owned(), source };
+fn watch(datacentre: &Datacentre, mut rows: Rows, mut seconds: Seconds) -> Result<(), WatchError> {
     let look = || Counts::of(datacentre).map_err(|error| WatchError::Gone(format!("hosts: {error}")));
     seconds.begin();
     let mut before = look()?;
@@ -68,15 +53,13 @@ fn watch(
         let now = look()?;
         for (host, name) in datacentre.hosts.iter().map(|host| host.name()).enumerate() {
             let row = now.row(&before, host, elapsed);
-            writeln!(
-                file,
+            rows.add(format_args!(
                 "{second},{name},{:.3},{},{},{}",
                 row.processors, row.disks.read_bytes, row.disks.durable_bytes, row.disks.syncs
-            )
-            .map_err(failed)?;
+            ))?;
         }
         before = now;
-        file.flush().map_err(failed)?;
+        rows.flush()?;
     }
     Ok(())
 }

@@ -103,7 +103,7 @@ fn processes_left() -> std::io::Result<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
-    use history::{LabPart, Receipt, RunFacts, SiteFacts, Stall};
+    use history::{LabPart, Receipt, RunFacts, Stall};
     use results::{FaultResult, LabResult};
 
     use super::*;
@@ -113,29 +113,10 @@ mod tests {
         FaultResult { lab_lost_synced, receipt, ..FaultResult::asked("power-off", "", 1.0) }
     }
 
-    fn facts() -> RunFacts {
-        RunFacts {
-            holdfast: String::new(),
-            scenario: String::new(),
-            description: String::new(),
-            seed: 1,
-            started_at: String::new(),
-            engine: String::new(),
-            engine_version: String::new(),
-            engine_settings: Default::default(),
-            machine: Default::default(),
-            site: SiteFacts::default(),
-            loads: Vec::new(),
-            phases: Vec::new(),
-            planted: Vec::new(),
-            is_external: false,
-        }
-    }
-
     fn check(faults: Vec<FaultResult>, stalls: usize, was_interrupted: bool, expected: &[&str]) {
         let stall = Stall { parts: vec![LabPart::Fabric], from_s: 1.0, to_s: 2.0, length_s: 1.0 };
         let lab = LabResult { stalls: vec![stall; stalls], ..LabResult::default() };
-        let result = RunResult { faults, lab, ..RunResult::blank(facts()) };
+        let result = RunResult { faults, lab, ..RunResult::blank(RunFacts::default()) };
         let told: Vec<String> =
             of_the_run(&result, was_interrupted).iter().map(LabDoubt::to_string).collect();
         assert_eq!(told, expected);

@@ -16,6 +16,7 @@ mod each_second;
 mod engine_files;
 mod expectations;
 pub mod external;
+mod file_watch;
 mod final_read;
 mod host_watch;
 mod in_the_lab;

@@ -3,9 +3,6 @@
 //! Owns the sampling; the fabric counts.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,31 +10,16 @@ use fabric::{Fabric, LinkCounters};
 use results::LinkResult;
 
 use crate::directory::RunDirectory;
-use crate::each_second::{EachSecond, Seconds};
+use crate::each_second::Seconds;
+use crate::file_watch::{FileWatch, Rows, WatchError};
 
 /// Name of the file in the run directory.
 pub const LINKS_FILE: &str = "links.csv";
 /// Its first line; the report reads it.
 const HEADER: &str = "t_s,link,packets,bytes,dropped_packets,utilisation,waiting_bytes";
 
-/// What can go wrong in watching links or hosts.
-#[derive(Debug, thiserror::Error)]
-pub enum WatchError {
-    /// The file.
-    #[error("{path}: {source}")]
-    File {
-        /// Its path.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// What is watched is gone, or the thread.
-    #[error("{0}")]
-    Gone(String),
-}
-
 /// The running watch. Dropping it ends it.
-pub struct LinkWatch(EachSecond<Result<Vec<LinkResult>, WatchError>>);
+pub struct LinkWatch(FileWatch<Vec<LinkResult>>);
 
 impl LinkWatch {
     /// Watches from `zero` on, the moment the loads begin.
@@ -49,15 +31,8 @@ impl LinkWatch {
         directory: &RunDirectory,
         zero: Instant,
     ) -> Result<LinkWatch, WatchError> {
-        let path = directory.file(LINKS_FILE);
-        let failed = |source| WatchError::File { path: path.clone(), source };
-        let mut file = BufWriter::new(File::create(&path).map_err(failed)?);
-        writeln!(file, "{HEADER}").map_err(failed)?;
-        let job = move |seconds: Seconds| watch(&fabric, (file, &path), seconds);
-        let started = EachSecond::start("links", zero, job);
-        started
-            .map(LinkWatch)
-            .map_err(|error| WatchError::Gone(format!("links: start their thread: {error}")))
+        let job = move |rows: Rows, seconds: Seconds| watch(&fabric, rows, seconds);
+        FileWatch::start("links", (directory.file(LINKS_FILE), HEADER), zero, job).map(LinkWatch)
     }
 
     /// Ends it, and says what each link carried.
@@ -65,30 +40,23 @@ impl LinkWatch {
     /// # Errors
     /// When something could not be written or asked for: the figures are not complete then.
     pub fn finish(self) -> Result<Vec<LinkResult>, WatchError> {
-        self.0.finish().unwrap_or_else(|| Err(WatchError::Gone("links: their thread panicked".to_owned())))
+        self.0.finish()
     }
 }
 
-fn watch(
-    fabric: &Fabric,
-    (mut file, path): (BufWriter<File>, &Path),
-    mut seconds: Seconds,
-) -> Result<Vec<LinkResult>, WatchError> {
-    let failed = |source| WatchError::File { path: path.to_owned(), source };
+fn watch(fabric: &Fabric, mut rows: Rows, mut seconds: Seconds) -> Result<Vec<LinkResult>, WatchError> {
     let look = || fabric.link_counters().map_err(|error| WatchError::Gone(format!("links: {error}")));
     seconds.begin();
     let mut watched = Watched::new(look()?);
     for (second, elapsed) in seconds {
         for (link, row) in watched.take(look()?, elapsed) {
             let utilisation = row.utilisation.map_or_else(String::new, |share| format!("{share:.4}"));
-            writeln!(
-                file,
+            rows.add(format_args!(
                 "{second},{link},{},{},{},{utilisation},{}",
                 row.packets, row.bytes, row.dropped_packets, row.waiting_bytes
-            )
-            .map_err(failed)?;
+            ))?;
         }
-        file.flush().map_err(failed)?;
+        rows.flush()?;
     }
     Ok(watched.results.into_values().collect())
 }

@@ -24,7 +24,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_millis(1_000);
 pub struct Misconfigured {
     /// The load.
     pub load: String,
-    /// Why.
+    /// The option that is wrong, and with what.
     pub source: ConfigurationError,
 }
 
@@ -124,9 +124,9 @@ pub fn plans(
             program: program(&load.name)?,
             consistency: consistency(load),
             reads: match load.reads {
-                scenario::Reads::Leader => client::postgres::Reads::Leader,
-                scenario::Reads::Replicas => client::postgres::Reads::Replicas,
-                scenario::Reads::Any => client::postgres::Reads::Any,
+                scenario::Reads::Leader => load::Reads::Leader,
+                scenario::Reads::Replicas => load::Reads::Replicas,
+                scenario::Reads::Any => load::Reads::Any,
             },
             endpoints: access.endpoints.clone(),
             database: access.database.clone(),

@@ -153,7 +153,7 @@ pub enum News {
     },
     /// The lab could not do its job.
     Failed {
-        /// Why.
+        /// The error with its causes, one line.
         why: String,
     },
 }

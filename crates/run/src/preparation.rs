@@ -23,7 +23,7 @@ use scenario::{Need, Scenario, node_name};
 pub use self::error::PreparationError;
 pub use self::facts::check_workloads;
 use self::facts::facts;
-pub(crate) use self::facts::{loads_facts, phases};
+pub(crate) use self::facts::{facts_of_load, planned};
 pub(crate) use self::opening::open_engine;
 use self::shares::{cpu_groups, limited_by, memory_groups, volumes};
 use crate::captures::{self, Captures};

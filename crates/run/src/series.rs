@@ -32,7 +32,7 @@ pub enum SeriesError {
     Record {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// It cannot be read or written, or is no result of a matrix.
         source: MatrixError,
     },
 }

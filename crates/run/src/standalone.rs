@@ -10,9 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use history::WARM_UP;
-use history::{
-    Event, EventKind, EventWriter, FirstError, LoadFacts, PhaseFacts, RunFacts, SiteFacts, Verdict,
-};
+use history::{Event, EventKind, EventWriter, FirstError, PhaseFacts, RunFacts, Verdict};
 use load::{Batch, Clock, LoadPlan, OnThread, OpenLoop};
 use measure::{Doubt, Histogram, Timeline, warnings};
 use results::{EndedEarly, LabResult, LoadResult, PhaseResult, RunResult, WarningResult};
@@ -23,6 +21,7 @@ use crate::final_read::{FINAL_READ_PATIENCE, final_read};
 use crate::load_end;
 use crate::muster::{self, Missing};
 use crate::outcome::{checks_of, load_figures, mostly_errors, with_demand};
+use crate::preparation::facts_of_load;
 
 /// How often an interruption is looked for while nothing else happens.
 const LOOK_AROUND: Duration = Duration::from_millis(100);
@@ -297,34 +296,25 @@ fn phases(asked: &Standalone) -> Vec<PhaseFacts> {
 
 fn facts(asked: &Standalone, started_at: &str, engine_version: String) -> RunFacts {
     let plan = &asked.plan;
-    let workload = &plan.workload;
     RunFacts {
         holdfast: asked.version.to_owned(),
         scenario: plan.name.clone(),
         description: "a load without a lab, against an existing database".to_owned(),
         seed: plan.seed,
         started_at: started_at.to_owned(),
-        engine: match plan.protocol {
-            load::Protocol::Mysql => "mysql",
-            load::Protocol::Cql => "cql",
-            _ => "postgres",
-        }
-        .to_owned(),
+        engine: plan.protocol.name().to_owned(),
         engine_version,
         engine_settings: asked.options.clone(),
         machine: crate::machine::facts(),
-        site: SiteFacts::default(),
-        loads: vec![LoadFacts {
-            name: plan.name.clone(),
-            workload: workload.name().to_owned(),
-            clients: plan.most_clients(),
-            from: "this machine".to_owned(),
-            transaction: workload.transaction_name().to_owned(),
-            statements: workload.statement_names().into_iter().map(str::to_owned).collect(),
-        }],
+        loads: vec![facts_of_load(
+            &plan.name,
+            &*plan.workload,
+            plan.most_clients(),
+            "this machine".to_owned(),
+        )],
         phases: phases(asked),
-        planted: Vec::new(),
         is_external: true,
+        ..RunFacts::default()
     }
 }
 

@@ -15,7 +15,7 @@ use storage::Seen;
 
 use crate::chronicle::Chronicle;
 use crate::directory::RunDirectory;
-use crate::link_watch::WatchError;
+use crate::file_watch::WatchError;
 use crate::usage::Usage;
 use crate::vigil::Watched;
 
@@ -25,7 +25,7 @@ use crate::vigil::Watched;
 pub struct PlaceError {
     /// The load.
     pub load: String,
-    /// Why.
+    /// What the operating system answered.
     pub source: std::io::Error,
 }
 

@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use capabilities::{Capabilities, Protocol};
+use capabilities::Capabilities;
 
-use crate::decode::Decoder;
+use crate::decode::{Decoder, Record};
 use crate::engines::{self, EngineFiles};
 use crate::language::{AGENT, AGENT_LOST, CLUSTER, MEMBER, MOST_FREE_NAME_BYTES, REACH};
 use crate::quoted::quoted;
@@ -24,8 +24,6 @@ use crate::wording::{listed, shortened};
 const REGION: &str = "cluster";
 /// Its zone.
 const ZONE: &str = "members";
-/// The database and the user where nothing is said.
-const USUAL: &str = "postgres";
 
 /// The section as written.
 pub(crate) struct ClusterDocument {
@@ -34,9 +32,14 @@ pub(crate) struct ClusterDocument {
     may_break: Vec<Spanned<String>>,
     agents: Vec<Agent>,
     agent_lost: AgentLost,
-    database: Option<String>,
-    user: Option<String>,
+    login: Login,
     ssh_config: Option<String>,
+}
+
+/// What clients say when they connect.
+struct Login {
+    database: String,
+    user: String,
 }
 
 /// Reads the section.
@@ -66,30 +69,47 @@ pub(crate) fn decode(node: &Node, files: &EngineFiles, decoder: &mut Decoder) ->
     };
     let (database, user) = (text("database", "the database's name"), text("user", "the user"));
     let ssh_config = text("ssh-config", "the configuration of ssh");
-    Some(ClusterDocument {
-        engine: engine?,
-        members: read,
-        may_break,
-        agents,
-        agent_lost,
-        database,
-        user,
-        ssh_config,
-    })
+    let engine = engine?;
+    let login = login(engine, database, user, &record, decoder);
+    Some(ClusterDocument { engine, members: read, may_break, agents, agent_lost, login: login?, ssh_config })
+}
+
+/// What is missing is what is usual among servers that speak the engine's protocol.
+fn login(
+    engine: &Capabilities,
+    database: Option<String>,
+    user: Option<String>,
+    record: &Record<'_>,
+    decoder: &mut Decoder,
+) -> Option<Login> {
+    let usual = engine.protocol.usual();
+    let database = database.or_else(|| usual?.database.map(str::to_owned));
+    if database.is_none() && record.get("database").is_none() {
+        decoder.findings.add(
+            "missing-key",
+            record.get("engine")?.at,
+            format!("a cluster of the engine `{}` needs `database`", engine.name),
+            "its servers have no usual database",
+            "add `database: NAME` to `cluster`, with the name of a database that exists",
+        );
+    }
+    let user = user.or_else(|| Some(usual?.user.to_owned()));
+    Some(Login { database: database?, user: user? })
 }
 
 fn decode_engine(node: &Node, files: &EngineFiles, decoder: &mut Decoder) -> Option<&'static Capabilities> {
     let engine = engines::decode(node, files, decoder)?;
-    let speaks =
-        matches!(engine.protocol, Protocol::Postgres | Protocol::PostgresCompatible | Protocol::Mysql);
+    let speaks = engine.protocol.reaches_existing_clusters();
     if !speaks {
+        let able =
+            capabilities::engines().iter().filter(|engine| engine.protocol.reaches_existing_clusters());
+        let able: Vec<&str> = able.map(|engine| engine.name).collect();
         decoder.findings.add(
             "not-yet",
             node.at,
             format!("this version of holdfast cannot use an existing `{}` cluster", engine.name),
             "not available yet",
-            "name an engine whose clients speak PostgreSQL's or MySQL's protocol (`holdfast list engines`), or run it in \
-             the lab",
+            format!("use one of {}, or run it in the lab", listed(&able)),
         );
     }
     speaks.then_some(engine)
@@ -227,14 +247,13 @@ impl ClusterDocument {
             platform: VmPlatform::default(),
             interference_expected: false,
         };
-        let usual = |written: Option<String>| written.unwrap_or_else(|| USUAL.to_owned());
         let cluster = Cluster {
             members: self.members.into_iter().map(|(_, member)| member).collect(),
             may_break,
             agents: self.agents,
             agent_lost: self.agent_lost,
-            database: usual(self.database),
-            user: usual(self.user),
+            database: self.login.database,
+            user: self.login.user,
             ssh_config: self.ssh_config,
         };
         (cluster, site, database)

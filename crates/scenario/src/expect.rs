@@ -221,6 +221,7 @@ impl<'s> Surroundings<'s> {
 
     fn check_needs(&self, document: &ExpectationDocument, findings: &mut Findings) {
         let name = document.entry.name;
+        let workloads = document.entry.needs.workloads();
         let has_load =
             |workloads: &[&str]| self.loads.iter().any(|load| workloads.contains(&load.workload.as_str()));
         match document.entry.needs {
@@ -231,10 +232,10 @@ impl<'s> Surroundings<'s> {
                 "cannot be measured in this scenario",
                 "add `faults:` to a phase after `baseline`, or remove the expectation",
             ),
-            Needs::Load(workloads) if !has_load(workloads) => findings.add(
+            Needs::CheckedBy(_) | Needs::Figure(_) if !has_load(&workloads) => findings.add(
                 "needs-load",
                 document.name_at,
-                format!("`{name}` is expected, but no load has the workload {}", either(workloads)),
+                format!("`{name}` is expected, but no load has the workload {}", either(&workloads)),
                 "cannot be measured in this scenario",
                 if has_load(&[WITHOUT_DATABASE]) {
                     "remove the expectation: without a database the check `register` reads back what was written"
@@ -349,7 +350,10 @@ impl<'s> Surroundings<'s> {
         document: &ExpectationDocument,
         findings: &mut Findings,
     ) -> Option<()> {
-        let Needs::Load(workloads) = document.entry.needs else { return Some(()) };
+        let workloads = document.entry.needs.workloads();
+        if workloads.is_empty() {
+            return Some(());
+        }
         let load = self.loads.iter().find(|load| load.name == part.text)?;
         if workloads.contains(&load.workload.as_str()) {
             return Some(());
@@ -359,7 +363,7 @@ impl<'s> Surroundings<'s> {
             part.at,
             format!("`{}` has no `{}`: its workload is {}", part.text, document.entry.name, load.workload),
             "cannot be measured in this scenario",
-            format!("name a load with the workload {}", either(workloads)),
+            format!("name a load with the workload {}", either(&workloads)),
         );
         None
     }

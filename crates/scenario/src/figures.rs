@@ -9,39 +9,22 @@ use capabilities::workloads::{NAMES, WorkloadFacts, spelt, workload};
 use crate::rejection::{Findings, Spot};
 use crate::wording::{closest, listed, shortened};
 
-/// A figure with a name of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PlainFigure {
-    /// As written.
-    pub name: &'static str,
-    /// The workload that has it; every workload where there is none.
-    pub workload: Option<&'static str>,
-}
-
-const fn of(workload: &'static str, name: &'static str) -> PlainFigure {
-    PlainFigure { name, workload: Some(workload) }
-}
-
-const fn of_every(name: &'static str) -> PlainFigure {
-    PlainFigure { name, workload: None }
-}
-
-/// Figures with a name of their own; all but the latencies.
-pub const PLAIN: &[PlainFigure] = &[
-    of_every("tps"),
-    of_every("throughput_per_s"),
-    of_every("commit_ms"),
-    of_every("errors"),
-    of_every("throughput_during_percent"),
-    of_every("throughput_lowest_percent"),
-    of("tpcc", "tpmC"),
-    of("tpcc", "efficiency_percent"),
-    of("rawio", "sequential_write_mb_per_s"),
-    of("rawio", "sequential_read_mb_per_s"),
-    of("rawio", "cached_read_mb_per_s"),
-    of("rawio", "random_writes_per_s"),
-    of("rawio", "random_reads_per_s"),
+/// Figures of every load that have a name of their own; all but the latencies.
+const OF_EVERY_WORKLOAD: &[&str] = &[
+    "tps",
+    "throughput_per_s",
+    "commit_ms",
+    "errors",
+    "throughput_during_percent",
+    "throughput_lowest_percent",
 ];
+
+/// Figures with a name of their own, each with the workload that has it, where not every one has.
+pub fn plain() -> impl Iterator<Item = (&'static str, Option<&'static WorkloadFacts>)> {
+    let of = |facts: &'static WorkloadFacts| facts.figures.iter().map(move |figure| (*figure, Some(facts)));
+    let of_every = OF_EVERY_WORKLOAD.iter().map(|figure| (*figure, None::<&'static WorkloadFacts>));
+    of_every.chain(NAMES.iter().filter_map(|name| workload(name)).flat_map(of))
+}
 
 /// What stands before the unit for whole transactions.
 const WHOLE: &str = "latency";
@@ -58,11 +41,7 @@ const SCRIPT: &str = "script";
 fn operations(workloads: &[&str]) -> Vec<String> {
     let fitting = NAMES.iter().filter(|name| workloads.is_empty() || workloads.contains(name));
     let of = |facts: &'static WorkloadFacts| {
-        let own = |kind: &String| {
-            PLAIN
-                .iter()
-                .any(|figure| figure.workload == Some(facts.name) && figure.name.starts_with(kind.as_str()))
-        };
+        let own = move |kind: &String| facts.figures.iter().any(|figure| figure.starts_with(kind.as_str()));
         let kinds = facts.kinds.iter().map(|kind| spelt(kind)).filter(move |kind| !own(kind));
         kinds.chain(facts.timed.names().iter().map(|statement| spelt(statement)))
     };
@@ -71,18 +50,18 @@ fn operations(workloads: &[&str]) -> Vec<String> {
 }
 
 /// Plain names of these workloads; those of all where there are none.
-fn plain(workloads: &[&str]) -> Vec<&'static str> {
-    let fits = |figure: &&PlainFigure| {
-        workloads.is_empty() || figure.workload.is_none_or(|workload| workloads.contains(&workload))
+fn plain_of(workloads: &[&str]) -> Vec<&'static str> {
+    let fits = |facts: Option<&WorkloadFacts>| {
+        workloads.is_empty() || facts.is_none_or(|facts| workloads.contains(&facts.name))
     };
-    PLAIN.iter().filter(fits).map(|figure| figure.name).collect()
+    plain().filter(|(_, facts)| fits(*facts)).map(|(figure, _)| figure).collect()
 }
 
 /// Refuses a name that no run with these workloads measures.
 pub(crate) fn check(name: &str, at: Spot, workloads: &[&str], findings: &mut Findings) -> Option<()> {
-    let (plain, operations) = (plain(workloads), operations(workloads));
+    let (of_these, operations) = (plain_of(workloads), operations(workloads));
     let whole = [WHOLE].into_iter().chain(operations.iter().map(String::as_str));
-    let mut known: Vec<String> = plain.iter().map(|name| (*name).to_owned()).collect();
+    let mut known: Vec<String> = of_these.iter().map(|name| (*name).to_owned()).collect();
     for what in whole {
         let timed =
             UNITS.iter().flat_map(|unit| STATISTICS.iter().map(move |of| format!("{what}_{unit}_{of}")));
@@ -95,14 +74,13 @@ pub(crate) fn check(name: &str, at: Spot, workloads: &[&str], findings: &mut Fin
     if known.iter().any(|known| known == name) || workloads.contains(&SCRIPT) && is_timed() {
         return Some(());
     }
-    if let Some(PlainFigure { workload: Some(workload), .. }) = PLAIN.iter().find(|plain| plain.name == name)
-    {
+    if let Some((_, Some(facts))) = plain().find(|(figure, _)| *figure == name) {
         findings.add(
             "unknown-key",
             at,
             format!("no load of this scenario measures the figure `{name}`"),
             "not measured here",
-            format!("the workload `{workload}` measures it: add a load of it, or remove the figure"),
+            format!("the workload `{}` measures it: add a load of it, or remove the figure", facts.name),
         );
         return None;
     }
@@ -113,7 +91,7 @@ pub(crate) fn check(name: &str, at: Spot, workloads: &[&str], findings: &mut Fin
         at,
         format!("no run measures a figure `{}`", shortened(name)),
         "unknown figure",
-        format!("{near}valid names: {}", valid(&plain, &operations)),
+        format!("{near}valid names: {}", valid(&of_these, &operations)),
     );
     None
 }
@@ -130,5 +108,5 @@ fn valid(plain: &[&str], operations: &[String]) -> String {
 
 /// Every valid name, in words, for `explain`.
 pub(crate) fn in_words() -> String {
-    format!("a map of numbers by name. Valid names are {}", valid(&plain(&[]), &operations(&[])))
+    format!("a map of numbers by name. Valid names are {}", valid(&plain_of(&[]), &operations(&[])))
 }

@@ -1,12 +1,23 @@
 //! The scenario language's outermost tables: the whole file, and its phases with their faults.
+//!
+//! Owns also what a scenario says of itself, which changes nothing of what is done: how it is read and written
+//! back. A key of that kind stands in this file alone.
 
+use std::collections::BTreeMap;
+
+use serde::Serialize;
 use serde_json::Value;
 use yaml::schema::of_file;
 
+use crate::decode::{Decoder, Record};
 use crate::faults::FAULT;
+use crate::figures;
 use crate::language::{
     CLUSTER, DATABASE, EXPECTATIONS, Fields, LOAD, MATRIX, REPRODUCES, SITE, Shape, optional, plain, required,
 };
+use crate::quoted::quoted;
+use crate::resolved::Reproduces;
+use crate::tree::Node;
 
 /// The whole file.
 pub(crate) static SCENARIO: Fields = Fields {
@@ -77,4 +88,66 @@ pub(crate) static PHASE: Fields = plain(
 #[must_use]
 pub fn json_schema() -> Value {
     of_file(&SCENARIO, "Holdfast scenario")
+}
+
+/// What a scenario says of itself: it changes nothing of what is done, and stands in results and reports.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct About {
+    /// What it shows; empty where it does not say.
+    pub description: String,
+    /// The published report it reproduces.
+    pub reproduces: Option<Reproduces>,
+}
+
+impl About {
+    /// Reads it from the whole file; `workloads` are those of its loads.
+    pub(crate) fn decode(record: &Record<'_>, workloads: &[&str], decoder: &mut Decoder) -> About {
+        let description = record.get("description").and_then(|node| decoder.text(node, "the description"));
+        let reproduces = record.get("reproduces");
+        About {
+            description: description.map(|text| text.value).unwrap_or_default(),
+            reproduces: reproduces.and_then(|node| decode_reproduces(node, workloads, decoder)),
+        }
+    }
+
+    /// Its lines in a scenario file.
+    pub(crate) fn written(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if !self.description.is_empty() {
+            lines.push(format!("description: {}", quoted(&self.description)));
+        }
+        if let Some(reproduces) = &self.reproduces {
+            let (report, figures) = (quoted(&reproduces.report), map_written(&reproduces.figures));
+            let baseline = map_written(&reproduces.baseline);
+            lines.push(format!(
+                "reproduces: {{ report: {report}, figures: {figures}, baseline: {baseline} }}"
+            ));
+        }
+        lines
+    }
+}
+
+fn map_written(figures: &BTreeMap<String, f64>) -> String {
+    let written: Vec<String> =
+        figures.iter().map(|(name, value)| format!("{}: {value}", quoted(name))).collect();
+    format!("{{ {} }}", written.join(", "))
+}
+
+fn decode_reproduces(node: &Node, workloads: &[&str], decoder: &mut Decoder) -> Option<Reproduces> {
+    let record = decoder.record(node, &REPRODUCES)?;
+    let report = record.get("report").and_then(|node| decoder.text(node, "the report's id"));
+    let mut figures_under = |key: &'static str| {
+        let mut figures = BTreeMap::new();
+        let Some(node) = record.get(key) else { return Some(figures) };
+        for entry in decoder.entries(node, &format!("`{key}`"))? {
+            let known = figures::check(&entry.key, entry.key_at, workloads, &mut decoder.findings);
+            let number = decoder.number(&entry.value, &format!("`{}`", entry.key));
+            if let (Some(()), Some(number)) = (known, number) {
+                figures.insert(entry.key.clone(), number.value);
+            }
+        }
+        Some(figures)
+    };
+    let (figures, baseline) = (figures_under("figures")?, figures_under("baseline")?);
+    Some(Reproduces { report: report?.value, figures, baseline })
 }

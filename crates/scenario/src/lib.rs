@@ -43,7 +43,7 @@ mod write;
 
 pub use engines::{EngineFiles, NamedFile};
 pub use faults::*;
-pub use file::json_schema;
+pub use file::{About, json_schema};
 pub use matrix::{Axis, Cell, Matrix};
 pub use node_name::node_name;
 pub use parse::{Plan, Refusal, Source, engine_files, parse, plan, plan_with, point_at, point_at_fault};

@@ -2,8 +2,6 @@
 //!
 //! Owns the order of these steps and the few values at the top of the file.
 
-use std::collections::BTreeMap;
-
 use capabilities::Capabilities;
 
 use crate::cluster::{self, ClusterDocument};
@@ -11,17 +9,15 @@ use crate::decode::{Decoder, Record};
 use crate::engines::{self, EngineFiles, NamedFile};
 use crate::faults::receipts::Network;
 use crate::faults::{Surroundings, Whereabouts};
-use crate::file::SCENARIO;
-use crate::language::{LANGUAGE, REPRODUCES};
+use crate::file::{About, SCENARIO};
+use crate::language::LANGUAGE;
 use crate::matrix::{self, Matrix, MatrixDocument};
 use crate::places::Places;
 use crate::rejection::{Finding, Findings, Rejection, Spot, Text};
-use crate::resolved::{Cluster, Database, Reproduces, Site, Volumes};
+use crate::resolved::{Cluster, Database, Site, Volumes};
 use crate::scenario::Scenario;
 use crate::tree::{self, Node, Value};
-use crate::{
-    connections, database, disks, expect, figures as figure_names, loads, overrides, schedule, site,
-};
+use crate::{connections, database, disks, expect, loads, overrides, schedule, site};
 
 /// A scenario's text. The name is only used for messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -209,8 +205,7 @@ fn one(root: &Node, files: &EngineFiles, findings: &mut Findings) -> Option<Scen
 /// The file's sections, each read and none yet held against another.
 struct Document {
     name: String,
-    description: String,
-    reproduces: Option<Reproduces>,
+    about: About,
     seed: Option<u64>,
     ground: GroundDocument,
     loads: Vec<loads::LoadDocument>,
@@ -238,18 +233,16 @@ fn decode(
 
 fn decode_sections(record: &Record<'_>, files: &EngineFiles, decoder: &mut Decoder) -> Option<Document> {
     let name = record.get("name").and_then(|node| decoder.name(node, "the scenario's name"));
-    let description = record.get("description").and_then(|node| decoder.text(node, "the description"));
     let seed = record.get("seed").and_then(|node| decoder.count(node, "the seed", 0, u64::MAX));
     let ground = decode_ground(record, files, decoder);
     let loads = record.get("loads").and_then(|node| loads::decode(node, decoder));
     let workloads: Vec<&str> = loads.iter().flatten().map(loads::LoadDocument::workload).collect();
-    let reproduces = record.get("reproduces").and_then(|node| decode_reproduces(node, &workloads, decoder));
+    let about = About::decode(record, &workloads, decoder);
     let schedule = record.get("schedule").and_then(|node| schedule::decode(node, decoder));
     let expect = record.get("expect").and_then(|node| expect::decode(node, decoder));
     Some(Document {
         name: name?.value,
-        description: description.map(|text| text.value).unwrap_or_default(),
-        reproduces,
+        about,
         seed: seed.map(|seed| seed.value),
         ground: ground?,
         loads: loads?,
@@ -289,25 +282,6 @@ fn decode_ground(record: &Record<'_>, files: &EngineFiles, decoder: &mut Decoder
         Some(cluster) => Some(GroundDocument::Cluster(Box::new(cluster))),
         None => Some(GroundDocument::Lab(Box::new((site?, database?)))),
     }
-}
-
-fn decode_reproduces(node: &Node, workloads: &[&str], decoder: &mut Decoder) -> Option<Reproduces> {
-    let record = decoder.record(node, &REPRODUCES)?;
-    let report = record.get("report").and_then(|node| decoder.text(node, "the report's id"));
-    let mut figures = |key: &'static str| {
-        let mut figures = BTreeMap::new();
-        let Some(node) = record.get(key) else { return Some(figures) };
-        for entry in decoder.entries(node, &format!("`{key}`"))? {
-            let known = figure_names::check(&entry.key, entry.key_at, workloads, &mut decoder.findings);
-            let number = decoder.number(&entry.value, &format!("`{}`", entry.key));
-            if let (Some(()), Some(number)) = (known, number) {
-                figures.insert(entry.key.clone(), number.value);
-            }
-        }
-        Some(figures)
-    };
-    let (figures, baseline) = (figures("figures")?, figures("baseline")?);
-    Some(Reproduces { report: report?.value, figures, baseline })
 }
 
 /// Where a scenario takes place: a site and a database that the lab makes, or that stand for a cluster that exists.
@@ -397,8 +371,7 @@ impl Document {
             if sound { expect::resolve(self.expect, &loads, &schedule, findings) } else { Vec::new() };
         let scenario = Scenario {
             name: self.name,
-            description: self.description,
-            reproduces: self.reproduces,
+            about: self.about,
             seed: self.seed,
             cluster,
             site,

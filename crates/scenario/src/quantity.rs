@@ -3,19 +3,16 @@
 //! Owns the one table from which the decoder, `explain`, the JSON Schema, the judge of a run and the report's words take
 //! them. How a quantity is read from a result is the judge's business.
 
+use capabilities::workloads::{NAMES, WorkloadFacts, workload};
 use serde::Serialize;
 use yaml::explain::Key;
 
-/// The workload whose history names each lost and invented write.
-const LEDGER: &str = "ledger";
-/// Workloads whose history shows lost writes, the one that names each of them first.
-const COUNTING: &[&str] = &[LEDGER, "tpcb", "tpcc", "ycsb", "kv", "iot"];
-/// Workloads whose history shows invented writes, the one that names each of them first.
-const INVENTED: &[&str] = &[LEDGER, "ycsb", "kv", "iot"];
-/// Workloads whose history shows the isolation that transactions ran under.
-const JUDGED: &[&str] = &["append"];
-/// The workload that has the figures of TPC-C.
-const ORDERS: &[&str] = &["tpcc"];
+/// Checks that count lost writes, first the one that names each of them.
+const COUNTING: &[&str] = &["ledger", "tpcb-sums", "tpcc-conditions", "last-writes"];
+/// Checks that find invented writes, first the one that names each of them.
+const FINDING: &[&str] = &["ledger", "last-writes"];
+/// The check that judges the isolation of transactions.
+const JUDGING: &[&str] = &["list-append"];
 
 /// What is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -159,8 +156,34 @@ pub enum Needs {
     Nothing,
     /// A fault.
     Fault,
-    /// A load of one of these workloads, the best of them first.
-    Load(&'static [&'static str]),
+    /// A load whose history one of these checks judges, the best of them first.
+    CheckedBy(&'static [&'static str]),
+    /// A load with this figure of its own.
+    Figure(&'static str),
+}
+
+impl Needs {
+    /// The workloads of which a load will do, the best of them first; none where it needs no particular one.
+    #[must_use]
+    pub fn workloads(self) -> Vec<&'static str> {
+        let mut names = Vec::new();
+        match self {
+            Needs::Nothing | Needs::Fault => {}
+            Needs::CheckedBy(checks) => {
+                for check in checks {
+                    names.extend(workloads_where(|facts| facts.checks.contains(check)));
+                }
+            }
+            Needs::Figure(figure) => {
+                names.extend(workloads_where(|facts| facts.figures.contains(&figure)));
+            }
+        }
+        names
+    }
+}
+
+fn workloads_where(is_so: impl Fn(&WorkloadFacts) -> bool) -> impl Iterator<Item = &'static str> {
+    NAMES.iter().copied().filter(move |name| workload(name).is_some_and(&is_so))
 }
 
 /// A quantity to expect.
@@ -246,7 +269,7 @@ const fn of_orders(
     meaning: &'static str,
     example: &'static str,
 ) -> QuantityEntry {
-    let (measured, needs) = (Measured::OfLoad, Needs::Load(ORDERS));
+    let (measured, needs) = (Measured::OfLoad, Needs::Figure("tpmC"));
     QuantityEntry { name, quantity, unit, measured, needs, meaning, example }
 }
 
@@ -255,7 +278,7 @@ pub const QUANTITIES: &[QuantityEntry] = &[
     of_run(
         "lost_writes",
         Quantity::LostWrites,
-        (Unit::Count, Needs::Load(COUNTING)),
+        (Unit::Count, Needs::CheckedBy(COUNTING)),
         "acknowledged writes that are missing at the end: those of the ledger, or without a ledger those of all \
          other workloads that count them",
         "0",
@@ -263,14 +286,14 @@ pub const QUANTITIES: &[QuantityEntry] = &[
     of_run(
         "invented_writes",
         Quantity::InventedWrites,
-        (Unit::Count, Needs::Load(INVENTED)),
+        (Unit::Count, Needs::CheckedBy(FINDING)),
         "rows and values at the end that no client wrote",
         "0",
     ),
     of_run(
         "anomalies",
         Quantity::Anomalies,
-        (Unit::Count, Needs::Load(JUDGED)),
+        (Unit::Count, Needs::CheckedBy(JUDGING)),
         "kinds of anomaly in list-append transactions, including those that the claimed isolation level allows",
         "0",
     ),

@@ -5,18 +5,18 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::faults::Fault;
+use crate::file::About;
 use crate::resolved::pace::WARM_UP;
-use crate::resolved::{Cluster, Database, Expectation, Load, Reproduces, Site, Sweep};
+use crate::resolved::{Cluster, Database, Expectation, Load, Site, Sweep};
 
 /// A checked scenario.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Scenario {
     /// Its name: also the name of its folder under `runs/`.
     pub name: String,
-    /// What it shows.
-    pub description: String,
-    /// The published report it reproduces.
-    pub reproduces: Option<Reproduces>,
+    /// What it says of itself.
+    #[serde(flatten)]
+    pub about: About,
     /// The seed; drawn at the start of the run where the file gives none.
     pub seed: Option<u64>,
     /// The cluster that exists, where it runs against one. The site and the database then have one host and one node for

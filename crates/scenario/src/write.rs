@@ -32,23 +32,7 @@ use crate::workload_options;
 pub fn to_yaml(scenario: &Scenario, seed: u64) -> String {
     let mut text = String::new();
     line(&mut text, 0, &format!("name: {}", quoted(&scenario.name)));
-    if !scenario.description.is_empty() {
-        line(&mut text, 0, &format!("description: {}", quoted(&scenario.description)));
-    }
-    if let Some(reproduces) = &scenario.reproduces {
-        let map = |figures: &BTreeMap<String, f64>| {
-            let written: Vec<_> =
-                figures.iter().map(|(name, value)| format!("{}: {value}", quoted(name))).collect();
-            format!("{{ {} }}", written.join(", "))
-        };
-        let (report, figures) = (quoted(&reproduces.report), map(&reproduces.figures));
-        let baseline = map(&reproduces.baseline);
-        line(
-            &mut text,
-            0,
-            &format!("reproduces: {{ report: {report}, figures: {figures}, baseline: {baseline} }}"),
-        );
-    }
+    scenario.about.written().iter().for_each(|written| line(&mut text, 0, written));
     line(&mut text, 0, &format!("seed: {seed}"));
     match &scenario.cluster {
         Some(cluster) => {

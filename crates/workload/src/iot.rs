@@ -22,6 +22,7 @@ use rand_chacha::rand_core::SeedableRng;
 use crate::cells::{LOADED, next_write, read_all};
 use crate::dialect::analyse;
 use crate::distribution::hash::fnv64;
+use crate::loading::Loading;
 use crate::options::{ConfigurationError, Options};
 use crate::parallel;
 use crate::random_text::{push_alphanumeric, push_alphanumeric_of};
@@ -163,9 +164,10 @@ impl Workload for Iot {
             for part in 0..sessions {
                 parts.push((ground.open().await?, part * share..((part + 1) * share).min(self.preload)));
             }
+            let loading = &Loading::begin("holdfast_iot", self.preload, ground.progress);
             let loads = parts
                 .into_iter()
-                .map(|(mut session, cycles)| async move { self.load(session.sql()?, cycles).await });
+                .map(|(mut session, cycles)| async move { self.load(session.sql()?, cycles, loading).await });
             parallel::all(loads).await?;
             analyse(ground.session.sql()?, "holdfast_iot").await?;
             (ground.progress)(format!("{} values of the time series are loaded", self.preload));
@@ -244,11 +246,13 @@ impl Iot {
         &self,
         session: &mut (dyn SqlSession + '_),
         mut cycles: std::ops::Range<u64>,
+        loading: &Loading<'_>,
     ) -> Result<(), SessionError> {
         let wanted = cycles.end.saturating_sub(cycles.start);
         let mut rng = ChaCha8Rng::seed_from_u64(cycles.start);
         let dialect = session.dialect();
         let mut fill = |lines: &mut Vec<u8>| {
+            let first = cycles.start;
             for cycle in cycles.by_ref().take(50) {
                 let Drawn { machine, sensor, time_ms, value, station, .. } =
                     self.of_cycle(cycle, LOADED, &mut rng);
@@ -261,6 +265,7 @@ impl Iot {
                 push_alphanumeric(&mut rng, length, lines);
                 lines.push(b'\n');
             }
+            loading.add(cycles.start - first);
             !cycles.is_empty()
         };
         let columns = "machine_id, sensor_name, time, sensor_value, station_id, w, data";

@@ -19,6 +19,7 @@ use rand::{Rng, RngExt};
 use crate::cells::{LOADED, next_write, read_all};
 use crate::dialect::{analyse, has_written};
 use crate::distribution::{RejectionZipf, hash, skewed};
+use crate::loading::Loading;
 use crate::options::{ConfigurationError, Options};
 use crate::random_text::{alphanumeric, push_alphanumeric_of};
 use crate::workload::{Attempt, ClientState, Ground, Request, Statement, Workload, refused};
@@ -279,12 +280,15 @@ impl Kv {
 
         let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(self.keys);
         let mut places = 0..self.preload;
+        let loading = Loading::begin("holdfast_kv", self.preload, ground.progress);
         let mut fill = |lines: &mut Vec<u8>| {
+            let first = places.start;
             for place in places.by_ref().take(500) {
                 lines.extend_from_slice(format!("{}\t{LOADED}\t", self.key(place)).as_bytes());
                 push_alphanumeric_of(&mut rng, self.block.0..=self.block.1, lines);
                 lines.push(b'\n');
             }
+            loading.add(places.start - first);
             !places.is_empty()
         };
         let session = ground.session.sql()?;

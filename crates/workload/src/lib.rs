@@ -12,6 +12,7 @@ pub mod iot;
 mod key_value;
 pub mod kv;
 pub mod ledger;
+mod loading;
 mod options;
 mod parallel;
 mod random_text;

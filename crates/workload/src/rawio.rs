@@ -292,6 +292,7 @@ mod tests {
         rawio.note(0, &done);
         rawio.note(3, &Done { sync_ns: None, ..done });
         let figures = rawio.figures(&BTreeMap::new(), 1.0, 1);
+        assert!(figures.keys().all(|name| rawio.facts().figures.contains(&name.as_str())), "{figures:?}");
         let told: Vec<(&str, f64)> = figures.iter().map(|(name, figure)| (name.as_str(), *figure)).collect();
         assert_eq!(told, [("random_writes_per_s", 4000.0), ("sequential_write_mb_per_s", 16.384)]);
     }

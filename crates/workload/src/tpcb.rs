@@ -16,6 +16,7 @@ use history::Action;
 use rand::RngExt;
 
 use crate::dialect::beginning_of_read;
+use crate::loading::Loading;
 use crate::workload::{Attempt, ClientState, Ground, Request, Statement, Workload, refused};
 
 const ACCOUNTS_PER_BRANCH: u64 = 100_000;
@@ -75,7 +76,7 @@ impl Workload for Tpcb {
                 // A balance that was never written counts as 0, which is what pgbench's tables begin with.
                 return Ok(());
             }
-            create_and_load(ground.session.sql()?, ground.scale.max(1)).await
+            create_and_load(ground.session.sql()?, ground.scale.max(1), ground.progress).await
         })
     }
 
@@ -174,9 +175,10 @@ fn one_row(count: u64, what: &str, number: i64) -> Result<(), SessionError> {
 pub(crate) async fn create_and_load(
     session: &mut (dyn SqlSession + '_),
     scale: u32,
+    progress: &dyn Fn(String),
 ) -> Result<(), SessionError> {
     if session.dialect() != Dialect::Postgres || !session.keeps_dead_rows() {
-        return keyed::create_and_load(session, scale).await;
+        return keyed::create_and_load(session, scale, progress).await;
     }
     const TABLES: [&str; 4] = ["pgbench_accounts", "pgbench_branches", "pgbench_history", "pgbench_tellers"];
     let number = if scale >= SCALE_OF_BIG_ACCOUNTS { "bigint" } else { "int" };
@@ -217,11 +219,14 @@ pub(crate) async fn create_and_load(
         .await?;
     let accounts = ACCOUNTS_PER_BRANCH * branches;
     let mut next = 0..accounts;
+    let loading = Loading::begin("pgbench_accounts", accounts, progress);
     let mut fill = |lines: &mut Vec<u8>| {
+        let first = next.start;
         for index in next.by_ref().take(1_000) {
             // Writing into memory cannot fail.
             let _ = writeln!(lines, "{}\t{}\t0\t", index + 1, index / ACCOUNTS_PER_BRANCH + 1);
         }
+        loading.add(next.start - first);
         !next.is_empty()
     };
     let load = BulkLoad { table: "pgbench_accounts", columns: "", is_new: true };
@@ -230,6 +235,7 @@ pub(crate) async fn create_and_load(
         return Err(refused(format!("{loaded} accounts were loaded instead of {accounts}")));
     }
     session.batch("COMMIT").await?;
+    progress(format!("{accounts} rows of pgbench_accounts are loaded; statistics and keys are made"));
     for table in ["pgbench_branches", "pgbench_tellers", "pgbench_accounts", "pgbench_history"] {
         session.batch(&format!("VACUUM ANALYZE {table}")).await?;
     }

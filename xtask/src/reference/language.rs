@@ -138,7 +138,7 @@ pub(super) fn expectations() -> String {
     let needs = |needs: Needs| match needs {
         Needs::Nothing => String::new(),
         Needs::Fault => "a fault".to_owned(),
-        Needs::Load(workloads) => format!("a load of {}", workloads.join(", ")),
+        Needs::CheckedBy(_) | Needs::Figure(_) => format!("a load of {}", needs.workloads().join(", ")),
     };
     let rows = QUANTITIES.iter().map(|entry| {
         let bound = format!("{}: {}", code(entry.example), entry.unit.written());

@@ -24,10 +24,6 @@ fn links(names: impl Iterator<Item = &'static str>, file: &str) -> String {
     names.map(|name| format!("[`{name}`]({file}#{name})")).collect::<Vec<_>>().join(", ")
 }
 
-fn is_a_workload(name: &str) -> bool {
-    workload::all().iter().any(|workload| workload.name() == name)
-}
-
 /// The databases.
 pub(super) fn engines() -> String {
     let names = || workload::all().iter().map(|workload| workload.name());
@@ -79,8 +75,7 @@ pub(super) fn checks() -> String {
         body.push_str(&format!("## {}\n\n{}\n\n", entry.name, sentence(entry.doc)));
         body.push_str(&format!("- **Proves if it passes.** {}\n", entry.proves));
         body.push_str(&format!("- **Does not prove.** {}\n", entry.does_not_prove));
-        let judged = entry.workloads.iter().copied().filter(|name| is_a_workload(name));
-        let judged = links(judged, "workloads.md");
+        let judged = links(entry.workloads(), "workloads.md");
         if !judged.is_empty() {
             body.push_str(&format!("- **Judges** the workloads {judged}.\n"));
         }

@@ -36,7 +36,7 @@ const TABLE: &[(&str, May)] = &[
     ("placement", May::Only(&[])),
     ("scenario", May::Only(&["capabilities", "placement", "yaml"])),
     ("measure", May::Only(&["history"])),
-    ("check", May::Only(&["history"])),
+    ("check", May::Only(&["capabilities", "history"])),
     ("faults", May::Only(&["history"])),
     ("fabric", May::Only(&[])),
     ("disk", May::Only(&[])),

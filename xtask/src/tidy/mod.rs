@@ -5,6 +5,7 @@
 //! each shows its own detectors a planted violation.
 
 mod cycles;
+mod engine_names;
 pub mod imports;
 pub mod licences;
 mod links;
@@ -59,7 +60,8 @@ pub fn check_repository(root: &Path) -> anyhow::Result<Vec<Violation>> {
 pub fn check_files(files: &[TextFile]) -> Vec<Violation> {
     let mut found = links::check(files);
     found.extend(shape::check_test_programs(files));
-    let (mut printing, mut sources) = (Vec::new(), Vec::new());
+    let engines = engine_names::known(files);
+    let (mut printing, mut naming, mut sources) = (Vec::new(), Vec::new(), Vec::new());
     for file in files {
         found.extend(names::check_path(&file.path));
         found.extend(words::check(file));
@@ -75,12 +77,14 @@ pub fn check_files(files: &[TextFile]) -> Vec<Violation> {
                 found.extend(words::check_source(&source));
                 found.extend(paths::check(&source));
                 printing.extend(output::uses(&source));
+                naming.extend(engine_names::uses(&source, &file.text, &engines));
                 sources.push(source);
             }
             Err(violation) => found.push(violation),
         }
     }
     found.extend(output::check(&printing, output::EXCEPTIONS));
+    found.extend(engine_names::check(&naming, engine_names::EXCEPTIONS));
     found.extend(cycles::check(&sources));
     found
 }

@@ -29,7 +29,7 @@ fn banned_part(name: &str) -> Option<&'static str> {
 }
 
 /// The words of `snake_case`, `kebab-case` and `CamelCase`, in small letters.
-fn parts(name: &str) -> Vec<String> {
+pub(super) fn parts(name: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     for letter in name.chars() {
         if letter.is_uppercase() || letter == '_' || letter == '-' {

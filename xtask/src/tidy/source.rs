@@ -70,7 +70,8 @@ impl Source {
             file.text.parse().map_err(|error: proc_macro2::LexError| broken(error.into()))?;
         let mut tokens = Vec::new();
         flatten(stream, &mut tokens);
-        let all_test = file.path.split('/').any(|part| matches!(part, "tests" | "examples" | "benches"));
+        let is_of_tests = |part: &str| matches!(part, "tests" | "tests.rs" | "examples" | "benches");
+        let all_test = file.path.split('/').any(is_of_tests);
         let mut source = Source {
             path: file.path.clone(),
             tokens,

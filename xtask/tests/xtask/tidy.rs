@@ -18,11 +18,18 @@ fn cargo_names_the_crates_and_what_they_import() {
 
 #[test]
 fn every_rule_is_applied_to_a_file_that_breaks_it() {
-    let text = "mod utils {}\nfn f() { todo!(); println!(); }\n#[ignore]\n/// ```\nfn g() {}\n";
+    let text = "mod utils {}\nfn f() { todo!(); println!(); }\n#[ignore]\n/// ```\nfn g() {}\nconst P: &str = \"postgres\";\n";
     let planted = TextFile { path: "crates/fabric/src/planted.rs".to_owned(), text: text.to_owned() };
     let found: Vec<String> = check_files(&[planted]).iter().map(ToString::to_string).collect();
-    let all =
-        ["open with `//!`", "module `utils`", "`todo!`", "`println!`", "`#[ignore]`", "code in a comment"];
+    let all = [
+        "open with `//!`",
+        "module `utils`",
+        "`todo!`",
+        "`println!`",
+        "`#[ignore]`",
+        "code in a comment",
+        "an engine's name",
+    ];
     for wanted in all {
         assert!(found.iter().any(|line| line.contains(wanted)), "{wanted} in {found:#?}");
     }

@@ -365,6 +365,12 @@ pub(super) static UNSYNCED: Fields = plain(
         required("setting", Shape::Text, "the setting that decides it"),
         required("is", TEXTS, "the values with which a write is acknowledged before it is synced"),
         required("default", Shape::Text, "its value when the scenario does not set it"),
+        optional(
+            "synced-by",
+            Shape::Text,
+            "the settings that sync each write before it is acknowledged, as a scenario has them; `check` recommends \
+             them",
+        ),
     ],
 );
 

@@ -225,7 +225,7 @@ impl Reader<'_> {
             understands,
             has_isolation_levels: claims.has_levels,
             keeps_real_time_order: claims.in_real_time,
-            reads_from_replicas: claims.replica_reads && client.protocol == Protocol::Postgres,
+            reads_from_replicas: claims.replica_reads && client.protocol.has_readable_standbys(),
             settings: settings?,
             session_limit: None,
             file: Some(Box::leak(Box::new(file))),

@@ -86,7 +86,7 @@ pub enum ProgramError {
     NotStarted {
         /// The program.
         name: String,
-        /// Why.
+        /// What the operating system answered, in words.
         why: String,
     },
     /// It did not greet in time.

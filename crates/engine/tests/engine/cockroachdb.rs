@@ -2,57 +2,27 @@
 //! (`stubs/cockroach.py`), over machines on this one's loopback addresses.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
 use std::time::Duration;
 
 use capabilities::Capabilities;
-use engine::{Configuration, Engine, NodePlace, Synchronous};
+use engine::NodePlace;
 
-use crate::loopback::Machines;
+use crate::stand_in::StandIn;
 
 const PATIENCE: Duration = Duration::from_secs(60);
-const STUB: &str = include_str!("../stubs/cockroach.py");
 const FILE: &str = include_str!("../../../../engines/cockroachdb.yaml");
 
-/// Machines and the engine of a file over them; nothing, and said so, where there is no Python.
-fn engine(
-    test: &str,
-    file: &'static Capabilities,
-    settings: &[(&str, &str)],
-) -> Option<(Machines, Box<dyn Engine>, tempfile::TempDir)> {
-    if !Path::new("/usr/bin/python3").is_file() {
-        eprintln!("skipped: {test}: no /usr/bin/python3");
-        return None;
-    }
-    let folder = tempfile::tempdir().expect("a folder");
-    let program = folder.path().join("cockroach");
-    fs::write(&program, STUB).expect("written");
-    for path in [folder.path(), &program] {
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("permissions");
-    }
-    let cockroach = engine::registry::of(file).expect("an engine by file");
-    let installation = cockroach.find(Some(folder.path())).unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(installation.version, "20.1.17");
-    let machines = Machines::new(3);
-    let place = |number: usize| NodePlace {
+const STAND_IN: StandIn = StandIn {
+    program: "cockroach",
+    text: include_str!("../stubs/cockroach.py"),
+    version: "20.1.17",
+    place: |number| NodePlace {
         region: "eu".to_owned(),
         zone: format!("z{number}"),
         rack: format!("z{number}"),
         host: format!("h{number}"),
-    };
-    let configuration = Configuration {
-        synchronous: Synchronous::Off,
-        settings: settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
-        port: machines.port,
-        max_connections: 200,
-        copies: 3,
-        places: (1..=3).map(place).collect(),
-    };
-    let opened = cockroach.open(installation, configuration).unwrap_or_else(|error| panic!("{error}"));
-    Some((machines, opened, folder))
-}
+    },
+};
 
 fn shipped() -> &'static Capabilities {
     capabilities::named("cockroachdb").expect("an engine that ships")
@@ -61,7 +31,7 @@ fn shipped() -> &'static Capabilities {
 #[test]
 fn a_cluster_is_formed_every_node_takes_writes_and_one_that_was_lost_returns() {
     let test = "a_cluster_is_formed_every_node_takes_writes";
-    let Some((machines, engine, _folder)) = engine(test, shipped(), &[("max-offset", "250ms")]) else {
+    let Some((machines, engine, _folder)) = STAND_IN.open(test, shipped(), &[("max-offset", "250ms")]) else {
         return;
     };
     let all = machines.some(&[1, 2, 3]);
@@ -86,7 +56,7 @@ fn refused(test: &str, right: &str, wrong: &str) -> Option<String> {
     assert!(FILE.contains(right), "{right}");
     let file = capabilities::file::read("wrong.yaml", &FILE.replace(right, wrong));
     let file = file.unwrap_or_else(|rejection| panic!("{:?}", rejection.problems()));
-    let (machines, engine, _folder) = engine(test, file, &[])?;
+    let (machines, engine, _folder) = STAND_IN.open(test, file, &[])?;
     let error = engine.bootstrap(&machines.some(&[1, 2, 3])).expect_err(wrong);
     Some(error.to_string())
 }

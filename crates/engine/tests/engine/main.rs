@@ -12,3 +12,4 @@ mod install;
 mod loopback;
 mod mongodb;
 mod redis;
+mod stand_in;

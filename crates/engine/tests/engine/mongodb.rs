@@ -1,51 +1,22 @@
 //! The engine file of MongoDB, carried out with a stand-in for its program that is as strict about its command line and its
 //! configuration (`stubs/mongod.py`), over machines on this one's loopback addresses.
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
 use std::time::Duration;
 
 use capabilities::Capabilities;
-use engine::{Configuration, Engine, NodePlace, Synchronous};
+use engine::NodePlace;
 
-use crate::loopback::Machines;
+use crate::stand_in::StandIn;
 
 const PATIENCE: Duration = Duration::from_secs(60);
-const STUB: &str = include_str!("../stubs/mongod.py");
 const FILE: &str = include_str!("../../../../engines/mongodb.yaml");
 
-/// Machines and the engine of a file over them; nothing, and said so, where there is no Python.
-fn engine(
-    test: &str,
-    file: &'static Capabilities,
-    settings: &[(&str, &str)],
-) -> Option<(Machines, Box<dyn Engine>, tempfile::TempDir)> {
-    if !Path::new("/usr/bin/python3").is_file() {
-        eprintln!("skipped: {test}: no /usr/bin/python3");
-        return None;
-    }
-    let folder = tempfile::tempdir().expect("a folder");
-    let program = folder.path().join("mongod");
-    fs::write(&program, STUB).expect("written");
-    for path in [folder.path(), &program] {
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("permissions");
-    }
-    let mongodb = engine::registry::of(file).expect("an engine by file");
-    let installation = mongodb.find(Some(folder.path())).unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(installation.version, "7.0.5");
-    let machines = Machines::new(3);
-    let configuration = Configuration {
-        synchronous: Synchronous::Off,
-        settings: settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
-        port: machines.port,
-        max_connections: 200,
-        copies: 3,
-        places: (1..=3).map(|_| NodePlace::default()).collect(),
-    };
-    let opened = mongodb.open(installation, configuration).unwrap_or_else(|error| panic!("{error}"));
-    Some((machines, opened, folder))
-}
+const STAND_IN: StandIn = StandIn {
+    program: "mongod",
+    text: include_str!("../stubs/mongod.py"),
+    version: "7.0.5",
+    place: |_| NodePlace::default(),
+};
 
 fn shipped() -> &'static Capabilities {
     capabilities::named("mongodb").expect("an engine that ships")
@@ -54,7 +25,7 @@ fn shipped() -> &'static Capabilities {
 #[test]
 fn a_replica_set_is_initiated_and_another_member_leads_when_the_primary_is_lost() {
     let test = "a_replica_set_is_initiated_and_another_member_leads";
-    let Some((machines, engine, _folder)) = engine(test, shipped(), &[("syncdelay", "10")]) else {
+    let Some((machines, engine, _folder)) = STAND_IN.open(test, shipped(), &[("syncdelay", "10")]) else {
         return;
     };
     let all = machines.some(&[1, 2, 3]);
@@ -90,7 +61,7 @@ fn a_wrong_flag_or_configuration_in_the_file_is_refused() {
         assert!(text.contains(right), "{right}");
         let file = capabilities::file::read("wrong.yaml", &text.replace(right, wrong));
         let file = file.unwrap_or_else(|rejection| panic!("{:?}", rejection.problems()));
-        let Some((machines, engine, _folder)) = engine(test, file, &[]) else { return };
+        let Some((machines, engine, _folder)) = STAND_IN.open(test, file, &[]) else { return };
         let error = engine.bootstrap(&machines.some(&[1, 2, 3])).expect_err(wrong).to_string();
         assert!(error.contains(told), "{wrong}: {error}");
     }
@@ -99,7 +70,7 @@ fn a_wrong_flag_or_configuration_in_the_file_is_refused() {
 #[test]
 fn a_parameter_that_mongod_does_not_know_is_told_in_its_own_words() {
     let test = "a_parameter_that_mongod_does_not_know_is_told_in_its_own_words";
-    let Some((machines, engine, _folder)) = engine(test, shipped(), &[("syncDelay", "10")]) else {
+    let Some((machines, engine, _folder)) = STAND_IN.open(test, shipped(), &[("syncDelay", "10")]) else {
         return;
     };
     let error = engine.bootstrap(&machines.some(&[1, 2, 3])).expect_err("no such parameter").to_string();

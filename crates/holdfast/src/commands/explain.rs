@@ -80,12 +80,14 @@ fn things(word: &str) -> Vec<(&'static str, String)> {
     let workloads = workload::all().iter().map(|entry| ("a workload", entry.name(), entry.facts().summary));
     let named = engines.chain(workloads).filter(|(_, name, _)| *name == word);
     let checks = check::CHECKS.iter().filter(|entry| entry.name == word).map(|entry| {
+        let workloads: Vec<&str> = entry.workloads().collect();
+        let judged = match workloads.as_slice() {
+            [] => "loads of which every replica is read".to_owned(),
+            workloads => format!("workloads: {}", workloads.join(", ")),
+        };
         let meaning = format!(
-            "{}\n  proves if it passes: {}\n  does not prove: {}\n  judges workloads: {}",
-            entry.doc,
-            entry.proves,
-            entry.does_not_prove,
-            entry.workloads.join(", ")
+            "{}\n  proves if it passes: {}\n  does not prove: {}\n  judges {judged}",
+            entry.doc, entry.proves, entry.does_not_prove,
         );
         ("a check", meaning)
     });

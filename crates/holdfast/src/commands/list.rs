@@ -69,7 +69,7 @@ pub(super) fn description(path: &Path) -> std::io::Result<String> {
     let text = std::fs::read_to_string(path)?;
     let source = scenario::Source { name: path.display().to_string(), text };
     Ok(match run::plan(&source, &[], &folder_of(path)) {
-        Ok(plan) if !plan.scenario.description.is_empty() => plan.scenario.description,
+        Ok(plan) if !plan.scenario.about.description.is_empty() => plan.scenario.about.description,
         Ok(_) => "no description".to_owned(),
         Err(_) => format!("not valid; see `holdfast check {}`", path.display()),
     })

@@ -54,10 +54,10 @@ fn asked(options: LoadOptions, database: DatabaseUrl) -> Result<Standalone, Exit
         )));
     }
     let endpoints = url::resolve(&database.hosts).map_err(Exit::wrong)?;
-    let environment = match database.protocol {
-        load::Protocol::Postgres => password::Environment::of_this_process(),
-        // What the environment has is for PostgreSQL's servers, and is not shown to others.
-        _ => password::Environment::default(),
+    let environment = match database.protocol.follows_libpq() {
+        true => password::Environment::of_this_process(),
+        // What the environment has is for the servers that libpq speaks to, and is not shown to others.
+        false => password::Environment::default(),
     };
     let found = password::find(&database, &endpoints, options.password_file.as_deref(), environment);
     let found = found.map_err(Exit::wrong)?;

@@ -44,8 +44,7 @@ fn nothing_acknowledged_is_lost(test: &str, client: &str) {
         return;
     }
     let (_folder, path) = scenario(&desk, client);
-    let Some(result) =
-        ended_on(&desk, test, &["patroni", "the driver of the client program"], &[0], &[&path])
+    let Some(result) = ended_on(&desk, test, &["patroni", "the driver of the client program"], 0, &[&path])
     else {
         return;
     };

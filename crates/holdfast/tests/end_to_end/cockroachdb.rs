@@ -59,7 +59,7 @@ fn programs_that_are_pointed_at_boot_by_their_file_and_the_report_says_that_it_w
         on_paper.stdout
     );
     let run = [scenario.as_str(), "--engine-dir", &folder_path];
-    let Some(result) = ended_on(&desk, test, &[], &[0], &run) else { return };
+    let Some(result) = ended_on(&desk, test, &[], 0, &run) else { return };
     for name in ["tpcb-sums", "ledger", "bank", "list-append", "register"] {
         assert_eq!(check(&result, name)["verdict"], "pass", "{result:#}");
     }

@@ -3,22 +3,45 @@
 use serde_json::Value;
 
 use crate::contract;
-use crate::holdfast::{Desk, arguments};
+use crate::holdfast::{Desk, Finished, arguments};
 use crate::traces::Before;
 use crate::turns::beside_others;
 
-/// What a scenario came to that ends with one of `codes`; nothing, and said so, where no lab or no such database can be had.
-pub fn ended(test: &str, engine: &str, codes: &[i32], more: &[&str]) -> Option<Value> {
+/// What a scenario came to that ends with `code`; nothing, and said so, where no lab or no such database can be had.
+pub fn ended(test: &str, engine: &str, code: i32, more: &[&str]) -> Option<Value> {
     let _turn = beside_others();
     let desk = Desk::new();
     if !desk.can_have_a_lab(test) {
         return None;
     }
-    ended_on(&desk, test, &[engine], codes, more)
+    ended_on(&desk, test, &[engine], code, more)
 }
 
 /// The same on a desk that is there; any of `needed` may have to be fetched.
-pub fn ended_on(desk: &Desk, test: &str, needed: &[&str], codes: &[i32], more: &[&str]) -> Option<Value> {
+pub fn ended_on(desk: &Desk, test: &str, needed: &[&str], code: i32, more: &[&str]) -> Option<Value> {
+    let (finished, result) = ran_on(desk, test, needed, more)?;
+    finished.ends_with(code);
+    Some(result)
+}
+
+/// The same, whatever its verdict: for a scenario in which chance has a part. Who calls it says what must hold with each.
+pub fn judged(test: &str, engine: &str, more: &[&str]) -> Option<Value> {
+    let _turn = beside_others();
+    let desk = Desk::new();
+    if !desk.can_have_a_lab(test) {
+        return None;
+    }
+    let (finished, result) = ran_on(&desk, test, &[engine], more)?;
+    let code = match result["verdict"].as_str() {
+        Some("pass") => 0,
+        Some("fail") => 1,
+        _ => 2,
+    };
+    finished.ends_with(code);
+    Some(result)
+}
+
+fn ran_on(desk: &Desk, test: &str, needed: &[&str], more: &[&str]) -> Option<(Finished, Value)> {
     let before = Before::look(desk);
     let finished = desk.run(&arguments(&[&["run"], more]));
     let is_missing = |one: &&&str| finished.stderr.contains(&format!("{one} could not be installed"));
@@ -26,8 +49,7 @@ pub fn ended_on(desk: &Desk, test: &str, needed: &[&str], codes: &[i32], more: &
         eprintln!("skipped: {test}: no {missing} is here, and none can be fetched");
         return None;
     }
-    let ends_so = finished.code().is_some_and(|code| codes.contains(&code));
-    assert!(ends_so, "{}\n{}", finished.stdout, finished.stderr);
+    assert!(matches!(finished.code(), Some(0..=2)), "{}\n{}", finished.stdout, finished.stderr);
     let result = finished.result();
     contract::holds(&result);
     contract::timeline_holds(&finished.run_directory());
@@ -35,7 +57,7 @@ pub fn ended_on(desk: &Desk, test: &str, needed: &[&str], codes: &[i32], more: &
         assert_eq!(fault["receipt"]["verdict"], "pass", "{fault:#}");
     }
     before.nothing_is_left(&[]);
-    Some(result)
+    Some((finished, result))
 }
 
 /// A check of a result, by its name.

@@ -12,7 +12,7 @@ fn etcd_that_loses_its_leaders_host_for_three_seconds_keeps_what_it_acknowledged
                  0s, for: 3s }] }]";
     let expected = "expect={ lost_writes: 0, invented_writes: 0 }";
     let arguments = ["scenarios/etcd.yaml", "--set", brief, "--set", expected];
-    let Some(result) = ended(test, "etcd", &[0], &arguments) else { return };
+    let Some(result) = ended(test, "etcd", 0, &arguments) else { return };
     assert!(check(&result, "ledger")["acknowledged"].as_u64() > Some(100), "{result:#}");
     for name in ["ledger", "register", "list-append"] {
         assert_eq!(check(&result, name)["verdict"], "pass", "{result:#}");
@@ -23,7 +23,7 @@ fn etcd_that_loses_its_leaders_host_for_three_seconds_keeps_what_it_acknowledged
 #[ignore = "second tier: a scenario of its own, and etcd may have to be fetched"]
 fn etcd_elects_another_leader_when_its_host_dies_and_every_check_passes() {
     let test = "etcd_elects_another_leader_when_its_host_dies";
-    let Some(result) = ended(test, "etcd", &[0], &["scenarios/etcd.yaml"]) else { return };
+    let Some(result) = ended(test, "etcd", 0, &["scenarios/etcd.yaml"]) else { return };
     assert!(check(&result, "ledger")["acknowledged"].as_u64() > Some(1000), "{result:#}");
     for name in ["ledger", "register", "list-append"] {
         assert_eq!(check(&result, name)["verdict"], "pass", "{result:#}");
@@ -42,7 +42,7 @@ fn etcd_elects_another_leader_when_its_host_dies_and_every_check_passes() {
 fn etcd_is_strictly_serializable_through_lost_leaders_partitions_and_a_loss_of_all_power() {
     let test = "etcd_is_strictly_serializable_through_lost_leaders_partitions";
     let arguments = ["scenarios/flaws/none.yaml", "--set", "database.engine=etcd"];
-    let Some(result) = ended(test, "etcd", &[0], &arguments) else { return };
+    let Some(result) = ended(test, "etcd", 0, &arguments) else { return };
     for name in ["ledger", "register", "list-append", "bank"] {
         assert_eq!(check(&result, name)["verdict"], "pass", "{result:#}");
     }
@@ -55,7 +55,7 @@ fn etcd_is_strictly_serializable_through_lost_leaders_partitions_and_a_loss_of_a
 fn what_check_says_of_eight_sets_of_failures_of_etcd_is_what_becomes_of_its_writes() {
     let test = "what_check_says_of_eight_sets_of_failures_of_etcd";
     let arguments = ["scenarios/survival-control.yaml", "--set", "database.engine=etcd"];
-    let Some(result) = ended(test, "etcd", &[0], &arguments) else { return };
+    let Some(result) = ended(test, "etcd", 0, &arguments) else { return };
     let rows = result["prediction"].as_array().expect("predictions");
     let served: Vec<&Value> = rows
         .iter()
@@ -69,7 +69,7 @@ fn what_check_says_of_eight_sets_of_failures_of_etcd_is_what_becomes_of_its_writ
 #[ignore = "second tier: a scenario of its own, and etcd may have to be fetched"]
 fn an_etcd_that_syncs_loses_nothing_when_all_power_is_lost() {
     let test = "an_etcd_that_syncs_loses_nothing_when_all_power_is_lost";
-    let Some(result) = ended(test, "etcd", &[0], &["scenarios/etcd-power-loss.yaml"]) else { return };
+    let Some(result) = ended(test, "etcd", 0, &["scenarios/etcd-power-loss.yaml"]) else { return };
     let ledger = check(&result, "ledger");
     assert!(ledger["acknowledged"].as_u64() > Some(1000) && ledger["lost"] == 0, "{ledger:#}");
 }
@@ -78,7 +78,7 @@ fn an_etcd_that_syncs_loses_nothing_when_all_power_is_lost() {
 #[ignore = "second tier: a scenario of its own, and etcd may have to be fetched"]
 fn an_etcd_that_does_not_sync_is_caught_with_the_rows_it_lost() {
     let test = "an_etcd_that_does_not_sync_is_caught_with_the_rows_it_lost";
-    let Some(result) = ended(test, "etcd", &[1], &["scenarios/etcd-power-loss-no-fsync.yaml"]) else {
+    let Some(result) = ended(test, "etcd", 1, &["scenarios/etcd-power-loss-no-fsync.yaml"]) else {
         return;
     };
     let ledger = check(&result, "ledger");
@@ -100,8 +100,7 @@ fn every_row_etcd_acknowledged_over_twenty_losses_of_all_power_is_there() {
          for: 5s }}]",
         faults.join(", ")
     );
-    let Some(result) = ended(test, "etcd", &[0], &["scenarios/etcd-power-loss.yaml", "--set", &schedule])
-    else {
+    let Some(result) = ended(test, "etcd", 0, &["scenarios/etcd-power-loss.yaml", "--set", &schedule]) else {
         return;
     };
     assert_eq!(result["faults"].as_array().map(Vec::len), Some(20));

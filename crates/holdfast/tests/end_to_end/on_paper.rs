@@ -39,6 +39,26 @@ fn every_shipped_scenario_is_checked_on_paper_and_nothing_is_started() {
 }
 
 #[test]
+fn what_failures_can_do_stands_before_the_outcomes_the_delay_and_the_recommendations() {
+    let desk = Desk::new();
+    let finished = desk.run(&["check", "scenarios/host-failure.yaml"]);
+    finished.ends_with(0);
+    let order = [
+        "is valid",
+        "needs about",
+        "can destroy the last copy",
+        "can stop some service",
+        "After failures",
+        "left by one failure",
+        "faults of the schedule",
+        "Network delay",
+        "Best practice",
+    ];
+    let places = order.map(|words| finished.stdout.find(words));
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?} in\n{}", finished.stdout);
+}
+
+#[test]
 fn two_data_centres_are_told_not_to_be_highly_available_and_three_are_not() {
     let desk = Desk::new();
     let two = desk.run(&["check", "scenarios/fr3-two-datacentres.yaml"]);

@@ -1,42 +1,79 @@
-//! Patroni over etcd, an engine that is a file with two processes a node: through the loss of its primary's host.
+//! Patroni over etcd, an engine that is a file with two processes a node: through the loss of its primary's host, a partition,
+//! and primaries that stand still and wake.
 
-use crate::engines::{check, ended};
+use serde_json::Value;
+
+use crate::engines::{check, ended, judged};
 
 #[test]
 #[ignore = "second tier: a scenario of its own, and Patroni may have to be fetched"]
 fn patroni_elects_another_primary_and_keeps_what_strict_synchronous_replication_acknowledged() {
     let test = "patroni_elects_another_primary";
-    let Some(result) = ended(test, "patroni", &[0], &["scenarios/patroni.yaml"]) else { return };
+    let Some(result) = ended(test, "patroni", 0, &["scenarios/patroni.yaml"]) else { return };
     assert!(check(&result, "ledger")["acknowledged"].as_u64() > Some(1000), "{result:#}");
     assert_eq!(check(&result, "ledger")["lost"], 0, "{result:#}");
     assert_eq!(check(&result, "tpcb-sums")["verdict"], "pass", "{result:#}");
 }
 
-/// What asynchronous replication loses is chance; that nothing is invented is not.
+/// The primary is cut off from the other nodes and not from its clients. It acknowledges until its lease is lost, and the others
+/// elect another.
 #[test]
 #[ignore = "second tier: a scenario of its own, and Patroni may have to be fetched"]
-fn asynchronous_patroni_goes_on_and_the_ledger_says_what_it_lost() {
-    let test = "asynchronous_patroni_goes_on";
-    let asynchronous = ["scenarios/patroni.yaml", "--set", "database.replication.synchronous=off"];
-    let Some(result) = ended(test, "patroni", &[0, 1], &asynchronous) else { return };
-    let ledger = check(&result, "ledger");
-    assert_eq!(ledger["invented"], 0, "{result:#}");
-    assert_eq!(ledger["lost"].as_u64() > Some(0), ledger["verdict"] == "fail", "{result:#}");
-    assert!(result["faults"][0]["recovery_s"]["first_success"].is_number(), "{result:#}");
+fn what_asynchronous_patroni_acknowledged_on_the_wrong_side_of_a_partition_is_lost_and_named() {
+    let test = "what_asynchronous_patroni_acknowledged_on_the_wrong_side";
+    let site =
+        "site={ regions: { dc1: { zones: { a: { racks: { r1: { hosts: 1 } } }, b: { hosts: 2 } } } } }";
+    let split = "schedule=[{ phase: baseline, for: 5s }, { phase: split, for: 15s, faults: [{ partition: { between: [r1, \
+                 dc1/b] }, at: 0s, for: 15s }] }, { phase: recovery, for: 20s }]";
+    let expected = "expect={ lost_writes: 0, invented_writes: 0 }";
+    let asynchronous = "database.replication.synchronous=off";
+    let arguments =
+        ["scenarios/patroni.yaml", "--set", site, "--set", split, "--set", expected, "--set", asynchronous];
+    let Some(result) = ended(test, "patroni", 1, &arguments) else { return };
+    is_lost_and_named(&result);
+    assert!(result["faults"][0]["lost_writes"].as_u64() > Some(0), "{result:#}");
 }
 
-/// Whether the defect of this version of Patroni shows is chance; that the verdict follows from what was lost is not.
+/// How often the scenario is run until it has shown the defect. Six of ten first stops do.
+const TRIES: usize = 3;
+
+/// Whether a run meets the defect of this version of Patroni is chance. A run that does not has lost nothing; one that does names
+/// what was lost, and what it was lost with; one of a few must meet it.
 #[test]
-#[ignore = "second tier: a scenario of its own, four minutes, and Patroni may have to be fetched"]
-fn a_patroni_primary_that_wakes_up_behind_its_lease_is_judged_by_what_it_lost() {
+#[ignore = "second tier: a scenario of its own, four minutes and more, and Patroni may have to be fetched"]
+fn a_patroni_primary_that_wakes_up_behind_its_lease_loses_writes_which_are_named() {
     let test = "a_patroni_primary_that_wakes_up";
-    let Some(result) = ended(test, "patroni", &[0, 1], &["scenarios/patroni-stop.yaml"]) else { return };
-    let ledger = check(&result, "ledger");
-    assert!(ledger["acknowledged"].as_u64() > Some(1000), "{result:#}");
+    for _ in 0..TRIES {
+        let Some(result) = judged(test, "patroni", &["scenarios/patroni-stop.yaml"]) else { return };
+        assert!(check(&result, "ledger")["acknowledged"].as_u64() > Some(1000), "{result:#}");
+        let faults = result["faults"].as_array().map(Vec::as_slice).unwrap_or_default();
+        assert_eq!(faults.len(), 8, "{result:#}");
+        match result["verdict"].as_str() {
+            Some("pass") => {
+                assert_eq!(check(&result, "ledger")["verdict"], "pass", "{result:#}");
+                assert_eq!(check(&result, "ledger")["lost"], 0, "{result:#}");
+            }
+            Some("fail") => {
+                is_lost_and_named(&result);
+                let with_a_stop = |fault: &Value| fault["lost_writes"].as_u64() > Some(0);
+                assert!(faults.iter().any(with_a_stop), "{result:#}");
+                return;
+            }
+            _ => panic!("no verdict: {result:#}"),
+        }
+    }
+    panic!("no loss in {TRIES} runs of eight stops each");
+}
+
+/// Whether acknowledged writes are gone, nothing else is wrong with the ledger, and it names some of them.
+#[track_caller]
+fn is_lost_and_named(result: &Value) {
+    let ledger = check(result, "ledger");
+    assert_eq!(ledger["verdict"], "fail", "{result:#}");
+    assert!(ledger["lost"].as_u64() > Some(0), "{result:#}");
     assert_eq!(ledger["invented"], 0, "{result:#}");
-    assert_eq!(ledger["lost"].as_u64() > Some(0), ledger["verdict"] == "fail", "{result:#}");
-    assert_eq!(ledger["verdict"], result["verdict"], "{result:#}");
-    let faults = result["faults"].as_array().map(Vec::as_slice).unwrap_or_default();
-    assert_eq!(faults.len(), 8, "{result:#}");
-    assert!(faults.iter().all(|fault| fault["receipt"]["verdict"] == "pass"), "{result:#}");
+    assert!(ledger["explanation"].to_string().contains("was acknowledged"), "{result:#}");
+    let expectations = result["expectations"].as_array().expect("expectations");
+    let failed: Vec<&Value> = expectations.iter().filter(|one| one["verdict"] != "pass").collect();
+    assert!(failed.len() == 1 && failed[0]["name"] == "lost_writes", "{result:#}");
 }

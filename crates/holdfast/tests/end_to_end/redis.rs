@@ -21,7 +21,7 @@ fn redis_promotes_a_replica_within_seconds_and_keeps_the_writes_that_waited_for_
     let expected = "expect={ lost_writes: 0, invented_writes: 0 }";
     let arguments =
         [&["scenarios/redis.yaml", "--set", brief, "--set", expected], WAITING.as_slice()].concat();
-    let Some(result) = ended(test, "redis", &[0], &arguments) else { return };
+    let Some(result) = ended(test, "redis", 0, &arguments) else { return };
     assert!(check(&result, "ledger")["acknowledged"].as_u64() > Some(100), "{result:#}");
     assert_eq!(check(&result, "bank")["verdict"], "pass", "{result:#}");
     assert!(result["faults"][0]["recovery_s"]["first_success"].is_number(), "{result:#}");
@@ -31,7 +31,7 @@ fn redis_promotes_a_replica_within_seconds_and_keeps_the_writes_that_waited_for_
 #[ignore = "second tier: a scenario of its own, and Redis may have to be fetched"]
 fn what_asynchronous_redis_acknowledged_on_the_wrong_side_of_a_partition_is_lost_and_named() {
     let test = "what_asynchronous_redis_acknowledged_on_the_wrong_side";
-    let Some(result) = ended(test, "redis", &[1], &["scenarios/redis.yaml"]) else { return };
+    let Some(result) = ended(test, "redis", 1, &["scenarios/redis.yaml"]) else { return };
     let ledger = check(&result, "ledger");
     assert!(ledger["lost"].as_u64() > Some(100), "{result:#}");
     assert_eq!(ledger["invented"], 0, "{result:#}");
@@ -47,7 +47,7 @@ fn what_asynchronous_redis_acknowledged_on_the_wrong_side_of_a_partition_is_lost
 fn redis_whose_writes_wait_for_a_replica_loses_nothing_that_it_acknowledged() {
     let test = "redis_whose_writes_wait_for_a_replica";
     let arguments = [&["scenarios/redis.yaml"], WAITING.as_slice()].concat();
-    let Some(result) = ended(test, "redis", &[0], &arguments) else { return };
+    let Some(result) = ended(test, "redis", 0, &arguments) else { return };
     assert!(check(&result, "ledger")["acknowledged"].as_u64() > Some(1000), "{result:#}");
     assert_eq!(check(&result, "ledger")["lost"], 0, "{result:#}");
 }

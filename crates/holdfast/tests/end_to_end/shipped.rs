@@ -37,6 +37,17 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("sweep", "workloads.rs"),
 ];
 
+/// How a test names the scenario that it runs: by its path, or as an argument of a function that makes the path of it.
+const CALLS: &[&str] =
+    &["\"scenarios/NAME.yaml\"", "passes(\"NAME\",", "check(name, \"NAME\",", "Shipped::named(\"NAME\")"];
+
+/// Whether a test's file runs the scenario of this name. To speak of it, in a comment or in another name, is not enough.
+fn runs(text: &str, name: &str) -> bool {
+    let is_code = |line: &&str| !line.trim_start().starts_with("//");
+    let calls: Vec<String> = CALLS.iter().map(|call| call.replace("NAME", name)).collect();
+    text.lines().filter(is_code).any(|line| calls.iter().any(|call| line.contains(call.as_str())))
+}
+
 /// Scenarios that fill the machine by themselves: six Java machines keep more than two processors busy while they boot, and
 /// whatever runs beside them is held up.
 const ALONE: &[&str] = &[
@@ -197,7 +208,23 @@ fn every_shipped_scenario_says_what_to_expect_and_is_run_whole_by_a_test() {
     for (name, file) in ELSEWHERE {
         let path = here.join("tests/end_to_end").join(file);
         let text = std::fs::read_to_string(&path).expect("the test's file");
-        assert!(text.contains(name), "{} does not speak of {name}", path.display());
+        assert!(runs(&text, name), "{} does not run {name}", path.display());
+    }
+}
+
+#[test]
+fn a_scenario_is_run_by_its_path_or_by_its_name_in_a_call_and_not_by_a_mention() {
+    assert!(runs("    desk.run(&[\"run\", \"scenarios/kv.yaml\"]);", "kv"));
+    assert!(runs("    passes(\"kv\", &[], \"last-writes\");", "kv"));
+    assert!(runs("    check(name, \"disk-groups\", &[], 0);", "disk-groups"));
+    for mention in [
+        "    // as \"scenarios/kv.yaml\" does",
+        "    ended(test, \"kv\", 0, &[\"scenarios/other.yaml\"]);",
+        "fn kv_is_run() {}",
+        "    passes(\"kv-large\", &[]);",
+        "    desk.run(&[\"run\", \"scenarios/lies/kv.yaml\"]);",
+    ] {
+        assert!(!runs(mention, "kv"), "{mention}");
     }
 }
 

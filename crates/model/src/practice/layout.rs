@@ -18,9 +18,8 @@ pub struct LayoutFacts {
     pub deployment: Deployment,
     /// Whether nodes run a database; where not, they have volumes and nothing else.
     pub is_database: bool,
-    /// Whether a node acknowledges a write before it is synced, and the setting that says so; `None` where no such setting
-    /// is known.
-    pub acknowledged_before_sync: Option<(bool, String)>,
+    /// When a node acknowledges a write; `None` where no setting that decides it is known.
+    pub sync: Option<SyncFacts>,
     /// Names of the settings that the database has.
     pub known_settings: BTreeSet<String>,
     /// Settings of the database that differ from its defaults.
@@ -31,6 +30,17 @@ pub struct LayoutFacts {
     pub edges: Vec<EdgeFacts>,
     /// What is said of mirrored volumes; nothing when nothing is.
     pub mirrors: Option<MirrorFacts>,
+}
+
+/// When a node acknowledges a write, as a setting of its database decides it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SyncFacts {
+    /// Whether it does so before the write is synced.
+    pub acknowledged_before: bool,
+    /// The setting with its value: `appendfsync = everysec`.
+    pub setting: String,
+    /// The settings with which each write is synced first, as a scenario has them; `None` where none is known.
+    pub synced_by: Option<String>,
 }
 
 /// A bottleneck around a place.
@@ -155,14 +165,10 @@ pub const LAYOUT_RULES: &[Rule<LayoutFacts>] = &[
     },
     Rule {
         id: "synced-before-acknowledged",
-        source: "Apache Cassandra documentation, Storage engine (commit log); Redis documentation, Redis persistence; jepsen.io, Cassandra",
-        remedy: "sync before a write is acknowledged: on Cassandra `settings: { commitlog_sync: batch, \
-                 commitlog_sync_period: 0ms }`, on Redis `{ appendfsync: always }`; otherwise a power loss of all \
-                 acknowledging nodes destroys the last writes",
-        judge: |facts| match &facts.acknowledged_before_sync {
-            Some((before_sync, setting)) => judged(!before_sync, setting.clone()),
-            None => Judgement::DoesNotApply,
-        },
+        source: "the database's documentation of its log; jepsen.io",
+        remedy: "use settings that sync a write before it is acknowledged; otherwise a power loss of all acknowledging \
+                 nodes destroys the last writes",
+        judge: synced_before_acknowledged,
     },
     Rule {
         id: "full-page-writes-on",
@@ -393,6 +399,13 @@ fn three_replicas(facts: &LayoutFacts) -> Judgement {
 fn setting<'a>(facts: &'a LayoutFacts, name: &str) -> Option<&'a str> {
     let found = facts.settings.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));
     found.map(|(_, value)| value.trim().trim_matches('\''))
+}
+
+fn synced_before_acknowledged(facts: &LayoutFacts) -> Judgement {
+    let Some(sync) = &facts.sync else { return Judgement::DoesNotApply };
+    let way = sync.synced_by.as_ref().filter(|_| sync.acknowledged_before);
+    let way = way.map(|settings| format!("; `settings: {{ {settings} }}` syncs each write first"));
+    judged(!sync.acknowledged_before, format!("{}{}", sync.setting, way.unwrap_or_default()))
 }
 
 /// PostgreSQL takes any unambiguous beginning of these words.

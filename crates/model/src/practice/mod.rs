@@ -8,7 +8,7 @@ mod layout;
 mod machine;
 mod storage;
 
-pub use layout::{EdgeFacts, LAYOUT_RULES, LayoutFacts};
+pub use layout::{EdgeFacts, LAYOUT_RULES, LayoutFacts, SyncFacts};
 pub use machine::{DiskFacts, MACHINE_RULES, MachineFacts};
 pub use storage::MirrorFacts;
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::deployment::{Deployment, Path, Rules, Takeover};
 use model::practice::{
     DiskFacts, EdgeFacts, Judgement, LAYOUT_RULES, LayoutFacts, MACHINE_RULES, MachineFacts, MirrorFacts,
-    apply,
+    SyncFacts, apply,
 };
 use model::storage::{Acknowledge, Component, Promotion, Volume};
 use model::{Acknowledgements, Storage};
@@ -34,7 +34,7 @@ fn layout(site: &str, acknowledgements: Acknowledgements, takeover: Takeover) ->
     LayoutFacts {
         deployment,
         is_database: true,
-        acknowledged_before_sync: None,
+        sync: None,
         known_settings: known_settings.map(str::to_owned).into(),
         settings: BTreeMap::new(),
         cpus: None,
@@ -78,9 +78,10 @@ fn edge(around: &str) -> LayoutFacts {
     LayoutFacts { edges: vec![edge], ..sound() }
 }
 
-fn commit_log(before_sync: bool, value: &str) -> LayoutFacts {
-    let told = (before_sync, format!("commitlog_sync = {value}"));
-    LayoutFacts { acknowledged_before_sync: Some(told), ..sound() }
+fn commit_log(acknowledged_before: bool, value: &str) -> LayoutFacts {
+    let setting = format!("commitlog_sync = {value}");
+    let synced_by = Some("commitlog_sync: batch".to_owned());
+    LayoutFacts { sync: Some(SyncFacts { acknowledged_before, setting, synced_by }), ..sound() }
 }
 
 /// Facts that follow each rule, and facts that do not.
@@ -252,4 +253,16 @@ fn a_leader_with_enough_standbys_beside_it_does_not_wait_for_the_other_data_cent
     assert_eq!(found, Judgement::DoesNotApply);
     let found = judgement(&apply(LAYOUT_RULES, &site), "acknowledged-elsewhere");
     assert!(matches!(found, Judgement::Departs(_)), "{found:?}");
+}
+
+#[test]
+fn a_write_acknowledged_before_its_sync_is_told_with_the_settings_that_sync_it_first() {
+    let departs =
+        judgement(&apply(LAYOUT_RULES, &commit_log(true, "periodic")), "synced-before-acknowledged");
+    let found = "commitlog_sync = periodic; `settings: { commitlog_sync: batch }` syncs each write first";
+    assert_eq!(departs, Judgement::Departs(found.to_owned()));
+    let mut unknown = commit_log(true, "periodic");
+    unknown.sync = unknown.sync.map(|sync| SyncFacts { synced_by: None, ..sync });
+    let departs = judgement(&apply(LAYOUT_RULES, &unknown), "synced-before-acknowledged");
+    assert_eq!(departs, Judgement::Departs("commitlog_sync = periodic".to_owned()));
 }

@@ -23,14 +23,6 @@ use crate::storage;
 const SECONDS_MIN: u64 = 2;
 /// How long after a takeover is due it may take until it is seen to have failed.
 const TAKEOVER_PATIENCE: Duration = Duration::from_secs(10);
-/// Of each workload whose writes are told apart: the operations that write.
-const WRITES: &[(&str, &[&str])] = &[
-    ("tpcb", &["transaction"]),
-    ("tpcc", &["NEW-ORDER", "PAYMENT"]),
-    ("ledger", &["insert"]),
-    ("bank", &["transfer"]),
-    ("register", &["write", "compare-and-set"]),
-];
 
 /// Predictions for every set of faults that stood at once, and for the writes of the whole run.
 pub(super) fn of_faults(
@@ -288,9 +280,9 @@ fn writes<'s>(
     evidence: &Evidence<'_>,
     seconds: &std::ops::Range<u64>,
 ) -> Vec<(&'s str, u64)> {
-    let known = |workload: &str| WRITES.iter().find(|(name, _)| *name == workload);
     let of_load = |load: &'s scenario::Load| {
-        let (_, operations) = known(&load.workload)?;
+        let facts = capabilities::workloads::workload(&load.workload)?;
+        let operations = Some(facts.writes).filter(|writes| !writes.is_empty())?;
         let series = operations.iter().flat_map(|name| evidence.timeline.throughput(&load.name, name));
         let count = series.filter(|(second, _)| seconds.contains(second)).map(|(_, count)| count).sum();
         Some((load.name.as_str(), count))

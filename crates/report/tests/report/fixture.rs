@@ -216,8 +216,7 @@ fn facts() -> RunFacts {
             .iter()
             .map(|&(name, from_s, to_s)| PhaseFacts { name: name.to_owned(), from_s, to_s })
             .collect(),
-        planted: Vec::new(),
-        is_external: false,
+        ..RunFacts::default()
     }
 }
 

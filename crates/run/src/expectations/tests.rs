@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use history::{AgentFacts, ClockFacts, Receipt, RunFacts, SiteFacts};
+use history::{AgentFacts, ClockFacts, Receipt, RunFacts};
 use measure::recovery::Incomparable;
 use results::{
     CheckResult, FaultLoadResult, FaultResult, LabResult, LatencyUs, LoadFigures, LoadResult,
@@ -91,22 +91,7 @@ fn fault(kind: &str, effect_s: f64, until_s: f64, loads: Vec<FaultLoadResult>) -
 }
 
 pub(crate) fn facts() -> RunFacts {
-    RunFacts {
-        holdfast: String::new(),
-        scenario: String::new(),
-        description: String::new(),
-        seed: 1,
-        started_at: String::new(),
-        engine: String::new(),
-        engine_version: String::new(),
-        engine_settings: BTreeMap::new(),
-        machine: BTreeMap::new(),
-        site: SiteFacts::default(),
-        loads: Vec::new(),
-        phases: Vec::new(),
-        planted: Vec::new(),
-        is_external: false,
-    }
+    RunFacts { seed: 1, ..RunFacts::default() }
 }
 
 fn result() -> RunResult {
@@ -389,17 +374,14 @@ fn every_class_of_error_has_a_quantity() {
 }
 
 #[test]
-fn every_workload_that_a_quantity_names_has_a_check_to_tell_it() {
+fn every_check_that_a_quantity_names_is_there_and_every_need_has_a_workload() {
     for entry in quantity::QUANTITIES {
-        // The figures of a standard are the workload's own, which no check tells.
-        if let (quantity::Needs::Load(workloads), quantity::Measured::OfRun) = (entry.needs, entry.measured) {
-            for workload in workloads {
-                assert!(
-                    check::registry::for_workload(workload).next().is_some(),
-                    "{}: {workload}",
-                    entry.name
-                );
+        if let quantity::Needs::CheckedBy(checks) = entry.needs {
+            for check in checks {
+                assert!(check::registry::find(check).is_some(), "{}: {check}", entry.name);
             }
         }
+        let any_load = matches!(entry.needs, quantity::Needs::Nothing | quantity::Needs::Fault);
+        assert_eq!(entry.needs.workloads().is_empty(), any_load, "{}", entry.name);
     }
 }

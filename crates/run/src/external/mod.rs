@@ -29,7 +29,7 @@ use self::strikes::Strikes;
 use crate::chronicle::Chronicle;
 use crate::load_plans::{Access, PlanError, plans};
 use crate::orders::Orders;
-use crate::preparation::{PreparationError, check_open_files, load_tables, loads_facts, phases};
+use crate::preparation::{self, PreparationError, check_open_files, load_tables};
 use crate::prepared::Prepared;
 use crate::target::{Beginning, Found, PlaceError, Target, TargetError, Underway};
 use crate::usage::Usage;
@@ -172,20 +172,10 @@ fn facts(
         address: member.endpoint.clone(),
     });
     Ok(RunFacts {
-        holdfast: orders.holdfast.clone(),
-        scenario: scenario.name.clone(),
-        description: scenario.description.clone(),
-        seed: orders.seed,
-        started_at: orders.started_at.clone(),
-        engine: scenario.database.engine.name.to_owned(),
         engine_version,
         engine_settings: settings.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
-        machine: orders.machine.clone(),
         site: SiteFacts { hosts: hosts.collect(), nodes: nodes.collect(), ..SiteFacts::default() },
-        loads: loads_facts(scenario)?,
-        phases: phases(scenario),
-        planted: orders.planted.iter().map(|lie| lie.name().to_owned()).collect(),
-        is_external: true,
+        ..preparation::planned(scenario, orders)?
     })
 }
 

@@ -55,7 +55,7 @@ pub enum LaunchError {
     Lab {
         /// Which of the two: `lab` or `cluster`.
         part: &'static str,
-        /// Why.
+        /// Its last words, one line.
         why: String,
         /// What was recorded until then.
         run_directory: PathBuf,

@@ -152,8 +152,7 @@ impl Clocks {
             return checked;
         }
         let check = check::registry::find(&checked.result.name);
-        let is_judged =
-            |load: &&LoadResult| check.is_some_and(|check| check.workloads.contains(&load.workload.as_str()));
+        let is_judged = |load: &&LoadResult| check.is_some_and(|check| check.judges(&load.workload));
         if loads.iter().filter(is_judged).any(|load| self.not_compared.contains(&load.name)) {
             let why =
                 "how far apart the agents' clocks were is not known, so neither is the order of operations";

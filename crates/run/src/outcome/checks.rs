@@ -99,9 +99,8 @@ fn check_history(
     directory: &RunDirectory,
     seen_as: &dyn Fn(&Operation) -> Operation,
 ) -> Vec<Checked> {
-    let workloads: Vec<&str> = loads.iter().map(|load| load.workload.as_str()).chain(further).collect();
     let applies = |registered: &registry::RegisteredCheck| {
-        workloads.iter().any(|workload| registered.workloads.contains(workload))
+        further == Some(registered.name) || loads.iter().any(|load| registered.judges(&load.workload))
     };
     let wanted = loads.iter().map(|load| (load.name.clone(), load.workload.clone()));
     let mut final_reads = FinalReads::demanded_of(wanted);

@@ -33,7 +33,7 @@ pub enum PreparationError {
     Workload {
         /// The load.
         load: String,
-        /// Why.
+        /// The option that is wrong, and with what.
         source: ConfigurationError,
     },
     /// More sockets are needed than this process may have open.

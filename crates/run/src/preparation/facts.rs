@@ -9,6 +9,7 @@ use history::{LoadFacts, PhaseFacts, RunFacts};
 use platform::Datacentre;
 use scenario::units::{format_duration, format_size};
 use scenario::{DiskSync, Failover, Scenario, Volumes};
+use workload::Workload;
 
 use super::error::PreparationError;
 use crate::load_plans::{Misconfigured, most_clients, workload_of};
@@ -59,22 +60,34 @@ pub(super) fn facts(
     let sync = sync_in_words(scenario.site.disks.sync).filter(|_| volumes != Volumes::Directory);
     let volumes = [Some(volumes_in_words(volumes).to_owned()), sync];
     machine.insert("volumes".to_owned(), volumes.into_iter().flatten().collect::<Vec<_>>().join("; "));
-    let loads = loads_facts(scenario)?;
     Ok(RunFacts {
-        holdfast: orders.holdfast.clone(),
-        scenario: scenario.name.clone(),
-        description: scenario.description.clone(),
-        seed: orders.seed,
-        started_at: orders.started_at.clone(),
-        engine: engine.name().to_owned(),
         engine_version: engine.version(),
         engine_settings,
         machine,
         site: datacentre.facts(scenario),
-        loads,
+        ..planned(scenario, orders)?
+    })
+}
+
+/// What the scenario and the orders say of a run, whatever it runs on. The database's version, its settings and the site are
+/// for the target to fill in.
+///
+/// # Errors
+/// When a workload does not take its options.
+pub(crate) fn planned(scenario: &Scenario, orders: &Orders) -> Result<RunFacts, PreparationError> {
+    Ok(RunFacts {
+        holdfast: orders.holdfast.clone(),
+        scenario: scenario.name.clone(),
+        description: scenario.about.description.clone(),
+        seed: orders.seed,
+        started_at: orders.started_at.clone(),
+        engine: scenario.database.engine.name.to_owned(),
+        machine: orders.machine.clone(),
+        loads: loads_facts(scenario)?,
         phases: phases(scenario),
         planted: orders.planted.iter().map(|lie| lie.name().to_owned()).collect(),
-        is_external: false,
+        is_external: scenario.cluster.is_some(),
+        ..RunFacts::default()
     })
 }
 
@@ -97,27 +110,29 @@ pub fn check_workloads(scenario: &mut Scenario, folder: &Path) -> Result<(), Pre
 }
 
 /// What is known of each load before it starts.
-///
-/// # Errors
-/// When a workload does not take its options.
-pub(crate) fn loads_facts(scenario: &Scenario) -> Result<Vec<LoadFacts>, PreparationError> {
+fn loads_facts(scenario: &Scenario) -> Result<Vec<LoadFacts>, PreparationError> {
     scenario.loads.iter().map(|load| load_facts(load, &scenario.schedule)).collect()
 }
 
 fn load_facts(load: &scenario::Load, schedule: &[scenario::Phase]) -> Result<LoadFacts, PreparationError> {
     let workload = workload_of(load)?;
-    Ok(LoadFacts {
-        name: load.name.clone(),
-        workload: load.workload.clone(),
-        clients: most_clients(load, schedule),
-        from: load.from.to_string(),
+    Ok(facts_of_load(&load.name, &*workload, most_clients(load, schedule), load.from.to_string()))
+}
+
+/// What is known of a load with this workload, the most clients it has at once and where they stand.
+pub(crate) fn facts_of_load(name: &str, workload: &dyn Workload, clients: u32, from: String) -> LoadFacts {
+    LoadFacts {
+        name: name.to_owned(),
+        workload: workload.name().to_owned(),
+        clients,
+        from,
         transaction: workload.transaction_name().to_owned(),
         statements: workload.statement_names().into_iter().map(str::to_owned).collect(),
-    })
+    }
 }
 
 /// The schedule's phases, with their times.
-pub(crate) fn phases(scenario: &Scenario) -> Vec<PhaseFacts> {
+fn phases(scenario: &Scenario) -> Vec<PhaseFacts> {
     let mut from_s = 0.0;
     let phase = |phase: &scenario::Phase| {
         let to_s = from_s + phase.length.as_secs_f64();

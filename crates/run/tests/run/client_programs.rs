@@ -2,25 +2,20 @@
 //! them with nothing lost. Programs and drivers are those of the guide, installed as a run installs them.
 
 use std::collections::BTreeMap;
-use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::process::Command;
-use std::sync::Arc;
 use std::time::Duration;
 
 use capabilities::file::{ClientProgram as Written, Scope};
-use client::process::{
-    GREETING_WITHIN, ProcessConnector, Sessions, Settings, Speaks, Starter, TakesWrites, Target,
-};
+use client::process::{ProcessConnector, Sessions, Settings, Speaks, TakesWrites, Target};
 use client::{Connector as _, Dialect, Rows, Session, SessionError, SqlSession, SqlValue};
-use engine::client_program::{command, install_driver};
-use engine::{Installation, Origin};
+use engine::client_program::install_driver;
 use load::{ClientProgram, LoadPlan, Protocol, prepare};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 use crate::ground::server::{self, Server};
 use crate::ground::{self, here, wait};
+use crate::program;
 
 const PATRONI: &str = include_str!("../../../../engines/patroni.yaml");
 const OWN_CLIENT: &str = "client: { protocol: postgres, user: postgres, database: postgres }\n";
@@ -48,34 +43,7 @@ fn of_the_guide(block: usize) -> Option<Program> {
             return None;
         }
     };
-    Some(Program { written, settings: settings(written, &folder) })
-}
-
-fn settings(written: &Written, folder: &str) -> Settings {
-    let nowhere = Installation {
-        bin: "".into(),
-        version: String::new(),
-        origin: Origin::Explicit,
-        library_path: None,
-        root: "".into(),
-        programs: BTreeMap::new(),
-    };
-    let command = command(written, folder, &nowhere, &Scope::default(), BTreeMap::new());
-    let name = command.name.clone();
-    let starter: Starter = Arc::new(move |socket: OwnedFd| {
-        let output = socket.try_clone()?;
-        let mut program = Command::new(&command.program);
-        program.args(&command.arguments).env_clear().stdin(socket).stdout(output).spawn()
-    });
-    Settings {
-        name,
-        starter,
-        driver: written.driver.clone(),
-        folder: folder.to_owned(),
-        log: None,
-        patience: GREETING_WITHIN,
-        accountant: None,
-    }
+    Some(Program { written, settings: program::settings(written, &folder) })
 }
 
 fn dbapi() -> Option<Program> {

@@ -5,6 +5,7 @@ mod client_programs;
 #[path = "../../../load/tests/load/ground.rs"]
 mod ground;
 mod mongo_program;
+mod program;
 mod sessions_apart;
 mod standalone;
 #[path = "../../../client/tests/client/transactions.rs"]

@@ -3,24 +3,18 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::process::Command;
-use std::sync::Arc;
 use std::time::Duration;
 
-use capabilities::file::Scope;
 use client::key_value::{Found, Operation, REFUSED, Value};
-use client::process::{GREETING_WITHIN, ProcessConnector, Sessions, Settings, Speaks, Starter, Target};
+use client::process::{ProcessConnector, Sessions, Speaks, Target};
 use client::reactor::block_on;
 use client::{Connector as _, Endpoint, Session, SessionError};
-use engine::client_program::command;
-use engine::{Installation, Origin};
 use history::ErrorClass;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-use crate::transactions;
+use crate::{program, transactions};
 
 const DRIVER: [(&str, &str); 4] = [
     ("__init__.py", include_str!("../planted_pymongo/__init__.py")),
@@ -38,30 +32,7 @@ fn connector(folder: &Path, options: &[(&str, &str)]) -> ProcessConnector {
     }
     let engine = capabilities::named("mongodb").and_then(|engine| engine.file).expect("an engine that ships");
     let written = engine.client_program.as_ref().expect("a client program");
-    let nowhere = Installation {
-        bin: "".into(),
-        version: String::new(),
-        origin: Origin::Explicit,
-        library_path: None,
-        root: "".into(),
-        programs: BTreeMap::new(),
-    };
-    let folder = folder.display().to_string();
-    let command = command(written, &folder, &nowhere, &Scope::default(), BTreeMap::new());
-    let starter: Starter = Arc::new(move |socket: OwnedFd| {
-        let output = socket.try_clone()?;
-        let mut program = Command::new(&command.program);
-        program.args(&command.arguments).env_clear().stdin(socket).stdout(output).spawn()
-    });
-    let settings = Settings {
-        name: "mongo".to_owned(),
-        starter,
-        driver: written.driver.clone(),
-        folder,
-        log: None,
-        patience: GREETING_WITHIN,
-        accountant: None,
-    };
+    let settings = program::settings(written, &folder.display().to_string());
     let options: BTreeMap<String, String> =
         options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let target = |node: &str| (node.to_owned(), Target { url: String::new(), options: options.clone() });

@@ -2,21 +2,17 @@
 //! session has a process of its own, and what the driver raises is told apart. The driver is planted; it speaks to nobody.
 
 use std::collections::BTreeMap;
-use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::process::Command;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use capabilities::file::Scope;
-use client::process::{GREETING_WITHIN, ProcessConnector, Sessions, Settings, Speaks, Starter};
+use client::process::{ProcessConnector, Sessions, Speaks};
 use client::reactor::block_on;
 use client::{Connector as _, Dialect, Endpoint, Session, SessionError};
-use engine::client_program::command;
-use engine::{Installation, Origin};
 use history::ErrorClass;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
+
+use crate::program;
 
 /// What it is asked in place of SQL: to hold Python's lock for an hour, to raise something, to end its process, to refuse
 /// that statements commit by themselves from now on, to tell whether they do.
@@ -74,30 +70,7 @@ fn connector(folder: &Path) -> ProcessConnector {
     std::fs::write(folder.join("pyignite_dbapi.py"), DRIVER).expect("a file");
     let engine = capabilities::named("ignite").and_then(|engine| engine.file).expect("an engine that ships");
     let written = engine.client_program.as_ref().expect("a client program");
-    let nowhere = Installation {
-        bin: "".into(),
-        version: String::new(),
-        origin: Origin::Explicit,
-        library_path: None,
-        root: "".into(),
-        programs: BTreeMap::new(),
-    };
-    let folder = folder.display().to_string();
-    let command = command(written, &folder, &nowhere, &Scope::default(), BTreeMap::new());
-    let starter: Starter = Arc::new(move |socket: OwnedFd| {
-        let output = socket.try_clone()?;
-        let mut program = Command::new(&command.program);
-        program.args(&command.arguments).env_clear().stdin(socket).stdout(output).spawn()
-    });
-    let settings = Settings {
-        name: "dbapi".to_owned(),
-        starter,
-        driver: written.driver.clone(),
-        folder,
-        log: None,
-        patience: GREETING_WITHIN,
-        accountant: None,
-    };
+    let settings = program::settings(written, &folder.display().to_string());
     let sessions = Sessions {
         speaks: Speaks::Sql(Dialect::Standard),
         database: String::new(),

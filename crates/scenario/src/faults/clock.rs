@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::receipts::OfAllFaults;
 use super::targets::{NodeTarget, Surroundings};
-use super::{Facts, FaultAction, Need, Takes, Written};
+use super::{Aim, Facts, FaultAction, Form, Need, Takes, Written};
 use crate::decode::{Decoder, Record};
 use crate::language::{Field, OwnShape, Shape, no_keys, no_tables, required};
 use crate::rejection::{Findings, Spanned, Spot};
@@ -138,6 +138,17 @@ impl ClockDeviation {
         self.jump_ns() as f64 + self.parts_per_billion() as f64 * stands.as_secs_f64()
     }
 
+    /// Which way it goes wrong, however far; empty where there is only one.
+    fn form(self) -> &'static str {
+        match self {
+            ClockDeviation::Ahead(_) => "ahead",
+            ClockDeviation::Behind(_) => "behind",
+            ClockDeviation::Drift(rate) | ClockDeviation::Race(rate) if rate < 0.0 => "slow",
+            ClockDeviation::Drift(_) | ClockDeviation::Race(_) => "fast",
+            ClockDeviation::Stop => "",
+        }
+    }
+
     /// As it stands in a scenario; empty where there is nothing to say.
     #[must_use]
     pub fn written(self) -> String {
@@ -159,6 +170,14 @@ impl Facts for ClockFault {
 
     fn takes(&self) -> Takes<'_> {
         Takes::Time(self)
+    }
+
+    fn form(&self) -> Option<Form<'_>> {
+        let aim = match self.node {
+            ClockTarget::Node(node) => Aim::Node(node),
+            ClockTarget::All => Aim::AllNodes,
+        };
+        Some(Form::new(self.deviation.form(), aim))
     }
 
     fn written(&self) -> String {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::targets::{FaultTarget, Surroundings, end};
-use super::{Clause, Facts, FaultAction, FaultKind, Nodes, Story, Takes, Written};
+use super::{Aim, Clause, Facts, FaultAction, FaultKind, Form, Nodes, Story, Takes, Written};
 use crate::decode::{Decoder, Record};
 use crate::language::{Fields, PLACE, Shape, choice, optional, plain, required};
 use crate::quoted::quoted;
@@ -176,6 +176,14 @@ impl Facts for DiskFault {
         Takes::Disk(self)
     }
 
+    fn form(&self) -> Option<Form<'_>> {
+        let aim = match &self.target {
+            DiskTarget::Named { host, .. } => Aim::Host(host),
+            DiskTarget::Of { node, .. } => Aim::Target(node),
+        };
+        Some(Form::new(self.defect.form(), aim))
+    }
+
     fn written(&self) -> String {
         let target = match &self.target {
             DiskTarget::Named { host, disk } => format!("disk: {}", quoted(&format!("{host}/{disk}"))),
@@ -187,6 +195,19 @@ impl Facts for DiskFault {
 }
 
 impl DiskDefect {
+    /// Its word, whatever its strength and whenever it begins.
+    fn form(&self) -> &'static str {
+        match self {
+            DiskDefect::Fail | DiskDefect::FailAfter { .. } => "fail",
+            DiskDefect::Slow { .. } => "slow",
+            DiskDefect::Stall => "stall",
+            DiskDefect::Full => "full",
+            DiskDefect::Corrupt { .. } => "corrupt",
+            DiskDefect::LoseFlush => "lose-flush",
+            DiskDefect::ReadOnly => "read-only",
+        }
+    }
+
     fn written(&self) -> String {
         match self {
             DiskDefect::Fail => "fail".to_owned(),

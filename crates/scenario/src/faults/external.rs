@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::targets::{NodeTarget, Surroundings};
-use super::{Clause, Facts, FaultAction, FaultKind, Nodes, Story, Takes, Written};
+use super::{Clause, Facts, FaultAction, FaultKind, Form, Nodes, Story, Takes, Written};
 use crate::cluster::{values, values_written};
 use crate::decode::Decoder;
 use crate::language::{ENGINE_IN_FULL, Fields, NODE, Shape, optional, plain, required};
@@ -112,6 +112,11 @@ impl Facts for ExternalFault {
 
     fn takes(&self) -> Takes<'_> {
         Takes::NothingJudged("what its commands take away is known to the file alone")
+    }
+
+    fn form(&self) -> Option<Form<'_>> {
+        // Of a machine outside the lab nobody knows which others it is like.
+        None
     }
 
     fn written(&self) -> String {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::targets::{NodeTarget, Surroundings};
-use super::{Clause, Facts, FaultAction, FaultKind, Need, Nodes, Story, Takes, Written};
+use super::{Aim, Clause, Facts, FaultAction, FaultKind, Form, Need, Nodes, Story, Takes, Written};
 use crate::decode::Decoder;
 use crate::language::{Fields, NODE, PLACE, Shape, optional, plain, required};
 use crate::places::word;
@@ -114,6 +114,10 @@ impl Facts for MigrationFault {
 
     fn takes(&self) -> Takes<'_> {
         Takes::Pause(self)
+    }
+
+    fn form(&self) -> Option<Form<'_>> {
+        Some(Form::new("", Aim::Node(self.node)))
     }
 
     fn written(&self) -> String {

@@ -33,7 +33,7 @@ pub use self::targets::{FaultTarget, NodeTarget};
 use crate::decode::Decoder;
 use crate::language::{Fields, Shape, optional, required};
 use crate::rejection::{Findings, Spanned, Spot};
-use crate::resolved::Conditions;
+use crate::resolved::{Conditions, Place};
 use crate::tree::{Entry, Node};
 use crate::units::format_duration;
 
@@ -202,6 +202,36 @@ pub enum Takes<'f> {
     NothingJudged(&'static str),
 }
 
+/// What makes a fault like others of its kind, wherever it strikes and however strong it is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Form<'f> {
+    /// Which of its kind it is: `isolate` of partitions; empty where there is only one.
+    pub name: String,
+    /// Whom it is aimed at.
+    pub aim: Aim<'f>,
+}
+
+impl<'f> Form<'f> {
+    fn new(name: &str, aim: Aim<'f>) -> Form<'f> {
+        Form { name: name.to_owned(), aim }
+    }
+}
+
+/// Whom a fault is aimed at, whatever its kind.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Aim<'f> {
+    /// A place, or the place of a role.
+    Target(&'f FaultTarget),
+    /// A host by name.
+    Host(&'f Place),
+    /// A node.
+    Node(NodeTarget),
+    /// Every node.
+    AllNodes,
+    /// What is between two places.
+    Between(&'f FaultTarget, &'f FaultTarget),
+}
+
 /// What not every machine allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
@@ -220,6 +250,9 @@ trait Facts {
 
     /// What it takes away.
     fn takes(&self) -> Takes<'_>;
+
+    /// What makes it like others of its kind; `None` where nobody knows which those are.
+    fn form(&self) -> Option<Form<'_>>;
 
     /// What stands in its map in a scenario.
     fn written(&self) -> String;
@@ -291,6 +324,12 @@ impl FaultAction {
     #[must_use]
     pub fn takes(&self) -> Takes<'_> {
         self.facts().takes()
+    }
+
+    /// What makes it like others of its kind; `None` where nobody knows which those are.
+    #[must_use]
+    pub fn form(&self) -> Option<Form<'_>> {
+        self.facts().form()
     }
 
     /// How long it stands by its own nature, whatever the schedule says; `None` where the schedule says it.

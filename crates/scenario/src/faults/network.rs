@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::receipts::{self, OfAllFaults, Share};
 use super::targets::{FaultTarget, Surroundings, both, one_way};
-use super::{Clause, Facts, FaultAction, FaultKind, Nodes, Story, Takes, Written};
+use super::{Aim, Clause, Facts, FaultAction, FaultKind, Form, Nodes, Story, Takes, Written};
 use crate::decode::Decoder;
 use crate::language::{CONDITIONS, ENDS_AND_CONDITIONS, Fields};
 use crate::network::{self, EndsDocument, Of, decode_conditions, decode_ends};
@@ -60,6 +60,13 @@ impl Facts for NetworkFault {
         Takes::NothingJudged("it changes network performance, not reachability")
     }
 
+    fn form(&self) -> Option<Form<'_>> {
+        let (from, to) = self.directions.first()?;
+        let ways = if self.directions.len() > 1 { "both ways" } else { "one way" };
+        let name = format!("{ways}: {}", changed(&self.conditions).join(", "));
+        Some(Form { name, aim: Aim::Between(from, to) })
+    }
+
     fn written(&self) -> String {
         // Two directions are always those between the same two ends.
         let ends = match self.directions.as_slice() {
@@ -69,6 +76,24 @@ impl Facts for NetworkFault {
         };
         format!("{ends}{}", network::written(&self.conditions))
     }
+}
+
+/// What a fault of the network changes.
+fn changed(conditions: &Conditions) -> Vec<&'static str> {
+    let Conditions { delay, jitter, loss, duplicate, reorder, corrupt, rate_bits_per_s, queue, mtu_bytes } =
+        conditions;
+    let given = [
+        ("delay", delay.is_some()),
+        ("jitter", jitter.is_some()),
+        ("loss", loss.is_some()),
+        ("duplicate", duplicate.is_some()),
+        ("reorder", reorder.is_some()),
+        ("corrupt", corrupt.is_some()),
+        ("rate", rate_bits_per_s.is_some()),
+        ("queue", queue.is_some()),
+        ("mtu", mtu_bytes.is_some()),
+    ];
+    given.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name).collect()
 }
 
 struct Document {

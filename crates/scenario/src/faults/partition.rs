@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::targets::{FaultTarget, Surroundings, both, end, one_way};
-use super::{Clause, Facts, FaultAction, FaultKind, Nodes, Story, Takes, Written};
+use super::{Aim, Clause, Facts, FaultAction, FaultKind, Form, Nodes, Story, Takes, Written};
 use crate::decode::{Decoder, Record};
 use crate::language::{BETWEEN, FROM, Fields, PLACE, Shape, TO, optional};
 use crate::network::{EndsDocument, decode_ends};
@@ -131,6 +131,17 @@ impl Facts for PartitionFault {
 
     fn takes(&self) -> Takes<'_> {
         Takes::Reach(&self.shape)
+    }
+
+    fn form(&self) -> Option<Form<'_>> {
+        Some(match &self.shape {
+            PartitionShape::Isolate(target) => Form::new("isolate", Aim::Target(target)),
+            PartitionShape::OneWay { from, to } => Form::new("one way", Aim::Between(from, to)),
+            PartitionShape::Between(one, other) => Form::new("both ways", Aim::Between(one, other)),
+            PartitionShape::Halves => Form::new("halves", Aim::AllNodes),
+            PartitionShape::Bridge(_) => Form::new("bridge", Aim::AllNodes),
+            PartitionShape::Ring => Form::new("ring", Aim::AllNodes),
+        })
     }
 
     fn written(&self) -> String {

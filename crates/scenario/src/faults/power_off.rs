@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::targets::{FaultTarget, Surroundings, end, level_word};
-use super::{Clause, Facts, FaultAction, FaultKind, Nodes, Story, Takes, Written};
+use super::{Aim, Clause, Facts, FaultAction, FaultKind, Form, Nodes, Story, Takes, Written};
 use crate::decode::Decoder;
 use crate::language::{Fields, PLACE, choice, optional};
 use crate::rejection::{Findings, Spanned, Spot};
@@ -52,6 +52,10 @@ impl Facts for PowerOffFault {
 
     fn takes(&self) -> Takes<'_> {
         Takes::Power(&self.target)
+    }
+
+    fn form(&self) -> Option<Form<'_>> {
+        Some(Form::new("", Aim::Target(&self.target)))
     }
 
     fn written(&self) -> String {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::targets::{NodeTarget, Surroundings};
-use super::{Clause, Facts, FaultAction, FaultKind, Need, Nodes, Story, Takes, Written};
+use super::{Aim, Clause, Facts, FaultAction, FaultKind, Form, Need, Nodes, Story, Takes, Written};
 use crate::decode::Decoder;
 use crate::language::{Field, Fields, NODE, Shape, optional, required};
 use crate::rejection::{Findings, Spanned, Spot};
@@ -95,6 +95,14 @@ impl Facts for PressureFault {
             Taken::Processor(_) => "it slows a node down and does not change reachability",
             Taken::Memory(_) => "which processes the kernel kills for want of memory is not known before",
         })
+    }
+
+    fn form(&self) -> Option<Form<'_>> {
+        let name = match self.taken {
+            Taken::Processor(_) => "processor",
+            Taken::Memory(_) => "memory",
+        };
+        Some(Form::new(name, Aim::Node(self.node)))
     }
 
     fn written(&self) -> String {

@@ -6,7 +6,7 @@ use capabilities::Capabilities;
 use serde::Serialize;
 
 use super::targets::{NodeTarget, Surroundings};
-use super::{Clause, Facts, FaultAction, FaultKind, Nodes, Story, Takes, Written};
+use super::{Aim, Clause, Facts, FaultAction, FaultKind, Form, Nodes, Story, Takes, Written};
 use crate::decode::Decoder;
 use crate::language::{Fields, NODE, Shape, optional, plain, required};
 use crate::rejection::{Findings, Spanned, Spot};
@@ -65,8 +65,8 @@ static PROCESS: Fields = plain(
         optional(
             "only",
             Shape::Text,
-            "one of the programs that the node runs, by its name in the engine's file (Patroni: etcd, patroni, \
-             postgres); default all",
+            "one of the programs that the node runs, by its name under `processes` or `find.programs` of the engine's \
+             file; default all",
         ),
     ],
 );
@@ -129,6 +129,11 @@ impl Facts for ProcessFault {
 
     fn takes(&self) -> Takes<'_> {
         Takes::Processes(self)
+    }
+
+    fn form(&self) -> Option<Form<'_>> {
+        let only = self.only.as_ref().map(|only| format!(" of {}", only.name)).unwrap_or_default();
+        Some(Form { name: format!("{}{only}", self.how.word()), aim: Aim::Node(self.node) })
     }
 
     fn own_length(&self) -> Option<Duration> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::targets::Surroundings;
-use super::{Clause, Facts, FaultAction, FaultKind, Nodes, Story, Takes, Written};
+use super::{Aim, Clause, Facts, FaultAction, FaultKind, Form, Nodes, Story, Takes, Written};
 use crate::decode::Decoder;
 use crate::language::{Fields, Shape, optional, plain};
 use crate::rejection::{Findings, Spot};
@@ -91,6 +91,10 @@ impl Facts for RollingRestart {
 
     fn takes(&self) -> Takes<'_> {
         Takes::NothingJudged("its nodes are down one at a time, each only while all others answer")
+    }
+
+    fn form(&self) -> Option<Form<'_>> {
+        Some(Form::new("", Aim::AllNodes))
     }
 
     fn written(&self) -> String {

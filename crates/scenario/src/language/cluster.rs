@@ -29,12 +29,17 @@ pub(crate) static CLUSTER: Fields = plain(
             "what becomes of a load that has lost an agent: `unknown` (default), it ends and the run is unknown, or \
              `go-on`, its other agents go on",
         ),
-        optional("database", Shape::Text, "name of the database that loads use; default postgres"),
+        optional(
+            "database",
+            Shape::Text,
+            "name of the database that loads use; default the one that servers of the engine's protocol usually have, \
+             required if there is none",
+        ),
         optional(
             "user",
             Shape::Text,
-            "user that clients connect as; default postgres. The password is read from the environment variable \
-             PGPASSWORD",
+            "user that clients connect as; default the one that servers of the engine's protocol usually have. The \
+             password is read from the environment variable PGPASSWORD",
         ),
         optional(
             "ssh-config",

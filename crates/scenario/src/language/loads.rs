@@ -27,7 +27,7 @@ pub(crate) static LOAD: Fields = plain(
             "reads",
             Shape::Word(READS),
             "where reads go: `leader` (default), `replicas` only, or `any` node; each client keeps to one node. Only \
-             on PostgreSQL, and only for workloads whose checks accept stale reads",
+             on engines whose replicas serve reads, and only for workloads whose checks accept stale reads",
         ),
         optional(
             "consistency",

@@ -41,7 +41,9 @@ fn example(field: &Field) -> Option<String> {
         Shape::Name => "baseline",
         Shape::Duration if name == "delay" => "5ms",
         Shape::Own(own) if std::ptr::eq(*own, &raw const shapes::SYNCHRONOUS_SHAPE) => "any 1",
-        Shape::Own(own) if std::ptr::eq(*own, &raw const shapes::ENGINE_SHAPE) => "postgres",
+        Shape::Own(own) if std::ptr::eq(*own, &raw const shapes::ENGINE_SHAPE) => {
+            capabilities::names().first().copied().unwrap_or_default()
+        }
         _ if matches!(name, "isolate" | "bridge") => "leader",
         Shape::Own(own) if std::ptr::eq(*own, &raw const NODE_SHAPE) => "leader",
         Shape::Own(_) if name == "from" => "dc1",

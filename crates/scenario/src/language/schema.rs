@@ -56,7 +56,7 @@ pub(crate) fn axes() -> Value {
 
 /// Names without a scope one by one; with a scope one pattern for all quantities whose bounds are written alike.
 pub(crate) fn figures() -> Value {
-    let plain: Vec<&str> = figures::PLAIN.iter().map(|figure| figure.name).collect();
+    let plain: Vec<&str> = figures::plain().map(|(figure, _)| figure).collect();
     let (units, statistics) = (figures::UNITS.join("|"), figures::STATISTICS.join("|"));
     let name = format!("^({}|[a-z0-9_]+_({units})_({statistics}))$", plain.join("|"));
     json!({ "type": "object", "propertyNames": { "pattern": name }, "additionalProperties": { "type": "number" } })

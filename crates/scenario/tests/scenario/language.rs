@@ -86,7 +86,7 @@ fn node_paths(scenario: &Scenario) -> String {
 fn defaults_are_filled_in() {
     let scenario = accepted(&[]);
     assert_eq!(
-        (scenario.seed, scenario.reproduces.as_ref(), scenario.description.as_str()),
+        (scenario.seed, scenario.about.reproduces.as_ref(), scenario.about.description.as_str()),
         (None, None, "")
     );
     assert_eq!(node_paths(&scenario), "dc1/a/r1/h1 dc2/a/h1 dc1/a/r2/alpha");
@@ -545,7 +545,7 @@ expect:
   lost_writes: 0
 ";
     let scenario = read(example, &[]).unwrap();
-    assert_eq!(scenario.reproduces.unwrap().figures["tps"], 18.87);
+    assert_eq!(scenario.about.reproduces.unwrap().figures["tps"], 18.87);
     assert_eq!(scenario.expect[0].name, "lost_writes");
     let invented = example.replace("lost_writes", "invented_writes");
     assert_eq!(read(&invented, &[]).unwrap_err(), ["needs-load `invented_writes` in base.yaml"]);

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use capabilities::VOLUME_WORKLOAD;
+use capabilities::workloads::{OPTIONS, OptionTable};
 use saphyr_parser::{Event, Parser, ScalarStyle};
 use scenario::{FAULT_KINDS, Source, json_schema, parse};
 use serde_json::{Map, Value, json};
@@ -146,9 +148,20 @@ fn on_a_cluster() -> Value {
     })
 }
 
+/// A load of each workload that has a default for all of its options, with these written out.
+fn by_their_defaults() -> impl Iterator<Item = Value> {
+    let has_all = |table: &&&OptionTable| table.defaults.len() == table.fields.fields.len();
+    OPTIONS.iter().filter(has_all).filter(|table| table.workload != VOLUME_WORKLOAD).map(|table| {
+        let value = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_else(|_| json!(text));
+        let defaults = table.defaults.iter().map(|(name, absent)| ((*name).to_owned(), value(absent)));
+        let options: Map<String, Value> = defaults.collect();
+        json!({ "workload": table.workload, "clients": 2, "options": options })
+    })
+}
+
 /// Loads with every key of theirs, and every option of every workload.
 fn loads() -> Value {
-    json!([
+    let mut loads = json!([
         { "workload": "tpcb", "scale": 1, "clients": 4, "from": "dc1", "timeout": "2s", "name": "accounts" },
         { "workload": "ledger", "clients": 2, "think_time": { "exponential": "50ms" }, "sweep": { "clients": [1, 2] } },
         { "workload": "tpcb", "name": "rising", "clients": 9, "ramp": { "from": 1, "to": 9, "over": "5s" } },
@@ -163,14 +176,12 @@ fn loads() -> Value {
             "scan": "20%", "read_modify_write": "20%", "distribution": "hotspot", "records": 50, "fields": 2, "field_length": 20,
             "read_all_fields": "off", "write_all_fields": "on", "scan_length": 9, "hotspot_keys": "1%",
             "hotspot_operations": "99%", "insert_order": "ordered" } },
-        { "workload": "tpcc", "clients": 2, "options": { "pauses": "on", "mix": "weights", "deliveries": "at-once",
-            "isolation": "serializable" } },
-        { "workload": "iot", "clients": 2, "options": { "write": "50%", "machines": 5, "sensors": 5, "stations": 5, "limit": 5,
-            "data_min": 5, "data_max": 9, "preload": 5 } },
         { "workload": "script", "clients": 2, "options": { "scripts": [{ "builtin": "tpcb-like", "weight": 2 },
             { "text": "SELECT 1;\nSELECT 2;", "name": "mine" }], "setup": "CREATE TABLE t (a int)",
             "conditions": { "none-negative": "SELECT a FROM t WHERE a < 0" } } }
-    ])
+    ]);
+    loads.as_array_mut().unwrap().extend(by_their_defaults());
+    loads
 }
 
 /// Between them these hold every key of the language.

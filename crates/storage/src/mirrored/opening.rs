@@ -65,7 +65,7 @@ pub enum OpenError {
     Target {
         /// Where the component is.
         host: String,
-        /// Why.
+        /// What the operating system answered.
         source: io::Error,
     },
     /// No thread.

@@ -231,7 +231,7 @@ impl Workload for Scripts {
     fn setup<'a>(&'a self, ground: &'a mut Ground<'_>) -> SessionFuture<'a, ()> {
         Box::pin(async move {
             if self.needs_pgbench {
-                tpcb::create_and_load(ground.session.sql()?, ground.scale.max(1)).await?;
+                tpcb::create_and_load(ground.session.sql()?, ground.scale.max(1), ground.progress).await?;
             }
             let has_names = self.statements.iter().any(|statement| parse::has_names(&statement.sql));
             if has_names && ground.session.sql()?.dialect() != Dialect::Postgres {

@@ -9,12 +9,14 @@ use client::{BulkLoad, Dialect, SessionError, SqlSession};
 
 use super::{ACCOUNTS_PER_BRANCH, SCALE_OF_BIG_ACCOUNTS, TELLERS_PER_BRANCH};
 use crate::dialect::analyse;
+use crate::loading::Loading;
 use crate::workload::refused;
 
 /// Makes the tables and loads them.
 pub(super) async fn create_and_load(
     session: &mut (dyn SqlSession + '_),
     scale: u32,
+    progress: &dyn Fn(String),
 ) -> Result<(), SessionError> {
     let of_accounts = if scale >= SCALE_OF_BIG_ACCOUNTS { "bigint" } else { "int" };
     let (number, account, text, key) = match session.dialect() {
@@ -46,12 +48,12 @@ pub(super) async fn create_and_load(
     }
     let branches = u64::from(scale);
     let zero = |number: u64, _: u64| format!("{number}\t0\n");
-    load(session, ("pgbench_branches", "bid, bbalance"), branches, 1, zero).await?;
+    load(session, ("pgbench_branches", "bid, bbalance"), branches, 1, zero, progress).await?;
     let of_branch = |number: u64, branch: u64| format!("{number}\t{branch}\t0\n");
     let tellers = ("pgbench_tellers", "tid, bid, tbalance");
-    load(session, tellers, TELLERS_PER_BRANCH * branches, TELLERS_PER_BRANCH, of_branch).await?;
+    load(session, tellers, TELLERS_PER_BRANCH * branches, TELLERS_PER_BRANCH, of_branch, progress).await?;
     let accounts = ("pgbench_accounts", "aid, bid, abalance");
-    load(session, accounts, ACCOUNTS_PER_BRANCH * branches, ACCOUNTS_PER_BRANCH, of_branch).await?;
+    load(session, accounts, ACCOUNTS_PER_BRANCH * branches, ACCOUNTS_PER_BRANCH, of_branch, progress).await?;
     for (table, _) in &tables {
         analyse(session, table).await?;
     }
@@ -61,17 +63,21 @@ pub(super) async fn create_and_load(
 /// Loads rows from 1 on, each by its number and its branch's, of which each has so many.
 async fn load(
     session: &mut (dyn SqlSession + '_),
-    (table, columns): (&str, &str),
+    (table, columns): (&'static str, &str),
     rows: u64,
     of_each_branch: u64,
     line: impl Fn(u64, u64) -> String,
+    progress: &dyn Fn(String),
 ) -> Result<(), SessionError> {
     let mut next = 0..rows;
+    let loading = Loading::begin(table, rows, progress);
     let mut fill = |lines: &mut Vec<u8>| {
+        let first = next.start;
         for index in next.by_ref().take(1_000) {
             // Writing into memory cannot fail.
             let _ = lines.write_all(line(index + 1, index / of_each_branch + 1).as_bytes());
         }
+        loading.add(next.start - first);
         !next.is_empty()
     };
     let loaded = session.load(BulkLoad { table, columns, is_new: true }, &mut fill).await?;

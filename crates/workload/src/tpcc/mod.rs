@@ -30,6 +30,7 @@ use self::population::Part;
 use self::random::{DELIVERY, KINDS, NEW_ORDER};
 use self::terminal::{DeliveryQueue, Habits, Input, Terminal};
 use crate::dialect::beginning;
+use crate::loading::left_s;
 use crate::options::{ConfigurationError, Options};
 use crate::parallel;
 use crate::workload::{Attempt, ClientState, Ground, Pauses, Request, Statement, Workload, refused};
@@ -204,11 +205,10 @@ async fn load(
 
 /// How far the loading is, with an estimate of the rest from the bytes loaded so far.
 fn loaded(table: &str, done: u64, all: u64, elapsed: Duration) -> String {
-    let share = done as f64 / all.max(1) as f64;
-    let left_s = elapsed.as_secs_f64() * (1.0 - share) / share.max(f64::EPSILON);
+    let percent = 100.0 * done as f64 / all.max(1) as f64;
+    let left_s = left_s(done, all, elapsed);
     format!(
-        "tpcc: {:.0} % of the rows are loaded (last {table}), about {left_s:.0} s left; then keys and indexes",
-        share * 100.0
+        "tpcc: {percent:.0} % of the rows are loaded (last {table}), about {left_s:.0} s left; then keys and indexes"
     )
 }
 
@@ -268,6 +268,7 @@ mod tests {
         // FR-1's baseline: 1,000 warehouses, 12,581.6 new orders a minute.
         let succeeded = BTreeMap::from([("NEW-ORDER".to_owned(), 125_816), ("PAYMENT".to_owned(), 120_000)]);
         let figures = tpcc.figures(&succeeded, 600.0, 1_000);
+        assert!(figures.keys().all(|name| tpcc.facts().figures.contains(&name.as_str())), "{figures:?}");
         assert!((figures["tpmC"] - 12_581.6).abs() < 1e-6);
         assert!((figures["efficiency_percent"] - 97.8).abs() < 0.1, "{figures:?}");
         assert!(tpcc.figures(&BTreeMap::new(), 600.0, 1).is_empty());

@@ -23,6 +23,7 @@ pub use self::settings::{INSERT, READ, READ_MODIFY_WRITE, SCAN, UPDATE};
 use self::settings::{KINDS, Settings};
 use crate::cells::{LOADED, next_write, read_all};
 use crate::dialect::analyse;
+use crate::loading::Loading;
 use crate::options::ConfigurationError;
 use crate::random_text::push_alphanumeric;
 use crate::workload::{Attempt, ClientState, Ground, Request, Statement, Workload, refused};
@@ -32,6 +33,8 @@ const NUMBER_CHARACTERS: usize = 16;
 
 /// Rows loaded by one session.
 const ROWS_PER_SESSION: u64 = 100_000;
+/// The table's name.
+const TABLE: &str = "usertable";
 
 /// Most sessions that load at the same time.
 const SESSIONS_MAX: u64 = 4;
@@ -280,9 +283,10 @@ impl Ycsb {
         for part in 0..sessions {
             parts.push((ground.open().await?, part * share..((part + 1) * share).min(records)));
         }
+        let loading = &Loading::begin(TABLE, records, ground.progress);
         let loads = parts.into_iter().map(|(mut session, numbers)| async move {
             let wanted = numbers.end.saturating_sub(numbers.start);
-            let loaded = self.load_part(session.sql()?, numbers).await?;
+            let loaded = self.load_part(session.sql()?, numbers, loading).await?;
             if loaded == wanted {
                 Ok(())
             } else {
@@ -290,7 +294,7 @@ impl Ycsb {
             }
         });
         crate::parallel::all(loads).await?;
-        (ground.progress)(format!("{records} rows of usertable are loaded"));
+        (ground.progress)(format!("{records} rows of {TABLE} are loaded"));
         Ok(())
     }
 
@@ -298,9 +302,11 @@ impl Ycsb {
         &self,
         session: &mut (dyn SqlSession + '_),
         mut numbers: std::ops::Range<u64>,
+        loading: &Loading<'_>,
     ) -> Result<u64, SessionError> {
         let mut rng = ChaCha8Rng::seed_from_u64(numbers.start);
         let mut fill = |lines: &mut Vec<u8>| {
+            let first = numbers.start;
             for number in numbers.by_ref().take(50) {
                 lines.extend_from_slice(name_of(number, self.settings.ordered).as_bytes());
                 for _ in 0..self.settings.fields {
@@ -309,11 +315,12 @@ impl Ycsb {
                 }
                 lines.push(b'\n');
             }
+            loading.add(numbers.start - first);
             !numbers.is_empty()
         };
         let columns: String = (0..self.settings.fields).map(|field| format!(", field{field}")).collect();
         let columns = format!("ycsb_key{columns}");
-        let load = BulkLoad { table: "usertable", columns: &columns, is_new: false };
+        let load = BulkLoad { table: TABLE, columns: &columns, is_new: false };
         session.load(load, &mut fill).await
     }
 }

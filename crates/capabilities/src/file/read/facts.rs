@@ -360,8 +360,17 @@ impl Reader<'_> {
         let setting = record.get("setting").and_then(|node| self.decoder.text(node, "the setting"));
         let values = record.get("is").and_then(|node| self.texts(node, "`is`"));
         let default = record.get("default").and_then(|node| self.decoder.text(node, "its value"));
+        let synced_by = match record.get("synced-by") {
+            Some(node) => Some(kept(self.decoder.text(node, "the settings")?.value)),
+            None => None,
+        };
         let values: Vec<&'static str> = values?.into_iter().map(kept).collect();
-        Some(Unsynced { setting: kept(setting?.value), values: values.leak(), default: kept(default?.value) })
+        Some(Unsynced {
+            setting: kept(setting?.value),
+            values: values.leak(),
+            default: kept(default?.value),
+            synced_by,
+        })
     }
 
     fn election(&mut self, node: &Node) -> Option<Election> {

@@ -10,15 +10,6 @@ use std::path::{Path, PathBuf};
 
 use load::{Address, Encryption, Endpoint, Password, Protocol, Trust};
 
-/// What a URL may begin with, before `://`: the protocol, its usual port and its usual user.
-const SCHEMES: [(&str, Protocol, u16, &str); 5] = [
-    ("postgres", Protocol::Postgres, 5432, "postgres"),
-    ("postgresql", Protocol::Postgres, 5432, "postgres"),
-    ("mysql", Protocol::Mysql, 3306, "root"),
-    ("mariadb", Protocol::Mysql, 3306, "root"),
-    ("cql", Protocol::Cql, 9042, "cassandra"),
-];
-
 /// What `sslmode` may say.
 const SSL_MODES: &str = "disable, prefer, require, verify-ca or verify-full";
 
@@ -109,9 +100,9 @@ pub enum UrlError {
 /// Takes a URL apart.
 pub fn parse(url: &str) -> Result<DatabaseUrl, UrlError> {
     let (scheme, rest) = url.split_once("://").ok_or(UrlError::Scheme)?;
-    let known = SCHEMES.into_iter().find(|(name, ..)| *name == scheme);
-    let (_, protocol, usual_port, usual_user) = known.ok_or(UrlError::Scheme)?;
-    let is_postgres = protocol == Protocol::Postgres;
+    let protocol = Protocol::of_scheme(scheme).ok_or(UrlError::Scheme)?;
+    let usual = protocol.usual().ok_or(UrlError::Scheme)?;
+    let follows_libpq = protocol.follows_libpq();
     // Where one of these stands in a password as it is, the rest of it would be taken for a name and told to everybody.
     let begin = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     if rest.get(begin..).is_some_and(|behind| behind.contains('@')) {
@@ -127,24 +118,24 @@ pub fn parse(url: &str) -> Result<DatabaseUrl, UrlError> {
     let mut given = Parameters::of(parameters)?;
     let or_given =
         |written: String, given: Option<String>| if written.is_empty() { given } else { Some(written) };
-    let user = or_given(decoded(user, "user")?, given.take("user")).unwrap_or_else(|| usual_user.to_owned());
+    let user = or_given(decoded(user, "user")?, given.take("user")).unwrap_or_else(|| usual.user.to_owned());
     let name = or_given(decoded(name, "database")?, given.take("dbname"));
     let name = match name {
         Some(name) => name,
-        None if is_postgres => user.clone(),
+        None if follows_libpq => user.clone(),
         None => return Err(UrlError::NoDatabase),
     };
     let password = password.or_else(|| given.take("password").map(Password::from));
     let port = match given.take("port") {
         Some(port) => port.parse().map_err(|_| UrlError::Port)?,
-        None => usual_port,
+        None => usual.port,
     };
     let hosts: Result<Vec<Host>, UrlError> = match (hosts.trim_matches(','), given.take("host")) {
         ("", Some(hosts)) => hosts.split(',').map(|host| place(host, port)).collect(),
         ("", None) => Err(UrlError::NoHost),
         (_, _) => hosts.split(',').map(|host| host_and_port(host, port)).collect(),
     };
-    let usual_mode = if is_postgres { SslMode::default() } else { SslMode::Disable };
+    let usual_mode = if follows_libpq { SslMode::default() } else { SslMode::Disable };
     let ssl = Ssl {
         mode: given.take("sslmode").map_or(Ok(usual_mode), |mode| ssl_mode(&mode))?,
         root_certificate: given.take("sslrootcert").map(PathBuf::from),
@@ -153,14 +144,14 @@ pub fn parse(url: &str) -> Result<DatabaseUrl, UrlError> {
         return Err(UrlError::Parameter(unknown));
     }
     let url = DatabaseUrl { protocol, hosts: hosts?, name, user, password, ssl };
-    if !is_postgres {
-        refuse_what_only_postgres_has(&url)?;
+    if !follows_libpq {
+        refuse_what_only_libpq_has(&url)?;
     }
     Ok(url)
 }
 
 /// Our sessions of the other protocols know TCP alone, and no encryption.
-fn refuse_what_only_postgres_has(url: &DatabaseUrl) -> Result<(), UrlError> {
+fn refuse_what_only_libpq_has(url: &DatabaseUrl) -> Result<(), UrlError> {
     if url.ssl.mode != SslMode::Disable || url.ssl.root_certificate.is_some() {
         return Err(UrlError::NotEncrypted);
     }

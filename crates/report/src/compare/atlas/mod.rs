@@ -65,7 +65,7 @@ pub(super) enum Nothing {
     NoRun,
     /// Its scenario cannot be read.
     NoScenario {
-        /// Why.
+        /// A clause without a full stop, to stand behind a colon.
         why: String,
     },
     /// It has no fault.
