@@ -33,7 +33,7 @@ fn every_rejected_scenario_is_refused_with_the_message_beside_it() {
         let message = std::fs::read_to_string(folder.join(format!("{name}.txt"))).expect("its message");
         // Both read a scenario by the same function: a tenth of them shows that `run` does.
         let commands: &[&str] = if number % 10 == 0 { &["check", "run"] } else { &["check"] };
-        for command in commands {
+        for &command in commands {
             let finished = desk.run(&[command, &path]);
             finished.ends_with(254);
             assert_eq!(unfolded(&finished.stderr), unfolded(&message), "{command} {name}");
