@@ -61,6 +61,7 @@ fn settings(written: &Written, folder: &str) -> Settings {
         library_path: None,
         root: "".into(),
         programs: BTreeMap::new(),
+        system: None,
     };
     let command = command(written, folder, &nowhere, &Scope::default(), BTreeMap::new());
     let name = command.name.clone();
