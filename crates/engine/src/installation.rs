@@ -56,8 +56,8 @@ pub struct Installation {
     pub root: PathBuf,
     /// Programs by name that need not lie in [`Installation::bin`]; empty where the engine knows what lies there.
     pub programs: BTreeMap<String, PathBuf>,
-    /// The system that the programs need in place of the machine's, which is what lies in [`Installation::root`]; none where
-    /// they are programs among others.
+    /// The system that the programs need in place of the machine's, which is what lies in [`Installation::root`];
+    /// none where they are programs among others.
     pub system: Option<System>,
 }
 

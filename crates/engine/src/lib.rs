@@ -1,7 +1,8 @@
 //! How a database is found, installed, started, joined and asked for its roles.
 //!
-//! Owns the [`Engine`] trait with what carries out an engine file, what fetches and unpacks an image, a folder for each database
-//! that a file cannot describe, and the [`Node`] trait through which an engine reaches its machines. Owns neither the machines (the lab's work) nor the load's connections (the clients' work).
+//! Owns the [`Engine`] trait with what carries out an engine file, what fetches and unpacks an image, a folder for
+//! each database that a file cannot describe, and the [`Node`] trait through which an engine reaches its machines.
+//! Owns neither the machines (the lab's work) nor the load's connections (the clients' work).
 
 mod apt;
 pub mod by_file;

@@ -1,10 +1,10 @@
 //! What a place sees of the machine, and as whom its processes run.
 //!
-//! Owns the mounts inside fresh namespaces and the file system that a place has for its root: the machine's programs and
-//! settings, read-only; a few devices; its own processes, memory and names; and the folders shown to it. Homes, the run
-//! directory, other nodes' volumes, sockets of the machine's services and everything else are not there. Where the place has
-//! a system of its own, it sees that instead of the machine's programs and settings. Whoever calls has made the namespaces,
-//! for a node's boot or for a person's shell.
+//! Owns the mounts inside fresh namespaces and the file system that a place has for its root: the machine's programs
+//! and settings, read-only; a few devices; its own processes, memory and names; and the folders shown to it. Homes,
+//! the run directory, other nodes' volumes, sockets of the machine's services and everything else are not there.
+//! Where the place has a system of its own, it sees that instead of the machine's programs and settings. Whoever
+//! calls has made the namespaces, for a node's boot or for a person's shell.
 //!
 //! Sources: mount_namespaces(7), pivot_root(2), mount_setattr(2), user_namespaces(7), prctl(2) PR_SET_NO_NEW_PRIVS.
 

@@ -226,8 +226,13 @@ mod tests {
     fn an_image_is_shown_as_a_system_in_whose_folder_programs_start() {
         let system = System { folder: "/opt/thing".into(), ..System::default() };
         let (bin, root) = ("/c/thing-1/root/usr/bin".into(), "/c/thing-1/root".into());
-        let orders =
-            InstallationOrders { bin, root, shown: true, system: Some(system), ..InstallationOrders::default() };
+        let orders = InstallationOrders {
+            bin,
+            root,
+            shown: true,
+            system: Some(system),
+            ..InstallationOrders::default()
+        };
         let shown = ShownPrograms {
             outside: "/c/thing-1/root".into(),
             inside: PROGRAMS.into(),

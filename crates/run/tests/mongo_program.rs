@@ -46,6 +46,7 @@ fn connector(folder: &Path, options: &[(&str, &str)]) -> ProcessConnector {
         library_path: None,
         root: "".into(),
         programs: BTreeMap::new(),
+        system: None,
     };
     let folder = folder.display().to_string();
     let command = command(written, &folder, &nowhere, &Scope::default(), BTreeMap::new());

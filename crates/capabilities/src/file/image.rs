@@ -72,10 +72,16 @@ impl NameMistake {
             NameMistake::Unpinned => {
                 "add the version: `name:2.1`, or `name@sha256:` and the digest; a file is written `./image.tar`"
             }
-            NameMistake::Digest => "write `sha256:` and 64 hexadecimal digits, the small letters a to f among them",
+            NameMistake::Digest => {
+                "write `sha256:` and 64 hexadecimal digits, the small letters a to f among them"
+            }
             NameMistake::Tag => "a tag has letters, digits, `_`, `.` and `-`, at most 128",
-            NameMistake::Registry => "write the host, with its port if it has one: `registry.example.com:5000/name:2.1`",
-            NameMistake::Path => "write small letters and digits, with `.`, `_` or `-` between them; a file is written `./image.tar`",
+            NameMistake::Registry => {
+                "write the host, with its port if it has one: `registry.example.com:5000/name:2.1`"
+            }
+            NameMistake::Path => {
+                "write small letters and digits, with `.`, `_` or `-` between them; a file is written `./image.tar`"
+            }
         }
     }
 }
@@ -199,14 +205,21 @@ mod tests {
 
     #[test]
     fn what_has_a_dot_or_a_port_before_the_first_slash_is_a_registry() {
-        for name in ["localhost/thing:1", "localhost:5000/thing:1", "127.0.0.1:5000/a/b/c:v1", "r.example.com/thing:1"] {
+        for name in [
+            "localhost/thing:1",
+            "localhost:5000/thing:1",
+            "127.0.0.1:5000/a/b/c:v1",
+            "r.example.com/thing:1",
+        ] {
             assert_eq!(read(name).as_deref(), Ok(name));
         }
     }
 
     #[test]
     fn a_digest_stands_behind_the_tag_or_alone() {
-        for name in [format!("r.example.com/thing:1@sha256:{DIGITS}"), format!("r.example.com/thing@sha256:{DIGITS}")] {
+        for name in
+            [format!("r.example.com/thing:1@sha256:{DIGITS}"), format!("r.example.com/thing@sha256:{DIGITS}")]
+        {
             assert_eq!(read(&name).as_deref(), Ok(name.as_str()));
         }
         let name = ImageName::parse(&format!("thing@sha256:{DIGITS}")).expect("a name");

@@ -1,7 +1,8 @@
 //! A whole system, unpacked from an image, which a place sees in place of the machine's files.
 //!
-//! Owns what of it is shown: every folder and file that lies at its top, read-only, but for those that a place has of its own.
-//! Nothing is copied and nothing laid over another: many places see the same files, and none can write to them.
+//! Owns what of it is shown: every folder and file that lies at its top, read-only, but for those that a place has of
+//! its own. Nothing is copied and nothing laid over another: many places see the same files, and none can write to
+//! them.
 
 use std::ffi::OsString;
 use std::fs;

@@ -12,8 +12,8 @@ use crate::ground::{Ground, shell};
 /// The programs of the system.
 const IN_IT: [&str; 2] = ["/bin/sh", "/bin/cat"];
 
-/// A folder with these programs and the libraries that they need, and nothing else of the machine; nothing where what they
-/// need cannot be learned.
+/// A folder with these programs and the libraries that they need, and nothing else of the machine; nothing where what
+/// they need cannot be learned.
 fn system(ground: &Ground) -> Option<PathBuf> {
     let folder = ground.folder.join("system");
     let copy = |path: &str| {
@@ -30,7 +30,9 @@ fn system(ground: &Ground) -> Option<PathBuf> {
     for name in ["etc", "srv", "run", "var/lib", "var/tmp"] {
         fs::create_dir_all(folder.join(name)).expect("a folder");
     }
-    for (name, content) in [("etc/mark", "of the image"), ("etc/hosts", ""), ("start.sh", ""), ("run/mark", "")] {
+    for (name, content) in
+        [("etc/mark", "of the image"), ("etc/hosts", ""), ("start.sh", ""), ("run/mark", "")]
+    {
         fs::write(folder.join(name), content).expect("written");
     }
     symlink("etc", folder.join("settings")).expect("a link");
@@ -41,8 +43,8 @@ fn system(ground: &Ground) -> Option<PathBuf> {
 
 pub fn a_node_sees_its_own_system(ground: &Ground) {
     let Some(folder) = system(ground) else {
-        eprintln!("skipped: a node with a system of its own: no ldd");
-        return;
+        let test = "a_node_with_a_system_of_its_own_sees_that_and_not_the_machine_s";
+        return eprintln!("skipped: {test}: no ldd");
     };
     let programs = ShownPrograms {
         outside: folder,
@@ -55,7 +57,8 @@ pub fn a_node_sees_its_own_system(ground: &Ground) {
     assert_eq!(shell(&node, "pwd").trim(), "/srv");
     let names = shell(&node, "cat /etc/hosts");
     assert!(names.contains(" n1\n"), "its own names lie over the image's: {names}");
-    let is_there = |path: &str| shell(&node, &format!("[ -e {path} ] && echo yes || echo no")).trim() == "yes";
+    let is_there =
+        |path: &str| shell(&node, &format!("[ -e {path} ] && echo yes || echo no")).trim() == "yes";
     for path in ["/start.sh", "/var/lib", "/var/tmp", "/run/node/volume", "/proc/self", "/dev/null"] {
         assert!(is_there(path), "{path}");
     }
