@@ -12,7 +12,7 @@ use capabilities::file::{EngineFile, Scope, VersionSource, Way};
 
 use super::images;
 use crate::apt::{Apt, NEVER_NEEDED, Names};
-use crate::image::{Unpacked, enclosed, with_image};
+use crate::image::{Unpacked, enclosed, output_of, with_image};
 use crate::installation::{cache_directory, first_usable, newest_first, numbers};
 use crate::maven::with_maven;
 use crate::package::{self, Package, Wheel, with_pip};
@@ -386,19 +386,22 @@ fn told_by(
     let seen = inside.as_ref().unwrap_or(installation);
     let scope = machine(seen);
     let path = seen.programs.get(program).ok_or("its program is not there")?;
-    let mut command = match &inside {
-        Some(_) => enclosed(&installation.root, path)?,
-        None => process::Command::new(path),
+    let own = file.environment.iter().map(|(name, value)| (name.clone(), value.filled(&scope)));
+    let output = match (&inside, &installation.system) {
+        (Some(_), Some(system)) => {
+            let mut variables = system.environment.clone();
+            variables.extend(own);
+            let mut command = enclosed(&installation.root, path)?;
+            command.args(arguments).current_dir("/").env_clear();
+            output_of(command.envs(images::environment_of_version(variables.iter())))
+        }
+        _ => {
+            let mut command = process::Command::new(path);
+            command.args(arguments).current_dir("/").env_clear().envs(own).stdin(process::Stdio::null());
+            run_to_end::output(&mut command)
+        }
     };
-    let of_image = installation.system.as_ref().map(images::environment_of_version).unwrap_or_default();
-    command
-        .args(arguments)
-        .current_dir("/")
-        .env_clear()
-        .envs(of_image)
-        .envs(file.environment.iter().map(|(name, value)| (name, value.filled(&scope))))
-        .stdin(process::Stdio::null());
-    let output = run_to_end::output(&mut command).map_err(|error| format!("it cannot be run: {error}"))?;
+    let output = output.map_err(|error| format!("it cannot be run: {error}"))?;
     if !output.status.success() {
         let words = String::from_utf8_lossy(&output.stderr);
         return Err(format!("it cannot be run: {}", words.trim().lines().last().unwrap_or_default()));

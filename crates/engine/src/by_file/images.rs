@@ -1,32 +1,36 @@
 //! Images among the ways to an engine's programs.
 //!
-//! Owns which image of the cache directory is still the one that the file names, and what a program of one is run with to say
-//! its version. Fetching and unpacking is `image`'s; what nodes see of one is the lab's.
+//! Owns which image of the cache directory is still the one that the file names, and what a program of one is run
+//! with to say its version. Fetching and unpacking is `image`'s; what nodes see of one is the lab's.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use capabilities::file::{EngineFile, ImageSource, Way};
 
+use crate::Installation;
 use crate::image::{Source, Unpacked};
-use crate::{Installation, System};
 
-/// What begins the names of variables by which code gets into any program.
-const OF_THE_LOADER: &str = "LD_";
+/// Variables that a program may have when it says its version.
+const HARMLESS: [&str; 2] = ["PATH", "HOME"];
+/// What the names of others end with: where a program or a language lies.
+const OF_A_PLACE: &str = "_HOME";
 
 /// The folder at which the paths in a file begin.
 pub(super) fn folder_of(file: &EngineFile) -> &Path {
     Path::new(&file.source).parent().unwrap_or(Path::new(""))
 }
 
-/// Whether what lies in a folder of the cache directory may serve: an image that the file names no longer may not, whatever its
-/// version.
+/// Whether what lies in a folder of the cache directory may serve: an image that the file names no longer may not,
+/// whatever its version.
 pub(super) fn may_serve(tree: &Path, file: &EngineFile) -> bool {
     let image = |way: &Way| match way {
         Way::Image { source, .. } => Some(Source::of(source, folder_of(file))),
         _ => None,
     };
-    Unpacked::in_tree(tree).is_none_or(|there| there.is_of(&file.install.iter().filter_map(image).collect::<Vec<_>>()))
+    let Some(there) = Unpacked::in_tree(tree) else { return true };
+    let named: Vec<Source> = file.install.iter().filter_map(image).collect();
+    there.is_of(&named)
 }
 
 /// What an image's folder in the cache directory ends with. Each has its own: one that a lab runs on is not replaced.
@@ -49,11 +53,16 @@ pub(super) fn seen_inside(installation: &Installation) -> Installation {
     }
 }
 
-/// What a program has of its image's environment when it says its version. The program that encloses it has it too, and runs
-/// outside of the image: nothing that an image says is to get code into that one.
-pub(super) fn environment_of_version(system: &System) -> BTreeMap<&str, &str> {
-    let variables = system.environment.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-    variables.filter(|(name, _)| !name.starts_with(OF_THE_LOADER)).collect()
+/// What a program of an image has of this environment when it says its version. The programs that enclose it have it
+/// too, and run outside of the image: by many variables, such as those of the loader, code would get into them.
+pub(super) fn environment_of_version<'a>(
+    variables: impl Iterator<Item = (&'a String, &'a String)>,
+) -> BTreeMap<String, String> {
+    let is_harmless = |name: &str| HARMLESS.contains(&name) || name.ends_with(OF_A_PLACE);
+    variables
+        .filter(|(name, _)| is_harmless(name))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
 }
 
 #[cfg(test)]
@@ -94,12 +103,14 @@ mod tests {
 
     #[test]
     fn an_engine_is_installed_from_an_image_beside_its_file_and_runs_in_the_image_s_system() {
-        let (folder, cache) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+        let (folder, cache) =
+            (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
         image(folder.path(), "2.1.0");
         let file = file_in(folder.path());
         let found = installed(file, cache.path()).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!((found.version.as_str(), found.origin), ("2.1.0", Origin::Installed));
-        let at = found.root.parent().and_then(Path::file_name).expect("a name").to_string_lossy().into_owned();
+        let at =
+            found.root.parent().and_then(Path::file_name).expect("a name").to_string_lossy().into_owned();
         assert!(at.starts_with("my-database-2.1.0-") && at.contains("-image-"), "{at}");
         let inside = seen_inside(&found);
         assert_eq!(inside.programs["my-shell"], Path::new("/opt/my/bin/my-shell"));
@@ -112,7 +123,8 @@ mod tests {
 
     #[test]
     fn an_image_that_has_changed_is_unpacked_beside_the_earlier_one() {
-        let (folder, cache) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+        let (folder, cache) =
+            (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
         image(folder.path(), "2.2.0");
         let file = file_in(folder.path());
         let earlier = installed(file, cache.path()).unwrap_or_else(|error| panic!("{error}"));
@@ -124,7 +136,8 @@ mod tests {
 
     #[test]
     fn an_image_without_the_programs_is_told_with_the_way_to_it() {
-        let (folder, cache) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+        let (folder, cache) =
+            (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
         let parts = made::image(&[made::tar(&[Made::file("usr/bin/other", "")])]);
         made::layout(&folder.path().join("image"), &parts, &[described(&parts.manifest)]);
         let told = installed(file_in(folder.path()), cache.path()).expect_err("no programs").to_string();
@@ -136,8 +149,11 @@ mod tests {
     #[test]
     fn an_image_brings_no_code_into_what_encloses_it() {
         let of = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
-        let variables = [("LD_PRELOAD", "/x"), ("LD_LIBRARY_PATH", "/y"), ("PATH", "/bin")];
-        let system = System { environment: variables.map(of).into(), ..System::default() };
-        assert_eq!(environment_of_version(&system), BTreeMap::from([("PATH", "/bin")]));
+        let dangerous =
+            ["LD_PRELOAD", "LD_LIBRARY_PATH", "GCONV_PATH", "GLIBC_TUNABLES", "BASH_FUNC_exec%%", "PS4"];
+        let mut variables: BTreeMap<String, String> = dangerous.map(|name| of((name, "/x"))).into();
+        let harmless = BTreeMap::from([("PATH", "/bin"), ("JAVA_HOME", "/opt/java")].map(of));
+        variables.extend(harmless.clone());
+        assert_eq!(environment_of_version(variables.iter()), harmless);
     }
 }

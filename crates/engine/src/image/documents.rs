@@ -3,7 +3,8 @@
 //! Owns which manifest is this machine's, and that every part is the one its manifest names. Where parts come from, a
 //! registry or a folder, whoever asks knows.
 //!
-//! Source: OCI image specification 1.1; of what it took over, "Image Manifest Version 2, Schema 2" of the docker registry.
+//! Source: OCI image specification 1.1; of what it took over, "Image Manifest Version 2, Schema 2" of the docker
+//! registry.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -15,12 +16,15 @@ use serde::de::DeserializeOwned;
 
 use super::checksum::Checksum;
 use super::error::ImageError;
+use super::gauge::USUAL;
 use super::layer::Layer;
 
 /// How large a document may be: what registries take at least, OCI distribution specification 1.1.
 pub(crate) const MOST_BYTES: u64 = 4 << 20;
 /// How many indexes may lie behind each other.
 const MOST_INDEXES: usize = 4;
+/// How many layers an image may have: twice what container engines take.
+const MOST_LAYERS: usize = 256;
 /// The system that runs here.
 const LINUX: &str = "linux";
 /// Says of what an index names that it is about another image, and none itself.
@@ -138,7 +142,11 @@ pub(crate) fn read<T: DeserializeOwned>(path: &Path, what: &'static str) -> Resu
 }
 
 /// The checksum of a file, which must be the one given.
-pub(crate) fn verify(path: &Path, expected: &Checksum, what: impl std::fmt::Display) -> Result<(), ImageError> {
+pub(crate) fn verify(
+    path: &Path,
+    expected: &Checksum,
+    what: impl std::fmt::Display,
+) -> Result<(), ImageError> {
     let at = |source| ImageError::File { path: path.to_owned(), source };
     let found = Checksum::of(File::open(path).map_err(at)?).map_err(at)?;
     if found == *expected {
@@ -159,7 +167,8 @@ pub(crate) fn follow(
             (Some(manifests), None, None) => {
                 let chosen = choose(&manifests)?;
                 let path = verified(chosen, Part::Manifest, fetch)?;
-                (document, checksum) = (read(&path, "a manifest")?, chosen.digest.clone());
+                checksum = chosen.digest.clone();
+                document = read(&path, "a manifest")?;
             }
             (None, Some(config), Some(layers)) => return assemble(checksum, &config, &layers, fetch),
             // One that is both would be read differently by different programs.
@@ -181,7 +190,10 @@ fn assemble(
     layers: &[Descriptor],
     fetch: &mut Fetch<'_>,
 ) -> Result<Image, ImageError> {
-    let config: Config = read(&verified(config, Part::Config, fetch)?, "the configuration")?;
+    // Before anything is fetched.
+    limit(layers)?;
+    let path = verified(config, Part::Config, fetch)?;
+    let config: Config = read(&path, "the configuration")?;
     let contents = config.contents(layers.len())?;
     let mut paths = Vec::new();
     for (number, layer) in layers.iter().enumerate() {
@@ -189,6 +201,18 @@ fn assemble(
         paths.push(verified(layer, part, fetch)?);
     }
     Ok(config.image(checksum, paths.into_iter().zip(contents)))
+}
+
+/// Refuses more layers than an image has, and layers that are larger packed than they may be unpacked.
+fn limit(layers: &[Descriptor]) -> Result<(), ImageError> {
+    if layers.len() > MOST_LAYERS {
+        return Err(ImageError::ManyLayers { listed: layers.len(), most: MOST_LAYERS });
+    }
+    let packed_bytes = layers.iter().fold(0_u64, |sum, layer| sum.saturating_add(layer.size));
+    if packed_bytes > USUAL.bytes {
+        return Err(ImageError::TooLarge { most: USUAL.bytes });
+    }
+    Ok(())
 }
 
 impl Config {
@@ -201,6 +225,9 @@ impl Config {
             return Err(ImageError::Platform { architecture: architecture(), has });
         }
         let named = self.rootfs.diff_ids.len();
+        if listed > MOST_LAYERS {
+            return Err(ImageError::ManyLayers { listed, most: MOST_LAYERS });
+        }
         if named != listed {
             return Err(ImageError::Layers { listed, named });
         }
@@ -221,7 +248,7 @@ impl Config {
 /// What an index has for this machine.
 fn choose(manifests: &[Descriptor]) -> Result<&Descriptor, ImageError> {
     let is_image = |one: &&Descriptor| {
-        !one.annotations.as_ref().is_some_and(|annotations| annotations.contains_key(ABOUT_ANOTHER))
+        one.annotations.as_ref().is_none_or(|annotations| !annotations.contains_key(ABOUT_ANOTHER))
     };
     let images: Vec<&Descriptor> = manifests.iter().filter(is_image).collect();
     let runs_here = |one: &&&Descriptor| one.platform.as_ref().is_none_or(Platform::is_here);
@@ -270,69 +297,4 @@ impl Platform {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::super::made::{described, described_for};
-    use super::*;
-
-    /// The content of the manifest that is chosen of an index, or why none is.
-    fn chosen(index: &[Value]) -> Result<String, String> {
-        let manifests: Vec<Descriptor> = serde_json::from_value(json!(index)).expect("descriptors");
-        choose(&manifests).map(|one| one.digest.to_string()).map_err(|error| error.to_string())
-    }
-
-    fn digest(part: &[u8]) -> Result<String, String> {
-        Ok(Checksum::of(part).expect("read").to_string())
-    }
-
-    #[test]
-    fn of_several_platforms_this_machine_s_is_taken() {
-        let index = [
-            described_for(b"1", "windows", architecture()),
-            described_for(b"2", LINUX, architecture()),
-            described_for(b"3", LINUX, "s390x"),
-            described_for(b"4", "unknown", "unknown"),
-        ];
-        assert_eq!(chosen(&index), digest(b"2"));
-        let without = [index[0].clone(), index[2].clone()];
-        let told = format!(
-            "the image has nothing for linux/{0}, only for linux/s390x, windows/{0}",
-            architecture()
-        );
-        assert_eq!(chosen(&without), Err(told));
-    }
-
-    #[test]
-    fn a_build_for_newer_processors_is_taken_only_where_there_is_no_other() {
-        let mut newer = described_for(b"1", LINUX, architecture());
-        newer["platform"]["variant"] = json!("v9");
-        assert_eq!(chosen(&[newer.clone(), described_for(b"2", LINUX, architecture())]), digest(b"2"));
-        assert_eq!(chosen(&[newer]), digest(b"1"));
-    }
-
-    #[test]
-    fn what_is_about_an_image_is_none_and_two_images_are_one_too_many() {
-        let mut signature = described(b"1");
-        signature["annotations"] = json!({ ABOUT_ANOTHER: "attestation-manifest" });
-        assert_eq!(chosen(&[signature, described(b"2"), described(b"2")]), digest(b"2"));
-        let mut named = described(b"1");
-        named["annotations"] = json!({ NAME: "thing:1" });
-        let told = format!(
-            "it holds several images (thing:1, {}): write the one that is meant into a file of its own",
-            Checksum::of(&b"2"[..]).expect("read")
-        );
-        assert_eq!(chosen(&[named, described(b"2")]), Err(told));
-    }
-
-    #[test]
-    fn a_document_that_is_an_index_and_a_manifest_is_refused() {
-        let both = json!({ "manifests": [described(b"1")], "config": described(b"2"), "layers": [] });
-        for document in [both, json!({ "schemaVersion": 1, "fsLayers": [] })] {
-            let document: Document = serde_json::from_value(document).expect("a document");
-            let checksum = Checksum::of(&b""[..]).expect("read");
-            let told = follow(document, checksum, &mut |_, _| panic!("nothing is fetched"));
-            assert!(matches!(told, Err(ImageError::Unclear { .. })), "{told:?}");
-        }
-    }
-}
+mod tests;

@@ -7,12 +7,14 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use serde::Deserialize;
 
 use super::checksum::Checksum;
 use super::documents::{self, Config, Document, Image, follow};
 use super::error::ImageError;
+use super::gauge::Gauge;
 use super::inside::Root;
 use super::layer;
 
@@ -32,22 +34,25 @@ struct Saved {
     layers: Vec<String>,
 }
 
-/// The image in a folder or an archive; an archive is unpacked into a folder below `scratch`.
-pub(crate) fn open(path: &Path, scratch: &Path) -> Result<Image, ImageError> {
+/// The image in a folder or an archive; an archive is unpacked into a folder below `scratch`, on the image's account.
+pub(crate) fn open(path: &Path, scratch: &Path, gauge: &Rc<Gauge>) -> Result<Image, ImageError> {
     let facts = fs::metadata(path).map_err(|source| ImageError::File { path: path.to_owned(), source })?;
     let root = if facts.is_dir() {
         Root::new(path.to_owned())
-    } else {
+    } else if facts.is_file() {
         let root = Root::make(scratch.join("archive"))?;
-        layer::unpack(path, &root)?;
+        layer::unpack(path, &root, gauge)?;
         root
+    } else {
+        // A pipe or a device might never end.
+        return Err(ImageError::NoImage { path: path.to_owned() });
     };
     // Newer ones write both, and what the layout names is proven by its checksum.
     if let Some(index) = root.find(Path::new(INDEX))? {
         return from_layout(&index, &root);
     }
     match root.find(Path::new(SAVED))? {
-        Some(list) => from_saved(&list, &root),
+        Some(list) => from_saved(path, &list, &root),
         None => Err(ImageError::NoImage { path: path.to_owned() }),
     }
 }
@@ -55,16 +60,19 @@ pub(crate) fn open(path: &Path, scratch: &Path) -> Result<Image, ImageError> {
 fn from_layout(index: &Path, root: &Root) -> Result<Image, ImageError> {
     let checksum = checksum_of(index)?;
     let document: Document = documents::read(index, "the index")?;
-    follow(document, checksum, &mut |part, _| {
-        there(&Path::new(BLOBS).join(part.digest.digits()), root)
-    })
+    follow(document, checksum, &mut |part, _| there(&Path::new(BLOBS).join(part.digest.digits()), root))
 }
 
-fn from_saved(list: &Path, root: &Root) -> Result<Image, ImageError> {
+fn from_saved(saved: &Path, list: &Path, root: &Root) -> Result<Image, ImageError> {
     let images: Vec<Saved> = documents::read(list, "manifest.json")?;
-    let [image] = images.as_slice() else {
-        let names = images.iter().flat_map(|image| image.repo_tags.clone().unwrap_or_default());
-        return Err(ImageError::Several { names: names.collect::<Vec<_>>().join(", ") });
+    let image = match images.as_slice() {
+        [image] => image,
+        [] => return Err(ImageError::NoImage { path: saved.to_owned() }),
+        several => {
+            let tags = several.iter().filter_map(|image| image.repo_tags.as_ref());
+            let names: Vec<String> = tags.flatten().cloned().collect();
+            return Err(ImageError::Several { names: names.join(", ") });
+        }
     };
     let path = there(Path::new(&image.config), root)?;
     let checksum = checksum_of(&path)?;
@@ -102,6 +110,7 @@ fn named_by(config: &str) -> Option<Checksum> {
 mod tests {
     use serde_json::json;
 
+    use super::super::gauge::USUAL;
     use super::super::made::{self, Made, bytes, checksum, described, described_for, gzipped, layout, saved};
     use super::*;
 
@@ -112,11 +121,12 @@ mod tests {
     /// Opens and unpacks an image of that layer; its checksum's digits.
     fn opened(path: &Path) -> Result<String, String> {
         let scratch = tempfile::tempdir().expect("a folder");
-        let image = open(path, scratch.path()).map_err(|error| error.to_string())?;
+        let gauge = Gauge::new(USUAL);
+        let image = open(path, scratch.path(), &gauge).map_err(|error| error.to_string())?;
         assert_eq!(image.layers.len(), 1);
         assert_eq!(image.start.working_dir.as_deref(), Some("/opt/thing"));
         let root = Root::make(scratch.path().join("root")).expect("a root");
-        image.layers[0].put_on(&root).map_err(|error| error.to_string())?;
+        image.layers[0].put_on(&root, &gauge).map_err(|error| error.to_string())?;
         assert!(scratch.path().join("root/opt/thing/bin/thing").is_file());
         Ok(image.checksum.digits().to_owned())
     }
@@ -190,14 +200,32 @@ mod tests {
         let told = opened(folder.path()).expect_err("no image");
         let at = folder.path().display().to_string();
         assert_eq!(told, format!("{at} is no image: it has neither index.json nor manifest.json"));
+        let told = opened(Path::new("/dev/zero")).expect_err("a device");
+        assert_eq!(told, "/dev/zero is no image: it has neither index.json nor manifest.json");
+        fs::write(folder.path().join(SAVED), "[]").expect("written");
+        let told = opened(folder.path()).expect_err("an empty list");
+        assert!(told.starts_with(&format!("{at} is no image: ")), "{told}");
         let list = json!([{ "Config": "../config.json", "Layers": [] }]);
         fs::write(folder.path().join(SAVED), bytes(&list)).expect("written");
         let told = opened(folder.path()).expect_err("outside");
         assert_eq!(told, "the image names `../config.json`, which leads out of it");
-        let list = json!([{ "Config": "a", "RepoTags": ["a:1"], "Layers": [] }, { "Config": "b", "Layers": [] }]);
+        let list =
+            json!([{ "Config": "a", "RepoTags": ["a:1"], "Layers": [] }, { "Config": "b", "Layers": [] }]);
         fs::write(folder.path().join(SAVED), bytes(&list)).expect("written");
         let told = opened(folder.path()).expect_err("two images");
         assert!(told.starts_with("it holds several images (a:1)"), "{told}");
+    }
+
+    #[test]
+    fn an_archive_writes_nothing_outside_of_the_folder_it_is_unpacked_in() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let outside = folder.path().join("outside").display().to_string();
+        let entries = [made::link("blobs", &outside), Made::file("blobs/x", "1"), Made::file("../y", "1")];
+        let path = folder.path().join("image.tar");
+        fs::write(&path, made::tar(&entries)).expect("written");
+        let told = opened(&path).expect_err("it climbs");
+        assert_eq!(told, "the image names `../y`, which leads out of it");
+        assert!(!folder.path().join("outside").exists());
     }
 
     #[test]

@@ -35,24 +35,59 @@ pub(crate) fn link<'a>(name: &'a str, target: &'a str) -> Made<'a> {
     Made { name, kind: EntryType::Symlink, mode: 0o777, target, content: "" }
 }
 
+/// A second name of what the archive has under another.
+pub(crate) fn second_name<'a>(name: &'a str, target: &'a str) -> Made<'a> {
+    Made { name, kind: EntryType::Link, mode: 0o644, target, content: "" }
+}
+
+/// An entry of some kind, with nothing in it.
+pub(crate) fn of_kind(name: &str, kind: EntryType) -> Made<'_> {
+    Made { name, kind, mode: 0o666, target: "", content: "" }
+}
+
+/// An archive of a file that is one hole of so many bytes.
+pub(crate) fn sparse(name: &str, hole_bytes: u64) -> Vec<u8> {
+    let mut header = header_of(&of_kind(name, EntryType::GNUSparse));
+    let fields = header.as_gnu_mut().expect("a header of that kind");
+    fields.sparse[0].set_offset(hole_bytes);
+    fields.sparse[0].set_length(0);
+    fields.set_real_size(hole_bytes);
+    header.set_cksum();
+    let mut builder = Builder::new(Vec::new());
+    builder.append(&header, std::io::empty()).expect("written");
+    builder.into_inner().expect("an archive")
+}
+
+/// An archive of an empty file whose name does not fit into a header.
+pub(crate) fn longer(name: &str) -> Vec<u8> {
+    let mut header = header_of(&of_kind("", EntryType::Regular));
+    let mut builder = Builder::new(Vec::new());
+    builder.append_data(&mut header, name, std::io::empty()).expect("written");
+    builder.into_inner().expect("an archive")
+}
+
 /// An archive. Its names may have 100 bytes.
 pub(crate) fn tar(entries: &[Made<'_>]) -> Vec<u8> {
     let mut builder = Builder::new(Vec::new());
     for entry in entries {
-        let mut header = Header::new_gnu();
-        header.set_entry_type(entry.kind);
-        header.set_mode(entry.mode);
-        header.set_uid(0);
-        header.set_gid(0);
-        header.set_mtime(0);
-        header.set_size(entry.content.len() as u64);
-        let fields = header.as_gnu_mut().expect("a header of that kind");
-        fields.name[..entry.name.len()].copy_from_slice(entry.name.as_bytes());
-        fields.linkname[..entry.target.len()].copy_from_slice(entry.target.as_bytes());
-        header.set_cksum();
-        builder.append(&header, entry.content.as_bytes()).expect("written");
+        builder.append(&header_of(entry), entry.content.as_bytes()).expect("written");
     }
     builder.into_inner().expect("an archive")
+}
+
+fn header_of(entry: &Made<'_>) -> Header {
+    let mut header = Header::new_gnu();
+    header.set_entry_type(entry.kind);
+    header.set_mode(entry.mode);
+    header.set_uid(0);
+    header.set_gid(0);
+    header.set_mtime(0);
+    header.set_size(entry.content.len() as u64);
+    let fields = header.as_gnu_mut().expect("a header of that kind");
+    fields.name[..entry.name.len()].copy_from_slice(entry.name.as_bytes());
+    fields.linkname[..entry.target.len()].copy_from_slice(entry.target.as_bytes());
+    header.set_cksum();
+    header
 }
 
 pub(crate) fn gzipped(bytes: &[u8]) -> Vec<u8> {

@@ -85,8 +85,8 @@ impl Source {
                 let path = std::path::absolute(&path).unwrap_or(path);
                 let looked_at = [path.join(INDEX), path.join(SAVED), path.clone()];
                 let facts = looked_at.iter().find_map(|path| fs::metadata(path).ok());
-                let stamp =
-                    facts.map(|facts| format!("{} {}.{:09}", facts.size(), facts.mtime(), facts.mtime_nsec()));
+                let stamp = facts
+                    .map(|facts| format!("{} {}.{:09}", facts.size(), facts.mtime(), facts.mtime_nsec()));
                 Source { name: path.display().to_string(), stamp }
             }
         }

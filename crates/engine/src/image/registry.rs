@@ -1,17 +1,15 @@
-//! An image in a registry: fetched part by part with curl, as whoever has not signed in.
+//! An image in a registry: fetched part by part, as whoever has not signed in.
 //!
-//! Owns what a registry is asked, and the token that it may want first. Whether a part is the one meant is `documents`'.
-//! curl brings what else it takes: the machine's certificates and its proxies.
+//! Owns what a registry is asked, and the token that it may want first. How curl puts a question is `question`'s, and
+//! whether a part is the one meant `documents`'.
 //!
 //! Source: OCI distribution specification 1.1, "Pull"; for tokens, "Token Authentication Specification" of the docker
 //! registry.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::fs;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use capabilities::file::ImageName;
 use serde::Deserialize;
@@ -19,7 +17,7 @@ use serde::Deserialize;
 use super::checksum::Checksum;
 use super::documents::{self, Descriptor, Document, Image, MOST_BYTES, Part, follow};
 use super::error::ImageError;
-use crate::run_to_end::run;
+use super::question::{Answer, Question};
 
 /// The registry whose name is not that of its host.
 const NAMED_OTHERWISE: (&str, &str) = ("docker.io", "registry-1.docker.io");
@@ -27,10 +25,6 @@ const NAMED_OTHERWISE: (&str, &str) = ("docker.io", "registry-1.docker.io");
 const ACCEPTED: &str = "application/vnd.oci.image.index.v1+json, application/vnd.oci.image.manifest.v1+json, \
                         application/vnd.docker.distribution.manifest.list.v2+json, \
                         application/vnd.docker.distribution.manifest.v2+json";
-/// What curl is told every time: to follow to where a registry keeps its parts, to take addresses as they stand, to give up
-/// where nothing comes. It tells the status.
-const ALWAYS: &str = "silent\nshow-error\nlocation\nmax-redirs = 5\ngloboff\nretry = 2\nconnect-timeout = 20\n\
-                      speed-limit = 100\nspeed-time = 30\nwrite-out = \"%{http_code}\"\n";
 /// HTTP statuses.
 const OK: u16 = 200;
 const UNAUTHORIZED: u16 = 401;
@@ -68,13 +62,6 @@ struct Registry<'a> {
     token: Option<String>,
 }
 
-/// What a registry answered.
-struct Answer {
-    status: u16,
-    /// The heads of all answers on the way.
-    heads: String,
-}
-
 /// A token, under either of the names that registries have for it.
 #[derive(Debug, Deserialize)]
 struct Token {
@@ -94,8 +81,12 @@ impl Registry<'_> {
             Part::Manifest => ("manifests", MOST_BYTES),
             Part::Config => ("blobs", MOST_BYTES),
             Part::Layer { number, of } => {
-                progress(&format!("downloading layer {number} of {of} ({} MB)", part.size.div_ceil(MEGABYTE)));
-                ("blobs", part.size)
+                progress(&format!(
+                    "downloading layer {number} of {of} ({} MB)",
+                    part.size.div_ceil(MEGABYTE)
+                ));
+                // A refusal may be longer than a small layer.
+                ("blobs", part.size.max(MOST_BYTES))
             }
         };
         // The same layer may come twice.
@@ -108,10 +99,11 @@ impl Registry<'_> {
     /// Gets what lies at a path below the image's name, with a token if one is wanted.
     fn get(&mut self, path: &str, into: &Path, most: u64, what: &str) -> Result<(), ImageError> {
         let address = format!("{}/v2/{}/{path}", self.beginning(), self.name.repository);
-        let mut answer = self.ask(&self.words(&address, into, most))?;
+        let mut answer = self.ask(&address, into, most, what)?;
         if answer.status == UNAUTHORIZED {
-            self.token = Some(self.token_for(&answer.heads)?);
-            answer = self.ask(&self.words(&address, into, most))?;
+            let token = self.token_for(&answer.heads)?;
+            self.token = Some(token);
+            answer = self.ask(&address, into, most, what)?;
         }
         if answer.status == OK {
             return Ok(());
@@ -139,45 +131,21 @@ impl Registry<'_> {
         is_here(&self.name.registry)
     }
 
-    /// What curl is told to get a part.
-    fn words(&self, address: &str, into: &Path, most: u64) -> String {
-        let mut words = self.words_for(address, into, most);
-        // Writing into memory cannot fail.
-        let _ = writeln!(words, "header = {}", quoted(&format!("Accept: {ACCEPTED}")));
-        if let Some(token) = &self.token {
-            let _ = writeln!(words, "header = {}", quoted(&format!("Authorization: Bearer {token}")));
-        }
-        words
-    }
-
-    fn words_for(&self, address: &str, into: &Path, most: u64) -> String {
-        let mut words = ALWAYS.to_owned();
-        words.push_str(if self.is_here() {
-            "proto = \"=http,https\"\nnoproxy = \"*\"\n"
-        } else {
-            "proto = \"=https\"\n"
-        });
-        let _ = writeln!(words, "max-filesize = {most}\nurl = {}", quoted(address));
-        let _ = writeln!(words, "output = {}", quoted(&into.display().to_string()));
-        let _ = writeln!(words, "dump-header = {}", quoted(&self.heads().display().to_string()));
-        words
-    }
-
-    fn heads(&self) -> PathBuf {
-        self.scratch.join("heads")
-    }
-
-    fn ask(&self, words: &str) -> Result<Answer, ImageError> {
-        let at = |path: &Path, source| ImageError::File { path: path.to_owned(), source };
-        let list = self.scratch.join("curl.conf");
-        fs::write(&list, words).map_err(|source| at(&list, source))?;
-        // -q comes first: a user's own configuration could send the question elsewhere.
-        let mut curl = Command::new("curl");
-        curl.arg("-q").arg("--config").arg(&list).current_dir(self.scratch);
-        let said = run(&mut curl).map_err(ImageError::Curl)?;
-        let heads = fs::read(self.heads()).map_err(|source| at(&self.heads(), source))?;
-        let status = said.trim().parse().unwrap_or(0);
-        Ok(Answer { status, heads: String::from_utf8_lossy(&heads).into_owned() })
+    /// Asks once for what lies at an address.
+    fn ask(&self, address: &str, into: &Path, most: u64, what: &str) -> Result<Answer, ImageError> {
+        let mut head = vec![format!("Accept: {ACCEPTED}")];
+        head.extend(self.token.as_ref().map(|token| format!("Authorization: Bearer {token}")));
+        let question = Question {
+            registry: &self.name.registry,
+            what,
+            address,
+            is_here: self.is_here(),
+            most,
+            head,
+            query: Vec::new(),
+            into,
+        };
+        question.put(self.scratch)
     }
 
     /// A token, from where the registry's refusal says that it is had.
@@ -189,17 +157,25 @@ impl Registry<'_> {
         };
         let wanted = bearer(challenge).ok_or_else(not_known)?;
         let realm = wanted.get("realm").filter(|realm| self.may_ask(realm)).ok_or_else(not_known)?;
-        let scope = format!("repository:{}:pull", self.name.repository);
-        let scope = wanted.get("scope").unwrap_or(&scope);
+        let usual_scope = format!("repository:{}:pull", self.name.repository);
+        let scope = wanted.get("scope").unwrap_or(&usual_scope);
         let into = self.scratch.join("token");
-        let mut words = self.words_for(realm, &into, MOST_BYTES);
-        words.push_str("get\n");
-        for (name, value) in [("service", wanted.get("service")), ("scope", Some(scope))] {
-            if let Some(value) = value {
-                let _ = writeln!(words, "data-urlencode = {}", quoted(&format!("{name}={value}")));
-            }
+        let mut query: Vec<(&str, &str)> = Vec::new();
+        if let Some(service) = wanted.get("service") {
+            query.push(("service", service.as_str()));
         }
-        let answer = self.ask(&words)?;
+        query.push(("scope", scope.as_str()));
+        let question = Question {
+            registry: &self.name.registry,
+            what: "a token",
+            address: realm,
+            is_here: self.is_here(),
+            most: MOST_BYTES,
+            head: Vec::new(),
+            query,
+            into: &into,
+        };
+        let answer = question.put(self.scratch)?;
         let (registry, what) = (self.name.registry.clone(), self.name.to_string());
         match answer.status {
             OK => {}
@@ -228,12 +204,6 @@ fn is_here(host: &str) -> bool {
     // What stands before an `@` would not be the host.
     let is_port = port.bytes().all(|byte| byte.is_ascii_digit());
     is_port && (name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback()))
-}
-
-/// A text as curl's configuration has it. It is in one line: none of what comes here has another.
-fn quoted(text: &str) -> String {
-    let line: String = text.chars().filter(|letter| !letter.is_control()).collect();
-    format!("\"{}\"", line.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 /// What a refusal wants: a token, if that is among what it would take.

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
@@ -12,6 +13,12 @@ use super::*;
 
 /// The path at which the registry ends.
 const END: &str = "/end";
+/// How a path ends whose answer has no end.
+const ENDLESS: &str = "/endless";
+/// How a path ends that leads to a file of whoever asks.
+const TO_A_FILE: &str = "/file";
+/// How a path ends that leads to itself.
+const TO_ITSELF: &str = "/itself";
 /// Where images lie in it.
 const THING: &str = "/v2/team/thing";
 
@@ -46,6 +53,10 @@ impl Served {
                     return;
                 }
                 noted.lock().expect("a list").push(path.to_owned());
+                if path.ends_with(ENDLESS) {
+                    answer_for_ever(&mut connection);
+                    continue;
+                }
                 let answer = answer(&has, wants, port, &head, path);
                 connection.write_all(&answer).expect("answered");
             }
@@ -83,6 +94,14 @@ fn head_of(connection: &TcpStream) -> String {
     lines.take_while(|line| !line.is_empty()).map(|line| format!("{line}\n")).collect()
 }
 
+/// Answers until nobody listens any more.
+fn answer_for_ever(connection: &mut TcpStream) {
+    let mut more = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n".to_vec();
+    while connection.write_all(&more).is_ok() {
+        more = vec![b' '; 1 << 16];
+    }
+}
+
 fn answer(has: &BTreeMap<String, Vec<u8>>, wants: Wants, port: u16, head: &str, path: &str) -> Vec<u8> {
     let bears_token = head.to_ascii_lowercase().contains("authorization: bearer secret");
     let is_known = match wants {
@@ -97,6 +116,12 @@ fn answer(has: &BTreeMap<String, Vec<u8>>, wants: Wants, port: u16, head: &str, 
     let (status, more, body) = match has.get(path) {
         _ if path.starts_with("/token?") => ("200 OK", String::new(), bytes(&json!({ "token": "secret" }))),
         _ if !is_known => ("401 Unauthorized", refusal, b"{}".to_vec()),
+        _ if path.ends_with(TO_A_FILE) => {
+            ("307 Temporary Redirect", "Location: file:///etc/hostname\r\n".to_owned(), Vec::new())
+        }
+        _ if path.ends_with(TO_ITSELF) => {
+            ("307 Temporary Redirect", format!("Location: {path}\r\n"), Vec::new())
+        }
         // Where a registry keeps its parts is its own affair.
         _ if path.starts_with(&format!("{THING}/blobs/")) => {
             let stored = path.replace(&format!("{THING}/blobs"), "/stored");
@@ -105,7 +130,8 @@ fn answer(has: &BTreeMap<String, Vec<u8>>, wants: Wants, port: u16, head: &str, 
         Some(body) => ("200 OK", String::new(), body.clone()),
         None => ("404 Not Found", String::new(), Vec::new()),
     };
-    let head = format!("HTTP/1.1 {status}\r\n{more}Content-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+    let head =
+        format!("HTTP/1.1 {status}\r\n{more}Content-Length: {}\r\nConnection: close\r\n\r\n", body.len());
     [head.into_bytes(), body].concat()
 }
 
@@ -188,7 +214,9 @@ fn another_image_than_the_digest_s_is_refused_and_so_is_an_exchanged_layer() {
     let found = checksum(&parts.manifest);
     assert_eq!(
         told,
-        format!("a manifest of the image has the SHA-256 {found}, not {named}: it is damaged or was exchanged")
+        format!(
+            "a manifest of the image has the SHA-256 {found}, not {named}: it is damaged or was exchanged"
+        )
     );
     let told = pulled(&served.name(Some("1.2"), None)).expect_err("another layer");
     assert!(told.starts_with("layer 1 of 3 of the image has the SHA-256 "), "{told}");
@@ -209,12 +237,63 @@ fn what_a_registry_has_not_or_does_not_give_is_told_with_what_to_do() {
     assert!(told.starts_with(&expected), "{told}");
 }
 
-/// What a registry of that name is asked with.
-fn words(registry: &str) -> String {
-    let name = ImageName::parse(&format!("{registry}/team/thing:1.2")).expect("a name");
-    let registry = Registry { name: &name, scratch: Path::new("/scratch"), token: Some("secret".to_owned()) };
-    let address = format!("{}/x", registry.beginning());
-    registry.words(&address, Path::new("/a \"b\""), 7)
+#[test]
+fn an_answer_without_an_end_is_cut_off_and_nothing_of_it_is_kept() {
+    if !has_curl("an_answer_without_an_end_is_cut_off_and_nothing_of_it_is_kept") {
+        return;
+    }
+    let served = Served::begin(offered(&parts()), Wants::Nothing);
+    let scratch = tempfile::tempdir().expect("a folder");
+    let told = pull(&served.name(Some("endless"), None), scratch.path(), &mut |_| {});
+    assert!(matches!(told, Err(ImageError::LongAnswer { most: MOST_BYTES, .. })), "{told:?}");
+    assert!(!scratch.path().join("first").exists());
+}
+
+#[test]
+fn a_layer_without_an_end_is_cut_off() {
+    if !has_curl("a_layer_without_an_end_is_cut_off") {
+        return;
+    }
+    let scratch = tempfile::tempdir().expect("a folder");
+    let served = Served::begin(BTreeMap::new(), Wants::Nothing);
+    let name = served.name(Some("1"), None);
+    let registry = Registry { name: &name, scratch: scratch.path(), token: None };
+    let address = format!("{}/a/layer{ENDLESS}", registry.beginning());
+    let told = registry.ask(&address, &scratch.path().join("layer"), 100_000, "layer 1 of 1 of the image");
+    let told = told.expect_err("cut off").to_string();
+    assert_eq!(
+        told,
+        format!("{} sends more than the 100000 bytes that layer 1 of 1 of the image can have", name.registry)
+    );
+}
+
+#[test]
+fn nobody_is_redirected_to_a_file_or_round_in_a_circle() {
+    if !has_curl("nobody_is_redirected_to_a_file_or_round_in_a_circle") {
+        return;
+    }
+    let served = Served::begin(offered(&parts()), Wants::Nothing);
+    for tag in ["file", "itself"] {
+        let scratch = tempfile::tempdir().expect("a folder");
+        let told = pull(&served.name(Some(tag), None), scratch.path(), &mut |_| {});
+        assert!(matches!(told, Err(ImageError::Curl(_))), "{tag}: {told:?}");
+        assert!(!scratch.path().join("first").exists(), "{tag}");
+    }
+    let times = served.asked().iter().filter(|path| path.ends_with(TO_ITSELF)).count();
+    assert_eq!(times, 6, "once, and five times more");
+}
+
+#[test]
+fn an_index_that_has_nothing_for_this_machine_is_told_with_what_it_has() {
+    if !has_curl("an_index_that_has_nothing_for_this_machine_is_told_with_what_it_has") {
+        return;
+    }
+    let index = json!({ "schemaVersion": 2, "manifests": [described_for(b"another", "linux", "s390x")] });
+    let has = BTreeMap::from([(format!("{THING}/manifests/1.2"), bytes(&index))]);
+    let served = Served::begin(has, Wants::Nothing);
+    let told = pulled(&served.name(Some("1.2"), None)).expect_err("another machine's");
+    let here = documents::architecture();
+    assert_eq!(told, format!("the image has nothing for linux/{here}, only for linux/s390x"));
 }
 
 #[test]
@@ -223,15 +302,14 @@ fn only_a_registry_on_this_machine_is_asked_in_the_clear() {
         ("docker.io", "https://registry-1.docker.io"),
         ("r.example.com:5000", "https://r.example.com:5000"),
         ("localhost.example.com", "https://localhost.example.com"),
+        ("localhost", "http://localhost"),
+        ("localhost:5000", "http://localhost:5000"),
+        ("127.0.0.1:5000", "http://127.0.0.1:5000"),
     ] {
-        let words = words(registry);
-        assert!(words.contains("proto = \"=https\"\n"), "{words}");
-        assert!(words.contains(&format!("url = \"{beginning}/x\"\noutput = \"/a \\\"b\\\"\"\n")), "{words}");
-        assert!(words.ends_with("header = \"Authorization: Bearer secret\"\n"), "{words}");
-    }
-    for registry in ["localhost", "localhost:5000", "127.0.0.1:5000"] {
-        let words = words(registry);
-        assert!(words.contains(&format!("url = \"http://{registry}/x\"\n")), "{words}");
+        let name = ImageName::parse(&format!("{registry}/team/thing:1.2")).expect("a name");
+        let registry = Registry { name: &name, scratch: Path::new("/scratch"), token: None };
+        assert_eq!(registry.beginning(), beginning);
+        assert_eq!(registry.is_here(), beginning.starts_with("http:"));
     }
 }
 
@@ -244,7 +322,9 @@ fn a_token_is_asked_for_by_https_or_on_this_machine_only() {
     assert!(may_ask("r.example.com", "https://auth.example.com/token"));
     assert!(!may_ask("r.example.com", "http://127.0.0.1/token"));
     assert!(may_ask("localhost:5000", "http://localhost:5001/token"));
-    for elsewhere in ["http://auth.example.com/token", "http://127.0.0.1:1@auth.example.com/", "file:///etc/passwd"] {
+    for elsewhere in
+        ["http://auth.example.com/token", "http://127.0.0.1:1@auth.example.com/", "file:///etc/passwd"]
+    {
         assert!(!may_ask("localhost:5000", elsewhere), "{elsewhere}");
     }
 }
@@ -254,7 +334,8 @@ fn a_challenge_s_parameters_may_stand_in_quotes_and_have_commas_there() {
     let told = "HTTP/1.1 401\r\nwww-authenticate: Bearer realm=\"https://a.example/t\", service=b,scope=\"x:pull,push\"\r\n\r\n";
     let found = challenge_in(told).and_then(bearer).expect("a challenge");
     let expected = [("realm", "https://a.example/t"), ("scope", "x:pull,push"), ("service", "b")];
-    let found: Vec<(&str, &str)> = found.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let found: Vec<(&str, &str)> =
+        found.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     assert_eq!(found, expected);
     for other in ["Basic realm=\"x\"", "Bearer", "Bearer realm=\"x"] {
         assert_eq!(bearer(other), None, "{other}");
