@@ -76,7 +76,7 @@ fn told_of(layers: &[Value]) -> String {
 fn a_manifest_with_more_or_larger_layers_than_an_image_has_is_refused_before_they_are_fetched() {
     let mut large = described(b"2");
     large["size"] = json!(1_u64 << 40);
-    assert!(told_of(&[large.clone()]).starts_with("the image takes more than the "));
+    assert!(told_of(std::slice::from_ref(&large)).starts_with("the image takes more than the "));
     large["size"] = json!(u64::MAX);
     assert!(told_of(&[large.clone(), large]).starts_with("the image takes more than the "));
     let many = vec![described(b"2"); MOST_LAYERS + 1];
