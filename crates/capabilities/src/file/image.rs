@@ -70,7 +70,7 @@ impl NameMistake {
     pub fn help(self) -> &'static str {
         match self {
             NameMistake::Unpinned => {
-                "add the version: `name:2.1`, or `name@sha256:` and the digest; a file is written `./image.tar`"
+                "add the version: `name:2.1`, or `name@sha256:` and the digest; a file begins with `./`"
             }
             NameMistake::Digest => {
                 "write `sha256:` and 64 hexadecimal digits, the small letters a to f among them"
@@ -80,7 +80,7 @@ impl NameMistake {
                 "write the host, with its port if it has one: `registry.example.com:5000/name:2.1`"
             }
             NameMistake::Path => {
-                "write small letters and digits, with `.`, `_` or `-` between them; a file is written `./image.tar`"
+                "write small letters and digits, with `.`, `_` or `-` between; a file begins with `./`"
             }
         }
     }
