@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use capabilities::file::{self, Speaks, SqlDialect};
+use capabilities::file::{self, ImageName, ImageSource, Speaks, SqlDialect, Way};
 use miette::{GraphicalReportHandler, GraphicalTheme};
 use yaml::Rejection;
 
@@ -96,4 +96,25 @@ fn the_schema_of_engine_files_holds_for_those_that_ship_and_knows_their_keys() {
     }
     let whole = &file::explain()[0];
     assert_eq!(whole.keys.len(), schema["properties"].as_object().map_or(0, serde_json::Map::len));
+}
+
+#[test]
+fn an_image_is_a_name_with_a_tag_or_a_digest_or_a_file_beside_the_engine_file() {
+    let path = folder().join("rejected/image-without-tag.yaml");
+    let text = std::fs::read_to_string(path).expect("the file");
+    let ways = |image: &str| {
+        let text = text.replace("image: my-server", &format!("image: {image}, megabytes: 7"));
+        let engine = file::read("sound.yaml", &text).unwrap_or_else(|error| panic!("{}", rendered(&error)));
+        engine.file.expect("an engine by file").install.clone()
+    };
+    let file = ImageSource::File("./images/my-server.tar".to_owned());
+    assert_eq!(ways("./images/my-server.tar"), [Way::Image { source: file, megabytes: Some(7) }]);
+    let name = ImageName {
+        registry: "localhost:5000".to_owned(),
+        repository: "team/my-server".to_owned(),
+        tag: Some("2.1".to_owned()),
+        sha256: None,
+    };
+    let name = ImageSource::Registry(name);
+    assert_eq!(ways("localhost:5000/team/my-server:2.1"), [Way::Image { source: name, megabytes: Some(7) }]);
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::{InstallError, trust};
+use crate::{InstallError, System, trust};
 
 /// How an installation was come by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -56,6 +56,9 @@ pub struct Installation {
     pub root: PathBuf,
     /// Programs by name that need not lie in [`Installation::bin`]; empty where the engine knows what lies there.
     pub programs: BTreeMap<String, PathBuf>,
+    /// The system that the programs need in place of the machine's, which is what lies in [`Installation::root`];
+    /// none where they are programs among others.
+    pub system: Option<System>,
 }
 
 /// Something that was looked at, for `doctor`.

@@ -1,13 +1,15 @@
 //! How a database is found, installed, started, joined and asked for its roles.
 //!
-//! Owns the [`Engine`] trait with what carries out an engine file, a folder for each database that a file cannot describe, and
-//! the [`Node`] trait through which an engine reaches its machines. Owns neither the machines (the lab's work) nor the load's connections (the clients' work).
+//! Owns the [`Engine`] trait with what carries out an engine file, what fetches and unpacks an image, a folder for
+//! each database that a file cannot describe, and the [`Node`] trait through which an engine reaches its machines.
+//! Owns neither the machines (the lab's work) nor the load's connections (the clients' work).
 
 mod apt;
 pub mod by_file;
 pub mod client_program;
 pub mod control;
 pub mod error;
+mod image;
 pub mod installation;
 mod maven;
 pub mod node;
@@ -31,6 +33,7 @@ use serde::Serialize;
 pub use capabilities::Isolation;
 pub use client_program::{ClientCommand, ClientTarget};
 pub use error::{EngineError, InstallError, NodeError};
+pub use image::System;
 pub use installation::{Found, Installation, Origin};
 pub use node::{Command, Finished, Node, ProcessId, Signal, Status};
 pub use registry::{EngineFacts, engines};

@@ -1,9 +1,10 @@
 //! What a place sees of the machine, and as whom its processes run.
 //!
-//! Owns the mounts inside fresh namespaces and the file system that a place has for its root: the machine's programs and
-//! settings, read-only; a few devices; its own processes, memory and names; and the folders shown to it. Homes, the run
-//! directory, other nodes' volumes, sockets of the machine's services and everything else are not there. Whoever calls
-//! has made the namespaces, for a node's boot or for a person's shell.
+//! Owns the mounts inside fresh namespaces and the file system that a place has for its root: the machine's programs
+//! and settings, read-only; a few devices; its own processes, memory and names; and the folders shown to it. Homes,
+//! the run directory, other nodes' volumes, sockets of the machine's services and everything else are not there.
+//! Where the place has a system of its own, it sees that instead of the machine's programs and settings. Whoever
+//! calls has made the namespaces, for a node's boot or for a person's shell.
 //!
 //! Sources: mount_namespaces(7), pivot_root(2), mount_setattr(2), user_namespaces(7), prctl(2) PR_SET_NO_NEW_PRIVS.
 
@@ -20,7 +21,9 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::stat::Mode;
 
 use crate::mounts::{Below, attribute, set_attributes};
-use crate::protocol::{CLOCK, HOME, MAKING, NODE_USER, NodeSetUp, SOCKETS, VOLUME};
+use crate::protocol::{CLOCK, HOME, MAKING, NODE_USER, NodeSetUp, SOCKETS, ShownPrograms, VOLUME};
+
+mod system;
 
 /// Where the new root is put together, before it becomes the root.
 const ROOT: &str = "/run";
@@ -36,8 +39,10 @@ pub const MACHINE_FOLDERS: [&str; 11] = [
     "/etc",
     "/nix/store",
     "/gnu/store",
-    "/sys/devices/system",
+    PROCESSORS,
 ];
+/// What processors there are.
+const PROCESSORS: &str = "/sys/devices/system";
 /// Devices that any program may expect, and no others.
 pub const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 /// Links that programs expect.
@@ -95,6 +100,8 @@ impl<'a> Shown<'a> {
 pub(crate) struct Furnishing<'a> {
     /// Its host name.
     pub(crate) name: &'a str,
+    /// The folder of the system that it sees in place of the machine's, where it has one.
+    pub(crate) system: Option<&'a Path>,
     /// What of the outside is shown to it.
     pub(crate) shown: Vec<Shown<'a>>,
     /// Names and their addresses for `/etc/hosts`.
@@ -118,7 +125,13 @@ impl<'a> Furnishing<'a> {
         shown.extend(set_up.making.as_deref().map(|making| Shown::writable(MAKING, making, links, no_links)));
         shown.extend(set_up.programs.iter().map(|shown| Shown::programs(&shown.inside, &shown.outside)));
         shown.extend(set_up.clock.as_deref().map(|clock| Shown::programs(Path::new(CLOCK), clock)));
-        Furnishing { name: &set_up.name, shown, names: &set_up.names, users_mapped: set_up.users_mapped }
+        Furnishing {
+            name: &set_up.name,
+            system: set_up.programs.as_ref().and_then(ShownPrograms::whole_system),
+            shown,
+            names: &set_up.names,
+            users_mapped: set_up.users_mapped,
+        }
     }
 }
 
@@ -134,8 +147,14 @@ pub(crate) fn furnish(furnishing: &Furnishing<'_>) -> Result<Limits, FurnishingE
         .map(|shown| Ok((shown, take(shown.outside.display().to_string(), open_path(shown.outside))?)))
         .collect();
     let opened = opened?;
+    let system = furnishing.system.map(|folder| take(folder.display().to_string(), open_path(folder)));
+    let system = system.transpose()?;
     mount_memory("", "mode=755")?;
-    show_the_machine()?;
+    match &system {
+        Some(folder) => system::show_system(folder)?,
+        None => show_the_machine()?,
+    }
+    show_processes()?;
     make_devices()?;
     for folder in ["/tmp", HOME] {
         mount_memory(folder, "mode=1777")?;
@@ -194,19 +213,29 @@ fn bind(source: &Path, path: impl AsRef<Path>) -> Result<(), FurnishingError> {
 }
 
 fn show_the_machine() -> Result<(), FurnishingError> {
+    MACHINE_FOLDERS.iter().map(Path::new).try_for_each(|folder| show_read_only(folder, folder))
+}
+
+/// Shows a folder or a file, if it is there, for programs to be read and run. A link stays one.
+fn show_read_only(outside: &Path, inside: &Path) -> Result<(), FurnishingError> {
     let own = attribute::READ_ONLY | attribute::NO_SET_USER | attribute::NO_DEVICES;
-    for folder in MACHINE_FOLDERS {
-        let Ok(found) = fs::symlink_metadata(folder) else { continue };
-        make_parent_of(folder)?;
-        if found.is_symlink() {
-            let target = take(folder, fs::read_link(folder))?;
-            take(folder, symlink(target, new(folder)))?;
-        } else {
-            make_folder(folder)?;
-            bind(Path::new(folder), folder)?;
-            restrict(folder, own, Below::Alike)?;
-        }
+    let step = || inside.display().to_string();
+    let Ok(found) = fs::symlink_metadata(outside) else { return Ok(()) };
+    make_parent_of(inside)?;
+    if found.is_symlink() {
+        let target = take(step(), fs::read_link(outside))?;
+        return take(step(), symlink(target, new(inside)));
     }
+    if found.is_dir() {
+        make_folder(inside)?;
+    } else {
+        take(step(), fs::write(new(inside), ""))?;
+    }
+    bind(outside, inside)?;
+    restrict(inside, own, Below::Alike)
+}
+
+fn show_processes() -> Result<(), FurnishingError> {
     let quiet = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
     make_folder("/proc")?;
     take("mount /proc", mount(Some("proc"), &new("/proc"), Some("proc"), quiet, NONE))?;
@@ -260,11 +289,11 @@ fn write_names(names: &BTreeMap<String, Vec<IpAddr>>) -> Result<(), FurnishingEr
     Ok(())
 }
 
-/// Puts a file of the place's own over one in `/etc`, where the machine has it.
+/// Puts a file of the place's own over one in `/etc`, where it sees one.
 fn cover(file: &str, content: &str) -> Result<(), FurnishingError> {
     let (own, target) = (format!("/run/{file}"), format!("/etc/{file}"));
     take(format!("write {own}"), fs::write(new(&own), content))?;
-    if Path::new(&target).exists() {
+    if new(&target).exists() {
         bind(&new(&own), &target)?;
         restrict(&target, attribute::READ_ONLY, Below::Untouched)?;
     }

@@ -108,7 +108,8 @@ pub fn main(words: &OsStr) -> Result<Infallible, GuestError> {
     let guest: Guest = serde_json::from_str(&words.to_string_lossy())?;
     let shown = guest.shown.iter().map(|shown| Shown::programs(&shown.inside, &shown.outside)).collect();
     let (name, users_mapped) = (&guest.name, guest.users_mapped);
-    let limits = furnish(&Furnishing { name, shown, names: &guest.names, users_mapped })?;
+    // Client programs and their drivers are the machine's, whatever the database's system is.
+    let limits = furnish(&Furnishing { name, system: None, shown, names: &guest.names, users_mapped })?;
     become_node_user(users_mapped, &limits).map_err(GuestError::User)?;
     // One of the limits' descriptors would tell the program nothing, and is closed by the exec.
     let mut command = Command::new(&guest.program);

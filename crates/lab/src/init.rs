@@ -71,6 +71,7 @@ pub fn main() -> Result<(), InitError> {
     let signals = block_child_signal()?;
     lab.answer(&Answer::Ready { listener: listener.as_ref().map(AsRawFd::as_raw_fd) })?;
     let users_mapped = set_up.users_mapped;
+    let folder = folder_of_programs(&set_up);
     let files = VolumeFiles::new(open_folder(Path::new(VOLUME))?, users_mapped);
     let mut init = Init {
         lab,
@@ -79,6 +80,7 @@ pub fn main() -> Result<(), InitError> {
         files,
         limits: Arc::new(limits),
         users_mapped,
+        folder,
         processes: BTreeMap::new(),
         stopped: StoppedProcesses::default(),
         struck: StruckProcesses::default(),
@@ -92,6 +94,13 @@ fn prepare(set_up: &NodeSetUp) -> Result<(Limits, Option<OwnedFd>), InitError> {
     let limits = furnish(&Furnishing::of_node(set_up))?;
     let listener = set_up.clock.as_ref().map(|_| clock::install()).transpose().map_err(InitError::Filter)?;
     Ok((limits, listener))
+}
+
+/// The folder that programs start in: the root, but for a system that says otherwise and in which it is to be seen.
+fn folder_of_programs(set_up: &NodeSetUp) -> PathBuf {
+    let system = set_up.programs.as_ref().and_then(|programs| programs.system.as_ref());
+    let folder = system.map(|system| system.folder.clone()).filter(|folder| folder.is_dir());
+    folder.unwrap_or_else(|| PathBuf::from("/"))
 }
 
 fn open_folder(path: &Path) -> io::Result<OwnedFd> {
@@ -131,6 +140,8 @@ struct Init {
     files: VolumeFiles,
     limits: Arc<Limits>,
     users_mapped: bool,
+    /// The folder that programs start in.
+    folder: PathBuf,
     processes: BTreeMap<i32, Process>,
     stopped: StoppedProcesses,
     struck: StruckProcesses,
@@ -223,7 +234,7 @@ impl Init {
         log: Option<&str>,
     ) -> io::Result<()> {
         let mut command = Command::new(program);
-        command.args(arguments).env_clear().envs(environment).current_dir("/").stdin(Stdio::null());
+        command.args(arguments).env_clear().envs(environment).current_dir(&self.folder).stdin(Stdio::null());
         let mut process = Process { number, stdout: None, stderr: None };
         if let Some(name) = log {
             let file = beneath::append_to_file(&self.logs, Path::new(name))?;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -42,6 +42,24 @@ pub struct ShownPrograms {
     pub outside: PathBuf,
     /// Where nodes find it.
     pub inside: PathBuf,
+    /// Where it is a whole system, which nodes see in place of the machine's files, what it says of them.
+    #[serde(default)]
+    pub system: Option<WholeSystem>,
+}
+
+/// A system of its own, with all that its programs need.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WholeSystem {
+    /// The folder that its programs start in.
+    pub folder: PathBuf,
+}
+
+impl ShownPrograms {
+    /// The folder outside that holds a whole system, where it is one.
+    #[must_use]
+    pub fn whole_system(&self) -> Option<&Path> {
+        self.system.as_ref().map(|_| self.outside.as_path())
+    }
 }
 
 /// Where a node finds its volume.

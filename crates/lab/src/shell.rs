@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::entrance::{Door, Inside};
 use crate::furnishing::{Furnishing, Shown, become_node_user, furnish};
-use crate::protocol::HOME;
+use crate::protocol::{HOME, ShownPrograms};
 
 /// Added to a signal's number where a process that one ended has to have an exit code, as shells do.
 const SIGNAL_BASE: i32 = 128;
@@ -267,6 +267,7 @@ impl Visit<'_> {
         if let Some(Inside::Network { programs, names, .. }) = &self.door.entrance.inside {
             let furnishing = Furnishing {
                 name: &self.door.place.replace('/', "."),
+                system: programs.as_ref().and_then(ShownPrograms::whole_system),
                 shown: programs.iter().map(|of| Shown::programs(&of.inside, &of.outside)).collect(),
                 names,
                 users_mapped: self.door.entrance.users_mapped,

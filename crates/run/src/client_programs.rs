@@ -31,10 +31,11 @@ pub fn for_load(
     users_mapped: bool,
 ) -> Result<Option<ClientProgram>, EngineError> {
     let file = scenario.database.engine.file.and_then(|file| file.client_program.as_ref());
-    let driver = orders
-        .driver
-        .as_ref()
-        .map(|folder| ShownPrograms { outside: folder.clone(), inside: PathBuf::from(DRIVER) });
+    let driver = orders.driver.as_ref().map(|folder| ShownPrograms {
+        outside: folder.clone(),
+        inside: PathBuf::from(DRIVER),
+        system: None,
+    });
     let folder = driver.as_ref().map(|_| DRIVER.to_owned()).unwrap_or_default();
     let (Some(program), Some(command)) = (file, engine.client_command(&folder)) else { return Ok(None) };
     let (mut targets, mut prepare) = (BTreeMap::new(), None);

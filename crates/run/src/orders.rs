@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use engine::System;
 use faults::Planted;
 use history::{Event, Verdict};
 use lab::MACHINE_FOLDERS;
-use lab::protocol::{PROGRAMS, ShownPrograms};
+use lab::protocol::{PROGRAMS, ShownPrograms, WholeSystem};
 use serde::{Deserialize, Serialize};
 
 /// Everything the supervisor needs, sent as its first line.
@@ -81,6 +82,9 @@ pub struct InstallationOrders {
     pub programs: BTreeMap<String, PathBuf>,
     /// Whether nodes must be shown that folder under another path, because their user cannot reach it.
     pub shown: bool,
+    /// The system that lies in that folder, where nodes need it in place of the machine's.
+    #[serde(default)]
+    pub system: Option<System>,
 }
 
 impl InstallationOrders {
@@ -100,7 +104,8 @@ impl InstallationOrders {
             _ if is_the_machines => return None,
             _ => self.root.clone(),
         };
-        Some(ShownPrograms { outside: self.root.clone(), inside })
+        let system = self.system.as_ref().map(|system| WholeSystem { folder: system.folder.clone() });
+        Some(ShownPrograms { outside: self.root.clone(), inside, system })
     }
 
     /// Whether nodes thereby see what is at `path`.
@@ -199,10 +204,12 @@ mod tests {
             root: root.into(),
             programs: BTreeMap::new(),
             shown,
+            system: None,
         };
         let programs = |(outside, inside): (&str, &str)| ShownPrograms {
             outside: outside.into(),
             inside: inside.into(),
+            system: None,
         };
         assert_eq!(orders.shown_to_nodes(), expected.map(programs), "{bin}");
     }
@@ -213,5 +220,24 @@ mod tests {
         check(("/opt/pg/bin", "/opt/pg"), false, Some(("/opt/pg", "/opt/pg")));
         check(("/c/etcd-3/usr/bin", "/c/etcd-3"), true, Some(("/c/etcd-3", PROGRAMS)));
         check(("/mine", "/mine/holdfast"), true, Some(("/mine/holdfast", "/run/node/programs/holdfast")));
+    }
+
+    #[test]
+    fn an_image_is_shown_as_a_system_in_whose_folder_programs_start() {
+        let system = System { folder: "/opt/thing".into(), ..System::default() };
+        let (bin, root) = ("/c/thing-1/root/usr/bin".into(), "/c/thing-1/root".into());
+        let orders = InstallationOrders {
+            bin,
+            root,
+            shown: true,
+            system: Some(system),
+            ..InstallationOrders::default()
+        };
+        let shown = ShownPrograms {
+            outside: "/c/thing-1/root".into(),
+            inside: PROGRAMS.into(),
+            system: Some(WholeSystem { folder: "/opt/thing".into() }),
+        };
+        assert_eq!(orders.shown_to_nodes(), Some(shown));
     }
 }

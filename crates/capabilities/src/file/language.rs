@@ -235,15 +235,21 @@ pub(super) static WAY: Fields = choice(
             "all jars needed from Maven Central: `group:artifact:version`, optionally `:classifier`, each with its \
              SHA-256; they are put into `lib` of the installation. Needs `curl`",
         ),
+        optional(
+            "image",
+            Shape::Text,
+            "an image, which nodes see in place of the machine's files: `name:tag` or `name@sha256:...` in a registry \
+             (needs `curl`), or `./image.tar` or `./folder` beside the engine file, as `docker save` or an OCI layout has it",
+        ),
         optional("version", Shape::Text, "with `pip`: its version"),
         optional("sha256", NAMED_TEXTS, "with `pip`: its checksum for each architecture (x86_64, aarch64)"),
         optional(
             "megabytes",
             Shape::Count { least: 1, most: 10_000 },
-            "with `pip` and `maven`: download size, for the message to the user",
+            "with `pip`, `maven` and `image`: download size, for the message to the user",
         ),
     ],
-    &["apt", "pip", "maven"],
+    &["apt", "pip", "maven", "image"],
 );
 
 pub(super) static PROCESS: Fields = plain(

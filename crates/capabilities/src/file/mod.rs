@@ -3,6 +3,7 @@
 //! Owns the typed result. How it is written is `language`'s and `read`'s; carrying it out is the crate `engine`'s. Whoever
 //! has such a file hands its text in: nothing here reads one.
 
+pub mod image;
 mod language;
 mod names;
 mod read;
@@ -10,6 +11,7 @@ mod read;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+pub use image::{ImageName, ImageSource};
 pub use language::{explain, json_schema, words};
 pub use names::{FOUNDING, LEADING};
 pub use read::read;
@@ -121,6 +123,13 @@ pub enum Way {
         /// Each of them.
         jars: Vec<Jar>,
         /// The size of them all, for people.
+        megabytes: Option<u32>,
+    },
+    /// An image, as container engines run them: a whole system with the programs in it.
+    Image {
+        /// Where it is.
+        source: ImageSource,
+        /// Its size, for people.
         megabytes: Option<u32>,
     },
 }

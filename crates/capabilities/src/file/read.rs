@@ -24,6 +24,7 @@ use crate::{
 mod asking;
 mod client;
 mod facts;
+mod image;
 
 /// The name of the port that clients connect to.
 const CLIENT: &str = "client";

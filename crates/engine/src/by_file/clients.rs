@@ -12,7 +12,8 @@ impl ByFile {
     pub(super) fn command_of_clients(&self, folder: &str) -> Option<ClientCommand> {
         let program = self.file.client_program.as_ref()?;
         let machine = self.machine();
-        let environment = self.environment(&BTreeMap::new(), &machine);
+        // Its place is among the machine's programs, whatever the database's system is.
+        let environment = self.environment_of_file(&BTreeMap::new(), &machine);
         Some(client_program::command(program, folder, &self.installation, &machine, environment))
     }
 

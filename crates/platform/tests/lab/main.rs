@@ -12,6 +12,7 @@ mod ground;
 mod inside;
 mod joined;
 mod outside;
+mod systems;
 
 use std::io::{Read, Write};
 use std::path::PathBuf;

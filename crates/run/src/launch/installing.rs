@@ -54,6 +54,7 @@ pub(super) fn orders_for(found: Installation) -> InstallationOrders {
         library_path: found.library_path,
         root: found.root,
         programs: found.programs,
+        system: found.system,
         shown,
     }
 }

@@ -52,5 +52,6 @@ fn as_nodes_see(orders: &InstallationOrders) -> Installation {
         library_path: orders.library_path.as_deref().map(seen),
         root: seen(&orders.root),
         programs: orders.programs.iter().map(|(name, path)| (name.clone(), seen(path))).collect(),
+        system: orders.system.clone(),
     }
 }

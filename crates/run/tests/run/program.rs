@@ -19,6 +19,7 @@ pub fn settings(written: &ClientProgram, folder: &str) -> Settings {
         library_path: None,
         root: "".into(),
         programs: BTreeMap::new(),
+        system: None,
     };
     let command = command(written, folder, &nowhere, &Scope::default(), BTreeMap::new());
     let name = command.name.clone();

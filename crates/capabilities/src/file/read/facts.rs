@@ -154,7 +154,7 @@ impl Reader<'_> {
 
     fn way(&mut self, node: &Node) -> Option<Way> {
         let record = self.decoder.record(node, &WAY)?;
-        let (way, entry) = record.first_of(&["apt", "pip", "maven"])?;
+        let (way, entry) = record.first_of(&["apt", "pip", "maven", "image"])?;
         let (mine, others) = match way {
             "apt" => (&["dependencies"][..], &["version", "sha256", "megabytes"][..]),
             "pip" => (&["version", "sha256", "megabytes"][..], &["dependencies"][..]),
@@ -176,6 +176,7 @@ impl Reader<'_> {
         match way {
             "apt" => self.apt(&record, &entry.value),
             "maven" => Some(Way::Maven { jars: self.jars(&entry.value)?, megabytes }),
+            "image" => Some(Way::Image { source: self.image(&entry.value)?, megabytes }),
             _ => {
                 if !self.is_pinned(&record, mine, entry.key_at) {
                     return None;

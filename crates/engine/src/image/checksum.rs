@@ -1,0 +1,109 @@
+//! SHA-256, by which an image names its parts.
+//!
+//! Owns its form and the summing up of what is read. What a sum must be, others know.
+
+use std::io::{self, Read};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+/// What a written digest begins with.
+const PREFIX: &str = "sha256:";
+/// How many digits follow.
+const DIGITS: usize = 64;
+
+/// A SHA-256.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub(crate) struct Checksum(String);
+
+impl Checksum {
+    /// From its digits.
+    pub(crate) fn of_digits(digits: &str) -> Option<Checksum> {
+        let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        (digits.len() == DIGITS && digits.bytes().all(is_digit)).then(|| Checksum(digits.to_owned()))
+    }
+
+    /// Of all that can be read.
+    pub(crate) fn of(reader: impl Read) -> io::Result<Checksum> {
+        Summed::new(reader).of_all()
+    }
+
+    /// Its digits, which are a sound name for a file.
+    pub(crate) fn digits(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Display for Checksum {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{PREFIX}{}", self.0)
+    }
+}
+
+impl TryFrom<String> for Checksum {
+    type Error = String;
+
+    fn try_from(written: String) -> Result<Checksum, String> {
+        let read = written.strip_prefix(PREFIX).and_then(Checksum::of_digits);
+        read.ok_or_else(|| format!("`{written}` is not a SHA-256 digest"))
+    }
+}
+
+impl From<Checksum> for String {
+    fn from(checksum: Checksum) -> String {
+        checksum.to_string()
+    }
+}
+
+/// A reader that sums up what is read through it.
+pub(crate) struct Summed<R> {
+    reader: R,
+    hash: Sha256,
+}
+
+impl<R: Read> Summed<R> {
+    /// With nothing read so far.
+    pub(crate) fn new(reader: R) -> Summed<R> {
+        Summed { reader, hash: Sha256::new() }
+    }
+
+    /// The sum of what was read and of all that is left.
+    pub(crate) fn of_all(mut self) -> io::Result<Checksum> {
+        io::copy(&mut self, &mut io::sink())?;
+        let hash = self.hash.finalize();
+        Ok(Checksum(hash.iter().map(|byte| format!("{byte:02x}")).collect()))
+    }
+}
+
+impl<R: Read> Read for Summed<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = self.reader.read(buffer)?;
+        self.hash.update(&buffer[..length]);
+        Ok(length)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_checksum_is_read_as_it_is_written_and_no_other_kind_is() {
+        // FIPS 180-2, appendix B.1.
+        let written = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        let checksum = Checksum::of(&b"abc"[..]).expect("read");
+        assert_eq!(checksum.to_string(), written);
+        assert_eq!(Checksum::try_from(written.to_owned()), Ok(checksum));
+        for other in ["", "sha256:", "sha256:ba78", "md5:900150983cd24fb0d6963f7d28e17f72", &written[7..]] {
+            assert!(Checksum::try_from(other.to_owned()).is_err(), "{other}");
+        }
+    }
+
+    #[test]
+    fn what_was_read_before_counts() {
+        let mut summed = Summed::new(&b"abc"[..]);
+        summed.read_exact(&mut [0; 2]).expect("read");
+        assert_eq!(summed.of_all().ok(), Checksum::of(&b"abc"[..]).ok());
+    }
+}

@@ -1,0 +1,222 @@
+//! A program of an image, run outside of any lab to say its version.
+//!
+//! Owns what it is run in, and that there is an end to it. It sees the image alone, read-only, no network, and none
+//! of this machine's processes, so that whoever made the image learns and changes nothing here. Its libraries are the
+//! image's.
+//!
+//! Two sets of namespaces lie in each other. In the outer one, whose root the caller is, the image's folder is
+//! mounted over itself, read-only. In the inner one the program runs with that folder for its root, as nobody:
+//! whoever is root in a namespace can leave such a root by making another one below it, chroot(2), and nobody can.
+//! Nor can a program that has another root than its mount namespace make itself root of a user namespace,
+//! user_namespaces(7).
+
+use std::env;
+use std::ffi::OsStr;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The program of util-linux that makes namespaces.
+const UNSHARE: &str = "unshare";
+/// The program of util-linux that mounts.
+const MOUNT: &str = "mount";
+/// What runs the steps in the outer namespaces.
+const SHELL: &str = "/bin/sh";
+/// The outer namespaces.
+const OUTER: [&str; 4] = ["--user", "--map-root-user", "--mount", "--"];
+/// The steps in them. What the steps need comes as arguments: nothing of an image becomes a word of the script.
+const STEPS: &str = r#"mount=$1 unshare=$2 root=$3
+shift 3
+"$mount" --bind "$root" "$root" && "$mount" -o remount,bind,ro "$root" || exit
+exec "$unshare" --user --map-user=65534 --map-group=65534 --mount --mount-proc --net --ipc --pid --fork --kill-child \
+    --root "$root" --wd / -- "$@""#;
+/// How long a program may take over its version.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How much of what it says is read, bytes.
+const MOST_WORDS: u64 = 64 << 10;
+/// How often it is looked at.
+const GLANCE: Duration = Duration::from_millis(5);
+
+/// A command for a program of the image that is unpacked in `root`; its path is one in the image.
+pub(crate) fn enclosed(root: &Path, program: &Path) -> Result<Command, String> {
+    let paths = env::var_os("PATH").unwrap_or_default();
+    let needed = |name: &str| {
+        let why =
+            || format!("the programs of an image are run with `{name}` (util-linux), which is not there");
+        found_in(&paths, name).ok_or_else(why)
+    };
+    let (unshare, mount) = (needed(UNSHARE)?, needed(MOUNT)?);
+    let mut command = Command::new(&unshare);
+    command.args(OUTER).args([SHELL, "-c", STEPS, SHELL]).arg(mount).arg(unshare).arg(root).arg(program);
+    Ok(command)
+}
+
+/// A program on a search path. It is looked for here, since the command has another environment than ours.
+fn found_in(paths: &OsStr, program: &str) -> Option<PathBuf> {
+    let absolute = env::split_paths(paths).filter(|folder| folder.is_absolute());
+    absolute.map(|folder| folder.join(program)).find(|path| path.is_file())
+}
+
+/// What such a command says: not more than a version takes, and not later.
+pub(crate) fn output_of(command: &mut Command) -> io::Result<Output> {
+    output_within(command, PATIENCE)
+}
+
+fn output_within(command: &mut Command, patience: Duration) -> io::Result<Output> {
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let (stdout, stderr) = (beginning_of(child.stdout.take()), beginning_of(child.stderr.take()));
+    let status = end_of(&mut child, patience)?;
+    // Everything that could hold the other ends of these has ended with it.
+    let all = |words: thread::JoinHandle<Vec<u8>>| words.join().unwrap_or_default();
+    Ok(Output { status, stdout: all(stdout), stderr: all(stderr) })
+}
+
+/// Reads the beginning of what a program says, while it runs. Whatever it says later it says to nobody.
+fn beginning_of(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<Vec<u8>> {
+    thread::spawn(move || {
+        let mut words = Vec::new();
+        if let Some(pipe) = pipe {
+            // What came before an error is as good as the rest would be.
+            let _ = pipe.take(MOST_WORDS).read_to_end(&mut words);
+        }
+        words
+    })
+}
+
+fn end_of(child: &mut Child, patience: Duration) -> io::Result<ExitStatus> {
+    let deadline = Instant::now() + patience;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if Instant::now() >= deadline {
+            // The namespaces go with it, and all that runs in them.
+            let _ = child.kill();
+            child.wait()?;
+            return Err(io::Error::new(
+                io::ErrorKind::TimedOut,
+                format!("it did not end within {patience:?}"),
+            ));
+        }
+        thread::sleep(GLANCE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// A folder with a shell and `cat` and the libraries that they need, and a file; nothing where what they need
+    /// cannot be learned.
+    fn system() -> Option<tempfile::TempDir> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let copy = |path: &str| {
+            let inside = folder.path().join(path.trim_start_matches('/'));
+            fs::create_dir_all(inside.parent().expect("a folder")).expect("a folder");
+            fs::copy(path, &inside).expect("copied");
+        };
+        for program in ["/bin/sh", "/bin/cat"] {
+            let told = Command::new("ldd").arg(program).output().ok()?;
+            let told = String::from_utf8_lossy(&told.stdout).into_owned();
+            told.split_whitespace().filter(|word| word.starts_with('/')).for_each(copy);
+            copy(program);
+        }
+        for name in ["proc", "below"] {
+            fs::create_dir(folder.path().join(name)).expect("a folder");
+        }
+        fs::write(folder.path().join("mark"), "of the image").expect("written");
+        Some(folder)
+    }
+
+    /// What a script says in such a system; why not, where that cannot be tried.
+    fn said(script: &str) -> Result<Output, String> {
+        let system = system().ok_or("no ldd")?;
+        let mut command = enclosed(system.path(), Path::new("/bin/sh"))?;
+        command.env_clear().env("PATH", "/bin").args(["-c", script]);
+        let output = output_of(&mut command).map_err(|error| error.to_string())?;
+        let words = String::from_utf8_lossy(&output.stderr).into_owned();
+        // What stands in the way of the namespaces themselves.
+        match words.contains("unshare failed") || words.contains("mount: ") {
+            true => Err(words),
+            false => Ok(output),
+        }
+    }
+
+    #[test]
+    fn a_program_of_an_image_sees_the_image_read_only_and_no_network() {
+        let test = "a_program_of_an_image_sees_the_image_read_only_and_no_network";
+        let script = "cat /mark; echo; cat /proc/1/stat; cat /proc/self/net/route; \
+                      (echo x > /mark) 2>/dev/null && echo written || echo refused";
+        let output = match said(script) {
+            Ok(output) => output,
+            Err(why) => return eprintln!("skipped: {test}: {why}"),
+        };
+        let told = String::from_utf8_lossy(&output.stdout).into_owned();
+        let lines: Vec<&str> = told.lines().collect();
+        assert_eq!(lines.len(), 4, "the mark, its own process, a heading and no route, the refusal: {told}");
+        assert_eq!(lines[0], "of the image");
+        assert!(lines[1].starts_with("1 (sh) "), "it is alone: {told}");
+        assert_eq!(lines[3], "refused");
+    }
+
+    #[test]
+    fn a_program_of_an_image_has_no_power_to_leave_it() {
+        let test = "a_program_of_an_image_has_no_power_to_leave_it";
+        match said("while read name value; do echo $name$value; done < /proc/self/status") {
+            Ok(output) => {
+                let told = String::from_utf8_lossy(&output.stdout).into_owned();
+                assert!(told.contains("CapEff:0000000000000000"), "{told}");
+                assert!(told.contains("CapPrm:0000000000000000"), "{told}");
+            }
+            Err(why) => eprintln!("skipped: {test}: {why}"),
+        }
+    }
+
+    #[test]
+    fn a_program_that_is_not_in_the_image_is_told_by_its_name() {
+        let test = "a_program_that_is_not_in_the_image_is_told_by_its_name";
+        if let Err(why) = said("true") {
+            return eprintln!("skipped: {test}: {why}");
+        }
+        let empty = tempfile::tempdir().expect("a folder");
+        fs::create_dir(empty.path().join("proc")).expect("a folder");
+        let mut command = enclosed(empty.path(), Path::new("/bin/cat")).expect("as before");
+        let output = output_of(command.env_clear()).expect("run");
+        assert!(!output.status.success());
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(told.contains("/bin/cat"), "{told}");
+    }
+
+    #[test]
+    fn a_program_that_says_more_than_a_version_is_read_no_further() {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", "while echo more; do :; done"]);
+        let output = output_of(&mut command).expect("it ends when nobody listens");
+        assert_eq!(output.stdout.len() as u64, MOST_WORDS);
+    }
+
+    #[test]
+    fn a_program_that_does_not_end_is_ended() {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", "exec sleep 600"]);
+        let error = output_within(&mut command, Duration::from_millis(100)).expect_err("it is ended");
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[test]
+    fn a_program_is_found_in_the_first_folder_that_has_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (one, two) = (folder.path().join("one"), folder.path().join("two"));
+        for path in [&one, &two] {
+            fs::create_dir(path).expect("a folder");
+        }
+        fs::write(two.join("unshare"), "").expect("a file");
+        let paths = env::join_paths([Path::new("."), &one, &two]).expect("a search path");
+        assert_eq!(found_in(&paths, "unshare"), Some(two.join("unshare")));
+        assert_eq!(found_in(&paths, "none"), None);
+    }
+}
