@@ -236,6 +236,10 @@ pub(crate) async fn create_and_load(
     }
     session.batch("COMMIT").await?;
     progress(format!("{accounts} rows of pgbench_accounts are loaded; statistics and keys are made"));
+    make_statistics_and_keys(session).await
+}
+
+async fn make_statistics_and_keys(session: &mut (dyn SqlSession + '_)) -> Result<(), SessionError> {
     for table in ["pgbench_branches", "pgbench_tellers", "pgbench_accounts", "pgbench_history"] {
         session.batch(&format!("VACUUM ANALYZE {table}")).await?;
     }
